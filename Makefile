@@ -1,0 +1,128 @@
+# Everything that is fetched lands in .deps, pinned, and nothing is fetched
+# elsewhere: `make deps` for what `make run` needs, `make deps/test` for the
+# rest. Remove .deps to start afresh.
+
+GOLANGCI_LINT_VERSION := v2.15.0
+GOFUMPT_VERSION       := v0.12.0
+SQLC_VERSION          := v1.31.1
+
+DEPS := .deps
+BIN  := $(DEPS)/bin
+
+# No C compiler is needed, no version control stamp (a clone of another user
+# would make `go build` fail on it), and no other toolchain is fetched.
+export CGO_ENABLED := 0
+GOBUILD := go build -buildvcs=false
+
+# Flags of `make run`, each with the program's own default when empty:
+# make run BROKER=kafka PORT=9000 DATA=/srv/quittance
+BROKER ?=
+PORT   ?=
+DATA   ?=
+
+# What `make test` tests, and further flags of go test:
+# make test PACKAGES=./checkout/... TESTFLAGS='-run Fees -v'
+PACKAGES  ?= ./...
+TESTFLAGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z\/-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- what is fetched ----
+
+.PHONY: deps deps/test
+deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
+deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch what tests and lint need as well: Kafka, Java, Chromium, linters
+
+$(DEPS) $(BIN):
+	@mkdir -p $@
+
+$(DEPS)/.go: go.mod go.sum | $(DEPS)
+	@command -v go >/dev/null || { echo "Go is missing: install the version that go.mod names, or a later one" >&2; exit 1; }
+	@echo "fetching Go modules" >&2
+	@go list -e -deps -test ./... >$(DEPS)/packages.txt
+	@touch $@
+
+$(DEPS)/.chdb: scripts/chdb/package-lock.json | $(DEPS)
+	@scripts/need node npm
+	@echo "fetching ClickHouse's engine (170 MB)" >&2
+	@scripts/npm-ci scripts/chdb $(DEPS)/chdb
+	@touch $@
+
+# The version is that of the module in go.mod.
+$(DEPS)/.postgres: $(DEPS)/.go
+	@go run ./internal/devstack/fetchpostgres $(DEPS)/postgres
+	@touch $@
+
+$(DEPS)/.kafka: deploy/kafka/pom.xml | $(DEPS)
+	@scripts/need java mvn
+	@echo "fetching Kafka's jars (45 MB)" >&2
+	@mkdir -p $(DEPS)/kafka
+	@scripts/kafka-jars $(DEPS)/kafka/libs
+	@touch $@
+
+$(DEPS)/.browser: scripts/browser/package-lock.json | $(DEPS)
+	@scripts/need node npm chromium
+	@echo "fetching what drives the browser" >&2
+	@scripts/npm-ci scripts/browser $(DEPS)/browser
+	@touch $@
+
+# gotool installs a program under its name and its name with the version: the
+# second is the target, so that another version is another target.
+define gotool
+$(BIN)/$(1)-$(2): | $(BIN)
+	@echo "building $(1) $(2)" >&2
+	@GOBIN=$$(CURDIR)/$(BIN) go install $(3)@$(2)
+	@ln -f $(BIN)/$(1) $$@
+endef
+$(eval $(call gotool,golangci-lint,$(GOLANGCI_LINT_VERSION),github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
+$(eval $(call gotool,gofumpt,$(GOFUMPT_VERSION),mvdan.cc/gofumpt))
+$(eval $(call gotool,sqlc,$(SQLC_VERSION),github.com/sqlc-dev/sqlc/cmd/sqlc))
+
+# ---- what is run ----
+
+.PHONY: run
+run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everything on this machine, in developer mode (BROKER=kafka, PORT=, DATA=)
+	@$(GOBUILD) -o $(BIN)/quittance .
+	@exec $(BIN)/quittance up $(if $(BROKER),--broker $(BROKER)) $(if $(PORT),--port $(PORT)) $(if $(DATA),--data $(DATA))
+
+.PHONY: test
+test: deps/test ## run all tests on real servers, which it starts and stops (PACKAGES=, TESTFLAGS=)
+	@$(GOBUILD) -o $(BIN)/testservers ./internal/testenv/testservers
+	@$(BIN)/testservers -- go test -p 2 -timeout 12m $(TESTFLAGS) $(PACKAGES)
+
+# The crash test brings its own servers: it kills them.
+.PHONY: test/crash
+test/crash: deps/test ## kill processes under load for a minute, then count what was lost or doubled
+	@QUITTANCE_CRASH=full go test -count=1 -v -timeout 20m -run '^TestCrash' ./...
+
+.PHONY: bench
+bench: deps/test ## measure creations per second beside the raw echo of the same broker
+	@$(GOBUILD) -o $(BIN)/quittance .
+	@exec $(BIN)/quittance bench
+
+# ---- what is checked ----
+
+.PHONY: lint
+lint: deps/test ## check style, faults and the borders between packages
+	@$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
+
+.PHONY: generate
+generate: deps $(BIN)/sqlc-$(SQLC_VERSION) ## make the generated code again
+	@PATH="$(CURDIR)/$(BIN):$$PATH" go generate ./...
+	@if [ -f sqlc.yaml ]; then $(BIN)/sqlc-$(SQLC_VERSION) generate; fi
+
+.PHONY: generate/check
+generate/check: deps $(BIN)/sqlc-$(SQLC_VERSION) ## fail if that would change anything
+	@scripts/generate-check $(MAKE) generate
+
+.PHONY: verify
+verify: ## lint, generate/check and test: what CI runs
+	@$(MAKE) lint
+	@$(MAKE) generate/check
+	@$(MAKE) test

@@ -1,0 +1,493 @@
+package checkout
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// ErrUnknownCommand is a command that this version does not know. It decides
+// nothing.
+var ErrUnknownCommand = errors.New("unknown command")
+
+// Decision is what a command leads to: all of it happens, or none.
+type Decision struct {
+	// Events in order. Those with Type.Webhook() are for integrators, those with
+	// Confirms() for the agency's ERP.
+	Events []Event
+	// Collections to ask operators for or about.
+	Collections []CollectionRequest
+	// Answer is set exactly when the command has a ReplyTo.
+	Answer *Answer
+
+	// The entries that change.
+	Sessions    map[string]Session
+	Orders      map[OrderKey]Order
+	Idempotency map[IdempotencyKey]Idempotency
+	Quotas      map[string]Quota
+	Tokens      map[string]Token
+}
+
+// RequestKind is what the operator is asked.
+type RequestKind string
+
+// The kinds of a collection request.
+const (
+	RequestCollect RequestKind = "collect"
+	RequestEnquire RequestKind = "enquire"
+)
+
+// CollectionRequest is an effect: ask the operator for the session's collection,
+// or about it.
+type CollectionRequest struct {
+	Kind    RequestKind
+	Session Session // with the collection meant
+	Payer   string  // only to collect
+	At      time.Time
+}
+
+// MetadataERPDueRef is the metadata key by which a ministry session names the
+// due that it pays (contract, "What the service does" 9).
+const MetadataERPDueRef = "erp_due_ref"
+
+// Confirms says whether the agency's ERP is told of the event, where it has one
+// (decisions § 10).
+func (e Event) Confirms() bool {
+	return e.Type == EventCompleted && e.Session.Metadata[MetadataERPDueRef] != ""
+}
+
+// unknownAfter is how long after the last moment to send an operator that knows
+// nothing of a collection is believed: what was sent then has arrived or never will.
+const unknownAfter = time.Minute
+
+// enquireAgain is how soon after an enquiry an unproven callback may cause another.
+const enquireAgain = 2 * time.Second
+
+// Decide says what the command leads to. It is deterministic and changes nothing
+// itself. The error is ErrUnknownCommand.
+func Decide(view View, cmd Command) (Decision, error) {
+	d := &decider{view: view, cmd: cmd}
+	var a Answer
+	switch do := cmd.Do.(type) {
+	case Create:
+		a = d.create(do)
+	case Cancel:
+		a = d.cancel(do)
+	case Collect:
+		a = d.collect(do)
+	case Outcome:
+		a = d.outcome(do)
+	case Enquire:
+		a = d.enquire(do)
+	case IssueToken:
+		a = d.issueToken(do)
+	case ConsumeToken:
+		a = d.consumeToken(do)
+	case Tick:
+		a = d.tick()
+	default:
+		return Decision{}, fmt.Errorf("%T: %w", cmd.Do, ErrUnknownCommand)
+	}
+	if cmd.ReplyTo != nil {
+		d.out.Answer = &a
+	}
+	return d.out, nil
+}
+
+// decider collects a decision. What it has changed it sees itself.
+type decider struct {
+	view View
+	cmd  Command
+	out  Decision
+}
+
+// visible is the command's session, if the caller may see it.
+func (d *decider) visible() (Session, bool) {
+	s, ok := d.session(d.cmd.SessionID)
+	if !ok || d.cmd.ApplicationID != "" && (s.ApplicationID != d.cmd.ApplicationID || s.Live != d.cmd.Live) {
+		return Session{}, false
+	}
+	return s, true
+}
+
+func (d *decider) session(id string) (Session, bool) {
+	if s, ok := d.out.Sessions[id]; ok {
+		return s, true
+	}
+	return d.view.Session(id)
+}
+
+func (d *decider) order(k OrderKey) Order {
+	if o, ok := d.out.Orders[k]; ok {
+		return o
+	}
+	return d.view.Order(k)
+}
+
+func (d *decider) putOrder(k OrderKey, o Order) { put(&d.out.Orders, k, o) }
+
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+}
+
+// happen records an event of s and returns s after it.
+func (d *decider) happen(s Session, t EventType, c change, detail map[string]string) Session {
+	id, sequence := s.ID, s.Sequence+1
+	if c.created != nil {
+		id, sequence = c.created.ID, 1
+	}
+	e := Event{ID: eventID(id, sequence), Type: t, SessionID: id, Sequence: sequence, OccurredAt: d.cmd.At, Detail: detail, change: c}
+	e.Session = Apply(s, e)
+	d.out.Events = append(d.out.Events, e)
+	put(&d.out.Sessions, id, e.Session)
+	return e.Session
+}
+
+// finish is happen for an event that ends the session: the order is free again,
+// or paid, and remembers a collection that is not final.
+func (d *decider) finish(s Session, t EventType, c change, detail map[string]string) Session {
+	s = d.happen(s, t, c, detail)
+	k := s.orderKey()
+	o := d.order(k)
+	if o.OpenSessionID == s.ID {
+		o.OpenSessionID = ""
+	}
+	if s.Status == StatusCompleted {
+		o.PaidSessionID = s.ID
+	}
+	if !s.Collection.Final() {
+		o.Undecided = with(o.Undecided, s.ID)
+	}
+	d.putOrder(k, o)
+	return s
+}
+
+func (s Session) orderKey() OrderKey { return OrderKey{s.ApplicationID, s.Live, s.OrderID} }
+
+// with and without copy: an order may be shared with the state.
+func with(ids []string, id string) []string {
+	if slices.Contains(ids, id) {
+		return ids
+	}
+	return append(slices.Clone(ids), id)
+}
+
+func without(ids []string, id string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(x string) bool { return x == id })
+}
+
+// expire ends a session whose lifetime is over, also when its tick is late, so
+// that the same command has the same answer whenever the tick comes.
+func (d *decider) expire(s Session) Session {
+	if s.Status == StatusOpen && !s.InFlight() && !d.cmd.At.Before(s.ExpiresAt) {
+		return d.finish(s, EventExpired, change{}, nil)
+	}
+	return s
+}
+
+func (d *decider) create(do Create) Answer {
+	s := do.Session
+	key := IdempotencyKey{s.ApplicationID, s.Live, do.IdempotencyKey}
+	if known, ok := d.view.Idempotency(key); ok && d.cmd.At.Before(known.ForgetAt) {
+		if !bytes.Equal(known.BodyHash, do.BodyHash) {
+			return Answer{Code: CodeKeyReused}
+		}
+		a := Answer{Code: known.Code, Replayed: true, Faults: known.Faults}
+		if known.SessionID != "" {
+			if first, ok := d.session(known.SessionID); ok {
+				a.Session = &first
+			}
+		}
+		return a
+	}
+
+	remaining, ok := d.count(s.ApplicationID, do.CreationsPerMinute)
+	quota := Answer{QuotaLimit: do.CreationsPerMinute, QuotaRemaining: remaining}
+	if !ok {
+		quota.Code = CodeRateLimited
+		quota.RetryAfter = d.cmd.At.Truncate(time.Minute).Add(time.Minute).Sub(d.cmd.At)
+		return quota // the key stays unused
+	}
+
+	a := d.decideCreate(do)
+	a.QuotaLimit, a.QuotaRemaining = quota.QuotaLimit, quota.QuotaRemaining
+	remembered := Idempotency{BodyHash: do.BodyHash, Code: a.Code, Faults: a.Faults, ForgetAt: d.cmd.At.Add(IdempotencyRetention)}
+	if a.Session != nil {
+		remembered.SessionID = a.Session.ID
+	}
+	put(&d.out.Idempotency, key, remembered)
+	return a
+}
+
+func (d *decider) decideCreate(do Create) Answer {
+	s := do.Session
+	if len(do.Faults) > 0 {
+		return Answer{Code: do.Faults[0].Code, Faults: do.Faults}
+	}
+	k := s.orderKey()
+	o := d.order(k)
+	if o.OpenSessionID != "" {
+		if open, ok := d.session(o.OpenSessionID); ok {
+			d.expire(open)
+			o = d.order(k)
+		}
+	}
+	switch {
+	case o.PaidSessionID != "":
+		return Answer{Code: CodeOrderPaid}
+	case o.OpenSessionID != "":
+		return Answer{Code: CodeOrderOpen}
+	}
+	s.CreatedAt = d.cmd.At
+	s = d.happen(Session{}, EventCreated, change{created: &s}, nil)
+	o.OpenSessionID = s.ID
+	d.putOrder(k, o)
+	return Answer{Code: CodeOK, Session: &s}
+}
+
+// count takes one creation of the stamp's minute. ok is false when none is left.
+func (d *decider) count(applicationID string, limit int) (remaining int, ok bool) {
+	q := d.view.Quota(applicationID)
+	minute := d.cmd.At.Unix() / 60
+	switch {
+	case minute == q.Minute+1:
+		q = Quota{Minute: minute, Previous: q.Count}
+	case minute > q.Minute:
+		q = Quota{Minute: minute}
+	}
+	n := &q.Count
+	if minute < q.Minute {
+		n = &q.Previous
+	}
+	if *n >= limit {
+		return 0, false
+	}
+	*n++
+	put(&d.out.Quotas, applicationID, q)
+	return limit - *n, true
+}
+
+func (d *decider) cancel(do Cancel) Answer {
+	s, ok := d.visible()
+	if !ok {
+		return Answer{Code: CodeSessionNotFound}
+	}
+	s = d.expire(s)
+	switch {
+	case s.Ended():
+		return Answer{Code: CodeSessionEnded, Session: &s}
+	case do.By == ByCitizen && s.InFlight():
+		return Answer{Code: CodeInFlight, Session: &s}
+	}
+	s = d.finish(s, EventCancelled, change{}, map[string]string{DetailBy: string(do.By)})
+	return Answer{Code: CodeOK, Session: &s}
+}
+
+func (d *decider) collect(do Collect) Answer {
+	s, ok := d.visible()
+	if !ok {
+		return Answer{Code: CodeSessionNotFound}
+	}
+	s = d.expire(s)
+	if s.Collection != nil && s.Collection.ID == do.CollectionID {
+		return Answer{Code: CodeOK, Session: &s, Replayed: true}
+	}
+	offer, known := s.Offer(do.OfferID)
+	o := d.order(s.orderKey())
+	switch {
+	case s.Ended():
+		return Answer{Code: CodeSessionEnded, Session: &s}
+	case s.Collection != nil:
+		return Answer{Code: CodeInFlight, Session: &s}
+	case !known:
+		return Answer{Code: CodeOfferUnknown, Session: &s}
+	case do.Total != s.Amount+offer.Fee:
+		return Answer{Code: CodeTotalChanged, Session: &s}
+	case len(o.Late) > 0:
+		// The order's money is here, though too late for its session: taking it a
+		// second time is what must not happen. An operator case decides.
+		return Answer{Code: CodeOrderPaid, Session: &s}
+	case len(o.Undecided) > 0:
+		for _, id := range o.Undecided {
+			if earlier, ok := d.session(id); ok {
+				d.ask(earlier)
+			}
+		}
+		return Answer{Code: CodePreviousUndecided, Session: &s}
+	}
+	s = d.happen(s, EventCollectionRequested, change{collection: &Collection{
+		ID: do.CollectionID, OfferID: offer.ID, Channel: offer.Channel, Status: CollectionPending,
+		Amount: do.Total, Fee: offer.Fee, Currency: s.Currency, PayerMasked: do.PayerMasked,
+		RequestedAt: d.cmd.At, NotAfter: d.cmd.At.Add(do.SendWithin), WindowEndsAt: d.cmd.At.Add(do.ApprovalWindow),
+		NextEnquiryAt: d.cmd.At.Add(enquiryStep),
+	}}, nil)
+	d.out.Collections = append(d.out.Collections, CollectionRequest{Kind: RequestCollect, Session: s, Payer: do.Payer, At: d.cmd.At})
+	return Answer{Code: CodeOK, Session: &s}
+}
+
+// ask emits an enquiry about the session's collection, unless one has just been.
+func (d *decider) ask(s Session) {
+	c := s.Collection
+	if c.Final() || d.cmd.At.Before(c.LastEnquiryAt.Add(enquireAgain)) {
+		return
+	}
+	d.enquiry(s)
+}
+
+// enquiry emits an enquiry and schedules the next.
+func (d *decider) enquiry(s Session) {
+	next := nextEnquiry(s.Collection.RequestedAt, d.cmd.At)
+	s = d.happen(s, EventCollectionEnquired, change{next: next}, nil)
+	d.out.Collections = append(d.out.Collections, CollectionRequest{Kind: RequestEnquire, Session: s, At: d.cmd.At})
+}
+
+const (
+	enquiryStep   = 10 * time.Second
+	enquiryPhase1 = 5 * time.Minute
+)
+
+// nextEnquiry is when to ask again after asking at now: every 10 s up to five
+// minutes from the request, then 15 min, 1 h, 6 h and 24 h from it, then daily.
+func nextEnquiry(requested, now time.Time) time.Time {
+	if next := now.Add(enquiryStep); !next.After(requested.Add(enquiryPhase1)) {
+		return next
+	}
+	for _, after := range []time.Duration{15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour} {
+		if at := requested.Add(after); at.After(now) {
+			return at
+		}
+	}
+	return now.Add(24 * time.Hour)
+}
+
+func (d *decider) enquire(do Enquire) Answer {
+	s, ok := d.visible()
+	if !ok || s.Collection == nil || s.Collection.ID != do.CollectionID {
+		// Nothing to ask about, and a claim without proof is nobody's payment.
+		return Answer{Code: CodeSessionNotFound}
+	}
+	d.ask(s)
+	s, _ = d.session(s.ID)
+	return Answer{Code: CodeOK, Session: &s}
+}
+
+func (d *decider) outcome(do Outcome) Answer {
+	s, ok := d.visible()
+	if !ok || s.Collection == nil || s.Collection.ID != do.CollectionID {
+		return d.orphan(s, do)
+	}
+	switch do.Status {
+	case OutcomeApproved:
+		s = d.approved(s, do)
+	case OutcomeRefused:
+		s = d.refused(s, do)
+	case OutcomeUnknown:
+		// Before the last moment to send it may only not have arrived yet.
+		if d.cmd.At.After(s.Collection.NotAfter.Add(unknownAfter)) {
+			do.FailureCode = FailureOperatorUnavailable
+			s = d.refused(s, do)
+		}
+	case OutcomePending, OutcomeAmbiguous:
+	}
+	return Answer{Code: CodeOK, Session: &s}
+}
+
+func (d *decider) approved(s Session, do Outcome) Session {
+	c := s.Collection
+	switch {
+	case c.Status == CollectionApproved:
+		return s // said before
+	case do.Amount != c.Amount:
+		return d.mismatch(s, do, "amount")
+	case do.Currency != c.Currency:
+		return d.mismatch(s, do, "currency")
+	case s.Status == StatusOpen:
+		return d.finish(s, EventCompleted, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
+	}
+	s = d.happen(s, EventLatePayment, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
+	k := s.orderKey()
+	o := d.order(k)
+	o.Undecided, o.Late = without(o.Undecided, s.ID), with(o.Late, s.ID)
+	d.putOrder(k, o)
+	return s
+}
+
+func (d *decider) refused(s Session, do Outcome) Session {
+	if do.FailureCode == "" {
+		do.FailureCode = failureUnknown
+	}
+	switch s.Collection.Status {
+	case CollectionRefused:
+		return s
+	case CollectionApproved:
+		return d.mismatch(s, do, "refused after approval")
+	case CollectionPending:
+		return d.finish(s, EventFailed, change{outcome: &do, failure: do.FailureCode}, map[string]string{DetailSource: string(do.Source)})
+	case CollectionUndecided:
+	}
+	s = d.happen(s, EventCollectionRefused, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
+	k := s.orderKey()
+	o := d.order(k)
+	o.Undecided = without(o.Undecided, s.ID)
+	d.putOrder(k, o)
+	return s
+}
+
+// mismatch makes an operator case of a report that does not fit, once.
+func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
+	if s.Collection.Mismatched {
+		return s
+	}
+	detail := reported(do)
+	detail[DetailReason] = reason
+	return d.happen(s, EventCollectionMismatched, change{}, detail)
+}
+
+// orphan makes an operator case of money that belongs to no collection we know.
+func (d *decider) orphan(s Session, do Outcome) Answer {
+	if do.Status != OutcomeApproved {
+		return Answer{Code: CodeSessionNotFound}
+	}
+	detail := reported(do)
+	detail[DetailCollectionID] = do.CollectionID
+	if s.ID != "" {
+		s = d.happen(s, EventCollectionOrphaned, change{}, detail)
+		return Answer{Code: CodeSessionNotFound, Session: &s}
+	}
+	d.out.Events = append(d.out.Events, Event{
+		ID: eventID(do.CollectionID, 0), Type: EventCollectionOrphaned, SessionID: d.cmd.SessionID,
+		OccurredAt: d.cmd.At, Detail: detail,
+	})
+	return Answer{Code: CodeSessionNotFound}
+}
+
+func reported(do Outcome) map[string]string {
+	return map[string]string{
+		DetailReportedAmount: strconv.FormatInt(do.Amount, 10), DetailReportedCurr: do.Currency,
+		DetailOperatorRef: do.OperatorRef, DetailSource: string(do.Source),
+	}
+}
+
+// tick lets time pass: the end of the approval window, the end of the lifetime,
+// the next enquiry. A tick before its time does nothing.
+func (d *decider) tick() Answer {
+	s, ok := d.visible()
+	if !ok {
+		return Answer{Code: CodeSessionNotFound}
+	}
+	if s.InFlight() && !d.cmd.At.Before(s.Collection.WindowEndsAt) {
+		s = d.finish(s, EventFailed, change{failure: FailureApprovalTimeout}, nil)
+	}
+	s = d.expire(s)
+	if c := s.Collection; !c.Final() && !d.cmd.At.Before(c.NextEnquiryAt) {
+		d.enquiry(s)
+		s, _ = d.session(s.ID)
+	}
+	return Answer{Code: CodeOK, Session: &s}
+}

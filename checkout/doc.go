@@ -1,0 +1,27 @@
+// Package checkout is the domain of Quittance: the lifecycle of checkout
+// sessions, decided without I/O, clock or randomness.
+//
+//	Create
+//	  │
+//	  ▼           Outcome approved
+//	open ───────────────────────────────► completed
+//	  │  ├─ Outcome refused, window ends ─► failed
+//	  │  ├─ Cancel ───────────────────────► cancelled
+//	  │  └─ lifetime ends ────────────────► expired
+//	  └─ Collect (at most one collection a session)
+//
+// Decide looks at what is known (View) and at one Command, and says what
+// happens: Events, effects (collection requests, notifications), the entries
+// that change, and the answer. Apply folds an event into a session; Decide uses
+// it too, so what is stored is by construction the fold of the events. All
+// times, ids and configuration come stamped in the command: deciding twice
+// gives the same decision.
+//
+// A terminal session stays what it is. Money that arrives afterwards is a late
+// payment: an event, never a transition. Unknown stays unknown: only a definite
+// refusal or the end of the approval window fails a session, and a collection
+// whose outcome the operator has not told is asked about until it has.
+//
+// References are to the integration contract ("contract") and to the page that
+// decides what it leaves open ("decisions §").
+package checkout

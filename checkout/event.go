@@ -1,0 +1,169 @@
+package checkout
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// EventType names what happened.
+type EventType string
+
+// The events of a session. Those in Webhook are sent to integrators.
+const (
+	EventCreated              EventType = "checkout.created"
+	EventCompleted            EventType = "checkout.completed"
+	EventFailed               EventType = "checkout.failed"
+	EventCancelled            EventType = "checkout.cancelled"
+	EventExpired              EventType = "checkout.expired"
+	EventLatePayment          EventType = "checkout.late_payment"
+	EventTokenIssued          EventType = "checkout.completion_token_issued"
+	EventTokenConsumed        EventType = "checkout.completion_token_consumed"
+	EventCollectionRequested  EventType = "collection.requested"
+	EventCollectionEnquired   EventType = "collection.enquired"
+	EventCollectionRefused    EventType = "collection.refused"    // after the session's end; before it the session fails
+	EventCollectionMismatched EventType = "collection.mismatched" // an operator case
+	EventCollectionOrphaned   EventType = "collection.orphaned"   // an operator case
+)
+
+// EventTypes has all event types.
+func EventTypes() []EventType {
+	return []EventType{
+		EventCreated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment,
+		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionEnquired,
+		EventCollectionRefused, EventCollectionMismatched, EventCollectionOrphaned,
+	}
+}
+
+// Webhook says whether integrators can subscribe to the event (contract, "Events";
+// decisions § 6 for late payments).
+func (t EventType) Webhook() bool {
+	switch t {
+	case EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment:
+		return true
+	case EventCreated, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionEnquired,
+		EventCollectionRefused, EventCollectionMismatched, EventCollectionOrphaned:
+		return false
+	}
+	return false
+}
+
+// Names of the details that an event may carry.
+const (
+	DetailBy             = "by"              // who cancelled
+	DetailReason         = "reason"          // why a report does not fit
+	DetailCollectionID   = "collection_id"   // of an orphaned report
+	DetailReportedAmount = "reported_amount" // minor units
+	DetailReportedCurr   = "reported_currency"
+	DetailOperatorRef    = "operator_ref"
+	DetailSource         = "source"
+)
+
+// Event is something that happened. Session is the session as it stands
+// afterwards; for an orphaned report of no session it is the zero Session and
+// Sequence is 0.
+type Event struct {
+	ID         string // evt_, derived from (session, sequence)
+	Type       EventType
+	SessionID  string
+	Sequence   int64
+	OccurredAt time.Time
+	Session    Session
+	Detail     map[string]string
+
+	// change is what Apply needs beyond the type and the time.
+	change change
+}
+
+// change is the part of an event that Apply folds in. One field at most is set.
+type change struct {
+	created    *Session
+	collection *Collection
+	outcome    *Outcome
+	failure    FailureCode
+	next       time.Time
+}
+
+var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
+
+// eventID derives an event's id: the same event has the same id however often
+// it is decided, delivered or journalled.
+func eventID(sessionID string, sequence int64) string {
+	sum := sha256.Sum256([]byte(sessionID + "#" + strconv.FormatInt(sequence, 10)))
+	return "evt_" + strings.ToLower(idEncoding.EncodeToString(sum[:20]))
+}
+
+// Apply is the session after the event. It changes nothing that its arguments
+// share. An event of another session or out of sequence is a fault of the
+// program; it leaves the session as it is.
+func Apply(s Session, e Event) Session {
+	if e.Type == EventCreated {
+		s = *e.change.created
+		s.Status, s.Sequence = StatusOpen, 1
+		return s
+	}
+	if e.Sequence != s.Sequence+1 || e.SessionID != s.ID {
+		return s
+	}
+	s.Sequence = e.Sequence
+	if s.Collection != nil {
+		c := *s.Collection
+		s.Collection = &c
+	}
+	switch e.Type {
+	case EventCompleted:
+		s = end(s, StatusCompleted, e.OccurredAt)
+		s.Collection.decide(CollectionApproved, *e.change.outcome, e.OccurredAt)
+	case EventLatePayment:
+		s.Collection.decide(CollectionApproved, *e.change.outcome, e.OccurredAt)
+	case EventCollectionRefused:
+		s.Collection.decide(CollectionRefused, *e.change.outcome, e.OccurredAt)
+	case EventFailed:
+		s = end(s, StatusFailed, e.OccurredAt)
+		s.FailureCode, s.FailureMessage = e.change.failure, e.change.failure.Message()
+		if e.change.outcome != nil {
+			s.Collection.decide(CollectionRefused, *e.change.outcome, e.OccurredAt)
+		}
+	case EventCancelled:
+		s = end(s, StatusCancelled, e.OccurredAt)
+	case EventExpired:
+		s = end(s, StatusExpired, e.OccurredAt)
+	case EventCollectionRequested:
+		c := *e.change.collection
+		s.Collection = &c
+	case EventCollectionEnquired:
+		s.Collection.Enquiries++
+		s.Collection.LastEnquiryAt = e.OccurredAt
+		s.Collection.NextEnquiryAt = e.change.next
+	case EventCollectionMismatched:
+		s.Collection.Mismatched = true
+	case EventTokenIssued, EventTokenConsumed, EventCollectionOrphaned:
+		// They leave a trace in the journal; the session stays as it is.
+	case EventCreated:
+	}
+	return s
+}
+
+// end puts the session into a terminal status. What the operator still owes an
+// answer for becomes undecided.
+func end(s Session, status Status, at time.Time) Session {
+	s.Status, s.EndedAt = status, at
+	if s.Collection != nil && s.Collection.Status == CollectionPending {
+		s.Collection.Status = CollectionUndecided
+	}
+	return s
+}
+
+func (c *Collection) decide(status CollectionStatus, o Outcome, at time.Time) {
+	c.Status, c.DecidedAt, c.NextEnquiryAt = status, at, time.Time{}
+	if o.OperatorRef != "" {
+		c.OperatorRef = o.OperatorRef
+	}
+	if status == CollectionRefused {
+		c.FailureCode = o.FailureCode
+	} else {
+		c.FailureCode = ""
+	}
+}

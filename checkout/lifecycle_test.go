@@ -1,0 +1,429 @@
+package checkout_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"quittance/checkout"
+)
+
+const (
+	created   = checkout.EventCreated
+	requested = checkout.EventCollectionRequested
+)
+
+func TestContractStateTable(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string // the row of "States and transitions", or of decisions
+		do     func(w *world)
+		status checkout.Status
+		events []checkout.EventType
+	}{
+		{"none, POST: open", func(*world) {}, checkout.StatusOpen, nil},
+		{"open, payment finishes: completed", func(w *world) {
+			w.collect("a")
+			w.outcome("a", approved())
+		}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted}},
+		{"open, cancel: cancelled", func(w *world) { wantCode(w.t, w.cancel("a"), checkout.CodeOK) },
+			checkout.StatusCancelled, []checkout.EventType{checkout.EventCancelled}},
+		{"open, lifetime ends: expired", func(w *world) { w.advance(24 * time.Hour) },
+			checkout.StatusExpired, []checkout.EventType{checkout.EventExpired}},
+		{"open until the lifetime's last millisecond", func(w *world) { w.advance(24*time.Hour - time.Millisecond) },
+			checkout.StatusOpen, nil},
+		{"open, collect refused: failed", func(w *world) {
+			w.collect("a")
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
+		{"open, approval timeout: failed", func(w *world) {
+			w.collect("a")
+			w.advance(5 * time.Minute)
+			if s := w.sessions["a"]; s.FailureCode != checkout.FailureApprovalTimeout || s.Collection.Status != checkout.CollectionUndecided {
+				w.t.Errorf("got %s, collection %s", s.FailureCode, s.Collection.Status)
+			}
+		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
+		{"terminal, cancel: unchanged, 409", func(w *world) {
+			w.cancel("a")
+			wantCode(w.t, w.cancel("a"), checkout.CodeSessionEnded)
+		}, checkout.StatusCancelled, []checkout.EventType{checkout.EventCancelled}},
+		{"§ 6: in flight at the lifetime's end: decided first", func(w *world) {
+			w.advance(24*time.Hour - time.Minute)
+			w.collect("a")
+			w.advance(2 * time.Minute)
+			w.outcome("a", approved())
+		}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted}},
+		{"§ 6: in flight at the lifetime's end: window ends", func(w *world) {
+			w.advance(24*time.Hour - time.Minute)
+			w.collect("a")
+			w.advance(10 * time.Minute)
+		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
+		{"§ 6: pending and ambiguous are no failure", func(w *world) {
+			w.collect("a")
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomePending})
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeAmbiguous})
+		}, checkout.StatusOpen, []checkout.EventType{requested}},
+		{"unknown to the operator is no failure while the request may be on its way", func(w *world) {
+			w.collect("a")
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeUnknown})
+		}, checkout.StatusOpen, []checkout.EventType{requested}},
+		{"unknown to the operator long after the last moment to send: never sent", func(w *world) {
+			w.collect("a")
+			w.advance(3*time.Minute + time.Second)
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeUnknown})
+			if c := w.sessions["a"].FailureCode; c != checkout.FailureOperatorUnavailable {
+				w.t.Errorf("failure is %s", c)
+			}
+		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
+		{"callback twice: completed once", func(w *world) {
+			w.collect("a")
+			w.outcome("a", approved())
+			wantCode(w.t, w.outcome("a", approved()), checkout.CodeOK)
+		}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted}},
+		{"another amount never completes, one operator case", func(w *world) {
+			w.collect("a")
+			o := approved()
+			o.Amount = 50
+			w.outcome("a", o)
+			w.outcome("a", o)
+		}, checkout.StatusOpen, []checkout.EventType{requested, checkout.EventCollectionMismatched}},
+		{"another currency never completes", func(w *world) {
+			w.collect("a")
+			o := approved()
+			o.Currency = "USD"
+			w.outcome("a", o)
+		}, checkout.StatusOpen, []checkout.EventType{requested, checkout.EventCollectionMismatched}},
+		{"success of an unknown collection: an operator case, never a completion", func(w *world) {
+			w.collect("a")
+			o := approved()
+			o.CollectionID = "other"
+			wantCode(w.t, w.outcome("a", o), checkout.CodeSessionNotFound)
+		}, checkout.StatusOpen, []checkout.EventType{requested, checkout.EventCollectionOrphaned}},
+		{"success after the window: late payment, once", func(w *world) {
+			w.collect("a")
+			w.advance(6 * time.Minute)
+			w.outcome("a", approved())
+			w.outcome("a", approved())
+		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed, checkout.EventLatePayment}},
+		{"cancel with a collection in flight, then success: late payment", func(w *world) {
+			w.collect("a")
+			wantCode(w.t, w.cancel("a"), checkout.CodeOK)
+			w.outcome("a", approved())
+		}, checkout.StatusCancelled, []checkout.EventType{requested, checkout.EventCancelled, checkout.EventLatePayment}},
+		{"refusal after the window: final, the session stays failed as it was", func(w *world) {
+			w.collect("a")
+			w.advance(6 * time.Minute)
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+			if c := w.sessions["a"].FailureCode; c != checkout.FailureApprovalTimeout {
+				w.t.Errorf("failure became %s", c)
+			}
+			if _, ok := w.sessions["a"].Deadline(); ok {
+				w.t.Error("a final collection is still asked about")
+			}
+		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed, checkout.EventCollectionRefused}},
+		{"refused first, approved afterwards: the money is not lost", func(w *world) {
+			w.collect("a")
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+			w.outcome("a", approved())
+		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed, checkout.EventLatePayment}},
+		{"approved first, refused afterwards: stays completed, an operator case", func(w *world) {
+			w.collect("a")
+			w.outcome("a", approved())
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+		}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted, checkout.EventCollectionMismatched}},
+		{"double click: the same collection is one", func(w *world) {
+			w.collect("a")
+			if a := w.collect("a"); a.Code != checkout.CodeOK || !a.Replayed {
+				w.t.Errorf("got %+v", a)
+			}
+			if len(w.requests) != 1 {
+				w.t.Errorf("%d requests to the operator", len(w.requests))
+			}
+		}, checkout.StatusOpen, []checkout.EventType{requested}},
+		{"two tabs: the second offer cannot start", func(w *world) {
+			w.collect("a")
+			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: collection("other")}), checkout.CodeInFlight)
+		}, checkout.StatusOpen, []checkout.EventType{requested}},
+		{"back button after the end: told so", func(w *world) {
+			w.cancel("a")
+			wantCode(w.t, w.collect("a"), checkout.CodeSessionEnded)
+		}, checkout.StatusCancelled, []checkout.EventType{checkout.EventCancelled}},
+		{"a total that is not due and fee is not taken", func(w *world) {
+			c := collection("c")
+			c.Total = 5000
+			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: c}), checkout.CodeTotalChanged)
+		}, checkout.StatusOpen, nil},
+		{"an offer the session does not have", func(w *world) {
+			c := collection("c")
+			c.OfferID = checkout.OfferCard
+			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: c}), checkout.CodeOfferUnknown)
+		}, checkout.StatusOpen, nil},
+		{"paying after the lifetime, before its tick: expired", func(w *world) {
+			w.now = w.now.Add(25 * time.Hour)
+			wantCode(w.t, w.collect("a"), checkout.CodeSessionEnded)
+		}, checkout.StatusExpired, []checkout.EventType{checkout.EventExpired}},
+		{"cancelling after the lifetime, before its tick: expired, 409", func(w *world) {
+			w.now = w.now.Add(25 * time.Hour)
+			wantCode(w.t, w.cancel("a"), checkout.CodeSessionEnded)
+		}, checkout.StatusExpired, []checkout.EventType{checkout.EventExpired}},
+		{"§ 6: the citizen cannot cancel while a collection is in flight", func(w *world) {
+			w.collect("a")
+			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.Cancel{By: checkout.ByCitizen}}), checkout.CodeInFlight)
+		}, checkout.StatusOpen, []checkout.EventType{requested}},
+		{"the citizen cancels", func(w *world) {
+			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.Cancel{By: checkout.ByCitizen}}), checkout.CodeOK)
+		}, checkout.StatusCancelled, []checkout.EventType{checkout.EventCancelled}},
+		{"another application's session is unknown", func(w *world) {
+			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", ApplicationID: "other", Do: checkout.Cancel{}}), checkout.CodeSessionNotFound)
+			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Live: true, Do: checkout.Cancel{}}), checkout.CodeSessionNotFound)
+		}, checkout.StatusOpen, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			wantCode(t, w.create("a", "o"), checkout.CodeOK)
+			row.do(w)
+			w.want("a", row.status, append([]checkout.EventType{created}, row.events...)...)
+			s := w.sessions["a"]
+			if s.Paid() != (s.Status == checkout.StatusCompleted) {
+				t.Error("paid is not completed")
+			}
+		})
+	}
+}
+
+func TestOrphanOfNoSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.outcome("unknown", approved())
+	wantCode(t, a, checkout.CodeSessionNotFound)
+	if len(w.events) != 1 || w.events[0].Type != checkout.EventCollectionOrphaned || w.events[0].Session.ID != "" {
+		t.Errorf("events are %+v", w.events)
+	}
+	w.outcome("unknown", checkout.Outcome{Status: checkout.OutcomeRefused})
+	if len(w.events) != 1 {
+		t.Error("a refusal of nothing we know is no operator case")
+	}
+}
+
+func TestOrderRules(t *testing.T) { // decisions § 1
+	t.Parallel()
+	w := newWorld(t)
+	wantCode(t, w.create("a", "o"), checkout.CodeOK)
+	wantCode(t, w.create("b", "o"), checkout.CodeOrderOpen)
+	w.cancel("a")
+	wantCode(t, w.create("c", "o"), checkout.CodeOK)
+	w.collect("c")
+	w.outcome("c", approved())
+	wantCode(t, w.create("d", "o"), checkout.CodeOrderPaid)
+	w.advance(3 * 365 * 24 * time.Hour)
+	wantCode(t, w.create("e", "o"), checkout.CodeOrderPaid)
+
+	wantCode(t, w.create("f", "expired"), checkout.CodeOK)
+	w.now = w.now.Add(24 * time.Hour) // its tick is late
+	wantCode(t, w.create("g", "expired"), checkout.CodeOK)
+	w.want("f", checkout.StatusExpired, created, checkout.EventExpired)
+
+	live := draft("live", "o")
+	live.Live = true
+	a := w.ask(checkout.Command{SessionID: "live", Do: checkout.Create{Session: live, IdempotencyKey: "key-a", BodyHash: []byte("x"), CreationsPerMinute: 9}})
+	wantCode(t, a, checkout.CodeOK) // orders and keys are scoped to the mode
+}
+
+func TestIdempotencyKey(t *testing.T) { // decisions § 1
+	t.Parallel()
+	w := newWorld(t)
+	try := func(key, order string, quota int, faults ...checkout.Fault) checkout.Answer {
+		s := draft("s-"+key+"-"+order+w.now.Format("150405"), order)
+		return w.ask(checkout.Command{SessionID: s.ID, Do: checkout.Create{
+			Session: s, IdempotencyKey: key, BodyHash: []byte(order), CreationsPerMinute: quota, Faults: faults,
+		}})
+	}
+	first := try("k", "o", 2)
+	again := try("k", "o", 2)
+	if again.Code != checkout.CodeOK || !again.Replayed || again.Session.ID != first.Session.ID {
+		t.Errorf("replay is %+v", again)
+	}
+	wantCode(t, try("k", "other", 2), checkout.CodeKeyReused)
+	refused := try("k2", "o", 2)
+	wantCode(t, refused, checkout.CodeOrderOpen)
+	if a := try("k3", "o3", 2); a.Code != checkout.CodeRateLimited || a.RetryAfter != time.Minute {
+		t.Errorf("third creation of the minute: %+v", a)
+	}
+	if a := try("k", "o", 2); a.Code != checkout.CodeOK || !a.Replayed {
+		t.Errorf("a replay needs no quota: %+v", a)
+	}
+	w.now = w.now.Add(time.Minute)
+	if a := try("k3", "o3", 2); a.Code != checkout.CodeOK || a.Replayed {
+		t.Errorf("a 429 leaves the key unused: %+v", a)
+	}
+	w.cancel(first.Session.ID)
+	if a := try("k2", "o", 2); a.Code != checkout.CodeOrderOpen || !a.Replayed {
+		t.Errorf("a 409 is replayed also when the order is free again: %+v", a)
+	}
+	fault := checkout.Fault{Code: checkout.CodeOriginsRequired, Field: "mode"}
+	wantCode(t, try("k4", "o4", 2, fault), checkout.CodeOriginsRequired)
+	if a := try("k4", "o4", 2); a.Code != checkout.CodeOriginsRequired || !a.Replayed || len(a.Faults) != 1 {
+		t.Errorf("a 422 of configuration is replayed: %+v", a)
+	}
+	w.now = w.now.Add(30 * 24 * time.Hour)
+	if a := try("k4", "o4", 2); a.Code != checkout.CodeOK || a.Replayed {
+		t.Errorf("keys are forgotten after 30 days: %+v", a)
+	}
+}
+
+func TestQuotaIsExactPerMinuteOfTheStamp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := 0
+	try := func(at time.Time) bool {
+		n++
+		id := "q" + time.Duration(n).String()
+		s := draft(id, id)
+		return w.ask(checkout.Command{At: at, SessionID: id, Do: checkout.Create{Session: s, IdempotencyKey: id, CreationsPerMinute: 30}}).Code == checkout.CodeOK
+	}
+	accepted := map[int64]int{}
+	for i := range 300 { // two senders whose clocks differ by 1.5 s
+		at := start.Add(time.Duration(i)*time.Second - time.Duration(i%2)*1500*time.Millisecond)
+		for range 3 {
+			if try(at) {
+				accepted[at.Unix()/60]++
+			}
+		}
+	}
+	for minute, got := range accepted {
+		if got > 30 || got < 30 && minute >= start.Unix()/60 && minute < start.Unix()/60+5 {
+			t.Errorf("minute %d: %d accepted", minute-start.Unix()/60, got)
+		}
+	}
+}
+
+func TestUndecidedCollectionBlocksTheNextUntilFinal(t *testing.T) { // decisions § 6
+	t.Parallel()
+	w := newWorld(t)
+	w.create("a", "o")
+	w.collect("a")
+	w.advance(5 * time.Minute)
+	w.advance(3 * time.Second)
+	w.create("b", "o")
+	asked := len(w.requests)
+	wantCode(t, w.collect("b"), checkout.CodePreviousUndecided)
+	if len(w.requests) != asked+1 || w.requests[asked].Kind != checkout.RequestEnquire || w.requests[asked].Session.ID != "a" {
+		t.Errorf("the earlier collection was not asked about: %+v", w.requests[asked:])
+	}
+	wantCode(t, w.collect("b"), checkout.CodePreviousUndecided)
+	if len(w.requests) != asked+1 {
+		t.Error("an enquiry is not repeated at once")
+	}
+	w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+	wantCode(t, w.collect("b"), checkout.CodeOK)
+	// Both are approved in the end: one completes, the other is a late payment.
+	w.outcome("b", approved())
+	w.outcome("a", approved())
+	w.want("b", checkout.StatusCompleted, created, requested, checkout.EventCompleted)
+	w.want("a", checkout.StatusFailed, created, requested, checkout.EventFailed, checkout.EventCollectionRefused, checkout.EventLatePayment)
+}
+
+func TestLatePaymentKeepsTheNextFromCollecting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("a", "o")
+	w.collect("a")
+	w.advance(5 * time.Minute)
+	w.create("b", "o")
+	w.outcome("a", approved())
+	wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
+	w.want("b", checkout.StatusOpen, created)
+}
+
+func TestEnquirySchedule(t *testing.T) { // 10 s up to 5 min, then 15 min, 1 h, 6 h, 24 h
+	t.Parallel()
+	w := newWorld(t)
+	w.create("a", "o")
+	w.collect("a")
+	var at []time.Duration
+	for range 3 * 24 * 360 {
+		n := len(w.requests)
+		w.advance(10 * time.Second)
+		for range w.requests[n:] {
+			at = append(at, w.now.Sub(start))
+		}
+	}
+	want := []time.Duration{}
+	for d := 10 * time.Second; d <= 5*time.Minute; d += 10 * time.Second {
+		want = append(want, d)
+	}
+	want = append(want, 15*time.Minute, time.Hour, 6*time.Hour, 24*time.Hour, 48*time.Hour, 72*time.Hour)
+	if len(at) != len(want) {
+		t.Fatalf("asked at %v,\nwant %v", at, want)
+	}
+	for i := range at {
+		if at[i] != want[i] {
+			t.Errorf("enquiry %d after %s, want %s", i+1, at[i], want[i])
+		}
+	}
+}
+
+func TestUnprovenCallbackOnlyAsks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("a", "o")
+	w.collect("a")
+	w.now = w.now.Add(time.Second)
+	for range 3 {
+		w.decide(checkout.Command{SessionID: "a", Do: checkout.Enquire{CollectionID: "c-a"}})
+	}
+	if len(w.requests) != 2 || w.requests[1].Kind != checkout.RequestEnquire {
+		t.Errorf("requests are %+v", w.requests)
+	}
+	w.decide(checkout.Command{SessionID: "a", Do: checkout.Enquire{CollectionID: "forged"}})
+	w.decide(checkout.Command{SessionID: "nobody", Do: checkout.Enquire{CollectionID: "c-a"}})
+	if len(w.requests) != 2 {
+		t.Error("a claim about nothing asks nobody")
+	}
+	w.want("a", checkout.StatusOpen, created, requested)
+}
+
+func TestCompletionToken(t *testing.T) { // decisions § 4
+	t.Parallel()
+	w := newWorld(t)
+	s := draft("a", "o")
+	s.Mode, s.ClientSecretHash = checkout.ModeEmbedded, []byte("secret")
+	w.ask(checkout.Command{SessionID: "a", Do: checkout.Create{Session: s, IdempotencyKey: "k", CreationsPerMinute: 9}})
+	issue := func(hash, secret string) checkout.Answer {
+		return w.ask(checkout.Command{SessionID: "a", Do: checkout.IssueToken{
+			Hash: []byte(hash), ClientSecretHash: []byte(secret), Lifetime: checkout.CompletionTokenLifetime,
+		}})
+	}
+	consume := func(hash string) checkout.Answer {
+		return w.ask(checkout.Command{ApplicationID: app, Do: checkout.ConsumeToken{Hash: []byte(hash)}})
+	}
+	wantCode(t, issue("t", "secret"), checkout.CodeNotCompleted)
+	w.collect("a")
+	w.outcome("a", approved())
+	wantCode(t, issue("t", "wrong"), checkout.CodeSecretRefused)
+	wantCode(t, issue("t1", "secret"), checkout.CodeOK)
+	wantCode(t, issue("t2", "secret"), checkout.CodeOK)
+	wantCode(t, consume("t3"), checkout.CodeTokenNotFound)
+	wantCode(t, w.ask(checkout.Command{ApplicationID: "other", Do: checkout.ConsumeToken{Hash: []byte("t1")}}), checkout.CodeTokenNotFound)
+	wantCode(t, w.ask(checkout.Command{ApplicationID: app, Live: true, Do: checkout.ConsumeToken{Hash: []byte("t1")}}), checkout.CodeTokenNotFound)
+	if a := consume("t1"); a.Code != checkout.CodeOK || a.Replayed || !a.Session.Paid() {
+		t.Errorf("first use: %+v", a)
+	}
+	if a := consume("t1"); a.Code != checkout.CodeOK || !a.Replayed {
+		t.Errorf("again while it lives: %+v", a)
+	}
+	w.advance(10 * time.Minute)
+	wantCode(t, consume("t1"), checkout.CodeTokenConsumed)
+	wantCode(t, consume("t2"), checkout.CodeTokenExpired)
+	wantCode(t, issue("t4", "secret"), checkout.CodeOK) // a page that slept
+	w.advance(24 * time.Hour)
+	wantCode(t, issue("t5", "secret"), checkout.CodeSecretRefused)
+}
+
+func TestUnknownCommand(t *testing.T) {
+	t.Parallel()
+	if _, err := checkout.Decide(newWorld(t), checkout.Command{}); !errors.Is(err, checkout.ErrUnknownCommand) {
+		t.Errorf("got %v", err)
+	}
+}

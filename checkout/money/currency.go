@@ -1,0 +1,90 @@
+package money
+
+// Default is the currency of a session that names none, and the only one that
+// mobile money and agency counters take (contract, "Limits").
+const Default = "XAF"
+
+// Currency is one row of the service's own ISO 4217 table. The zero value is
+// no currency: it has an empty code and formats nothing sensible. Values are
+// comparable with ==.
+type Currency struct {
+	code     string
+	decimals int
+	card     bool   // in the contract's list for the card offer
+	french   string // what stands after the number in French
+	english  string // what stands before the number in English
+}
+
+// currencies is XAF and, in the contract's order, the 37 currencies of the
+// card offer. Symbols tell every pair of rows apart: dollars carry their
+// country, crowns and pesos their ISO code, since the reader is rarely at home
+// in the country whose "$" or "kr" it is.
+var currencies = [...]Currency{
+	{code: "XAF", decimals: 0, french: "FCFA", english: "FCFA"},
+	{code: "USD", decimals: 2, card: true, french: "$US", english: "US$"},
+	{code: "EUR", decimals: 2, card: true, french: "€", english: "€"},
+	{code: "GBP", decimals: 2, card: true, french: "£", english: "£"},
+	{code: "AUD", decimals: 2, card: true, french: "$AU", english: "A$"},
+	{code: "CAD", decimals: 2, card: true, french: "$CA", english: "CA$"},
+	{code: "CHF", decimals: 2, card: true, french: "CHF", english: "CHF"},
+	{code: "DKK", decimals: 2, card: true, french: "DKK", english: "DKK"},
+	{code: "NOK", decimals: 2, card: true, french: "NOK", english: "NOK"},
+	{code: "SEK", decimals: 2, card: true, french: "SEK", english: "SEK"},
+	{code: "PLN", decimals: 2, card: true, french: "PLN", english: "PLN"},
+	{code: "HUF", decimals: 2, card: true, french: "HUF", english: "HUF"},
+	{code: "CZK", decimals: 2, card: true, french: "CZK", english: "CZK"},
+	{code: "RON", decimals: 2, card: true, french: "RON", english: "RON"},
+	{code: "BGN", decimals: 2, card: true, french: "BGN", english: "BGN"},
+	{code: "MXN", decimals: 2, card: true, french: "$MX", english: "MX$"},
+	{code: "BRL", decimals: 2, card: true, french: "R$", english: "R$"},
+	{code: "ARS", decimals: 2, card: true, french: "$AR", english: "ARS"},
+	{code: "CLP", decimals: 0, card: true, french: "$CL", english: "CLP"},
+	{code: "COP", decimals: 2, card: true, french: "$CO", english: "COP"},
+	{code: "PEN", decimals: 2, card: true, french: "PEN", english: "PEN"},
+	{code: "INR", decimals: 2, card: true, french: "₹", english: "₹"},
+	{code: "SGD", decimals: 2, card: true, french: "$SG", english: "SGD"},
+	{code: "HKD", decimals: 2, card: true, french: "$HK", english: "HK$"},
+	{code: "TWD", decimals: 2, card: true, french: "TWD", english: "NT$"},
+	{code: "KRW", decimals: 0, card: true, french: "₩", english: "₩"},
+	{code: "JPY", decimals: 0, card: true, french: "JPY", english: "¥"},
+	{code: "NZD", decimals: 2, card: true, french: "$NZ", english: "NZ$"},
+	{code: "ZAR", decimals: 2, card: true, french: "ZAR", english: "ZAR"},
+	{code: "ILS", decimals: 2, card: true, french: "₪", english: "₪"},
+	{code: "TRY", decimals: 2, card: true, french: "TRY", english: "TRY"},
+	{code: "AED", decimals: 2, card: true, french: "AED", english: "AED"},
+	{code: "SAR", decimals: 2, card: true, french: "SAR", english: "SAR"},
+	{code: "THB", decimals: 2, card: true, french: "THB", english: "THB"},
+	{code: "MYR", decimals: 2, card: true, french: "MYR", english: "MYR"},
+	{code: "PHP", decimals: 2, card: true, french: "PHP", english: "PHP"},
+	{code: "IDR", decimals: 2, card: true, french: "IDR", english: "IDR"},
+	{code: "VND", decimals: 0, card: true, french: "₫", english: "₫"},
+}
+
+// Lookup finds a currency by its ISO 4217 code in capitals. It answers false
+// for every code that the contract does not list, however real the currency.
+func Lookup(code string) (Currency, bool) {
+	for _, c := range currencies {
+		if c.code == code {
+			return c, true
+		}
+	}
+	return Currency{}, false
+}
+
+// All returns every currency of the table: XAF first, then the card offer's in
+// the contract's order. The slice is the caller's own.
+func All() []Currency {
+	return append([]Currency(nil), currencies[:]...)
+}
+
+// Code is the ISO 4217 code, such as "XAF".
+func (c Currency) Code() string { return c.code }
+
+// Decimals is the number of digits that minor units stand behind the decimal
+// separator: 0 for XAF, JPY, KRW, CLP and VND, 2 for the others.
+func (c Currency) Decimals() int { return c.decimals }
+
+// Card tells whether the contract lists the currency for the card offer. XAF
+// is not listed there; an acquirer may still be configured for it (contract
+// decisions § 7).
+func (c Currency) Card() bool { return c.card }

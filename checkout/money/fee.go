@@ -1,0 +1,125 @@
+package money
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// PartsPerMillion is the ratio 1 (100 %) as a [Schedule] holds it.
+const PartsPerMillion = 1_000_000
+
+const ratioDecimals = 6
+
+// Errors of this file, for errors.Is.
+var (
+	ErrAmount   = errors.New("amount is negative")
+	ErrOverflow = errors.New("amount is out of range")
+	ErrRatio    = errors.New("ratio must be a decimal from 0 to 1 with at most 6 decimals")
+	ErrSchedule = errors.New("fee schedule is invalid")
+)
+
+// Schedule is what an agency charges the citizen for one channel, in minor
+// units of one currency (contract decisions § 7). The zero value charges
+// nothing.
+type Schedule struct {
+	// RatioPPM is the share of the due amount in parts per million: 15000 for
+	// "0.015". See [ParseRatio].
+	RatioPPM int64
+	// Fixed is added to the share.
+	Fixed int64
+	// Minimum is the least fee, also where share and fixed part are nothing.
+	Minimum int64
+	// Maximum is the greatest fee where HasMaximum is set, else ignored.
+	Maximum    int64
+	HasMaximum bool
+}
+
+// Validate reports what is wrong with the schedule as an error that wraps
+// [ErrSchedule]: a negative part, a ratio above 1, or a maximum below the
+// minimum.
+func (s Schedule) Validate() error {
+	switch {
+	case s.RatioPPM < 0 || s.RatioPPM > PartsPerMillion:
+		return fmt.Errorf("%w: ratio of %d parts per million is outside 0 to %d", ErrSchedule, s.RatioPPM, PartsPerMillion)
+	case s.Fixed < 0:
+		return fmt.Errorf("%w: fixed part %d is negative", ErrSchedule, s.Fixed)
+	case s.Minimum < 0:
+		return fmt.Errorf("%w: minimum %d is negative", ErrSchedule, s.Minimum)
+	case s.HasMaximum && s.Maximum < s.Minimum:
+		return fmt.Errorf("%w: maximum %d is below the minimum %d", ErrSchedule, s.Maximum, s.Minimum)
+	}
+	return nil
+}
+
+// Fee is clamp(round_half_up(amount × ratio) + fixed, minimum, maximum), exact
+// to the minor unit for every int64 (contract decisions § 7). The amount is
+// the due amount; the citizen pays amount and fee together, see [Total].
+//
+// It answers [ErrAmount] for a negative amount, [ErrSchedule] for a schedule
+// that does not validate, and [ErrOverflow] where the fee itself exceeds an
+// int64, which only a schedule without a maximum can reach.
+func Fee(amount int64, s Schedule) (int64, error) {
+	if amount < 0 {
+		return 0, fmt.Errorf("computing the fee of %d: %w", amount, ErrAmount)
+	}
+	if err := s.Validate(); err != nil {
+		return 0, fmt.Errorf("computing a fee: %w", err)
+	}
+	// 128 bits hold amount × ratio; the ratio being at most 1, the quotient is
+	// at most the amount, and share + fixed fit a uint64.
+	hi, lo := bits.Mul64(uint64(amount), uint64(s.RatioPPM)) //nolint:gosec // neither is negative
+	lo, carry := bits.Add64(lo, PartsPerMillion/2, 0)
+	share, _ := bits.Div64(hi+carry, lo, PartsPerMillion)
+	fee := max(share+uint64(s.Fixed), uint64(s.Minimum)) //nolint:gosec // neither is negative
+	if s.HasMaximum {
+		fee = min(fee, uint64(s.Maximum)) //nolint:gosec // not below the minimum
+	}
+	if fee > math.MaxInt64 {
+		return 0, fmt.Errorf("computing the fee of %d: %w", amount, ErrOverflow)
+	}
+	return int64(fee), nil
+}
+
+// Total is what the citizen pays: amount + fee. It answers [ErrAmount] if
+// either is negative and [ErrOverflow] if the sum exceeds an int64.
+func Total(amount, fee int64) (int64, error) {
+	if amount < 0 || fee < 0 {
+		return 0, fmt.Errorf("adding %d and %d: %w", amount, fee, ErrAmount)
+	}
+	if amount > math.MaxInt64-fee {
+		return 0, fmt.Errorf("adding %d and %d: %w", amount, fee, ErrOverflow)
+	}
+	return amount + fee, nil
+}
+
+// ParseRatio reads a ratio such as "0.015" into parts per million, exactly. It
+// takes digits with at most six decimals, from "0" to "1" — a ratio above 1 is
+// a percentage written in the wrong unit — and refuses everything else, signs,
+// exponents and spaces included, with [ErrRatio].
+func ParseRatio(s string) (int64, error) {
+	whole, fraction, pointed := strings.Cut(s, ".")
+	if !isDigits(whole) || pointed && !isDigits(fraction) || len(fraction) > ratioDecimals {
+		return 0, fmt.Errorf("parsing ratio %q: %w", s, ErrRatio)
+	}
+	ppm, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", ratioDecimals-len(fraction)), 10, 64)
+	if err != nil || ppm > PartsPerMillion {
+		return 0, fmt.Errorf("parsing ratio %q: %w", s, ErrRatio)
+	}
+	return ppm, nil
+}
+
+// FormatRatio writes parts per million as the shortest decimal that
+// [ParseRatio] reads back, such as "0.015"; the ratio is from 0 to
+// [PartsPerMillion].
+func FormatRatio(ppm int64) string {
+	fraction := strings.TrimRight(fmt.Sprintf("%06d", ppm%PartsPerMillion), "0")
+	whole := strconv.FormatInt(ppm/PartsPerMillion, 10)
+	if fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
+}

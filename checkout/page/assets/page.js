@@ -1,0 +1,142 @@
+// Live status and small comforts of the checkout page. The page works without
+// it. It learns only that the session has another version and then loads the
+// page again; what became of the payment is for the server to say.
+(function () {
+  "use strict";
+  var doc = document;
+  var at = function (id) { return doc.getElementById(id); };
+
+  var errors = at("errors");
+  if (errors) errors.focus();
+
+  var printer = at("print");
+  if (printer) {
+    printer.hidden = false;
+    printer.addEventListener("click", function () { window.print(); });
+  }
+
+  // A second tap on a form that is on its way does nothing. The button is not
+  // disabled, since the offer that it names would then not be sent.
+  doc.addEventListener("submit", function (event) {
+    var form = event.target;
+    if (form.sent) return event.preventDefault();
+    form.sent = true;
+    form.querySelectorAll("button").forEach(function (button) { button.setAttribute("aria-disabled", "true"); });
+  });
+  window.addEventListener("pageshow", function (event) {
+    if (!event.persisted) return;
+    doc.querySelectorAll("form").forEach(function (form) {
+      form.sent = false;
+      form.querySelectorAll("button").forEach(function (button) { button.removeAttribute("aria-disabled"); });
+    });
+    ask();
+  });
+
+  var live = at("live"), data = live ? live.dataset : {}, said = at("status"), clock = at("clock");
+  var calm = said ? said.textContent : ""; // what the status says while all is well
+
+  // What is left of the approval window, counted from the server's own figure:
+  // a phone's clock may be hours off.
+  if (clock && data.left) {
+    var end = performance.now() + 1000 * data.left;
+    var tick = function () {
+      var left = Math.max(0, Math.round((end - performance.now()) / 1000));
+      clock.textContent = data.label + " " + Math.floor(left / 60) + ":" + ("0" + left % 60).slice(-2);
+      if (left) return setTimeout(tick, 500);
+      say(calm = data.over);
+    };
+    tick();
+  }
+
+  function say(text) {
+    if (said && said.textContent !== text) said.textContent = text;
+  }
+
+  var delays = [2000, 3000, 5000], failures = 0, timer, running, leaving;
+
+  function reload() {
+    if (leaving) return;
+    leaving = true;
+    // Never faster than every two seconds, should the server disagree with itself.
+    setTimeout(function () { location.replace(data.self); }, Math.max(0, 2000 - performance.now()));
+  }
+
+  function heard(version) {
+    if (failures) say(calm);
+    failures = 0;
+    if (version !== undefined && version !== data.version) reload();
+  }
+
+  function get(type, signal) {
+    return fetch(data.live, {
+      headers: { "Accept": type, "Last-Event-ID": data.version },
+      cache: "no-store", credentials: "omit", signal: signal
+    }).then(function (answer) {
+      if (!answer.ok) throw new Error(answer.status);
+      return answer;
+    });
+  }
+
+  // One question; asked where there is no stream, ever slower.
+  function poll() {
+    var mine = running = new AbortController();
+    var limit = setTimeout(function () { mine.abort(); }, 10000);
+    get("application/json", mine.signal).then(function (answer) { return answer.json(); }).then(function (body) {
+      heard(body.version);
+    }, function () {
+      if (mine === running && ++failures > 2) say(data.lost);
+    }).then(function () {
+      clearTimeout(limit);
+      if (mine !== running) return;
+      timer = setTimeout(poll, delays[0]);
+      if (delays.length > 1) delays.shift();
+    });
+  }
+
+  // A stream that says nothing for two heartbeats is dead, whatever the socket believes.
+  function stream() {
+    var mine = running = new AbortController(), silence, worked, text = "", decoder = new TextDecoder();
+    var alive = function () {
+      clearTimeout(silence);
+      silence = setTimeout(function () { mine.abort(); }, 32000);
+    };
+    alive();
+    get("text/event-stream", mine.signal).then(function (answer) {
+      if ((answer.headers.get("Content-Type") || "").indexOf("text/event-stream")) throw new Error("no stream");
+      var reader = answer.body.getReader();
+      return (function next() {
+        return reader.read().then(function (part) {
+          alive();
+          if (part.done) return;
+          worked = true;
+          heard();
+          text += decoder.decode(part.value, { stream: true });
+          var lines = text.split(/\r\n|\n|\r/);
+          text = lines.pop();
+          lines.forEach(function (line) {
+            var id = /^id: ?(.*)/.exec(line);
+            if (id) heard(id[1]);
+          });
+          return next();
+        });
+      })();
+    }).catch(function () {}).then(function () {
+      clearTimeout(silence);
+      // A stream that once spoke was cut off; one that never did is not to be had.
+      if (mine === running) timer = setTimeout(worked ? stream : poll, 1000);
+    });
+  }
+
+  // From the start, and again whenever the page comes back into view: a phone
+  // drops the stream while its owner types a code.
+  function ask() {
+    if (!data.live || leaving || !window.fetch || !window.AbortController) return;
+    if (running) running.abort();
+    clearTimeout(timer);
+    delays = [2000, 3000, 5000];
+    if (window.ReadableStream && window.TextDecoder) stream(); else poll();
+  }
+  doc.addEventListener("visibilitychange", function () { if (!doc.hidden) ask(); });
+  window.addEventListener("online", ask);
+  ask();
+})();

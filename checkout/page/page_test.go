@@ -1,0 +1,669 @@
+package page_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/andybalholm/brotli"
+
+	"quittance/checkout/money"
+	"quittance/checkout/page"
+)
+
+// failureCodes are those of contract decisions § 6, verbatim.
+var failureCodes = []string{
+	"collect.rejected", "collect.approval_timeout", "collect.insufficient_funds",
+	"collect.payer_limit_reached", "collect.payer_not_found", "collect.wrong_pin", "collect.amount_invalid",
+	"collect.payee_unavailable", "collect.operator_unavailable", "collect.operator_error", "card.declined",
+	"card.authentication_failed", "card.abandoned",
+}
+
+func renderer(t *testing.T) *page.Renderer {
+	t.Helper()
+	r, err := page.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// full is a View with every field set, as if for every state at once.
+func full(state page.State, lang money.Language) page.View {
+	xaf, _ := money.Lookup("XAF")
+	now := time.Date(2026, 11, 1, 14, 27, 22, 0, time.UTC)
+	return page.View{
+		Lang: lang, State: state, Test: true,
+		Agency: "Direction générale des impôts", Service: "Contribution de la patente", Description: "Patente 2026",
+		PaymentRef: "4821093377150264", Currency: xaf, Due: 5000, Fee: 75, Total: 5075,
+		Offers: []page.Offer{
+			{ID: "momo", Kind: page.KindMobileMoney, Fee: 75, FeeKnown: true},
+			{ID: "momo_b", Kind: page.KindMobileMoney},
+			{ID: "card", Kind: page.KindCard},
+			{ID: "cash_agency", Kind: page.KindCash},
+		},
+		Offer: "momo_b", OfferLabel: "Airtel Money", Phone: "06 600 00 01", Payer: "+242066000001",
+		Hidden: []page.Field{{Name: "step", Value: "next"}, {Name: "attempt", Value: "01K9"}},
+		Now:    now, WindowEnds: now.Add(4*time.Minute + 37*time.Second), USSD: "*105#",
+		Version: "7", LiveURL: "/c/chs_1/live",
+		Receipt:     page.Receipt{NoticeRef: "AV20260000012345", OperatorRef: "23503452", PaidAt: now},
+		FailureCode: "collect.approval_timeout",
+		Action:      "/c/chs_1", CancelAction: "/c/chs_1/cancel", SelfURL: "/c/chs_1?lang=fr",
+		BackURL: "/c/chs_1?step=phone", OffersURL: "/c/chs_1?step=offers", LanguageURL: "/c/chs_1?lang=en",
+		SuccessURL: "https://guichet.example/merci", CancelURL: "https://guichet.example/retour",
+	}
+}
+
+func render(t *testing.T, v page.View) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := renderer(t).Render(&b, v); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func everyPage(t *testing.T, check func(t *testing.T, v page.View, html string, root *element)) {
+	t.Helper()
+	for _, state := range page.States {
+		for _, lang := range money.Languages {
+			for _, faulty := range []bool{false, true} {
+				v := full(state, lang)
+				name := string(state) + "/" + string(lang)
+				if faulty {
+					v.Errors = []page.FieldError{{Field: page.FieldPhone, Code: page.ErrorPhoneInvalid}, {Field: page.FieldOffer, Code: page.ErrorOfferMissing}, {Code: page.ErrorTryAgain}}
+					name += "/faulty"
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					html := render(t, v)
+					check(t, v, html, parse(t, html))
+				})
+			}
+		}
+	}
+}
+
+// What text browsers and scripts rely on: the first form goes forward by its
+// first button, and no other form is there but the citizen's cancel.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	everyPage(t, func(t *testing.T, v page.View, _ string, root *element) {
+		forms := root.all("form")
+		steps := v.State == page.StateChoose || v.State == page.StatePhone || v.State == page.StateReview
+		if !steps {
+			if len(forms) != 0 {
+				t.Fatalf("%d forms, want none", len(forms))
+			}
+			return
+		}
+		if len(forms) != 2 {
+			t.Fatalf("%d forms, want the forward form and the citizen's cancel", len(forms))
+		}
+		forward, cancel := forms[0], forms[1]
+		if forward.attr["method"] != "post" || forward.attr["action"] != v.Action {
+			t.Errorf("forward form is %v", forward.attr)
+		}
+		if cancel.attr["method"] != "post" || !strings.HasSuffix(cancel.attr["action"], "/cancel") {
+			t.Errorf("cancel form is %v", cancel.attr)
+		}
+		sent := map[string]string{}
+		for _, input := range forward.all("input") {
+			if input.attr["type"] == "hidden" {
+				sent[input.attr["name"]] = input.attr["value"]
+			}
+		}
+		if sent["step"] != "next" || sent["attempt"] != "01K9" || sent[page.FieldLanguage] != string(v.Lang) {
+			t.Errorf("hidden fields are %v", sent)
+		}
+		button := forward.all("button")[0]
+		if kind := button.attr["type"]; kind != "" && kind != "submit" {
+			t.Errorf("first button is %v, which does not submit", button.attr)
+		}
+		var offers []string
+		for _, e := range append(forward.all("button"), forward.all("input")...) {
+			if e.attr["name"] == page.FieldOffer {
+				offers = append(offers, e.attr["value"])
+			}
+		}
+		want := []string{"momo", "momo_b", "card", "cash_agency"}
+		if v.State == page.StateReview {
+			want = nil
+		}
+		if !slices.Equal(offers, want) {
+			t.Errorf("offers are %v, want %v", offers, want)
+		}
+		phones := 0
+		for _, input := range forward.all("input") {
+			if input.attr["type"] == "tel" {
+				phones++
+				if input.attr["name"] != page.FieldPhone || input.attr["value"] != v.Phone {
+					t.Errorf("number is %v", input.attr)
+				}
+			}
+		}
+		if want := map[bool]int{true: 1}[v.State == page.StatePhone]; phones != want {
+			t.Errorf("%d inputs for a number, want %d", phones, want)
+		}
+		if n := len(root.all("select")); n != 0 {
+			t.Errorf("%d selects", n)
+		}
+	})
+}
+
+func TestOneOperatorIsNoChoice(t *testing.T) {
+	t.Parallel()
+	v := full(page.StatePhone, money.French)
+	v.Offers = v.Offers[:1]
+	for _, input := range parse(t, render(t, v)).all("input") {
+		if input.attr["type"] == "radio" {
+			t.Errorf("radio %v for a single offer", input.attr)
+		}
+	}
+}
+
+func TestNoOffers(t *testing.T) {
+	t.Parallel()
+	v := full(page.StateChoose, money.French)
+	v.Offers, v.Action = nil, ""
+	html := render(t, v)
+	if !strings.Contains(html, "Aucun moyen de paiement n’est configuré") {
+		t.Error("page does not say that no means of payment is configured")
+	}
+	if forms := parse(t, html).all("form"); len(forms) != 1 || !strings.HasSuffix(forms[0].attr["action"], "/cancel") {
+		t.Error("want the citizen's cancel as the only form")
+	}
+}
+
+// One document on which assistive technology and a keyboard find their way.
+func TestAccessibleStructure(t *testing.T) {
+	t.Parallel()
+	everyPage(t, func(t *testing.T, v page.View, html string, root *element) {
+		if got := root.all("html")[0].attr["lang"]; got != string(v.Lang) {
+			t.Errorf("page is in %q, want %q", got, v.Lang)
+		}
+		for _, name := range []string{"h1", "main", "title"} {
+			if n := len(root.all(name)); n != 1 {
+				t.Errorf("%d <%s>, want 1", n, name)
+			}
+		}
+		ids := map[string]*element{}
+		for _, e := range root.all("") {
+			if id := e.attr["id"]; id != "" {
+				if ids[id] != nil {
+					t.Errorf("id %q twice", id)
+				}
+				ids[id] = e
+			}
+		}
+		labelled := map[string]bool{}
+		for _, label := range root.all("label") {
+			labelled[label.attr["for"]] = strings.TrimSpace(label.text()) != ""
+		}
+		for _, input := range root.all("input") {
+			if input.attr["type"] != "hidden" && !labelled[input.attr["id"]] {
+				t.Errorf("input %v without a label", input.attr)
+			}
+			for ref := range strings.FieldsSeq(input.attr["aria-describedby"]) {
+				if ids[ref] == nil {
+					t.Errorf("input is described by %q, which is not there", ref)
+				}
+			}
+		}
+		for _, e := range append(root.all("a"), root.all("button")...) {
+			if strings.TrimSpace(e.text()) == "" {
+				t.Errorf("<%s> %v without words", e.name, e.attr)
+			}
+			if target, ok := strings.CutPrefix(e.attr["href"], "#"); ok && ids[target] == nil {
+				t.Errorf("link to #%s, which is not there", target)
+			}
+		}
+		if v.State == page.StateWaiting {
+			if status := ids["status"]; status == nil || status.attr["role"] != "status" {
+				t.Error("no live region for the status")
+			}
+		}
+		if strings.Contains(html, "http-equiv") {
+			t.Error("page loads itself again")
+		}
+	})
+}
+
+func TestErrorSummary(t *testing.T) {
+	t.Parallel()
+	for _, lang := range money.Languages {
+		for _, code := range page.ErrorCodes {
+			v := full(page.StatePhone, lang)
+			v.Errors = []page.FieldError{{Field: page.FieldPhone, Code: code}}
+			root := parse(t, render(t, v))
+			summary := root.byID("errors")
+			if summary == nil || summary.attr["role"] != "alert" || summary.attr["tabindex"] != "-1" {
+				t.Fatalf("%s: no summary that takes the focus", code)
+			}
+			link := summary.all("a")[0]
+			if link.attr["href"] != "#phone" || len(link.text()) < 10 {
+				t.Errorf("%s: summary links %v, %q", code, link.attr, link.text())
+			}
+			if fault := root.byID("phone-fault"); fault == nil || fault.text() != link.text() {
+				t.Errorf("%s: fault is not told at the field", code)
+			}
+			if input := root.byID("phone"); input.attr["aria-invalid"] != "true" {
+				t.Errorf("%s: field is not marked", code)
+			}
+		}
+	}
+	v := full(page.StateReview, money.English)
+	v.Errors = []page.FieldError{{Field: page.FieldPhone, Message: "Words of the caller."}}
+	summary := parse(t, render(t, v)).byID("errors")
+	if len(summary.all("a")) != 0 || !strings.Contains(summary.text(), "Words of the caller.") {
+		t.Errorf("summary of a field that is not on the page is %q", summary.text())
+	}
+}
+
+func TestEveryFailureHasWords(t *testing.T) {
+	t.Parallel()
+	for _, lang := range money.Languages {
+		seen := map[string]string{}
+		for _, code := range failureCodes {
+			v := full(page.StateFailed, lang)
+			v.FailureCode = code
+			root := parse(t, render(t, v))
+			said := root.byID("main").all("strong")[0].text()
+			if other, taken := seen[said]; taken || len(said) < 15 {
+				t.Errorf("%s reads %q in %s, like %q", code, said, lang, other)
+			}
+			seen[said] = code
+			if strings.Contains(root.text(), code) {
+				t.Errorf("%s shows its code", code)
+			}
+			if link := root.byClass("button"); link == nil || link.attr["href"] != v.CancelURL {
+				t.Errorf("%s: no way to start again at %s", code, v.CancelURL)
+			}
+		}
+		v := full(page.StateFailed, lang)
+		v.FailureCode = "collect.of_tomorrow"
+		if said := parse(t, render(t, v)).byID("main").all("strong")[0].text(); seen[said] != "collect.operator_error" {
+			t.Errorf("an unknown code reads %q in %s", said, lang)
+		}
+	}
+}
+
+func TestAmountsAreShown(t *testing.T) {
+	t.Parallel()
+	for lang, want := range map[money.Language][]string{
+		money.French:  {"5\u202f000\u202fFCFA", "75\u202fFCFA", "5\u202f075\u202fFCFA"},
+		money.English: {"FCFA\u00a05,000", "FCFA\u00a075", "FCFA\u00a05,075"},
+	} {
+		for _, state := range []page.State{page.StateReview, page.StateWaiting, page.StateCompleted} {
+			var got []string
+			for _, dd := range parse(t, render(t, full(state, lang))).all("dd") {
+				if strings.Contains(dd.text(), "FCFA") {
+					got = append(got, dd.text())
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s shows %q, want %q", state, got, want)
+			}
+		}
+		if due := parse(t, render(t, full(page.StateChoose, lang))).byClass("amount"); due.text() != want[0] {
+			t.Errorf("choose shows %q, want %q", due.text(), want[0])
+		}
+		button := parse(t, render(t, full(page.StateReview, lang))).all("form")[0].all("button")[0]
+		if !strings.HasSuffix(button.text(), want[2]) {
+			t.Errorf("confirm reads %q, want the total", button.text())
+		}
+	}
+}
+
+func TestTheNumberIsMasked(t *testing.T) {
+	t.Parallel()
+	everyPage(t, func(t *testing.T, v page.View, html string, _ *element) {
+		shown := v.State == page.StatePhone || v.State == page.StateReview
+		digits := regexp.MustCompile(`\s`).ReplaceAllString(html, "")
+		if got := strings.Contains(digits, "066000001"); got != shown {
+			t.Errorf("number shown in full: %v, want %v", got, shown)
+		}
+	})
+	for phone, want := range map[string]string{
+		"+242066000001": "+242\u00a006\u00a0•••\u00a0••\u00a001",
+		"242066000001":  "+242\u00a006\u00a0•••\u00a0••\u00a001",
+		"06 600 00 01":  "06\u00a0•••\u00a0••\u00a001",
+		"0660001":       "•••",
+		"":              "•••",
+	} {
+		if got := page.MaskPhone(phone); got != want {
+			t.Errorf("MaskPhone(%q) = %q, want %q", phone, got, want)
+		}
+	}
+}
+
+// While a collection is in flight the citizen can neither cancel nor start
+// another.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	v := full(page.StateWaiting, money.French)
+	root := parse(t, render(t, v))
+	live := root.byID("live")
+	if live.attr["data-live"] != v.LiveURL || live.attr["data-version"] != "7" || live.attr["data-left"] != "277" {
+		t.Errorf("live status is %v", live.attr)
+	}
+	for _, want := range []string{"environ 5 minutes", "15:31, heure de Brazzaville", "*105#"} {
+		if !strings.Contains(root.text(), want) {
+			t.Errorf("page does not say %q", want)
+		}
+	}
+	if check := root.byClass("button"); check.text() != "Vérifier" || check.attr["href"] != v.SelfURL {
+		t.Errorf("no « Vérifier »: %v", check)
+	}
+
+	v.WindowEnds = v.Now.Add(59 * time.Second)
+	if !strings.Contains(parse(t, render(t, v)).text(), "moins d’une minute") {
+		t.Error("the last minute is not told")
+	}
+	v.WindowEnds = v.Now
+	root = parse(t, render(t, v))
+	if root.byID("clock") != nil || !strings.Contains(root.byID("status").text(), "Le délai est écoulé") {
+		t.Error("the end of the window is not told")
+	}
+	v.WindowEnds, v.LiveURL, v.SelfURL, v.USSD, v.Payer = time.Time{}, "", "", "", ""
+	root = parse(t, render(t, v))
+	if root.byID("clock") != nil || root.byID("live").attr["data-live"] != "" {
+		t.Error("a clock or a live status that was not given")
+	}
+}
+
+func TestReceipt(t *testing.T) {
+	t.Parallel()
+	v := full(page.StateCompleted, money.French)
+	text := parse(t, render(t, v)).text()
+	for _, want := range []string{"TEST", v.PaymentRef, v.Receipt.NoticeRef, v.Receipt.OperatorRef, "1er novembre 2026 à 15:27", "Airtel Money", v.Agency} {
+		if !strings.Contains(text, want) {
+			t.Errorf("receipt lacks %q", want)
+		}
+	}
+	v.Test, v.Lang = false, money.English
+	text = parse(t, render(t, v)).text()
+	if strings.Contains(text, "TEST") || !strings.Contains(text, "1 November 2026, 15:27") {
+		t.Errorf("live receipt in English is %s", text)
+	}
+}
+
+// Whatever an integrator or a citizen wrote stays text.
+func TestHostileTextIsEscaped(t *testing.T) {
+	t.Parallel()
+	const attack = `"'><script src=//evil.example></script><img src=x onerror=alert(1)>{{.Agency}}`
+	everyPage(t, func(t *testing.T, v page.View, _ string, _ *element) {
+		plain := len(parse(t, render(t, v)).all(""))
+		v.Agency, v.Service, v.Description, v.PaymentRef, v.OfferLabel = attack, attack, attack, attack, attack
+		v.Phone, v.Payer, v.USSD, v.Version, v.FailureCode = attack, "•"+attack, attack, attack, attack
+		v.Receipt.NoticeRef, v.Receipt.OperatorRef = attack, attack
+		v.Hidden = []page.Field{{Name: "step", Value: attack}, {Name: attack, Value: ""}}
+		v.Offers = slices.Clone(v.Offers)
+		for i := range v.Offers {
+			v.Offers[i].ID, v.Offers[i].Label = attack, attack
+		}
+		v.SuccessURL, v.CancelURL = "javascript:alert(1)", "javascript:alert(1)"
+		for i := range v.Errors {
+			v.Errors[i].Message = attack
+		}
+		html := render(t, v)
+		root := parse(t, html)
+		if n := len(root.all("script")); n != 1 {
+			t.Errorf("%d scripts, want 1", n)
+		}
+		if got := len(root.all("")); v.State != page.StateFailed && got != plain {
+			t.Errorf("%d elements, want %d", got, plain)
+		}
+		if len(root.all("img")) != 0 || strings.Contains(html, "javascript:") {
+			t.Error("attack went through")
+		}
+	})
+}
+
+// The budget and the policy: a first view of at most 8 kB brotli in at most
+// three requests, nothing inline, nothing from elsewhere.
+func TestFirstView(t *testing.T) {
+	t.Parallel()
+	assets := renderer(t).Assets()
+	everyPage(t, func(t *testing.T, v page.View, html string, root *element) {
+		size := compressed(t, []byte(html))
+		var fetched []string
+		for _, e := range root.all("") {
+			for name, value := range e.attr {
+				if strings.HasPrefix(name, "on") || name == "style" || name == "srcset" {
+					t.Errorf("<%s %s>", e.name, name)
+				}
+				if name == "src" || e.name == "link" && name == "href" && !strings.HasPrefix(value, "data:") {
+					fetched = append(fetched, value)
+				}
+			}
+			if (e.name == "script" || e.name == "style") && strings.TrimSpace(e.text()) != "" {
+				t.Errorf("inline <%s>", e.name)
+			}
+		}
+		for _, a := range assets {
+			if !slices.Contains(fetched, a.Path) {
+				t.Errorf("page does not refer to %s", a.Path)
+			}
+			size += compressed(t, a.Body)
+		}
+		if len(fetched) != len(assets) {
+			t.Errorf("page fetches %v", fetched)
+		}
+		if size > 8000 {
+			t.Errorf("first view is %d bytes, want at most 8000", size)
+		}
+		if v.State == page.StateWaiting || v.State == page.StateChoose {
+			t.Logf("first view: %d bytes by brotli in %d requests", size, 1+len(fetched))
+		}
+	})
+	for _, a := range assets {
+		if !strings.HasPrefix(a.Path, page.AssetPrefix) || !regexp.MustCompile(`\.[0-9a-f]{12}\.(css|js)$`).MatchString(a.Path) {
+			t.Errorf("asset is named %s", a.Path)
+		}
+	}
+}
+
+// The script knows only that the session changed: it has no words for what
+// became of it, nobody to tell, and keeps nothing.
+func TestScriptTellsNobody(t *testing.T) {
+	t.Parallel()
+	for _, a := range renderer(t).Assets() {
+		for _, word := range []string{"postMessage", "parent", "opener", "window.top", "paid", "completed", "cookie", "Storage", "innerHTML", "eval", "sendBeacon", "http:", "https:", "@import", "url("} {
+			if bytes.Contains(a.Body, []byte(word)) {
+				t.Errorf("%s says %q", a.Path, word)
+			}
+		}
+	}
+	everyPage(t, func(t *testing.T, _ page.View, html string, _ *element) {
+		if strings.Contains(strings.ToLower(html), "paid") {
+			t.Error("page says paid")
+		}
+	})
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	got := map[string]string{}
+	for _, h := range page.Headers() {
+		got[h.Name] = h.Value
+	}
+	for name, want := range map[string]string{
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"Cache-Control":           "no-store",
+		"Referrer-Policy":         "no-referrer",
+		"X-Content-Type-Options":  "nosniff",
+		"Content-Type":            "text/html; charset=utf-8",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+}
+
+// A page that would mislead is not written at all.
+func TestIncompleteViewsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*page.View){
+		"no state":          func(v *page.View) { v.State = "" },
+		"no currency":       func(v *page.View) { v.Currency = money.Currency{} },
+		"no agency":         func(v *page.View) { v.Agency = "" },
+		"wrong total":       func(v *page.View) { v.Total++ },
+		"no action":         func(v *page.View) { v.Action = "" },
+		"cancel elsewhere":  func(v *page.View) { v.CancelAction = "/c/chs_1/cancel?lang=fr" },
+		"negative due":      func(v *page.View) { v.Due, v.Total = -5000, -4925 },
+		"live but no place": func(v *page.View) { v.State, v.SelfURL = page.StateWaiting, "" },
+	} {
+		v := full(page.StateReview, money.French)
+		spoil(&v)
+		var b bytes.Buffer
+		if err := renderer(t).Render(&b, v); !errors.Is(err, page.ErrView) || b.Len() != 0 {
+			t.Errorf("%s: error is %v after %d bytes", name, err, b.Len())
+		}
+	}
+}
+
+func TestPagesWithoutASession(t *testing.T) {
+	t.Parallel()
+	for _, state := range []page.State{page.StateUnknown, page.StateUnavailable} {
+		html := render(t, page.View{State: state})
+		if parse(t, html).all("html")[0].attr["lang"] != "fr" {
+			t.Errorf("%s is not in French by default", state)
+		}
+		// Filled or not, they say nothing of a session.
+		if html := render(t, full(state, money.French)); strings.Contains(html, "impôts") || strings.Contains(html, "4821093377150264") {
+			t.Errorf("%s speaks of a session", state)
+		}
+	}
+}
+
+func TestNegotiate(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		asked, header string
+		want          money.Language
+	}{
+		{"", "", money.French},
+		{"en", "fr", money.English},
+		{"fr", "en", money.French},
+		{"de", "en-GB,en;q=0.9", money.English},
+		{"", "fr-CG,fr;q=0.9,en;q=0.8", money.French},
+		{"", "ln,en;q=0.8,fr;q=0.7", money.English},
+		{"", "en;q=0.5, fr;q=0.5", money.English},
+		{"", "de, *;q=0.5", money.French},
+		{"", "en;q=0", money.French},
+		{"", "en;q=x", money.French},
+		{"", ",;,=;q=", money.French},
+	} {
+		if got := page.Negotiate(row.asked, row.header); got != row.want {
+			t.Errorf("Negotiate(%q, %q) = %s, want %s", row.asked, row.header, got, row.want)
+		}
+	}
+}
+
+func compressed(t *testing.T, body []byte) int {
+	t.Helper()
+	var b bytes.Buffer
+	w := brotli.NewWriterLevel(&b, 5) // what a server spends on a page
+	if _, err := w.Write(body); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Len()
+}
+
+// element is a node of a parsed page; one without a name is text.
+type element struct {
+	name     string
+	attr     map[string]string
+	content  string
+	children []*element
+}
+
+// parse reads a page as nested elements and fails the test where a tag is not
+// closed by its own.
+func parse(t *testing.T, html string) *element {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(html))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	root := &element{name: "#root"}
+	open := []*element{root}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("parsing page: %v", err)
+		}
+		top := open[len(open)-1]
+		switch token := token.(type) {
+		case xml.StartElement:
+			e := &element{name: token.Name.Local, attr: map[string]string{}}
+			for _, a := range token.Attr {
+				if _, twice := e.attr[a.Name.Local]; twice {
+					t.Errorf("<%s> has %s twice", e.name, a.Name.Local)
+				}
+				e.attr[a.Name.Local] = a.Value
+			}
+			top.children = append(top.children, e)
+			open = append(open, e)
+		case xml.EndElement:
+			if top.name != token.Name.Local {
+				t.Fatalf("<%s> is closed by </%s>", top.name, token.Name.Local)
+			}
+			open = open[:len(open)-1]
+		case xml.CharData:
+			top.children = append(top.children, &element{content: string(token)})
+		}
+	}
+	return root
+}
+
+// all lists the descendants of a name in document order, or every element.
+func (e *element) all(name string) []*element {
+	var found []*element
+	for _, child := range e.children {
+		if child.name != "" && (name == "" || child.name == name) {
+			found = append(found, child)
+		}
+		found = append(found, child.all(name)...)
+	}
+	return found
+}
+
+func (e *element) first(match func(*element) bool) *element {
+	for _, d := range e.all("") {
+		if match(d) {
+			return d
+		}
+	}
+	return nil
+}
+
+func (e *element) byID(id string) *element {
+	return e.first(func(d *element) bool { return d.attr["id"] == id })
+}
+
+func (e *element) byClass(class string) *element {
+	return e.first(func(d *element) bool {
+		return slices.Contains(strings.Fields(d.attr["class"]), class)
+	})
+}
+
+func (e *element) text() string {
+	var b strings.Builder
+	b.WriteString(e.content)
+	for _, child := range e.children {
+		b.WriteString(child.text())
+	}
+	return b.String()
+}

@@ -1,0 +1,290 @@
+package page
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"quittance/checkout/money"
+)
+
+// ErrView is wrapped by the errors of [Renderer.Render] for a View that no
+// citizen may see: without a state, a currency or an address that its state
+// needs, or with amounts that do not add up.
+var ErrView = errors.New("view is incomplete")
+
+//go:embed templates
+var templates embed.FS
+
+// Renderer holds the parsed templates and the assets. It is safe for
+// concurrent use.
+type Renderer struct {
+	pages         map[State]*template.Template
+	style, script Asset
+}
+
+// New parses the embedded templates. An error means a faulty build.
+func New() (*Renderer, error) {
+	layout, err := template.ParseFS(templates, "templates/layout.html")
+	if err != nil {
+		return nil, fmt.Errorf("parsing the page layout: %w", err)
+	}
+	r := &Renderer{pages: make(map[State]*template.Template, len(States))}
+	for _, state := range States {
+		t, err := layout.Clone()
+		if err != nil {
+			return nil, fmt.Errorf("copying the page layout: %w", err)
+		}
+		if r.pages[state], err = t.ParseFS(templates, "templates/"+string(state)+".html"); err != nil {
+			return nil, fmt.Errorf("parsing page %s: %w", state, err)
+		}
+	}
+	if r.style, err = loadAsset("page.css", "text/css; charset=utf-8"); err != nil {
+		return nil, err
+	}
+	if r.script, err = loadAsset("page.js", "text/javascript; charset=utf-8"); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Assets are the files that the pages refer to.
+func (r *Renderer) Assets() []Asset {
+	return []Asset{r.style, r.script}
+}
+
+// Render writes the page of v.State as HTML in UTF-8. Nothing is written when
+// it answers an error that wraps [ErrView].
+func (r *Renderer) Render(w io.Writer, v View) error {
+	t, ok := r.pages[v.State]
+	if !ok {
+		return fmt.Errorf("rendering page %q: %w: no such state", v.State, ErrView)
+	}
+	if err := v.check(); err != nil {
+		return fmt.Errorf("rendering page %s: %w", v.State, err)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, r.content(v)); err != nil {
+		return fmt.Errorf("rendering page %s: %w", v.State, err)
+	}
+	if _, err := b.WriteTo(w); err != nil {
+		return fmt.Errorf("writing page %s: %w", v.State, err)
+	}
+	return nil
+}
+
+// about tells whether the page speaks of a session.
+func (s State) about() bool {
+	return s != StateUnknown && s != StateUnavailable
+}
+
+// step tells whether the page has a forward form.
+func (s State) step() bool {
+	return s == StateChoose || s == StatePhone || s == StateReview
+}
+
+// sums tells whether the page shows due, fee and total.
+func (s State) sums() bool {
+	return s == StateReview || s == StateWaiting || s == StateCompleted
+}
+
+// check refuses what would show a citizen a wrong amount or a dead end.
+func (v View) check() error {
+	if !v.State.about() {
+		return nil
+	}
+	if _, ok := money.Lookup(v.Currency.Code()); !ok {
+		return fmt.Errorf("%w: no currency", ErrView)
+	}
+	if v.Agency == "" {
+		return fmt.Errorf("%w: no agency", ErrView)
+	}
+	if total, err := money.Total(v.Due, v.Fee); v.State.sums() && (err != nil || total != v.Total) {
+		return fmt.Errorf("%w: due %d and fee %d do not make %d", ErrView, v.Due, v.Fee, v.Total)
+	}
+	if v.State.step() && v.Action == "" && (v.State != StateChoose || len(v.Offers) > 0) {
+		return fmt.Errorf("%w: no address for its form", ErrView)
+	}
+	if v.CancelAction != "" && !strings.HasSuffix(v.CancelAction, "/cancel") {
+		return fmt.Errorf("%w: address of the citizen's cancel does not end in /cancel", ErrView)
+	}
+	if v.State == StateWaiting && v.LiveURL != "" && v.SelfURL == "" {
+		return fmt.Errorf("%w: live status without an address to load again", ErrView)
+	}
+	return nil
+}
+
+// content is a View in words, as the templates use it. Fields of the View
+// that a page must not show are not here.
+type content struct {
+	W             *words
+	Title         string
+	Style, Script string
+	Test          bool
+
+	Agency, Service, Description, PaymentRef string
+	DueText, FeeText, TotalText              string
+
+	Choices           []choice
+	Phone, PhoneFault string
+	Payer, OfferLabel string
+	Hidden            []Field
+	Faults            []FieldError
+
+	Clock, Until, Sent, USSD string
+	Left                     int64 // whole seconds of the approval window
+	Over                     bool
+	Version, LiveURL         string
+
+	Receipt         Receipt
+	PaidAt, Failure string
+	Doubt           bool // whether something was debited
+
+	Action, CancelAction, SelfURL, BackURL, OffersURL, LanguageURL, SuccessURL, CancelURL string
+}
+
+type choice struct {
+	ID, Label, About, FeeText string
+	Chosen                    bool
+}
+
+func (r *Renderer) content(v View) content {
+	w := wordsFor(v.Lang)
+	c := content{
+		W: w, Title: v.title(w), Style: r.style.Path, Script: r.script.Path, Test: v.Test,
+		SelfURL: v.SelfURL, LanguageURL: v.LanguageURL,
+	}
+	if !v.State.about() {
+		return c
+	}
+	c.Agency, c.Service, c.Description, c.PaymentRef = v.Agency, v.Service, v.Description, v.PaymentRef
+	c.OfferLabel = v.OfferLabel
+	if c.OfferLabel == "" {
+		c.OfferLabel = w.Offers[v.Offer]
+	}
+	c.SuccessURL, c.CancelURL = v.SuccessURL, v.CancelURL
+	c.DueText = v.Currency.Format(v.Lang, v.Due)
+	c.FeeText = v.Currency.Format(v.Lang, v.Fee)
+	c.TotalText = v.Currency.Format(v.Lang, v.Total)
+
+	if v.State.step() {
+		c.Action, c.CancelAction, c.BackURL, c.OffersURL = v.Action, v.CancelAction, v.BackURL, v.OffersURL
+		c.Hidden = v.Hidden
+		c.Phone = v.Phone
+		c.choices(v)
+		c.faults(v)
+	}
+	if v.State == StateWaiting {
+		c.wait(v)
+	}
+	if v.State == StateCompleted {
+		c.Payer, c.Receipt = masked(v.Payer), v.Receipt
+		if !v.Receipt.PaidAt.IsZero() {
+			c.PaidAt = w.date(v.Receipt.PaidAt)
+		}
+	}
+	if v.State == StateFailed {
+		c.Failure, c.Doubt = w.failure(v.FailureCode), !definite[v.FailureCode]
+	}
+	return c
+}
+
+func (v View) title(w *words) string {
+	switch v.State {
+	case StateChoose:
+		if len(v.Offers) == 0 {
+			return w.ChooseNone
+		}
+		return w.ChooseTitle
+	case StatePhone:
+		return w.PhoneTitle
+	case StateReview:
+		return w.ReviewTitle
+	case StateWaiting:
+		return w.WaitTitle
+	case StateCompleted:
+		return w.DoneTitle
+	case StateFailed:
+		return w.FailTitle
+	case StateExpired:
+		return w.ExpiredTitle
+	case StateCancelled:
+		return w.CancelledTitle
+	case StateUnknown:
+		return w.UnknownTitle
+	case StateUnavailable:
+		return w.DownTitle
+	}
+	return ""
+}
+
+func (c *content) choices(v View) {
+	if v.State == StateReview || v.State == StatePhone && len(v.Offers) < 2 {
+		return
+	}
+	for _, o := range v.Offers {
+		item := choice{ID: o.ID, Label: o.Label, About: c.W.Kinds[o.Kind], Chosen: o.ID == v.Offer}
+		if item.Label == "" {
+			item.Label = c.W.Offers[o.ID]
+		}
+		if item.Label == "" {
+			item.Label = o.ID
+		}
+		if o.FeeKnown {
+			item.FeeText = fmt.Sprintf(c.W.OfferFee, v.Currency.Format(v.Lang, o.Fee))
+		}
+		c.Choices = append(c.Choices, item)
+	}
+}
+
+func (c *content) faults(v View) {
+	for _, e := range v.Errors {
+		if e.Message == "" {
+			e.Message = c.W.Errors[e.Code]
+		}
+		if e.Message == "" {
+			e.Message = c.W.Errors[ErrorTryAgain]
+		}
+		// The summary links only to a field that is on the page.
+		switch {
+		case e.Field == FieldPhone && v.State == StatePhone:
+			if c.PhoneFault == "" {
+				c.PhoneFault = e.Message
+			}
+		case e.Field == FieldOffer && len(c.Choices) > 0:
+		default:
+			e.Field = ""
+		}
+		c.Faults = append(c.Faults, e)
+	}
+}
+
+func (c *content) wait(v View) {
+	c.USSD, c.Version, c.LiveURL = v.USSD, v.Version, v.LiveURL
+	c.Sent = c.W.WaitSentPlain
+	if payer := masked(v.Payer); payer != "" {
+		c.Sent = fmt.Sprintf(c.W.WaitSent, payer)
+	}
+	if v.WindowEnds.IsZero() {
+		return
+	}
+	left := v.WindowEnds.Sub(v.Now)
+	if left <= 0 {
+		c.Over = true
+		return
+	}
+	c.Left = int64(left / time.Second)
+	c.Until = fmt.Sprintf(c.W.WaitUntil, c.W.clock(v.WindowEnds))
+	c.Clock = c.W.WaitClockOne
+	// Rounded up, as a citizen who is told "1 minute" hurries for nothing, but
+	// a last minute is never called two.
+	if minutes := int(math.Ceil(left.Minutes())); minutes > 1 {
+		c.Clock = fmt.Sprintf(c.W.WaitClock, minutes)
+	}
+}

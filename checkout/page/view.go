@@ -1,0 +1,179 @@
+package page
+
+import (
+	"time"
+
+	"quittance/checkout/money"
+)
+
+// Names of the form fields that the page makes by itself; the caller's own are
+// in View.Hidden and must not use them, except FieldOffer in the steps that do
+// not show a choice of offers.
+const (
+	FieldLanguage = "lang"  // "fr" or "en", in every form
+	FieldOffer    = "offer" // an offer_id
+	FieldPhone    = "phone" // the number as typed
+)
+
+// State says which page a citizen sees.
+type State string
+
+// The pages of the journey. Choose, phone and review are steps of an open
+// session without a collection in flight.
+const (
+	StateChoose      State = "choose"      // choose an offer; without offers it says that none is configured
+	StatePhone       State = "phone"       // enter the mobile money number
+	StateReview      State = "review"      // see due, fee and total, and confirm
+	StateWaiting     State = "waiting"     // a collection is in flight
+	StateCompleted   State = "completed"   // the receipt
+	StateFailed      State = "failed"      // refused, with FailureCode
+	StateExpired     State = "expired"     // the session's lifetime ended
+	StateCancelled   State = "cancelled"   // by the integrator or the citizen
+	StateUnknown     State = "unknown"     // no such session, HTTP 404
+	StateUnavailable State = "unavailable" // cannot answer now, HTTP 503
+)
+
+// States lists every State.
+var States = []State{
+	StateChoose, StatePhone, StateReview, StateWaiting, StateCompleted,
+	StateFailed, StateExpired, StateCancelled, StateUnknown, StateUnavailable,
+}
+
+// View is everything that one page says. Texts are plain text, never HTML; the
+// page escapes them. Which fields a state needs is said at the field; the
+// others are ignored there, so that a caller may fill what it knows.
+type View struct {
+	Lang  money.Language // anything but English is French
+	State State
+	Test  bool // a test session: a banner, and TEST on the receipt
+
+	// What is paid, in every state but StateUnknown and StateUnavailable.
+	// Service and Description may be empty.
+	Agency      string
+	Service     string
+	Description string
+	PaymentRef  string // 16 digits; shown on the receipt and where a citizen may have to ask about a payment
+
+	// Amounts in minor units of Currency. Fee and Total are for the chosen
+	// offer; StateReview, StateWaiting and StateCompleted show them and refuse
+	// a Total other than Due + Fee.
+	Currency money.Currency
+	Due      int64
+	Fee      int64
+	Total    int64
+
+	// Offers to choose from in StateChoose. In StatePhone, two or more make a
+	// choice of operator beside the number, with Offer marked; fewer make
+	// none, and Hidden then carries the offer.
+	Offers []Offer
+	// Offer is the chosen offer_id, in StatePhone and StateReview; OfferLabel
+	// is what a citizen calls it, from StateReview on.
+	Offer      string
+	OfferLabel string
+	// Phone is the number as typed, shown in StatePhone and StateReview only.
+	Phone string
+	// Payer is the number with its middle masked, for StateWaiting and
+	// StateCompleted; see [MaskPhone], which is also applied to a number that
+	// comes unmasked.
+	Payer string
+
+	// Hidden are fields that the forward form carries: the chosen offer, the
+	// number as typed, and in StateReview the id under which a confirmation
+	// counts once, so that a double click or a reload confirms the same
+	// collection.
+	Hidden []Field
+	// Errors are what was wrong with the form as sent, in StateChoose,
+	// StatePhone and StateReview.
+	Errors []FieldError
+
+	// For StateWaiting. WindowEnds is the end of the approval window, zero when
+	// there is none to show. Now is the same clock. Both are UTC.
+	Now        time.Time
+	WindowEnds time.Time
+	USSD       string // code that shows pending payments at the operator, such as "*105#"; may be empty
+	Version    string // see "Live status" in the package's documentation
+	LiveURL    string // empty: no live status, the citizen verifies by hand
+
+	Receipt     Receipt // StateCompleted
+	FailureCode string  // StateFailed; a code of contract decisions § 6
+
+	// Addresses. Action receives the forward form; CancelAction, which must end
+	// in /cancel, the citizen's cancel, and empty means that none is offered.
+	// SelfURL is this page with its language, for « Vérifier » and « Réessayer ».
+	// BackURL is the step before, OffersURL the choice of offer, LanguageURL
+	// this page in the other language. SuccessURL and CancelURL are the
+	// integrator's. An empty link is not shown.
+	Action       string
+	CancelAction string
+	SelfURL      string
+	BackURL      string
+	OffersURL    string
+	LanguageURL  string
+	SuccessURL   string
+	CancelURL    string
+}
+
+// Offer is one way to pay.
+type Offer struct {
+	ID    string // offer_id of the contract, such as "momo"
+	Label string // what a citizen calls it; empty: the page's own words for the ID
+	Kind  Kind
+	// Fee in minor units of the View's currency, told beside the offer when
+	// FeeKnown is set.
+	Fee      int64
+	FeeKnown bool
+}
+
+// Kind is the sort of an offer; it picks a line of explanation.
+type Kind string
+
+// The kinds of offers.
+const (
+	KindMobileMoney Kind = "mobile_money"
+	KindCard        Kind = "card"
+	KindCash        Kind = "cash"
+)
+
+// Field is a hidden form field.
+type Field struct {
+	Name, Value string
+}
+
+// FieldError is one fault of a form. Field is the name of the field at fault,
+// FieldOffer or FieldPhone, or empty for a fault of the whole. Message is said
+// as it is; when it is empty the page has its own words for Code.
+type FieldError struct {
+	Field   string
+	Code    ErrorCode
+	Message string
+}
+
+// ErrorCode is a fault that the page has words for.
+type ErrorCode string
+
+// The faults of forms.
+const (
+	ErrorPhoneMissing     ErrorCode = "phone_missing"
+	ErrorPhoneInvalid     ErrorCode = "phone_invalid"
+	ErrorOperatorMismatch ErrorCode = "operator_mismatch" // the number belongs to another operator than the offer's
+	ErrorOfferMissing     ErrorCode = "offer_missing"
+	ErrorOfferUnavailable ErrorCode = "offer_unavailable"
+	ErrorTryAgain         ErrorCode = "try_again"    // the service could not take the form; nothing happened
+	ErrorFormStale        ErrorCode = "form_stale"   // the form is older than the session
+	ErrorInFlight         ErrorCode = "in_flight"    // another tab has a collection in flight
+	ErrorTooManyTries     ErrorCode = "rate_limited" // the citizen must wait a little
+)
+
+// ErrorCodes lists every ErrorCode.
+var ErrorCodes = []ErrorCode{
+	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOfferMissing, ErrorOfferUnavailable,
+	ErrorTryAgain, ErrorFormStale, ErrorInFlight, ErrorTooManyTries,
+}
+
+// Receipt is what a completed payment adds to the View. Empty fields are not
+// shown.
+type Receipt struct {
+	NoticeRef   string
+	OperatorRef string
+	PaidAt      time.Time // UTC; shown in the time of Brazzaville
+}

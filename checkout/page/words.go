@@ -1,0 +1,340 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"quittance/checkout/money"
+)
+
+// words are all texts of the page in one language. Verbs of fmt stand for what
+// the field's comment says. A test holds both languages to the same verbs.
+type words struct {
+	Code     string // of the language itself
+	Other    string // name of the other language, in that language
+	OtherTag string
+
+	Skip       string
+	TestBanner string
+	TestMark   string
+	Footer     string
+
+	Due, Fee, Total                  string
+	Payee, Service, Subject          string
+	Number, Offer, Date              string
+	PaymentRef, NoticeRef            string
+	OperatorRef                      string
+	ErrorTitle, ErrorPrefix, Payment string
+	OfferFee                         string // formatted amount
+	FeesLater                        string
+	ReturnTo                         string // agency
+	Cancel, Back, Sending            string
+
+	ChooseTitle, ChooseNone, ChooseNoneText string
+	PhoneTitle, PhoneLabel, PhoneHint       string
+	PhoneOperator, PhoneContinue            string
+	ReviewTitle, ReviewText                 string
+	ReviewPay                               string // formatted total
+	ReviewNumber, ReviewOffer               string
+	WaitTitle, WaitStatus                   string
+	WaitSent                                string // masked number
+	WaitSentPlain, WaitPIN, WaitPage        string
+	WaitClock                               string // minutes
+	WaitClockOne, WaitLeft                  string
+	WaitUntil                               string // time of day
+	WaitOver, WaitLost                      string
+	WaitNoPrompt                            string
+	WaitUSSD                                string // USSD code
+	WaitMenu, WaitNoSecond, WaitCheck       string
+	DoneTitle, DoneText, DonePrint          string
+	FailTitle, FailNothing, FailAgain       string
+	FailAgainPlain                          string // agency
+	FailKeep                                string // payment reference
+	ExpiredTitle, ExpiredText               string
+	CancelledTitle, CancelledText           string
+	UnknownTitle, UnknownText               string
+	DownTitle, DownText, DownAgain          string
+
+	Offers   map[string]string // by offer_id
+	Kinds    map[Kind]string
+	Errors   map[ErrorCode]string
+	Failures map[string]string // by failure code
+
+	months [12]string
+}
+
+// No-break spaces before the French double punctuation are written out, as
+// they cannot be seen.
+var french = words{
+	Code: "fr", Other: "English", OtherTag: "en",
+
+	Skip:       "Aller au contenu",
+	TestBanner: "Mode test\u00a0: aucun argent n’est débité.",
+	TestMark:   "TEST",
+	Footer:     "Quittance transmet votre paiement à l’administration et ne garde jamais les fonds.",
+
+	Due: "Montant dû", Fee: "Frais de service", Total: "Total",
+	Payee: "Bénéficiaire", Service: "Service", Subject: "Objet",
+	Number: "Numéro", Offer: "Moyen de paiement", Date: "Date",
+	PaymentRef: "Référence de paiement", NoticeRef: "Numéro d’avis", OperatorRef: "Référence de l’opérateur",
+	ErrorTitle: "Il y a un problème", ErrorPrefix: "Erreur\u00a0: ", Payment: "Paiement",
+	OfferFee:  "Frais\u00a0: %s",
+	FeesLater: "Les frais éventuels vous sont montrés avant la confirmation.",
+	ReturnTo:  "Retourner sur le site\u00a0: %s",
+	Cancel:    "Annuler le paiement", Back: "Retour", Sending: "Envoi en cours…",
+
+	ChooseTitle: "Comment voulez-vous payer\u202f?",
+	ChooseNone:  "Paiement impossible pour le moment", ChooseNoneText: "Aucun moyen de paiement n’est configuré pour ce service. Adressez-vous à l’administration qui vous a envoyé ici.",
+	PhoneTitle: "Votre numéro mobile money", PhoneLabel: "Numéro de téléphone",
+	PhoneHint:     "9 chiffres, par exemple 06\u00a0612\u00a034\u00a056. Le compte mobile money de ce numéro sera débité.",
+	PhoneOperator: "Opérateur", PhoneContinue: "Continuer",
+	ReviewTitle: "Vérifiez avant de payer", ReviewText: "Après confirmation, votre opérateur vous demandera votre code secret sur votre téléphone.",
+	ReviewPay: "Payer %s", ReviewNumber: "Changer le numéro", ReviewOffer: "Changer le moyen de paiement",
+	WaitTitle: "Confirmez sur votre téléphone", WaitStatus: "En attente de votre confirmation…",
+	WaitSent:      "Votre opérateur envoie une demande au %s.",
+	WaitSentPlain: "Votre opérateur envoie une demande sur votre téléphone.",
+	WaitPIN:       "Sur votre téléphone, entrez votre code secret mobile money.",
+	WaitPage:      "Revenez ici\u00a0: le résultat s’affiche sur cette page.",
+	WaitClock:     "Il vous reste environ %d minutes", WaitClockOne: "Il vous reste moins d’une minute", WaitLeft: "Temps restant\u00a0:",
+	WaitUntil:    "jusqu’à %s, heure de Brazzaville",
+	WaitOver:     "Le délai est écoulé. Nous attendons la réponse de l’opérateur.",
+	WaitLost:     "Connexion interrompue. Nous réessayons\u00a0; vous pouvez aussi appuyer sur «\u00a0Vérifier\u00a0».",
+	WaitNoPrompt: "Aucun message sur votre téléphone\u202f?",
+	WaitUSSD:     "Composez %s puis choisissez l’approbation des paiements en attente.",
+	WaitMenu:     "Ouvrez le menu mobile money de votre opérateur et cherchez les paiements en attente.",
+	WaitNoSecond: "Ne payez pas une deuxième fois.", WaitCheck: "Vérifier",
+	DoneTitle: "Paiement réussi", DoneText: "Votre paiement a été reçu. Gardez cette page comme reçu.", DonePrint: "Imprimer le reçu",
+	FailTitle: "Le paiement n’a pas abouti", FailNothing: "Cette demande de paiement est close.",
+	FailAgain: "Recommencer", FailAgainPlain: "Pour recommencer, demandez un nouveau lien de paiement à\u00a0: %s.",
+	FailKeep:     "Si votre compte a tout de même été débité, ne payez pas une deuxième fois\u00a0: gardez la référence %s et adressez-vous à l’administration.",
+	ExpiredTitle: "Cette demande de paiement a expiré", ExpiredText: "Le délai pour payer est passé. Pour payer, demandez un nouveau lien à l’administration.",
+	CancelledTitle: "Paiement annulé", CancelledText: "Cette demande de paiement a été annulée. Elle ne peut plus servir à payer.",
+	UnknownTitle: "Page introuvable", UnknownText: "Cette adresse ne correspond à aucun paiement. Vérifiez le lien que vous avez reçu.",
+	DownTitle: "Service momentanément indisponible", DownText: "Nous ne pouvons pas répondre maintenant. Si vous veniez de confirmer un paiement, ne le refaites pas\u00a0: réessayez d’abord dans quelques instants pour voir où il en est.", DownAgain: "Réessayer",
+
+	Offers: map[string]string{
+		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Carte bancaire", "cash_agency": "Espèces au guichet",
+	},
+	Kinds: map[Kind]string{
+		KindMobileMoney: "Avec votre téléphone",
+		KindCard:        "Sur la page sécurisée de la banque",
+		KindCash:        "À un guichet, avec une référence",
+	},
+	Errors: map[ErrorCode]string{
+		ErrorPhoneMissing:     "Entrez votre numéro de téléphone.",
+		ErrorPhoneInvalid:     "Ce numéro n’est pas valable. Entrez 9 chiffres, par exemple 06\u00a0612\u00a034\u00a056.",
+		ErrorOperatorMismatch: "Ce numéro n’est pas de cet opérateur. Corrigez le numéro ou changez le moyen de paiement.",
+		ErrorOfferMissing:     "Choisissez un moyen de paiement.",
+		ErrorOfferUnavailable: "Ce moyen de paiement n’est pas disponible. Choisissez-en un autre.",
+		ErrorTryAgain:         "Votre demande n’a pas pu être traitée. Réessayez dans quelques instants.",
+		ErrorFormStale:        "Cette page n’était plus à jour. Vérifiez les informations et confirmez à nouveau.",
+		ErrorInFlight:         "Un paiement est déjà en cours pour cette demande. Attendez son résultat.",
+		ErrorTooManyTries:     "Trop d’essais. Attendez une minute puis réessayez.",
+	},
+	Failures: map[string]string{
+		"collect.rejected":             "Vous avez refusé le paiement sur votre téléphone, ou votre opérateur l’a refusé.",
+		"collect.approval_timeout":     "Le paiement n’a pas été confirmé à temps sur votre téléphone.",
+		"collect.insufficient_funds":   "Le solde de votre compte mobile money ne suffit pas.",
+		"collect.payer_limit_reached":  "Votre compte mobile money a atteint sa limite. Essayez plus tard ou avec un autre compte.",
+		"collect.payer_not_found":      "Ce numéro n’a pas de compte mobile money actif chez cet opérateur.",
+		"collect.wrong_pin":            "Le code secret entré n’était pas le bon.",
+		"collect.amount_invalid":       "L’opérateur n’accepte pas ce montant.",
+		"collect.payee_unavailable":    "Le compte de l’administration ne peut pas recevoir ce paiement pour le moment.",
+		"collect.operator_unavailable": "Le service de l’opérateur ne répond pas pour le moment. Réessayez plus tard.",
+		"collect.operator_error":       "L’opérateur n’a pas pu traiter le paiement. Réessayez plus tard.",
+		"card.declined":                "La banque a refusé la carte.",
+		"card.authentication_failed":   "La banque n’a pas pu vérifier votre identité.",
+		"card.abandoned":               "Le paiement par carte a été abandonné avant la fin.",
+	},
+	months: [12]string{"janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre", "novembre", "décembre"},
+}
+
+var english = words{
+	Code: "en", Other: "Français", OtherTag: "fr",
+
+	Skip:       "Skip to content",
+	TestBanner: "Test mode: no money is taken.",
+	TestMark:   "TEST",
+	Footer:     "Quittance passes your payment on to the public agency and never holds the money.",
+
+	Due: "Amount due", Fee: "Service fee", Total: "Total",
+	Payee: "Payee", Service: "Service", Subject: "For",
+	Number: "Number", Offer: "Means of payment", Date: "Date",
+	PaymentRef: "Payment reference", NoticeRef: "Notice number", OperatorRef: "Operator’s reference",
+	ErrorTitle: "There is a problem", ErrorPrefix: "Error: ", Payment: "Payment",
+	OfferFee:  "Fee: %s",
+	FeesLater: "Any fee is shown to you before you confirm.",
+	ReturnTo:  "Return to the site: %s",
+	Cancel:    "Cancel the payment", Back: "Back", Sending: "Sending…",
+
+	ChooseTitle: "How do you want to pay?",
+	ChooseNone:  "Payment is not possible at the moment", ChooseNoneText: "No means of payment is configured for this service. Please ask the agency that sent you here.",
+	PhoneTitle: "Your mobile money number", PhoneLabel: "Phone number",
+	PhoneHint:     "9 digits, for example 06\u00a0612\u00a034\u00a056. The mobile money account of this number will be charged.",
+	PhoneOperator: "Operator", PhoneContinue: "Continue",
+	ReviewTitle: "Check before you pay", ReviewText: "After you confirm, your operator will ask for your PIN on your phone.",
+	ReviewPay: "Pay %s", ReviewNumber: "Change the number", ReviewOffer: "Change the means of payment",
+	WaitTitle: "Confirm on your phone", WaitStatus: "Waiting for your confirmation…",
+	WaitSent:      "Your operator is sending a request to %s.",
+	WaitSentPlain: "Your operator is sending a request to your phone.",
+	WaitPIN:       "On your phone, enter your mobile money PIN.",
+	WaitPage:      "Come back here: this page shows the result.",
+	WaitClock:     "You have about %d minutes left", WaitClockOne: "You have less than a minute left", WaitLeft: "Time left:",
+	WaitUntil:    "until %s, Brazzaville time",
+	WaitOver:     "Time is up. We are waiting for the operator’s answer.",
+	WaitLost:     "Connection lost. We are trying again; you can also press “Check”.",
+	WaitNoPrompt: "No message on your phone?",
+	WaitUSSD:     "Dial %s and choose to approve pending payments.",
+	WaitMenu:     "Open your operator’s mobile money menu and look for pending payments.",
+	WaitNoSecond: "Do not pay a second time.", WaitCheck: "Check",
+	DoneTitle: "Payment successful", DoneText: "Your payment was received. Keep this page as your receipt.", DonePrint: "Print the receipt",
+	FailTitle: "The payment did not go through", FailNothing: "This payment request is closed.",
+	FailAgain: "Start again", FailAgainPlain: "To start again, ask for a new payment link from: %s.",
+	FailKeep:     "If your account was charged all the same, do not pay a second time: keep the reference %s and ask the agency.",
+	ExpiredTitle: "This payment request has expired", ExpiredText: "The time to pay is over. To pay, ask the agency for a new link.",
+	CancelledTitle: "Payment cancelled", CancelledText: "This payment request was cancelled. Nothing more can be done with it.",
+	UnknownTitle: "Page not found", UnknownText: "No payment belongs to this address. Check the link that you were given.",
+	DownTitle: "Service unavailable for a moment", DownText: "We cannot answer right now. If you have just confirmed a payment, do not make it again: try again in a moment to see where it stands.", DownAgain: "Try again",
+
+	Offers: map[string]string{
+		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Bank card", "cash_agency": "Cash at a counter",
+	},
+	Kinds: map[Kind]string{
+		KindMobileMoney: "With your phone",
+		KindCard:        "On the bank’s secure page",
+		KindCash:        "At a counter, with a reference",
+	},
+	Errors: map[ErrorCode]string{
+		ErrorPhoneMissing:     "Enter your phone number.",
+		ErrorPhoneInvalid:     "This number is not valid. Enter 9 digits, for example 06\u00a0612\u00a034\u00a056.",
+		ErrorOperatorMismatch: "This number is not with this operator. Correct the number or change the means of payment.",
+		ErrorOfferMissing:     "Choose a means of payment.",
+		ErrorOfferUnavailable: "This means of payment is not available. Choose another.",
+		ErrorTryAgain:         "Your request could not be handled. Try again in a moment.",
+		ErrorFormStale:        "This page was out of date. Check the details and confirm again.",
+		ErrorInFlight:         "A payment is already under way for this request. Wait for its result.",
+		ErrorTooManyTries:     "Too many tries. Wait a minute, then try again.",
+	},
+	Failures: map[string]string{
+		"collect.rejected":             "You refused the payment on your phone, or your operator refused it.",
+		"collect.approval_timeout":     "The payment was not confirmed on your phone in time.",
+		"collect.insufficient_funds":   "There is not enough money in your mobile money account.",
+		"collect.payer_limit_reached":  "Your mobile money account has reached its limit. Try later or with another account.",
+		"collect.payer_not_found":      "This number has no active mobile money account with this operator.",
+		"collect.wrong_pin":            "The PIN that was entered was not right.",
+		"collect.amount_invalid":       "The operator does not accept this amount.",
+		"collect.payee_unavailable":    "The agency’s account cannot receive this payment at the moment.",
+		"collect.operator_unavailable": "The operator’s service is not answering at the moment. Try again later.",
+		"collect.operator_error":       "The operator could not handle the payment. Try again later.",
+		"card.declined":                "The bank declined the card.",
+		"card.authentication_failed":   "The bank could not verify your identity.",
+		"card.abandoned":               "The card payment was abandoned before its end.",
+	},
+	months: [12]string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
+}
+
+func wordsFor(lang money.Language) *words {
+	if lang == money.English {
+		return &english
+	}
+	return &french
+}
+
+// failure gives the citizen's words for a failure code. A code that is newer
+// than this table reads as an operator's error, which is what it is.
+func (w *words) failure(code string) string {
+	if text, ok := w.Failures[code]; ok {
+		return text
+	}
+	return w.Failures["collect.operator_error"]
+}
+
+// definite are the refusals after which nothing can have been debited. After
+// any other, one that this table does not know included, the citizen is told
+// what to do if the account was debited all the same.
+var definite = map[string]bool{
+	"collect.rejected": true, "collect.insufficient_funds": true, "collect.payer_limit_reached": true,
+	"collect.payer_not_found": true, "collect.wrong_pin": true, "collect.amount_invalid": true,
+	"collect.payee_unavailable": true, "card.declined": true, "card.authentication_failed": true, "card.abandoned": true,
+}
+
+// brazzaville is the time of the whole Congo, without summer time. It is
+// written out so that a machine without a time zone database tells it right.
+var brazzaville = time.FixedZone("WAT", 60*60)
+
+// clock writes a time of day: 15:32.
+func (w *words) clock(t time.Time) string {
+	return t.In(brazzaville).Format("15:04")
+}
+
+// date writes a date with its time of day: 1er novembre 2026 à 15:32.
+func (w *words) date(t time.Time) string {
+	t = t.In(brazzaville)
+	month := w.months[t.Month()-1]
+	if w == &english {
+		return fmt.Sprintf("%d %s %d, %s", t.Day(), month, t.Year(), w.clock(t))
+	}
+	day := fmt.Sprint(t.Day())
+	if t.Day() == 1 {
+		day = "1er"
+	}
+	return fmt.Sprintf("%s %s %d à %s", day, month, t.Year(), w.clock(t))
+}
+
+// Negotiate picks the language of a page: the one asked for by name, as in
+// ?lang=en, if it is one of the two, else English for a browser that prefers
+// it to French by its Accept-Language header, else French.
+func Negotiate(asked, acceptLanguage string) money.Language {
+	for _, lang := range money.Languages {
+		if asked == string(lang) {
+			return lang
+		}
+	}
+	best, bestWeight := money.French, 0.0
+	for part := range strings.SplitSeq(acceptLanguage, ",") {
+		tag, params, _ := strings.Cut(strings.TrimSpace(part), ";")
+		primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
+		weight := 1.0
+		if q, ok := strings.CutPrefix(strings.TrimSpace(params), "q="); ok {
+			if _, err := fmt.Sscanf(q, "%g", &weight); err != nil {
+				continue
+			}
+		}
+		for _, lang := range money.Languages {
+			if primary == string(lang) && weight > bestWeight {
+				best, bestWeight = lang, weight
+			}
+		}
+	}
+	return best
+}
+
+// MaskPhone hides the middle of a phone number: "+242066000001" becomes
+// "+242 06 ••• •• 01", "06 600 00 01" becomes "06 ••• •• 01". A number too
+// short to hide anything is hidden whole.
+func MaskPhone(phone string) string {
+	digits := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, phone)
+	prefix := ""
+	if national, ok := strings.CutPrefix(digits, "242"); ok && len(digits) > 9 {
+		digits, prefix = national, "+242\u00a0"
+	}
+	if len(digits) < 8 {
+		return "•••"
+	}
+	return prefix + digits[:2] + "\u00a0•••\u00a0••\u00a0" + digits[len(digits)-2:]
+}
+
+// masked keeps a number that is masked already, in whatever style, and masks
+// any other.
+func masked(payer string) string {
+	if payer == "" || strings.ContainsAny(payer, "•*") {
+		return payer
+	}
+	return MaskPhone(payer)
+}

@@ -1,0 +1,239 @@
+package checkout_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quittance/checkout"
+)
+
+// Whatever is asked in whatever order, the invariants hold. Those of a single
+// decision (deterministic, no gap in the sequence, terminal stays, a reply
+// exactly when asked for, stored is the fold of the events) are in world.decide.
+func TestRandomHistories(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		n, asked := 0, 0
+		var ids []string
+		session := func(t *rapid.T) string {
+			if len(ids) == 0 {
+				return "none"
+			}
+			return rapid.SampledFrom(ids).Draw(t, "id")
+		}
+		send := func(t *rapid.T, cmd checkout.Command) {
+			if rapid.Bool().Draw(t, "asks") {
+				cmd.ReplyTo = &checkout.ReplyTo{CorrelationID: "r"}
+				asked++
+			}
+			w.decide(cmd)
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"create": func(t *rapid.T) {
+				n++
+				s := draft(fmt.Sprintf("s%03d", n), rapid.SampledFrom([]string{"o1", "o2"}).Draw(t, "order"))
+				s.ExpiresAt = w.now.Add(time.Hour)
+				s.ClientSecretHash = []byte("secret")
+				key := fmt.Sprint("k", rapid.IntRange(n-2, n).Draw(t, "key"))
+				send(t, checkout.Command{SessionID: s.ID, Do: checkout.Create{Session: s, IdempotencyKey: key, BodyHash: []byte(s.OrderID), CreationsPerMinute: 20}})
+				if _, ok := w.sessions[s.ID]; ok {
+					ids = append(ids, s.ID)
+				}
+			},
+			"cancel": func(t *rapid.T) {
+				by := rapid.SampledFrom([]checkout.Canceller{checkout.ByCitizen, checkout.ByIntegrator}).Draw(t, "by")
+				send(t, checkout.Command{SessionID: session(t), Do: checkout.Cancel{By: by}})
+			},
+			"collect": func(t *rapid.T) {
+				id := session(t)
+				send(t, checkout.Command{SessionID: id, Do: collection(rapid.SampledFrom([]string{"c-" + id, "d-" + id}).Draw(t, "c"))})
+			},
+			"outcome": func(t *rapid.T) {
+				id := session(t)
+				o := checkout.Outcome{
+					CollectionID: rapid.SampledFrom([]string{"c-" + id, "c-" + id, "d-" + id, "x"}).Draw(t, "c"),
+					Source:       rapid.SampledFrom([]checkout.Source{checkout.SourceRequest, checkout.SourceEnquiry, checkout.SourceCallback}).Draw(t, "source"),
+					Status: rapid.SampledFrom([]checkout.OutcomeStatus{
+						checkout.OutcomeApproved, checkout.OutcomeRefused, checkout.OutcomePending, checkout.OutcomeAmbiguous, checkout.OutcomeUnknown,
+					}).Draw(t, "status"),
+					Amount:      rapid.SampledFrom([]int64{5075, 5075, 5075, 0, 1}).Draw(t, "amount"),
+					Currency:    rapid.SampledFrom([]string{"XAF", "XAF", "EUR"}).Draw(t, "currency"),
+					FailureCode: rapid.SampledFrom(append(checkout.FailureCodes(), "")).Draw(t, "failure"),
+				}
+				send(t, checkout.Command{SessionID: id, Do: o})
+			},
+			"enquire": func(t *rapid.T) {
+				id := session(t)
+				send(t, checkout.Command{SessionID: id, Do: checkout.Enquire{CollectionID: "c-" + id}})
+			},
+			"token": func(t *rapid.T) {
+				hash := []byte(rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "hash"))
+				if rapid.Bool().Draw(t, "issue") {
+					send(t, checkout.Command{SessionID: session(t), Do: checkout.IssueToken{Hash: hash, ClientSecretHash: []byte("secret"), Lifetime: time.Minute}})
+				} else {
+					send(t, checkout.Command{ApplicationID: app, Do: checkout.ConsumeToken{Hash: hash}})
+				}
+			},
+			"time": func(t *rapid.T) {
+				w.advance(time.Duration(rapid.Int64Range(0, int64(2*time.Hour)).Draw(t, "d")).Truncate(time.Millisecond))
+			},
+			"late tick": func(t *rapid.T) {
+				w.now = w.now.Add(time.Duration(rapid.Int64Range(0, int64(90*time.Minute)).Draw(t, "d")).Truncate(time.Millisecond))
+				w.decide(checkout.Command{SessionID: session(t), Do: checkout.Tick{}})
+			},
+			"": func(t *rapid.T) { invariants(t, w, asked) },
+		})
+	})
+}
+
+func invariants(t *rapid.T, w *world, asked int) {
+	if w.replies != asked {
+		t.Fatalf("%d replies to %d questions", w.replies, asked)
+	}
+	open, completed := map[checkout.OrderKey]int{}, map[checkout.OrderKey]int{}
+	for id, s := range w.sessions {
+		k := checkout.OrderKey{ApplicationID: s.ApplicationID, Live: s.Live, OrderID: s.OrderID}
+		switch s.Status {
+		case checkout.StatusOpen:
+			open[k]++
+			if w.orders[k].OpenSessionID != id {
+				t.Fatalf("order of the open %s names %q", id, w.orders[k].OpenSessionID)
+			}
+		case checkout.StatusCompleted:
+			completed[k]++
+			if w.orders[k].PaidSessionID != id || s.Collection.Status != checkout.CollectionApproved {
+				t.Fatalf("completed %s: order %+v, collection %+v", id, w.orders[k], s.Collection)
+			}
+		case checkout.StatusExpired, checkout.StatusCancelled, checkout.StatusFailed:
+		}
+		if s.Paid() != (s.Status == checkout.StatusCompleted) {
+			t.Fatalf("%s is %s and paid %v", id, s.Status, s.Paid())
+		}
+		if _, ok := s.Deadline(); !ok && (s.Status == checkout.StatusOpen || !s.Collection.Final()) {
+			t.Fatalf("%s would be forgotten: %+v", id, s)
+		}
+	}
+	for k, n := range open {
+		if n > 1 || completed[k] > 0 {
+			t.Fatalf("order %s has %d open and %d completed sessions", k.OrderID, n, completed[k])
+		}
+	}
+	for k, n := range completed {
+		if n > 1 {
+			t.Fatalf("order %s is paid %d times", k.OrderID, n)
+		}
+	}
+	sequences, money := map[string]int64{}, map[string]int{}
+	ids := map[string]bool{}
+	for _, e := range w.events {
+		if ids[e.ID] && e.Sequence != 0 {
+			t.Fatalf("event id %s twice", e.ID)
+		}
+		ids[e.ID] = true
+		if e.Sequence != 0 {
+			if e.Sequence != sequences[e.SessionID]+1 {
+				t.Fatalf("%s: event %d after %d", e.SessionID, e.Sequence, sequences[e.SessionID])
+			}
+			sequences[e.SessionID] = e.Sequence
+		}
+		if e.Type == checkout.EventCompleted || e.Type == checkout.EventLatePayment {
+			if money[e.SessionID]++; money[e.SessionID] > 1 {
+				t.Fatalf("%s took money twice", e.SessionID)
+			}
+		}
+	}
+	collects := map[string]int{}
+	for _, r := range w.requests {
+		if r.Kind == checkout.RequestCollect {
+			if collects[r.Session.ID]++; collects[r.Session.ID] > 1 {
+				t.Fatalf("%s asked for money twice", r.Session.ID)
+			}
+		}
+	}
+}
+
+func TestReferences(t *testing.T) {
+	t.Parallel()
+	refs, err := checkout.NewReferences(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int64{}
+	for n := range int64(20_000) {
+		ref, ok := refs.PaymentRef(n)
+		if !checkout.ValidPaymentRef(ref) {
+			t.Fatalf("%d: %s does not fit its own check", n, ref)
+		}
+		if before, twice := seen[ref]; twice {
+			t.Fatalf("%d and %d both give %s", before, n, ref)
+		}
+		seen[ref] = n
+		if ok == luhnValid(ref) {
+			t.Fatalf("%s: usable %v, Luhn-valid %v", ref, ok, luhnValid(ref))
+		}
+		notice := refs.NoticeRef(2026, n)
+		if len(notice) != 16 || notice[:6] != "AV2026" {
+			t.Fatalf("notice_ref %s", notice)
+		}
+		if _, twice := seen[notice]; twice {
+			t.Fatalf("notice_ref %s twice", notice)
+		}
+		seen[notice] = n
+	}
+	a, _ := refs.PaymentRef(1)
+	b, _ := refs.PaymentRef(2)
+	if a[:6] == b[:6] {
+		t.Errorf("%s and %s look sequential", a, b)
+	}
+	for i := range a { // the check finds every single wrong digit
+		wrong := []byte(a)
+		wrong[i] = '0' + (wrong[i]-'0'+1)%10
+		if checkout.ValidPaymentRef(string(wrong)) {
+			t.Errorf("%s passes for %s", wrong, a)
+		}
+	}
+}
+
+// luhnValid is written from the rule, not from the code under test.
+func luhnValid(s string) bool {
+	sum := 0
+	for i, c := range s {
+		d := int(c - '0')
+		if (len(s)-i)%2 == 0 {
+			d = []int{0, 2, 4, 6, 8, 1, 3, 5, 7, 9}[d]
+		}
+		sum += d
+	}
+	return sum%10 == 0
+}
+
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		partition := int32(rapid.IntRange(0, 1<<16-1).Draw(t, "partition"))
+		var random [16]byte
+		copy(random[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "random"))
+		at := start.Add(time.Duration(rapid.Int64Range(0, int64(1e6*time.Hour/1e3)).Draw(t, "at")))
+		id := checkout.NewSessionID(at, partition, random)
+		if got, err := checkout.SessionPartition(id); err != nil || got != partition {
+			t.Fatalf("%s: partition %d, %v; want %d", id, got, err, partition)
+		}
+		later := checkout.NewSessionID(at.Add(time.Millisecond), 0, [16]byte{})
+		if later <= id {
+			t.Fatalf("%s does not sort after %s", later, id)
+		}
+		token := checkout.NewCompletionToken(partition, [32]byte{1})
+		if got, err := checkout.CompletionTokenPartition(token); err != nil || got != partition {
+			t.Fatalf("%s: partition %d, %v", token, got, err)
+		}
+	})
+	for _, bad := range []string{"", "chs_", "chs_secret_abc", "evt_00", "chs_" + "zz", "CHS_0000000000000000000000000000000000000000"} {
+		if _, err := checkout.SessionPartition(bad); err == nil {
+			t.Errorf("%q passes for a session id", bad)
+		}
+	}
+}

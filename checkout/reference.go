@@ -1,0 +1,100 @@
+package checkout
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"fmt"
+)
+
+// References makes the numbers that people read out: payment_ref and notice_ref
+// (decisions § 8). They come from counters, so they are unique by construction,
+// through a keyed permutation, so they tell nothing of the counter.
+type References struct{ block cipher.Block }
+
+// NewReferences takes the 32-byte key of the permutation. Another key would give
+// numbers that exist already: it never rotates.
+func NewReferences(key []byte) (*References, error) {
+	if len(key) != 32 {
+		return nil, fmt.Errorf("reference key has %d bytes, want 32", len(key))
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("reference key: %w", err)
+	}
+	return &References{block}, nil
+}
+
+const (
+	paymentRefs = 100_000_000_000_000 // 14 digits, then two of check
+	noticeRefs  = 10_000_000_000      // 10 digits a year
+)
+
+// PaymentRef is the payment_ref of a counter value below 10^14: 16 digits, the
+// last two a check (ISO 7064 MOD 97-10). ok is false where the number would be
+// Luhn-valid and so could pass for a card's: take the next value.
+func (r *References) PaymentRef(counter int64) (ref string, ok bool) {
+	n := r.permute(counter, paymentRefs, 24, 0)
+	ref = fmt.Sprintf("%014d%02d", n, 98-n%97*100%97)
+	return ref, !luhn(ref)
+}
+
+// NoticeRef is the notice_ref of a year's counter value below 10^10.
+func (r *References) NoticeRef(year int, counter int64) string {
+	return fmt.Sprintf("AV%04d%010d", year, r.permute(counter, noticeRefs, 17, year))
+}
+
+// ValidPaymentRef says whether the digits and the check fit.
+func ValidPaymentRef(ref string) bool {
+	if len(ref) != 16 {
+		return false
+	}
+	var rest int64
+	for _, c := range []byte(ref) {
+		if c < '0' || c > '9' {
+			return false
+		}
+		rest = (rest*10 + int64(c-'0')) % 97
+	}
+	return rest == 1
+}
+
+// permute maps [0, size) onto itself: a Feistel network of two halves of the given
+// bits, walked on until it lands inside.
+func (r *References) permute(counter, size int64, half uint, tweak int) int64 {
+	mask := uint32(1)<<half - 1
+	n := uint64(counter) //nolint:gosec // counters are not negative
+	for {
+		left, right := uint32(n>>half)&mask, uint32(n)&mask //nolint:gosec // masked
+		for round := range byte(8) {
+			left, right = right, left^r.round(right, round, half, tweak)&mask
+		}
+		n = uint64(left)<<half | uint64(right)
+		if n < uint64(size) { //nolint:gosec // a constant
+			return int64(n) //nolint:gosec // below size
+		}
+	}
+}
+
+func (r *References) round(right uint32, round byte, half uint, tweak int) uint32 {
+	var in, out [aes.BlockSize]byte
+	in[0], in[1] = round, byte(half)
+	binary.BigEndian.PutUint32(in[2:], uint32(tweak)) //nolint:gosec // a year
+	binary.BigEndian.PutUint32(in[6:], right)
+	r.block.Encrypt(out[:], in[:])
+	return binary.BigEndian.Uint32(out[:])
+}
+
+func luhn(digits string) bool {
+	sum := 0
+	for i := range len(digits) {
+		d := int(digits[len(digits)-1-i] - '0')
+		if i%2 == 1 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum += d
+	}
+	return sum%10 == 0
+}

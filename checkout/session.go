@@ -1,0 +1,211 @@
+package checkout
+
+import (
+	"slices"
+	"time"
+)
+
+// Status is a session's place in its lifecycle (contract, "Checkout session").
+type Status string
+
+// The statuses of a session. All but open are terminal.
+const (
+	StatusOpen      Status = "open"
+	StatusCompleted Status = "completed"
+	StatusExpired   Status = "expired"
+	StatusCancelled Status = "cancelled"
+	StatusFailed    Status = "failed"
+)
+
+// Statuses has all statuses, in the contract's order.
+func Statuses() []Status {
+	return []Status{StatusOpen, StatusCompleted, StatusExpired, StatusCancelled, StatusFailed}
+}
+
+// Mode is where the citizen pays.
+type Mode string
+
+// The modes of a session.
+const (
+	ModeHosted   Mode = "hosted"
+	ModeEmbedded Mode = "embedded"
+)
+
+// Channel is the kind of payment as the ERP is told it.
+type Channel string
+
+// The channels.
+const (
+	ChannelMobileMoney Channel = "MOBILE_MONEY"
+	ChannelCash        Channel = "CASH"
+	ChannelCard        Channel = "CARD"
+)
+
+// The offers a citizen can choose from (contract, "Identifiers").
+const (
+	OfferMomo       = "momo"
+	OfferMomoB      = "momo_b"
+	OfferCard       = "card"
+	OfferCashAgency = "cash_agency"
+)
+
+// OfferChannel is the channel of an offer; ok is false for an unknown offer.
+func OfferChannel(offer string) (channel Channel, ok bool) {
+	switch offer {
+	case OfferMomo, OfferMomoB:
+		return ChannelMobileMoney, true
+	case OfferCard:
+		return ChannelCard, true
+	case OfferCashAgency:
+		return ChannelCash, true
+	}
+	return "", false
+}
+
+// Session is a checkout session. Amounts are minor units, times UTC. The zero
+// value is no session.
+type Session struct {
+	ID            string
+	ApplicationID string
+	TenantID      string
+	Live          bool
+	// Platform is set when a platform key made it: its webhooks also go to the
+	// platform's endpoints.
+	Platform bool
+
+	OrderID      string
+	Amount       int64 // due, without fees
+	Currency     string
+	Mode         Mode
+	ServiceCode  string
+	ServiceLabel string
+	Description  string
+	Note         string // for the agency, never shown to the citizen
+	Customer     *Customer
+	CustomerID   string
+	Metadata     map[string]string
+	SuccessURL   string
+	CancelURL    string
+
+	PaymentRef    string
+	NoticeID      string
+	NoticeRef     string
+	TransactionID string
+	Offers        []Offer
+
+	// ClientSecretHash is SHA-256 of the client_secret, ClientSecretSealed its
+	// ciphertext for replays of the creation answer. Both empty unless embedded.
+	ClientSecretHash   []byte
+	ClientSecretSealed []byte
+
+	CreatedAt time.Time
+	ExpiresAt time.Time
+	// EndedAt is when a terminal status was reached; for a completed session it
+	// is the contract's completed_at.
+	EndedAt time.Time
+
+	Status Status
+	// Sequence is the number of the session's last event, from 1.
+	Sequence   int64
+	Collection *Collection
+
+	FailureCode    FailureCode
+	FailureMessage string
+}
+
+// Customer is contact data for the receipt; any field may be empty.
+type Customer struct {
+	Name, Email, Phone string
+}
+
+// Offer is a way to pay this session, with the fee for its amount.
+type Offer struct {
+	ID      string
+	Channel Channel
+	Fee     int64
+}
+
+// CollectionStatus is what is known of a collection.
+type CollectionStatus string
+
+// The statuses of a collection. Undecided is pending when its session has ended.
+const (
+	CollectionPending   CollectionStatus = "pending"
+	CollectionApproved  CollectionStatus = "approved"
+	CollectionRefused   CollectionStatus = "refused"
+	CollectionUndecided CollectionStatus = "undecided"
+)
+
+// Collection is the one request for money of a session.
+type Collection struct {
+	ID      string // UUID, the id told to the operator
+	OfferID string
+	Channel Channel
+	Status  CollectionStatus
+	Amount  int64 // total, fee included
+	Fee     int64
+	// Currency of Amount and Fee, the session's.
+	Currency    string
+	PayerMasked string
+	RequestedAt time.Time
+	// NotAfter is the last moment at which the operator may be asked for money.
+	NotAfter time.Time
+	// WindowEndsAt ends the payer's time to approve.
+	WindowEndsAt time.Time
+	// Enquiries counts the enquiries so far; NextEnquiryAt is zero once final.
+	Enquiries     int
+	LastEnquiryAt time.Time
+	NextEnquiryAt time.Time
+	// Mismatched is set when the operator reported what does not fit.
+	Mismatched  bool
+	OperatorRef string
+	FailureCode FailureCode
+	DecidedAt   time.Time
+}
+
+// Final says that the operator's word is known.
+func (c *Collection) Final() bool {
+	return c == nil || c.Status == CollectionApproved || c.Status == CollectionRefused
+}
+
+// Paid is true only for a completed session.
+func (s Session) Paid() bool { return s.Status == StatusCompleted }
+
+// Ended says that the status is terminal.
+func (s Session) Ended() bool { return s.Status != StatusOpen }
+
+// Offer is the session's offer of that id.
+func (s Session) Offer(id string) (Offer, bool) {
+	i := slices.IndexFunc(s.Offers, func(o Offer) bool { return o.ID == id })
+	if i < 0 {
+		return Offer{}, false
+	}
+	return s.Offers[i], true
+}
+
+// InFlight says that a collection waits for its outcome while the session is open.
+func (s Session) InFlight() bool {
+	return s.Status == StatusOpen && s.Collection != nil && s.Collection.Status == CollectionPending
+}
+
+// Deadline is when the session wants a Tick: the earliest of its expiry, the end
+// of its approval window and its next enquiry. ok is false when it wants none.
+func (s Session) Deadline() (at time.Time, ok bool) {
+	switch {
+	case s.InFlight():
+		at = earliest(s.Collection.WindowEndsAt, s.Collection.NextEnquiryAt)
+	case s.Status == StatusOpen:
+		at = s.ExpiresAt
+	case !s.Collection.Final():
+		at = s.Collection.NextEnquiryAt
+	}
+	return at, !at.IsZero()
+}
+
+// earliest of two times, of which a zero one counts as never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,64 @@
+package checkout
+
+import (
+	"crypto/subtle"
+	"time"
+)
+
+// CompletionTokenLifetime is how long a completion token is good for.
+const CompletionTokenLifetime = 10 * time.Minute
+
+// secretGrace is how long after a session's end its client_secret still gets a
+// token, if that is later than the session's expiry (decisions § 4).
+const secretGrace = CompletionTokenLifetime
+
+func (d *decider) issueToken(do IssueToken) Answer {
+	s, ok := d.visible()
+	if !ok || len(s.ClientSecretHash) == 0 {
+		return Answer{Code: CodeSessionNotFound}
+	}
+	accepted := s.ExpiresAt
+	if grace := s.EndedAt.Add(secretGrace); s.Ended() && grace.After(accepted) {
+		accepted = grace
+	}
+	if subtle.ConstantTimeCompare(s.ClientSecretHash, do.ClientSecretHash) != 1 || !d.cmd.At.Before(accepted) {
+		return Answer{Code: CodeSecretRefused}
+	}
+	s = d.expire(s)
+	if s.Status != StatusCompleted {
+		return Answer{Code: CodeNotCompleted, Session: &s}
+	}
+	hash := string(do.Hash)
+	if known, ok := d.view.Token(hash); ok && known.SessionID == s.ID {
+		return Answer{Code: CodeOK, Session: &s, Replayed: true, TokenExpiresAt: known.ExpiresAt}
+	}
+	t := Token{SessionID: s.ID, ExpiresAt: d.cmd.At.Add(do.Lifetime), ForgetAt: d.cmd.At.Add(TokenRetention)}
+	put(&d.out.Tokens, hash, t)
+	s = d.happen(s, EventTokenIssued, change{}, nil)
+	return Answer{Code: CodeOK, Session: &s, TokenExpiresAt: t.ExpiresAt}
+}
+
+func (d *decider) consumeToken(do ConsumeToken) Answer {
+	t, ok := d.view.Token(string(do.Hash))
+	if !ok {
+		return Answer{Code: CodeTokenNotFound}
+	}
+	d.cmd.SessionID = t.SessionID
+	s, ok := d.visible()
+	if !ok {
+		return Answer{Code: CodeTokenNotFound} // another application's, or of the other mode
+	}
+	alive := d.cmd.At.Before(t.ExpiresAt)
+	switch {
+	case alive && t.ConsumedAt.IsZero():
+		t.ConsumedAt = d.cmd.At
+		put(&d.out.Tokens, string(do.Hash), t)
+		s = d.happen(s, EventTokenConsumed, change{}, nil)
+		return Answer{Code: CodeOK, Session: &s, TokenExpiresAt: t.ExpiresAt}
+	case alive:
+		return Answer{Code: CodeOK, Session: &s, Replayed: true, TokenExpiresAt: t.ExpiresAt}
+	case t.ConsumedAt.IsZero():
+		return Answer{Code: CodeTokenExpired}
+	}
+	return Answer{Code: CodeTokenConsumed}
+}

@@ -1,0 +1,221 @@
+package callbacks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"golang.org/x/time/rate"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+)
+
+const (
+	maxBody     = 64 << 10
+	sendTimeout = 5 * time.Second
+	// buckets of the per-address limiter. Addresses that share one share its rate.
+	buckets = 4096
+)
+
+// Sender sends a command and returns once the broker has it; *hub.Hub is one.
+type Sender interface {
+	Tell(ctx context.Context, cmd checkout.Command) error
+}
+
+// Config of a Handler. Zero rates mean the defaults that their comments name.
+type Config struct {
+	// Connectors by their Operator name.
+	Connectors map[string]connector.Connector
+	Verifier   connector.Verifier
+	Sender     Sender
+	// Client names the caller for the limiter, for a service behind a proxy; the
+	// peer's IP when nil.
+	Client func(*http.Request) string
+
+	Now     func() time.Time
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+
+	// UnprovenPerSecond is how many reports without a valid address may cause an
+	// enquiry, from all callers together; 50. Each caller has a tenth of it.
+	UnprovenPerSecond float64
+}
+
+// Handler takes operators' reports. Safe for concurrent use.
+type Handler struct {
+	cfg      Config
+	reports  *prometheus.CounterVec
+	all      *rate.Limiter
+	callers  [buckets]*rate.Limiter
+	seed     maphash.Seed
+	complain rate.Sometimes
+}
+
+// New makes a Handler.
+func New(cfg Config) (*Handler, error) {
+	if len(cfg.Connectors) == 0 || cfg.Verifier == nil || cfg.Sender == nil || cfg.Now == nil || cfg.Log == nil {
+		return nil, errors.New("callbacks: Connectors, Verifier, Sender, Now and Log are required")
+	}
+	for name, c := range cfg.Connectors {
+		if name != c.Operator() {
+			return nil, fmt.Errorf("callbacks: connector of %q stands under %q", c.Operator(), name)
+		}
+	}
+	cfg.UnprovenPerSecond = cmp.Or(cfg.UnprovenPerSecond, 50)
+	if cfg.UnprovenPerSecond < 0 {
+		return nil, errors.New("callbacks: UnprovenPerSecond must not be negative")
+	}
+	if cfg.Client == nil {
+		cfg.Client = peer
+	}
+	h := &Handler{
+		cfg: cfg, seed: maphash.MakeSeed(), complain: rate.Sometimes{Interval: time.Second},
+		reports: promauto.With(cfg.Metrics).NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_callbacks_total", Help: "Reports of operators, by what they were taken for.",
+		}, []string{"operator", "outcome"}),
+		all: limiter(cfg.UnprovenPerSecond),
+	}
+	for i := range h.callers {
+		h.callers[i] = limiter(cfg.UnprovenPerSecond / 10)
+	}
+	return h, nil
+}
+
+// limiter allows two seconds' worth at once.
+func limiter(perSecond float64) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(perSecond), int(math.Max(1, math.Ceil(2*perSecond))))
+}
+
+func peer(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// Routes adds the handler's routes below /callbacks.
+func (h *Handler) Routes(r chi.Router) {
+	for _, path := range []string{
+		"/callbacks/{operator}/{session_id}/{collection_id}",
+		"/callbacks/{operator}/{session_id}/{collection_id}/{mac}",
+	} {
+		r.Put(path, h.report)
+		r.Post(path, h.report)
+	}
+}
+
+// What a report was taken for: the outcome label beside the operator's statuses.
+const (
+	outcomeUnreadable  = "unreadable"
+	outcomeUnproven    = "unproven"
+	outcomeShed        = "shed"
+	outcomeUnavailable = "unavailable"
+	outcomeTooLarge    = "too_large"
+)
+
+func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	c, known := h.cfg.Connectors[chi.URLParam(r, "operator")]
+	sessionID, collectionID := chi.URLParam(r, "session_id"), chi.URLParam(r, "collection_id")
+	if !known || !wellFormed(sessionID, collectionID) {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	cmd := checkout.Command{At: h.cfg.Now(), SessionID: sessionID, Do: checkout.Enquire{CollectionID: collectionID}}
+	if !connector.VerifyCallback(h.cfg.Verifier, sessionID, collectionID, chi.URLParam(r, "mac")) {
+		if !h.allow(r) {
+			w.Header().Set("Retry-After", strconv.Itoa(1))
+			h.answer(w, c, outcomeShed, http.StatusTooManyRequests)
+			return
+		}
+		h.send(w, r, c, cmd, outcomeUnproven, http.StatusAccepted)
+		return
+	}
+
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		h.answer(w, c, outcomeTooLarge, http.StatusRequestEntityTooLarge)
+		return
+	case err != nil:
+		return // the caller went away
+	}
+	report, err := c.ParseCallback(r.Header, body)
+	if err == nil && report.ID != "" && report.ID != collectionID {
+		err = fmt.Errorf("the report names another collection: %w", connector.ErrCallback)
+	}
+	if err != nil {
+		h.complain.Do(func() {
+			h.cfg.Log.LogAttrs(r.Context(), slog.LevelWarn, "report of an operator cannot be read",
+				slog.String("operator", c.Operator()), slog.String("session_id", sessionID),
+				slog.String("collection_id", collectionID), slog.Any("error", err))
+		})
+		h.send(w, r, c, cmd, outcomeUnreadable, http.StatusAccepted)
+		return
+	}
+	o := report.Outcome
+	if !o.Decided() {
+		h.answer(w, c, string(o.Status), http.StatusOK)
+		return
+	}
+	cmd.Do = checkout.Outcome{
+		CollectionID: collectionID, Source: checkout.SourceCallback, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
+		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode,
+	}
+	h.send(w, r, c, cmd, string(o.Status), http.StatusOK)
+}
+
+// wellFormed says whether ids of ours can look like that.
+func wellFormed(sessionID, collectionID string) bool {
+	if _, err := checkout.SessionPartition(sessionID); err != nil {
+		return false
+	}
+	id, err := uuid.Parse(collectionID)
+	return err == nil && id.String() == collectionID
+}
+
+// allow takes one report without proof from the caller's rate and from everyone's.
+func (h *Handler) allow(r *http.Request) bool {
+	bucket := maphash.String(h.seed, h.cfg.Client(r)) % buckets
+	return h.callers[bucket].Allow() && h.all.Allow()
+}
+
+// send answers status once the broker has the command.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, c connector.Connector, cmd checkout.Command, outcome string, status int) {
+	// What the operator said once stays said, even if it hangs up before our answer.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), sendTimeout)
+	defer cancel()
+	switch err := h.cfg.Sender.Tell(ctx, cmd); {
+	case errors.Is(err, checkout.ErrMalformedID): // a partition that there is not
+		w.WriteHeader(http.StatusNotFound)
+	case err != nil:
+		h.complain.Do(func() {
+			h.cfg.Log.LogAttrs(r.Context(), slog.LevelWarn, "report of an operator cannot be passed on", slog.Any("error", err))
+		})
+		w.Header().Set("Retry-After", strconv.Itoa(5))
+		h.answer(w, c, outcomeUnavailable, http.StatusServiceUnavailable)
+	default:
+		h.answer(w, c, outcome, status)
+	}
+}
+
+func (h *Handler) answer(w http.ResponseWriter, c connector.Connector, outcome string, status int) {
+	h.reports.WithLabelValues(c.Operator(), outcome).Inc()
+	w.WriteHeader(status)
+}

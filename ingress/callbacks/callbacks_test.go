@@ -1,0 +1,284 @@
+package callbacks_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/checkout"
+	"quittance/ingress/callbacks"
+	"quittance/internal/connector"
+	"quittance/internal/connector/mtn"
+	"quittance/internal/secret"
+)
+
+// outbox keeps what was sent, or refuses as a broker that is away does.
+type outbox struct {
+	mu   sync.Mutex
+	err  error
+	sent []checkout.Command
+}
+
+func (o *outbox) Tell(_ context.Context, cmd checkout.Command) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return o.err
+	}
+	o.sent = append(o.sent, cmd)
+	return nil
+}
+
+// take returns what was sent since.
+func (o *outbox) take() []checkout.Command {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := o.sent
+	o.sent = nil
+	return out
+}
+
+func (o *outbox) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = err
+}
+
+type edge struct {
+	t          *testing.T
+	keys       *secret.Keys
+	outbox     *outbox
+	log        *bytes.Buffer
+	url        string
+	session    string
+	collection string
+}
+
+var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func newEdge(t *testing.T, unproven float64) *edge {
+	t.Helper()
+	momo, err := mtn.New(mtn.Config{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &edge{
+		t: t, keys: secret.GenerateKeys(), outbox: &outbox{}, log: &bytes.Buffer{},
+		session: checkout.NewSessionID(at, 3, [16]byte(uuid.New())), collection: uuid.NewString(),
+	}
+	h, err := callbacks.New(callbacks.Config{
+		Connectors: map[string]connector.Connector{"mtn": momo}, Verifier: e.keys, Sender: e.outbox,
+		Now: func() time.Time { return at }, Log: slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Metrics: prometheus.NewRegistry(), UnprovenPerSecond: unproven,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := chi.NewRouter()
+	h.Routes(r)
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	e.url = server.URL
+	return e
+}
+
+// address is the one that the operator was told.
+func (e *edge) address() string {
+	return connector.CallbackURL(e.keys, e.url, "mtn", e.session, e.collection)
+}
+
+func (e *edge) call(method, url, body string) int {
+	e.t.Helper()
+	req, err := http.NewRequestWithContext(e.t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if body, _ := io.ReadAll(resp.Body); len(body) > 0 && resp.StatusCode/100 == 2 {
+		e.t.Errorf("answer has a body: %q", body)
+	}
+	return resp.StatusCode
+}
+
+// enquiry fails unless exactly one enquiry about the collection was sent.
+func (e *edge) enquiry(what string) {
+	e.t.Helper()
+	sent := e.outbox.take()
+	if len(sent) != 1 || sent[0] != (checkout.Command{At: at, SessionID: e.session, Do: checkout.Enquire{CollectionID: e.collection}}) {
+		e.t.Errorf("%s: sent %+v, want one enquiry", what, sent)
+	}
+}
+
+const (
+	number   = "242066000001"
+	approved = `{"financialTransactionId":"991","externalId":"1234","amount":"5075","currency":"XAF","payer":{"partyIdType":"MSISDN","partyId":"` + number + `"},"status":"SUCCESSFUL"}`
+	refused  = `{"externalId":"1234","amount":"5075","currency":"XAF","payer":{"partyIdType":"MSISDN","partyId":"` + number + `"},"status":"FAILED","reason":"NOT_ENOUGH_FUNDS"}`
+)
+
+func TestReportAtItsAddress(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 0)
+	for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodPut} { // a third time: twice is nothing special here
+		if status := e.call(method, e.address(), approved); status != http.StatusOK {
+			t.Fatalf("%s: status %d", method, status)
+		}
+		sent := e.outbox.take()
+		want := checkout.Command{At: at, SessionID: e.session, Do: checkout.Outcome{
+			CollectionID: e.collection, Source: checkout.SourceCallback, Status: checkout.OutcomeApproved,
+			Amount: 5075, Currency: "XAF", OperatorRef: "991",
+		}}
+		if len(sent) != 1 || sent[0] != want {
+			t.Errorf("sent %+v, want %+v", sent, want)
+		}
+	}
+
+	if status := e.call(http.MethodPut, e.address(), refused); status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+	sent := e.outbox.take()
+	if o, ok := sent[0].Do.(checkout.Outcome); !ok || o.Status != checkout.OutcomeRefused || o.FailureCode != checkout.FailureInsufficientFunds {
+		t.Errorf("sent %+v", sent)
+	}
+
+	if status := e.call(http.MethodPut, e.address(), `{"status":"PENDING"}`); status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+	if sent := e.outbox.take(); len(sent) != 0 {
+		t.Errorf("pending sends %+v", sent)
+	}
+	if status := e.call(http.MethodGet, e.address(), ""); status != http.StatusMethodNotAllowed {
+		t.Errorf("GET: status %d", status)
+	}
+}
+
+// A forged report completes nothing: the operator is asked.
+func TestForgedReport(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 1000)
+	address := e.address()
+	mac := address[strings.LastIndex(address, "/")+1:]
+	unsigned := strings.TrimSuffix(address, "/"+mac)
+	other := connector.CallbackURL(secret.GenerateKeys(), e.url, "mtn", e.session, e.collection)
+	elsewhere := connector.CallbackURL(e.keys, e.url, "mtn", e.session, uuid.NewString())
+	for name, url := range map[string]string{
+		"without MAC":          unsigned,
+		"with another key":     other,
+		"MAC of another":       unsigned + elsewhere[strings.LastIndex(elsewhere, "/"):],
+		"shortened MAC":        address[:len(address)-1],
+		"not base64":           unsigned + "/%21%21",
+		"longer than any MAC":  unsigned + "/" + strings.Repeat("A", 500),
+		"an empty byte as MAC": unsigned + "/%00",
+	} {
+		if status := e.call(http.MethodPut, url, approved); status != http.StatusAccepted {
+			t.Errorf("%s: status %d, want 202", name, status)
+		}
+		e.enquiry(name)
+	}
+}
+
+func TestUnreadableReport(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 0)
+	for _, body := range []string{
+		"", "{", "null", `{"status":"PAID"}`, `{"status":["SUCCESSFUL"]}`, approved + approved,
+		strings.Replace(approved, "{", `{"referenceId":"`+uuid.NewString()+`",`, 1),
+	} {
+		if status := e.call(http.MethodPut, e.address(), body); status != http.StatusAccepted {
+			t.Errorf("%.40q: status %d, want 202", body, status)
+		}
+		e.enquiry(body)
+	}
+	if status := e.call(http.MethodPut, e.address(), strings.Repeat(" ", 65<<10)); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("oversize: status %d", status)
+	}
+	// An amount that cannot be read travels as none: it fits no collection.
+	if status := e.call(http.MethodPut, e.address(), strings.Replace(approved, "5075", "5e3", 1)); status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+	if sent := e.outbox.take(); len(sent) != 1 || sent[0].Do.(checkout.Outcome).Amount != 0 {
+		t.Errorf("sent %+v", sent)
+	}
+	for _, secret := range []string{number, "066000001", e.address()[strings.LastIndex(e.address(), "/")+1:]} {
+		if strings.Contains(e.log.String(), secret) {
+			t.Errorf("the log holds %q: %s", secret, e.log)
+		}
+	}
+	if !strings.Contains(e.log.String(), e.collection) {
+		t.Error("the log does not tell of the unreadable report")
+	}
+}
+
+func TestNoSuchAddress(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 1000)
+	for _, path := range []string{
+		"/callbacks/mtn/chs_x/" + e.collection + "/AAAA",
+		"/callbacks/mtn/" + e.session + "/1/AAAA",
+		"/callbacks/mtn/" + e.session + "/" + strings.ToUpper(e.collection) + "X/AAAA",
+		"/callbacks/mtn/" + e.session + "/{" + e.collection + "}/AAAA",
+		"/callbacks/nobody/" + e.session + "/" + e.collection + "/AAAA",
+	} {
+		if status := e.call(http.MethodPut, e.url+path, approved); status != http.StatusNotFound {
+			t.Errorf("%s: status %d, want 404", path, status)
+		}
+	}
+	if sent := e.outbox.take(); len(sent) != 0 {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+// While the broker is away the operator is told to come again.
+func TestBrokerAway(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 1000)
+	e.outbox.fail(errors.New("no broker"))
+	unsigned := e.address()[:strings.LastIndex(e.address(), "/")]
+	for _, url := range []string{e.address(), unsigned} {
+		if status := e.call(http.MethodPut, url, approved); status != http.StatusServiceUnavailable {
+			t.Errorf("status %d, want 503", status)
+		}
+	}
+	e.outbox.fail(nil)
+	if status := e.call(http.MethodPut, e.address(), approved); status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+	e.outbox.fail(checkout.ErrMalformedID) // a partition that this installation does not have
+	if status := e.call(http.MethodPut, e.address(), approved); status != http.StatusNotFound {
+		t.Errorf("status %d, want 404", status)
+	}
+}
+
+// A flood of forged reports is shed; a real one passes meanwhile.
+func TestFloodIsShed(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 5) // half a report a second for each caller
+	forged := e.address()[:strings.LastIndex(e.address(), "/")] + "/AAAA"
+	shed := 0
+	for range 50 {
+		if e.call(http.MethodPut, forged, approved) == http.StatusTooManyRequests {
+			shed++
+		}
+	}
+	if sent := len(e.outbox.take()); shed < 40 || sent+shed != 50 {
+		t.Errorf("%d of 50 shed, %d sent", shed, sent)
+	}
+	if status := e.call(http.MethodPut, e.address(), approved); status != http.StatusOK {
+		t.Errorf("the real report: status %d", status)
+	}
+}

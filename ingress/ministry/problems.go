@@ -1,0 +1,109 @@
+package ministry
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"quittance/checkout"
+	"quittance/ingress/problem"
+)
+
+func unauthorized() *problem.Problem {
+	return &problem.Problem{
+		Status: http.StatusUnauthorized, Code: "generic.unauthorized", Title: "Unauthorized",
+		Detail: "The API key is missing, unknown or revoked: send Authorization: Bearer sk_test_… or sk_live_….",
+	}
+}
+
+func forbiddenAgency() *problem.Problem {
+	return &problem.Problem{
+		Status: http.StatusForbidden, Code: "generic.forbidden", Title: "Forbidden",
+		Detail: "This platform key is not granted the agency that tenant_id names.",
+	}
+}
+
+func notFound() *problem.Problem {
+	return &problem.Problem{
+		Status: http.StatusNotFound, Code: string(checkout.CodeSessionNotFound), Title: "Session not found",
+		Detail: "There is no such session for this key. Test keys see test sessions only, live keys live ones.",
+	}
+}
+
+func notFoundPath() *problem.Problem {
+	return &problem.Problem{Status: http.StatusNotFound, Code: "generic.not_found", Title: "Not found", Detail: "There is nothing at this path."}
+}
+
+func methodNotAllowed() *problem.Problem {
+	return &problem.Problem{
+		Status: http.StatusMethodNotAllowed, Code: "generic.method_not_allowed", Title: "Method not allowed",
+		Detail: "This path does not take this method; the Allow header names those it takes.",
+	}
+}
+
+func unavailable() *problem.Problem {
+	return &problem.Problem{
+		Status: http.StatusServiceUnavailable, Code: "generic.unavailable", Title: "Unavailable",
+		Detail:     "The service cannot answer in time. Send the request again; a creation with the same Idempotency-Key.",
+		RetryAfter: time.Second,
+	}
+}
+
+func invalid(faults []problem.Fault) *problem.Problem {
+	p := &problem.Problem{
+		Status: http.StatusUnprocessableEntity, Code: string(checkout.CodeValidationFailed), Title: "Validation failed", Faults: faults,
+		Detail: fmt.Sprintf("%d fields are not as they must be; errors names each.", len(faults)),
+	}
+	if len(faults) == 1 {
+		p.Detail = faults[0].Message
+	}
+	return p
+}
+
+func badQuery(faults []problem.Fault) *problem.Problem {
+	p := invalid(faults)
+	p.Status, p.Code, p.Title = http.StatusBadRequest, "generic.invalid_query", "Invalid query"
+	return p
+}
+
+func rateLimited(after time.Duration) *problem.Problem {
+	return &problem.Problem{
+		Status: http.StatusTooManyRequests, Code: string(checkout.CodeRateLimited), Title: "Too many requests", RetryAfter: max(after, time.Second),
+		Detail: "The application's quota of creations for this minute is used up; Retry-After says when the next begins.",
+	}
+}
+
+// refusal is what an answer that is not ok is told as.
+func refusal(a checkout.Answer) *problem.Problem {
+	conflict := func(title, detail string) *problem.Problem {
+		return &problem.Problem{Status: http.StatusConflict, Code: string(a.Code), Title: title, Detail: detail}
+	}
+	switch a.Code { //nolint:exhaustive // the others are not answers to this surface's commands
+	case checkout.CodeSessionNotFound:
+		return notFound()
+	case checkout.CodeSessionEnded:
+		return conflict("Session has ended", fmt.Sprintf("The session is %s; only an open one can be cancelled.", a.Session.Status))
+	case checkout.CodeOrderOpen:
+		return conflict("Order has an open session", "The order_id has an open session: let the citizen pay that one, or cancel it first.")
+	case checkout.CodeOrderPaid:
+		return conflict("Order is paid", "The order_id has been paid. Use another order_id for another payment.")
+	case checkout.CodeKeyReused:
+		return conflict("Idempotency-Key reused", "This Idempotency-Key was used with another body: use a new key for a new request.")
+	case checkout.CodeRateLimited:
+		return rateLimited(a.RetryAfter)
+	}
+	if len(a.Faults) > 0 {
+		faults := make([]problem.Fault, len(a.Faults))
+		code := a.Faults[0].Code
+		for i, f := range a.Faults {
+			faults[i] = problem.Fault{Field: f.Field, Rule: f.Rule, Message: f.Message}
+			if f.Code != code {
+				code = checkout.CodeValidationFailed
+			}
+		}
+		p := invalid(faults)
+		p.Code = string(code)
+		return p
+	}
+	return unavailable()
+}

@@ -1,0 +1,349 @@
+package ministry
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"net/mail"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"quittance/checkout"
+	"quittance/ingress/problem"
+)
+
+// maxBody is the largest body that is read, in bytes (decisions § 2).
+const maxBody = 64 << 10
+
+// maxAmount keeps amounts exact in every integrator's language: JavaScript's
+// largest safe integer.
+const maxAmount = 1<<53 - 1
+
+// createRequest is the body of POST /checkout/sessions as far as it is well formed.
+type createRequest struct {
+	orderID     string
+	amount      int64
+	currency    string
+	mode        checkout.Mode
+	tenantID    string
+	serviceCode string
+	description string
+	note        string
+	customer    *checkout.Customer
+	customerID  string
+	metadata    map[string]string
+	successURL  string
+	cancelURL   string
+	// hash is SHA-256 of the body as canonical JSON.
+	hash []byte
+}
+
+// readBody reads a JSON body. The error is a *problem.Problem.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
+		return nil, &problem.Problem{
+			Status: http.StatusUnsupportedMediaType, Code: "generic.unsupported_media_type", Title: "Unsupported media type",
+			Detail: "The body must be JSON: send Content-Type: application/json.",
+		}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, &problem.Problem{
+			Status: http.StatusRequestEntityTooLarge, Code: "generic.body_too_large", Title: "Body too large",
+			Detail: fmt.Sprintf("The body is larger than %d bytes.", maxBody),
+		}
+	case err != nil:
+		return nil, badJSON("The body could not be read to its end: send it again.")
+	}
+	return body, nil
+}
+
+func badJSON(detail string) *problem.Problem {
+	return &problem.Problem{Status: http.StatusBadRequest, Code: "generic.malformed_json", Title: "Malformed JSON", Detail: detail}
+}
+
+// parseCreate reads the request and collects every fault of form. The error is a
+// *problem.Problem for a body that is no JSON object.
+func parseCreate(body []byte, live bool) (createRequest, []problem.Fault, error) {
+	var fields map[string]json.RawMessage
+	hash, err := decodeObject(body, &fields)
+	if err != nil {
+		return createRequest{}, nil, err
+	}
+	f := &form{fields: fields}
+	q := createRequest{
+		hash:        hash,
+		orderID:     f.text("order_id", true, 1, 200),
+		amount:      f.amount("amount"),
+		currency:    f.text("currency", false, 3, 3),
+		tenantID:    f.uuid("tenant_id"),
+		serviceCode: f.text("service_code", false, 1, 50),
+		description: f.text("description", false, 1, 200),
+		note:        f.text("note", false, 1, 500),
+		customer:    f.customer("customer"),
+		customerID:  f.text("customer_id", false, 1, 200),
+		metadata:    f.metadata("metadata"),
+		successURL:  f.url("success_url", live),
+		cancelURL:   f.url("cancel_url", live),
+		mode:        checkout.Mode(f.text("mode", false, 1, 50)),
+	}
+	if q.currency == "" && !f.faulty("currency") {
+		q.currency = "XAF"
+	}
+	switch q.mode {
+	case checkout.ModeHosted, checkout.ModeEmbedded:
+	case "":
+		q.mode = checkout.ModeHosted
+	default:
+		f.fault("mode", "enum", `must be "hosted" or "embedded"`)
+	}
+	f.unknown()
+	return q, f.faults, nil
+}
+
+// decodeObject reads a JSON object into fields and returns the hash of its
+// canonical form: keys sorted, no white space, numbers as written.
+func decodeObject(body []byte, fields *map[string]json.RawMessage) ([]byte, error) {
+	if !utf8.Valid(body) {
+		return nil, badJSON("The body is not UTF-8.")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	var canonical any
+	if err := dec.Decode(&canonical); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, badJSON(fmt.Sprintf("The body is not JSON: %s at byte %d.", syntax.Error(), syntax.Offset))
+		}
+		return nil, badJSON("The body is not JSON: it ends too early or is empty.")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, badJSON("The body holds more than one JSON value.")
+	}
+	if _, ok := canonical.(map[string]any); !ok {
+		return nil, badJSON("The body must be a JSON object.")
+	}
+	if err := json.Unmarshal(body, fields); err != nil {
+		return nil, badJSON("The body must be a JSON object.")
+	}
+	text, err := json.Marshal(canonical)
+	if err != nil {
+		return nil, fmt.Errorf("writing canonical JSON: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return sum[:], nil
+}
+
+// form takes fields out of an object and collects what is wrong with them. A
+// field that is null counts as absent.
+type form struct {
+	prefix string
+	fields map[string]json.RawMessage
+	faults []problem.Fault
+	known  []string
+}
+
+func (f *form) fault(field, rule, message string) {
+	f.faults = append(f.faults, problem.Fault{Field: f.prefix + field, Rule: rule, Message: f.prefix + field + " " + message + "."})
+}
+
+func (f *form) faulty(field string) bool {
+	return slices.ContainsFunc(f.faults, func(p problem.Fault) bool { return p.Field == f.prefix+field })
+}
+
+func (f *form) take(field string, required bool) (json.RawMessage, bool) {
+	f.known = append(f.known, field)
+	raw, ok := f.fields[field]
+	if !ok || string(raw) == "null" {
+		if required {
+			f.fault(field, "required", "is required")
+		}
+		return nil, false
+	}
+	return raw, true
+}
+
+func (f *form) text(field string, required bool, shortest, longest int) string {
+	raw, ok := f.take(field, required)
+	if !ok {
+		return ""
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		f.fault(field, "type", "must be a string")
+		return ""
+	}
+	if n := utf8.RuneCountInString(s); n < shortest || n > longest {
+		f.fault(field, "length", lengthRule(shortest, longest))
+		return ""
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r == 0 || r == utf8.RuneError }) {
+		f.fault(field, "format", "must not hold the zero character or half a surrogate pair")
+		return ""
+	}
+	return s
+}
+
+func lengthRule(shortest, longest int) string {
+	if shortest == longest {
+		return fmt.Sprintf("must have %d characters", shortest)
+	}
+	return fmt.Sprintf("must have %d to %d characters", shortest, longest)
+}
+
+var integer = regexp.MustCompile(`^-?[0-9]+$`)
+
+func (f *form) amount(field string) int64 {
+	raw, ok := f.take(field, true)
+	if !ok {
+		return 0
+	}
+	var n json.Number
+	if raw[0] == '"' || json.Unmarshal(raw, &n) != nil {
+		f.fault(field, "type", "must be an integer in minor units of the currency")
+		return 0
+	}
+	if !integer.MatchString(n.String()) {
+		f.fault(field, "type", "must be an integer in minor units of the currency, without fraction or exponent")
+		return 0
+	}
+	v, err := n.Int64()
+	if err != nil {
+		v = math.MaxInt64
+	}
+	if strings.HasPrefix(n.String(), "-") || v <= 0 || v > maxAmount {
+		f.fault(field, "range", fmt.Sprintf("must be greater than 0 and at most %d", int64(maxAmount)))
+		return 0
+	}
+	return v
+}
+
+func (f *form) uuid(field string) string {
+	s := f.text(field, false, 1, 200)
+	if s == "" {
+		return ""
+	}
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		f.fault(field, "format", "must be a UUID")
+		return ""
+	}
+	return id.String()
+}
+
+func (f *form) url(field string, live bool) string {
+	s := f.text(field, false, 1, 2048)
+	if s == "" {
+		return ""
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "":
+		f.fault(field, "url", "must be an absolute URL")
+	case u.Scheme != "https" && (live || u.Scheme != "http"):
+		f.fault(field, "url", "must use https (http is allowed with test keys only)")
+	case u.User != nil:
+		f.fault(field, "url", "must not hold a user name or password")
+	default:
+		return s
+	}
+	return ""
+}
+
+// object opens a nested object as a form of its own.
+func (f *form) object(field string) (*form, bool) {
+	raw, ok := f.take(field, false)
+	if !ok {
+		return nil, false
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil || fields == nil {
+		f.fault(field, "type", "must be an object")
+		return nil, false
+	}
+	return &form{prefix: f.prefix + field + ".", fields: fields}, true
+}
+
+func (f *form) customer(field string) *checkout.Customer {
+	in, ok := f.object(field)
+	if !ok {
+		return nil
+	}
+	c := &checkout.Customer{Name: in.text("name", false, 1, 200), Email: in.text("email", false, 1, 254), Phone: in.text("phone", false, 1, 32)}
+	if c.Email != "" {
+		if a, err := mail.ParseAddress(c.Email); err != nil || a.Address != c.Email {
+			in.fault("email", "format", "must be an e-mail address")
+		}
+	}
+	in.unknown()
+	f.faults = append(f.faults, in.faults...)
+	if *c == (checkout.Customer{}) {
+		return nil
+	}
+	return c
+}
+
+func (f *form) metadata(field string) map[string]string {
+	in, ok := f.object(field)
+	if !ok {
+		return nil
+	}
+	out := map[string]string{}
+	if len(in.fields) > 20 {
+		f.fault(field, "size", "must have at most 20 keys")
+	}
+	for key, raw := range in.fields {
+		var v string
+		switch n := utf8.RuneCountInString(key); {
+		case n == 0 || n > 64:
+			in.fault(shorten(key), "length", "must have a key of 1 to 64 characters")
+		case json.Unmarshal(raw, &v) != nil || string(raw) == "null":
+			in.fault(key, "type", "must be a string")
+		case utf8.RuneCountInString(v) > 500:
+			in.fault(key, "length", "must have at most 500 characters")
+		default:
+			out[key] = v
+		}
+	}
+	slices.SortFunc(in.faults, func(a, b problem.Fault) int { return strings.Compare(a.Field, b.Field) })
+	f.faults = append(f.faults, in.faults...)
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// unknown refuses fields that nobody asked for: a misspelt one must not be lost
+// silently.
+func (f *form) unknown() {
+	var names []string
+	for name := range f.fields {
+		if !slices.Contains(f.known, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		f.fault(shorten(name), "unknown", "is not a field of this request; the fields are "+strings.Join(f.known, ", "))
+	}
+}
+
+func shorten(s string) string {
+	if utf8.RuneCountInString(s) <= 64 {
+		return s
+	}
+	return string([]rune(s)[:64]) + "…"
+}

@@ -1,0 +1,203 @@
+package pages_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/checkout"
+)
+
+// stream opens the live status and hands over its lines that are not empty.
+func stream(t *testing.T, server *httptest.Server, id, known string) (status int, lines <-chan string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/c/"+id+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Accept-Encoding", "gzip, br")
+	if known != "" {
+		req.Header.Set("Last-Event-ID", known)
+	}
+	resp, err := server.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	out := make(chan string)
+	go func() {
+		defer close(out)
+		for s := bufio.NewScanner(resp.Body); s.Scan(); {
+			if s.Text() == "" {
+				continue
+			}
+			select {
+			case out <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	if resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("stream is %s", resp.Header.Get("Content-Type"))
+	}
+	return resp.StatusCode, out
+}
+
+// next is the next line that is no heartbeat; "" when none comes within d.
+func next(lines <-chan string, d time.Duration) (line string, heartbeats int) {
+	timeout := time.After(d)
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok || !strings.HasPrefix(line, ":") {
+				return line, heartbeats
+			}
+			heartbeats++
+		case <-timeout:
+			return "", heartbeats
+		}
+	}
+}
+
+// waiting brings a session to its waiting page and gives the version shown there.
+func waiting(t *testing.T, w *world, server *httptest.Server, order string) (id, version string) {
+	t.Helper()
+	id = w.create(order, nil)
+	b := browse(t, server).toReview(id).forward()
+	for _, div := range b.root.all("div") {
+		if v := div.attr["data-version"]; v != "" {
+			if div.attr["data-live"] != "/c/"+id+"/live" {
+				t.Errorf("live status is at %s", div.attr["data-live"])
+			}
+			return id, v
+		}
+	}
+	t.Fatalf("no version on\n%s", b.html)
+	return "", ""
+}
+
+func TestStream(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id, version := waiting(t, w, server, "A-1")
+	status, lines := stream(t, server, id, version)
+	if status != 200 {
+		t.Fatalf("stream answers %d", status)
+	}
+	line, heartbeats := next(lines, 900*time.Millisecond)
+	if line != "" || heartbeats < 2 {
+		t.Errorf("%d heartbeats and %q, want some and nothing else", heartbeats, line)
+	}
+
+	// An enquiry is nothing that the page would show.
+	w.set(func() { w.now = w.now.Add(10 * time.Second) })
+	before := w.session(id).Sequence
+	w.do(id, checkout.Tick{})
+	if w.session(id).Sequence == before {
+		t.Fatal("no enquiry was made")
+	}
+	if line, _ := next(lines, 900*time.Millisecond); line != "" {
+		t.Errorf("an enquiry makes the page load again: %q", line)
+	}
+
+	w.outcome(id, checkout.OutcomeApproved, "")
+	begun := time.Now()
+	if line, _ = next(lines, 3*time.Second); !strings.HasPrefix(line, "id: ") || line == "id: "+version {
+		t.Fatalf("after the payment the stream says %q", line)
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("a change took %s", took)
+	}
+	if data, _ := next(lines, time.Second); strings.Contains(data, "completed") || strings.Contains(data, "paid") {
+		t.Errorf("the stream tells the status: %q", data)
+	}
+
+	// Somebody who missed it hears of it at once.
+	if _, lines = stream(t, server, id, version); true {
+		if again, _ := next(lines, 2*time.Second); again != line {
+			t.Errorf("a viewer with the old version hears %q, want %q", again, line)
+		}
+	}
+}
+
+func TestPolling(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id, version := waiting(t, w, server, "A-1")
+	b := browse(t, server)
+	b.header.Set("Accept", "application/json")
+	b.header.Set("Last-Event-ID", version)
+	if b.get("/c/" + id + "/live"); b.status != 200 || strings.TrimSpace(b.html) != `{"version":"`+version+`"}` ||
+		b.answer.Get("Content-Type") != "application/json" || b.answer.Get("Cache-Control") != "no-store" {
+		t.Errorf("answers %d %s", b.status, b.html)
+	}
+	w.outcome(id, checkout.OutcomeApproved, "")
+	if b.get("/c/" + id + "/live"); strings.Contains(b.html, `"`+version+`"`) {
+		t.Errorf("after the payment it still answers %s", b.html)
+	}
+	for _, unknown := range []string{"chs_1", checkout.NewSessionID(start, 3, [16]byte{9, 9})} {
+		if b.get("/c/" + unknown + "/live"); b.status != 404 {
+			t.Errorf("an unknown session answers %d", b.status)
+		}
+	}
+	w.set(func() { w.blind = errors.New("postgres is away") })
+	if b.get("/c/" + id + "/live"); b.status != 503 {
+		t.Errorf("without a read model it answers %d", b.status)
+	}
+}
+
+// However many look, the sessions are read with one query each half second.
+func TestOneQueryForAllViewers(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	one, version := waiting(t, w, server, "A-1")
+	two, _ := waiting(t, w, server, "A-2")
+	for range 10 {
+		stream(t, server, one, version)
+		stream(t, server, two, version)
+	}
+	w.set(func() { w.polls = nil })
+	time.Sleep(1200 * time.Millisecond)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.polls); n < 1 || n > 4 {
+		t.Errorf("%d queries in 1.2 s", n)
+	}
+	want := []string{one, two}
+	slices.Sort(want)
+	for _, ids := range w.polls {
+		if slices.Sort(ids); !slices.Equal(ids, want) {
+			t.Errorf("a query asks for %v", ids)
+		}
+	}
+}
+
+// A server that drains does not wait for viewers.
+func TestStreamsEndWithRun(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id, version := waiting(t, w, server, "A-1")
+	_, lines := stream(t, server, id, version)
+	w.stop()
+	timeout := time.After(3 * time.Second)
+	for {
+		select {
+		case _, ok := <-lines:
+			if !ok {
+				return
+			}
+		case <-timeout:
+			t.Fatal("the stream goes on after Run has ended")
+		}
+	}
+}

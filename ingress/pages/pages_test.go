@@ -1,0 +1,604 @@
+package pages_test
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/google/uuid"
+
+	"quittance/checkout"
+)
+
+const (
+	narrow = "\u202f"
+	reject = checkout.FailureInsufficientFunds
+)
+
+// A citizen without JavaScript goes from the address to the receipt.
+func TestJourney(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server)
+
+	b.get("/c/"+id).want(200, "Votre numéro mobile money", "Direction générale des impôts", "Contribution de la patente",
+		"Patente 2026", "5"+narrow+"000"+narrow+"FCFA", "Mode test")
+	b.forward("phone", "06 600 00 02").want(200, "Vérifiez avant de payer", "75"+narrow+"FCFA", "5"+narrow+"075"+narrow+"FCFA", "06 600 00 02")
+	if len(w.collected()) != 0 {
+		t.Fatal("money was asked for before the citizen confirmed")
+	}
+	b.forward().want(200, "+242\u00a006\u00a0•••\u00a0••\u00a002", "*105#")
+	if b.at.Path != "/c/"+id || len(b.root.all("form")) != 0 {
+		t.Errorf("waiting is at %s with %d forms", b.at, len(b.root.all("form")))
+	}
+
+	requests := w.collected()
+	if len(requests) != 1 {
+		t.Fatalf("%d requests for money, want 1", len(requests))
+	}
+	c := requests[0].Session.Collection
+	if requests[0].Payer != "242066000002" || c.OfferID != checkout.OfferMomo || c.Amount != 5075 || c.Fee != 75 ||
+		!c.WindowEndsAt.Equal(start.Add(5*time.Minute)) || !c.NotAfter.Equal(start.Add(2*time.Minute)) {
+		t.Errorf("collection is %+v of %s", c, requests[0].Payer)
+	}
+	if parsed, err := uuid.Parse(c.ID); err != nil || parsed.Version() != 4 || parsed.Variant() != uuid.RFC4122 {
+		t.Errorf("collection has the id %s, want a UUID of version 4", c.ID)
+	}
+
+	b.link("Vérifier").want(200, "Confirmez sur votre téléphone")
+	w.set(func() { w.now = w.now.Add(time.Minute) })
+	w.outcome(id, checkout.OutcomeApproved, "")
+	b.link("Vérifier").want(200, "Paiement réussi", "TEST", "AV20260000012345", "23503452", "4821093377150264",
+		"+242\u00a006\u00a0•••\u00a0••\u00a002", "21 novembre 2026 à 10")
+	if strings.Contains(b.html, "internal note") {
+		t.Error("the agency's note is shown")
+	}
+	for _, address := range b.visited {
+		if u, _ := url.QueryUnescape(address); strings.Contains(u, "6000002") || strings.Contains(u, "600 00 02") {
+			t.Errorf("the number is in the address %s", address)
+		}
+	}
+	for _, cmd := range w.commands {
+		if cmd.SessionID != id || cmd.ApplicationID != "" || !cmd.At.Equal(start) {
+			t.Errorf("command is of %s, application %q at %s", cmd.SessionID, cmd.ApplicationID, cmd.At)
+		}
+	}
+}
+
+func TestJourneyInEnglish(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", both)
+	b := browse(t, server)
+
+	b.get("/c/"+id).want(200, "Comment voulez-vous payer")
+	b.link("English").want(200, "How do you want to pay?", "MTN Mobile Money", "Airtel Money")
+	if strings.Contains(b.html, `value="card"`) {
+		t.Error("an offer without a connector is shown")
+	}
+	b.forward("offer", "momo_b").want(200, "Your mobile money number")
+	if u := b.at.Query(); u.Get("step") != "phone" || u.Get("offer") != "momo_b" {
+		t.Errorf("number is asked for at %s", b.at)
+	}
+	b.link("Français").want(200, "Votre numéro mobile money")
+	b.link("English").want(200, "Your mobile money number")
+	b.forward("phone", "+242 05 500 00 04").want(200, "Check before you pay", "FCFA\u00a05,100", "Airtel Money")
+	b.forward().want(200, "Confirm on your phone")
+	w.outcome(id, checkout.OutcomeRefused, reject)
+	b.link("Check").want(200, "The payment did not go through", "There is not enough money")
+	for _, a := range b.root.all("a") {
+		if a.text() == "Start again" && a.attr["href"] == "https://guichet.example/retour" {
+			return
+		}
+	}
+	t.Error("no way to start again")
+}
+
+// A browser that prefers English, and nothing asked for.
+func TestLanguageOfTheBrowser(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server)
+	b.header.Set("Accept-Language", "en-GB,en;q=0.9")
+	b.get("/c/"+id).want(200, "Your mobile money number")
+	b.get("/c/chs_nobody").want(404, "Page not found")
+}
+
+func TestChangingOnesMind(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", both)
+	b := browse(t, server)
+	b.get("/c/"+id).forward("offer", "momo").forward("phone", "066000002").want(200, "Vérifiez")
+	b.link("Changer le numéro").want(200, "Votre numéro mobile money").forward("phone", "066000008")
+	b.link("Changer le moyen de paiement").want(200, "Comment voulez-vous payer").forward("offer", "momo_b")
+	// The operator can be changed beside the number too.
+	b.forward("offer", "momo", "phone", "06 600 00 09").want(200, "MTN", "06 600 00 09").forward()
+	if r := w.collected(); len(r) != 1 || r[0].Payer != "242066000009" || r[0].Session.Collection.OfferID != checkout.OfferMomo {
+		t.Errorf("asked for %+v", r)
+	}
+}
+
+func TestDoubleClick(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server).toReview(id)
+	action, sent := b.form(0, nil)
+
+	const clicks = 8
+	browsers := make([]*browser, clicks)
+	each := make([]func(), clicks)
+	for i := range browsers {
+		browsers[i] = browse(t, server)
+		each[i] = func() { browsers[i].request(http.MethodPost, action, sent) }
+	}
+	atOnce(w, each...)
+	for _, b := range browsers {
+		b.want(200, "Confirmez sur votre téléphone")
+	}
+	if n := len(w.collected()); n != 1 || len(w.commands) != clicks {
+		t.Errorf("%d requests for money by %d commands, want 1 by %d", n, len(w.commands), clicks)
+	}
+	for _, cmd := range w.commands {
+		if c := cmd.Do.(checkout.Collect); c.CollectionID != w.session(id).Collection.ID {
+			t.Errorf("a click asked for collection %s", c.CollectionID)
+		}
+	}
+}
+
+// Each tab has a review of its own; the second to confirm sees the first's payment.
+func TestTwoTabs(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	one, two := browse(t, server).toReview(id), browse(t, server).toReview(id)
+	_, first := one.form(0, nil)
+	if _, second := two.form(0, nil); first.Get("attempt") == second.Get("attempt") {
+		t.Error("two reviews are the same attempt")
+	}
+	one.forward().want(200, "Confirmez sur votre téléphone")
+	two.forward().want(200, "Confirmez sur votre téléphone")
+	if n := len(w.collected()); n != 1 {
+		t.Errorf("%d requests for money, want 1", n)
+	}
+}
+
+// Two tabs confirm in the same moment, each having read an open session.
+func TestTwoTabsAtOnce(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	one, two := browse(t, server).toReview(id), browse(t, server).toReview(id)
+	atOnce(w, func() { one.forward() }, func() { two.forward() })
+	one.want(200, "Confirmez sur votre téléphone")
+	two.want(200, "Confirmez sur votre téléphone")
+	if n := len(w.collected()); n != 1 || len(w.commands) != 2 {
+		t.Errorf("%d requests for money by %d commands, want 1 by 2", n, len(w.commands))
+	}
+}
+
+// One tab confirms in the moment in which the integrator cancels.
+func TestConfirmedAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server).toReview(id)
+	atOnce(w, func() { b.forward() }, func() {
+		w.do(id, checkout.Cancel{By: checkout.ByIntegrator})
+		_, _ = w.ByID(t.Context(), id)
+	})
+	b.want(200, "Paiement annulé")
+	if n := len(w.collected()); n != 0 {
+		t.Errorf("%d requests for money, want none", n)
+	}
+}
+
+// atOnce lets each read the session before any of them goes on.
+func atOnce(w *world, each ...func()) {
+	w.set(func() { w.apart, w.met = len(each), make(chan struct{}) })
+	var group sync.WaitGroup
+	for _, do := range each {
+		group.Go(do)
+	}
+	group.Wait()
+}
+
+func TestReloadWhileWaiting(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server).toReview(id).forward()
+	for range 3 {
+		b.get(b.at.String()).want(200, "Confirmez sur votre téléphone", "environ 5")
+	}
+	w.set(func() { w.now = w.now.Add(6 * time.Minute) })
+	b.get(b.at.String()).want(200, "Le délai est écoulé")
+	if n := len(w.collected()); n != 1 {
+		t.Errorf("%d requests for money, want 1", n)
+	}
+}
+
+// The back button leads to old forms; they show what has become of the session.
+func TestBackAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server).get("/c/" + id)
+	number, typed := b.form(0, url.Values{"phone": {"066000001"}})
+	b.forward("phone", "066000001")
+	pay, confirmed := b.form(0, nil)
+	cancel, _ := b.form(1, nil)
+	b.forward()
+	w.outcome(id, checkout.OutcomeApproved, "")
+
+	b.request(http.MethodPost, number, typed).want(200, "Paiement réussi")
+	b.request(http.MethodPost, pay, confirmed).want(200, "Paiement réussi")
+	confirmed.Set("attempt", uuid.NewString())
+	b.request(http.MethodPost, pay, confirmed).want(200, "Paiement réussi")
+	b.request(http.MethodPost, cancel, url.Values{}).want(200, "Paiement réussi")
+	b.get("/c/"+id+"?step=phone&offer=momo").want(200, "Paiement réussi")
+	b.get(pay).want(200, "Paiement réussi")
+	b.get(strings.Replace(pay, "lang=fr", "lang=en", 1)).want(200, "Payment successful")
+	if n := len(w.collected()); n != 1 {
+		t.Errorf("%d requests for money, want 1", n)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server).get("/c/" + id)
+	action, sent := b.form(1, nil)
+	if !strings.HasSuffix(action, "/cancel") {
+		t.Fatalf("second form goes to %s", action)
+	}
+	b.request(http.MethodPost, action, sent).want(200, "Paiement annulé")
+	if s := w.session(id); s.Status != checkout.StatusCancelled {
+		t.Errorf("session is %s", s.Status)
+	}
+	b.request(http.MethodPost, action, sent).want(200, "Paiement annulé")
+	b.get("/c/"+id).want(200, "Paiement annulé")
+}
+
+// With a collection in flight the cancel is not offered, and refused to those who
+// still have the form.
+func TestCancelInFlight(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server).toReview(id)
+	action, sent := b.form(1, nil)
+	b.forward()
+	if strings.Contains(b.html, "/cancel") {
+		t.Error("cancel is offered while the payment is in flight")
+	}
+	b.request(http.MethodPost, action, sent).want(200, "Confirmez sur votre téléphone")
+	if s := w.session(id); s.Status != checkout.StatusOpen {
+		t.Errorf("session is %s", s.Status)
+	}
+}
+
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	b := browse(t, server)
+
+	cancelled := w.create("A-1", nil)
+	w.do(cancelled, checkout.Cancel{By: checkout.ByIntegrator})
+	b.get("/c/"+cancelled).want(200, "Paiement annulé")
+
+	expired := w.create("A-2", nil)
+	w.set(func() { w.now = w.now.Add(24 * time.Hour) })
+	b.get("/c/"+expired).want(200, "a expiré") // before its tick
+	w.do(expired, checkout.Tick{})
+	b.get("/c/"+expired).want(200, "a expiré")
+
+	late := w.create("A-3", nil)
+	b.toReview(late).forward()
+	w.set(func() { w.now = w.now.Add(5 * time.Minute) })
+	w.do(late, checkout.Tick{})
+	b.get("/c/"+late).want(200, "n’a pas été confirmé à temps", "4821093377150264")
+}
+
+// While the operator has not said what became of an earlier payment of the same
+// order, no other is taken.
+func TestPreviousUndecided(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	b := browse(t, server)
+	first := w.create("A-1", nil)
+	b.toReview(first).forward()
+	w.set(func() { w.now = w.now.Add(5 * time.Minute) })
+	w.do(first, checkout.Tick{})
+
+	second := w.create("A-1", nil)
+	b.toReview(second).forward().want(409, "Nous vérifions encore auprès de l’opérateur", "Vérifiez avant de payer")
+	b.link("English").want(200).forward("phone", "066000002").forward().want(409, "still checking with the operator")
+	if n := len(w.collected()); n != 1 {
+		t.Fatalf("%d requests for money, want 1", n)
+	}
+	w.outcome(first, checkout.OutcomeRefused, checkout.FailureApprovalTimeout)
+	b.forward().want(200, "Confirm on your phone")
+
+	// Of a third order the money came late: it must not be taken again.
+	third := w.create("A-3", nil)
+	b.toReview(third).forward()
+	w.set(func() { w.now = w.now.Add(5 * time.Minute) })
+	w.do(third, checkout.Tick{})
+	w.outcome(third, checkout.OutcomeApproved, "")
+	b.toReview(w.create("A-3", nil)).forward().want(409, "a déjà été reçu", "4821093377150264")
+}
+
+func TestTotalChanged(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server).toReview(id)
+	b.forward("total", "5000").want(409, "n’était plus à jour", "5"+narrow+"075"+narrow+"FCFA")
+	if n := len(w.collected()); n != 0 {
+		t.Fatalf("%d requests for money, want none", n)
+	}
+	b.forward().want(200, "Confirmez sur votre téléphone")
+}
+
+func TestFaultyForms(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	two := w.create("A-2", both)
+	b := browse(t, server)
+
+	b.get("/c/"+id).forward("phone", "").want(422, "Entrez votre numéro")
+	b.forward("phone", "06 12").want(422, "n’est pas valable")
+	if _, sent := b.form(0, nil); sent.Get("phone") != "06 12" {
+		t.Errorf("what was typed became %q", sent.Get("phone"))
+	}
+	b.forward("phone", "05 500 00 01").want(422, "n’est pas de cet opérateur")
+	b.forward("phone", strings.Repeat("9", 3000)).want(422, "n’est pas valable")
+	b.forward("offer", "card", "phone", "066000001").want(422, "n’est pas disponible", "Votre numéro")
+	b.forward("offer", "", "phone", "066000001").want(422, "Choisissez un moyen de paiement")
+	b.get("/c/"+two).forward("offer", "").want(422, "Choisissez un moyen de paiement", "Comment voulez-vous payer")
+	b.forward("offer", "cash_agency").want(422, "n’est pas disponible")
+
+	review := b.toReview(id)
+	review.forward("attempt", "../../etc").want(422, "n’était plus à jour", "Vérifiez avant de payer")
+	review.forward("total", "5 075").want(422, "n’était plus à jour")
+	review.forward("phone", "1").want(422, "n’est pas valable", "Votre numéro")
+
+	b.request(http.MethodPost, "/c/"+id+"/phone", url.Values{"phone": {strings.Repeat("0", 17<<10)}}).want(413, "n’a pas pu être traitée")
+	b.request(http.MethodPost, "/c/"+id+"/phone?phone=066000001&offer=momo", url.Values{}).want(422)
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/c/"+id+"/pay", strings.NewReader("phone=%zz"))
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := server.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != 422 {
+		t.Errorf("a torn form answers %d", resp.StatusCode)
+	}
+	if n := len(w.collected()); n != 0 {
+		t.Errorf("%d requests for money, want none", n)
+	}
+}
+
+// A forged form cannot make another session's collection its own: the operator
+// would answer for that payment, and this session would look paid.
+func TestAttemptOfAnotherSession(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	one, two := w.create("A-1", nil), w.create("A-2", nil)
+	b := browse(t, server).toReview(one)
+	_, sent := b.form(0, nil)
+	b.forward()
+	paid := w.session(one).Collection.ID
+	for _, attempt := range []string{sent.Get("attempt"), paid} {
+		b.toReview(two).forward("attempt", attempt, "total", "1")
+		for _, cmd := range w.commands {
+			if c := cmd.Do.(checkout.Collect); cmd.SessionID == two && c.CollectionID == paid {
+				t.Errorf("attempt %s names the collection of another session", attempt)
+			}
+		}
+	}
+}
+
+func TestNoChannel(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	b := browse(t, server)
+	live := w.create("A-1", func(s *checkout.Session) { s.Live = true })
+	b.get("/c/"+live).want(200, "Aucun moyen de paiement n’est configuré")
+	if strings.Contains(b.root.text(), "Mode test") {
+		t.Error("a live session is shown as a test")
+	}
+	b.request(http.MethodPost, "/c/"+live+"/phone", url.Values{"offer": {"momo"}, "phone": {"066000001"}}).want(200, "Aucun moyen de paiement")
+	b.request(http.MethodPost, "/c/"+live+"/pay", url.Values{"offer": {"momo"}, "phone": {"066000001"}}).want(200, "Aucun moyen de paiement")
+	card := w.create("A-2", func(s *checkout.Session) { s.Offers = s.Offers[1:] })
+	b.get("/c/"+card).want(200, "Aucun moyen de paiement n’est configuré")
+	if len(w.commands) != 0 {
+		t.Errorf("%d commands, want none", len(w.commands))
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server)
+	unknown := checkout.NewSessionID(start, 3, [16]byte{9, 9})
+	for _, path := range []string{
+		"/c/" + unknown, "/c/" + unknown + "/pay", "/c/chs_x", "/c/" + strings.ToUpper(id), "/c/" + id + "x", "/c/" + id + "/nothing",
+		"/c/" + id + "/a/b", "/c/%00", "/c/..%2f..%2fetc", "/c/", "/c", "/c/assets/nothing.js",
+	} {
+		b.get(path).want(404, "Page introuvable")
+		if b.answer.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s may be cached", path)
+		}
+	}
+	for _, step := range []string{"offer", "phone", "pay", "cancel"} {
+		b.request(http.MethodPost, "/c/"+unknown+"/"+step, url.Values{"phone": {"066000001"}, "offer": {"momo"}}).want(404)
+		b.request(http.MethodPost, "/c/chs_1/"+step, url.Values{}).want(404)
+	}
+	if b.request(http.MethodPost, "/c/"+id, url.Values{}).status != http.StatusMethodNotAllowed {
+		t.Errorf("a POST without a step answers %d", b.status)
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server).toReview(id)
+	action, sent := b.form(0, nil)
+
+	w.set(func() { w.deaf = errors.New("no answer in time") })
+	b.request(http.MethodPost, action, sent).want(503, "Service momentanément indisponible", "ne le refaites pas")
+	if b.answer.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	w.set(func() { w.blind = errors.New("the read model is behind") })
+	b.link("Réessayer").want(503)
+	b.link("English").want(503, "Try again")
+	w.set(func() { w.blind = nil })
+	b.link("Try again").want(200, "Your mobile money number")
+
+	cancel, _ := b.form(1, nil)
+	b.request(http.MethodPost, cancel, url.Values{}).want(503)
+	// The same form again, once there is an answer.
+	w.set(func() { w.deaf = nil })
+	b.request(http.MethodPost, action, sent).want(200, "Confirmez sur votre téléphone")
+
+	nameless := w.create("A-2", func(s *checkout.Session) { s.TenantID = app })
+	b.get("/c/" + nameless).want(503)
+}
+
+func TestCrossSite(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	for _, test := range []struct {
+		name   string
+		header http.Header
+		status int
+	}{
+		{"another site", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {"https://evil.example"}}, 403},
+		{"a sandboxed frame of another site", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {"null"}}, 403},
+		{"a sibling", http.Header{"Sec-Fetch-Site": {"same-site"}, "Origin": {"https://other.quittance.example"}}, 403},
+		{"another site, old browser", http.Header{"Origin": {"https://evil.example"}}, 403},
+		{"our page", http.Header{"Sec-Fetch-Site": {"same-origin"}, "Origin": {"null"}}, 422},
+		{"our page, old browser", http.Header{"Origin": {"null"}}, 422},
+		{"our page, old browser that tells", http.Header{"Origin": {server.URL}}, 422},
+		{"a text browser", http.Header{}, 422},
+	} {
+		b := browse(t, server)
+		b.header = test.header
+		if b.request(http.MethodPost, "/c/"+id+"/phone", url.Values{"offer": {"momo"}}); b.status != test.status {
+			t.Errorf("%s: %d, want %d", test.name, b.status, test.status)
+		}
+		if test.status == 403 {
+			b.request(http.MethodPost, "/c/"+id+"/cancel", url.Values{})
+			if b.status != 403 || b.answer.Get("Content-Security-Policy") == "" {
+				t.Errorf("%s: cancel answers %d", test.name, b.status)
+			}
+		}
+	}
+	if s := w.session(id); s.Status != checkout.StatusOpen {
+		t.Errorf("session is %s", s.Status)
+	}
+}
+
+func TestHostileText(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	const script = `"><script>alert(1)</script>`
+	id := w.create("A-1", func(s *checkout.Session) {
+		s.Description, s.ServiceLabel = script, script
+		s.SuccessURL, s.CancelURL = "javascript:alert(1)", "javascript:alert(1)"
+	})
+	b := browse(t, server)
+	clean := func() {
+		t.Helper()
+		if n := strings.Count(b.html, "<script"); n != 1 || strings.Contains(b.html, `"javascript:`) {
+			t.Errorf("hostile text is on the page of %s:\n%s", b.at, b.html)
+		}
+	}
+	b.get("/c/"+id+"?lang="+url.QueryEscape(script)+"&step="+url.QueryEscape(script)+"&offer="+url.QueryEscape(script)).want(200, script)
+	clean()
+	b.forward("phone", script, "lang", script).want(422)
+	clean()
+	b.forward("phone", "066000001").want(200, script)
+	clean()
+	b.forward("attempt", script, "total", script).want(422)
+	clean()
+	b.forward()
+	w.outcome(id, checkout.OutcomeApproved, "")
+	b.get("/c/"+id).want(200, script)
+	clean()
+}
+
+func TestHeadersAndAssets(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server)
+	b.get("/c/" + id).want(200)
+	for name, want := range map[string]string{
+		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
+		"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
+	} {
+		if got := b.answer.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if !strings.Contains(b.answer.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+		t.Error("the page may be framed")
+	}
+	style, script := b.root.all("link")[1].attr["href"], b.root.all("script")[0].attr["src"]
+	for _, asset := range []string{style, script} {
+		if b.get(asset); b.status != 200 || !strings.Contains(b.answer.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s answers %d, %s", asset, b.status, b.answer.Get("Cache-Control"))
+		}
+	}
+	for encoding, decode := range map[string]func(io.Reader) io.Reader{
+		"br": func(r io.Reader) io.Reader { return brotli.NewReader(r) },
+		"gzip": func(r io.Reader) io.Reader {
+			z, err := gzip.NewReader(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return z
+		},
+	} {
+		for _, path := range []string{"/c/" + id, "/c/chs_1", script} {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+			req.Header.Set("Accept-Encoding", encoding)
+			resp, err := server.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(decode(resp.Body))
+			_ = resp.Body.Close()
+			if err != nil || len(text) < 500 || resp.Header.Get("Content-Encoding") != encoding {
+				t.Errorf("%s by %s: %d bytes, encoding %q, %v", path, encoding, len(text), resp.Header.Get("Content-Encoding"), err)
+			}
+		}
+	}
+	if b.request(http.MethodHead, "/c/"+id, nil); b.status != 200 || b.html != "" {
+		t.Errorf("HEAD answers %d and %d bytes", b.status, len(b.html))
+	}
+	// A step's address, opened by hand, is where the session is.
+	if b.get("/c/"+id+"/pay").want(200, "Votre numéro"); b.at.Path != "/c/"+id {
+		t.Errorf("a step's address leads to %s", b.at)
+	}
+}

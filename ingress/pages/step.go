@@ -1,0 +1,347 @@
+package pages
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/checkout/page"
+	"quittance/internal/connector"
+)
+
+// maxPhone is what the page's own field takes.
+const maxPhone = 24
+
+// show is GET /c/{id}.
+func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
+	v, ok := p.visit(w, r)
+	if !ok {
+		return
+	}
+	s, ok := v.session()
+	if !ok {
+		return
+	}
+	if state := end(s, p.cfg.Now()); state != "" {
+		v.showEnd(s, state)
+		return
+	}
+	q := r.URL.Query()
+	st := v.steps(s)
+	chosen, known := st.find(q.Get(page.FieldOffer))
+	switch {
+	case q.Get(queryStep) == stepPhone && known:
+		st.phoneStep(http.StatusOK, chosen, "")
+	case q.Get(queryStep) == stepOffers:
+		st.choose(http.StatusOK)
+	default:
+		st.first(http.StatusOK)
+	}
+}
+
+// back is GET of an address that takes forms.
+func (p *Pages) back(w http.ResponseWriter, r *http.Request) {
+	if v, ok := p.visit(w, r); ok {
+		v.see()
+	}
+}
+
+// nowhere is GET of an address that is nothing.
+func (p *Pages) nowhere(w http.ResponseWriter, r *http.Request) {
+	visit{p: p, w: w, r: r, lang: page.Negotiate(r.URL.Query().Get(page.FieldLanguage), r.Header.Get("Accept-Language"))}.unknown()
+}
+
+// form is a visit that posts a step's form. When ok is false the request has been
+// answered: the session is past its steps, no offer is left, or the form cannot
+// be read.
+func (p *Pages) form(w http.ResponseWriter, r *http.Request) (st steps, ok bool) {
+	v, ok := p.visit(w, r)
+	if !ok {
+		return st, false
+	}
+	s, ok := v.session()
+	if !ok {
+		return st, false
+	}
+	st = v.steps(s)
+	switch {
+	case end(s, p.cfg.Now()) != "", len(st.offers) == 0:
+		v.see()
+		return st, false
+	case v.fault != 0:
+		st.first(v.fault, page.FieldError{Code: page.ErrorTryAgain})
+		return st, false
+	}
+	return st, true
+}
+
+// offer is POST /c/{id}/offer.
+func (p *Pages) offer(w http.ResponseWriter, r *http.Request) {
+	st, ok := p.form(w, r)
+	if !ok {
+		return
+	}
+	if chosen, ok := st.chosen(); ok {
+		st.seeAt(stepPhone, chosen.ID)
+	}
+}
+
+// phone is POST /c/{id}/phone. It answers with the review.
+func (p *Pages) phone(w http.ResponseWriter, r *http.Request) {
+	st, ok := p.form(w, r)
+	if !ok {
+		return
+	}
+	if chosen, ok := st.chosen(); ok {
+		if _, typed, ok := st.payer(chosen); ok {
+			st.review(http.StatusOK, chosen, typed, uuid.NewString())
+		}
+	}
+}
+
+// pay is POST /c/{id}/pay.
+func (p *Pages) pay(w http.ResponseWriter, r *http.Request) {
+	st, ok := p.form(w, r)
+	if !ok {
+		return
+	}
+	chosen, ok := st.chosen()
+	if !ok {
+		return
+	}
+	payer, typed, ok := st.payer(chosen)
+	if !ok {
+		return
+	}
+	attempt, err := uuid.Parse(st.form.Get(fieldAttempt))
+	total, wrong := strconv.ParseInt(st.form.Get(fieldTotal), 10, 64)
+	if err != nil || wrong != nil {
+		st.review(http.StatusUnprocessableEntity, chosen, typed, uuid.NewString(), page.FieldError{Code: page.ErrorFormStale})
+		return
+	}
+	a, outcome, ok := st.ask(r.Context(), checkout.Collect{
+		CollectionID: collectionID(st.id, attempt), OfferID: chosen.ID,
+		Payer: payer, PayerMasked: connector.Mask(payer), Total: total,
+		ApprovalWindow: p.cfg.ApprovalWindow, SendWithin: p.cfg.SendWithin,
+	})
+	p.confirmations.WithLabelValues(outcome).Inc()
+	if ok {
+		st.confirmed(r.Context(), a, chosen, typed, attempt.String())
+	}
+}
+
+// confirmed answers a confirmation by what the processor said of it.
+func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option, typed, attempt string) {
+	if a.Session != nil {
+		st = st.visit.steps(*a.Session)
+	}
+	again := func(fault page.FieldError) {
+		if now, ok := st.find(chosen.ID); ok {
+			chosen = now // with the fee as it is
+		}
+		st.review(http.StatusConflict, chosen, typed, attempt, fault)
+	}
+	switch a.Code {
+	case checkout.CodeOK, checkout.CodeInFlight, checkout.CodeSessionEnded:
+		st.see()
+	case checkout.CodeTotalChanged:
+		again(page.FieldError{Code: page.ErrorFormStale})
+	case checkout.CodePreviousUndecided:
+		again(page.FieldError{Message: undecidedMessage(st.lang)})
+	case checkout.CodeOrderPaid:
+		again(page.FieldError{Message: paidMessage(st.lang, st.s.PaymentRef)})
+	case checkout.CodeOfferUnknown:
+		st.first(http.StatusConflict, page.FieldError{Field: page.FieldOffer, Code: page.ErrorOfferUnavailable})
+	default:
+		st.p.cfg.Log.LogAttrs(ctx, slog.LevelError, "confirmation has an answer that no page fits",
+			slog.String("session_id", st.id), slog.String("code", string(a.Code)))
+		st.p.write(st.w, st.r, http.StatusInternalServerError, page.View{
+			Lang: st.lang, State: page.StateUnavailable, SelfURL: st.url(st.lang, "", ""),
+		})
+	}
+}
+
+// cancel is POST /c/{id}/cancel. A session that cannot be cancelled shows why:
+// it has ended, or its payment is in flight.
+func (p *Pages) cancel(w http.ResponseWriter, r *http.Request) {
+	v, ok := p.visit(w, r)
+	if !ok {
+		return
+	}
+	if _, _, ok := v.ask(r.Context(), checkout.Cancel{By: checkout.ByCitizen}); ok {
+		v.see()
+	}
+}
+
+// collectionSpace separates these ids from other derived ones.
+var collectionSpace = uuid.MustParse("5b0c5a0e-3c1f-4f0a-9d55-6a1f6f3f2c10")
+
+// collectionID is the id that a confirmation has at the operator: a UUID of
+// version 4 in form, the same for the same attempt. An operator that has such an
+// id already answers for that payment, so a form must not be able to choose it:
+// it is a hash that begins with the session.
+func collectionID(sessionID string, attempt uuid.UUID) string {
+	const version = 4
+	return uuid.NewHash(sha256.New(), collectionSpace, append([]byte(sessionID+"/"), attempt[:]...), version).String()
+}
+
+// option is an offer that can be collected now.
+type option struct {
+	checkout.Offer
+	MobileMoney
+}
+
+// steps are a visit to an open session without a collection in flight.
+type steps struct {
+	visit
+	s      checkout.Session
+	offers []option
+}
+
+// steps has those of the session's offers that the page can collect and the
+// agency has an account for.
+func (v visit) steps(s checkout.Session) steps {
+	st := steps{visit: v, s: s}
+	for _, o := range s.Offers {
+		if m, ok := v.p.cfg.MobileMoney[o.ID]; ok && v.p.cfg.Agencies.Configured(s.TenantID, s.Live, o.ID) {
+			st.offers = append(st.offers, option{o, m})
+		}
+	}
+	return st
+}
+
+func (st steps) find(offer string) (option, bool) {
+	i := slices.IndexFunc(st.offers, func(o option) bool { return o.ID == offer })
+	if i < 0 {
+		return option{}, false
+	}
+	return st.offers[i], true
+}
+
+// chosen is the offer of the form. When ok is false the request has been answered.
+func (st steps) chosen() (o option, ok bool) {
+	id := st.form.Get(page.FieldOffer)
+	if o, ok = st.find(id); ok {
+		return o, true
+	}
+	fault := page.FieldError{Field: page.FieldOffer, Code: page.ErrorOfferUnavailable}
+	if id == "" {
+		fault.Code = page.ErrorOfferMissing
+	}
+	st.first(http.StatusUnprocessableEntity, fault)
+	return option{}, false
+}
+
+// payer is the number of the form as the operator wants it, and as typed. When
+// ok is false the request has been answered.
+func (st steps) payer(chosen option) (payer, typed string, ok bool) {
+	typed = strings.TrimSpace(st.form.Get(page.FieldPhone))
+	code := page.ErrorPhoneMissing
+	if typed != "" {
+		var err error
+		payer, err = chosen.Payer.Payer(typed)
+		switch {
+		case err == nil:
+			return payer, typed, true
+		case errors.Is(err, connector.ErrPayerElsewhere):
+			code = page.ErrorOperatorMismatch
+		default:
+			code = page.ErrorPhoneInvalid
+		}
+	}
+	if r := []rune(typed); len(r) > maxPhone {
+		typed = string(r[:maxPhone])
+	}
+	st.phoneStep(http.StatusUnprocessableEntity, chosen, typed, page.FieldError{Field: page.FieldPhone, Code: code})
+	return "", "", false
+}
+
+// first answers with the first step: the choice of an offer, or the number where
+// there is nothing to choose.
+func (st steps) first(status int, faults ...page.FieldError) {
+	if len(st.offers) == 1 {
+		st.phoneStep(status, st.offers[0], "", faults...)
+		return
+	}
+	st.choose(status, faults...)
+}
+
+func (st steps) choose(status int, faults ...page.FieldError) {
+	st.show(status, page.StateChoose, func(v *page.View) {
+		v.Offers = st.pageOffers()
+		v.Action, v.Errors = st.action("offer"), faults
+		v.LanguageURL = st.url(st.otherLanguage(), stepOffers, "")
+	})
+}
+
+func (st steps) phoneStep(status int, chosen option, typed string, faults ...page.FieldError) {
+	st.show(status, page.StatePhone, func(v *page.View) {
+		v.Offers, v.Offer, v.Phone = st.pageOffers(), chosen.ID, typed
+		v.Action, v.Errors = st.action("phone"), faults
+		v.LanguageURL = st.url(st.otherLanguage(), stepPhone, chosen.ID)
+		if len(st.offers) > 1 {
+			v.OffersURL = st.url(st.lang, stepOffers, "")
+			return // the choice beside the number carries the offer
+		}
+		v.Hidden = []page.Field{{Name: page.FieldOffer, Value: chosen.ID}}
+	})
+}
+
+// review answers with what is about to be confirmed. The other language begins
+// at the number again, which no address may carry.
+func (st steps) review(status int, chosen option, typed, attempt string, faults ...page.FieldError) {
+	total, err := money.Total(st.s.Amount, chosen.Fee)
+	if err != nil {
+		st.unavailable("adding the fee", err)
+		return
+	}
+	st.show(status, page.StateReview, func(v *page.View) {
+		v.Offer, v.Phone, v.Fee, v.Total = chosen.ID, typed, chosen.Fee, total
+		v.Action, v.Errors = st.action("pay"), faults
+		v.BackURL = st.url(st.lang, stepPhone, chosen.ID)
+		v.LanguageURL = st.url(st.otherLanguage(), stepPhone, chosen.ID)
+		if len(st.offers) > 1 {
+			v.OffersURL = st.url(st.lang, stepOffers, "")
+		}
+		v.Hidden = []page.Field{
+			{Name: page.FieldOffer, Value: chosen.ID},
+			{Name: page.FieldPhone, Value: typed},
+			{Name: fieldTotal, Value: strconv.FormatInt(total, 10)},
+			{Name: fieldAttempt, Value: attempt},
+		}
+	})
+}
+
+// show answers with a step.
+func (st steps) show(status int, state page.State, fill func(*page.View)) {
+	v, ok := st.view(st.s)
+	if !ok {
+		return
+	}
+	v.State, v.CancelAction = state, st.path("cancel")
+	fill(&v)
+	st.p.write(st.w, st.r, status, v)
+}
+
+// action is where a step's form goes. The language is also in the address, for a
+// form that cannot be read and for an address that is opened again (back).
+func (st steps) action(step string) string {
+	return st.path(step) + "?" + page.FieldLanguage + "=" + string(st.lang)
+}
+
+func (st steps) pageOffers() []page.Offer {
+	out := make([]page.Offer, len(st.offers))
+	for i, o := range st.offers {
+		out[i] = page.Offer{ID: o.ID, Kind: page.KindMobileMoney, Fee: o.Fee, FeeKnown: true}
+	}
+	return out
+}

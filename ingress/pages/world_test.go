@@ -1,0 +1,470 @@
+package pages_test
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/checkout"
+	"quittance/ingress/hub"
+	"quittance/ingress/pages"
+	"quittance/internal/connector"
+	"quittance/internal/readmodel"
+	"quittance/internal/testenv"
+)
+
+// world is the other side of the pages: the domain itself over a state in
+// memory, read by the pages without delay.
+type world struct {
+	t    testing.TB
+	stop func() // ends Run
+
+	mu       sync.Mutex
+	now      time.Time
+	sessions map[string]checkout.Session
+	orders   map[checkout.OrderKey]checkout.Order
+	requests []checkout.CollectionRequest
+	commands []checkout.Command
+	deaf     error // what Ask says instead of asking
+	blind    error // what ByID says instead of reading
+	polls    [][]string
+	// apart is how many readers of a session wait for each other, so that all of
+	// them have read before any of them goes on.
+	apart int
+	met   chan struct{}
+}
+
+var (
+	_ pages.Sessions = (*world)(nil)
+	_ pages.Sessions = (*readmodel.Reader)(nil)
+	_ pages.Asker    = (*world)(nil)
+	_ pages.Asker    = (*hub.Hub)(nil)
+	_ pages.Payer    = connector.Connector(nil)
+)
+
+// state is the View of Decide; the world's lock is held.
+type state struct{ *world }
+
+func (s state) Session(id string) (checkout.Session, bool) { v, ok := s.sessions[id]; return v, ok }
+func (s state) Order(k checkout.OrderKey) checkout.Order   { return s.orders[k] }
+func (s state) Quota(string) checkout.Quota                { return checkout.Quota{} }
+func (s state) Token(string) (checkout.Token, bool)        { return checkout.Token{}, false }
+func (s state) Idempotency(checkout.IdempotencyKey) (checkout.Idempotency, bool) {
+	return checkout.Idempotency{}, false
+}
+
+func (w *world) Now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) ByID(_ context.Context, id string) (checkout.Session, error) {
+	w.mu.Lock()
+	blind, met := w.blind, (chan struct{})(nil)
+	s, ok := w.sessions[id]
+	if w.apart > 0 {
+		met = w.met
+		if w.apart--; w.apart == 0 {
+			close(met)
+		}
+	}
+	w.mu.Unlock()
+	switch {
+	case blind != nil:
+		return checkout.Session{}, blind
+	case !ok:
+		return s, readmodel.ErrNotFound
+	case met != nil:
+		<-met
+	}
+	return s, nil
+}
+
+func (w *world) Statuses(_ context.Context, ids []string) (map[string]checkout.Session, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.blind != nil {
+		return nil, w.blind
+	}
+	w.polls = append(w.polls, ids)
+	out := map[string]checkout.Session{}
+	for _, id := range ids {
+		if s, ok := w.sessions[id]; ok {
+			out[id] = s
+		}
+	}
+	return out, nil
+}
+
+func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.deaf != nil {
+		return checkout.Answer{}, w.deaf
+	}
+	w.commands = append(w.commands, cmd)
+	return w.decide(cmd), nil
+}
+
+func (w *world) decide(cmd checkout.Command) checkout.Answer {
+	if cmd.At.IsZero() {
+		cmd.At = w.now
+	}
+	cmd.ReplyTo = &checkout.ReplyTo{CorrelationID: "r"}
+	d, err := checkout.Decide(state{w}, cmd)
+	if err != nil {
+		w.t.Errorf("deciding %T: %v", cmd.Do, err)
+		return checkout.Answer{}
+	}
+	maps.Copy(w.sessions, d.Sessions)
+	maps.Copy(w.orders, d.Orders)
+	w.requests = append(w.requests, d.Collections...)
+	return *d.Answer
+}
+
+// do carries out what somebody else than the citizen wants.
+func (w *world) do(id string, do checkout.Action) checkout.Answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.decide(checkout.Command{SessionID: id, Do: do})
+}
+
+// outcome is the operator's word on the session's collection.
+func (w *world) outcome(id string, status checkout.OutcomeStatus, code checkout.FailureCode) {
+	s := w.session(id)
+	w.do(id, checkout.Outcome{
+		CollectionID: s.Collection.ID, Source: checkout.SourceCallback, Status: status, FailureCode: code,
+		Amount: s.Collection.Amount, Currency: "XAF", OperatorRef: "23503452",
+	})
+}
+
+func (w *world) session(id string) checkout.Session {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sessions[id]
+}
+
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+// collected are the requests for money so far.
+func (w *world) collected() (out []checkout.CollectionRequest) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.requests {
+		if r.Kind == checkout.RequestCollect {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+const (
+	tenant = "018f0000-0000-7000-8000-000000000001"
+	app    = "018f0000-0000-7000-8000-00000000000a"
+)
+
+var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// create makes a session; change may be nil.
+func (w *world) create(order string, change func(*checkout.Session)) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var random [16]byte
+	random[0] = byte(len(w.sessions) + 1)
+	s := checkout.Session{
+		ID: checkout.NewSessionID(w.now, 3, random), ApplicationID: app, TenantID: tenant, OrderID: order,
+		Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted, ServiceLabel: "Contribution de la patente", Description: "Patente 2026",
+		PaymentRef: "4821093377150264", NoticeRef: "AV20260000012345", Note: "internal note",
+		SuccessURL: "https://guichet.example/merci", CancelURL: "https://guichet.example/retour",
+		Offers: []checkout.Offer{
+			{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75},
+			{ID: checkout.OfferCard, Channel: checkout.ChannelCard},
+		},
+		ExpiresAt: w.now.Add(24 * time.Hour),
+	}
+	if change != nil {
+		change(&s)
+	}
+	a := w.decide(checkout.Command{SessionID: s.ID, ApplicationID: app, Live: s.Live, Do: checkout.Create{
+		Session: s, IdempotencyKey: s.ID, CreationsPerMinute: 1000,
+	}})
+	if a.Code != checkout.CodeOK {
+		w.t.Fatalf("creating a session: %s", a.Code)
+	}
+	return s.ID
+}
+
+// both is a session that two operators can collect.
+func both(s *checkout.Session) {
+	s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferMomoB, Channel: checkout.ChannelMobileMoney, Fee: 100})
+}
+
+// operator reads the numbers of one prefix, as the connectors do.
+type operator string
+
+func (o operator) Payer(input string) (string, error) { return connector.CongoPayer(input, string(o)) }
+
+// agencies has one agency, with accounts for the offers, in test mode only.
+type agencies []string
+
+func (agencies) AgencyName(tenantID string) (string, bool) {
+	return "Direction générale des impôts", tenantID == tenant
+}
+
+func (a agencies) Configured(tenantID string, live bool, offer string) bool {
+	for _, o := range a {
+		if o == offer {
+			return tenantID == tenant && !live
+		}
+	}
+	return false
+}
+
+// serve starts the pages over a world.
+func serve(t *testing.T) (*world, *httptest.Server) {
+	t.Helper()
+	w := &world{t: t, now: start, sessions: map[string]checkout.Session{}, orders: map[checkout.OrderKey]checkout.Order{}}
+	p, err := pages.New(pages.Config{
+		Sessions: w, Asker: w, Agencies: agencies{checkout.OfferMomo, checkout.OfferMomoB, checkout.OfferCard},
+		MobileMoney: map[string]pages.MobileMoney{
+			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
+		},
+		Now: w.Now, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), Heartbeat: 200 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := chi.NewRouter()
+	p.Routes(r)
+	server := httptest.NewServer(r)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("running the pages: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		w.stop()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return w, server
+}
+
+// browser is one without JavaScript: it reads pages, follows links, sends forms.
+type browser struct {
+	t      *testing.T
+	base   string
+	header http.Header
+	client *http.Client
+
+	status int
+	at     *url.URL // of the page shown, after redirects
+	html   string
+	root   *element
+	answer http.Header
+	// visited are all addresses asked for.
+	visited []string
+}
+
+func browse(t *testing.T, server *httptest.Server) *browser {
+	return &browser{t: t, base: server.URL, client: server.Client(), header: http.Header{"Accept-Language": {"fr"}}}
+}
+
+func (b *browser) get(path string) *browser {
+	b.t.Helper()
+	return b.request(http.MethodGet, path, nil)
+}
+
+func (b *browser) request(method, path string, form url.Values) *browser {
+	b.t.Helper()
+	if !strings.HasPrefix(path, "http") {
+		path = b.base + path
+	}
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	req, err := http.NewRequestWithContext(b.t.Context(), method, path, body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	maps.Copy(req.Header, b.header)
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	client := *b.client
+	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
+		b.visited = append(b.visited, next.URL.String())
+		if next.Response.StatusCode != http.StatusSeeOther {
+			b.t.Errorf("redirected with %d", next.Response.StatusCode)
+		}
+		if len(via) > 3 {
+			return errors.New("too many redirects")
+		}
+		return nil
+	}
+	b.visited = append(b.visited, path)
+	resp, err := client.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if c := resp.Header.Values("Set-Cookie"); len(c) > 0 {
+		b.t.Errorf("%s sets cookies %v", path, c)
+	}
+	b.status, b.at, b.html, b.answer, b.root = resp.StatusCode, resp.Request.URL, string(text), resp.Header, nil
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
+		b.root = parse(b.t, b.html)
+	}
+	return b
+}
+
+// form is what the n-th form of the page would send by its first button, with
+// what the citizen fills in.
+func (b *browser) form(n int, fill url.Values) (action string, sent url.Values) {
+	b.t.Helper()
+	forms := b.root.all("form")
+	if n >= len(forms) {
+		b.t.Fatalf("page %s has %d forms:\n%s", b.at, len(forms), b.html)
+	}
+	f := forms[n]
+	sent = url.Values{}
+	for _, in := range f.all("input") {
+		_, checked := in.attr["checked"]
+		if in.attr["type"] != "radio" || checked {
+			sent.Set(in.attr["name"], in.attr["value"])
+		}
+	}
+	if button := f.all("button")[0]; button.attr["name"] != "" {
+		sent.Set(button.attr["name"], button.attr["value"])
+	}
+	for name, values := range fill {
+		sent[name] = values
+	}
+	return f.attr["action"], sent
+}
+
+// forward sends the page's forward form.
+func (b *browser) forward(fill ...string) *browser {
+	b.t.Helper()
+	values := url.Values{}
+	for i := 0; i+1 < len(fill); i += 2 {
+		values.Set(fill[i], fill[i+1])
+	}
+	action, sent := b.form(0, values)
+	return b.request(http.MethodPost, action, sent)
+}
+
+// link follows the link of that text.
+func (b *browser) link(text string) *browser {
+	b.t.Helper()
+	for _, a := range b.root.all("a") {
+		if strings.TrimSpace(a.text()) == text {
+			return b.get(a.attr["href"])
+		}
+	}
+	b.t.Fatalf("no link %q on\n%s", text, b.html)
+	return b
+}
+
+func (b *browser) want(status int, texts ...string) *browser {
+	b.t.Helper()
+	if b.status != status {
+		b.t.Fatalf("%s answers %d, want %d:\n%s", b.at, b.status, status, b.html)
+	}
+	for _, text := range texts {
+		if !strings.Contains(b.root.text(), text) {
+			b.t.Fatalf("%s does not say %q:\n%s", b.at, text, b.root.text())
+		}
+	}
+	return b
+}
+
+// toReview goes from the first page to the review.
+func (b *browser) toReview(id string) *browser {
+	b.t.Helper()
+	return b.get("/c/"+id).want(http.StatusOK).forward("phone", "06 600 00 02").want(http.StatusOK, "Vérifiez avant de payer")
+}
+
+// element is a node of a page.
+type element struct {
+	name     string
+	attr     map[string]string
+	content  string
+	children []*element
+}
+
+func parse(t *testing.T, html string) *element {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(html))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	root := &element{name: "#root"}
+	open := []*element{root}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return root
+		}
+		if err != nil {
+			t.Fatalf("parsing page: %v", err)
+		}
+		top := open[len(open)-1]
+		switch token := token.(type) {
+		case xml.StartElement:
+			e := &element{name: token.Name.Local, attr: map[string]string{}}
+			for _, a := range token.Attr {
+				e.attr[a.Name.Local] = a.Value
+			}
+			top.children = append(top.children, e)
+			open = append(open, e)
+		case xml.EndElement:
+			open = open[:len(open)-1]
+		case xml.CharData:
+			top.children = append(top.children, &element{content: string(token)})
+		}
+	}
+}
+
+// all lists the descendants of a name in document order.
+func (e *element) all(name string) (found []*element) {
+	for _, child := range e.children {
+		if child.name == name {
+			found = append(found, child)
+		}
+		found = append(found, child.all(name)...)
+	}
+	return found
+}
+
+func (e *element) text() string {
+	text := e.content
+	for _, child := range e.children {
+		text += child.text()
+	}
+	return text
+}

@@ -1,0 +1,97 @@
+// Package problem writes errors as RFC 9457 problem documents, in the shape of
+// decisions § 2: the same in every answer of every JSON surface.
+package problem
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Problem is an error as a caller is told it.
+type Problem struct {
+	Status int
+	// Code is the contract's, such as generic.validation_failed.
+	Code string
+	// Title is the same for every problem of the code; Detail says what was wrong
+	// this time and how to mend it.
+	Title  string
+	Detail string
+	// Faults are the fields at fault.
+	Faults []Fault
+	// RetryAfter is told in whole seconds, rounded up, when positive.
+	RetryAfter time.Duration
+}
+
+// Fault is one field at fault.
+type Fault struct {
+	// Field is a dotted path such as metadata.case.
+	Field string `json:"field"`
+	// Rule names what was broken: required, type, range, length, format, enum, unknown…
+	Rule    string `json:"rule"`
+	Message string `json:"message"`
+}
+
+// Error makes a Problem an error that handlers may return.
+func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+
+type document struct {
+	Type      string  `json:"type"`
+	Title     string  `json:"title"`
+	Status    int     `json:"status"`
+	Detail    string  `json:"detail"`
+	Code      string  `json:"code"`
+	Message   string  `json:"message"`
+	RequestID string  `json:"request_id"`
+	Errors    []Fault `json:"errors"`
+}
+
+// TypePrefix is where a problem's type is explained; the code follows.
+const TypePrefix = "/docs/errors/"
+
+// Write answers the request with the problem.
+func Write(w http.ResponseWriter, r *http.Request, p *Problem) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((p.RetryAfter+time.Second-1)/time.Second)))
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="quittance"`)
+	}
+	faults := p.Faults
+	if faults == nil {
+		faults = []Fault{}
+	}
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(document{ // the caller is gone when it fails
+		Type: TypePrefix + p.Code, Title: p.Title, Status: p.Status, Detail: p.Detail, Code: p.Code, Message: p.Detail,
+		RequestID: RequestID(r.Context()), Errors: faults,
+	})
+}
+
+type requestIDKey struct{}
+
+// RequestIDHeader is on every response.
+const RequestIDHeader = "X-Request-Id"
+
+// WithRequestID gives every request an id of ours: what a caller sends is not
+// taken over, as it would end in logs.
+func WithRequestID(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := uuid.NewString()
+		w.Header().Set(RequestIDHeader, id)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
+	})
+}
+
+// RequestID is the id of the request, empty outside WithRequestID.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}

@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// results of all rounds.
+type results struct {
+	cfg  Config
+	size int // of a command, in bytes, on average
+
+	service, echo map[int][]sample // by number of clients
+	open          [][]sample       // by share
+	offered       []float64        // of every round, share by share
+	used          []usage          // with the most clients
+}
+
+// check refuses numbers of a service that did not answer.
+func (r results) check() error {
+	look := func(what string, samples []sample) error {
+		m := median(samples)
+		if m.calls == 0 || float64(m.failed) > tolerateLost*float64(m.calls) {
+			return fmt.Errorf("%s: %d of %d calls failed, the first with: %w", what, m.failed, m.calls, m.firstError)
+		}
+		return nil
+	}
+	for _, n := range Clients {
+		if err := look(fmt.Sprintf("echo, %d clients", n), r.echo[n]); err != nil {
+			return err
+		}
+		if err := look(fmt.Sprintf("create, %d clients", n), r.service[n]); err != nil {
+			return err
+		}
+	}
+	for i, share := range Shares {
+		if err := look(fmt.Sprintf("create, open loop at %.0f %%", share*100), r.open[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bars of the first measure.
+const (
+	barRatio = 0.2
+	barTimes = 3.0
+)
+
+// write prints the tables, and as its last line the numbers that are compared
+// from run to run.
+func (r results) write(out io.Writer) error {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("Create → 201, beside the raw echo of the same broker (%s).", strings.Join(r.cfg.Kafka.Brokers, ","))
+	line("One ingress and one processor, each a process of its own; no sinks, which no 201 waits for. %d CPUs,", runtime.NumCPU())
+	line("shared with the broker and the clients. %d applications. A command, and a record of the echo, has %d bytes.", len(r.cfg.Keys), r.size)
+	line("Medians of %d rounds of %s, echo and service in turns.", r.cfg.Rounds, r.cfg.Length)
+	line("")
+
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintln(w, "closed loop\tcreate/s\tp50 ms\tp99 ms\techo/s\tp50 ms\tp99 ms\tratio\tfailed\t")
+	for _, n := range Clients {
+		s, e := median(r.service[n]), median(r.echo[n])
+		_, _ = fmt.Fprintf(w, "%d clients\t%.0f\t%s\t%s\t%.0f\t%s\t%s\t%.2f\t%d\t\n",
+			n, s.rate, ms(s.p50), ms(s.p99), e.rate, ms(e.p50), ms(e.p99), s.rate/e.rate, s.failed+e.failed)
+	}
+	_, _ = fmt.Fprintln(w, "\t\t\t\t\t\t\t\t\t")
+	_, _ = fmt.Fprintln(w, "open loop\tarrivals/s\tp50 ms\tp99 ms\tanswered/s\t\t\t\tfailed\t")
+	for i, share := range Shares {
+		s, offered := median(r.open[i]), 0.0
+		for k := i; k < len(r.offered); k += len(Shares) {
+			offered += r.offered[k] / float64(len(r.open[i]))
+		}
+		_, _ = fmt.Fprintf(w, "%.0f %%\t%.0f\t%s\t%s\t%.0f\t\t\t\t%d\t\n", share*100, offered, ms(s.p50), ms(s.p99), s.rate, s.failed)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	line("(open loop: share of the highest closed-loop rate; latency from the scheduled arrival)")
+	line("")
+	r.writeUsage(line)
+
+	most := Clients[len(Clients)-1]
+	s, e, s1, e1 := median(r.service[most]), median(r.echo[most]), median(r.service[1]), median(r.echo[1])
+	ratio, times := s.rate/e.rate, float64(s1.p50)/float64(e1.p50)
+	line("ratio at %d clients %.2f (bar: at least %.1f, %s); p50 of one client %.1f times the echo's (bar: at most %.0f, %s)",
+		most, ratio, barRatio, met(ratio >= barRatio), times, barTimes, met(times <= barTimes))
+	line("create_per_s=%.0f echo_per_s=%.0f ratio=%.2f p50_1_ms=%s echo_p50_1_ms=%s", s.rate, e.rate, ratio, ms(s1.p50), ms(e1.p50))
+	if _, err := io.WriteString(out, b.String()); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// writeUsage tells who computed how much for one creation, under the heaviest load.
+func (r results) writeUsage(line func(string, ...any)) {
+	most := Clients[len(Clients)-1]
+	calls := 0
+	for _, s := range r.service[most] {
+		// The warm-up is in the usage too.
+		calls += int(s.rate * (r.cfg.Length + warmup).Seconds())
+	}
+	if len(r.used) == 0 || calls == 0 {
+		return
+	}
+	var parts []string
+	for i, p := range r.cfg.Processes {
+		var sum time.Duration
+		for _, u := range r.used {
+			sum += u[i]
+		}
+		wall := time.Duration(len(r.used)) * (r.cfg.Length + warmup)
+		parts = append(parts, fmt.Sprintf("%s %.2f (%.0f µs a creation)", p.Name, float64(sum)/float64(wall), float64(sum.Microseconds())/float64(calls)))
+	}
+	line("CPUs in use at %d clients: %s", most, strings.Join(parts, ", "))
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d)/float64(time.Millisecond)) }
+
+func met(ok bool) string {
+	if ok {
+		return "met"
+	}
+	return "missed"
+}

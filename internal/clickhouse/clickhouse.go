@@ -1,0 +1,138 @@
+// Package clickhouse opens connections to ClickHouse.
+//
+// A URL names the server and the database:
+//
+//	http://127.0.0.1:8085/quittance                    HTTP, as the engine of developer mode speaks it
+//	https://user:password@host:8443/quittance          HTTP over TLS
+//	clickhouse://user:password@host:9000/quittance     the native protocol; clickhouse://…?secure=true with TLS
+//
+// Several servers are separated by commas in the host. A URL without a database
+// means `default`. Parameters of the URL are clickhouse-go's (dial_timeout=5s,
+// max_open_conns=10, compress=lz4, …); those that it does not know are settings
+// of every query (max_execution_time=60). The password never appears in an
+// error.
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	clickhouse "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// Defaults where the URL says nothing.
+const (
+	dialTimeout = 5 * time.Second
+	// readTimeout bounds one answer: long enough for a big insert on a busy
+	// server, short enough that a silent one is noticed.
+	readTimeout = time.Minute
+	maxOpen     = 8
+	maxIdle     = 2
+)
+
+// Conn is a pool of connections, safe for concurrent use.
+type Conn = driver.Conn
+
+// Open connects to the server and database that the URL names and asks for a
+// sign of life, within ctx. The database must exist: see CreateDatabase. Close
+// the connection when done.
+func Open(ctx context.Context, address string) (Conn, error) {
+	opts, where, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, opts, where)
+}
+
+// CreateDatabase creates the database that the URL names, unless it is there.
+func CreateDatabase(ctx context.Context, address string) error {
+	opts, where, err := parse(address)
+	if err != nil {
+		return err
+	}
+	database := opts.Auth.Database
+	opts.Auth.Database = "default" // exists on every server
+	conn, err := open(ctx, opts, where)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+Quote(database)); err != nil {
+		return fmt.Errorf("creating database %s on ClickHouse at %s: %w", database, where, err)
+	}
+	return nil
+}
+
+// Quote writes a name for use in SQL.
+func Quote(name string) string {
+	return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
+}
+
+// ErrAddress says that a URL is not what this package takes.
+var ErrAddress = errors.New("a ClickHouse address is http(s)://host:port/database or clickhouse://host:port/database")
+
+// parse reads the URL; where is its harmless part, for messages.
+func parse(address string) (opts *clickhouse.Options, where string, err error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, "", ErrAddress // the text of err may hold the password
+	}
+	switch u.Scheme {
+	case "http", "https", "clickhouse":
+	default:
+		return nil, "", fmt.Errorf("%w, not %s://…", ErrAddress, u.Scheme)
+	}
+	if u.Host == "" {
+		return nil, "", fmt.Errorf("%w: the host is missing", ErrAddress)
+	}
+	where = u.Host
+	opts, err = clickhouse.ParseDSN(address)
+	if err != nil {
+		// Its errors name the parameter that is wrong, but some quote the URL.
+		if strings.Contains(err.Error(), "://") || (u.User != nil && strings.Contains(err.Error(), u.User.String())) {
+			err = errors.New("a parameter is malformed")
+		}
+		return nil, "", fmt.Errorf("reading the address of ClickHouse at %s: %w", where, err)
+	}
+	query := u.Query()
+	if !query.Has("dial_timeout") {
+		opts.DialTimeout = dialTimeout
+	}
+	if !query.Has("read_timeout") {
+		opts.ReadTimeout = readTimeout
+	}
+	if !query.Has("max_open_conns") {
+		opts.MaxOpenConns = maxOpen
+	}
+	if !query.Has("max_idle_conns") {
+		opts.MaxIdleConns = maxIdle
+	}
+	if opts.Auth.Database == "" {
+		opts.Auth.Database = "default"
+	}
+	return opts, where, nil
+}
+
+func open(ctx context.Context, opts *clickhouse.Options, where string) (Conn, error) {
+	conn, err := clickhouse.Open(opts)
+	if err != nil {
+		return nil, fmt.Errorf("opening ClickHouse at %s: %w", where, err)
+	}
+	if err := conn.Ping(ctx); err != nil {
+		_ = conn.Close()
+		var exc *clickhouse.Exception
+		if errors.As(err, &exc) && exc.Code == codeUnknownDatabase {
+			return nil, fmt.Errorf("ClickHouse at %s has no database %s, `quittance migrate` makes it: %w", where, opts.Auth.Database, err)
+		}
+		return nil, fmt.Errorf("ClickHouse at %s does not answer: %w", where, err)
+	}
+	return conn, nil
+}
+
+// codeUnknownDatabase is ClickHouse's UNKNOWN_DATABASE.
+const codeUnknownDatabase = 81

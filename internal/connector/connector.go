@@ -1,0 +1,103 @@
+package connector
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"quittance/checkout"
+)
+
+// Connector speaks one operator's protocol. Safe for concurrent use.
+type Connector interface {
+	// Operator is the operator's short name, such as "mtn": a path element of
+	// callback addresses and a label of metrics.
+	Operator() string
+	// Payer turns what a citizen typed into what the operator wants. Errors wrap
+	// ErrPayerMalformed or ErrPayerElsewhere.
+	Payer(input string) (string, error)
+	// Collect asks the payer for the money. The same Request.ID again is the same
+	// collection, whatever became of the first call. An approval or a refusal that
+	// it returns is final; an accepted request is pending. Errors are *Error: with
+	// Sent unset the operator surely did nothing, else it may have.
+	Collect(ctx context.Context, account Account, request Request) (Outcome, error)
+	// Enquire asks what became of a collection; OutcomeUnknown when the operator
+	// has none of that id. Errors are *Error and say nothing of the collection.
+	Enquire(ctx context.Context, account Account, ref Reference) (Outcome, error)
+	// ParseCallback reads what an operator sent to a callback address. It judges no
+	// authenticity that lies in the address. Errors wrap ErrCallback.
+	ParseCallback(header http.Header, body []byte) (Callback, error)
+}
+
+// Account is an agency's own merchant account with an operator, of one mode.
+// Which fields count depends on the operator. It prints as its address alone.
+type Account struct {
+	BaseURL string
+
+	// Mobile money A.
+	TargetEnvironment string
+	SubscriptionKey   string
+	APIUser           string
+	APIKey            string
+}
+
+// String is the account without its secrets.
+func (a Account) String() string { return "account at " + a.BaseURL }
+
+// GoString is String, for %#v.
+func (a Account) GoString() string { return a.String() }
+
+// LogValue is String, for slog.
+func (a Account) LogValue() slog.Value { return slog.StringValue(a.String()) }
+
+// Request asks for money.
+type Request struct {
+	// ID is the collection's: a UUID of version 4, unique for ever.
+	ID string
+	// Payer as Connector.Payer returned it; empty where the operator asks itself.
+	Payer string
+	// Amount is the total in minor units of Currency.
+	Amount   int64
+	Currency string
+	// PaymentRef is the reference that payer and agency know.
+	PaymentRef string
+	// Description is what is paid for; may be empty, may be in any script.
+	Description string
+	// CallbackURL is where the operator may report; see CallbackURL the function.
+	CallbackURL string
+}
+
+// Reference names a collection to its operator.
+type Reference struct {
+	// ID is the collection's, as in Request.
+	ID string
+}
+
+// Outcome is the operator's word on a collection.
+type Outcome struct {
+	Status checkout.OutcomeStatus
+	// Amount is what the operator says it took, in minor units of Currency. Zero
+	// and empty when it says nothing, or nothing readable: an approval of such an
+	// amount fits no collection and becomes an operator case.
+	Amount   int64
+	Currency string
+	// OperatorRef is the operator's own number of the payment.
+	OperatorRef string
+	// FailureCode is set when Status is OutcomeRefused.
+	FailureCode checkout.FailureCode
+	// Reason is the operator's code behind Status, for logs: never prose.
+	Reason string
+}
+
+// Decided says that the operator will not change its mind.
+func (o Outcome) Decided() bool {
+	return o.Status == checkout.OutcomeApproved || o.Status == checkout.OutcomeRefused
+}
+
+// Callback is what an operator reported of its own accord.
+type Callback struct {
+	// ID is the collection's as the operator names it; empty when the report has
+	// none and only the address tells.
+	ID      string
+	Outcome Outcome
+}

@@ -1,0 +1,340 @@
+// Package connectortest is the suite that every connector passes: what a caller
+// may rely on whichever operator stands behind a connector.Connector.
+package connectortest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+)
+
+// Target is a connector and an operator that it talks to. The connector should
+// give a call up after a second or so: the suite waits for it.
+type Target struct {
+	Connector connector.Connector
+	// Account is accepted by the operator, Wrong is not.
+	Account, Wrong connector.Account
+	// Faults stands in front of the operator.
+	Faults *Faults
+	// Asks matches the call that asks for money, Enquires the one that asks about it.
+	Asks, Enquires Match
+
+	// Approves is a payer, as a citizen types it, who approves at once; Waits one
+	// who does not answer.
+	Approves, Waits string
+	// Refuses has a payer for every refusal of the operator.
+	Refuses map[string]checkout.FailureCode
+	// Malformed are inputs that are no number of this operator.
+	Malformed []string
+
+	// Collections says how many collections of this id the operator has.
+	Collections func(t *testing.T, id string) int
+	// Report is the body of a report of an approval of amount and currency, as the
+	// operator would send it.
+	Report func(amount int64, currency string) []byte
+}
+
+const patience = 10 * time.Second
+
+// Run runs the suite. Each test gets a target of its own.
+func Run(t *testing.T, target func(t *testing.T) Target) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, Target){
+		"approval":                   approval,
+		"refusals":                   refusals,
+		"waiting payer":              waiting,
+		"same id twice":              sameID,
+		"unknown id":                 unknownID,
+		"500 then works":             serverError,
+		"silent before":              silentBefore,
+		"silent after":               silentAfter,
+		"cut after":                  cutAfter,
+		"unreachable":                unreachable,
+		"malformed answers":          malformedAnswers,
+		"malformed answer to asking": malformedRequestAnswer,
+		"wrong credentials":          wrongCredentials,
+		"context ends":               contextEnds,
+		"payers":                     payers,
+		"reports":                    reports,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, target(t))
+		})
+	}
+}
+
+// request is a new collection.
+func (x Target) request(t *testing.T, payer string) connector.Request {
+	t.Helper()
+	number, err := x.Connector.Payer(payer)
+	if err != nil {
+		t.Fatalf("Payer(%q): %v", payer, err)
+	}
+	return connector.Request{
+		ID: uuid.NewString(), Payer: number, Amount: 5075, Currency: "XAF", PaymentRef: "1234567890123456",
+		Description: "L'impôt — « 2026 » (n° 7)",
+	}
+}
+
+func (x Target) collect(t *testing.T, r connector.Request) connector.Outcome {
+	t.Helper()
+	o, err := x.Connector.Collect(t.Context(), x.Account, r)
+	if err != nil {
+		t.Fatalf("Collect: %v", err)
+	}
+	return o
+}
+
+// settled enquires until the operator has decided.
+func (x Target) settled(t *testing.T, id string) connector.Outcome {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		o, err := x.Connector.Enquire(t.Context(), x.Account, connector.Reference{ID: id})
+		if err != nil {
+			t.Fatalf("Enquire: %v", err)
+		}
+		if o.Decided() {
+			return o
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still %s after %v", o.Status, patience)
+		}
+	}
+}
+
+func (x Target) once(t *testing.T, id string) {
+	t.Helper()
+	if n := x.Collections(t, id); n != 1 {
+		t.Errorf("the operator has %d collections of this id, want 1", n)
+	}
+}
+
+// fault checks an error's class and certainty, and that it keeps secrets.
+func (x Target) fault(t *testing.T, r connector.Request, err error, want connector.Fault, sent bool) {
+	t.Helper()
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("error %v is no *connector.Error", err)
+	}
+	if e.Fault != want || e.Sent != sent || connector.Uncertain(err) != sent {
+		t.Errorf("error %v: fault %s, sent %v; want %s, %v", err, e.Fault, e.Sent, want, sent)
+	}
+	for _, secret := range []string{r.Payer, x.Account.APIKey, x.Account.SubscriptionKey, x.Account.APIUser, r.CallbackURL} {
+		if secret != "" && strings.Contains(err.Error(), secret) {
+			t.Errorf("error tells %q: %v", secret, err)
+		}
+	}
+}
+
+func approval(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	if o := x.collect(t, r); o.Status == checkout.OutcomeRefused || o.Status == checkout.OutcomeUnknown {
+		t.Fatalf("Collect: %+v", o)
+	}
+	o := x.settled(t, r.ID)
+	if o.Status != checkout.OutcomeApproved || o.Amount != r.Amount || o.Currency != r.Currency || o.OperatorRef == "" || o.FailureCode != "" {
+		t.Errorf("outcome %+v", o)
+	}
+	x.once(t, r.ID)
+}
+
+func refusals(t *testing.T, x Target) {
+	for payer, want := range x.Refuses {
+		r := x.request(t, payer)
+		o := x.collect(t, r)
+		if !o.Decided() {
+			o = x.settled(t, r.ID)
+		}
+		if o.Status != checkout.OutcomeRefused || o.FailureCode != want {
+			t.Errorf("payer %s: %+v, want refused with %s", payer, o, want)
+		}
+	}
+}
+
+func waiting(t *testing.T, x Target) {
+	r := x.request(t, x.Waits)
+	for _, o := range []connector.Outcome{x.collect(t, r), x.enquire(t, r.ID)} {
+		if o.Status != checkout.OutcomePending && o.Status != checkout.OutcomeAmbiguous {
+			t.Errorf("outcome %+v, want undecided", o)
+		}
+	}
+}
+
+func (x Target) enquire(t *testing.T, id string) connector.Outcome {
+	t.Helper()
+	o, err := x.Connector.Enquire(t.Context(), x.Account, connector.Reference{ID: id})
+	if err != nil {
+		t.Fatalf("Enquire: %v", err)
+	}
+	return o
+}
+
+func sameID(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	x.collect(t, r)
+	if o := x.collect(t, r); o.Status == checkout.OutcomeRefused || o.Status == checkout.OutcomeUnknown {
+		t.Errorf("the second call answers %+v", o)
+	}
+	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
+		t.Errorf("outcome %+v", o)
+	}
+	x.once(t, r.ID)
+
+	// The answer to the enquiry that a known id leads to is lost: it is pending.
+	x.Faults.Next(1, x.Enquires, Error500)
+	if o := x.collect(t, r); o.Status != checkout.OutcomePending && o.Status != checkout.OutcomeApproved {
+		t.Errorf("the third call answers %+v", o)
+	}
+	x.once(t, r.ID)
+}
+
+func unknownID(t *testing.T, x Target) {
+	if o := x.enquire(t, uuid.NewString()); o.Status != checkout.OutcomeUnknown {
+		t.Errorf("outcome %+v, want unknown", o)
+	}
+}
+
+func serverError(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	x.Faults.Next(1, x.Asks, Error500)
+	_, err := x.Connector.Collect(t.Context(), x.Account, r)
+	x.fault(t, r, err, connector.FaultServer, true)
+
+	x.collect(t, r)
+	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
+		t.Errorf("outcome %+v", o)
+	}
+	x.once(t, r.ID)
+
+	x.Faults.Next(1, x.Enquires, Error500)
+	_, err = x.Connector.Enquire(t.Context(), x.Account, connector.Reference{ID: r.ID})
+	x.fault(t, r, err, connector.FaultServer, false)
+}
+
+func silentBefore(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	x.Faults.Next(1, x.Asks, Silent)
+	_, err := x.Connector.Collect(t.Context(), x.Account, r)
+	x.fault(t, r, err, connector.FaultTimeout, true)
+	if o := x.enquire(t, r.ID); o.Status != checkout.OutcomeUnknown {
+		t.Errorf("outcome %+v, want unknown", o)
+	}
+}
+
+func silentAfter(t *testing.T, x Target) { lostAnswer(t, x, SilentAfter, connector.FaultTimeout) }
+func cutAfter(t *testing.T, x Target)    { lostAnswer(t, x, CutAfter, connector.FaultNetwork) }
+
+// lostAnswer: the operator has the request, we do not know. Asking again is
+// safe, and so is asking about it.
+func lostAnswer(t *testing.T, x Target, fault Fault, want connector.Fault) {
+	r := x.request(t, x.Approves)
+	x.Faults.Next(1, x.Asks, fault)
+	_, err := x.Connector.Collect(t.Context(), x.Account, r)
+	x.fault(t, r, err, want, true)
+	x.collect(t, r)
+	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
+		t.Errorf("outcome %+v", o)
+	}
+	x.once(t, r.ID)
+}
+
+func unreachable(t *testing.T, x Target) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := x.Account
+	account.BaseURL = "http://" + l.Addr().String()
+	_ = l.Close()
+	r := x.request(t, x.Approves)
+	_, err = x.Connector.Collect(t.Context(), account, r)
+	x.fault(t, r, err, connector.FaultNetwork, false)
+}
+
+func malformedAnswers(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	x.collect(t, r)
+	for _, fault := range []Fault{Garbage, Empty, Twice, Endless, Elsewhere} {
+		x.Faults.Next(1, x.Enquires, fault)
+		_, err := x.Connector.Enquire(t.Context(), x.Account, connector.Reference{ID: r.ID})
+		if err == nil {
+			t.Errorf("%s: no error", fault)
+			continue
+		}
+		x.fault(t, r, err, connector.FaultMalformed, false)
+	}
+	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+func malformedRequestAnswer(t *testing.T, x Target) {
+	for _, fault := range []Fault{Garbage, Empty, Endless, Elsewhere} {
+		r := x.request(t, x.Approves)
+		x.Faults.Next(1, x.Asks, fault)
+		if o, err := x.Connector.Collect(t.Context(), x.Account, r); err == nil && o.Decided() {
+			t.Errorf("%s: %+v", fault, o)
+		} else if err != nil {
+			x.fault(t, r, err, connector.FaultMalformed, true)
+		}
+	}
+}
+
+func wrongCredentials(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	_, err := x.Connector.Collect(t.Context(), x.Wrong, r)
+	x.fault(t, r, err, connector.FaultCredentials, false)
+	_, err = x.Connector.Enquire(t.Context(), x.Wrong, connector.Reference{ID: r.ID})
+	x.fault(t, r, err, connector.FaultCredentials, false)
+	if n := x.Collections(t, r.ID); n != 0 {
+		t.Errorf("the operator has %d collections, want none", n)
+	}
+}
+
+func contextEnds(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	x.collect(t, r) // a token is there
+	x.Faults.Next(1, x.Enquires, Silent)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := x.Connector.Enquire(ctx, x.Account, connector.Reference{ID: r.ID})
+	if err == nil {
+		t.Error("an ended context brings no error")
+	}
+}
+
+func payers(t *testing.T, x Target) {
+	for _, input := range x.Malformed {
+		if number, err := x.Connector.Payer(input); !errors.Is(err, connector.ErrPayerMalformed) && !errors.Is(err, connector.ErrPayerElsewhere) {
+			t.Errorf("Payer(%q) = %q, %v", input, number, err)
+		}
+	}
+	number, err := x.Connector.Payer(x.Approves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := x.Connector.Payer(number); err != nil || again != number {
+		t.Errorf("Payer of its own result: %q, %v, want %q", again, err, number)
+	}
+}
+
+func reports(t *testing.T, x Target) {
+	c, err := x.Connector.ParseCallback(nil, x.Report(5075, "XAF"))
+	if err != nil || c.Outcome.Status != checkout.OutcomeApproved || c.Outcome.Amount != 5075 || c.Outcome.Currency != "XAF" {
+		t.Errorf("report: %+v, %v", c, err)
+	}
+	for _, body := range []string{"", "{}", "[]", "null", "\x00", `{"status":7}`, string(x.Report(1, "XAF")) + "{}"} {
+		if c, err := x.Connector.ParseCallback(nil, []byte(body)); !errors.Is(err, connector.ErrCallback) {
+			t.Errorf("report %q: %+v, %v, want ErrCallback", body, c, err)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+)
+
+// ErrCallback is a report that cannot be read.
+var ErrCallback = errors.New("unreadable report")
+
+// Fault is the class of an Error, a label of metrics.
+type Fault string
+
+// The classes of errors.
+const (
+	// FaultNetwork: no connection, or one that broke.
+	FaultNetwork Fault = "network"
+	// FaultTimeout: no answer in time.
+	FaultTimeout Fault = "timeout"
+	// FaultServer: the operator says that it has a problem (5xx).
+	FaultServer Fault = "server"
+	// FaultBusy: the operator asks for fewer calls (429), or our own cap was
+	// reached before the call's time was over.
+	FaultBusy Fault = "busy"
+	// FaultCredentials: the operator does not accept the account.
+	FaultCredentials Fault = "credentials"
+	// FaultMalformed: an answer that is none of the protocol's.
+	FaultMalformed Fault = "malformed"
+)
+
+// Error is a call that brought no outcome. All of them are worth another try;
+// none of them is a refusal.
+type Error struct {
+	// Doing is what was being done: "requesting payment".
+	Doing string
+	Fault Fault
+	// Sent is set when the operator may have acted on the call. Without it the
+	// operator surely has not.
+	Sent bool
+	// RetryAfter is how long the operator wants to be left alone; 0 if it does not say.
+	RetryAfter time.Duration
+	// Err is the cause; it holds no number, key or address.
+	Err error
+}
+
+// Error tells what was being done and why it did not succeed.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("%s: %s", e.Doing, e.Fault)
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Doing, e.Fault, e.Err)
+}
+
+// Unwrap is the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Uncertain says whether, after this error, the operator may have acted. An
+// error that is not an *Error is uncertain.
+func Uncertain(err error) bool {
+	if err == nil {
+		return false
+	}
+	var e *Error
+	return !errors.As(err, &e) || e.Sent
+}
+
+// FaultOf is the class of an error; FaultMalformed for one that has none.
+func FaultOf(err error) Fault {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Fault
+	}
+	return FaultMalformed
+}
+
+// NetworkError is the Error of an HTTP call that got no answer. Sent says that
+// the request may have left.
+func NetworkError(doing string, sent bool, err error) *Error {
+	fault := FaultNetwork
+	var timeout net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		fault = FaultTimeout
+	}
+	// A url.Error repeats the address, which may hold what a log must not.
+	var address *url.Error
+	if errors.As(err, &address) {
+		err = address.Err
+	}
+	return &Error{Doing: doing, Fault: fault, Sent: sent, Err: err}
+}

@@ -1,0 +1,169 @@
+package mtn
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/internal/connector"
+)
+
+// requestToPay is the body of POST /collection/v1_0/requesttopay.
+type requestToPay struct {
+	Amount       string `json:"amount"`
+	Currency     string `json:"currency"`
+	ExternalID   string `json:"externalId"`
+	Payer        party  `json:"payer"`
+	PayerMessage string `json:"payerMessage"`
+	PayeeNote    string `json:"payeeNote"`
+}
+
+type party struct {
+	PartyIDType string `json:"partyIdType"`
+	PartyID     string `json:"partyId"`
+}
+
+func toRequestToPay(r connector.Request) (requestToPay, error) {
+	currency, ok := money.Lookup(r.Currency)
+	if !ok || r.Amount <= 0 {
+		return requestToPay{}, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
+	}
+	message := plain(r.Description)
+	if message == "" {
+		message = plain(r.PaymentRef)
+	}
+	return requestToPay{
+		Amount: currency.Decimal(r.Amount), Currency: r.Currency, ExternalID: r.PaymentRef,
+		Payer:        party{PartyIDType: "MSISDN", PartyID: r.Payer},
+		PayerMessage: message, PayeeNote: plain(r.PaymentRef),
+	}, nil
+}
+
+// accents are the letters of French that MTN would refuse, in plain spelling.
+var accents = strings.NewReplacer(
+	"à", "a", "â", "a", "ä", "a", "ç", "c", "é", "e", "è", "e", "ê", "e", "ë", "e", "î", "i", "ï", "i", "ô", "o", "ö", "o",
+	"ù", "u", "û", "u", "ü", "u", "œ", "oe", "æ", "ae", "À", "A", "Â", "A", "Ç", "C", "É", "E", "È", "E", "Ê", "E", "Ë", "E",
+	"Î", "I", "Ï", "I", "Ô", "O", "Ù", "U", "Û", "U", "Œ", "OE",
+)
+
+// plain is text as MTN takes it: letters, digits and spaces, at most 160. An
+// apostrophe alone makes its gateway answer 400.
+func plain(s string) string {
+	const longest = 160
+	mapped := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return ' '
+	}, accents.Replace(s))
+	out := strings.Join(strings.Fields(mapped), " ")
+	if len(out) > longest {
+		out = strings.TrimSpace(out[:longest])
+	}
+	return out
+}
+
+// result is a status answer, and a callback.
+type result struct {
+	ReferenceID            string `json:"referenceId"`
+	FinancialTransactionID text   `json:"financialTransactionId"`
+	Amount                 text   `json:"amount"`
+	Currency               string `json:"currency"`
+	Status                 string `json:"status"`
+	Reason                 reason `json:"reason"`
+}
+
+// toOutcome reads MTN's states. Only SUCCESSFUL and FAILED are decisions.
+func toOutcome(r result) (connector.Outcome, error) {
+	o := connector.Outcome{OperatorRef: string(r.FinancialTransactionID), Reason: string(r.Reason)}
+	switch r.Status {
+	case "SUCCESSFUL":
+		o.Status = checkout.OutcomeApproved
+		o.Currency = r.Currency
+		// An unreadable amount leaves zero, which fits no collection: a person
+		// looks at it. An error would leave the payment undecided for ever.
+		if currency, ok := money.Lookup(r.Currency); ok {
+			if amount, err := currency.ParseDecimal(string(r.Amount)); err == nil {
+				o.Amount = amount
+			}
+		}
+	case "FAILED":
+		if undecided[o.Reason] {
+			o.Status = checkout.OutcomeAmbiguous
+			break
+		}
+		o.Status, o.FailureCode = checkout.OutcomeRefused, failure(o.Reason)
+	case "PENDING", "CREATED":
+		o.Status = checkout.OutcomePending
+		if o.Reason == "ONGOING" || o.Reason == "DELAYED" {
+			o.Status = checkout.OutcomeAmbiguous
+		}
+	case "ONGOING", "DELAYED":
+		o.Status = checkout.OutcomeAmbiguous
+	default:
+		return connector.Outcome{}, fmt.Errorf("status %q is none of MTN's", code(r.Status))
+	}
+	return o, nil
+}
+
+// text is a JSON string, or a number where MTN's markets differ.
+type text string
+
+// UnmarshalJSON reads a string or a number, as it is spelled.
+func (t *text) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9') {
+		*t = text(b)
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(t))
+}
+
+// reason is a code: a string, or as in the specification an object that has one.
+type reason string
+
+// UnmarshalJSON reads both spellings and drops prose.
+func (r *reason) UnmarshalJSON(b []byte) error {
+	var s string
+	if len(b) > 0 && b[0] == '{' {
+		var object struct {
+			Code string `json:"code"`
+		}
+		if err := json.Unmarshal(b, &object); err != nil {
+			return err
+		}
+		s = object.Code
+	} else if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	*r = reason(code(s))
+	return nil
+}
+
+// refusal is the body of an error answer.
+type refusal struct {
+	Code reason `json:"code"`
+}
+
+// errJSON hides what a decoder quotes of a body.
+var errJSON = errors.New("not the JSON expected")
+
+// decode reads exactly one JSON object.
+func decode(body []byte, v any) error {
+	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
+		return errJSON
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if err := d.Decode(v); err != nil {
+		return errJSON
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errJSON
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package mtn
+
+import (
+	"quittance/checkout"
+)
+
+// failures maps MTN's reasons onto ours (contract decisions § 6): the one table.
+// A reason that is missing here is collect.operator_error.
+var failures = map[string]checkout.FailureCode{
+	"APPROVAL_REJECTED":             checkout.FailureRejected,
+	"REJECTED":                      checkout.FailureRejected,
+	"EXPIRED":                       checkout.FailureApprovalTimeout,
+	"COULD_NOT_PERFORM_TRANSACTION": checkout.FailureApprovalTimeout,
+	"NOT_ENOUGH_FUNDS":              checkout.FailureInsufficientFunds,
+	"PAYER_LIMIT_REACHED":           checkout.FailurePayerLimitReached,
+	"PAYER_NOT_FOUND":               checkout.FailurePayerNotFound,
+	"PAYEE_NOT_ALLOWED_TO_RECEIVE":  checkout.FailurePayeeUnavailable,
+	"SERVICE_UNAVAILABLE":           checkout.FailureOperatorUnavailable,
+	"INTERNAL_PROCESSING_ERROR":     checkout.FailureOperatorError,
+
+	// Not in the decisions' table: what MTN answers to a merchant account that is
+	// set up wrongly. The payer can do nothing about any of them.
+	"PAYEE_NOT_FOUND":                checkout.FailurePayeeUnavailable,
+	"NOT_ALLOWED":                    checkout.FailurePayeeUnavailable,
+	"NOT_ALLOWED_TARGET_ENVIRONMENT": checkout.FailurePayeeUnavailable,
+	"INVALID_CALLBACK_URL_HOST":      checkout.FailurePayeeUnavailable,
+	"INVALID_CURRENCY":               checkout.FailurePayeeUnavailable,
+}
+
+// undecided are reasons that name no failure, whatever status they stand with.
+var undecided = map[string]bool{"PENDING": true, "ONGOING": true, "DELAYED": true}
+
+// passing are reasons that, as the answer to a request, tell of MTN's own trouble
+// and not of the payment: the same request may well be taken a moment later.
+var passing = map[string]bool{"SERVICE_UNAVAILABLE": true, "INTERNAL_PROCESSING_ERROR": true}
+
+func failure(reason string) checkout.FailureCode {
+	if code, ok := failures[reason]; ok {
+		return code
+	}
+	return checkout.FailureOperatorError
+}
+
+// code is MTN's reason or error code where it looks like one, so that prose,
+// which may hold a number, never travels on.
+func code(s string) string {
+	const longest = 64
+	if len(s) > longest {
+		return ""
+	}
+	for _, r := range s {
+		if (r < 'A' || r > 'Z') && r != '_' {
+			return ""
+		}
+	}
+	return s
+}

@@ -1,0 +1,90 @@
+package connector
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Errors of payers' numbers. They do not repeat the number.
+var (
+	// ErrPayerMalformed is text that is no Congolese mobile number.
+	ErrPayerMalformed = errors.New("not a mobile number")
+	// ErrPayerElsewhere is a number of another operator.
+	ErrPayerElsewhere = errors.New("a number of another operator")
+)
+
+const (
+	countryCode    = "242"
+	nationalLength = 9 // 06 600 00 01
+	nbsp           = "\u00a0"
+)
+
+// CongoPayer turns a number as people write it into digits with the country
+// code, without a plus sign: 06 600 00 01 becomes 242066000001. Congolese mobile
+// numbers keep their 0 behind the country code; where it was dropped, as the
+// deprecated surface does, it is restored (contract decisions § 8). The first
+// two digits must be one of the operator's prefixes. Errors wrap
+// ErrPayerMalformed or ErrPayerElsewhere.
+func CongoPayer(input string, prefixes ...string) (string, error) {
+	national, ok := nationalCongo(input)
+	if !ok {
+		return "", fmt.Errorf("reading the payer's number: %w", ErrPayerMalformed)
+	}
+	if !slices.Contains(prefixes, national[:2]) {
+		return "", fmt.Errorf("reading the payer's number: %w", ErrPayerElsewhere)
+	}
+	return countryCode + national, nil
+}
+
+func nationalCongo(input string) (national string, ok bool) {
+	const maxInput = 40
+	if len(input) > maxInput {
+		return "", false
+	}
+	input = strings.TrimFunc(input, isSeparator)
+	input, international := strings.CutPrefix(input, "+")
+	var b strings.Builder
+	for _, r := range input {
+		switch {
+		case r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case isSeparator(r):
+		default:
+			return "", false
+		}
+	}
+	digits := b.String()
+	if !international {
+		digits, international = strings.CutPrefix(digits, "00")
+	}
+	if rest, found := strings.CutPrefix(digits, countryCode); found && (international || len(digits) > nationalLength) {
+		digits = rest
+		if len(digits) == nationalLength-1 && digits[0] != '0' {
+			digits = "0" + digits
+		}
+	} else if international {
+		return "", false // another country
+	}
+	return digits, len(digits) == nationalLength && digits[0] == '0' && digits[1] != '0'
+}
+
+// isSeparator: what people put between digits.
+func isSeparator(r rune) bool {
+	switch r {
+	case ' ', '\t', '.', '-', '/', '(', ')', '\u00a0', '\u2009', '\u202f', '\u2010', '\u2011', '\u2013':
+		return true
+	}
+	return false
+}
+
+// Mask hides the middle of a payer's number: 242066000001 becomes
+// "+242 06 ••• •• 01", with no-break spaces. What is no such number is hidden whole.
+func Mask(msisdn string) string {
+	national, ok := nationalCongo(msisdn)
+	if !ok {
+		return "•••"
+	}
+	return strings.Join([]string{"+" + countryCode, national[:2], "•••", "••", national[nationalLength-2:]}, nbsp)
+}

@@ -1,0 +1,120 @@
+package chdb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// envChild marks a process as the child and carries its configuration.
+const envChild = "QUITTANCE_CHDB_CHILD"
+
+// childConfig is what the parent tells the child. The listening socket comes as
+// file descriptor 3.
+type childConfig struct {
+	Library string
+	Dir     string
+	MaxBody int64
+}
+
+const listenerFD = 3
+
+// init makes this process the engine's if Start started it: see the package
+// documentation. It runs before main and before any test, and does not return.
+func init() {
+	text := os.Getenv(envChild) //nolint:forbidigo // the parent's message, no configuration
+	if text == "" {
+		return
+	}
+	// Standard error is the parent's: it logs each line.
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := child(text, log); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func child(text string, log *slog.Logger) error {
+	var cfg childConfig
+	if err := json.Unmarshal([]byte(text), &cfg); err != nil {
+		return fmt.Errorf("reading %s: %w", envChild, err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+
+	unlock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	begun := time.Now()
+	lib, err := loadLibrary(cfg.Library)
+	if err != nil {
+		return err
+	}
+	loaded := time.Now()
+	engine, err := openEngine(lib, cfg.Dir)
+	if err != nil {
+		return err
+	}
+	log.Info("engine ready", slog.String("version", engine.version),
+		slog.Duration("load", loaded.Sub(begun)), slog.Duration("open", time.Since(loaded)))
+
+	file := os.NewFile(listenerFD, "listener")
+	listener, err := net.FileListener(file)
+	if err != nil {
+		return fmt.Errorf("taking over the listening socket: %w", err)
+	}
+	_ = file.Close() // FileListener has its own copy
+	server := &http.Server{
+		Handler:           newBridge(engine, log, cfg.MaxBody),
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serving: %w", err)
+	case <-ctx.Done():
+	}
+	// Queries in flight may finish; a long one is cut off, as by a power cut,
+	// which MergeTree survives.
+	drain, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if err := server.Shutdown(drain); err != nil {
+		log.Warn("ending with queries still running", slog.Any("error", err))
+		return nil // closing the engine under them would crash
+	}
+	engine.close()
+	return nil
+}
+
+// lockDir keeps a second engine off the folder; the library itself does not.
+func lockDir(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("making the data folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "quittance.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the data folder: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("another engine runs on %s", dir)
+		}
+		return nil, fmt.Errorf("locking the data folder: %w", err)
+	}
+	return func() { _ = f.Close() }, nil
+}

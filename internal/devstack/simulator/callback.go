@@ -1,0 +1,117 @@
+package simulator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	callbackWorkers = 16
+	callbackTimeout = 5 * time.Second
+)
+
+// callback is one call of an operator to a merchant, tried a few times.
+type callback struct {
+	collection string
+	operator   string
+	method     string
+	url        string
+	body       []byte
+	attempt    int
+}
+
+// callbacks sends them. A receiver that hangs occupies a worker for five
+// seconds at most and delays other callbacks, never a decision.
+type callbacks struct {
+	queue    *timers[callback]
+	client   *http.Client
+	attempts int
+	backoff  time.Duration
+	done     func(c callback, status int)
+}
+
+func newCallbacks(attempts int, backoff time.Duration) *callbacks {
+	return &callbacks{
+		queue:    newTimers[callback](),
+		attempts: attempts,
+		backoff:  backoff,
+		client: &http.Client{
+			Timeout: callbackTimeout,
+			// Loopback receivers only need what a plain transport has; a proxy
+			// from the environment would only be in the way.
+			Transport: &http.Transport{MaxIdleConnsPerHost: callbackWorkers, IdleConnTimeout: time.Minute},
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse
+			},
+		},
+	}
+}
+
+// run sends callbacks as they fall due until ctx ends, then waits for those
+// under way. What is still waiting is lost, as it is at an operator.
+func (c *callbacks) run(ctx context.Context, s *Simulator) error {
+	work := make(chan callback)
+	var workers errgroup.Group
+	for range callbackWorkers {
+		workers.Go(func() error {
+			for cb := range work {
+				c.send(ctx, s, cb)
+			}
+			return nil
+		})
+	}
+	c.queue.run(ctx, s.cfg.Now, s.cfg.Poll, func(cb callback) {
+		select {
+		case work <- cb:
+		case <-ctx.Done():
+		}
+	})
+	close(work)
+	err := workers.Wait()
+	c.client.CloseIdleConnections()
+	if n := c.queue.len(); n > 0 {
+		s.cfg.Log.Info("callbacks not sent", slog.Int("count", n))
+	}
+	return err
+}
+
+func (c *callbacks) send(ctx context.Context, s *Simulator, cb callback) {
+	cb.attempt++
+	status, err := c.put(context.WithoutCancel(ctx), cb)
+	outcome := "delivered"
+	if err != nil || status/100 != 2 {
+		outcome = "failed"
+	}
+	c.done(cb, status)
+	s.metrics.callbacks.WithLabelValues(cb.operator, outcome).Inc()
+	s.cfg.Log.Debug("operator called back",
+		slog.String("operator", cb.operator), slog.String("collection", cb.collection),
+		slog.Int("attempt", cb.attempt), slog.Int("status", status), slog.String("outcome", outcome))
+	if outcome == "failed" && cb.attempt < c.attempts {
+		c.queue.add(s.cfg.Now().Add(c.backoff), cb)
+	}
+}
+
+// put makes one call and returns the status of its answer, 0 if there was none.
+func (c *callbacks) put(ctx context.Context, cb callback) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, cb.method, cb.url, bytes.NewReader(cb.body))
+	if err != nil {
+		return 0, fmt.Errorf("building the callback: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("calling back: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	// Read so that the connection can be used again; a long answer is cut off.
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 16<<10))
+	return resp.StatusCode, nil
+}

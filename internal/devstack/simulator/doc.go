@@ -1,0 +1,21 @@
+// Package simulator stands in, in developer mode, for everything Quittance talks
+// to outside its own house: the mobile money operators, the agencies' ERPs and
+// the integrators' webhook receivers. The operators speak their own public
+// protocols, so the connectors under test are the real connectors; the
+// receivers are strict, so a fault shows here before it shows at an agency.
+//
+// One handler serves it all, each surface in a file of its own:
+//
+//	/mtn/…           mobile money A: MTN MoMo Collections   mtn.go
+//	/erp/{agency}/…  an agency's ERP                        erp.go
+//	/inbox/{name}    a webhook receiver                     inbox.go
+//	/control/…       what the payer, the ERP and the        control*.go
+//	                 receiver do, and the clock
+//
+// A further operator is one more file: it puts its payments into the same book,
+// whose magic numbers, timers, callbacks and controls it then shares.
+//
+// Everything is kept in memory, bounded, and gone when the process ends. What
+// happens to a payment depends on nothing but the payer's number, the clock and
+// /control.
+package simulator

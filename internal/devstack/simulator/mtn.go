@@ -1,0 +1,396 @@
+package simulator
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+)
+
+const (
+	operatorMTN    = "mtn"
+	mtnCountryCode = "242"
+	mtnMagicPrefix = "0660000" // 06 600 00 NN
+	mtnOngoing     = "ONGOING"
+	mtnRejected    = "APPROVAL_REJECTED"
+)
+
+// mtnReasons are MTN's words for refusals. It has none for a wrong PIN.
+var mtnReasons = map[cause]string{
+	causeRejected:          mtnRejected,
+	causeInsufficientFunds: "NOT_ENOUGH_FUNDS",
+	causeLimitReached:      "PAYER_LIMIT_REACHED",
+	causeUnknownPayer:      "PAYER_NOT_FOUND",
+	causeWrongPIN:          mtnRejected,
+}
+
+// mtnRejections are the reasons that /control may have MTN give, as its public
+// pages and clients list them.
+var mtnRejections = []string{
+	mtnRejected, "REJECTED", "EXPIRED", "COULD_NOT_PERFORM_TRANSACTION", "NOT_ENOUGH_FUNDS",
+	"PAYER_LIMIT_REACHED", "PAYER_NOT_FOUND", "PAYEE_NOT_FOUND", "PAYEE_NOT_ALLOWED_TO_RECEIVE",
+	"SENDER_ACCOUNT_NOT_ACTIVE", "NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT",
+	"INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "SERVICE_UNAVAILABLE", "INTERNAL_PROCESSING_ERROR",
+}
+
+// mtn is the state of MTN's gateway apart from the book.
+type mtn struct {
+	behaviour behaviour
+
+	mu     sync.Mutex
+	tokens map[string]mtnToken
+	// failed are reference ids that had their 500 (magic number 11) and are
+	// expected again.
+	failed      map[string]struct{}
+	failedOrder history[string]
+}
+
+type mtnToken struct {
+	account         string
+	subscriptionKey string
+	expiresAt       time.Time
+}
+
+func newMTN() *mtn {
+	return &mtn{tokens: map[string]mtnToken{}, failed: map[string]struct{}{}, failedOrder: newHistory[string](10_000)}
+}
+
+// mtnError is the body of MTN's refusals.
+type mtnError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func (s *Simulator) mtnRoutes(r chi.Router) {
+	r.Use(s.mtnMisbehave)
+	r.Post("/collection/token/", s.mtnIssueToken)
+	r.Post("/collection/token", s.mtnIssueToken)
+	r.Post("/collection/v1_0/requesttopay", s.mtnRequestToPay)
+	r.Get("/collection/v1_0/requesttopay/{reference}", s.mtnStatus)
+	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
+		mtnRefuse(w, http.StatusNotFound, "RESOURCE_NOT_FOUND", "Resource not found")
+	})
+}
+
+// mtnMisbehave plays the outages that POST /control/mtn asks for.
+func (s *Simulator) mtnMisbehave(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now := s.mtn.behaviour.next()
+		if now.status != 0 {
+			if s.pause(w, r, now.delay) {
+				mtnRefuse(w, now.status, "SERVICE_UNAVAILABLE", "The service is temporarily unavailable")
+			}
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), mtnDelayKey{}, now.delay)))
+	})
+}
+
+// mtnDelayKey carries how long an answer is held back after the work is done:
+// a silent operator has taken the request.
+type mtnDelayKey struct{}
+
+func (s *Simulator) mtnHoldBack(w http.ResponseWriter, r *http.Request) bool {
+	d, _ := r.Context().Value(mtnDelayKey{}).(time.Duration)
+	return s.pause(w, r, d)
+}
+
+func mtnRefuse(w http.ResponseWriter, status int, code, message string) {
+	writeJSON(w, status, mtnError{Code: code, Message: message})
+}
+
+// mtnGatewayRefuse answers as the API gateway in front of MTN does.
+func mtnGatewayRefuse(w http.ResponseWriter, message string) {
+	writeJSON(w, http.StatusUnauthorized, map[string]any{"statusCode": http.StatusUnauthorized, "message": message})
+}
+
+const (
+	mtnKeyHeader  = "Ocp-Apim-Subscription-Key"
+	mtnMissingKey = "Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API."
+	mtnWrongKey   = "Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription."
+)
+
+// mtnIssueToken is POST /collection/token/.
+func (s *Simulator) mtnIssueToken(w http.ResponseWriter, r *http.Request) {
+	key := r.Header.Get(mtnKeyHeader)
+	if key == "" {
+		mtnGatewayRefuse(w, mtnMissingKey)
+		return
+	}
+	user, secret, ok := r.BasicAuth()
+	if !ok || user == "" || secret == "" || (s.cfg.MTN != nil && !s.cfg.MTN(key, user, secret)) {
+		writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "login_failed"})
+		return
+	}
+	body, ok := readBody(w, r, maxOperatorBody)
+	if !ok {
+		return
+	}
+	if len(body) > 0 {
+		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "The token request takes no body")
+		return
+	}
+	now := s.cfg.Now()
+	token := rand.Text()
+	s.mtn.mu.Lock()
+	for old, t := range s.mtn.tokens {
+		if !now.Before(t.expiresAt) {
+			delete(s.mtn.tokens, old)
+		}
+	}
+	s.mtn.tokens[token] = mtnToken{account: user, subscriptionKey: key, expiresAt: now.Add(s.cfg.TokenLifetime)}
+	s.mtn.mu.Unlock()
+	if s.mtnHoldBack(w, r) {
+		writeJSON(w, http.StatusOK, map[string]any{
+			"access_token": token, "token_type": "access_token", "expires_in": int(s.cfg.TokenLifetime / time.Second),
+		})
+	}
+}
+
+// mtnAuthorize returns the merchant of a request's token, or answers 401.
+func (s *Simulator) mtnAuthorize(w http.ResponseWriter, r *http.Request) (account string, ok bool) {
+	key := r.Header.Get(mtnKeyHeader)
+	if key == "" {
+		mtnGatewayRefuse(w, mtnMissingKey)
+		return "", false
+	}
+	bearer, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	s.mtn.mu.Lock()
+	token, known := s.mtn.tokens[bearer]
+	s.mtn.mu.Unlock()
+	switch {
+	case !isBearer || !known || !s.cfg.Now().Before(token.expiresAt):
+		writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
+		return "", false
+	case token.subscriptionKey != key:
+		mtnGatewayRefuse(w, mtnWrongKey)
+		return "", false
+	}
+	return token.account, true
+}
+
+// mtnParty is a payer on the wire.
+type mtnParty struct {
+	PartyIDType string `json:"partyIdType"`
+	PartyID     string `json:"partyId"`
+}
+
+// mtnRequest is the body of a request to pay. Every value is a string on the
+// wire; a number where a string belongs is refused.
+type mtnRequest struct {
+	Amount       string   `json:"amount"`
+	Currency     string   `json:"currency"`
+	ExternalID   string   `json:"externalId"`
+	Payer        mtnParty `json:"payer"`
+	PayerMessage string   `json:"payerMessage"`
+	PayeeNote    string   `json:"payeeNote"`
+}
+
+// mtnResult is the body of a status answer and of a callback.
+type mtnResult struct {
+	FinancialTransactionID string   `json:"financialTransactionId,omitempty"`
+	ExternalID             string   `json:"externalId"`
+	Amount                 string   `json:"amount"`
+	Currency               string   `json:"currency"`
+	Payer                  mtnParty `json:"payer"`
+	PayerMessage           string   `json:"payerMessage,omitempty"`
+	PayeeNote              string   `json:"payeeNote,omitempty"`
+	Status                 string   `json:"status"`
+	Reason                 string   `json:"reason,omitempty"`
+}
+
+var (
+	mtnWhole   = regexp.MustCompile(`^[1-9][0-9]{0,14}$`)
+	mtnDecimal = regexp.MustCompile(`^(0|[1-9][0-9]{0,14})(\.[0-9]{1,2})?$`)
+	mtnISO4217 = regexp.MustCompile(`^[A-Z]{3}$`)
+	mtnMSISDN  = regexp.MustCompile(`^[0-9]{8,15}$`)
+)
+
+// fault says what is wrong with the request, empty for nothing. MTN names no
+// field in its answer; the simulator does, for the sake of whoever reads it.
+func (q mtnRequest) fault(environment string) (code, message string) {
+	switch {
+	case !mtnISO4217.MatchString(q.Currency),
+		environment == "mtncongo" && q.Currency != "XAF",
+		environment == "sandbox" && q.Currency != "EUR" && q.Currency != "XAF":
+		return "INVALID_CURRENCY", "Currency not supported in target environment " + strconv.Quote(environment)
+	case q.Currency == "XAF" && !mtnWhole.MatchString(q.Amount):
+		return "BAD_REQUEST", "amount must be a string of digits above zero; XAF has no decimals"
+	case !mtnDecimal.MatchString(q.Amount) || strings.Trim(q.Amount, "0.") == "":
+		return "BAD_REQUEST", "amount must be a string such as 100 or 100.50, above zero"
+	case q.Payer.PartyIDType != "MSISDN":
+		return "BAD_REQUEST", "payer.partyIdType must be MSISDN"
+	case !mtnMSISDN.MatchString(q.Payer.PartyID):
+		return "BAD_REQUEST", "payer.partyId must be 8 to 15 digits, country code first, without +"
+	case len([]rune(q.PayerMessage)) > 160 || len([]rune(q.PayeeNote)) > 160:
+		return "BAD_REQUEST", "payerMessage and payeeNote take 160 characters at most"
+	case strings.ContainsRune(q.PayerMessage, '\'') || strings.ContainsRune(q.PayeeNote, '\''):
+		return "BAD_REQUEST", "payerMessage and payeeNote must not contain an apostrophe"
+	}
+	return "", ""
+}
+
+// mtnRequestToPay is POST /collection/v1_0/requesttopay.
+func (s *Simulator) mtnRequestToPay(w http.ResponseWriter, r *http.Request) {
+	account, ok := s.mtnAuthorize(w, r)
+	if !ok {
+		return
+	}
+	body, ok := readBody(w, r, maxOperatorBody)
+	if !ok {
+		return
+	}
+	reference, err := uuid.Parse(r.Header.Get("X-Reference-Id"))
+	if err != nil || reference.Version() != 4 || len(r.Header.Get("X-Reference-Id")) != 36 {
+		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "X-Reference-Id must be a UUID of version 4")
+		return
+	}
+	environment := r.Header.Get("X-Target-Environment")
+	if environment == "" {
+		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "X-Target-Environment is missing")
+		return
+	}
+	callbackURL := r.Header.Get("X-Callback-Url")
+	if u, err := url.Parse(callbackURL); callbackURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
+		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "X-Callback-Url must be an absolute URL")
+		return
+	}
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
+		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "Content-Type must be application/json")
+		return
+	}
+	var q mtnRequest
+	if err := json.Unmarshal(body, &q); err != nil {
+		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "the body is not the JSON of a request to pay; every value is a string")
+		return
+	}
+	if code, message := q.fault(environment); code != "" {
+		mtnRefuse(w, http.StatusBadRequest, code, message)
+		return
+	}
+
+	local, _ := strings.CutPrefix(q.Payer.PartyID, mtnCountryCode)
+	c := collection{
+		id: reference.String(), operator: operatorMTN, account: account,
+		externalID: q.ExternalID, amount: q.Amount, currency: q.Currency, payer: q.Payer.PartyID,
+		message: q.PayerMessage, note: q.PayeeNote, callbackURL: callbackURL,
+		operatorRef: mtnTransactionID(reference), receivedAt: s.cfg.Now(),
+		script: s.magicScript(local, mtnMagicPrefix),
+	}
+	if c.script.failFirst && s.mtn.failsFirst(c.id) {
+		mtnRefuse(w, http.StatusInternalServerError, "INTERNAL_PROCESSING_ERROR", "An internal error occurred while processing.")
+		return
+	}
+	if !s.submit(c) {
+		if s.mtnHoldBack(w, r) {
+			mtnRefuse(w, http.StatusConflict, "RESOURCE_ALREADY_EXIST", "Duplicated reference id. Creation of resource failed.")
+		}
+		return
+	}
+	if d, _ := r.Context().Value(mtnDelayKey{}).(time.Duration); d > 0 {
+		// A slow gateway: the payer may well be asked, decide, and be called back
+		// about before the merchant has its 202.
+		s.schedule(c)
+		if s.mtnHoldBack(w, r) {
+			w.WriteHeader(http.StatusAccepted)
+		}
+		return
+	}
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusAccepted)
+	// The answer leaves before the payer can decide. A writer that cannot flush
+	// sends it at the end of the handler, microseconds later.
+	_ = http.NewResponseController(w).Flush()
+	s.schedule(c)
+}
+
+// failsFirst says whether this is the first request of a payment that gets a 500.
+func (m *mtn) failsFirst(reference string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, seen := m.failed[reference]; seen {
+		return false
+	}
+	m.failed[reference] = struct{}{}
+	for _, old := range m.failedOrder.add(reference) {
+		delete(m.failed, old)
+	}
+	return true
+}
+
+// mtnStatus is GET /collection/v1_0/requesttopay/{reference}. A payment of
+// another merchant is unknown.
+func (s *Simulator) mtnStatus(w http.ResponseWriter, r *http.Request) {
+	account, ok := s.mtnAuthorize(w, r)
+	if !ok {
+		return
+	}
+	if r.Header.Get("X-Target-Environment") == "" {
+		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "X-Target-Environment is missing")
+		return
+	}
+	id := strings.ToLower(chi.URLParam(r, "reference"))
+	if _, err := uuid.Parse(id); err != nil {
+		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "the reference id must be a UUID")
+		return
+	}
+	c, found := s.book.get(id, s.cfg.Now())
+	if !s.mtnHoldBack(w, r) {
+		return
+	}
+	if !found || c.operator != operatorMTN || c.account != account {
+		mtnRefuse(w, http.StatusNotFound, "RESOURCE_NOT_FOUND", "Requested resource was not found.")
+		return
+	}
+	s.book.enquired(id)
+	writeJSON(w, http.StatusOK, mtnResultOf(c))
+}
+
+func mtnResultOf(c collection) mtnResult {
+	result := mtnResult{
+		ExternalID: c.externalID, Amount: c.reported, Currency: c.currency,
+		Payer: mtnParty{PartyIDType: "MSISDN", PartyID: c.payer}, PayerMessage: c.message, PayeeNote: c.note,
+	}
+	switch c.state {
+	case stateApproved:
+		result.Status, result.FinancialTransactionID = "SUCCESSFUL", c.operatorRef
+	case stateRejected:
+		result.Status, result.Reason = "FAILED", c.reason
+	default:
+		result.Status = "PENDING"
+		if c.script.ambiguous {
+			result.Reason = mtnOngoing
+		}
+	}
+	return result
+}
+
+// mtnCallback is the call that tells a merchant the outcome: the body of a
+// status answer, by PUT.
+func mtnCallback(c collection) (method string, body []byte) {
+	body, err := json.Marshal(mtnResultOf(c))
+	if err != nil {
+		body = nil // strings always marshal
+	}
+	return http.MethodPut, body
+}
+
+// mtnTransactionID derives MTN's own number of a payment from the merchant's:
+// digits, the same after a restart, different for different payments.
+func mtnTransactionID(reference uuid.UUID) string {
+	sum := sha256.Sum256(reference[:])
+	const fifteenDigits = 1e14
+	return strconv.FormatUint(fifteenDigits+binary.BigEndian.Uint64(sum[:8])%(9*fifteenDigits), 10)
+}

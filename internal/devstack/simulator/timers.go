@@ -1,0 +1,105 @@
+package simulator
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// timers holds things to do at instants of the simulators' clock. That clock may
+// jump, so nobody sleeps until an instant: run looks again at short intervals.
+type timers[T any] struct {
+	mu   sync.Mutex
+	heap timerHeap[T]
+	seq  int64
+	wake chan struct{}
+}
+
+type timer[T any] struct {
+	at  time.Time
+	seq int64 // keeps what falls on one instant in the order it was added
+	v   T
+}
+
+func newTimers[T any]() *timers[T] {
+	return &timers[T]{wake: make(chan struct{}, 1)}
+}
+
+// add arranges that run hands out v once the clock has reached at.
+func (t *timers[T]) add(at time.Time, v T) {
+	t.mu.Lock()
+	t.seq++
+	heap.Push(&t.heap, timer[T]{at: at, seq: t.seq, v: v})
+	earliest := t.heap[0].seq == t.seq
+	t.mu.Unlock()
+	if earliest {
+		t.nudge()
+	}
+}
+
+// nudge makes run look at the clock at once.
+func (t *timers[T]) nudge() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (t *timers[T]) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.heap)
+}
+
+// pop takes the earliest thing that is due. Without one it says how long to wait
+// before looking again, at most poll.
+func (t *timers[T]) pop(now time.Time, poll time.Duration) (v T, wait time.Duration, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.heap) == 0 {
+		return v, poll, false
+	}
+	if d := t.heap[0].at.Sub(now); d > 0 {
+		return v, min(d, poll), false
+	}
+	return heap.Pop(&t.heap).(timer[T]).v, 0, true
+}
+
+// run calls fire with each thing as it falls due, one at a time, until ctx ends.
+func (t *timers[T]) run(ctx context.Context, now func() time.Time, poll time.Duration, fire func(T)) {
+	pause := time.NewTimer(poll)
+	defer pause.Stop()
+	for ctx.Err() == nil {
+		v, wait, ok := t.pop(now(), poll)
+		if ok {
+			fire(v)
+			continue
+		}
+		pause.Reset(wait)
+		select {
+		case <-ctx.Done():
+		case <-t.wake:
+		case <-pause.C:
+		}
+	}
+}
+
+type timerHeap[T any] []timer[T]
+
+func (h timerHeap[T]) Len() int { return len(h) }
+func (h timerHeap[T]) Less(i, j int) bool {
+	if !h[i].at.Equal(h[j].at) {
+		return h[i].at.Before(h[j].at)
+	}
+	return h[i].seq < h[j].seq
+}
+func (h timerHeap[T]) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *timerHeap[T]) Push(x any)   { *h = append(*h, x.(timer[T])) }
+func (h *timerHeap[T]) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = timer[T]{}
+	*h = old[:len(old)-1]
+	return last
+}

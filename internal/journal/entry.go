@@ -1,0 +1,184 @@
+// Package journal is the row of the reconciliation journal and how it is
+// written. The table and everything that is asked of it are package
+// reconciliation; who writes, the sink of events and the readers of statements,
+// meets it here.
+package journal
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// EntryType says what an entry is about.
+type EntryType string
+
+// The types of entries.
+const (
+	// EntryTypeEvent is an event of a session, with the session as it stood
+	// afterwards.
+	EntryTypeEvent EntryType = "event"
+	// EntryTypeDelivery is what became of one attempt to deliver a webhook or an
+	// ERP confirmation.
+	EntryTypeDelivery EntryType = "delivery"
+	// EntryTypeStatement is a line of an operator's or a bank's statement.
+	EntryTypeStatement EntryType = "statement"
+)
+
+// EntryTypes lists them all.
+var EntryTypes = []EntryType{EntryTypeEvent, EntryTypeDelivery, EntryTypeStatement}
+
+// Value is the type as ClickHouse takes it.
+func (t EntryType) Value() (sqldriver.Value, error) { return string(t), nil }
+
+// Scan reads what ClickHouse returns.
+func (t *EntryType) Scan(src any) error {
+	text, ok := src.(string)
+	if !ok {
+		return fmt.Errorf("reading an entry's type: got %T", src)
+	}
+	*t = EntryType(text)
+	return nil
+}
+
+// Entry is a row of the journal. All of it, ID and OccurredAt above all, must
+// follow from the record that it is made of: the same record gives the same
+// entry on every reading. Absent text is empty, absent amounts are 0, absent
+// times are nil. Amounts are minor units of Currency, times UTC to the
+// millisecond. It holds no phone number but a masked one.
+type Entry struct {
+	// ID is unique among all entries and the same at every writing.
+	ID   string    `ch:"entry_id"`
+	Type EntryType `ch:"entry_type"`
+	// OccurredAt, by its month and day, is part of an entry's place.
+	OccurredAt time.Time `ch:"occurred_at"`
+	// Event is checkout.completed and the like.
+	Event   string `ch:"event"`
+	EventID string `ch:"event_id"`
+	// Sequence of the event in its session, from 1; 0 when it has none.
+	Sequence int64 `ch:"sequence"`
+
+	TenantID      string `ch:"tenant_id"`
+	ApplicationID string `ch:"application_id"`
+	Livemode      bool   `ch:"livemode"`
+	SessionID     string `ch:"session_id"`
+	OrderID       string `ch:"order_id"`
+	PaymentRef    string `ch:"payment_ref"`
+	NoticeID      string `ch:"notice_id"`
+	NoticeRef     string `ch:"notice_ref"`
+	TransactionID string `ch:"transaction_id"`
+	// Mode is hosted or embedded.
+	Mode string `ch:"mode"`
+	// Status of the session after the event.
+	Status string `ch:"status"`
+	// Amount due, without fees.
+	Amount       int64             `ch:"amount"`
+	Currency     string            `ch:"currency"`
+	ServiceCode  string            `ch:"service_code"`
+	ServiceLabel string            `ch:"service_label"`
+	Metadata     map[string]string `ch:"metadata"`
+	CreatedAt    *time.Time        `ch:"created_at"`
+	ExpiresAt    *time.Time        `ch:"expires_at"`
+	EndedAt      *time.Time        `ch:"ended_at"`
+	CompletedAt  *time.Time        `ch:"completed_at"`
+	FailureCode  string            `ch:"failure_code"`
+
+	// CollectionID is the reference that the operator was told.
+	CollectionID     string `ch:"collection_id"`
+	CollectionStatus string `ch:"collection_status"`
+	Channel          string `ch:"channel"`
+	OfferID          string `ch:"offer_id"`
+	OperatorRef      string `ch:"operator_ref"`
+	PayerMasked      string `ch:"payer_masked"`
+	FeeAmount        int64  `ch:"fee_amount"`
+	// TotalAmount is what the citizen pays: amount and fee.
+	TotalAmount int64 `ch:"total_amount"`
+	// Detail is what the event adds to the session.
+	Detail map[string]string `ch:"detail"`
+
+	DeliveryID string `ch:"delivery_id"`
+	// DestinationKind is webhook or erp.
+	DestinationKind string     `ch:"destination_kind"`
+	EndpointID      string     `ch:"endpoint_id"`
+	Attempt         int32      `ch:"attempt"`
+	Outcome         string     `ch:"outcome"`
+	HTTPStatus      int32      `ch:"http_status"`
+	DurationMS      int64      `ch:"duration_ms"`
+	Reason          string     `ch:"reason"`
+	NextAttemptAt   *time.Time `ch:"next_attempt_at"`
+}
+
+// ErrInvalidEntry says that an entry could not be kept or would be lost among
+// others; writing it again will not help.
+var ErrInvalidEntry = errors.New("invalid journal entry")
+
+// The times that the table's partitions are made for. A time outside of them is
+// a fault of whoever stamped it, and DateTime64 would bend it.
+var (
+	earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// Validate returns an error that wraps ErrInvalidEntry unless the entry can be
+// written.
+func (e *Entry) Validate() error {
+	switch {
+	case e.ID == "":
+		return fmt.Errorf("%w: no id", ErrInvalidEntry)
+	case e.Type == "":
+		return fmt.Errorf("%w: %s has no type", ErrInvalidEntry, e.ID)
+	}
+	for _, at := range []*time.Time{&e.OccurredAt, e.CreatedAt, e.ExpiresAt, e.EndedAt, e.CompletedAt, e.NextAttemptAt} {
+		if at != nil && (at.Before(earliest) || !at.Before(latest)) {
+			return fmt.Errorf("%w: %s has the time %s", ErrInvalidEntry, e.ID, at.UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+// columns are those of Entry. They are named in the statement, so that a column
+// that a newer build has added takes its default.
+var columns = func() string {
+	t := reflect.TypeFor[Entry]()
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i] = t.Field(i).Tag.Get("ch")
+	}
+	return strings.Join(names, ", ")
+}()
+
+// Insert writes entries in one batch. The same entries again, in whatever
+// batches, leave one row each under FINAL. An invalid entry (ErrInvalidEntry)
+// refuses the batch before anything is written; after any other error it may or
+// may not have been written, and the answer is to insert it again. An empty
+// batch does nothing. Few big batches are better than many small ones.
+func Insert(ctx context.Context, conn driver.Conn, entries []Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	for i := range entries {
+		if err := entries[i].Validate(); err != nil {
+			return err
+		}
+	}
+	batch, err := conn.PrepareBatch(ctx, "INSERT INTO journal ("+columns+")")
+	if err != nil {
+		return fmt.Errorf("preparing a batch for the journal: %w", err)
+	}
+	defer func() { _ = batch.Close() }()
+	for i := range entries {
+		if err := batch.AppendStruct(&entries[i]); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrInvalidEntry, entries[i].ID, err)
+		}
+	}
+	if err := batch.Send(); err != nil {
+		return fmt.Errorf("inserting %d journal entries: %w", len(entries), err)
+	}
+	return nil
+}

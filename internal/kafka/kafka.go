@@ -1,0 +1,217 @@
+// Package kafka knows the broker: how clients are made, which topics an
+// installation has and how many partitions each.
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/schemas"
+)
+
+// Config says which broker, and which installation on it.
+type Config struct {
+	// Brokers are host:port addresses to start from.
+	Brokers []string
+	// Prefix sets the topics and groups of installations that share a broker
+	// apart. Empty in production.
+	Prefix string
+	// Replication of new topics; 0 takes the broker's default.
+	Replication int16
+	// Partitions of new topics that belong together by application; 0 takes
+	// schemas.DefaultPartitions.
+	Partitions int32
+}
+
+// ErrTopics says that the broker's topics are not what this version needs.
+var ErrTopics = errors.New("topics are not ready")
+
+// Client makes a client with what every client of ours has in common.
+func (c Config) Client(opts ...kgo.Opt) (*kgo.Client, error) {
+	base := []kgo.Opt{
+		kgo.SeedBrokers(c.Brokers...),
+		kgo.ClientID("quittance"),
+		kgo.MetadataMinAge(20 * time.Millisecond),
+		kgo.RetryBackoffFn(func(tries int) time.Duration { return min(time.Duration(tries)*50*time.Millisecond, time.Second) }),
+	}
+	cl, err := kgo.NewClient(append(base, opts...)...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka client: %w", err)
+	}
+	return cl, nil
+}
+
+// Producer makes a client that writes outside transactions: idempotent, acks from
+// all replicas, no linger, partitions chosen by the caller.
+func (c Config) Producer(opts ...kgo.Opt) (*kgo.Client, error) {
+	return c.Client(append([]kgo.Opt{
+		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.RecordDeliveryTimeout(30 * time.Second),
+	}, opts...)...)
+}
+
+// Space is an installation's topics as the broker has them.
+type Space struct {
+	prefix     string
+	partitions map[string]int32
+}
+
+// Name is a topic's name on the broker.
+func (s *Space) Name(topic string) string { return s.prefix + topic }
+
+// Count is a topic's number of partitions.
+func (s *Space) Count(topic string) int32 { return s.partitions[topic] }
+
+// Partition is where a topic's records with the key live.
+func (s *Space) Partition(topic, key string) int32 {
+	return schemas.PartitionOf(key, s.partitions[topic])
+}
+
+// together are the topics whose partition n belongs to the same applications.
+var together = []string{schemas.TopicCommands, schemas.TopicState, schemas.TopicEvents}
+
+// Load reads the installation's topics and refuses a broker that lacks one or has
+// other partition counts than go together; the error wraps ErrTopics and names
+// the mend.
+func Load(ctx context.Context, c Config, cl *kgo.Client) (*Space, error) {
+	found, err := list(ctx, c, cl)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	s := &Space{prefix: c.Prefix, partitions: map[string]int32{}}
+	for _, t := range schemas.Topics() {
+		n, ok := found[c.Prefix+t.Name]
+		if !ok {
+			missing = append(missing, c.Prefix+t.Name)
+		}
+		s.partitions[t.Name] = n
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("%w: %s missing; run `quittance migrate`", ErrTopics, strings.Join(missing, ", "))
+	}
+	return s, s.check()
+}
+
+func (s *Space) check() error {
+	for _, t := range together[1:] {
+		if a, b := s.partitions[together[0]], s.partitions[t]; a != b {
+			return fmt.Errorf("%w: %s has %d partitions and %s has %d; they must be equal and were fixed when first created: restore the broker's topics, do not alter them",
+				ErrTopics, s.Name(together[0]), a, s.Name(t), b)
+		}
+	}
+	return nil
+}
+
+func list(ctx context.Context, c Config, cl *kgo.Client) (map[string]int32, error) {
+	names := make([]string, 0, len(schemas.Topics()))
+	for _, t := range schemas.Topics() {
+		names = append(names, c.Prefix+t.Name)
+	}
+	details, err := kadm.NewClient(cl).ListTopics(ctx, names...)
+	if err != nil {
+		return nil, fmt.Errorf("listing topics at %s: %w", strings.Join(c.Brokers, ","), err)
+	}
+	found := map[string]int32{}
+	for name, d := range details {
+		switch {
+		case errors.Is(d.Err, kerr.UnknownTopicOrPartition):
+		case d.Err != nil:
+			return nil, fmt.Errorf("listing topic %s: %w", name, d.Err)
+		default:
+			found[name] = int32(len(d.Partitions)) //nolint:gosec // a partition count
+		}
+	}
+	return found, nil
+}
+
+// Migrate creates the topics that are missing and sets the configuration of all.
+// It never changes a partition count, and refuses counts that do not go together.
+func Migrate(ctx context.Context, c Config, cl *kgo.Client) (created []string, err error) {
+	found, err := list(ctx, c, cl)
+	if err != nil {
+		return nil, err
+	}
+	partitions := c.Partitions
+	for _, t := range together { // what exists already decides
+		if n, ok := found[c.Prefix+t]; ok {
+			partitions = n
+		}
+	}
+	replication := c.Replication
+	if replication == 0 {
+		replication = -1
+	}
+	adm := kadm.NewClient(cl)
+	for _, t := range schemas.Topics() {
+		name, config := c.Prefix+t.Name, topicConfig(t)
+		if _, ok := found[name]; ok {
+			if err := alter(ctx, adm, name, config); err != nil {
+				return created, err
+			}
+			continue
+		}
+		n := t.Partitions
+		if partitions > 0 && slices.Contains(together, t.Name) {
+			n = partitions
+		}
+		if _, err := adm.CreateTopic(ctx, n, replication, config, name); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			return created, fmt.Errorf("creating topic %s: %w", name, err)
+		}
+		created = append(created, name)
+	}
+	// A broker answers a creation before every one of its parts knows of it.
+	for {
+		_, err := Load(ctx, c, cl)
+		if err == nil || !errors.Is(err, ErrTopics) || len(created) == 0 {
+			return created, err
+		}
+		select {
+		case <-ctx.Done():
+			return created, err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func alter(ctx context.Context, adm *kadm.Client, name string, config map[string]*string) error {
+	var set []kadm.AlterConfig
+	for _, k := range slices.Sorted(maps.Keys(config)) {
+		set = append(set, kadm.AlterConfig{Op: kadm.SetConfig, Name: k, Value: config[k]})
+	}
+	answers, err := adm.AlterTopicConfigs(ctx, set, name)
+	if err == nil && len(answers) > 0 {
+		err = answers[0].Err
+	}
+	if err != nil {
+		return fmt.Errorf("configuring topic %s: %w", name, err)
+	}
+	return nil
+}
+
+func topicConfig(t schemas.Topic) map[string]*string {
+	config := map[string]*string{}
+	set := func(k, v string) { config[k] = &v }
+	switch {
+	case t.Compacted:
+		set("cleanup.policy", "compact")
+	case t.Retention == 0:
+		set("retention.ms", "-1")
+	default:
+		set("retention.ms", strconv.FormatInt(t.Retention.Milliseconds(), 10))
+	}
+	for k, v := range t.Config {
+		set(k, v)
+	}
+	return config
+}

@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+//go:embed migrations/*.sql
+var embedded embed.FS
+
+// undefinedTable is Postgres' code for a table that does not exist.
+const undefinedTable = "42P01"
+
+// Migrate brings the schema of the database at dsn up to what this program
+// needs. Several at once wait for each other (advisory lock); one that fails
+// leaves the migrations before it applied, and the next call goes on from there.
+func Migrate(ctx context.Context, dsn string) error {
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return fmt.Errorf("reading the address of Postgres: %w", err)
+	}
+	settings(cfg)
+	db := stdlib.OpenDB(*cfg)
+	defer func() { _ = db.Close() }()
+	provider, err := provider(db)
+	if err != nil {
+		return err
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrating Postgres: %w", err)
+	}
+	return nil
+}
+
+// Pending counts the migrations that this program needs and the database does
+// not have. A role that finds any refuses to start and names `quittance
+// migrate`. It changes nothing.
+func Pending(ctx context.Context, pool *pgxpool.Pool) (int, error) {
+	versions, err := versions()
+	if err != nil {
+		return 0, err
+	}
+	// The last row of a version tells: goose writes one more when it rolls back.
+	rows, err := pool.Query(ctx, `SELECT DISTINCT ON (version_id) version_id, is_applied FROM goose_db_version ORDER BY version_id, id DESC`)
+	if err != nil {
+		return 0, fmt.Errorf("reading applied migrations: %w", err)
+	}
+	applied := map[int64]bool{}
+	var version int64
+	var is bool
+	_, err = pgx.ForEachRow(rows, []any{&version, &is}, func() error {
+		applied[version] = is
+		return nil
+	})
+	var pg *pgconn.PgError
+	if err != nil && !(errors.As(err, &pg) && pg.Code == undefinedTable) {
+		return 0, fmt.Errorf("reading applied migrations: %w", err)
+	}
+	pending := 0
+	for _, v := range versions {
+		if !applied[v] {
+			pending++
+		}
+	}
+	return pending, nil
+}
+
+func versions() ([]int64, error) {
+	names, err := fs.Glob(embedded, "migrations/*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("listing migrations: %w", err)
+	}
+	out := make([]int64, len(names))
+	for i, name := range names {
+		if out[i], err = goose.NumericComponent(name); err != nil {
+			return nil, fmt.Errorf("listing migrations: %w", err)
+		}
+	}
+	return out, nil
+}
+
+func provider(db *sql.DB) (*goose.Provider, error) {
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return nil, fmt.Errorf("migrating Postgres: %w", err)
+	}
+	files, err := fs.Sub(embedded, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("migrating Postgres: %w", err)
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files,
+		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return nil, fmt.Errorf("migrating Postgres: %w", err)
+	}
+	return p, nil
+}

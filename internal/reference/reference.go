@@ -1,0 +1,161 @@
+// Package reference hands out the numbers that people read: payment_ref and
+// notice_ref (decisions § 8). Their counters lie in Postgres and are leased in
+// blocks, two ahead, so that sessions can be created while Postgres is away for
+// a while. A lease that a process did not use up is lost; the counters are wide.
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/checkout"
+)
+
+// ErrExhausted says that the leased numbers are used up and Postgres cannot
+// lease more now.
+var ErrExhausted = errors.New("no reference numbers are left while Postgres is away")
+
+// Querier is what a Source needs of Postgres.
+type Querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// Config of a Source.
+type Config struct {
+	Postgres Querier
+	// Key of the permutation, 32 bytes; it never rotates.
+	Key []byte
+	// Block is how many numbers one lease takes; 50,000 when zero.
+	Block int64
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
+// Source is safe for concurrent use.
+type Source struct {
+	cfg  Config
+	refs *checkout.References
+
+	mu     sync.Mutex
+	leases map[string][]lease // by counter, the one in use first
+	wake   chan struct{}
+}
+
+type lease struct{ next, end int64 }
+
+const paymentCounter = "payment_ref"
+
+func noticeCounter(year int) string { return "notice_ref/" + strconv.Itoa(year) }
+
+// New makes a source and leases its first blocks.
+func New(ctx context.Context, cfg Config) (*Source, error) {
+	if cfg.Block == 0 {
+		cfg.Block = 50_000
+	}
+	refs, err := checkout.NewReferences(cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{cfg: cfg, refs: refs, leases: map[string][]lease{}, wake: make(chan struct{}, 1)}
+	return s, s.fill(ctx)
+}
+
+// Run keeps two blocks of each counter leased until ctx ends.
+func (s *Source) Run(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-s.wake:
+		}
+		if err := s.fill(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Warn("leasing reference numbers", slog.Any("error", err))
+			// No sense in asking for every number that is taken meanwhile.
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}
+}
+
+func (s *Source) fill(ctx context.Context) error {
+	for _, name := range []string{paymentCounter, noticeCounter(s.cfg.Now().Year())} {
+		for s.leased(name) < 2 {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+			var next int64
+			err := s.cfg.Postgres.QueryRow(ctx, `INSERT INTO reference_counters (name, next) VALUES ($1, $2)
+				ON CONFLICT (name) DO UPDATE SET next = reference_counters.next + $2 RETURNING next - $2`, name, s.cfg.Block).Scan(&next)
+			cancel()
+			if err != nil {
+				return fmt.Errorf("leasing numbers of %s: %w", name, err)
+			}
+			s.mu.Lock()
+			s.leases[name] = append(s.leases[name], lease{next, next + s.cfg.Block})
+			s.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+func (s *Source) leased(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.leases[name])
+}
+
+func (s *Source) take(name string) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	blocks := s.leases[name]
+	if len(blocks) == 0 {
+		s.refill()
+		return 0, ErrExhausted
+	}
+	n := blocks[0].next
+	if blocks[0].next++; blocks[0].next == blocks[0].end {
+		s.leases[name] = blocks[1:]
+		s.refill()
+	}
+	return n, nil
+}
+
+func (s *Source) refill() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// PaymentRef is a new payment_ref. The error is ErrExhausted.
+func (s *Source) PaymentRef() (string, error) {
+	for {
+		n, err := s.take(paymentCounter)
+		if err != nil {
+			return "", err
+		}
+		if ref, ok := s.refs.PaymentRef(n); ok {
+			return ref, nil
+		}
+	}
+}
+
+// NoticeRef is a new notice_ref of the current year. The error is ErrExhausted.
+func (s *Source) NoticeRef() (string, error) {
+	year := s.cfg.Now().Year()
+	n, err := s.take(noticeCounter(year))
+	if err != nil {
+		return "", err
+	}
+	return s.refs.NoticeRef(year, n), nil
+}

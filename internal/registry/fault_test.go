@@ -1,0 +1,250 @@
+package registry_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"quittance/internal/registry"
+)
+
+// edit is full with one text replaced by another.
+func edit(t *testing.T, old, with string) string {
+	t.Helper()
+	if strings.Count(full, old) < 1 {
+		t.Fatalf("%q is not in the file", old)
+	}
+	return strings.Replace(full, old, with, 1)
+}
+
+const (
+	agency0   = "agencies[0]"
+	app0      = "agencies[0].applications[0]"
+	endpoint0 = "agencies[0].applications[0].webhook_endpoints[0]"
+)
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	h := setUp(t)
+	h.seed(t, full)
+	h.seed(t, `
+agencies:
+  - {id: 018f0000-0000-7000-8000-000000000002, slug: douanes, name: X, services: [{id: 018f0000-0000-7000-8000-000000000201, code: fret, label: F}],
+     applications: [{id: 018f0000-0000-7000-8000-00000000000b, name: Y, keys: [{secret: sk_test_cccccccccccccccccccccccc}], cashin: {api_key: taken-api-key, secret_key: x}}]}`)
+	var revision int64
+	if err := h.pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(&revision); err != nil {
+		t.Fatal(err)
+	}
+
+	const webhook = "http://127.0.0.1:8081/inbox/guichet"
+	for _, c := range []struct{ old, with, path string }{
+		// Form.
+		{"page_size: 25", "page_sise: 25", app0 + ".page_sise"},
+		{"slug: impots", "slug: Impots", agency0 + ".slug"},
+		{"slug: impots", "slug: [impots]", agency0 + ".slug"},
+		{"    slug: impots\n", "", agency0 + ".slug"},
+		{"id: 018F0000-0000-7000-8000-000000000001", "id: impots", agency0 + ".id"},
+		{"id: 018f0000-0000-7000-8000-00000000000a", "id: 018f0000000070008000000000000000a", app0 + ".id"},
+		{"name: Guichet fiscal", `name: ""`, app0 + ".name"},
+		{"code: patente", "code: Patente", agency0 + ".services[0].code"},
+		{"code: patente", "code: 9patente", agency0 + ".services[0].code"},
+		{`erp_code: "4711"`, "erp_code: 4711", agency0 + ".service_mappings[0].erp_code"},
+		{`erp_code: "4711"`, `erp_code: "` + strings.Repeat("x", 51) + `"`, agency0 + ".service_mappings[0].erp_code"},
+		{`ratio: "0.015"`, "ratio: 0.015", agency0 + ".fees[0].ratio"},
+		{`ratio: "0.015"`, `ratio: "1.5"`, agency0 + ".fees[0].ratio"},
+		{`ratio: "0.015"`, `ratio: "0.0000001"`, agency0 + ".fees[0].ratio"},
+		{"currency: XAF", "currency: XOF", agency0 + ".fees[0].currency"},
+		{"channel: MOBILE_MONEY", "channel: momo", agency0 + ".fees[0].channel"},
+		{"fixed: 10", "fixed: -1", agency0 + ".fees[0].fixed"},
+		{"fixed: 10", "fixed: 1.5", agency0 + ".fees[0].fixed"},
+		{"maximum: 5000", "maximum: 99", agency0 + ".fees[0].maximum"},
+		{"type: bearer", "type: oauth", agency0 + ".erp.test.auth.type"},
+		{"auth: {type: bearer, token: erp-token-very-private}", "auth: {type: bearer}", agency0 + ".erp.test.auth.token"},
+		{"auth: {type: bearer, token: erp-token-very-private}", "auth: {type: api_key, header: 'X Key', value: v}", agency0 + ".erp.test.auth.header"},
+		{"        auth: {type: bearer, token: erp-token-very-private}\n", "", agency0 + ".erp.test.auth"},
+		{"networks: [127.0.0.0/8]", "networks: [127.0.0.1/8]", agency0 + ".erp.test.networks[0]"},
+		{"networks: [10.20.0.0/16]", "networks: [10.21.0.0/16]", agency0 + ".erp.live.base_url"},
+		{"https://10.20.0.7:8443/api/", "http://erp.example.org", agency0 + ".erp.live.base_url"},
+		{"https://momo.example.org", "https://momo.example.org?x", agency0 + ".connectors.test.momo.base_url"},
+		{"api_user: momo-user, ", "", agency0 + ".connectors.test.momo.api_user"},
+		{"live: {}", "live: {momo_b: {base_url: https://m.example.org, client_id: a, client_secret: b}}", agency0 + ".connectors.live.momo_b"},
+		{"test: {momo: {", "test: {bank: {", agency0 + ".connectors.test.bank"},
+		{"offers: [momo, card]", "offers: [momo, cash]", app0 + ".offers[1]"},
+		{"offers: [momo, card]", "offers: [momo, momo]", app0 + ".offers[1]"},
+		{`embed_origins: ["https://guichet.example"]`, `embed_origins: ["http://guichet.example"]`, app0 + ".embed_origins[0]"},
+		{`embed_origins: ["https://guichet.example"]`, `embed_origins: ["https://guichet.example/"]`, app0 + ".embed_origins[0]"},
+		{`embed_origins: ["https://guichet.example"]`, `embed_origins: ["https://Guichet.example"]`, app0 + ".embed_origins[0]"},
+		{`embed_origins: ["https://guichet.example"]`, `embed_origins: ["*"]`, app0 + ".embed_origins[0]"},
+		{`embed_origins: ["https://guichet.example"]`, `embed_origins: https://guichet.example`, app0 + ".embed_origins"},
+		{"secret: " + keyTest, "secret: sk_test_short", app0 + ".keys[0].secret"},
+		{"secret: " + keyTest, "secret: pk_test_aaaaaaaaaaaaaaaaaaaaaaaa", app0 + ".keys[0].secret"},
+		{"secret: " + keyTest, "secret: 12345678901234567890", app0 + ".keys[0].secret"},
+		{"secret: " + whsec, "secret: whsec_short", endpoint0 + ".secret"},
+		{"checkout.completed, checkout.failed]", "checkout.completed, checkout.fialed]", endpoint0 + ".events[1]"},
+		{"checkout.completed, checkout.failed]", "checkout.completed, checkout.created]", endpoint0 + ".events[1]"},
+		{"modes: [test]", "modes: [test, prod]", endpoint0 + ".modes[1]"},
+		{"max_in_flight: 3", "max_in_flight: 0", endpoint0 + ".max_in_flight"},
+		{"session_lifetime: 36h", "session_lifetime: 36", app0 + ".session_lifetime"},
+		{"session_lifetime: 36h", "session_lifetime: -1h", app0 + ".session_lifetime"},
+		{"session_lifetime: 36h", "session_lifetime: 10000h", app0 + ".session_lifetime"},
+		{"creations_per_minute: 40", "creations_per_minute: 0", app0 + ".creations_per_minute"},
+		{"reads_per_minute: 500", "reads_per_minute: many", app0 + ".reads_per_minute"},
+		{"page_size: 25", "page_size: 101", app0 + ".page_size"},
+		{"integrator: true", "integrator: 1", app0 + ".integrator"},
+		{"providers: [mobile_money_a]", "providers: [mtn]", app0 + ".cashin.providers[0]"},
+		{"redirect_origins: [https://partner.example]", "redirect_origins: [https://partner.example/x]", app0 + ".cashin.redirect_origins[0]"},
+		{"https://partner.example.org/hook", "http://partner.example.org/hook", app0 + ".cashin.webhook_url"},
+		{"agencies: [018f0000-0000-7000-8000-000000000001]", "agencies: [impots]", "platform.keys[0].agencies[0]"},
+		// Where webhooks may go.
+		{webhook, "http://guichet.example.org/hook", endpoint0 + ".url"},
+		{webhook, "https://user:secret@guichet.example.org", endpoint0 + ".url"},
+		{webhook, "https://93.184.216.34/hook", endpoint0 + ".url"},
+		{webhook, "https://127.1/hook", endpoint0 + ".url"},
+		{webhook, "https://0x7f000001/hook", endpoint0 + ".url"},
+		{webhook, "https://2130706433/hook", endpoint0 + ".url"},
+		{webhook, `"https://[2606:2800:220:1::1]/hook"`, endpoint0 + ".url"},
+		{webhook, "https://guichet/hook", endpoint0 + ".url"},
+		{webhook, "https://localhost/hook", endpoint0 + ".url"},
+		{webhook, "https://a.localhost./hook", endpoint0 + ".url"},
+		{webhook, "https://erp.internal/hook", endpoint0 + ".url"},
+		{webhook, "https://guichet.example.org:8443/hook", endpoint0 + ".url"},
+		{webhook, "https://guichet.example.org/hook#x", endpoint0 + ".url"},
+		{webhook, "https://127.0.0.1:8081/hook", endpoint0 + ".url"},
+		{webhook, "http://127.0.0.1/hook", endpoint0 + ".url"},
+		{webhook, "http://127.0.0.2:8081/hook", endpoint0 + ".url"},
+		{webhook, "http://127.0.0.1:08081/hook", endpoint0 + ".url"},
+		{webhook, "http://localhost:8081/hook", endpoint0 + ".url"},
+		{webhook, `"http://[0:0:0:0:0:0:0:1]:8081/hook"`, endpoint0 + ".url"},
+		{webhook, `"http://[::ffff:127.0.0.1]:8081/hook"`, endpoint0 + ".url"},
+		{webhook, "http://192.168.1.2:8081/hook", endpoint0 + ".url"},
+		{webhook, `"https://gu\u0131chet.example.org/hook"`, endpoint0 + ".url"},
+		{webhook, "/hook", endpoint0 + ".url"},
+		{webhook, "ftp://guichet.example.org/hook", endpoint0 + ".url"},
+		// What only the whole file or the database shows.
+		{"slug: impots", "slug: douanes", agency0 + ".slug"},
+		{"id: 018f0000-0000-7000-8000-00000000000a", "id: 018f0000-0000-7000-8000-00000000000b", app0 + ".id"},
+		{"id: 018f0000-0000-7000-8000-000000000101", "id: 018f0000-0000-7000-8000-000000000201", agency0 + ".services[0].id"},
+		{"id: 018f0000-0000-7000-8000-000000000101", "id: 018f0000-0000-7000-8000-000000000109", agency0 + ".services[0].code"},
+		{"{code: foncier,", "{code: patente,", agency0 + ".services[1].code"},
+		{"service: patente}", "service: fret}", agency0 + ".service_mappings[0].service"},
+		{`erp_code: "4712"`, `erp_code: "4711"`, agency0 + ".service_mappings[1].erp_code"},
+		{"default_service: patente", "default_service: fret", agency0 + ".default_service"},
+		{"{channel: CARD, ", "{channel: MOBILE_MONEY, ", agency0 + ".fees[1]"},
+		{"secret: " + keyLive, "secret: " + keyTest, app0 + ".keys[1].secret"},
+		{"secret: " + keyTest, "secret: sk_test_cccccccccccccccccccccccc", app0 + ".keys[0].secret"},
+		{"secret: " + keyTest, "secret: " + keyPlat, app0 + ".keys[0].secret"},
+		{"keys: [{secret: " + keyTest + "}", "keys: [{secret: sk_test_dddddddddddddddddddddddd}, {secret: sk_test_eeeeeeeeeeeeeeeeeeeeeeee}", app0 + ".keys[1]"},
+		{"webhook_endpoints: [{url: " + webhook, "webhook_endpoints: [{url: " + webhook + "}, {url: " + webhook, "agencies[0].applications[0].webhook_endpoints[1].url"},
+		{"agencies: [018f0000-0000-7000-8000-000000000001]", "agencies: [018f0000-0000-7000-8000-000000000001, 018f0000-0000-7000-8000-000000000009]", "platform.keys[0].agencies[1]"},
+		{"agencies: [018f0000-0000-7000-8000-000000000001]", "agencies: [018f0000-0000-7000-8000-000000000001, 018f0000-0000-7000-8000-000000000002]", "platform.keys[0].agencies[1]"},
+		{"integrator: true", "integrator: false", "platform.keys[0].agencies[0]"},
+		{"    applications:\n", "    applications:\n      - {id: 018f0000-0000-7000-8000-00000000000c, name: Z, integrator: true}\n", app0 + ".integrator"},
+		{"api_key: cashin-api-private", "api_key: taken-api-key", app0 + ".cashin.api_key"},
+		// Not a registry file at all.
+		{"platform:", "platforms:", "platforms"},
+		{"platform:", "platform: {", ""},
+		{"    slug: impots\n", "    slug: impots\n    slug: impots\n", ""},
+	} {
+		report, err := h.trySeed(t, edit(t, c.old, c.with))
+		var faults registry.Faults
+		if !errors.As(err, &faults) {
+			t.Errorf("%q: no fault, %+v, %v", c.with, report, err)
+			continue
+		}
+		if !slices.ContainsFunc(faults, func(f registry.Fault) bool { return f.Path == c.path }) {
+			t.Errorf("%q: want a fault at %s, got %v", c.with, c.path, err)
+		}
+		// Two at most: a slip at one place may be felt at another, no more.
+		if len(faults) > 2 {
+			t.Errorf("%q: one slip, %d faults: %v", c.with, len(faults), err)
+		}
+		for _, s := range plain {
+			if strings.Contains(err.Error(), s) {
+				t.Errorf("%q: the error shows a secret: %v", c.with, err)
+			}
+		}
+	}
+	var after int64
+	if err := h.pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(&after); err != nil || after != revision {
+		t.Errorf("a refused file changed something: %v", err)
+	}
+}
+
+func TestAllFaultsAtOnce(t *testing.T) {
+	t.Parallel()
+	h := setUp(t)
+	_, err := h.trySeed(t, `
+plattform: {}
+agencies:
+  - id: x
+    slug: impots
+    colour: red
+    applications:
+      - {id: 018f0000-0000-7000-8000-00000000000a, name: A}
+      - id: 018f0000-0000-7000-8000-00000000000b
+        name: B
+        webhook_endpoints: [{url: http://example.org, events: [nothing]}]
+  - {id: 018f0000-0000-7000-8000-000000000002, slug: x, name: X, default_service: none}
+`)
+	var faults registry.Faults
+	if !errors.As(err, &faults) {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range faults {
+		got = append(got, f.Path)
+	}
+	slices.Sort(got)
+	want := []string{
+		"agencies[0].applications[1].webhook_endpoints[0].events[0]", "agencies[0].applications[1].webhook_endpoints[0].url",
+		"agencies[0].colour", "agencies[0].id", "agencies[0].name", "agencies[1].default_service", "plattform",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var n int
+	if err := h.pool.QueryRow(t.Context(), `SELECT count(*) FROM agencies`).Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d agencies, %v: the second one had no fault, but nothing may change", n, err)
+	}
+}
+
+func TestOutsideDeveloperMode(t *testing.T) {
+	t.Parallel()
+	h := setUp(t)
+	seed := func(text string) (registry.Report, error) {
+		return registry.Seed(t.Context(), h.pool, []byte(text), registry.SeedOptions{Keys: h.keys})
+	}
+	_, err := seed(full)
+	var faults registry.Faults
+	if !errors.As(err, &faults) {
+		t.Fatal(err)
+	}
+	for _, path := range []string{
+		"platform.keys[0].secret", "platform.webhook_endpoints[0].secret", app0 + ".keys[0].secret", app0 + ".keys[1].secret", endpoint0 + ".secret", endpoint0 + ".url",
+		agency0 + ".erp.test.auth.token", agency0 + ".erp.test.base_url", agency0 + ".erp.test.networks[0]", agency0 + ".erp.live.auth.password",
+		agency0 + ".connectors.test.momo.subscription_key", agency0 + ".connectors.test.momo.api_key", app0 + ".cashin.api_key", app0 + ".cashin.secret_key",
+	} {
+		if !slices.ContainsFunc(faults, func(f registry.Fault) bool { return f.Path == path }) {
+			t.Errorf("no fault at %s", path)
+		}
+	}
+	report, err := seed(`
+agencies:
+  - {id: 018f0000-0000-7000-8000-000000000001, slug: impots, name: X, applications: [
+      {id: 018f0000-0000-7000-8000-00000000000a, name: Y, webhook_endpoints: [{url: https://guichet.example.org/hook, events: [checkout.completed]}]}]}`)
+	if err != nil || len(report.Minted) != 1 {
+		t.Errorf("a file without secrets: %+v, %v", report, err)
+	}
+}
+
+// A database that was used for real payments is none to develop on.
+func TestDeveloperModeRefusesLiveConnectorsOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	h := setUp(t)
+	h.seed(t, full)
+	h.exec(t, `INSERT INTO connector_accounts VALUES ($1, true, 'momo', 'https://momo.example.org', 'x')`, agencyA)
+	if _, err := h.trySeed(t, full); err == nil || !strings.Contains(err.Error(), "live momo account") {
+		t.Errorf("error = %v", err)
+	}
+}

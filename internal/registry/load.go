@@ -1,0 +1,322 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"quittance/checkout/money"
+	"quittance/internal/registry/internal/db"
+	"quittance/internal/secret"
+)
+
+// Labels of what is sealed (internal/secret).
+const (
+	labelWebhook   = "webhook secrets"
+	labelERP       = "erp credentials"
+	labelConnector = "connector accounts"
+	labelCashin    = "cash-in secrets"
+)
+
+// What a ciphertext is bound to: the key of its row.
+func erpAAD(agencyID string, live bool) []byte { return []byte(agencyID + "/" + mode(live)) }
+
+func connectorAAD(agencyID string, live bool, offer string) []byte {
+	return []byte(agencyID + "/" + mode(live) + "/" + offer)
+}
+
+// credentials is what of a ConnectorAccount is sealed, as JSON.
+type credentials struct {
+	TargetEnvironment string `json:"target_environment,omitempty"`
+	SubscriptionKey   string `json:"subscription_key,omitempty"`
+	APIUser           string `json:"api_user,omitempty"`
+	APIKey            string `json:"api_key,omitempty"`
+	ClientID          string `json:"client_id,omitempty"`
+	ClientSecret      string `json:"client_secret,omitempty"`
+	Merchant          string `json:"merchant,omitempty"`
+	Secret            string `json:"secret,omitempty"`
+}
+
+func toCredentials(a ConnectorAccount) credentials {
+	return credentials{
+		TargetEnvironment: a.TargetEnvironment, SubscriptionKey: a.SubscriptionKey.Reveal(), APIUser: a.APIUser, APIKey: a.APIKey.Reveal(),
+		ClientID: a.ClientID, ClientSecret: a.ClientSecret.Reveal(), Merchant: a.Merchant, Secret: a.Secret.Reveal(),
+	}
+}
+
+// hash is how API keys are stored.
+type hash [sha256.Size]byte
+
+type feeKey struct{ agencyID, channel, currency string }
+
+type modeKey struct {
+	agencyID string
+	live     bool
+}
+
+type connectorKey struct {
+	agencyID string
+	live     bool
+	offer    string
+}
+
+type codeKey struct{ agencyID, code string }
+
+// snapshot is the whole registry at one revision. It never changes once it is
+// built. Addresses are as they are stored.
+type snapshot struct {
+	revision     int64
+	platform     Platform
+	agencies     map[string]Agency
+	slugs        map[string]string
+	services     map[codeKey]Service
+	serviceIDs   map[string]Service
+	mappings     map[codeKey]string
+	fees         map[feeKey]money.Schedule
+	erp          map[modeKey]ERPSettings
+	connectors   map[connectorKey]ConnectorAccount
+	applications map[string]Application
+	integrators  map[string]string // agency → application
+	cashin       map[hash]string   // API key → application
+	keys         map[hash]Key
+	keyOrder     []hash
+	endpoints    map[string]endpoint
+	endpointIDs  []string
+	byOwner      map[string][]string // application, or "" for the platform → endpoints
+	locked       []string            // what did not open, for the log
+}
+
+// endpoint is a WebhookEndpoint with every secret it ever had.
+type endpoint struct {
+	WebhookEndpoint
+	secrets []endpointSecret // newest first
+}
+
+type endpointSecret struct {
+	digest    hash
+	value     secret.Text // empty when it does not open
+	expiresAt time.Time   // zero: never
+}
+
+// load reads the registry. The queries must be in one snapshot of the database.
+func load(ctx context.Context, q *db.Queries, keys *secret.Keys) (*snapshot, error) {
+	s := &snapshot{
+		agencies: map[string]Agency{}, slugs: map[string]string{}, services: map[codeKey]Service{}, serviceIDs: map[string]Service{},
+		mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{},
+		connectors: map[connectorKey]ConnectorAccount{}, applications: map[string]Application{}, integrators: map[string]string{},
+		cashin: map[hash]string{}, keys: map[hash]Key{}, endpoints: map[string]endpoint{}, byOwner: map[string][]string{},
+	}
+	for _, step := range []func(context.Context, *db.Queries, *secret.Keys) error{
+		s.loadPlatform, s.loadAgencies, s.loadBackends, s.loadApplications, s.loadKeys, s.loadEndpoints,
+	} {
+		if err := step(ctx, q, keys); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *snapshot) loadPlatform(ctx context.Context, q *db.Queries, _ *secret.Keys) (err error) {
+	if s.revision, err = q.Revision(ctx); err != nil {
+		return fmt.Errorf("reading the registry's revision: %w", err)
+	}
+	if s.platform.EmbedOrigins, err = q.PlatformOrigins(ctx); err != nil {
+		return fmt.Errorf("reading the platform: %w", err)
+	}
+	return nil
+}
+
+func (s *snapshot) loadAgencies(ctx context.Context, q *db.Queries, _ *secret.Keys) error {
+	agencies, err := q.Agencies(ctx)
+	if err != nil {
+		return fmt.Errorf("reading agencies: %w", err)
+	}
+	for _, r := range agencies {
+		s.agencies[r.ID] = Agency{ID: r.ID, Slug: r.Slug, Name: r.Name, DefaultService: value(r.DefaultService), CreatedAt: r.CreatedAt.UTC()}
+		s.slugs[r.Slug] = r.ID
+	}
+	services, err := q.Services(ctx)
+	if err != nil {
+		return fmt.Errorf("reading services: %w", err)
+	}
+	for _, r := range services {
+		service := Service{ID: r.ID, AgencyID: r.AgencyID, Code: r.Code, Label: r.Label, Active: r.Active}
+		s.services[codeKey{r.AgencyID, r.Code}], s.serviceIDs[r.ID] = service, service
+	}
+	mappings, err := q.ServiceMappings(ctx)
+	if err != nil {
+		return fmt.Errorf("reading service mappings: %w", err)
+	}
+	for _, r := range mappings {
+		s.mappings[codeKey{r.AgencyID, r.ErpCode}] = r.ServiceCode
+	}
+	fees, err := q.Fees(ctx)
+	if err != nil {
+		return fmt.Errorf("reading fees: %w", err)
+	}
+	for _, r := range fees {
+		s.fees[feeKey{r.AgencyID, r.Channel, r.Currency}] = money.Schedule{
+			RatioPPM: r.RatioPpm, Fixed: r.Fixed, Minimum: r.Minimum, Maximum: value(r.Maximum), HasMaximum: r.Maximum != nil,
+		}
+	}
+	return nil
+}
+
+func (s *snapshot) loadBackends(ctx context.Context, q *db.Queries, keys *secret.Keys) error {
+	settings, err := q.ERPSettings(ctx)
+	if err != nil {
+		return fmt.Errorf("reading ERP settings: %w", err)
+	}
+	for _, r := range settings {
+		auth, ok := s.open(keys, labelERP, r.AuthSealed, erpAAD(r.AgencyID, r.Live))
+		s.erp[modeKey{r.AgencyID, r.Live}] = ERPSettings{
+			AgencyID: r.AgencyID, Live: r.Live, BaseURL: r.BaseUrl,
+			Auth:           ERPAuth{Type: AuthType(r.AuthType), Name: r.AuthName, Secret: secret.NewText(string(auth))},
+			ConflictIsDone: r.ConflictIsDone, Networks: r.Networks, MaxInFlight: int(r.MaxInFlight), Locked: !ok,
+		}
+	}
+	accounts, err := q.ConnectorAccounts(ctx)
+	if err != nil {
+		return fmt.Errorf("reading connector accounts: %w", err)
+	}
+	for _, r := range accounts {
+		var c credentials
+		sealed, ok := s.open(keys, labelConnector, r.Sealed, connectorAAD(r.AgencyID, r.Live, r.Offer))
+		if ok && json.Unmarshal(sealed, &c) != nil {
+			return fmt.Errorf("reading the %s account of agency %s: its sealed value is no JSON", r.Offer, r.AgencyID)
+		}
+		s.connectors[connectorKey{r.AgencyID, r.Live, r.Offer}] = ConnectorAccount{
+			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseURL: r.BaseUrl, Locked: !ok,
+			TargetEnvironment: c.TargetEnvironment, SubscriptionKey: secret.NewText(c.SubscriptionKey), APIUser: c.APIUser, APIKey: secret.NewText(c.APIKey),
+			ClientID: c.ClientID, ClientSecret: secret.NewText(c.ClientSecret), Merchant: c.Merchant, Secret: secret.NewText(c.Secret),
+		}
+	}
+	return nil
+}
+
+func (s *snapshot) loadApplications(ctx context.Context, q *db.Queries, keys *secret.Keys) error {
+	access, err := q.CashinAccess(ctx)
+	if err != nil {
+		return fmt.Errorf("reading cash-in access: %w", err)
+	}
+	cashin := map[string]*Cashin{}
+	for _, r := range access {
+		key, ok := s.open(keys, labelCashin, r.SecretSealed, []byte(r.ApplicationID))
+		cashin[r.ApplicationID] = &Cashin{
+			APIKeyHash: r.ApiKeyHash, SecretKey: secret.NewText(string(key)), RedirectOrigins: r.RedirectOrigins,
+			WebhookURL: r.WebhookUrl, Providers: r.Providers, Locked: !ok,
+		}
+		s.cashin[hash(r.ApiKeyHash)] = r.ApplicationID
+	}
+	applications, err := q.Applications(ctx)
+	if err != nil {
+		return fmt.Errorf("reading applications: %w", err)
+	}
+	for _, r := range applications {
+		s.applications[r.ID] = Application{
+			ID: r.ID, AgencyID: r.AgencyID, Name: r.Name, Active: r.Active, Integrator: r.Integrator, Offers: r.Offers,
+			EmbedOrigins: r.EmbedOrigins, SessionLifetime: time.Duration(r.SessionLifetimeMs) * time.Millisecond,
+			CreationsPerMinute: int(r.CreationsPerMinute), ReadsPerMinute: int(r.ReadsPerMinute), PageSize: int(r.PageSize),
+			Cashin: cashin[r.ID], CreatedAt: r.CreatedAt.UTC(),
+		}
+		if r.Integrator {
+			s.integrators[r.AgencyID] = r.ID
+		}
+	}
+	return nil
+}
+
+func (s *snapshot) loadKeys(ctx context.Context, q *db.Queries, _ *secret.Keys) error {
+	keys, err := q.APIKeys(ctx)
+	if err != nil {
+		return fmt.Errorf("reading API keys: %w", err)
+	}
+	for _, r := range keys {
+		reads := DefaultReadsPerMinute
+		if r.ReadsPerMinute != nil {
+			reads = int(*r.ReadsPerMinute)
+		}
+		s.keys[hash(r.Hash)] = Key{
+			ID: r.ID, Live: r.Live, ApplicationID: value(r.ApplicationID), AgencyIDs: r.Agencies, ReadsPerMinute: reads,
+			CreatedAt: r.CreatedAt.UTC(), RevokedAt: value(r.RevokedAt).UTC(), LastUsedAt: value(r.LastUsedAt).UTC(),
+		}
+		s.keyOrder = append(s.keyOrder, hash(r.Hash))
+	}
+	return nil
+}
+
+func (s *snapshot) loadEndpoints(ctx context.Context, q *db.Queries, keys *secret.Keys) error {
+	rows, err := q.WebhookSecrets(ctx)
+	if err != nil {
+		return fmt.Errorf("reading webhook secrets: %w", err)
+	}
+	secrets := map[string][]endpointSecret{}
+	for _, r := range rows {
+		known := endpointSecret{digest: hash(r.Digest), expiresAt: value(r.ExpiresAt).UTC()}
+		if plain, err := keys.Open(labelWebhook, r.Sealed, []byte(r.EndpointID)); err == nil {
+			known.value = secret.NewText(string(plain))
+		} else if r.ExpiresAt == nil { // an old one need not open
+			s.locked = append(s.locked, "webhook endpoint "+r.EndpointID)
+		}
+		secrets[r.EndpointID] = append(secrets[r.EndpointID], known)
+	}
+	endpoints, err := q.WebhookEndpoints(ctx)
+	if err != nil {
+		return fmt.Errorf("reading webhook endpoints: %w", err)
+	}
+	for _, r := range endpoints {
+		e := endpoint{
+			WebhookEndpoint: WebhookEndpoint{
+				ID: r.ID, ApplicationID: value(r.ApplicationID), URL: r.Url, Events: r.Events, MaxInFlight: int(r.MaxInFlight),
+				CreatedAt: r.CreatedAt.UTC(), SuspendedAt: value(r.SuspendedAt).UTC(), SuspendedReason: value(r.SuspendedReason),
+			},
+			secrets: secrets[r.ID],
+		}
+		for _, m := range r.Modes {
+			e.Test, e.Live = e.Test || m == mode(false), e.Live || m == mode(true)
+		}
+		s.endpoints[r.ID] = e
+		s.endpointIDs = append(s.endpointIDs, r.ID)
+		s.byOwner[e.ApplicationID] = append(s.byOwner[e.ApplicationID], r.ID)
+	}
+	return nil
+}
+
+// open unseals and notes what does not open. One row whose master key is missing
+// must not keep everybody else from the registry, nor a revocation from taking
+// effect; who needs the row finds it locked.
+func (s *snapshot) open(keys *secret.Keys, label string, sealed, aad []byte) ([]byte, bool) {
+	plain, err := keys.Open(label, sealed, aad)
+	if err != nil {
+		s.locked = append(s.locked, label+" of "+string(aad))
+		return nil, false
+	}
+	return plain, true
+}
+
+// at is the endpoint with the secrets that sign at a moment.
+func (e endpoint) at(now time.Time, simulators string) WebhookEndpoint {
+	out := e.WebhookEndpoint
+	out.URL = fromStored(out.URL, simulators)
+	for _, s := range e.secrets {
+		switch {
+		case !s.expiresAt.IsZero() && !now.Before(s.expiresAt):
+		case s.value.Empty():
+			out.Locked = true
+		default:
+			out.Secrets = append(out.Secrets, s.value)
+		}
+	}
+	out.Locked = out.Locked || len(out.Secrets) == 0
+	return out
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

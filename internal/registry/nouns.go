@@ -1,0 +1,192 @@
+package registry
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"quittance/internal/secret"
+)
+
+// Defaults of what a registry file does not say (contract, "Limits").
+const (
+	DefaultSessionLifetime    = 24 * time.Hour
+	DefaultCreationsPerMinute = 30
+	DefaultReadsPerMinute     = 600
+	DefaultPageSize           = 20
+	DefaultMaxInFlight        = 8
+)
+
+// Agency is a public agency: a tenant.
+type Agency struct {
+	// ID is the contract's tenant_id, a UUID in lower case like all ids here.
+	ID   string
+	Slug string
+	Name string
+	// DefaultService is the code that dues without a mapping resolve to; empty
+	// for none. The service need not be active: then it resolves nothing.
+	DefaultService string
+	CreatedAt      time.Time
+}
+
+// Application is an integrator's application of one agency.
+type Application struct {
+	ID       string
+	AgencyID string
+	Name     string
+	Active   bool
+	// Integrator marks the one application that gets the sessions which platform
+	// keys create for its agency.
+	Integrator bool
+	// Offers that a citizen may choose from (checkout.OfferMomo and the like).
+	Offers []string
+	// EmbedOrigins may embed its sessions: https origins in lower case.
+	EmbedOrigins       []string
+	SessionLifetime    time.Duration
+	CreationsPerMinute int
+	ReadsPerMinute     int // for each of its keys
+	PageSize           int
+	// Cashin is its access to the deprecated surface; nil for none.
+	Cashin    *Cashin
+	CreatedAt time.Time
+}
+
+// Cashin is an application's access to the deprecated cash-in surface.
+type Cashin struct {
+	APIKeyHash []byte // SHA-256
+	SecretKey  secret.Text
+	// RedirectOrigins may receive the citizen after the payment.
+	RedirectOrigins []string
+	WebhookURL      string // empty for none
+	// Providers that are activated: mobile_money_a and the like.
+	Providers []string
+	// Locked says that the secret does not open with this process's master keys.
+	Locked bool
+}
+
+// Key is an API key of the ministry API, without its secret.
+type Key struct {
+	ID            string
+	Live          bool
+	ApplicationID string // empty for a platform key
+	// AgencyIDs are granted to a platform key.
+	AgencyIDs []string
+	// ReadsPerMinute of a platform key; an application's key has its application's.
+	ReadsPerMinute int
+	CreatedAt      time.Time
+	RevokedAt      time.Time // zero: in force
+	LastUsedAt     time.Time // zero: never
+}
+
+// Platform tells whether the key is the platform's.
+func (k Key) Platform() bool { return k.ApplicationID == "" }
+
+// WebhookEndpoint is where an application, or the platform, receives events.
+type WebhookEndpoint struct {
+	ID            string
+	ApplicationID string // empty: the platform's
+	URL           string
+	Events        []string
+	Test, Live    bool // the modes it receives
+	MaxInFlight   int
+	// Secrets sign now, newest first: two during a rotation.
+	Secrets []secret.Text
+	// Locked says that a secret does not open with this process's master keys:
+	// deliveries wait, they must not leave without that signature.
+	Locked          bool
+	CreatedAt       time.Time
+	SuspendedAt     time.Time // zero: not suspended; deliveries are held meanwhile
+	SuspendedReason string
+}
+
+// Platform tells whether the endpoint is the platform's.
+func (e WebhookEndpoint) Platform() bool { return e.ApplicationID == "" }
+
+// Wants tells whether the endpoint receives an event of a mode.
+func (e WebhookEndpoint) Wants(live bool, event string) bool {
+	return (live && e.Live || !live && e.Test) && slices.Contains(e.Events, event)
+}
+
+// Service is an entry of an agency's catalogue.
+type Service struct {
+	ID       string
+	AgencyID string
+	Code     string
+	Label    string
+	Active   bool
+}
+
+// ServiceMapping links a code of the ERP to a service of the same agency.
+type ServiceMapping struct {
+	AgencyID    string
+	ERPCode     string
+	ServiceCode string
+}
+
+// AuthType is a way to authenticate with an agency's ERP.
+type AuthType string
+
+// The ways to authenticate with an ERP (contract, "HTTP surfaces").
+const (
+	AuthBearer AuthType = "bearer"
+	AuthAPIKey AuthType = "api_key"
+	AuthBasic  AuthType = "basic"
+)
+
+// ERPAuth is what an ERP is shown.
+type ERPAuth struct {
+	Type   AuthType
+	Name   string      // header of an API key, user name of basic
+	Secret secret.Text // token, value or password
+}
+
+// ERPSettings are how an agency's ERP of one mode is reached.
+type ERPSettings struct {
+	AgencyID string
+	Live     bool
+	BaseURL  string // without a slash at its end
+	Auth     ERPAuth
+	// ConflictIsDone: 409 to a confirmation means that the ERP has it.
+	ConflictIsDone bool
+	// Networks are the addresses that the ERP may have. None: public ones only.
+	Networks    []netip.Prefix
+	MaxInFlight int
+	// Locked says that the secret does not open with this process's master keys:
+	// confirmations wait.
+	Locked bool
+}
+
+// ConnectorAccount is an agency's merchant account with an operator. Which
+// fields are set depends on the offer.
+type ConnectorAccount struct {
+	AgencyID string
+	Live     bool
+	Offer    string
+	BaseURL  string // without a slash at its end
+	// Simulated: developer mode's stand-in for a missing test account.
+	Simulated bool
+
+	// Of momo.
+	TargetEnvironment string
+	SubscriptionKey   secret.Text
+	APIUser           string
+	APIKey            secret.Text
+
+	// Of momo_b.
+	ClientID     string
+	ClientSecret secret.Text
+
+	// Of card.
+	Merchant string
+	Secret   secret.Text
+
+	// Locked says that the credentials do not open with this process's master
+	// keys: requests wait.
+	Locked bool
+}
+
+// Platform is what belongs to the platform as a whole.
+type Platform struct {
+	// EmbedOrigins may embed the sessions of platform keys.
+	EmbedOrigins []string
+}

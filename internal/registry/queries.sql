@@ -1,0 +1,136 @@
+-- Reading: every table whole, in one snapshot.
+
+-- name: Revision :one
+SELECT revision FROM registry_revision;
+
+-- name: LockRevision :one
+SELECT revision FROM registry_revision FOR UPDATE;
+
+-- name: PlatformOrigins :one
+SELECT embed_origins FROM platform;
+
+-- name: Agencies :many
+SELECT * FROM agencies ORDER BY id;
+
+-- name: Services :many
+SELECT * FROM services ORDER BY id;
+
+-- name: ServiceMappings :many
+SELECT * FROM service_mappings;
+
+-- name: Fees :many
+SELECT * FROM fees;
+
+-- name: ERPSettings :many
+SELECT * FROM erp_settings;
+
+-- name: ConnectorAccounts :many
+SELECT * FROM connector_accounts;
+
+-- name: Applications :many
+SELECT * FROM applications ORDER BY id;
+
+-- name: CashinAccess :many
+SELECT * FROM cashin_access;
+
+-- name: APIKeys :many
+SELECT * FROM api_keys ORDER BY id;
+
+-- name: WebhookEndpoints :many
+SELECT * FROM webhook_endpoints ORDER BY id;
+
+-- name: WebhookSecrets :many
+SELECT * FROM webhook_secrets ORDER BY endpoint_id, created_at DESC, digest;
+
+-- Seeding. A parameter that is null leaves the column as it is, or gives a new
+-- row its default.
+
+-- name: SetPlatformOrigins :exec
+UPDATE platform SET embed_origins = @embed_origins;
+
+-- name: UpsertAgency :exec
+INSERT INTO agencies (id, slug, name, created_at) VALUES (@id, @slug, @name, @created_at)
+ON CONFLICT (id) DO UPDATE SET slug = excluded.slug, name = excluded.name;
+
+-- name: SetDefaultService :exec
+UPDATE agencies SET default_service = @default_service WHERE id = @id;
+
+-- name: UpsertService :exec
+INSERT INTO services (id, agency_id, code, label, active)
+VALUES (@id, @agency_id, @code, @label, COALESCE(sqlc.narg('active')::boolean, true))
+ON CONFLICT (id) DO UPDATE SET code = excluded.code, label = excluded.label,
+    active = COALESCE(sqlc.narg('active')::boolean, services.active);
+
+-- name: UpsertServiceMapping :exec
+INSERT INTO service_mappings (agency_id, erp_code, service_code) VALUES (@agency_id, @erp_code, @service_code)
+ON CONFLICT (agency_id, erp_code) DO UPDATE SET service_code = excluded.service_code;
+
+-- name: UpsertFee :exec
+INSERT INTO fees (agency_id, channel, currency, ratio_ppm, fixed, minimum, maximum)
+VALUES (@agency_id, @channel, @currency, @ratio_ppm, @fixed, @minimum, sqlc.narg('maximum'))
+ON CONFLICT (agency_id, channel, currency) DO UPDATE SET ratio_ppm = excluded.ratio_ppm, fixed = excluded.fixed,
+    minimum = excluded.minimum, maximum = excluded.maximum;
+
+-- name: UpsertERPSettings :exec
+INSERT INTO erp_settings (agency_id, live, base_url, auth_type, auth_name, auth_sealed, conflict_is_done, networks)
+VALUES (@agency_id, @live, @base_url, @auth_type, @auth_name, @auth_sealed, @conflict_is_done, @networks)
+ON CONFLICT (agency_id, live) DO UPDATE SET base_url = excluded.base_url, auth_type = excluded.auth_type,
+    auth_name = excluded.auth_name, auth_sealed = excluded.auth_sealed,
+    conflict_is_done = excluded.conflict_is_done, networks = excluded.networks;
+
+-- name: UpsertConnectorAccount :exec
+INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed) VALUES (@agency_id, @live, @offer, @base_url, @sealed)
+ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed;
+
+-- name: DemoteIntegrators :exec
+UPDATE applications SET integrator = false WHERE integrator AND id = ANY(@ids::uuid[]);
+
+-- name: UpsertApplication :exec
+INSERT INTO applications (id, agency_id, name, active, integrator, offers, embed_origins, session_lifetime_ms,
+    creations_per_minute, reads_per_minute, page_size, created_at)
+VALUES (@id, @agency_id, @name, COALESCE(sqlc.narg('active')::boolean, true), COALESCE(sqlc.narg('integrator')::boolean, false),
+    COALESCE(sqlc.narg('offers')::text[], '{}'), COALESCE(sqlc.narg('embed_origins')::text[], '{}'),
+    COALESCE(sqlc.narg('session_lifetime_ms')::bigint, 86400000), COALESCE(sqlc.narg('creations_per_minute')::integer, 30),
+    COALESCE(sqlc.narg('reads_per_minute')::integer, 600), COALESCE(sqlc.narg('page_size')::integer, 20), @created_at)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name,
+    active = COALESCE(sqlc.narg('active')::boolean, applications.active),
+    integrator = COALESCE(sqlc.narg('integrator')::boolean, applications.integrator),
+    offers = COALESCE(sqlc.narg('offers')::text[], applications.offers),
+    embed_origins = COALESCE(sqlc.narg('embed_origins')::text[], applications.embed_origins),
+    session_lifetime_ms = COALESCE(sqlc.narg('session_lifetime_ms')::bigint, applications.session_lifetime_ms),
+    creations_per_minute = COALESCE(sqlc.narg('creations_per_minute')::integer, applications.creations_per_minute),
+    reads_per_minute = COALESCE(sqlc.narg('reads_per_minute')::integer, applications.reads_per_minute),
+    page_size = COALESCE(sqlc.narg('page_size')::integer, applications.page_size);
+
+-- name: UpsertCashinAccess :exec
+INSERT INTO cashin_access (application_id, api_key_hash, secret_sealed, redirect_origins, webhook_url, providers)
+VALUES (@application_id, @api_key_hash, @secret_sealed, @redirect_origins, @webhook_url, @providers)
+ON CONFLICT (application_id) DO UPDATE SET api_key_hash = excluded.api_key_hash, secret_sealed = excluded.secret_sealed,
+    redirect_origins = excluded.redirect_origins, webhook_url = excluded.webhook_url, providers = excluded.providers;
+
+-- name: InsertAPIKey :exec
+INSERT INTO api_keys (id, hash, application_id, live, agencies, reads_per_minute, created_at)
+VALUES (@id, @hash, sqlc.narg('application_id'), @live, @agencies, sqlc.narg('reads_per_minute'), @created_at);
+
+-- name: UpdatePlatformKey :exec
+UPDATE api_keys SET agencies = COALESCE(sqlc.narg('agencies')::uuid[], agencies),
+    reads_per_minute = COALESCE(sqlc.narg('reads_per_minute')::integer, reads_per_minute)
+WHERE id = @id;
+
+-- name: InsertWebhookEndpoint :exec
+INSERT INTO webhook_endpoints (id, application_id, url, events, modes, max_in_flight, created_at)
+VALUES (@id, sqlc.narg('application_id'), @url, COALESCE(sqlc.narg('events')::text[], '{}'),
+    COALESCE(sqlc.narg('modes')::text[], '{test,live}'), COALESCE(sqlc.narg('max_in_flight')::integer, 8), @created_at);
+
+-- name: UpdateWebhookEndpoint :exec
+UPDATE webhook_endpoints SET events = COALESCE(sqlc.narg('events')::text[], events),
+    modes = COALESCE(sqlc.narg('modes')::text[], modes),
+    max_in_flight = COALESCE(sqlc.narg('max_in_flight')::integer, max_in_flight)
+WHERE id = @id;
+
+-- name: ExpireWebhookSecrets :exec
+UPDATE webhook_secrets SET expires_at = @expires_at
+WHERE endpoint_id = @endpoint_id AND (expires_at IS NULL OR expires_at > @expires_at);
+
+-- name: InsertWebhookSecret :exec
+INSERT INTO webhook_secrets (endpoint_id, digest, sealed, created_at) VALUES (@endpoint_id, @digest, @sealed, @created_at);

@@ -1,0 +1,87 @@
+package role
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// demo is what the banner shows of a registry file. Its secrets are plain, which
+// only developer mode takes.
+type demo struct {
+	Platform struct {
+		Keys []demoKey `yaml:"keys"`
+	} `yaml:"platform"`
+	Agencies []struct {
+		ID           string `yaml:"id"`
+		Name         string `yaml:"name"`
+		Applications []struct {
+			Name      string    `yaml:"name"`
+			Keys      []demoKey `yaml:"keys"`
+			Endpoints []struct {
+				URL string `yaml:"url"`
+			} `yaml:"webhook_endpoints"`
+		} `yaml:"applications"`
+	} `yaml:"agencies"`
+}
+
+type demoKey struct {
+	Secret string `yaml:"secret"`
+}
+
+// banner is the one block that may show a key or a test number.
+func (u *developer) banner(out io.Writer) error {
+	text, err := os.ReadFile(u.registry)
+	if err != nil {
+		return fmt.Errorf("reading the registry file: %w", err)
+	}
+	var d demo
+	if err := yaml.Unmarshal(text, &d); err != nil {
+		return fmt.Errorf("reading the registry file: %w", err)
+	}
+	base := "http://" + local(u.Port)
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("")
+	line("Quittance is ready (developer mode; nothing here is real money).")
+	if u.broker == brokerEmbedded {
+		line("The broker is in-process and not crash-safe: never for real payments.")
+	}
+	line("")
+	line("  API          %s/api/v1", base)
+	line("  Checkout     %s/c/{session_id}", base)
+	line("  ClickHouse   curl 'http://%s/?query=SELECT+*+FROM+quittance.payments'", local(u.Port+portClickHouse))
+	line("  Health       http://%s/readyz   metrics on /metrics", local(u.Port+portHealth))
+	line("  Simulators   %s/   operators, ERPs, webhook inboxes, /control", u.SimulatorURL)
+	line("")
+	key := ""
+	for _, k := range d.Platform.Keys {
+		line("  Platform key %s", k.Secret)
+	}
+	for _, agency := range d.Agencies {
+		for _, app := range agency.Applications {
+			for _, k := range app.Keys {
+				line("  Key          %s   %s, %s", k.Secret, agency.Name, app.Name)
+				if key == "" && strings.HasPrefix(k.Secret, "sk_test_") {
+					key = k.Secret
+				}
+			}
+			for _, e := range app.Endpoints {
+				url := strings.Replace(e.URL, "http://127.0.0.1:8081", u.SimulatorURL, 1)
+				line("  Webhooks     curl %s", url)
+			}
+		}
+	}
+	if key != "" {
+		line("")
+		line("Create a session, open its checkout_url, and pay with 06 600 00 01:")
+		line("")
+		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-1"}}'`, base, key)
+	}
+	line("")
+	_, err = io.WriteString(out, b.String())
+	return err
+}

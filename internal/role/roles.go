@@ -1,0 +1,332 @@
+package role
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/spf13/cobra"
+
+	"quittance/checkout"
+	"quittance/ingress/callbacks"
+	"quittance/ingress/hub"
+	"quittance/ingress/ministry"
+	"quittance/ingress/pages"
+	"quittance/ingress/problem"
+	"quittance/internal/clickhouse"
+	"quittance/internal/connector"
+	"quittance/internal/connector/mtn"
+	"quittance/internal/readmodel"
+	"quittance/internal/reference"
+	"quittance/processors/runtime"
+	"quittance/processors/session"
+	"quittance/reconciliation"
+	"quittance/schemas"
+	"quittance/sinks/collect"
+	"quittance/sinks/delivery/schedule"
+	"quittance/sinks/erp"
+	"quittance/sinks/journal"
+	sinkreadmodel "quittance/sinks/readmodel"
+	"quittance/sinks/webhook"
+)
+
+// Groups and transactional ids of an installation; its prefix comes before them.
+const (
+	groupProcessor = "processor"
+	transactional  = "checkout-"
+)
+
+func ingress() *cobra.Command {
+	s := &Settings{}
+	cmd := command("ingress", "Run the HTTP edge: ministry API, citizen's pages, operators' callbacks", s, func(cmd *cobra.Command, _ []string) error {
+		return runRole(cmd, *s, (*base).ingress)
+	})
+	s.runFlags(cmd.Flags())
+	s.ingressFlags(cmd)
+	return cmd
+}
+
+func (s *Settings) ingressFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
+	cmd.Flags().StringVar(&s.CheckoutURL, "checkout-url", "", "where citizens reach the checkout pages; http://<listen> when empty")
+	cmd.Flags().StringVar(&s.CallbackURL, "callback-url", "", "where operators reach /callbacks; the checkout URL when empty")
+}
+
+func processor() *cobra.Command {
+	s := &Settings{}
+	cmd := command("processor", "Run the session processor", s, func(cmd *cobra.Command, _ []string) error {
+		return runRole(cmd, *s, (*base).processor)
+	})
+	s.runFlags(cmd.Flags())
+	cmd.Flags().StringVar(&s.Store, "store", "", "folder of this instance's local stores; <data>/store-<instance> when empty")
+	return cmd
+}
+
+// sinks are the roles of `quittance sink NAME`.
+var sinks = map[string]func(*base) error{
+	"collect": (*base).collect, "webhook": (*base).webhook, "erp": (*base).erp,
+	"schedule": (*base).schedule, "readmodel": (*base).readmodel, "journal": (*base).journal,
+}
+
+func sinkNames() []string {
+	return []string{"collect", "webhook", "erp", "schedule", "readmodel", "journal"}
+}
+
+func sink() *cobra.Command {
+	s := &Settings{}
+	cmd := command("sink NAME", "Run a sink: "+strings.Join(sinkNames(), ", "), s, func(cmd *cobra.Command, args []string) error {
+		if !slices.Contains(sinkNames(), args[0]) {
+			return fmt.Errorf("no sink is called %q; the sinks are %s", args[0], strings.Join(sinkNames(), ", "))
+		}
+		return runRole(cmd, *s, sinks[args[0]])
+	})
+	cmd.Args = cobra.ExactArgs(1)
+	s.runFlags(cmd.Flags())
+	cmd.Flags().StringVar(&s.CallbackURL, "callback-url", "http://127.0.0.1:8080", "where operators reach /callbacks (sink collect)")
+	return cmd
+}
+
+// runRole opens the base, starts the role and waits for its end.
+func runRole(cmd *cobra.Command, s Settings, start func(*base) error) error {
+	b, err := newBase(cmd, s)
+	if err != nil {
+		return err
+	}
+	if err = start(b); err == nil {
+		err = b.serveHealth()
+	}
+	if err != nil {
+		// What has been started ends with the group's context.
+		b.group.Go(func() error { return err })
+	}
+	return b.wait()
+}
+
+func (b *base) ingress() error {
+	if err := b.openRegistry(); err != nil {
+		return err
+	}
+	if b.CheckoutURL == "" {
+		b.CheckoutURL = "http://" + b.Listen
+	}
+	checkoutURL := strings.TrimSuffix(b.CheckoutURL, "/")
+	h, err := hub.New(b.ctx, hub.Config{Kafka: b.kafkaConfig(), Space: b.space, Codec: b.codec, Log: b.log, Metrics: b.metrics})
+	if err != nil {
+		return err
+	}
+	b.run("hub", h.Run)
+	refs, err := reference.New(b.ctx, reference.Config{Postgres: b.pool, Key: b.keys.PermutationKey("reference"), Now: b.now, Log: b.log})
+	if err != nil {
+		return err
+	}
+	b.run("references", refs.Run)
+	sessions, err := readmodel.New(readmodel.Config{Pool: b.pool, Kafka: b.kafkaConfig(), Space: b.space, Log: b.log, Metrics: b.metrics})
+	if err != nil {
+		return err
+	}
+	b.run("read model", sessions.Run)
+
+	api := ministry.New(ministry.Config{
+		Hub: h, Registry: b.reg, Sessions: sessions, References: refs, Keys: b.keys, CheckoutURL: checkoutURL, Now: b.now, Log: b.log,
+		Partition: func(app string) int32 { return b.space.Partition(schemas.TopicCommands, app) },
+	})
+	connectors, err := b.connectors()
+	if err != nil {
+		return err
+	}
+	citizen, err := pages.New(pages.Config{
+		Asker: h, Sessions: citizens{sessions}, Statuses: sessions, Agencies: configuration{b.reg}, MobileMoney: mobileMoney(connectors),
+		Now: b.now, Log: b.log, Metrics: b.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	b.run("pages", citizen.Run)
+	reports, err := callbacks.New(callbacks.Config{
+		Sender: h, Verifier: b.keys, Connectors: operators(connectors), Now: b.now, Log: b.log, Metrics: b.metrics,
+	})
+	if err != nil {
+		return err
+	}
+
+	r := chi.NewRouter()
+	r.Use(problem.WithRequestID)
+	r.Route("/api/v1", api.Routes)
+	citizen.Routes(r)
+	reports.Routes(r)
+	return b.serve("ingress", b.Listen, http.Handler(r))
+}
+
+// connectors by offer id: how each offer is collected.
+func (b *base) connectors() (map[string]connector.Connector, error) {
+	momo, err := mtn.New(mtn.Config{Now: b.now})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]connector.Connector{checkout.OfferMomo: momo}, nil
+}
+
+// operators are the same connectors by their operator's name.
+func operators(connectors map[string]connector.Connector) map[string]connector.Connector {
+	out := map[string]connector.Connector{}
+	for _, c := range connectors {
+		out[c.Operator()] = c
+	}
+	return out
+}
+
+// mobileMoney are the connectors that the page collects through.
+func mobileMoney(connectors map[string]connector.Connector) map[string]pages.MobileMoney {
+	return map[string]pages.MobileMoney{checkout.OfferMomo: {Payer: connectors[checkout.OfferMomo], USSD: "*105#"}}
+}
+
+func (b *base) processor() error {
+	if b.Store == "" {
+		b.Store = filepath.Join(b.Data, "store-"+b.Instance)
+	}
+	r, err := runtime.New(runtime.Config{
+		Brokers: b.kafkaConfig().Brokers, Group: b.TopicPrefix + groupProcessor, TransactionalID: b.TopicPrefix + transactional + b.Instance,
+		InputTopic: b.space.Name(schemas.TopicCommands), StateTopic: b.space.Name(schemas.TopicState), PoisonTopic: b.space.Name(schemas.TopicPoisonCommands),
+		StoreDir: b.Store, Processor: session.New(b.codec, b.space), Now: b.now, Log: b.log, Metrics: b.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	b.readyWhen("processor", func() error {
+		if !r.Ready() {
+			return errors.New("partitions are being assigned or restored")
+		}
+		return nil
+	})
+	b.run("processor", r.Run)
+	return nil
+}
+
+func (b *base) collect() error {
+	if err := b.openRegistry(); err != nil {
+		return err
+	}
+	connectors, err := b.connectors()
+	if err != nil {
+		return err
+	}
+	c, err := collect.New(collect.Config{
+		Kafka: b.kafkaConfig(), Space: b.space, Codec: b.codec, Account: configuration{b.reg}.Account, Connectors: connectors, Signer: b.keys,
+		PublicURL: strings.TrimSuffix(b.CallbackURL, "/"), Now: b.now, Log: b.log, Metrics: b.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	b.run("collect", c.Run)
+	return nil
+}
+
+func (b *base) webhook() error {
+	if err := b.openRegistry(); err != nil {
+		return err
+	}
+	history, err := b.history()
+	if err != nil {
+		return err
+	}
+	cfg := webhook.Config{
+		Kafka: b.kafkaConfig(), Codec: b.codec, Endpoints: endpoints{b.reg}, History: history, Now: b.now, Developer: b.Developer, Log: b.log, Metrics: b.metrics,
+	}
+	planner, err := webhook.NewPlanner(cfg)
+	if err != nil {
+		return err
+	}
+	worker, err := webhook.NewWorker(cfg)
+	if err != nil {
+		return err
+	}
+	b.run("webhook planner", planner.Run)
+	b.run("webhook worker", worker.Run)
+	return nil
+}
+
+func (b *base) erp() error {
+	if err := b.openRegistry(); err != nil {
+		return err
+	}
+	history, err := b.history()
+	if err != nil {
+		return err
+	}
+	cfg := erp.Config{
+		Kafka: b.kafkaConfig(), Codec: b.codec, ERPs: erps{b.reg}, History: history, Now: b.now, Developer: b.Developer, Log: b.log, Metrics: b.metrics,
+	}
+	planner, err := erp.NewPlanner(cfg)
+	if err != nil {
+		return err
+	}
+	worker, err := erp.NewWorker(cfg)
+	if err != nil {
+		return err
+	}
+	b.run("erp planner", planner.Run)
+	b.run("erp worker", worker.Run)
+	return nil
+}
+
+// history is what the schedule knows of deliveries that may have been sent.
+func (b *base) history() (*schedule.History, error) {
+	cl, err := b.kafkaConfig().Client()
+	if err != nil {
+		return nil, err
+	}
+	b.close = append(b.close, cl.Close)
+	return schedule.NewHistory(b.kafkaConfig(), cl, b.pool), nil
+}
+
+func (b *base) schedule() error {
+	if err := b.openRegistry(); err != nil {
+		return err
+	}
+	s, err := schedule.New(schedule.Config{
+		Kafka: b.kafkaConfig(), Codec: b.codec, Pool: b.pool, MaxInFlight: maxInFlight(b.reg), Now: b.now, Log: b.log, Metrics: b.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	b.run("schedule", s.Run)
+	return nil
+}
+
+func (b *base) readmodel() error {
+	if err := b.openPostgres(); err != nil {
+		return err
+	}
+	r, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.kafkaConfig(), Space: b.space, Codec: b.codec, Pool: b.pool, Log: b.log, Metrics: b.metrics})
+	if err != nil {
+		return err
+	}
+	b.run("readmodel", r.Run)
+	return nil
+}
+
+func (b *base) journal() error {
+	if err := b.need("clickhouse"); err != nil {
+		return err
+	}
+	conn, err := clickhouse.Open(b.ctx, b.ClickHouse)
+	if err != nil {
+		return err
+	}
+	b.close = append(b.close, func() { _ = conn.Close() })
+	if err := reconciliation.Check(b.ctx, conn); err != nil {
+		return fmt.Errorf("%w; run `quittance migrate`", err)
+	}
+	j, err := journal.New(journal.Config{
+		Kafka: b.kafkaConfig(), Codec: b.codec, ClickHouse: conn, Log: b.log, Metrics: b.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	b.run("journal", j.Run)
+	return nil
+}

@@ -1,0 +1,84 @@
+package role
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quittance/internal/clock"
+	"quittance/internal/devstack/simulator"
+	"quittance/internal/registry"
+)
+
+func simulate() *cobra.Command {
+	s := &Settings{}
+	cmd := command("simulate", "Run the simulators of operators, ERPs and webhook receivers alone, on port N+1", s, func(cmd *cobra.Command, _ []string) error {
+		if s.Port == 0 {
+			s.Port = defaultPort
+		}
+		s.SimulatorURL = "http://" + local(s.Port+portSimulators)
+		port := s.Port
+		if s.Kafka != "" {
+			s.Port = 0 // the parts are named: --port is only where to listen
+		}
+		s.Developer = true
+		return runRole(cmd, *s, func(b *base) error { return b.simulate(local(port + portSimulators)) })
+	})
+	s.runFlags(cmd.Flags())
+	return cmd
+}
+
+// simulate runs the simulators on addr. They know the registry's webhook secrets
+// and ERP credentials, so that what is signed or sent wrongly is refused.
+func (b *base) simulate(addr string) error {
+	if err := b.openRegistry(); err != nil {
+		return err
+	}
+	sim, err := simulator.New(simulator.Config{
+		Now: b.now, Log: b.log, Metrics: b.metrics, Secrets: b.inboxSecrets, ERPAuth: b.erpAuth,
+		AdvanceClock: func(ctx context.Context, d time.Duration) error {
+			_, err := clock.Advance(ctx, b.pool, d)
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	b.run("simulators", sim.Run)
+	return b.serve("simulators", addr, sim.Handler())
+}
+
+// inboxSecrets are the signing secrets of the endpoints that deliver to an inbox.
+func (b *base) inboxSecrets(inbox string) []string {
+	var out []string
+	for _, e := range b.reg.AllEndpoints() {
+		if e.URL == b.SimulatorURL+"/inbox/"+inbox {
+			for _, s := range e.Secrets {
+				out = append(out, s.Reveal())
+			}
+		}
+	}
+	return out
+}
+
+// erpAuth are the credentials with which the service goes to an agency's
+// simulated ERP.
+func (b *base) erpAuth(slug string) []simulator.Auth {
+	var out []simulator.Auth
+	for _, agency := range b.reg.Agencies() {
+		erp, ok := b.reg.ERP(agency.ID, false)
+		if !ok || erp.BaseURL != b.SimulatorURL+"/erp/"+slug {
+			continue
+		}
+		switch erp.Auth.Type {
+		case registry.AuthBearer:
+			out = append(out, simulator.Auth{Type: simulator.AuthBearer, Token: erp.Auth.Secret.Reveal()})
+		case registry.AuthAPIKey:
+			out = append(out, simulator.Auth{Type: simulator.AuthAPIKey, Header: erp.Auth.Name, Value: erp.Auth.Secret.Reveal()})
+		case registry.AuthBasic:
+			out = append(out, simulator.Auth{Type: simulator.AuthBasic, Username: erp.Auth.Name, Password: erp.Auth.Secret.Reveal()})
+		}
+	}
+	return out
+}

@@ -1,0 +1,271 @@
+package secret
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+)
+
+// KeySize is the length of a master key and of every derived key, in bytes.
+const KeySize = 32
+
+const maxIDLength = 32
+
+// Errors of this package, for errors.Is.
+var (
+	// ErrKeys says that a list of master keys is malformed. Its text never
+	// holds key material.
+	ErrKeys = errors.New("master keys: want id:base64[,id:base64…], newest first, 32 bytes each")
+	// ErrUnknownKey says that a ciphertext was sealed with a master key that is
+	// not in the list.
+	ErrUnknownKey = errors.New("sealed with a master key that is not configured")
+	// ErrSealed says that bytes are no ciphertext of this label and these
+	// additional data, or were changed.
+	ErrSealed = errors.New("sealed value does not open")
+)
+
+// Keys is the list of master keys. It is safe for concurrent use and prints as
+// "configured". The zero value holds no key; get one from ParseKeys or
+// GenerateKeys.
+type Keys struct {
+	// Behind a function, because fmt prints unexported fields of a struct
+	// without asking their type, and follows pointers when the verb is wrong.
+	ring func() *ring
+}
+
+type ring struct {
+	masters []master // newest first
+	derived sync.Map // derivation → cipher.AEAD or []byte
+}
+
+func newKeys(masters []master) *Keys {
+	r := &ring{masters: masters}
+	return &Keys{ring: func() *ring { return r }}
+}
+
+func (k *Keys) masters() []master {
+	if k == nil || k.ring == nil {
+		return nil
+	}
+	return k.ring().masters
+}
+
+type master struct {
+	id  string
+	key [KeySize]byte
+}
+
+// derivation names a derived key: a master key, what for, and the label.
+type derivation struct{ id, purpose, label string }
+
+// ParseKeys reads `id:base64[,id:base64…]`, newest first: ids of 1 to 32 letters,
+// digits, hyphens or underscores, keys of 32 bytes in standard base64. Errors
+// are ErrKeys and name the entry by its position.
+func ParseKeys(list string) (*Keys, error) {
+	var masters []master
+	seen := map[string]bool{}
+	for i, entry := range strings.Split(strings.TrimSpace(list), ",") {
+		id, encoded, ok := strings.Cut(strings.TrimSpace(entry), ":")
+		if !ok || !validID(id) {
+			return nil, fmt.Errorf("entry %d: %w", i+1, ErrKeys)
+		}
+		if seen[id] {
+			return nil, fmt.Errorf("entry %d: id %q stands twice: %w", i+1, id, ErrKeys)
+		}
+		seen[id] = true
+		raw, err := base64.RawStdEncoding.Strict().DecodeString(strings.TrimRight(encoded, "="))
+		if err != nil || len(raw) != KeySize {
+			return nil, fmt.Errorf("entry %d (%q) is not %d bytes in base64: %w", i+1, id, KeySize, ErrKeys)
+		}
+		masters = append(masters, master{id: id, key: [KeySize]byte(raw)})
+	}
+	return newKeys(masters), nil
+}
+
+// GenerateKeys makes a list of one random key.
+func GenerateKeys() *Keys {
+	m := master{id: "k" + strings.ToLower(rand.Text()[:7])}
+	_, _ = rand.Read(m.key[:]) // never fails: the program ends instead
+	return newKeys([]master{m})
+}
+
+// Reveal is the list as ParseKeys reads it, for the one file or environment that
+// keeps it.
+func (k *Keys) Reveal() string {
+	masters := k.masters()
+	entries := make([]string, len(masters))
+	for i, m := range masters {
+		entries[i] = m.id + ":" + base64.StdEncoding.EncodeToString(m.key[:])
+	}
+	return strings.Join(entries, ",")
+}
+
+// Seal encrypts plaintext with AES-256-GCM under the newest key's derivation for
+// label. Open needs the same label and additional data, which say what the value
+// belongs to (the id of its row, say), so that a ciphertext moved elsewhere does
+// not open. One label takes 2³² values before its key should be rotated.
+func (k *Keys) Seal(label string, plaintext, aad []byte) ([]byte, error) {
+	masters := k.masters()
+	if len(masters) == 0 {
+		return nil, fmt.Errorf("sealing: %w", ErrKeys)
+	}
+	m := &masters[0]
+	aead, err := k.aead(m, label)
+	if err != nil {
+		return nil, fmt.Errorf("sealing: %w", err)
+	}
+	out := append([]byte{formatV1, byte(len(m.id))}, m.id...)
+	return aead.Seal(out, nil, plaintext, additional(out, aad)), nil
+}
+
+// Open decrypts what Seal made. Errors are ErrUnknownKey and ErrSealed.
+func (k *Keys) Open(label string, ciphertext, aad []byte) ([]byte, error) {
+	if len(ciphertext) < 2 || ciphertext[0] != formatV1 || len(ciphertext) < 2+int(ciphertext[1]) {
+		return nil, fmt.Errorf("opening: %w", ErrSealed)
+	}
+	header := ciphertext[:2+int(ciphertext[1])]
+	id := string(header[2:])
+	masters := k.masters()
+	for i := range masters {
+		if masters[i].id != id {
+			continue
+		}
+		aead, err := k.aead(&masters[i], label)
+		if err != nil {
+			return nil, fmt.Errorf("opening: %w", err)
+		}
+		plain, err := aead.Open(nil, nil, ciphertext[len(header):], additional(header, aad))
+		if err != nil {
+			return nil, fmt.Errorf("opening: %w", ErrSealed)
+		}
+		return plain, nil
+	}
+	return nil, fmt.Errorf("opening what key %q sealed: %w", id, ErrUnknownKey)
+}
+
+// formatV1 is the first byte of a ciphertext: then the length of the key's id,
+// the id, the nonce and what GCM makes.
+const formatV1 = 1
+
+// additional binds the header to the ciphertext: its length comes first, so
+// that no other header and data give the same bytes.
+func additional(header, aad []byte) []byte {
+	out := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(header)+len(aad)), uint16(len(header))) //nolint:gosec // at most 34
+	out = append(out, header...)
+	return append(out, aad...)
+}
+
+// MAC is the HMAC-SHA256 of data under the newest key's derivation for label.
+func (k *Keys) MAC(label string, data []byte) []byte {
+	masters := k.masters()
+	if len(masters) == 0 {
+		return nil // and VerifyMAC accepts nothing
+	}
+	return k.mac(&masters[0], label, data)
+}
+
+// VerifyMAC tells whether mac is the MAC of data under any of the keys. The time
+// that it takes depends on the number of keys and the length of data alone.
+func (k *Keys) VerifyMAC(label string, data, mac []byte) bool {
+	ok := 0
+	masters := k.masters()
+	for i := range masters {
+		ok |= subtle.ConstantTimeCompare(k.mac(&masters[i], label, data), mac)
+	}
+	return ok == 1
+}
+
+// PermutationKey is the key of a permutation that must never change, such as
+// that of payment references: it is derived from the oldest master key (the last
+// of the list), which therefore stays in the list for ever. It is nil for the
+// zero value. The slice is the caller's own.
+func (k *Keys) PermutationKey(label string) []byte {
+	masters := k.masters()
+	if len(masters) == 0 {
+		return nil
+	}
+	return append([]byte(nil), k.derive(&masters[len(masters)-1], "permutation", label)...)
+}
+
+func (k *Keys) mac(m *master, label string, data []byte) []byte {
+	h := hmac.New(sha256.New, k.derive(m, "mac", label))
+	h.Write(data)
+	return h.Sum(nil)
+}
+
+func (k *Keys) aead(m *master, label string) (cipher.AEAD, error) {
+	at := derivation{m.id, "aead", label}
+	if made, ok := k.ring().derived.Load(at); ok {
+		return made.(cipher.AEAD), nil //nolint:forcetypeassert // this purpose holds nothing else
+	}
+	block, err := aes.NewCipher(hkdfKey(m, "seal", label))
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, err
+	}
+	k.ring().derived.Store(at, aead)
+	return aead, nil
+}
+
+func (k *Keys) derive(m *master, purpose, label string) []byte {
+	at := derivation{m.id, purpose, label}
+	if made, ok := k.ring().derived.Load(at); ok {
+		return made.([]byte) //nolint:forcetypeassert // these purposes hold nothing else
+	}
+	key := hkdfKey(m, purpose, label)
+	k.ring().derived.Store(at, key)
+	return key
+}
+
+func hkdfKey(m *master, purpose, label string) []byte {
+	// Neither the hash nor the length can be refused: the only errors there are.
+	key, err := hkdf.Key(sha256.New, m.key[:], nil, "quittance/v1/"+purpose+"/"+label, KeySize)
+	if err != nil {
+		panic(err) // a FIPS build without SHA-256: nothing could ever have been derived
+	}
+	return key
+}
+
+func validID(id string) bool {
+	if id == "" || len(id) > maxIDLength {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if !isAlphanumeric(c) && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// String says that there are keys, never which.
+func (k *Keys) String() string {
+	if len(k.masters()) == 0 {
+		return absent
+	}
+	return configured
+}
+
+// Format prints what String says for every verb.
+func (k *Keys) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
+
+// LogValue logs what String says.
+func (k *Keys) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
+// MarshalText writes what String says; it is no way to store keys.
+func (k *Keys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

@@ -1,0 +1,186 @@
+package secret_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"quittance/internal/secret"
+)
+
+func entry(id string, fill byte) string {
+	return id + ":" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{fill}, secret.KeySize))
+}
+
+func parse(t *testing.T, list string) *secret.Keys {
+	t.Helper()
+	k, err := secret.ParseKeys(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestParseKeysRefuses(t *testing.T) {
+	t.Parallel()
+	good := entry("a", 1)
+	for _, list := range []string{
+		"", ":", "a:", "a", good + ",", good + "," + entry("a", 2), entry("b c", 1), entry("", 1),
+		"a:" + base64.StdEncoding.EncodeToString(make([]byte, 31)), "a:%%%", entry(strings.Repeat("x", 33), 1),
+	} {
+		k, err := secret.ParseKeys(list)
+		if !errors.Is(err, secret.ErrKeys) {
+			t.Errorf("ParseKeys(%q) = %v, %v; want ErrKeys", list, k, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "AQEB") {
+			t.Errorf("the error shows key material: %v", err)
+		}
+	}
+}
+
+func TestGeneratedKeysAreKept(t *testing.T) {
+	t.Parallel()
+	k := secret.GenerateKeys()
+	sealed, err := k.Seal("x", []byte("hello"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := parse(t, k.Reveal())
+	if plain, err := again.Open("x", sealed, nil); err != nil || string(plain) != "hello" {
+		t.Errorf("Open = %q, %v", plain, err)
+	}
+	if k.Reveal() == secret.GenerateKeys().Reveal() {
+		t.Error("two generated lists are equal")
+	}
+}
+
+func TestSealBindsLabelDataAndKey(t *testing.T) {
+	t.Parallel()
+	k := parse(t, entry("new", 2)+","+entry("old", 1))
+	old := parse(t, entry("old", 1))
+	sealed, err := old.Seal("webhooks", []byte("plain text"), []byte("row 1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(sealed, []byte("plain")) {
+		t.Error("ciphertext shows the plaintext")
+	}
+	if plain, err := k.Open("webhooks", sealed, []byte("row 1")); err != nil || string(plain) != "plain text" {
+		t.Errorf("after rotation Open = %q, %v", plain, err)
+	}
+	for name, open := range map[string]func() ([]byte, error){
+		"label": func() ([]byte, error) { return k.Open("callbacks", sealed, []byte("row 1")) },
+		"data":  func() ([]byte, error) { return k.Open("webhooks", sealed, []byte("row 2")) },
+		"bit": func() ([]byte, error) {
+			changed := bytes.Clone(sealed)
+			changed[len(changed)-1] ^= 1
+			return k.Open("webhooks", changed, []byte("row 1"))
+		},
+		"cut":   func() ([]byte, error) { return k.Open("webhooks", sealed[:6], []byte("row 1")) },
+		"empty": func() ([]byte, error) { return k.Open("webhooks", nil, []byte("row 1")) },
+	} {
+		if plain, err := open(); !errors.Is(err, secret.ErrSealed) {
+			t.Errorf("other %s: Open = %q, %v; want ErrSealed", name, plain, err)
+		}
+	}
+	renewed, err := k.Seal("webhooks", []byte("x"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Open("webhooks", renewed, nil); !errors.Is(err, secret.ErrUnknownKey) {
+		t.Errorf("without the newest key Open = %v, want ErrUnknownKey", err)
+	}
+	twice, _ := k.Seal("webhooks", []byte("x"), nil)
+	if bytes.Equal(twice, renewed) {
+		t.Error("two ciphertexts of one text are equal")
+	}
+}
+
+func TestMACOverRotation(t *testing.T) {
+	t.Parallel()
+	k := parse(t, entry("new", 2)+","+entry("old", 1))
+	old := parse(t, entry("old", 1))
+	mac := old.MAC("callbacks", []byte("data"))
+	if !k.VerifyMAC("callbacks", []byte("data"), mac) {
+		t.Error("a MAC of the older key is refused")
+	}
+	if old.VerifyMAC("callbacks", []byte("data"), k.MAC("callbacks", []byte("data"))) {
+		t.Error("a MAC of an unknown key is taken")
+	}
+	if k.VerifyMAC("other", []byte("data"), mac) || k.VerifyMAC("callbacks", []byte("date"), mac) ||
+		k.VerifyMAC("callbacks", []byte("data"), mac[:31]) || k.VerifyMAC("callbacks", []byte("data"), nil) {
+		t.Error("a MAC of something else is taken")
+	}
+	var none secret.Keys
+	if none.VerifyMAC("callbacks", []byte("data"), none.MAC("callbacks", []byte("data"))) {
+		t.Error("without keys a MAC is taken")
+	}
+}
+
+// References given out before a rotation must not be given out again after it.
+// The bytes are pinned: another derivation would be another permutation.
+func TestPermutationKeyNeverChanges(t *testing.T) {
+	t.Parallel()
+	old := parse(t, entry("old", 1))
+	k := parse(t, entry("new", 2)+","+entry("old", 1))
+	if !bytes.Equal(old.PermutationKey("payment"), k.PermutationKey("payment")) {
+		t.Error("a rotation changed the permutation")
+	}
+	if bytes.Equal(k.PermutationKey("payment"), k.PermutationKey("notice")) {
+		t.Error("two labels share a permutation")
+	}
+	const golden = "662d6675382d002dd10097e2fb284b04177f090b4d5918453e0e34b76b43ff11"
+	if got := hex.EncodeToString(old.PermutationKey("payment")); got != golden {
+		t.Errorf("permutation key = %s, want %s", got, golden)
+	}
+}
+
+func TestNothingPrintsSecrets(t *testing.T) {
+	t.Parallel()
+	const value = "whsec_veryprivatevalue000000"
+	list := entry("a", 0x41)
+	k := parse(t, list)
+	type holder struct {
+		Public  secret.Text
+		private secret.Text
+		Keys    *secret.Keys
+		keys    *secret.Keys
+	}
+	h := holder{secret.NewText(value), secret.NewText(value), k, k}
+	var out strings.Builder
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		fmt.Fprintf(&out, verb+"\n", h)
+		fmt.Fprintf(&out, verb+"\n", &h)
+		fmt.Fprintf(&out, verb+verb+"\n", h.private, k)
+	}
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+		slog.New(handler).Info("x", slog.Any("h", h), slog.Any("t", h.Public), slog.Any("k", k))
+	}
+	text, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Write(text)
+	for _, leak := range []string{value, "veryprivate", hex.EncodeToString([]byte("veryprivate")), "QUFBQUFB", "AAAAAAAA", "65 65 65", "41414141", "0x41, 0x41"} {
+		if strings.Contains(out.String(), leak) {
+			t.Errorf("%q is in the output:\n%s", leak, out.String())
+		}
+	}
+	if h.Public.Reveal() != value || !h.Public.Equal(h.private) || h.Public.Equal(secret.Text{}) {
+		t.Error("Text lost its value")
+	}
+}
+
+func TestMint(t *testing.T) {
+	t.Parallel()
+	a, b := secret.Mint("sk_test_").Reveal(), secret.Mint("sk_test_").Reveal()
+	if a == b || !strings.HasPrefix(a, "sk_test_") || len(a) != len("sk_test_")+43 {
+		t.Errorf("Mint = %q, %q", a, b)
+	}
+}

@@ -1,0 +1,34 @@
+package runtime
+
+import "context"
+
+// faults break one rule each. Tests turn them on to show that they would notice
+// (the zero value is the runtime as it is); nothing else can.
+type faults struct {
+	mergeAborted       bool // 1: merge the overlay of a transaction that did not commit
+	ignoreProduceError bool // 2: commit although a record could not be produced
+	restoreToLSO       bool // 3: restore to the last stable offset only
+	restoreUncommitted bool // 3: restore what is not committed
+	keepStore          bool // 3: trust a store that is ahead of its changelog
+	restoreInCallback  bool // 4: restore in the assignment callback
+	keepOnAssign       bool // 4: go on with the state of an earlier assignment
+	hashPartitioner    bool // 5: state goes where its key hashes to
+	applyAgain         bool // 6: decide records at or below the position
+	nonce              bool // 7: another transactional id at each start
+	unfencedTicks      bool // ticks commit no offsets, hence without a look at the group
+
+	// beforeEnd is called when everything is produced and before End. It may ask
+	// for an abort, or for the death of the instance: Run returns errDied, the
+	// transaction stays open, the stores lose what was not flushed.
+	beforeEnd func(ctx context.Context, s *session, t *transaction) (verdict, error)
+	// betweenPolls is called by the loop where callbacks may run.
+	betweenPolls func(*session)
+}
+
+type verdict int
+
+const (
+	verdictGoOn verdict = iota
+	verdictAbort
+	verdictDie
+)

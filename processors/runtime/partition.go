@@ -1,0 +1,282 @@
+package runtime
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/processors/runtime/store"
+)
+
+// phase of a partition that is assigned to us.
+type phase int
+
+const (
+	restoring phase = iota // belongs to the goroutine that restores it
+	restored               // waits for the loop to take it
+	active                 // belongs to the loop
+)
+
+// partition is one that is assigned to us, from the assignment to the revocation
+// or to the next assignment.
+type partition struct {
+	id     int32
+	since  time.Time          // real time of the assignment
+	cancel context.CancelFunc // ends what restores it
+	idle   chan struct{}      // closed when nothing restores it
+	phase  phase              // guarded by session.mu
+
+	// Of the restoring goroutine, then of the loop.
+	store *store.Store
+	start int64 // where the input goes on; below zero: as the group has it
+
+	// Of the loop.
+	nextDue time.Time // nothing is due before; zero when not known
+	touched time.Time // real time of the last store.Live
+	fault   fault
+}
+
+// fault is what keeps a record, or a tick, from being produced.
+type fault struct {
+	offset int64  // of the record, -1 for a tick
+	key    string // of the tick
+	text   string
+	err    error
+	n      int // failures of the same text
+	all    int // failures
+}
+
+func (f *fault) of(offset int64, key string) bool {
+	return f.n > 0 && f.offset == offset && f.key == key
+}
+
+// count notes another failure.
+func (f *fault) count(offset int64, key string, err error) {
+	if !f.of(offset, key) {
+		*f = fault{offset: offset, key: key}
+	}
+	if f.text != err.Error() {
+		f.text, f.n = err.Error(), 0
+	}
+	f.err = err
+	f.n++
+	f.all++
+}
+
+// hopeless tells whether trying again is over.
+func (f *fault) hopeless() bool { return f.n >= sameFailures || f.all >= allFailures }
+
+// onAssigned only pauses what we were assigned and has it restored beside the
+// loop: a callback that waits holds up the group.
+func (s *session) onAssigned(_ context.Context, cl *kgo.Client, assigned map[string][]int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.joined = true
+	ids := assigned[s.cfg.InputTopic]
+	if len(ids) > 0 {
+		cl.PauseFetchPartitions(map[string][]int32{s.cfg.InputTopic: ids})
+	}
+	for _, id := range ids {
+		if old := s.parts[id]; old != nil {
+			// The callback that should have revoked it was skipped, see
+			// GroupTransactSession. Whoever had it meanwhile has changed it.
+			if s.faults.keepOnAssign {
+				cl.ResumeFetchPartitions(map[string][]int32{s.cfg.InputTopic: {id}})
+				continue
+			}
+			s.drop(old)
+		}
+		p := &partition{id: id, since: time.Now(), start: -1, nextDue: time.Time{}}
+		s.parts[id] = p
+		s.restoreLocked(p, s.closing[id])
+		if s.faults.restoreInCallback {
+			<-p.idle
+		}
+	}
+	s.gauges()
+	s.log.Info("partitions assigned", slog.Any("partitions", ids))
+}
+
+// onRevoked forgets what we no longer have. It never runs during a transaction:
+// rebalances wait from poll to AllowRebalance.
+func (s *session) onRevoked(_ context.Context, _ *kgo.Client, revoked map[string][]int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := revoked[s.cfg.InputTopic]
+	for _, id := range ids {
+		if p := s.parts[id]; p != nil {
+			s.drop(p)
+		}
+	}
+	s.gauges()
+	s.log.Info("partitions revoked", slog.Any("partitions", ids))
+}
+
+// restoreLocked has p restored, once what had its folder before is closed.
+// s.mu is held.
+func (s *session) restoreLocked(p *partition, before <-chan struct{}) {
+	ctx, cancel := context.WithCancel(s.background)
+	p.cancel, p.phase, p.idle = cancel, restoring, make(chan struct{})
+	idle := p.idle
+	s.wg.Go(func() {
+		defer close(idle)
+		defer cancel()
+		if before != nil {
+			select {
+			case <-before:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if !s.restore(ctx, p) {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.parts[p.id] == p {
+			p.phase = restored
+			s.wakeLocked()
+		}
+	})
+}
+
+// drop takes p out and closes its store beside the callback. s.mu is held.
+func (s *session) drop(p *partition) {
+	delete(s.parts, p.id)
+	p.cancel()
+	closed := make(chan struct{})
+	before, idle, abandon := s.closing[p.id], p.idle, s.died
+	s.closing[p.id] = closed
+	s.wg.Go(func() {
+		defer close(closed)
+		<-idle
+		if before != nil {
+			<-before // p may have been waiting for it, too
+		}
+		if p.store == nil {
+			return
+		}
+		end := p.store.Close
+		if abandon {
+			end = p.store.Abandon
+		}
+		if err := end(); err != nil {
+			s.log.Error("closing local store", slog.Int("partition", int(p.id)), slog.Any("error", err))
+		}
+	})
+	s.met.lag.DeleteLabelValues(strconv.Itoa(int(p.id)))
+}
+
+// reload restores an active partition again, from where its store is: after a
+// transaction of which it is not certain that it did not commit, or when the
+// input does not have the offset that we asked for. The loop calls it.
+func (s *session) reload(p *partition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parts[p.id] != p || p.phase != active {
+		return
+	}
+	s.cl.PauseFetchPartitions(map[string][]int32{s.cfg.InputTopic: {p.id}})
+	p.since, p.nextDue = time.Now(), time.Time{}
+	p.store.Lags()
+	s.restoreLocked(p, nil)
+	s.gauges()
+}
+
+// adopt takes restored partitions into the loop. A rebalance must not be able to
+// run meanwhile.
+func (s *session) adopt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var owned map[int32]kgo.EpochOffset
+	for _, p := range s.parts {
+		if p.phase != restored {
+			continue
+		}
+		if owned == nil {
+			owned = s.owned()
+		}
+		committed, ok := owned[p.id]
+		if !ok {
+			continue // its offsets are still being asked for, for instance because a transaction has them pending
+		}
+		if real, ok := s.committed[p.id]; ok && real > 0 && p.store.Position().Input == store.NoInput {
+			// Going on would decide against an empty state what was decided
+			// against another one. A person has to say what is right.
+			if !s.refused[p.id] {
+				s.refused[p.id] = true
+				s.met.anomalies.WithLabelValues("stateless").Inc()
+				s.log.Error("the group has offsets but the changelog has no state: refusing to decide; restore the changelog, or delete the offsets of the group to decide the input from its beginning",
+					slog.Int("partition", int(p.id)), slog.Int64("committed", real), slog.String("group", s.cfg.Group))
+			}
+			continue
+		}
+		if p.start >= 0 && committed.Offset != p.start {
+			// The position in the changelog is the one that counts: it was
+			// committed with the state.
+			s.log.Warn("group offset differs from the position of the state, which is taken",
+				slog.Int("partition", int(p.id)), slog.Int64("committed", committed.Offset), slog.Int64("start", p.start))
+			if !s.faults.applyAgain {
+				s.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{s.cfg.InputTopic: {p.id: {Epoch: -1, Offset: p.start}}})
+			}
+		}
+		p.phase = active
+		p.touched = time.Now()
+		s.cl.ResumeFetchPartitions(map[string][]int32{s.cfg.InputTopic: {p.id}})
+	}
+	s.gauges()
+}
+
+// owned are the partitions that the client consumes, with their committed
+// offsets. Callbacks can be skipped, this is the client's own book.
+func (s *session) owned() map[int32]kgo.EpochOffset {
+	return s.cl.CommittedOffsets()[s.cfg.InputTopic]
+}
+
+// actives returns the partitions that decide, by number.
+func (s *session) actives() []*partition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*partition, 0, len(s.parts))
+	for _, id := range slices.Sorted(maps.Keys(s.parts)) {
+		if p := s.parts[id]; p.phase == active {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// active returns partition id if it decides.
+func (s *session) activePartition(id int32) *partition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.parts[id]; p != nil && p.phase == active {
+		return p
+	}
+	return nil
+}
+
+// gauges sets the metrics of partitions. s.mu is held.
+func (s *session) gauges() {
+	n := 0
+	for _, p := range s.parts {
+		if p.phase == active {
+			n++
+		}
+	}
+	s.met.assigned.Set(float64(len(s.parts)))
+	s.met.active.Set(float64(n))
+}
+
+// wakeLocked ends the poll in progress, if any. s.mu is held.
+func (s *session) wakeLocked() {
+	s.wake = true
+	if s.endPoll != nil {
+		s.endPoll()
+	}
+}

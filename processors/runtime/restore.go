@@ -1,0 +1,335 @@
+package runtime
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"quittance/processors/runtime/store"
+)
+
+const (
+	// restoreBatch is how many changelog records go into the store at once.
+	restoreBatch = 2000
+	// restoreQuiet is how long a changelog may be silent before the end that we
+	// wait for until we look whether there is anything left to read.
+	restoreQuiet = 500 * time.Millisecond
+
+	discardedAhead   = "ahead"
+	discardedTrimmed = "trimmed"
+)
+
+// restore brings the store of p level with the changelog and finds out where the
+// input goes on. It tries until it has succeeded; false when ctx ended first.
+func (s *session) restore(ctx context.Context, p *partition) bool {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := s.restoreOnce(ctx, p)
+		switch {
+		case ctx.Err() != nil:
+			s.met.restores.WithLabelValues("cancelled").Inc()
+			return false
+		case err == nil:
+			s.met.restores.WithLabelValues("done").Inc()
+			s.met.restoreSeconds.Observe(time.Since(p.since).Seconds())
+			return true
+		}
+		s.met.restores.WithLabelValues("failed").Inc()
+		s.log.Warn("restoring partition, trying again", slog.Int("partition", int(p.id)), slog.Any("error", err))
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (s *session) restoreOnce(ctx context.Context, p *partition) error {
+	select {
+	case s.restores <- struct{}{}:
+		defer func() { <-s.restores }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	log := s.log.With(slog.Int("partition", int(p.id)))
+	if p.store == nil {
+		st, reason, err := store.Open(s.storeConfig(p.id))
+		if err != nil {
+			return err
+		}
+		if reason != "" {
+			s.met.discarded.WithLabelValues(reason).Inc()
+			log.Error("local store discarded, restoring in full", slog.String("reason", reason))
+		}
+		p.store = st
+	}
+	// The high watermark, not the last stable offset: whatever was written when
+	// we were assigned has to be decided one way or the other before we are.
+	start, end, err := s.ends(ctx, s.cfg.StateTopic, p.id)
+	if err != nil {
+		return fmt.Errorf("asking for the ends of the changelog: %w", err)
+	}
+	if s.faults.restoreToLSO {
+		l, err := s.adm.ListCommittedOffsets(ctx, s.cfg.StateTopic)
+		if err != nil {
+			return err
+		}
+		o, _ := l.Lookup(s.cfg.StateTopic, p.id)
+		end = o.Offset
+	}
+	reason := ""
+	switch pos := p.store.Position(); {
+	case pos.Changelog > end && !s.faults.keepStore:
+		reason = discardedAhead
+	case pos.Changelog > 0 && pos.Changelog < start:
+		reason = discardedTrimmed
+	}
+	if reason != "" {
+		s.met.discarded.WithLabelValues(reason).Inc()
+		log.Error("local store discarded, restoring in full: the changelog does not have its position",
+			slog.String("reason", reason), slog.Int64("position", p.store.Position().Changelog),
+			slog.Int64("start", start), slog.Int64("end", end))
+		fresh, err := p.store.Discard()
+		if err != nil {
+			return err
+		}
+		p.store = fresh
+	}
+	from := p.store.Position().Changelog
+	if err := s.replay(ctx, p, max(from, start), end); err != nil {
+		return err
+	}
+	if err := s.findInput(ctx, p, log); err != nil {
+		return err
+	}
+	if err := p.store.Live(); err != nil {
+		return err
+	}
+	log.Info("partition restored", slog.Int64("from", from), slog.Int64("to", end),
+		slog.Int64("input", p.store.Position().Input), slog.Duration("took", time.Since(p.since)))
+	return nil
+}
+
+func (s *session) storeConfig(id int32) store.Config {
+	c := store.Config{
+		Stamp:  fmt.Sprintf("%x|%d|%s", s.stateID, id, s.cfg.StoreVersion),
+		MaxAge: s.cfg.StoreMaxAge,
+		Cache:  s.cache,
+		Log:    s.log.With(slog.Int("partition", int(id))),
+	}
+	if s.cfg.StoreDir != "" {
+		c.Dir = filepath.Join(s.cfg.StoreDir, fmt.Sprintf("partition-%04d", id))
+	}
+	return c
+}
+
+// ends returns the first offset and the high watermark of a partition.
+func (s *session) ends(ctx context.Context, topic string, id int32) (start, end int64, err error) {
+	one := func(list func(context.Context, ...string) (kadm.ListedOffsets, error)) (int64, error) {
+		l, err := list(ctx, topic)
+		if err != nil {
+			return 0, err
+		}
+		o, ok := l.Lookup(topic, id)
+		if !ok {
+			return 0, fmt.Errorf("%s has no partition %d", topic, id)
+		}
+		return o.Offset, o.Err
+	}
+	if start, err = one(s.adm.ListStartOffsets); err != nil {
+		return 0, 0, err
+	}
+	end, err = one(s.adm.ListEndOffsets)
+	return start, end, err
+}
+
+// replay reads the changelog from offset from up to offset to into the store.
+func (s *session) replay(ctx context.Context, p *partition, from, to int64) error {
+	if from >= to {
+		return nil
+	}
+	level := kgo.ReadCommitted()
+	if s.faults.restoreUncommitted {
+		level = kgo.ReadUncommitted()
+	}
+	// A client of its own: that of the session belongs to the group. Control
+	// records are kept because the changelog usually ends with one.
+	rc, err := kgo.NewClient(s.opts(
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.cfg.StateTopic: {p.id: kgo.NewOffset().At(from)}}),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.FetchIsolationLevel(level), kgo.KeepControlRecords(),
+		kgo.FetchMaxWait(100*time.Millisecond), kgo.FetchMaxBytes(16<<20), kgo.FetchMaxPartitionBytes(8<<20),
+	)...)
+	if err != nil {
+		return fmt.Errorf("making a client to restore with: %w", err)
+	}
+	defer rc.Close()
+
+	for next := from; next < to; {
+		pctx, cancel := context.WithTimeout(ctx, restoreQuiet)
+		fs := rc.PollRecords(pctx, restoreBatch)
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, e := range fs.Errors() {
+			if !errors.Is(e.Err, context.DeadlineExceeded) {
+				return fmt.Errorf("reading the changelog: %w", e.Err)
+			}
+		}
+		if fs.NumRecords() == 0 {
+			if next, err = s.skipEmpty(ctx, rc, p.id, next); err != nil {
+				return err
+			}
+			continue
+		}
+		pos, b := p.store.Position(), p.store.NewBatch()
+		n := 0
+		for it := fs.RecordIter(); !it.Done(); {
+			r := it.Next()
+			next = r.Offset + 1
+			if r.Attrs.IsControl() {
+				continue
+			}
+			n++
+			if err := s.replayRecord(b, &pos, r); err != nil {
+				b.Close()
+				return err
+			}
+		}
+		pos.Changelog = next
+		if err := p.store.Apply(b, pos); err != nil {
+			return err
+		}
+		s.met.restoreRecords.Add(float64(n))
+	}
+	return nil
+}
+
+func (s *session) replayRecord(b *store.Batch, pos *store.Position, r *kgo.Record) error {
+	switch {
+	case len(r.Key) > 0 && r.Key[0] == reservedKey[0]:
+		if !slices.Equal(r.Key, reservedKey) || len(r.Value) != 8 {
+			return fmt.Errorf("changelog record at %d/%d is not ours", r.Partition, r.Offset)
+		}
+		pos.Input = int64(binary.BigEndian.Uint64(r.Value)) //nolint:gosec // written as int64
+		return nil
+	case r.Value == nil:
+		return b.Delete(r.Key, 0)
+	}
+	return b.Set(r.Key, store.Entry{Value: r.Value, Deadline: s.deadline(r.Key, r.Value)}, 0)
+}
+
+// skipEmpty finds the next offset behind batches that the cleaner has left
+// without records: a client never mentions them, and a changelog that ends with
+// some would be waited for without end. The same offset comes back when there is
+// nothing to skip, for instance because a transaction is still open there.
+func (s *session) skipEmpty(ctx context.Context, rc *kgo.Client, id int32, next int64) (int64, error) {
+	md, err := kadm.NewClient(rc).Metadata(ctx, s.cfg.StateTopic)
+	if err != nil {
+		return 0, fmt.Errorf("asking for the leader of the changelog: %w", err)
+	}
+	t := md.Topics[s.cfg.StateTopic]
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxWaitMillis, req.MinBytes, req.MaxBytes, req.IsolationLevel = 10, 0, 1<<20, 1
+	rt := kmsg.NewFetchRequestTopic()
+	rt.Topic, rt.TopicID = s.cfg.StateTopic, t.ID
+	rp := kmsg.NewFetchRequestTopicPartition()
+	rp.Partition, rp.FetchOffset, rp.PartitionMaxBytes = id, next, 1<<20
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	resp, err := rc.Broker(int(t.Partitions[id].Leader)).RetriableRequest(ctx, req)
+	if err != nil {
+		return 0, fmt.Errorf("looking for the next changelog record: %w", err)
+	}
+	f, ok := resp.(*kmsg.FetchResponse)
+	if !ok || len(f.Topics) != 1 || len(f.Topics[0].Partitions) != 1 {
+		return next, nil // the consumer tries on
+	}
+	part := &f.Topics[0].Partitions[0]
+	if err := errors.Join(kerr.ErrorForCode(f.ErrorCode), kerr.ErrorForCode(part.ErrorCode)); err != nil {
+		return 0, fmt.Errorf("looking for the next changelog record: %w", err)
+	}
+	got, after := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
+		KeepControlRecords: true, Topic: s.cfg.StateTopic, Partition: id, Offset: next, IsolationLevel: kgo.ReadCommitted(),
+	}, part, kgo.DefaultDecompressor(), nil)
+	if len(got.Records) > 0 || after <= next {
+		return next, nil
+	}
+	return after, nil
+}
+
+// findInput decides where the input goes on.
+func (s *session) findInput(ctx context.Context, p *partition, log *slog.Logger) error {
+	p.start = -1
+	pos := p.store.Position()
+	if pos.Input == store.NoInput {
+		return nil // from the beginning, see adjust
+	}
+	start, end, err := s.ends(ctx, s.cfg.InputTopic, p.id)
+	if err != nil {
+		return fmt.Errorf("asking for the ends of the input: %w", err)
+	}
+	p.start = pos.Input + 1
+	switch {
+	case p.start < start:
+		// They are gone; the state is what it would be without them.
+		s.met.anomalies.WithLabelValues("trimmed").Inc()
+		log.Error("the input begins after what was decided last: records expired before they were decided",
+			slog.Int64("decided", pos.Input), slog.Int64("start", start))
+		p.start = start
+	case p.start > end:
+		// The input lost records that the state has seen, or is another topic of
+		// that name. New records get offsets that were decided before, which
+		// must not be skipped.
+		s.met.anomalies.WithLabelValues("lost").Inc()
+		log.Error("the input ends before what was decided last: it lost records or was made anew; going on at its end",
+			slog.Int64("decided", pos.Input), slog.Int64("end", end))
+		p.start = end
+		pos.Input = end - 1
+		return p.store.Apply(p.store.NewBatch(), pos)
+	}
+	return nil
+}
+
+// adjust gives partitions without a committed offset the exact beginning of the
+// input. The client would begin there, too, but go back to offset 0 when the
+// first transaction aborts, which may have expired.
+func (s *session) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	parts := offsets[s.cfg.InputTopic]
+	var starts kadm.ListedOffsets
+	for id, o := range parts {
+		at := o.EpochOffset().Offset
+		s.mu.Lock()
+		if at >= 0 {
+			s.committed[id] = at
+		} else {
+			delete(s.committed, id)
+		}
+		s.mu.Unlock()
+		if at >= 0 {
+			continue
+		}
+		if starts == nil {
+			var err error
+			if starts, err = s.adm.ListStartOffsets(ctx, s.cfg.InputTopic); err != nil {
+				return nil, fmt.Errorf("asking for the beginning of the input: %w", err)
+			}
+		}
+		l, ok := starts.Lookup(s.cfg.InputTopic, id)
+		if !ok || l.Err != nil {
+			return nil, fmt.Errorf("asking for the beginning of the input: partition %d: %w", id, l.Err)
+		}
+		parts[id] = kgo.NewOffset().At(l.Offset)
+	}
+	return offsets, nil
+}

@@ -1,0 +1,299 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"quittance/processors/runtime/store"
+)
+
+// rule runs a scenario twice: as the runtime is, when nothing may be found wrong,
+// and with the rule broken, when something must be: the scenario is able to fail.
+func rule(t *testing.T, breakIt func(*faults), scenario func(t *testing.T, o option) []string) {
+	t.Helper()
+	t.Parallel()
+	t.Run("kept", func(t *testing.T) {
+		t.Parallel()
+		if found := scenario(t, func(*Config, *faults) {}); len(found) > 0 {
+			t.Fatalf("found %q", found)
+		}
+	})
+	t.Run("broken", func(t *testing.T) {
+		t.Parallel()
+		found := scenario(t, withFault(breakIt))
+		if len(found) == 0 {
+			t.Fatal("the rule is broken and nobody notices")
+		}
+		t.Logf("found as it should be: %q", found[:min(3, len(found))])
+	})
+}
+
+// once makes a hook do something with the first transaction that fits.
+func once(v verdict, fits func(*transaction) bool) option {
+	var done atomic.Bool
+	return withFault(func(f *faults) {
+		f.beforeEnd = func(_ context.Context, _ *session, t *transaction) (verdict, error) {
+			if fits(t) && !done.Swap(true) {
+				return v, nil
+			}
+			return verdictGoOn, nil
+		}
+	})
+}
+
+func hasRecords(t *transaction) bool { return t.records > 0 }
+func hasTicks(t *transaction) bool   { return t.ticks > 0 }
+
+func TestRule1OverlayIsMergedOnlyAfterCommit(t *testing.T) {
+	rule(t, func(f *faults) { f.mergeAborted = true }, func(t *testing.T, o option) []string {
+		w := newWorld(t, 1)
+		i := w.start("a", once(verdictAbort, hasRecords), o).ready()
+		w.send(0, "k", "c1", "c2")
+		w.eventually("decided", func() bool { return i.calls("c2") > 0 })
+		w.send(0, "k", "c3")
+		return w.faultsOf(w.settle())
+	})
+}
+
+func TestRule2FailedProduceAborts(t *testing.T) {
+	rule(t, func(f *faults) { f.ignoreProduceError = true }, func(t *testing.T, o option) []string {
+		w := newWorld(t, 1)
+		// The broker, not the client, refuses; and it refuses the whole batch.
+		w.alter(w.events, "max.message.bytes", "4000")
+		w.start("a", o).ready()
+		w.send(0, "k", "c1", "c2", "mid", "c3")
+		w.send(0, "k", "big", "c4")
+		events := w.settle()
+		var found []string
+		poison := map[string]string{}
+		for _, r := range w.read(w.poison) {
+			poison[string(r.Value)] = header(r, HeaderAttempts)
+		}
+		for _, cmd := range []string{"mid", "big"} {
+			if poison[cmd] != "3" {
+				found = append(found, fmt.Sprintf("%s is not poison after 3 attempts: %q", cmd, poison))
+			}
+			delete(w.sent, cmd)
+		}
+		return append(found, w.faultsOf(events)...)
+	})
+}
+
+func TestRule3RestoreWaitsForOpenTransactions(t *testing.T) {
+	rule(t, func(f *faults) { f.restoreToLSO = true }, func(t *testing.T, o option) []string {
+		// The former owner has flushed, and its commit is under way when the new
+		// one is assigned the partition.
+		w := newWorld(t, 1)
+		former := w.other("former").put(0, "k", count{seq: 5})
+		i := w.start("a", o)
+		w.eventually("assigned", func() bool { return i.joined() })
+		time.Sleep(700 * time.Millisecond)
+		former.end(kgo.TryCommit)
+		i.ready()
+		w.send(0, "k", "c1")
+		return wantSeq(w.settle(), "c1", 6)
+	})
+}
+
+func TestRule3RestoreIgnoresAbortedRecords(t *testing.T) {
+	rule(t, func(f *faults) { f.restoreUncommitted = true }, func(t *testing.T, o option) []string {
+		w := newWorld(t, 1)
+		w.other("former").put(0, "k", count{seq: 5}).end(kgo.TryAbort)
+		w.start("a", o).ready()
+		w.send(0, "k", "c1")
+		return wantSeq(w.settle(), "c1", 1)
+	})
+}
+
+func TestRule3StoreAheadOfChangelogIsDiscarded(t *testing.T) {
+	rule(t, func(f *faults) { f.keepStore = true }, func(t *testing.T, o option) []string {
+		w := newWorld(t, 1)
+		dir := withStore(t.TempDir())
+		a := w.start("a", dir).ready()
+		w.send(0, "k", "c1", "c2", "c3")
+		w.await(3)
+		if err := a.end(); err != nil {
+			t.Fatal(err)
+		}
+		a.onStore(0, func(s *store.Store) {
+			b := s.NewBatch()
+			if err := b.Set([]byte("k"), store.Entry{Value: count{seq: 50}.bytes()}, 0); err != nil {
+				t.Fatal(err)
+			}
+			pos := s.Position()
+			pos.Changelog += 1000
+			if err := s.Apply(b, pos); err != nil {
+				t.Fatal(err)
+			}
+		})
+		a = w.start("a", dir, o).ready()
+		w.send(0, "k", "c4")
+		found := wantSeq(w.settle(), "c4", 4)
+		if n := value(a.met.discarded.WithLabelValues(discardedAhead)); n != 1 {
+			found = append(found, fmt.Sprintf("%v stores counted as discarded", n))
+		}
+		return found
+	})
+}
+
+func TestRule4RestoreRunsBesideTheLoop(t *testing.T) {
+	rule(t, func(f *faults) { f.restoreInCallback = true }, func(t *testing.T, o option) []string {
+		// Partition 0 takes long: a transaction is open in its changelog. Partition
+		// 1 must not wait for it.
+		w := newWorld(t, 2)
+		former := w.other("former").put(0, "k", count{seq: 5})
+		i := w.start("a", o)
+		w.send(1, "k", "c1")
+		var found []string
+		for end := time.Now().Add(4 * time.Second); i.calls("c1") == 0; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				found = append(found, "a partition waits for the restore of another")
+				break
+			}
+		}
+		former.end(kgo.TryAbort)
+		i.ready()
+		return found
+	})
+}
+
+func TestRule4RestoreReplacesState(t *testing.T) {
+	rule(t, func(f *faults) { f.keepOnAssign = true }, func(t *testing.T, o option) []string {
+		// The partition went to another instance and came back, and the callback
+		// in between was skipped.
+		w := newWorld(t, 1)
+		var again atomic.Bool
+		i := w.start("a", o, withFault(func(f *faults) {
+			f.betweenPolls = func(s *session) {
+				if again.Swap(false) {
+					s.onAssigned(s.work, s.cl, map[string][]int32{w.input: {0}})
+				}
+			}
+		})).ready()
+		w.send(0, "k", "c1", "c2")
+		w.await(2)
+		w.other("another").put(0, "k", count{seq: 7}).end(kgo.TryCommit)
+		again.Store(true)
+		w.eventually("assigned again", func() bool { return !again.Load() })
+		i.ready()
+		w.send(0, "k", "c3")
+		return wantSeq(w.settle(), "c3", 8)
+	})
+}
+
+func TestRule5StateStaysInItsPartition(t *testing.T) {
+	rule(t, func(f *faults) { f.hashPartitioner = true }, func(t *testing.T, o option) []string {
+		w := newWorld(t, 4)
+		a := w.start("a", o).ready()
+		for p := range int32(4) {
+			w.send(p, fmt.Sprintf("k%d", p), fmt.Sprintf("c%d", p))
+		}
+		w.await(4)
+		if err := a.end(); err != nil {
+			t.Fatal(err)
+		}
+		w.start("a").ready() // its store was in memory
+		for p := range int32(4) {
+			w.send(p, fmt.Sprintf("k%d", p), fmt.Sprintf("d%d", p))
+		}
+		return w.faultsOf(w.settle())
+	})
+}
+
+func TestRule6AppliedCommandsAreSkipped(t *testing.T) {
+	for _, at := range []int64{-1, 0, 2} { // lost, reset to the beginning, reset to the middle
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			rule(t, func(f *faults) { f.applyAgain = true }, func(t *testing.T, o option) []string {
+				w := newWorld(t, 1)
+				a := w.start("a").ready()
+				w.send(0, "k", "c1", "c2", "c3", "c4")
+				w.await(4)
+				if err := a.end(); err != nil {
+					t.Fatal(err)
+				}
+				w.groupOffset(0, at)
+				w.start("a", o).ready()
+				w.send(0, "k", "c5")
+				return w.faultsOf(w.settle())
+			})
+		})
+	}
+}
+
+func TestRule7RestartAbortsOldTransaction(t *testing.T) {
+	rule(t, func(f *faults) { f.nonce = true }, func(t *testing.T, o option) []string {
+		w := newWorld(t, 1)
+		long := withConfig(func(c *Config) { c.TransactionTimeout = 30 * time.Second })
+		w.send(0, "k", "c1", "c2")
+		if err := w.start("a", long, once(verdictDie, hasRecords)).wait(); err == nil {
+			t.Fatal("did not die")
+		}
+		a := w.start("a", long, o)
+		for end := time.Now().Add(5 * time.Second); !a.Ready(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				return []string{"a restart waits for the transaction that it left open"}
+			}
+		}
+		return w.faultsOf(w.settle())
+	})
+}
+
+// An instance that the group has thrown out, for instance because it was
+// suspended, must not tick what somebody else decides by now.
+func TestTicksAreFencedByTheGroup(t *testing.T) {
+	rule(t, func(f *faults) { f.unfencedTicks = true }, func(t *testing.T, o option) []string {
+		w := newWorld(t, 1)
+		var thrown atomic.Bool
+		i := w.start("a", withFault(func(f *faults) {
+			f.beforeEnd = func(ctx context.Context, s *session, t *transaction) (verdict, error) {
+				if t.ticks == 0 || thrown.Swap(true) {
+					return verdictGoOn, nil
+				}
+				req := kmsg.NewPtrLeaveGroupRequest()
+				req.Group = s.cfg.Group
+				m := kmsg.NewLeaveGroupRequestMember()
+				m.MemberID, _ = s.cl.GroupMetadata()
+				req.Members = append(req.Members, m)
+				_, err := req.RequestWith(ctx, w.cl)
+				return verdictGoOn, err
+			}
+		}), o).ready()
+		w.send(0, "k", "due "+time.Now().Format(time.RFC3339Nano))
+		events := w.await(2)
+		var found []string
+		if n := i.calls(events[1].cmd); n != 2 {
+			found = append(found, fmt.Sprintf("a tick was committed from outside of the group, after %d calls", n))
+		}
+		if len(events) != 2 || events[1].seq != 2 {
+			found = append(found, fmt.Sprintf("events %v", events))
+		}
+		return found
+	})
+}
+
+func wantSeq(events []event, cmd string, seq uint64) []string {
+	for _, e := range events {
+		if e.cmd == cmd {
+			if e.seq != seq {
+				return []string{fmt.Sprintf("%s has number %d instead of %d", cmd, e.seq, seq)}
+			}
+			return nil
+		}
+	}
+	return []string{cmd + " is lost"}
+}
+
+func header(r *kgo.Record, key string) string {
+	for _, h := range r.Headers {
+		if h.Key == key {
+			return string(h.Value)
+		}
+	}
+	return ""
+}

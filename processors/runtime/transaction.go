@@ -1,0 +1,556 @@
+package runtime
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"quittance/processors/runtime/store"
+)
+
+const (
+	// sameFailures is how often a record may fail in the same way, allFailures
+	// how often in whatever way, before it is poison.
+	sameFailures = 3
+	allFailures  = 10
+	// bareFailures is how often a record may not be produced, poison included,
+	// until its poison goes without the value.
+	bareFailures = 2 * sameFailures
+)
+
+var errDied = errors.New("died in a test")
+
+// transaction is what is decided together: records or ticks of several
+// partitions. One is reused for all.
+type transaction struct {
+	parts []*touched
+	byID  map[int32]*touched
+	out   []*kgo.Record
+	own   layer
+
+	records, skipped, ticks, poison int
+
+	// Of the last record or tick: with one alone a failure to produce is its.
+	offset int64
+	key    string
+}
+
+// touched is a partition in a transaction.
+type touched struct {
+	part *partition
+	over overlay
+	drop []store.Timer // leave the index without a change of their entries
+	lead store.Deadline
+}
+
+func (s *session) begin() *transaction {
+	if s.txn == nil {
+		s.txn = &transaction{byID: map[int32]*touched{}, own: layer{writes: map[string][]byte{}}}
+	}
+	t := s.txn
+	clear(t.byID)
+	clear(t.parts)
+	clear(t.out)
+	*t = transaction{parts: t.parts[:0], byID: t.byID, out: t.out[:0], own: t.own}
+	t.own.reset()
+	return t
+}
+
+func (t *transaction) touch(p *partition) *touched {
+	if tp := t.byID[p.id]; tp != nil {
+		return tp
+	}
+	tp := &touched{part: p, over: overlay{cells: make(map[string]*cell, 64)}}
+	t.byID[p.id] = tp
+	t.parts = append(t.parts, tp)
+	return tp
+}
+
+// decide handles the records of one poll in one transaction.
+func (s *session) decide(fs kgo.Fetches) error {
+	began := time.Now()
+	t := s.begin()
+	var failed error
+	fs.EachPartition(func(ftp kgo.FetchTopicPartition) {
+		if failed != nil || len(ftp.Records) == 0 {
+			return
+		}
+		p := s.activePartition(ftp.Partition)
+		if p == nil {
+			// Their offsets would be committed with the others'.
+			failed = fmt.Errorf("partition %d has records before it is restored", ftp.Partition)
+			return
+		}
+		tp := t.touch(p)
+		input := p.store.Position().Input
+		for _, rec := range ftp.Records {
+			if rec.Offset <= input && !s.faults.applyAgain {
+				t.skipped++
+				continue
+			}
+			if failed = s.decideRecord(t, tp, rec); failed != nil {
+				return
+			}
+			tp.over.input, tp.over.hasInput = rec.Offset, true
+			t.records++
+			t.offset, t.key = rec.Offset, ""
+		}
+		s.met.lag.WithLabelValues(strconv.Itoa(int(p.id))).Set(float64(max(0, ftp.HighWatermark-1-ftp.Records[len(ftp.Records)-1].Offset)))
+	})
+	if failed != nil {
+		return failed
+	}
+	return s.commit(t, began)
+}
+
+// decideRecord has one record decided and keeps what comes of it.
+func (s *session) decideRecord(t *transaction, tp *touched, rec *kgo.Record) error {
+	f := &tp.part.fault
+	if f.of(rec.Offset, "") && f.hopeless() {
+		s.toPoison(t, rec, poisonRecord, f.err, f.all)
+		return nil
+	}
+	tx := Tx{part: tp.part, over: &tp.over, own: &t.own, cfg: s.cfg}
+	err, attempts, fatal := s.call(&t.own, func() error { return s.cfg.Processor.Process(&tx, rec) })
+	if fatal != nil {
+		return fatal
+	}
+	if err != nil {
+		s.toPoison(t, rec, poisonRecord, err, attempts)
+		return nil
+	}
+	tp.over.merge(&t.own)
+	t.out = append(t.out, t.own.emits...)
+	return nil
+}
+
+// call calls the processor until it succeeds or trying is over: err is then what
+// it says. fatal is an error that is not its own.
+func (s *session) call(own *layer, fn func() error) (err error, attempts int, fatal error) { //nolint:staticcheck // not a result of the usual kind
+	var f fault
+	for {
+		own.reset()
+		err := s.guard(fn)
+		if own.store != nil {
+			return nil, 0, own.store
+		}
+		if err == nil {
+			err = own.err
+		}
+		if err == nil {
+			return nil, 0, nil
+		}
+		f.count(0, "", err)
+		if errors.Is(err, ErrPoison) || f.hopeless() {
+			return err, f.all, nil
+		}
+		s.met.retries.Inc()
+	}
+}
+
+// guard turns a panic of the processor into an error: it concerns one record,
+// and a process that ends with it would meet it again at its next start.
+func (s *session) guard(fn func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+			s.log.Error("the processor panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	return fn()
+}
+
+// deadline is that of an entry.
+func (s *session) deadline(key, value []byte) (d store.Deadline) {
+	defer func() {
+		if r := recover(); r != nil {
+			d = 0
+			s.log.Error("the processor panicked over a deadline", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	at, ok := s.cfg.Processor.Deadline(key, value)
+	if !ok {
+		return 0
+	}
+	return store.DeadlineAt(at)
+}
+
+// tick has what is due ticked, in transactions of its own.
+func (s *session) tick() error {
+	now := s.cfg.Now()
+	left := s.cfg.MaxTicks
+	if s.single > 0 {
+		left = 1
+	}
+	s.moreTicks = false
+	parts := s.actives()
+	if len(parts) == 0 {
+		return nil
+	}
+	began := time.Now()
+	owned := s.owned()
+	var t *transaction
+	s.tickFirst++
+	for i := range parts {
+		p := parts[(i+s.tickFirst)%len(parts)]
+		if left == 0 {
+			s.moreTicks = true
+			break
+		}
+		if p.nextDue.After(now) {
+			continue
+		}
+		if _, ok := owned[p.id]; !ok {
+			continue // revoked without a word, see onAssigned
+		}
+		due, next, err := p.store.Due(now, left)
+		if err != nil {
+			return err
+		}
+		if len(due) == 0 {
+			if p.nextDue = next; next.IsZero() {
+				p.nextDue = store.Deadline(math.MaxInt64).Time()
+			}
+			continue
+		}
+		left -= len(due)
+		if t == nil {
+			t = s.begin()
+		}
+		for _, timer := range due {
+			if err := s.tickOne(t, t.touch(p), timer, now); err != nil {
+				return err
+			}
+		}
+	}
+	if t == nil || t.ticks == 0 {
+		return nil
+	}
+	// What is due and does not move must not make us run in circles.
+	moved := len(t.out) > 0
+	for _, tp := range t.parts {
+		moved = moved || len(tp.over.dirty) > 0 || len(tp.drop) > 0
+	}
+	s.moreTicks = (s.moreTicks || left == 0) && moved
+	return s.commit(t, began)
+}
+
+func (s *session) tickOne(t *transaction, tp *touched, timer store.Timer, now time.Time) error {
+	tx := Tx{part: tp.part, over: &tp.over, own: &t.own, cfg: s.cfg}
+	t.own.reset()
+	c, err := tx.look(timer.Key)
+	if err != nil {
+		return err
+	}
+	if c.dirty {
+		// An earlier tick of this transaction has written it.
+		if c.value == nil {
+			return nil
+		}
+		if d := s.deadline(timer.Key, c.value); d == 0 || d.Time().After(now) {
+			return nil
+		}
+	}
+	t.ticks++
+	t.offset, t.key = -1, string(timer.Key)
+	value := c.value
+	f := &tp.part.fault
+	attempts := 0
+	if f.of(-1, t.key) && f.hopeless() {
+		err, attempts = f.err, f.all
+	} else {
+		var fatal error
+		err, attempts, fatal = s.call(&t.own, func() error { return s.cfg.Processor.Tick(&tx, timer.Key, now) })
+		if fatal != nil {
+			return fatal
+		}
+	}
+	if err != nil {
+		tp.drop = append(tp.drop, timer)
+		s.toPoison(t, &kgo.Record{
+			Topic: s.cfg.StateTopic, Partition: tp.part.id, Offset: -1, Key: timer.Key, Value: value,
+		}, poisonTick, err, attempts)
+		return nil
+	}
+	tp.over.merge(&t.own)
+	t.out = append(t.out, t.own.emits...)
+	return nil
+}
+
+// changelog appends the records that bring the changelog level with t.
+func (s *session) changelog(t *transaction) {
+	for _, tp := range t.parts {
+		for _, k := range tp.over.dirty {
+			t.out = append(t.out, &kgo.Record{Topic: s.cfg.StateTopic, Partition: tp.part.id, Key: []byte(k), Value: tp.over.cells[k].value})
+		}
+		if tp.over.hasInput {
+			t.out = append(t.out, &kgo.Record{
+				Topic: s.cfg.StateTopic, Partition: tp.part.id, Key: reservedKey,
+				Value: binary.BigEndian.AppendUint64(nil, uint64(tp.over.input)), //nolint:gosec // read back as int64
+			})
+		}
+		// One producer, one partition: the last one has the highest offset.
+		if tp.over.hasInput || len(tp.over.dirty) > 0 {
+			tp.over.changelog = t.out[len(t.out)-1]
+		}
+	}
+}
+
+// commit produces what t has decided, ends the Kafka transaction and merges t
+// into the stores when, and only when, it is committed.
+func (s *session) commit(t *transaction, began time.Time) error {
+	s.changelog(t)
+	if len(t.out) == 0 && t.ticks > 0 {
+		// Ticks without effect; what is left of them is local.
+		return s.merge(t)
+	}
+	if err := s.gts.Begin(); err != nil {
+		return s.ended(t, began, fmt.Errorf("beginning a transaction: %w", err))
+	}
+	first := kgo.AbortingFirstErrPromise(s.cl)
+	for _, r := range t.out {
+		s.gts.Produce(s.work, r, first.Promise())
+	}
+	refused := first.Err()
+	if s.faults.ignoreProduceError {
+		refused = nil
+	}
+	end := kgo.TransactionEndTry(refused == nil)
+	if hook := s.faults.beforeEnd; hook != nil {
+		v, err := hook(s.work, s, t)
+		if err != nil {
+			return err
+		}
+		switch v {
+		case verdictAbort:
+			end = kgo.TryAbort
+		case verdictDie:
+			s.mu.Lock()
+			s.died = true
+			s.mu.Unlock()
+			return errDied
+		case verdictGoOn:
+		}
+	}
+	committed, err := s.gts.End(kgo.PreTxnCommitFnContext(s.work, s.fence(t)), end)
+	if err != nil {
+		return s.ended(t, began, errors.Join(fmt.Errorf("ending a transaction: %w", err), refused))
+	}
+	if committed || s.faults.mergeAborted {
+		if err := s.merge(t); err != nil {
+			return err
+		}
+	}
+	switch {
+	case committed:
+		s.observe(t, began)
+		if s.single > 0 {
+			s.single = max(0, s.single-t.records-t.ticks-t.skipped)
+		}
+		return nil
+	case refused != nil:
+		return s.refusedProduce(t, began, refused)
+	case end == kgo.TryAbort:
+		s.met.transactions.WithLabelValues(outcomeAborted).Inc()
+		return nil
+	}
+	// An abort that we did not ask for: usually the group rebalanced, but a broker
+	// that answers the end of a transaction with an unknown error leads here as
+	// well, committed or not. The changelog knows.
+	s.met.transactions.WithLabelValues(outcomeAborted).Inc()
+	if !s.faults.mergeAborted {
+		for _, tp := range t.parts {
+			s.reload(tp.part)
+		}
+	}
+	return nil
+}
+
+// fence makes every transaction commit an offset of each partition that it
+// touches. Those of polled records are there already. Without any, as with
+// ticks, the group would not be asked whether the partition is still ours, and
+// whoever has it next would not wait for the outcome.
+func (s *session) fence(t *transaction) func(*kmsg.TxnOffsetCommitRequest) error {
+	return func(req *kmsg.TxnOffsetCommitRequest) error {
+		if t.ticks == 0 || s.faults.unfencedTicks {
+			return nil
+		}
+		rt := kmsg.NewTxnOffsetCommitRequestTopic()
+		rt.Topic = s.cfg.InputTopic
+		for _, tp := range t.parts {
+			input := tp.part.store.Position().Input
+			if input == store.NoInput {
+				continue // no input, no state, no ticks
+			}
+			rp := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+			rp.Partition, rp.Offset, rp.LeaderEpoch = tp.part.id, input+1, -1
+			rp.Metadata = &req.MemberID
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		if len(rt.Partitions) > 0 {
+			req.Topics = append(req.Topics, rt)
+		}
+		return nil
+	}
+}
+
+// merge brings the stores level with the changelog.
+func (s *session) merge(t *transaction) error {
+	for _, tp := range t.parts {
+		st := tp.part.store
+		b := st.NewBatch()
+		for _, k := range tp.over.dirty {
+			key, c := []byte(k), tp.over.cells[k]
+			var err error
+			if c.value == nil {
+				err = b.Delete(key, c.former)
+			} else {
+				e := store.Entry{Value: c.value, Deadline: s.deadline(key, c.value)}
+				if e.Deadline != 0 {
+					tp.lead = earlier(tp.lead, e.Deadline)
+				}
+				err = b.Set(key, e, c.former)
+			}
+			if err != nil {
+				b.Close()
+				return err
+			}
+		}
+		for _, timer := range tp.drop {
+			if err := b.DropTimer(timer.Deadline, timer.Key); err != nil {
+				b.Close()
+				return err
+			}
+		}
+		pos := st.Position()
+		if tp.over.hasInput {
+			pos.Input = tp.over.input
+		}
+		if tp.over.changelog != nil {
+			pos.Changelog = tp.over.changelog.Offset + 1
+		}
+		if err := st.Apply(b, pos); err != nil {
+			return err
+		}
+		if t.ticks > 0 {
+			tp.part.nextDue = time.Time{} // the index has changed at its beginning
+		} else if tp.lead != 0 {
+			if at := tp.lead.Time(); at.Before(tp.part.nextDue) {
+				tp.part.nextDue = at
+			}
+		}
+		tp.part.touched = time.Now()
+		if f := &tp.part.fault; f.n > 0 && f.offset >= 0 && f.offset <= pos.Input || f.key != "" && t.ticks > 0 && f.key == t.key {
+			*f = fault{}
+		}
+	}
+	return nil
+}
+
+func earlier(a, b store.Deadline) store.Deadline {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+func (s *session) observe(t *transaction, began time.Time) {
+	s.met.transactions.WithLabelValues(outcomeCommitted).Inc()
+	s.met.records.Add(float64(t.records))
+	s.met.skipped.Add(float64(t.skipped))
+	s.met.ticks.Add(float64(t.ticks))
+	s.met.poison.Add(float64(t.poison))
+	s.met.size.Observe(float64(t.records + t.ticks))
+	s.met.seconds.Observe(time.Since(began).Seconds())
+}
+
+// refusedProduce is what follows on a transaction that was aborted because a
+// record of it could not be produced. Whose it was is not known: a broker
+// refuses batches. So the same are done again one by one, and one that fails
+// alone is counted.
+func (s *session) refusedProduce(t *transaction, began time.Time, refused error) error {
+	s.met.transactions.WithLabelValues(outcomeRefused).Inc()
+	if fenced(refused) {
+		return s.ended(t, began, fmt.Errorf("producing: %w", refused))
+	}
+	n := t.records + t.ticks
+	s.log.Warn("a record could not be produced, transaction aborted", slog.Int("decided", n), slog.Any("error", refused))
+	if !definite(refused) {
+		s.pause(100 * time.Millisecond)
+		return nil
+	}
+	if n == 1 {
+		f := &t.parts[len(t.parts)-1].part.fault
+		for _, tp := range t.parts {
+			if tp.over.hasInput || t.ticks > 0 && len(t.parts) == 1 {
+				f = &tp.part.fault
+			}
+		}
+		f.count(t.offset, t.key, fmt.Errorf("producing: %w", refused))
+		if f.all > bareFailures {
+			s.log.Error("not even poison can be produced", slog.Int64("offset", t.offset), slog.Any("error", refused))
+			s.pause(time.Second)
+		}
+	}
+	s.single = max(s.single, n+t.skipped)
+	return nil
+}
+
+// pause waits, but not beyond the end of the session.
+func (s *session) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-s.work.Done():
+	}
+}
+
+// ended is the error with which a session ends because of a transaction.
+func (s *session) ended(t *transaction, began time.Time, err error) error {
+	s.met.transactions.WithLabelValues(outcomeFailed).Inc()
+	// The broker fences in two cases: another producer has our id, or the
+	// transaction was open for too long, which a new session mends.
+	if fenced(err) && time.Since(began) < s.cfg.TransactionTimeout*3/4 {
+		return fmt.Errorf("%w: %w", ErrFenced, err)
+	}
+	return fmt.Errorf("transaction of %d records and %d ticks: %w", t.records, t.ticks, err)
+}
+
+func fenced(err error) bool {
+	return errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch) || errors.Is(err, kerr.FencedInstanceID)
+}
+
+// definite tells an error that the record is to blame for, which trying again
+// does not mend, from the weather. A topic that is not there is weather: it
+// concerns every record, and a person has to make it.
+func definite(err error) bool {
+	var ke *kerr.Error
+	if errors.As(err, &ke) {
+		return slices.Contains([]*kerr.Error{
+			kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp,
+			kerr.UnsupportedForMessageFormat, kerr.InvalidTopicException, kerr.PolicyViolation,
+		}, ke)
+	}
+	var ne net.Error
+	switch {
+	case errors.As(err, &ne), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, kgo.ErrClientClosed), errors.Is(err, kgo.ErrAborting), errors.Is(err, kgo.ErrMaxBuffered),
+		errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries):
+		return false
+	}
+	// The client's own: a partition that the topic does not have, for instance.
+	return true
+}

@@ -1,0 +1,191 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/internal/wire"
+	"quittance/processors/runtime"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+// Space says where records go: internal/kafka.Space.
+type Space interface {
+	// Name is a topic's name on the broker.
+	Name(topic string) string
+	// Partition is where a topic's records with the key live.
+	Partition(topic, key string) int32
+}
+
+// Processor decides commands. It has no state of its own and may serve any
+// number of partitions at once.
+type Processor struct {
+	codec *schemas.Codec
+	space Space
+}
+
+var _ runtime.Processor = (*Processor)(nil)
+
+// New makes a processor that writes with the codec to the installation's topics.
+func New(codec *schemas.Codec, space Space) *Processor { return &Processor{codec, space} }
+
+// Process decides one record of checkout.commands. What cannot be decoded, or
+// is no command of this version, is poison.
+func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
+	var r record.Command
+	if err := p.codec.Decode(rec.Value, &r); err != nil {
+		if errors.Is(err, schemas.ErrUndecodable) {
+			return runtime.Poison(err)
+		}
+		return err
+	}
+	cmd, err := wire.ToCommand(&r)
+	if err != nil {
+		return runtime.Poison(err)
+	}
+	return p.decide(tx, cmd)
+}
+
+func (p *Processor) decide(tx *runtime.Tx, cmd checkout.Command) error {
+	v := &view{tx: tx, codec: p.codec}
+	d, err := checkout.Decide(v, cmd)
+	if err != nil {
+		return runtime.Poison(err)
+	}
+	if v.err != nil {
+		return v.err
+	}
+	w := &writer{p: p, tx: tx}
+	w.entries(d)
+	for _, e := range d.Events {
+		w.event(e)
+	}
+	for _, q := range d.Collections {
+		w.emit(schemas.TopicCollections, q.Session.Collection.ID, wire.FromRequest(q))
+	}
+	if d.Answer != nil {
+		w.emitTo(schemas.TopicReplies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, wire.FromAnswer(*cmd.ReplyTo, *d.Answer))
+	}
+	return w.err
+}
+
+// Deadline is when an entry of state wants a tick.
+func (p *Processor) Deadline(key, value []byte) (time.Time, bool) {
+	switch kindOf(key) {
+	case kindSession:
+		var r record.Session
+		if p.codec.Decode(value, &r) != nil {
+			return time.Time{}, false // restore has told already
+		}
+		return wire.ToSession(&r).Deadline()
+	case kindIdempotency:
+		var r record.Idempotency
+		if p.codec.Decode(value, &r) != nil {
+			return time.Time{}, false
+		}
+		return r.ForgetAt, true
+	case kindToken:
+		var r record.Token
+		if p.codec.Decode(value, &r) != nil {
+			return time.Time{}, false
+		}
+		return r.ForgetAt, true
+	}
+	return time.Time{}, false
+}
+
+// Tick lets time pass for one entry.
+func (p *Processor) Tick(tx *runtime.Tx, key []byte, now time.Time) error {
+	switch kindOf(key) {
+	case kindSession:
+		return p.decide(tx, checkout.Command{At: now.UTC().Truncate(time.Millisecond), SessionID: sessionOf(key), Do: checkout.Tick{}})
+	case kindIdempotency, kindToken:
+		tx.Delete(key)
+	}
+	return nil
+}
+
+// writer turns a decision into records; the first error sticks.
+type writer struct {
+	p   *Processor
+	tx  *runtime.Tx
+	err error
+}
+
+func (w *writer) encode(r record.Record) []byte {
+	b, err := w.p.codec.Encode(r)
+	if err != nil && w.err == nil {
+		w.err = runtime.Poison(err) // deciding it again would give the same
+	}
+	return b
+}
+
+func (w *writer) put(key []byte, r record.Record) {
+	if b := w.encode(r); b != nil {
+		w.tx.Put(key, b)
+	}
+}
+
+func (w *writer) emit(topic, key string, r record.Record) {
+	w.emitTo(topic, w.p.space.Partition(topic, key), key, r)
+}
+
+func (w *writer) emitTo(topic string, partition int32, key string, r record.Record) {
+	if b := w.encode(r); b != nil {
+		w.tx.Emit(&kgo.Record{Topic: w.p.space.Name(topic), Partition: partition, Key: []byte(key), Value: b})
+	}
+}
+
+func (w *writer) entries(d checkout.Decision) {
+	for id, s := range d.Sessions {
+		r := wire.FromSession(s)
+		w.put(sessionKey(id), &r)
+	}
+	for k, o := range d.Orders {
+		w.put(orderKey(k), &record.Order{OpenSessionID: o.OpenSessionID, PaidSessionID: o.PaidSessionID, Undecided: o.Undecided, Late: o.Late})
+	}
+	for k, i := range d.Idempotency {
+		w.put(idempotencyKey(k), &record.Idempotency{
+			BodyHash: i.BodyHash, Code: string(i.Code), SessionID: i.SessionID, Faults: wire.FromFaults(i.Faults), ForgetAt: i.ForgetAt,
+		})
+	}
+	for id, q := range d.Quotas {
+		w.put(quotaKey(id), &record.Quota{Minute: q.Minute, Count: int32(q.Count), Previous: int32(q.Previous)}) //nolint:gosec // at most a quota
+	}
+	for hash, t := range d.Tokens {
+		w.put(tokenKey(hash), &record.Token{SessionID: t.SessionID, ExpiresAt: t.ExpiresAt, ConsumedAt: t.ConsumedAt, ForgetAt: t.ForgetAt})
+	}
+}
+
+// event writes the event and what it notifies of.
+func (w *writer) event(e checkout.Event) {
+	s := e.Session
+	// The event lies in the partition of the command, which is the application's:
+	// also that of an orphaned report, whose application nobody knows.
+	w.emitTo(schemas.TopicEvents, w.tx.Partition(), s.ApplicationID, wire.FromEvent(e))
+	if e.Type.Webhook() {
+		w.notify(schemas.TopicWebhooks, s.ApplicationID, e.ID, e, webhookBody(e))
+	}
+	if e.Confirms() {
+		w.notify(schemas.TopicConfirmations, s.TenantID, s.TransactionID, e, confirmationBody(e))
+	}
+}
+
+func (w *writer) notify(topic, key, id string, e checkout.Event, body func() ([]byte, error)) {
+	b, err := body()
+	if err != nil {
+		if w.err == nil {
+			w.err = runtime.Poison(fmt.Errorf("writing the body of %s: %w", e.Type, err))
+		}
+		return
+	}
+	w.emit(topic, key, &record.Notification{
+		EventID: id, Event: string(e.Type), ApplicationID: e.Session.ApplicationID, TenantID: e.Session.TenantID,
+		SessionID: e.SessionID, Livemode: e.Session.Live, Platform: e.Session.Platform, OccurredAt: e.OccurredAt, Body: b,
+	})
+}

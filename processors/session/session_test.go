@@ -1,0 +1,319 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/internal/kafka"
+	"quittance/internal/testenv"
+	"quittance/internal/wire"
+	"quittance/processors/runtime"
+	"quittance/processors/session"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+const (
+	application = "018f0000-0000-7000-8000-00000000000a"
+	tenant      = "018f0000-0000-7000-8000-000000000001"
+)
+
+// installation is a processor on topics of its own.
+type installation struct {
+	t        *testing.T
+	cfg      kafka.Config
+	space    *kafka.Space
+	codec    *schemas.Codec
+	producer *kgo.Client
+}
+
+func install(t *testing.T) *installation {
+	t.Helper()
+	ctx := t.Context()
+	cfg := kafka.Config{Brokers: []string{testenv.Kafka(t)}, Prefix: testenv.Prefix(t), Partitions: 2}
+	producer, err := cfg.Producer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(producer.Close)
+	if _, err := kafka.Migrate(ctx, cfg, producer); err != nil {
+		t.Fatal(err)
+	}
+	space, err := kafka.Load(ctx, cfg, producer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := schemas.NewClient(testenv.SchemaRegistry(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := schemas.NewCodec(ctx, client, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &installation{t, cfg, space, codec, producer}
+}
+
+// process runs a processor until the returned function is called.
+func (i *installation) process(now func() time.Time) (stop func()) {
+	i.t.Helper()
+	r, err := runtime.New(runtime.Config{
+		Brokers: i.cfg.Brokers, Group: i.cfg.Prefix + "processor", TransactionalID: i.cfg.Prefix + "checkout-0",
+		InputTopic: i.space.Name(schemas.TopicCommands), StateTopic: i.space.Name(schemas.TopicState), PoisonTopic: i.space.Name(schemas.TopicPoisonCommands),
+		Processor: session.New(i.codec, i.space), Now: now, Log: testenv.Logger(i.t), Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			i.t.Errorf("processor: %v", err)
+		}
+	}
+}
+
+func (i *installation) send(cmds ...checkout.Command) {
+	i.t.Helper()
+	for n, cmd := range cmds {
+		if cmd.ReplyTo == nil {
+			cmd.ReplyTo = &checkout.ReplyTo{CorrelationID: fmt.Sprintf("%s/%T/%d", cmd.SessionID, cmd.Do, n), Partition: 1}
+		}
+		r, err := wire.FromCommand(cmd)
+		if err != nil {
+			i.t.Fatal(err)
+		}
+		value, err := i.codec.Encode(r)
+		if err != nil {
+			i.t.Fatal(err)
+		}
+		i.raw(value)
+	}
+}
+
+func (i *installation) raw(value []byte) {
+	i.t.Helper()
+	topic := schemas.TopicCommands
+	rec := &kgo.Record{Topic: i.space.Name(topic), Partition: i.space.Partition(topic, application), Value: value}
+	if err := i.producer.ProduceSync(i.t.Context(), rec).FirstErr(); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// read returns the committed records of a topic once there are n of them, and
+// fails when there are more.
+func (i *installation) read(topic string, n int) []*kgo.Record {
+	i.t.Helper()
+	cl, err := i.cfg.Client(kgo.ConsumeTopics(i.space.Name(topic)), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(100*time.Millisecond))
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(i.t.Context(), time.Minute)
+	defer cancel()
+	var out []*kgo.Record
+	for len(out) < n {
+		fetches := cl.PollFetches(ctx)
+		if ctx.Err() != nil {
+			i.t.Fatalf("%s has %d records, want %d", topic, len(out), n)
+		}
+		out = append(out, fetches.Records()...)
+	}
+	short, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer stop()
+	if out = append(out, cl.PollFetches(short).Records()...); len(out) != n {
+		i.t.Errorf("%s has %d records, want %d", topic, len(out), n)
+	}
+	return out
+}
+
+func decode[T any, R interface {
+	*T
+	record.Record
+}](i *installation, records []*kgo.Record) []T {
+	i.t.Helper()
+	out := make([]T, len(records))
+	for n, rec := range records {
+		if err := i.codec.Decode(rec.Value, R(&out[n])); err != nil {
+			i.t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func create(id, order string, at time.Time) checkout.Command {
+	return checkout.Command{At: at, SessionID: id, ApplicationID: application, Do: checkout.Create{
+		Session: checkout.Session{
+			ID: id, ApplicationID: application, TenantID: tenant, OrderID: order, Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted,
+			Customer: &checkout.Customer{Phone: "+242066000001"}, ClientSecretHash: []byte("h"), ClientSecretSealed: []byte("sealed"),
+			Metadata: map[string]string{checkout.MetadataERPDueRef: "DUE-1"}, PaymentRef: "0000000000000001", NoticeID: "n", NoticeRef: "AV20260000000001",
+			TransactionID: "018f0000-0000-7000-8000-0000000000ff",
+			Offers:        []checkout.Offer{{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75}}, ExpiresAt: at.Add(time.Hour),
+		},
+		IdempotencyKey: "key-" + id, BodyHash: []byte(order), CreationsPerMinute: 100,
+	}}
+}
+
+func pay(id string, at time.Time) []checkout.Command {
+	return []checkout.Command{
+		{At: at, SessionID: id, Do: checkout.Collect{
+			CollectionID: "c-" + id, OfferID: checkout.OfferMomo, Payer: "242066000001", PayerMasked: "+242 06 ••• •• 01", Total: 5075,
+			ApprovalWindow: 5 * time.Minute, SendWithin: time.Minute,
+		}},
+		{At: at.Add(time.Second), SessionID: id, Do: checkout.Outcome{
+			CollectionID: "c-" + id, Source: checkout.SourceCallback, Status: checkout.OutcomeApproved, Amount: 5075, Currency: "XAF", OperatorRef: "op-1",
+		}},
+	}
+}
+
+func TestPaymentThroughKafka(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	stop := i.process(func() time.Time { return now })
+	defer stop()
+	i.send(create("chs_a", "o", now))
+	i.send(pay("chs_a", now)...)
+	i.send(create("chs_b", "o", now))
+
+	events := decode[record.Event](i, i.read(schemas.TopicEvents, 3))
+	for n, e := range events {
+		if e.Sequence != int64(n+1) || e.Session == nil || e.Session.Sequence != e.Sequence {
+			t.Errorf("event %d: %+v", n, e)
+		}
+		if e.Session.Customer != nil || len(e.Session.ClientSecretHash)+len(e.Session.ClientSecretSealed) > 0 {
+			t.Errorf("%s holds contact data or a secret, for ever", e.Type)
+		}
+	}
+	if got := []string{events[0].Type, events[1].Type, events[2].Type}; !slices.Equal(got, []string{"checkout.created", "collection.requested", "checkout.completed"}) {
+		t.Errorf("events are %v", got)
+	}
+
+	replies := map[string]string{}
+	for _, r := range decode[record.Reply](i, i.read(schemas.TopicReplies, 4)) {
+		replies[r.CorrelationID] = r.Code
+	}
+	want := map[string]string{
+		"chs_a/checkout.Create/0": "ok", "chs_a/checkout.Collect/0": "ok", "chs_a/checkout.Outcome/1": "ok", "chs_b/checkout.Create/0": "checkout.order_paid",
+	}
+	if !maps.Equal(replies, want) {
+		t.Errorf("replies are %v", replies)
+	}
+
+	requests := decode[record.CollectionRequest](i, i.read(schemas.TopicCollections, 1))
+	if r := requests[0]; r.Kind != "collect" || r.Payer != "242066000001" || r.Amount != 5075 || !r.NotAfter.Equal(now.Add(time.Minute)) {
+		t.Errorf("collection request is %+v", r)
+	}
+
+	hooks := decode[record.Notification](i, i.read(schemas.TopicWebhooks, 1))
+	var body map[string]any
+	if err := json.Unmarshal(hooks[0].Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{ // decisions § 5
+		"event_id", "event", "api_version", "created_at", "livemode", "sequence", "application_id", "tenant_id", "session_id", "order_id", "amount",
+		"currency", "status", "paid", "payment_ref", "metadata", "service_code", "service_label",
+		"notice_id", "transaction_id", "channel", "offer_id", "operator_ref", "fee_amount", "total_amount", "completed_at",
+	} {
+		if _, ok := body[field]; !ok {
+			t.Errorf("the webhook lacks %s: %s", field, hooks[0].Body)
+		}
+		delete(body, field)
+	}
+	if len(body) > 0 {
+		t.Errorf("the webhook has more than decided: %v", body)
+	}
+	if hooks[0].EventID != events[2].EventID {
+		t.Errorf("webhook %s, event %s", hooks[0].EventID, events[2].EventID)
+	}
+
+	confirmations := decode[record.Notification](i, i.read(schemas.TopicConfirmations, 1))
+	var c map[string]any
+	if err := json.Unmarshal(confirmations[0].Body, &c); err != nil {
+		t.Fatal(err)
+	}
+	if c["erp_due_ref"] != "DUE-1" || c["amount_minor"] != 5000.0 || c["transaction_id"] != confirmations[0].EventID || c["partial"] != false {
+		t.Errorf("confirmation is %s", confirmations[0].Body)
+	}
+}
+
+func TestTimePassesByItself(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	begun := time.Now()
+	base := begun.UTC().Truncate(time.Millisecond)
+	jump := func() time.Time { // two hours after two seconds
+		if d := time.Since(begun); d > 2*time.Second {
+			return base.Add(2*time.Hour + d)
+		}
+		return base
+	}
+	stop := i.process(jump)
+	defer stop()
+	i.send(create("chs_a", "o", base))
+	events := decode[record.Event](i, i.read(schemas.TopicEvents, 2))
+	if events[1].Type != "checkout.expired" || events[1].Session.Status != "expired" {
+		t.Errorf("events are %+v", events)
+	}
+}
+
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	stop := i.process(func() time.Time { return now })
+	defer stop()
+	i.raw([]byte("no record at all"))
+	b, err := i.codec.Encode(&record.Command{Type: "session.transmogrify", SessionID: "chs_a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.raw(b)
+	i.send(create("chs_a", "o", now)) // what comes after is not held up
+	i.read(schemas.TopicEvents, 1)
+	for _, rec := range i.read(schemas.TopicPoisonCommands, 2) {
+		if len(rec.Headers) == 0 {
+			t.Error("poison without position and error")
+		}
+	}
+}
+
+// Local state, the changelog and the fold of the events agree after a restart
+// that lost the local store and the group's offsets.
+func TestNothingIsDecidedTwice(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	stop := i.process(func() time.Time { return now })
+	i.send(create("chs_a", "o", now))
+	i.send(pay("chs_a", now)...)
+	i.read(schemas.TopicEvents, 3)
+	stop()
+	if _, err := kadm.NewClient(i.producer).DeleteGroups(t.Context(), i.cfg.Prefix+"processor"); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	stop = i.process(func() time.Time { return now })
+	defer stop()
+	i.send(create("chs_b", "other", now))
+	events := decode[record.Event](i, i.read(schemas.TopicEvents, 4))
+	if events[3].SessionID != "chs_b" {
+		t.Errorf("events are %+v", events)
+	}
+	i.read(schemas.TopicCollections, 1)
+	i.read(schemas.TopicWebhooks, 1)
+}

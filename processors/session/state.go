@@ -1,0 +1,113 @@
+package session
+
+import (
+	"strings"
+
+	"quittance/checkout"
+	"quittance/internal/wire"
+	"quittance/processors/runtime"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+// kind is the first byte of a state key: what the entry is.
+type kind byte
+
+// The kinds of entries in checkout.state. They are in the log: never change one.
+const (
+	kindSession     kind = 's'
+	kindOrder       kind = 'o'
+	kindIdempotency kind = 'i'
+	kindQuota       kind = 'q'
+	kindToken       kind = 't'
+)
+
+func kindOf(key []byte) kind {
+	if len(key) == 0 {
+		return 0
+	}
+	return kind(key[0])
+}
+
+// A key is its kind and its parts behind zero bytes; the last part may hold any
+// byte.
+func stateKey(k kind, parts ...string) []byte {
+	return append([]byte{byte(k), 0}, strings.Join(parts, "\x00")...)
+}
+
+func sessionKey(id string) []byte { return stateKey(kindSession, id) }
+func sessionOf(key []byte) string { return string(key[2:]) }
+func quotaKey(id string) []byte   { return stateKey(kindQuota, id) }
+func tokenKey(hash string) []byte { return stateKey(kindToken, hash) }
+func orderKey(k checkout.OrderKey) []byte {
+	return stateKey(kindOrder, k.ApplicationID, modeOf(k.Live), k.OrderID)
+}
+
+func idempotencyKey(k checkout.IdempotencyKey) []byte {
+	return stateKey(kindIdempotency, k.ApplicationID, modeOf(k.Live), k.Key)
+}
+
+func modeOf(live bool) string {
+	if live {
+		return "live"
+	}
+	return "test"
+}
+
+// view is the state of one partition as package checkout looks at it. The first
+// error sticks, and whoever decided drops the decision.
+type view struct {
+	tx    *runtime.Tx
+	codec *schemas.Codec
+	err   error
+}
+
+func (v *view) get(key []byte, r record.Record) bool {
+	if v.err != nil {
+		return false
+	}
+	b, err := v.tx.Get(key)
+	if err == nil && b != nil {
+		err = v.codec.Decode(b, r)
+	}
+	v.err = err
+	return err == nil && b != nil
+}
+
+func (v *view) Session(id string) (checkout.Session, bool) {
+	var r record.Session
+	if !v.get(sessionKey(id), &r) {
+		return checkout.Session{}, false
+	}
+	return wire.ToSession(&r), true
+}
+
+func (v *view) Order(k checkout.OrderKey) checkout.Order {
+	var r record.Order
+	v.get(orderKey(k), &r)
+	return checkout.Order{OpenSessionID: r.OpenSessionID, PaidSessionID: r.PaidSessionID, Undecided: r.Undecided, Late: r.Late}
+}
+
+func (v *view) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, bool) {
+	var r record.Idempotency
+	if !v.get(idempotencyKey(k), &r) {
+		return checkout.Idempotency{}, false
+	}
+	return checkout.Idempotency{
+		BodyHash: r.BodyHash, Code: checkout.Code(r.Code), SessionID: r.SessionID, Faults: wire.ToFaults(r.Faults), ForgetAt: r.ForgetAt,
+	}, true
+}
+
+func (v *view) Quota(applicationID string) checkout.Quota {
+	var r record.Quota
+	v.get(quotaKey(applicationID), &r)
+	return checkout.Quota{Minute: r.Minute, Count: int(r.Count), Previous: int(r.Previous)}
+}
+
+func (v *view) Token(hash string) (checkout.Token, bool) {
+	var r record.Token
+	if !v.get(tokenKey(hash), &r) {
+		return checkout.Token{}, false
+	}
+	return checkout.Token{SessionID: r.SessionID, ExpiresAt: r.ExpiresAt, ConsumedAt: r.ConsumedAt, ForgetAt: r.ForgetAt}, true
+}

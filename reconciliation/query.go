@@ -1,0 +1,71 @@
+package reconciliation
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"quittance/internal/journal"
+)
+
+// StatusSum is how many sessions have a status, and the sum of what was due in
+// them.
+type StatusSum struct {
+	Status   string `ch:"status"`
+	Currency string `ch:"currency"`
+	// Sessions counts them.
+	Sessions uint64 `ch:"sessions"`
+	// Amount, FeeAmount and TotalAmount are sums in minor units of Currency.
+	Amount      int64 `ch:"sum_amount"`
+	FeeAmount   int64 `ch:"sum_fee_amount"`
+	TotalAmount int64 `ch:"sum_total_amount"`
+}
+
+// SumsByStatus adds up all sessions of the journal by status and currency, in
+// that order. What it says can be compared, to the unit, with the read model
+// and with a fold of the processor's state.
+func SumsByStatus(ctx context.Context, conn driver.Conn) ([]StatusSum, error) {
+	var out []StatusSum
+	err := conn.Select(ctx, &out, `SELECT status, currency, count() AS sessions,
+			sum(amount) AS sum_amount, sum(fee_amount) AS sum_fee_amount, sum(total_amount) AS sum_total_amount
+		FROM sessions GROUP BY status, currency ORDER BY status, currency`)
+	if err != nil {
+		return nil, fmt.Errorf("adding up sessions by status: %w", err)
+	}
+	return out, nil
+}
+
+// SequenceFault is a session whose events are not 1, 2, 3 … each exactly once.
+type SequenceFault struct {
+	SessionID string `ch:"session_id"`
+	// Last is the highest sequence, Distinct how many different ones there are,
+	// Entries how many events.
+	Last     int64  `ch:"last"`
+	Distinct uint64 `ch:"distinct_sequences"`
+	Entries  uint64 `ch:"entries"`
+}
+
+// SequenceFaults lists sessions with a gap or a double in their events, at most
+// limit of them; none is what it should find. Entries that were written twice
+// are no doubles, they are the same entry.
+func SequenceFaults(ctx context.Context, conn driver.Conn, limit int) ([]SequenceFault, error) {
+	var out []SequenceFault
+	err := conn.Select(ctx, &out, `SELECT session_id, max(sequence) AS last, uniqExact(sequence) AS distinct_sequences, count() AS entries
+		FROM journal FINAL WHERE entry_type = 'event' AND session_id != '' AND sequence > 0
+		GROUP BY session_id HAVING last != distinct_sequences OR entries != distinct_sequences OR min(sequence) != 1
+		ORDER BY session_id LIMIT ?`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("looking for gaps in the journal: %w", err)
+	}
+	return out, nil
+}
+
+// CountEntries counts the entries of a type.
+func CountEntries(ctx context.Context, conn driver.Conn, t journal.EntryType) (uint64, error) {
+	var n uint64
+	if err := conn.QueryRow(ctx, "SELECT count() FROM journal FINAL WHERE entry_type = ?", string(t)).Scan(&n); err != nil {
+		return 0, fmt.Errorf("counting journal entries: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,333 @@
+package reconciliation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"quittance/internal/clickhouse"
+	"quittance/internal/journal"
+	"quittance/internal/testenv"
+	"quittance/reconciliation"
+)
+
+const (
+	tenant = "018f0000-0000-7000-8000-000000000001"
+	app    = "018f0000-0000-7000-8000-00000000000a"
+)
+
+var begin = time.Date(2026, 1, 31, 23, 59, 58, 250_000_000, time.UTC)
+
+func ptr(t time.Time) *time.Time { return &t }
+
+// migrated is a database of the test's own.
+func migrated(t *testing.T) driver.Conn {
+	t.Helper()
+	conn := connect(t)
+	if err := reconciliation.Migrate(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func connect(t *testing.T) driver.Conn {
+	t.Helper()
+	addr, database := testenv.ClickHouse(t)
+	conn, err := clickhouse.Open(t.Context(), "http://"+addr+"/"+database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// event is one of a session's events, a second after the one before.
+func event(session string, sequence int64, name, status string, amount int64) journal.Entry {
+	at := begin.Add(time.Duration(sequence) * time.Second)
+	e := journal.Entry{
+		ID: fmt.Sprintf("evt_%s_%d", session, sequence), Type: journal.EntryTypeEvent, OccurredAt: at,
+		Event: name, EventID: fmt.Sprintf("evt_%s_%d", session, sequence), Sequence: sequence,
+		TenantID: tenant, ApplicationID: app, Livemode: true, SessionID: session, OrderID: "order " + session,
+		PaymentRef: "1234567890123456", NoticeID: "n-" + session, NoticeRef: "AV20260000000001", TransactionID: "tx-" + session,
+		Mode: "hosted", Status: status, Amount: amount, Currency: "XAF", ServiceCode: "patente", ServiceLabel: "Contribution de la patente",
+		Metadata: map[string]string{"erp_due_ref": "due\n\n1", "é": `"quoted"`}, CreatedAt: ptr(begin), ExpiresAt: ptr(begin.Add(24 * time.Hour)),
+	}
+	if status != "open" {
+		e.EndedAt = ptr(at)
+	}
+	if status == "completed" {
+		e.CompletedAt = ptr(at)
+	}
+	if sequence > 1 {
+		e.CollectionID, e.Channel, e.OfferID, e.PayerMasked = "col-"+session, "MOBILE_MONEY", "momo", "06 6** ** 01"
+		e.FeeAmount, e.TotalAmount = 75, amount+75
+	}
+	if status == "completed" {
+		e.OperatorRef, e.CollectionStatus = "op-"+session, "approved"
+	}
+	return e
+}
+
+func delivery(session, id, kind string, attempt int32, outcome string, after time.Duration) journal.Entry {
+	at := begin.Add(time.Hour + after)
+	e := journal.Entry{
+		ID: fmt.Sprintf("%s/%d/%s/%d", id, attempt, outcome, at.UnixMilli()), Type: journal.EntryTypeDelivery, OccurredAt: at,
+		Event: "checkout.completed", EventID: "tx-" + session, TenantID: tenant, ApplicationID: app, Livemode: true, SessionID: session,
+		DeliveryID: id, DestinationKind: kind, EndpointID: "endpoint 1", Attempt: attempt, Outcome: outcome, HTTPStatus: 500, DurationMS: 12,
+	}
+	if outcome == "delivered" {
+		e.HTTPStatus = 200
+	} else {
+		e.Reason, e.NextAttemptAt = "answered 500", ptr(at.Add(time.Minute))
+	}
+	return e
+}
+
+func insert(t *testing.T, conn driver.Conn, entries ...journal.Entry) {
+	t.Helper()
+	if err := journal.Insert(t.Context(), conn, entries); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lines is a query's result, a line a row, columns between bars.
+func lines(t *testing.T, conn driver.Conn, columns, rest string) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), "SELECT concatWithSeparator('|', "+columns+") "+rest)
+	if err != nil {
+		t.Fatalf("%s: %v", rest, err)
+	}
+	defer func() { _ = rows.Close() }()
+	var out []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, line)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func want(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	conn := connect(t)
+	if err := reconciliation.Check(t.Context(), conn); !errors.Is(err, reconciliation.ErrPending) || !strings.Contains(err.Error(), "0001_journal") {
+		t.Errorf("before: %v", err)
+	}
+	errs := make(chan error)
+	for range 2 { // two at a time
+		go func() { errs <- reconciliation.Migrate(context.WithoutCancel(t.Context()), conn) }()
+	}
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	insert(t, conn, event("a", 1, "checkout.created", "open", 5000))
+	if err := reconciliation.Migrate(t.Context(), conn); err != nil {
+		t.Error(err)
+	}
+	if err := reconciliation.Check(t.Context(), conn); err != nil {
+		t.Errorf("after: %v", err)
+	}
+	if n, err := reconciliation.CountEntries(t.Context(), conn, journal.EntryTypeEvent); n != 1 || err != nil {
+		t.Errorf("%d entries, %v", n, err)
+	}
+}
+
+func TestEntrySurvivesTheRoundTrip(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	full := event("a", 3, "checkout.completed", "completed", 5000)
+	full.Detail = map[string]string{"claimed_amount": "4999"}
+	other := delivery("a", "dlv_1", "webhook", 2, "failed", 0)
+	other.Metadata, other.Detail = map[string]string{}, map[string]string{}
+	insert(t, conn, full, other)
+
+	var got []journal.Entry
+	if err := conn.Select(t.Context(), &got, "SELECT * FROM journal FINAL ORDER BY entry_id DESC"); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, []journal.Entry{full, other}) {
+		t.Errorf("got  %+v\nwant %+v", got, []journal.Entry{full, other})
+	}
+}
+
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	entries := []journal.Entry{
+		event("a", 1, "checkout.created", "open", 5000),
+		event("a", 2, "checkout.collection_started", "open", 5000),
+		event("a", 3, "checkout.completed", "completed", 5000), // in the next month: another partition
+		event("b", 1, "checkout.created", "open", 700),
+		event("b", 2, "checkout.failed", "failed", 700),
+		event("b", 3, "checkout.late_payment", "failed", 700),
+		event("c", 1, "checkout.created", "open", 42),
+	}
+	entries[4].FailureCode, entries[5].FailureCode = "collect.rejected", "collect.rejected"
+	entries[5].EndedAt = nil // a NULL of the last event is not filled from an earlier one
+	orphan := event("", 0, "collection.orphaned", "", 0)
+	orphan.ID = "evt_orphan"
+	entries = append(entries, orphan)
+	rand.Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
+	insert(t, conn, entries...)
+	insert(t, conn, entries[:4]...)
+	insert(t, conn, entries...)
+
+	want(t, lines(t, conn, `session_id, status, paid, amount, fee_amount, channel, operator_ref, failure_code, late_payment, sequence,
+		created_at, ifNull(toString(ended_at), '-'), ifNull(toString(completed_at), '-'), updated_at`, "FROM sessions ORDER BY session_id"),
+		"a|completed|true|5000|75|MOBILE_MONEY|op-a||false|3|2026-01-31 23:59:58.250|2026-02-01 00:00:01.250|2026-02-01 00:00:01.250|2026-02-01 00:00:01.250",
+		"b|failed|false|700|75|MOBILE_MONEY||collect.rejected|true|3|2026-01-31 23:59:58.250|-|-|2026-02-01 00:00:01.250",
+		"c|open|false|42|0||||false|1|2026-01-31 23:59:58.250|-|-|2026-01-31 23:59:59.250")
+	if n, err := reconciliation.CountEntries(t.Context(), conn, journal.EntryTypeEvent); n != 8 || err != nil {
+		t.Errorf("%d entries, %v", n, err)
+	}
+
+	sums, err := reconciliation.SumsByStatus(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(sums, []reconciliation.StatusSum{
+		{Status: "completed", Currency: "XAF", Sessions: 1, Amount: 5000, FeeAmount: 75, TotalAmount: 5075},
+		{Status: "failed", Currency: "XAF", Sessions: 1, Amount: 700, FeeAmount: 75, TotalAmount: 775},
+		{Status: "open", Currency: "XAF", Sessions: 1, Amount: 42},
+	}) {
+		t.Errorf("%+v", sums)
+	}
+}
+
+func TestDeliveries(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	entries := []journal.Entry{
+		delivery("a", "dlv_1", "webhook", 1, "failed", 0),
+		delivery("a", "dlv_1", "webhook", 2, "deferred", time.Second),
+		delivery("a", "dlv_1", "webhook", 2, "delivered", 2*time.Second),
+		// Another worker had sent it too and recorded so later.
+		delivery("a", "dlv_1", "webhook", 3, "failed", 3*time.Second),
+		delivery("a", "dlv_2", "erp", 1, "failed", 0),
+		delivery("a", "dlv_2", "erp", 2, "deferred", time.Second),
+	}
+	entries[2].Reason = ""
+	insert(t, conn, entries...)
+	insert(t, conn, entries...)
+	want(t, lines(t, conn, `delivery_id, session_id, destination_kind, outcome, attempts, http_status, reason,
+		ifNull(toString(delivered_at), '-'), ifNull(toString(next_attempt_at), '-'), last_outcome_at`, "FROM deliveries ORDER BY delivery_id"),
+		"dlv_1|a|webhook|delivered|3|200||2026-02-01 01:00:00.250|-|2026-02-01 01:00:01.250",
+		"dlv_2|a|erp|deferred|1|500|answered 500|-|2026-02-01 01:00:59.250|2026-02-01 00:59:59.250")
+}
+
+func TestPayments(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	var entries []journal.Entry
+	for _, s := range []string{"a", "b", "c", "d", "e"} {
+		entries = append(entries, event(s, 1, "checkout.created", "open", 5000), event(s, 2, "checkout.completed", "completed", 5000))
+	}
+	entries = append(entries,
+		event("f", 1, "checkout.created", "open", 5000),
+		event("f", 2, "checkout.expired", "expired", 5000),
+		delivery("a", "erp_a", "erp", 1, "failed", 0),
+		delivery("a", "erp_a", "erp", 2, "delivered", time.Second),
+		delivery("a", "web_a", "webhook", 1, "failed", 0), // a webhook is no confirmation
+		delivery("b", "erp_b", "erp", 1, "failed", 0),
+		delivery("c", "erp_c", "erp", 1, "needs_operator", 0),
+		delivery("e", "erp_e1", "erp", 1, "delivered", 0), // two dues, one still on its way
+		delivery("e", "erp_e2", "erp", 1, "failed", 0),
+	)
+	insert(t, conn, entries...)
+	insert(t, conn, entries...)
+	want(t, lines(t, conn, `session_id, amount, fee_amount, total_amount, channel, operator_ref, erp_due_ref, confirmation_state,
+		ifNull(toString(confirmed_at), '-'), completed_at`, "FROM payments ORDER BY session_id"),
+		"a|5000|75|5075|MOBILE_MONEY|op-a|due\n\n1|accepted|2026-02-01 00:59:59.250|2026-02-01 00:00:00.250",
+		"b|5000|75|5075|MOBILE_MONEY|op-b|due\n\n1|pending|-|2026-02-01 00:00:00.250",
+		"c|5000|75|5075|MOBILE_MONEY|op-c|due\n\n1|needs_operator|-|2026-02-01 00:00:00.250",
+		"d|5000|75|5075|MOBILE_MONEY|op-d|due\n\n1|none|-|2026-02-01 00:00:00.250",
+		"e|5000|75|5075|MOBILE_MONEY|op-e|due\n\n1|pending|-|2026-02-01 00:00:00.250")
+}
+
+func TestSequenceFaults(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	good := []journal.Entry{event("a", 1, "x", "open", 1), event("a", 2, "x", "open", 1)}
+	double := event("d", 1, "x", "open", 1)
+	double.ID += "_again" // another event with the same number
+	insert(t, conn, good...)
+	insert(t, conn, good...)
+	if faults, err := reconciliation.SequenceFaults(t.Context(), conn, 10); err != nil || len(faults) != 0 {
+		t.Fatalf("%+v, %v", faults, err)
+	}
+	insert(t, conn,
+		event("b", 1, "x", "open", 1), event("b", 3, "x", "open", 1),
+		event("c", 2, "x", "open", 1),
+		event("d", 1, "x", "open", 1), double)
+	faults, err := reconciliation.SequenceFaults(t.Context(), conn, 10)
+	if err != nil || !reflect.DeepEqual(faults, []reconciliation.SequenceFault{
+		{SessionID: "b", Last: 3, Distinct: 2, Entries: 2}, {SessionID: "c", Last: 2, Distinct: 1, Entries: 1}, {SessionID: "d", Last: 1, Distinct: 1, Entries: 2},
+	}) {
+		t.Errorf("%+v, %v", faults, err)
+	}
+}
+
+func TestInvalidEntriesAreRefused(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	good := event("a", 1, "checkout.created", "open", 1)
+	for name, spoil := range map[string]func(*journal.Entry){
+		"id":      func(e *journal.Entry) { e.ID = "" },
+		"type":    func(e *journal.Entry) { e.Type = "" },
+		"time":    func(e *journal.Entry) { e.OccurredAt = time.Time{} },
+		"expires": func(e *journal.Entry) { e.ExpiresAt = ptr(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) },
+	} {
+		bad := event("b", 1, "checkout.created", "open", 1)
+		spoil(&bad)
+		if err := journal.Insert(t.Context(), conn, []journal.Entry{good, bad}); !errors.Is(err, journal.ErrInvalidEntry) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n, err := reconciliation.CountEntries(t.Context(), conn, journal.EntryTypeEvent); n != 0 || err != nil {
+		t.Errorf("%d entries, %v", n, err)
+	}
+	if err := journal.Insert(t.Context(), conn, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A big batch, twice, with the rate in the log.
+func TestInsertManyTwice(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	const n = 10_000
+	entries := make([]journal.Entry, n)
+	for i := range entries {
+		entries[i] = event(fmt.Sprintf("s%05d", i), 2, "checkout.completed", "completed", int64(i))
+	}
+	begun := time.Now()
+	for range 2 {
+		insert(t, conn, entries...)
+	}
+	t.Logf("%.0f entries/s in batches of %d", 2*n/time.Since(begun).Seconds(), n)
+	sums, err := reconciliation.SumsByStatus(t.Context(), conn)
+	if err != nil || len(sums) != 1 || sums[0].Sessions != n || sums[0].Amount != n*(n-1)/2 {
+		t.Errorf("%+v, %v", sums, err)
+	}
+}

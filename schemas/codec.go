@@ -1,0 +1,171 @@
+package schemas
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/linkedin/goavro/v2"
+	"github.com/twmb/franz-go/pkg/sr"
+
+	"quittance/schemas/record"
+)
+
+// ErrUndecodable says that bytes are no record: no Confluent header, an id the
+// registry does not know, another record than was asked for, or torn Avro.
+// Such a record goes to a poison topic; asking again gives the same answer.
+var ErrUndecodable = errors.New("record cannot be decoded")
+
+// headerSize is the Confluent header: a zero byte and four bytes of schema id.
+const headerSize = 5
+
+// Registry is what a Codec needs of a schema registry.
+type Registry interface {
+	// ID is the registered schema's id under the subject; with register set an
+	// unknown schema is added.
+	ID(ctx context.Context, subject, schema string, register bool) (int, error)
+	// Schema is the text of a schema by id, wrapping ErrUndecodable when there is none.
+	Schema(ctx context.Context, id int) (string, error)
+}
+
+// Codec turns records into Kafka values and back. Safe for concurrent use.
+type Codec struct {
+	registry Registry
+	byName   map[string]writer // what this build writes
+
+	mu   sync.RWMutex
+	byID map[uint32]*goavro.Codec // what was ever written, as far as it was met
+	name map[uint32]string
+}
+
+type writer struct {
+	id    uint32
+	codec *goavro.Codec
+}
+
+// NewCodec looks up every record's schema. With register (migrate, developer
+// mode, tests) unknown ones are added; without, an unknown one is an error that
+// names the mend.
+func NewCodec(ctx context.Context, registry Registry, register bool) (*Codec, error) {
+	c := &Codec{registry: registry, byName: map[string]writer{}, byID: map[uint32]*goavro.Codec{}, name: map[uint32]string{}}
+	for _, r := range record.All() {
+		codec, err := goavro.NewCodec(r.Schema())
+		if err != nil {
+			return nil, fmt.Errorf("reading schema %s: %w", r.Name(), err)
+		}
+		id, err := registry.ID(ctx, r.Name(), r.Schema(), register)
+		if err != nil {
+			return nil, fmt.Errorf("looking up schema %s (run `quittance migrate` first): %w", r.Name(), err)
+		}
+		uid := uint32(id) //nolint:gosec // registries count from 1
+		c.byName[r.Name()] = writer{uid, codec}
+		c.byID[uid], c.name[uid] = codec, r.Name()
+	}
+	return c, nil
+}
+
+// Encode is the record as a Kafka value. An error is a fault of the program: a
+// field that its schema does not take.
+func (c *Codec) Encode(r record.Record) ([]byte, error) {
+	w, ok := c.byName[r.Name()]
+	if !ok {
+		return nil, fmt.Errorf("encoding %s: no such schema", r.Name())
+	}
+	buf := make([]byte, headerSize, 1024)
+	binary.BigEndian.PutUint32(buf[1:], w.id)
+	buf, err := w.codec.BinaryFromNative(buf, record.Native(r))
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", r.Name(), err)
+	}
+	return buf, nil
+}
+
+// Decode sets r to what value holds. An older version of the record decodes
+// with the fields it did not know at zero. Errors wrap ErrUndecodable, except
+// for a registry that cannot be reached, which is worth another try.
+func (c *Codec) Decode(value []byte, r record.Record) error {
+	if len(value) < headerSize || value[0] != 0 {
+		return fmt.Errorf("decoding %s: no Confluent header: %w", r.Name(), ErrUndecodable)
+	}
+	id := binary.BigEndian.Uint32(value[1:])
+	codec, name, err := c.reader(id)
+	if err != nil {
+		return fmt.Errorf("decoding %s: %w", r.Name(), err)
+	}
+	if name != r.Name() {
+		return fmt.Errorf("decoding %s: schema %d is of %s: %w", r.Name(), id, name, ErrUndecodable)
+	}
+	native, rest, err := codec.NativeFromBinary(value[headerSize:])
+	if err != nil {
+		return fmt.Errorf("decoding %s: %w: %w", r.Name(), ErrUndecodable, err)
+	}
+	if len(rest) != 0 {
+		return fmt.Errorf("decoding %s: %d bytes too many: %w", r.Name(), len(rest), ErrUndecodable)
+	}
+	return record.FromNative(r, native)
+}
+
+func (c *Codec) reader(id uint32) (*goavro.Codec, string, error) {
+	c.mu.RLock()
+	codec, name := c.byID[id], c.name[id]
+	c.mu.RUnlock()
+	if codec != nil {
+		return codec, name, nil
+	}
+	text, err := c.registry.Schema(context.Background(), int(id))
+	if err != nil {
+		return nil, "", err
+	}
+	codec, err = goavro.NewCodec(text)
+	if err != nil {
+		return nil, "", fmt.Errorf("schema %d: %w: %w", id, ErrUndecodable, err)
+	}
+	full := codec.TypeName()
+	name = full.String()
+	c.mu.Lock()
+	c.byID[id], c.name[id] = codec, name
+	c.mu.Unlock()
+	return codec, name, nil
+}
+
+// Client is a Registry over the Confluent REST protocol. franz-go's sr speaks it.
+type Client struct{ cl *sr.Client }
+
+// NewClient makes a client for the registry at an http(s) address.
+func NewClient(url string) (*Client, error) {
+	cl, err := sr.NewClient(sr.URLs(url))
+	if err != nil {
+		return nil, fmt.Errorf("schema registry %s: %w", url, err)
+	}
+	return &Client{cl}, nil
+}
+
+// ID looks the schema up under its subject, or registers it.
+func (c *Client) ID(ctx context.Context, subject, schema string, register bool) (int, error) {
+	look := c.cl.LookupSchema
+	if register {
+		look = func(ctx context.Context, subject string, s sr.Schema) (sr.SubjectSchema, error) {
+			return c.cl.CreateSchema(ctx, subject, s)
+		}
+	}
+	found, err := look(ctx, subject, sr.Schema{Schema: schema, Type: sr.TypeAvro})
+	if err != nil {
+		return 0, fmt.Errorf("schema registry, subject %s: %w", subject, err)
+	}
+	return found.ID, nil
+}
+
+// Schema is a schema by id.
+func (c *Client) Schema(ctx context.Context, id int) (string, error) {
+	s, err := c.cl.SchemaByID(ctx, id)
+	var answer *sr.ResponseError
+	if errors.As(err, &answer) && answer.StatusCode == 404 {
+		return "", fmt.Errorf("schema %d is not registered: %w", id, ErrUndecodable)
+	}
+	if err != nil {
+		return "", fmt.Errorf("schema registry, schema %d: %w", id, err)
+	}
+	return s.Schema, nil
+}

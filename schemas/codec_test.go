@@ -1,0 +1,254 @@
+package schemas_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quittance/internal/testenv"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+var release = flag.Bool("release", false, "write golden bytes for records whose schema has no golden version yet")
+
+// numbered is a registry that knows the schemas of this build, in order, and
+// those of released versions by the id that their golden bytes carry.
+type numbered struct{ texts []string }
+
+func (n *numbered) ID(_ context.Context, _, schema string, _ bool) (int, error) {
+	n.texts = append(n.texts, schema)
+	return len(n.texts), nil
+}
+
+func (n *numbered) Schema(_ context.Context, id int) (string, error) {
+	if id < 1 || id > len(n.texts) {
+		return "", fmt.Errorf("schema %d: %w", id, schemas.ErrUndecodable)
+	}
+	return n.texts[id-1], nil
+}
+
+// fill sets every field to something that is not zero, so that a field that is
+// lost on the way is seen.
+func fill(v reflect.Value, n *int) {
+	*n++
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.UnixMilli(1_790_000_000_000 + int64(*n)).UTC()))
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	case reflect.String:
+		v.SetString(fmt.Sprintf("texte-%d-é", *n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(int64(*n) * 1000)
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"case": fmt.Sprint(*n)}))
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte{0, byte(*n), 255})
+			return
+		}
+		s := reflect.MakeSlice(v.Type(), 2, 2)
+		fill(s.Index(0), n)
+		fill(s.Index(1), n)
+		v.Set(s)
+	default:
+		panic("no sample for " + v.Type().String())
+	}
+}
+
+func sample(r record.Record) record.Record {
+	out := reflect.New(reflect.TypeOf(r).Elem())
+	n := 0
+	fill(out.Elem(), &n)
+	return out.Interface().(record.Record)
+}
+
+func TestRoundTripOverARegistry(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client, err := schemas.NewClient(testenv.SchemaRegistry(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := schemas.NewCodec(ctx, client, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := schemas.NewCodec(ctx, client, false) // another process
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range record.All() {
+		for _, in := range []record.Record{sample(r), reflect.New(reflect.TypeOf(r).Elem()).Interface().(record.Record)} {
+			b, err := codec.Encode(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := reflect.New(reflect.TypeOf(r).Elem()).Interface().(record.Record)
+			if err := reader.Decode(b, out); err != nil {
+				t.Fatal(err)
+			}
+			again, err := codec.Encode(out)
+			if err != nil || string(again) != string(b) {
+				t.Errorf("%s: \n%+v\nbecame\n%+v (%v)", r.Name(), in, out, err)
+			}
+		}
+		if want := sample(r); true {
+			b, _ := codec.Encode(want)
+			out := reflect.New(reflect.TypeOf(r).Elem()).Interface().(record.Record)
+			_ = reader.Decode(b, out)
+			if !reflect.DeepEqual(out, want) {
+				t.Errorf("%s lost something:\n%+v\n%+v", r.Name(), want, out)
+			}
+		}
+	}
+}
+
+// Golden bytes of every released version must decode for ever. A version is a
+// schema and the bytes of a filled record; `go test ./schemas -release` adds
+// one where the current schema has none, and a reviewer sees it.
+func TestGoldenVersions(t *testing.T) {
+	t.Parallel()
+	for _, r := range record.All() {
+		short := strings.TrimPrefix(r.Name(), "quittance.")
+		versions, err := filepath.Glob(filepath.Join("testdata", short+".v*.avsc"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		current := false
+		for _, file := range versions {
+			schema, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden, err := os.ReadFile(strings.TrimSuffix(file, ".avsc") + ".bin")
+			if err != nil {
+				t.Fatal(err)
+			}
+			reg := &numbered{}
+			codec, err := schemas.NewCodec(t.Context(), reg, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reg.texts = append(reg.texts, string(schema))
+			id := len(reg.texts)
+			value := append([]byte{0, 0, 0, byte(id >> 8), byte(id)}, golden...)
+			out := reflect.New(reflect.TypeOf(r).Elem()).Interface().(record.Record)
+			if err := codec.Decode(value, out); err != nil {
+				t.Errorf("%s no longer decodes: %v", file, err)
+				continue
+			}
+			if string(schema) != r.Schema() {
+				continue // older: what it did not know is zero
+			}
+			current = true
+			if want := sample(r); !reflect.DeepEqual(out, want) {
+				t.Errorf("%s decodes to\n%+v\nwant\n%+v", file, out, want)
+			}
+			b, err := codec.Encode(sample(r))
+			if err != nil || !strings.Contains(r.Schema(), "map") && string(b[5:]) != string(golden) {
+				t.Errorf("%s: the wire bytes changed (%v)", file, err)
+			}
+		}
+		if current {
+			continue
+		}
+		if !*release {
+			t.Errorf("%s: the schema has no golden version; when it is ready for release run `go test ./schemas -run Golden -release` and commit testdata", r.Name())
+			continue
+		}
+		codec, err := schemas.NewCodec(t.Context(), &numbered{}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := codec.Encode(sample(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := filepath.Join("testdata", fmt.Sprintf("%s.v%d", short, len(versions)+1))
+		if err := errors.Join(os.WriteFile(base+".avsc", []byte(r.Schema()), 0o600), os.WriteFile(base+".bin", b[5:], 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestUndecodable(t *testing.T) {
+	t.Parallel()
+	codec, err := schemas.NewCodec(t.Context(), &numbered{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := codec.Encode(sample(&record.Event{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{
+		"nothing": nil, "no header": []byte("{}"), "torn": good[:len(good)-3], "too long": append(good[:len(good):len(good)], 0),
+		"unknown schema": {0, 0, 0, 99, 99, 0}, "another magic byte": append([]byte{1}, good[1:]...),
+	} {
+		if err := codec.Decode(b, &record.Event{}); !errors.Is(err, schemas.ErrUndecodable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := codec.Decode(good, &record.Reply{}); !errors.Is(err, schemas.ErrUndecodable) {
+		t.Errorf("another record: %v", err)
+	}
+	rapid.Check(t, func(t *rapid.T) { // no bytes make it panic
+		b := append([]byte{0, 0, 0, 0, byte(rapid.IntRange(0, 20).Draw(t, "id"))}, rapid.SliceOf(rapid.Byte()).Draw(t, "body")...)
+		_ = codec.Decode(b, &record.Event{})
+	})
+}
+
+func TestTopicsNameKnownRecords(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, r := range record.All() {
+		known[r.Name()] = false
+	}
+	seen := map[string]bool{}
+	for _, topic := range schemas.Topics() {
+		if seen[topic.Name] || topic.Partitions < 1 || topic.Key == "" {
+			t.Errorf("topic %+v", topic)
+		}
+		seen[topic.Name] = true
+		for _, name := range topic.Records {
+			if _, ok := known[name]; !ok {
+				t.Errorf("%s: no record %s", topic.Name, name)
+			}
+			known[name] = true
+		}
+	}
+	for name, used := range known {
+		if !used {
+			t.Errorf("no topic carries %s", name)
+		}
+	}
+}
+
+func TestPartitionsNeverMove(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]int32{"018f0000-0000-7000-8000-00000000000a": 0, "": 5, "018f0000-0000-7000-8000-00000000000b": 1} {
+		if got := schemas.PartitionOf(key, 8); got != want {
+			t.Errorf("%q lies in partition %d, want %d: every application's state would be lost", key, got, want)
+		}
+	}
+}

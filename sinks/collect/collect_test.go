@@ -1,0 +1,615 @@
+package collect_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+	"quittance/internal/connector/connectortest"
+	"quittance/internal/connector/mtn"
+	"quittance/internal/devstack/simulator"
+	"quittance/internal/kafka"
+	"quittance/internal/secret"
+	"quittance/internal/testenv"
+	"quittance/internal/wire"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/collect"
+)
+
+const (
+	patience = 20 * time.Second
+	tenant   = "018f0000-0000-7000-8000-000000000001"
+	app      = "018f0000-0000-7000-8000-00000000000a"
+)
+
+// clock is the machine's, moved forward.
+type clock struct{ offset atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().UTC().Add(time.Duration(c.offset.Load())) }
+
+// world is a broker with our topics, an operator, and what the sinks of a test share.
+type world struct {
+	t         *testing.T
+	kafka     kafka.Config
+	space     *kafka.Space
+	codec     *schemas.Codec
+	client    *kgo.Client // writes requests
+	keys      *secret.Keys
+	clock     *clock
+	faults    *connectortest.Faults
+	operator  string
+	callbacks string
+
+	mu       sync.Mutex
+	commands []checkout.Command
+	verified map[string]int // callbacks with a valid address, by collection
+	forged   int
+}
+
+func newWorld(t *testing.T, configure ...func(*simulator.Config)) *world {
+	t.Helper()
+	ctx := t.Context()
+	w := &world{
+		t: t, kafka: kafka.Config{Brokers: []string{testenv.Kafka(t)}, Prefix: testenv.Prefix(t), Replication: 1, Partitions: 2},
+		keys: secret.GenerateKeys(), clock: &clock{}, faults: &connectortest.Faults{}, verified: map[string]int{},
+	}
+	var err error
+	if w.client, err = w.kafka.Producer(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.client.Close)
+	if _, err := kafka.Migrate(ctx, w.kafka, w.client); err != nil {
+		t.Fatal(err)
+	}
+	if w.space, err = kafka.Load(ctx, w.kafka, w.client); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		var names []string
+		for _, topic := range schemas.Topics() {
+			names = append(names, w.space.Name(topic.Name))
+		}
+		_, _ = kadm.NewClient(w.client).DeleteTopics(context.WithoutCancel(ctx), names...)
+	})
+	registry, err := schemas.NewClient(testenv.SchemaRegistry(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.codec, err = schemas.NewCodec(ctx, registry, true); err != nil {
+		t.Fatal(err)
+	}
+	w.listen()
+	w.simulate(configure)
+	w.follow()
+	return w
+}
+
+// listen takes callbacks and checks their addresses.
+func (w *world) listen() {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/callbacks/mtn/"), "/")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(parts) == 3 && connector.VerifyCallback(w.keys, parts[0], parts[1], parts[2]) {
+			w.verified[parts[1]]++
+		} else {
+			w.forged++
+		}
+	}))
+	w.t.Cleanup(server.Close)
+	w.callbacks = server.URL
+}
+
+func (w *world) simulate(configure []func(*simulator.Config)) {
+	cfg := simulator.Config{Now: w.clock.now, Log: testenv.Logger(w.t), Poll: 20 * time.Millisecond, ApprovalDelay: 500 * time.Millisecond}
+	for _, f := range configure {
+		f(&cfg)
+	}
+	s, err := simulator.New(cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	server := httptest.NewServer(w.faults.Handler(s.Handler()))
+	w.t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		cancel()
+		<-done
+	})
+	w.operator = server.URL
+}
+
+// follow collects the commands.
+func (w *world) follow() {
+	client, err := w.kafka.Client(kgo.ConsumeTopics(w.space.Name(schemas.TopicCommands)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			client.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+				var c record.Command
+				if err := w.codec.Decode(r.Value, &c); err != nil {
+					w.t.Errorf("command: %v", err)
+					return
+				}
+				command, err := wire.ToCommand(&c)
+				if err != nil || string(r.Key) != app || r.Partition != w.space.Partition(schemas.TopicCommands, app) || command.ReplyTo != nil {
+					w.t.Errorf("command %+v: %v, key %q, partition %d", command, err, r.Key, r.Partition)
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.commands = append(w.commands, command)
+			})
+		}
+	}()
+	w.t.Cleanup(func() { cancel(); <-done; client.Close() })
+}
+
+func (w *world) account() connector.Account {
+	return connector.Account{BaseURL: w.operator + "/mtn", TargetEnvironment: "mtncongo", SubscriptionKey: "s", APIUser: "u", APIKey: "k"}
+}
+
+// run starts a sink and returns how to end it.
+func (w *world) run(configure ...func(*collect.Config)) (stop func()) {
+	w.t.Helper()
+	momo, err := mtn.New(mtn.Config{Now: w.clock.now, Timeout: 500 * time.Millisecond, EnquiriesPerSecond: 100})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cfg := collect.Config{
+		Kafka: w.kafka, Space: w.space, Codec: w.codec,
+		Connectors: map[string]connector.Connector{checkout.OfferMomo: momo},
+		Account: func(id string, live bool, _ string) (connector.Account, bool) {
+			return w.account(), id == tenant && !live
+		},
+		Signer: w.keys, PublicURL: w.callbacks, Now: w.clock.now, Log: testenv.Logger(w.t), Metrics: prometheus.NewRegistry(),
+	}
+	for _, f := range configure {
+		f(&cfg)
+	}
+	s, err := collect.New(cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) request(kind, payer string, within time.Duration) record.CollectionRequest {
+	now := w.clock.now()
+	return record.CollectionRequest{
+		Kind: kind, CollectionID: uuid.NewString(), SessionID: checkout.NewSessionID(now, 0, [16]byte(uuid.New())),
+		ApplicationID: app, TenantID: tenant, OfferID: checkout.OfferMomo, Amount: 5075, Currency: "XAF", Payer: payer,
+		PaymentRef: "1234567890123456", RequestedAt: now, NotAfter: now.Add(within),
+	}
+}
+
+func (w *world) send(requests ...record.CollectionRequest) {
+	w.t.Helper()
+	for i := range requests {
+		value, err := w.codec.Encode(&requests[i])
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.sendBytes(requests[i].CollectionID, value)
+	}
+}
+
+func (w *world) sendBytes(key string, value []byte) {
+	w.t.Helper()
+	r := &kgo.Record{Topic: w.space.Name(schemas.TopicCollections), Partition: 1, Key: []byte(key), Value: value}
+	if err := w.client.ProduceSync(w.t.Context(), r).FirstErr(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// outcomes are the reports on a collection so far.
+func (w *world) outcomes(id string) []checkout.Outcome {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []checkout.Outcome
+	for _, c := range w.commands {
+		if o, ok := c.Do.(checkout.Outcome); ok && o.CollectionID == id {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func (w *world) eventually(what string, is func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// committed waits until every request is committed.
+func (w *world) committed() {
+	w.t.Helper()
+	topic := w.space.Name(schemas.TopicCollections)
+	adm := kadm.NewClient(w.client)
+	w.eventually("all requests committed", func() bool {
+		ends, err := adm.ListEndOffsets(w.t.Context(), topic)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		end, _ := ends.Lookup(topic, 1)
+		offsets, err := adm.FetchOffsets(w.t.Context(), w.kafka.Prefix+"sinks.collect")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		at, ok := offsets.Lookup(topic, 1)
+		return ok && at.At == end.Offset
+	})
+}
+
+// debits is what the operator has of a collection: how often it was asked for in vain is duplicates.
+func (w *world) debits(id string) (n, duplicates int) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.operator+"/control/collections", http.NoBody)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var all []struct {
+		ID         string `json:"id"`
+		Duplicates int    `json:"duplicate_requests"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, c := range all {
+		if c.ID == id {
+			n++
+			duplicates += c.Duplicates
+		}
+	}
+	return n, duplicates
+}
+
+func (w *world) once(id string) {
+	w.t.Helper()
+	if n, _ := w.debits(id); n != 1 {
+		w.t.Errorf("the operator has %d collections %s, want 1", n, id)
+	}
+}
+
+func (w *world) calledBack(id string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.verified[id]
+}
+
+func asks(r *http.Request) bool     { return strings.HasSuffix(r.URL.Path, "/requesttopay") }
+func enquires(r *http.Request) bool { return strings.Contains(r.URL.Path, "/requesttopay/") }
+func mtnCall(r *http.Request) bool  { return strings.HasPrefix(r.URL.Path, "/mtn/") }
+
+const (
+	approves = "242066000001"
+	waits    = "242066000003"
+	rejects  = "242066000004"
+	fails500 = "242066000011"
+)
+
+func TestRequestsAndEnquiries(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run()
+
+	paid, refused, failing := w.request("collect", approves, time.Minute), w.request("collect", rejects, time.Minute), w.request("collect", fails500, time.Minute)
+	pending := w.request("collect", waits, time.Minute)
+	w.send(paid, refused, failing, pending)
+	w.committed()
+	for _, q := range []record.CollectionRequest{paid, refused, failing, pending} {
+		w.once(q.CollectionID)
+		if got := w.outcomes(q.CollectionID); len(got) != 0 {
+			t.Errorf("202 is no outcome, got %+v", got)
+		}
+	}
+	w.eventually("callbacks to valid addresses", func() bool { return w.calledBack(paid.CollectionID) == 1 && w.calledBack(failing.CollectionID) == 1 })
+
+	for _, q := range []*record.CollectionRequest{&paid, &refused, &pending} {
+		q.Kind, q.Payer, q.Enquiry = "enquire", "", 1
+	}
+	unknown := w.request("enquire", "", time.Minute)
+	w.send(paid, refused, pending, unknown)
+	w.committed()
+	w.eventually("three outcomes", func() bool {
+		return len(w.outcomes(paid.CollectionID)) == 1 && len(w.outcomes(refused.CollectionID)) == 1 && len(w.outcomes(unknown.CollectionID)) == 1
+	})
+	if o := w.outcomes(paid.CollectionID)[0]; o.Status != checkout.OutcomeApproved || o.Source != checkout.SourceEnquiry ||
+		o.Amount != 5075 || o.Currency != "XAF" || o.OperatorRef == "" {
+		t.Errorf("paid: %+v", o)
+	}
+	if o := w.outcomes(refused.CollectionID)[0]; o.Status != checkout.OutcomeRefused || o.FailureCode != checkout.FailureRejected {
+		t.Errorf("refused: %+v", o)
+	}
+	if o := w.outcomes(unknown.CollectionID)[0]; o.Status != checkout.OutcomeUnknown {
+		t.Errorf("unknown: %+v", o)
+	}
+	if got := w.outcomes(pending.CollectionID); len(got) != 0 {
+		t.Errorf("pending: %+v", got)
+	}
+	if w.forged != 0 {
+		t.Errorf("%d callbacks to wrong addresses", w.forged)
+	}
+}
+
+// The sink dies after the operator took the request and before it could say so.
+// The next one reads the same record: one debit, and its outcome is found.
+func TestKilledBetweenRequestAndCommand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	q := w.request("collect", approves, time.Minute)
+	w.faults.Next(1, asks, connectortest.SilentAfter)
+	stop := w.run(func(c *collect.Config) { c.DrainTimeout = time.Millisecond })
+	w.send(q)
+	w.eventually("the operator has the request", func() bool { n, _ := w.debits(q.CollectionID); return n == 1 })
+	stop()
+	if got := w.outcomes(q.CollectionID); len(got) != 0 {
+		t.Fatalf("the first sink was not quick enough to die: %+v", got)
+	}
+
+	w.run()
+	w.committed()
+	w.eventually("the outcome", func() bool { return len(w.outcomes(q.CollectionID)) == 1 })
+	if o := w.outcomes(q.CollectionID)[0]; o.Status != checkout.OutcomeApproved || o.Amount != 5075 {
+		t.Errorf("outcome %+v", o)
+	}
+	if n, again := w.debits(q.CollectionID); n != 1 || again == 0 {
+		t.Errorf("%d collections, %d repeated requests; want 1 and some", n, again)
+	}
+}
+
+// An operator that says nothing, to nothing, has refused nothing.
+func TestSilentOperator(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.faults.Next(1_000_000, mtnCall, connectortest.Silent)
+	w.run()
+	q := w.request("collect", approves, time.Second)
+	w.send(q)
+	w.committed()
+	if got := w.outcomes(q.CollectionID); len(got) != 0 {
+		t.Errorf("outcomes %+v, want none", got)
+	}
+}
+
+// The answer to the request is lost; the operator, asked about it, has it.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.faults.Next(1, asks, connectortest.CutAfter)
+	w.run()
+	q := w.request("collect", approves, time.Minute)
+	w.send(q)
+	w.committed()
+	if n, again := w.debits(q.CollectionID); n != 1 || again != 0 {
+		t.Errorf("%d collections, %d repeated requests; want 1 and 0", n, again)
+	}
+}
+
+func TestTooLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+
+	// Sent in time by a reader that died, read again too late: not sent again, found.
+	sent := w.request("collect", approves, time.Minute)
+	momo, err := mtn.New(mtn.Config{Now: w.clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := momo.Collect(t.Context(), w.account(), connector.Request{
+		ID: sent.CollectionID, Payer: sent.Payer, Amount: sent.Amount, Currency: sent.Currency, PaymentRef: sent.PaymentRef,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	sent.NotAfter = w.clock.now().Add(-time.Second)
+	// Never sent.
+	never := w.request("collect", approves, -time.Second)
+	// Late, and the operator cannot be asked.
+	w.run()
+	w.send(sent, never)
+	w.committed()
+	w.eventually("two outcomes", func() bool {
+		return len(w.outcomes(sent.CollectionID)) == 1 && len(w.outcomes(never.CollectionID)) == 1
+	})
+	if o := w.outcomes(sent.CollectionID)[0]; o.Status != checkout.OutcomeApproved {
+		t.Errorf("sent: %+v", o)
+	}
+	if o := w.outcomes(never.CollectionID)[0]; o.Status != checkout.OutcomeUnknown {
+		t.Errorf("never sent: %+v", o)
+	}
+	if n, again := w.debits(sent.CollectionID); n != 1 || again != 0 {
+		t.Errorf("%d collections, %d repeated requests; want 1 and 0", n, again)
+	}
+	if n, _ := w.debits(never.CollectionID); n != 0 {
+		t.Errorf("a late request was sent")
+	}
+
+	w.faults.Next(1_000_000, mtnCall, connectortest.Error500)
+	dead := w.request("collect", approves, -time.Second)
+	w.send(dead)
+	w.committed()
+	if got := w.outcomes(dead.CollectionID); len(got) != 0 {
+		t.Errorf("operator away: %+v, want nothing", got)
+	}
+}
+
+// An outage until the clock jumps beyond not_after: the request is given up at
+// once, not when a pause is over, and nothing is collected afterwards.
+func TestClockJumpsDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.faults.Next(1_000_000, asks, connectortest.Error500)
+	w.run()
+	q := w.request("collect", approves, time.Hour)
+	w.send(q)
+	time.Sleep(time.Second)
+	w.clock.offset.Store(int64(2 * time.Hour))
+	w.faults.Clear()
+	w.committed()
+	w.eventually("unknown", func() bool { return len(w.outcomes(q.CollectionID)) == 1 })
+	if o := w.outcomes(q.CollectionID)[0]; o.Status != checkout.OutcomeUnknown {
+		t.Errorf("outcome %+v", o)
+	}
+	if n, _ := w.debits(q.CollectionID); n != 0 {
+		t.Error("a late request was sent")
+	}
+}
+
+// One hanging payment does not keep the others waiting, nor are its successors
+// committed before it.
+func TestOneHangsOthersGoOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stuck := w.request("collect", approves, time.Hour)
+	stuckCall := func(r *http.Request) bool {
+		return asks(r) && r.Header.Get("X-Reference-Id") == stuck.CollectionID || strings.HasSuffix(r.URL.Path, stuck.CollectionID)
+	}
+	w.faults.Next(1_000_000, stuckCall, connectortest.Silent)
+	stop := w.run(func(c *collect.Config) { c.DrainTimeout = 100 * time.Millisecond })
+	w.send(stuck)
+	const n = 100
+	others := make([]record.CollectionRequest, n)
+	for i := range others {
+		others[i] = w.request("collect", waits, time.Hour)
+	}
+	w.send(others...)
+	w.eventually("the others reached the operator", func() bool {
+		m, _ := w.debits(others[n-1].CollectionID)
+		first, _ := w.debits(others[0].CollectionID)
+		return m == 1 && first == 1
+	})
+	time.Sleep(time.Second) // two commit intervals
+	offsets, err := kadm.NewClient(w.client).FetchOffsets(t.Context(), w.kafka.Prefix+"sinks.collect")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, ok := offsets.Lookup(w.space.Name(schemas.TopicCollections), 1); ok && at.At > 0 {
+		t.Errorf("committed %d, behind a request that is not done", at.At)
+	}
+	stop()
+
+	w.faults.Clear()
+	w.run()
+	w.committed()
+	w.once(stuck.CollectionID)
+	for _, q := range others {
+		w.once(q.CollectionID)
+	}
+}
+
+// The operator is away for the first of two enquiries: the second makes the
+// first needless.
+func TestLaterEnquiryOvertakes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.faults.Next(1_000_000, enquires, connectortest.Error500)
+	w.run()
+	q := w.request("enquire", "", time.Minute)
+	q.Enquiry = 1
+	w.send(q)
+	time.Sleep(500 * time.Millisecond)
+	q.Enquiry = 2
+	w.send(q)
+	time.Sleep(200 * time.Millisecond)
+	w.faults.Clear()
+	w.committed()
+	if got := w.outcomes(q.CollectionID); len(got) != 1 {
+		t.Errorf("%d outcomes, want 1", len(got))
+	}
+}
+
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run()
+	w.sendBytes("torn", []byte("\x00\x00\x00\x00\x01torn"))
+	strange := w.request("refund", approves, time.Minute)
+	foreign := w.request("collect", approves, time.Minute)
+	foreign.OfferID = "shells"
+	good := w.request("collect", approves, time.Minute)
+	w.send(strange, foreign, good)
+	w.committed()
+	w.once(good.CollectionID)
+
+	client, err := w.kafka.Client(kgo.ConsumeTopics(w.space.Name(schemas.TopicPoisonCollections)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var found []string
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for len(found) < 3 && ctx.Err() == nil {
+		client.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			headers := map[string]string{}
+			for _, h := range r.Headers {
+				headers[h.Key] = string(h.Value)
+			}
+			if headers["topic"] != w.space.Name(schemas.TopicCollections) || headers["partition"] != "1" || headers["offset"] == "" || headers["error"] == "" {
+				t.Errorf("headers %v", headers)
+			}
+			found = append(found, string(r.Key))
+		})
+	}
+	if len(found) != 3 {
+		t.Errorf("poison: %v, want three", found)
+	}
+}
+
+// A token that the operator has forgotten costs nobody a payment.
+func TestTokenExpired(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	w := newWorld(t, func(c *simulator.Config) {
+		now := c.Now
+		c.Now = func() time.Time { return now().Add(time.Duration(ahead.Load())) }
+	})
+	w.run()
+	first := w.request("collect", waits, time.Hour)
+	w.send(first)
+	w.committed()
+	ahead.Store(int64(2 * time.Hour)) // the operator's clock, not ours
+	second := w.request("collect", waits, time.Hour)
+	w.send(second)
+	w.committed()
+	w.once(second.CollectionID)
+}

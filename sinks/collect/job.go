@@ -1,0 +1,382 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+	"quittance/internal/wire"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+const (
+	kindCollect = string(checkout.RequestCollect)
+	kindEnquire = string(checkout.RequestEnquire)
+
+	// enquiryPatience is how long an enquiry is tried again when the operator does
+	// not answer. The processor's next one comes anyway; this bounds how much a
+	// dead operator holds back the offsets.
+	enquiryPatience = time.Minute
+	// lateTries is how often the operator is asked about a request that came too late.
+	lateTries = 3
+
+	backoffStart = 250 * time.Millisecond
+	backoffMax   = 5 * time.Second
+	// glance bounds a pause between two looks at the clock, which may jump.
+	glance = 500 * time.Millisecond
+)
+
+// Values of the outcome label beside the operator's own statuses.
+const (
+	outcomePoison    = "poison"
+	outcomeOvertaken = "overtaken"
+	outcomeSilent    = "no_answer"
+	outcomeLeft      = "left"
+)
+
+// errNoAccount: the agency has no merchant account for the offer.
+var errNoAccount = &connector.Error{Doing: "finding the agency's account", Fault: connector.FaultCredentials, Err: errors.New("none configured")}
+
+// job works off one record.
+type job struct {
+	sink   *Sink
+	record *kgo.Record
+	// waiting ends with the sink's Run; calls end with its drain.
+	waiting, calls context.Context
+
+	request   record.CollectionRequest
+	connector connector.Connector
+}
+
+// do returns true when the record needs nothing any more, false when it is left
+// to the next member.
+func (j *job) do() bool {
+	if done, ok := j.read(); !ok {
+		return done
+	}
+	var outcome string
+	if j.request.Kind == kindEnquire {
+		outcome = j.enquireAbout()
+	} else {
+		outcome = j.collect()
+	}
+	j.count(outcome)
+	return outcome != outcomeLeft
+}
+
+func (j *job) count(outcome string) {
+	operator := "none"
+	if j.connector != nil {
+		operator = j.connector.Operator()
+	}
+	kind := j.request.Kind
+	if kind != kindCollect && kind != kindEnquire {
+		kind = "none"
+	}
+	j.sink.metrics.requests.WithLabelValues(operator, kind, outcome).Inc()
+}
+
+// read decodes the record. Without ok it is no request: done says whether it
+// stands in the poison topic now.
+func (j *job) read() (done, ok bool) {
+	for n := 0; ; n++ {
+		err := j.sink.cfg.Codec.Decode(j.record.Value, &j.request)
+		if err == nil {
+			err = j.check()
+		}
+		switch {
+		case err == nil:
+			return false, true
+		case errors.Is(err, schemas.ErrUndecodable), errors.Is(err, errInvariant):
+			return j.poison(err), false
+		}
+		// The schema registry is away: that says nothing of the record.
+		j.warn("reading a collection request", err)
+		if !sleep(j.waiting, backoff(n)) {
+			return false, false
+		}
+	}
+}
+
+// errInvariant is a record that no processor of ours writes.
+var errInvariant = errors.New("not a collection request of this version")
+
+func (j *job) check() error {
+	q := &j.request
+	c, ok := j.sink.cfg.Connectors[q.OfferID]
+	switch {
+	case q.Kind != kindCollect && q.Kind != kindEnquire:
+		return fmt.Errorf("kind %q: %w", q.Kind, errInvariant)
+	case !ok:
+		return fmt.Errorf("offer %q has no connector: %w", q.OfferID, errInvariant)
+	case q.CollectionID == "" || q.SessionID == "" || q.ApplicationID == "" || q.TenantID == "":
+		return fmt.Errorf("an id is empty: %w", errInvariant)
+	case q.Amount <= 0 || q.Currency == "":
+		return fmt.Errorf("no amount: %w", errInvariant)
+	}
+	j.connector = c
+	return nil
+}
+
+// poison keeps the record as it was, with its position and what is wrong with it.
+func (j *job) poison(cause error) bool {
+	r := j.record
+	j.sink.metrics.poison.Inc()
+	j.count(outcomePoison)
+	j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelError, "collection request is poison",
+		slog.Int("partition", int(r.Partition)), slog.Int64("offset", r.Offset), slog.Any("error", cause))
+	return j.produce(&kgo.Record{
+		Topic: j.sink.cfg.Space.Name(schemas.TopicPoisonCollections), Key: r.Key, Value: r.Value,
+		Headers: []kgo.RecordHeader{
+			{Key: "topic", Value: []byte(r.Topic)},
+			{Key: "partition", Value: strconv.AppendInt(nil, int64(r.Partition), 10)},
+			{Key: "offset", Value: strconv.AppendInt(nil, r.Offset, 10)},
+			{Key: "error", Value: []byte(cause.Error())},
+		},
+	})
+}
+
+// collect asks for the money until the operator has the request or it is too late.
+func (j *job) collect() string {
+	for n := 0; ; n++ {
+		o, err := j.ask()
+		switch {
+		case errors.Is(err, errLate):
+			return j.late()
+		case errors.Is(err, errLeft):
+			return outcomeLeft
+		case err == nil:
+			return j.report(o, checkout.SourceRequest)
+		}
+		j.warn("asking for money", err)
+		if connector.Uncertain(err) {
+			// The operator may have it. If it says so there is no need to ask again.
+			o, enquiry := j.enquire(nil)
+			switch {
+			case errors.Is(enquiry, errLeft):
+				return outcomeLeft
+			case enquiry == nil && o.Status != checkout.OutcomeUnknown:
+				return j.report(o, checkout.SourceEnquiry)
+			}
+		}
+		if !j.pause(n, err, j.request.NotAfter) {
+			return outcomeLeft
+		}
+	}
+}
+
+// late asks about a request that may have been sent by an earlier reader of this
+// record, or by nobody. An operator that cannot be asked leaves it pending.
+func (j *job) late() string {
+	for n := 0; ; n++ {
+		o, err := j.enquire(nil)
+		switch {
+		case errors.Is(err, errLeft):
+			return outcomeLeft
+		case err == nil:
+			return j.report(o, checkout.SourceEnquiry)
+		case n+1 == lateTries:
+			j.warn("asking about a late request", err)
+			return outcomeSilent
+		}
+		if !sleep(j.waiting, backoff(n)) {
+			return outcomeLeft
+		}
+	}
+}
+
+// enquireAbout asks what became of a collection.
+func (j *job) enquireAbout() string {
+	q := &j.request
+	j.sink.newest.arrive(q.CollectionID, q.Enquiry)
+	defer j.sink.newest.leave(q.CollectionID)
+	overtaken := func() bool { return j.sink.newest.overtaken(q.CollectionID, q.Enquiry) }
+	until := j.sink.cfg.Now().Add(enquiryPatience)
+	for n := 0; ; n++ {
+		o, err := j.enquire(overtaken)
+		switch {
+		case errors.Is(err, errLeft):
+			return outcomeLeft
+		case errors.Is(err, errOvertaken):
+			return outcomeOvertaken
+		case err == nil:
+			return j.report(o, checkout.SourceEnquiry)
+		}
+		j.warn("asking about a payment", err)
+		if !j.pause(n, err, until) {
+			return outcomeLeft
+		}
+		if !j.sink.cfg.Now().Before(until) {
+			return outcomeSilent
+		}
+	}
+}
+
+// What ends an attempt without a word of the operator.
+var (
+	errLate      = errors.New("too late to ask for money")
+	errLeft      = errors.New("left to the next member")
+	errOvertaken = errors.New("a later enquiry is in hand")
+)
+
+// ask makes one request for money, unless it is too late by the time its turn comes.
+func (j *job) ask() (connector.Outcome, error) {
+	q := &j.request
+	begun := time.Now()
+	release, ok := j.sink.slots.collect(j.waiting, j.connector.Operator())
+	if !ok {
+		return connector.Outcome{}, errLeft
+	}
+	defer release()
+	if j.sink.cfg.Now().After(q.NotAfter) {
+		return connector.Outcome{}, errLate
+	}
+	account, ok := j.sink.cfg.Account(q.TenantID, q.Livemode, q.OfferID)
+	if !ok {
+		return connector.Outcome{}, errNoAccount
+	}
+	o, err := j.connector.Collect(j.calls, account, connector.Request{
+		ID: q.CollectionID, Payer: q.Payer, Amount: q.Amount, Currency: q.Currency,
+		PaymentRef: q.PaymentRef, Description: q.Description,
+		CallbackURL: connector.CallbackURL(j.sink.cfg.Signer, j.sink.cfg.PublicURL, j.connector.Operator(), q.SessionID, q.CollectionID),
+	})
+	return o, j.called(kindCollect, begun, o, err)
+}
+
+// enquire makes one enquiry, unless unwanted says otherwise when its turn comes.
+func (j *job) enquire(unwanted func() bool) (connector.Outcome, error) {
+	q := &j.request
+	begun := time.Now()
+	release, ok := j.sink.slots.enquire(j.waiting, j.connector.Operator(), q.TenantID, q.Livemode)
+	if !ok {
+		return connector.Outcome{}, errLeft
+	}
+	defer release()
+	if unwanted != nil && unwanted() {
+		return connector.Outcome{}, errOvertaken
+	}
+	account, ok := j.sink.cfg.Account(q.TenantID, q.Livemode, q.OfferID)
+	if !ok {
+		return connector.Outcome{}, errNoAccount
+	}
+	o, err := j.connector.Enquire(j.calls, account, connector.Reference{ID: q.CollectionID})
+	return o, j.called(kindEnquire, begun, o, err)
+}
+
+// called counts a call. One that the end of the drain broke off is left.
+func (j *job) called(call string, begun time.Time, o connector.Outcome, err error) error {
+	if err != nil && j.calls.Err() != nil {
+		return errLeft
+	}
+	outcome := string(o.Status)
+	if err != nil {
+		outcome = string(connector.FaultOf(err))
+	}
+	j.sink.metrics.calls.WithLabelValues(j.connector.Operator(), call, outcome).Observe(time.Since(begun).Seconds())
+	return err
+}
+
+// pause waits before the next try, as long as the operator wants but not beyond
+// until. It says whether the sink still runs.
+func (j *job) pause(n int, err error, until time.Time) bool {
+	wait := backoff(n)
+	var e *connector.Error
+	if errors.As(err, &e) {
+		wait = max(wait, e.RetryAfter)
+	}
+	for wait > 0 && j.sink.cfg.Now().Before(until) {
+		step := min(wait, glance)
+		if !sleep(j.waiting, step) {
+			return false
+		}
+		wait -= step
+	}
+	return j.waiting.Err() == nil
+}
+
+// backoff doubles with each try and is scattered, so that what failed together
+// does not come back together.
+func backoff(n int) time.Duration {
+	d := min(backoffStart<<min(n, 10), backoffMax)
+	return d/2 + rand.N(d) //nolint:gosec // no secret
+}
+
+// report sends what the operator said, if it changes anything, and returns the
+// outcome's name.
+func (j *job) report(o connector.Outcome, source checkout.Source) string {
+	q := &j.request
+	j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelDebug, "operator answered",
+		slog.String("operator", j.connector.Operator()), slog.String("kind", q.Kind), slog.String("collection_id", q.CollectionID),
+		slog.String("session_id", q.SessionID), slog.String("status", string(o.Status)), slog.String("reason", o.Reason))
+	switch o.Status {
+	case checkout.OutcomePending, checkout.OutcomeAmbiguous:
+		return string(o.Status)
+	case checkout.OutcomeApproved, checkout.OutcomeRefused, checkout.OutcomeUnknown:
+	}
+	command, err := wire.FromCommand(checkout.Command{
+		At: j.sink.cfg.Now(), SessionID: q.SessionID, ApplicationID: q.ApplicationID, Live: q.Livemode,
+		Do: checkout.Outcome{
+			CollectionID: q.CollectionID, Source: source, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
+			OperatorRef: o.OperatorRef, FailureCode: o.FailureCode,
+		},
+	})
+	var value []byte
+	if err == nil {
+		value, err = j.sink.cfg.Codec.Encode(command)
+	}
+	if err != nil {
+		// A fault of the program. The record keeps until it is mended.
+		if j.poison(fmt.Errorf("reporting an outcome: %w", err)) {
+			return outcomePoison
+		}
+		return outcomeLeft
+	}
+	space := j.sink.cfg.Space
+	if !j.produce(&kgo.Record{
+		Topic: space.Name(schemas.TopicCommands), Partition: space.Partition(schemas.TopicCommands, q.ApplicationID),
+		Key: []byte(q.ApplicationID), Value: value,
+	}) {
+		return outcomeLeft
+	}
+	return string(o.Status)
+}
+
+// produce returns true once all replicas have the record. It tries until the
+// drain ends.
+func (j *job) produce(r *kgo.Record) bool {
+	for n := 0; ; n++ {
+		again := *r // the client writes into what it is given
+		err := j.sink.client.ProduceSync(j.calls, &again).FirstErr()
+		if err == nil {
+			return true
+		}
+		if j.calls.Err() != nil || errors.Is(err, kgo.ErrClientClosed) {
+			return false
+		}
+		j.warn("reporting an outcome", err)
+		if !sleep(j.calls, backoff(n)) {
+			return false
+		}
+	}
+}
+
+// warn logs trouble with an operator or the broker, at most once a second.
+func (j *job) warn(doing string, err error) {
+	j.sink.complain.Do(func() {
+		operator := ""
+		if j.connector != nil {
+			operator = j.connector.Operator()
+		}
+		j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelWarn, doing, slog.String("operator", operator),
+			slog.String("collection_id", j.request.CollectionID), slog.String("session_id", j.request.SessionID), slog.Any("error", err))
+	})
+}

@@ -1,0 +1,106 @@
+package collect
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// slots bounds the calls under way. Requests for money and enquiries have places
+// of their own: a crowd of enquiries, which wait for the operator's rate, never
+// keeps a citizen waiting. Safe for concurrent use.
+type slots struct {
+	calls   int64
+	account int64
+
+	mu sync.Mutex
+	by map[slot]*semaphore.Weighted
+}
+
+// slot names a bound: of an operator's calls of a kind, or of an account's enquiries.
+type slot struct {
+	operator string
+	kind     string
+	tenant   string
+	live     bool
+}
+
+func newSlots(calls, account int) *slots {
+	return &slots{calls: int64(calls), account: int64(account), by: map[slot]*semaphore.Weighted{}}
+}
+
+func (s *slots) of(key slot, size int64) *semaphore.Weighted {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.by[key]
+	if w == nil {
+		w = semaphore.NewWeighted(size)
+		s.by[key] = w
+	}
+	return w
+}
+
+// collect waits for a turn to ask an operator for money.
+func (s *slots) collect(ctx context.Context, operator string) (release func(), ok bool) {
+	w := s.of(slot{operator: operator, kind: kindCollect}, s.calls)
+	if w.Acquire(ctx, 1) != nil {
+		return nil, false
+	}
+	return func() { w.Release(1) }, true
+}
+
+// enquire waits for a turn to ask an operator about a payment of an account.
+func (s *slots) enquire(ctx context.Context, operator, tenant string, live bool) (release func(), ok bool) {
+	account := s.of(slot{operator, kindEnquire, tenant, live}, s.account)
+	if account.Acquire(ctx, 1) != nil {
+		return nil, false
+	}
+	w := s.of(slot{operator: operator, kind: kindEnquire}, s.calls)
+	if w.Acquire(ctx, 1) != nil {
+		account.Release(1)
+		return nil, false
+	}
+	return func() { w.Release(1); account.Release(1) }, true
+}
+
+// newest knows the latest enquiry of each collection that has one in hand. Safe
+// for concurrent use.
+type newest struct {
+	mu   sync.Mutex
+	byID map[string]enquiries
+}
+
+// enquiries of one collection: how many are in hand, and the latest number that
+// came while there were any.
+type enquiries struct {
+	inHand int
+	latest int32
+}
+
+// arrive notes an enquiry.
+func (n *newest) arrive(id string, number int32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := n.byID[id]
+	n.byID[id] = enquiries{e.inHand + 1, max(e.latest, number)}
+}
+
+// overtaken says whether a later enquiry of the collection has come.
+func (n *newest) overtaken(id string, number int32) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.byID[id].latest > number
+}
+
+// leave ends an enquiry.
+func (n *newest) leave(id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := n.byID[id]
+	if e.inHand--; e.inHand == 0 {
+		delete(n.byID, id)
+		return
+	}
+	n.byID[id] = e
+}

@@ -1,0 +1,113 @@
+package delivery
+
+import "time"
+
+const (
+	breakerWindow   = time.Minute
+	breakerBuckets  = 6
+	breakerMinimum  = 10 // calls in the window before the share of failures counts
+	breakerTimeouts = 3  // in a row
+	breakerFirst    = 30 * time.Second
+	breakerLongest  = 10 * time.Minute
+)
+
+// breakerState says whether a destination may be called.
+type breakerState int
+
+const (
+	breakerClosed  breakerState = iota // called freely
+	breakerOpen                        // not called until reopenAt
+	breakerProbing                     // one call at a time until one succeeds
+)
+
+// breaker keeps calls from a destination that fails: open at half of at least
+// ten calls within a minute or at three time-outs in a row, for 30 s and then
+// twice as long each time, up to ten minutes; then one probe at a time. The zero
+// value is closed. Its owner holds the lock.
+type breaker struct {
+	open     bool
+	reopenAt time.Time
+	hold     time.Duration
+	timeouts int
+	buckets  [breakerBuckets]struct {
+		slot     int64
+		ok, fail int
+	}
+}
+
+// state at a moment.
+func (b *breaker) state(now time.Time) breakerState {
+	switch {
+	case !b.open:
+		return breakerClosed
+	case now.Before(b.reopenAt):
+		return breakerOpen
+	default:
+		return breakerProbing
+	}
+}
+
+// succeeded counts a call that shows the destination to be well.
+func (b *breaker) succeeded(now time.Time) {
+	if b.open {
+		*b = breaker{}
+	}
+	b.timeouts = 0
+	b.bucket(now).ok++
+}
+
+// failed counts a call that shows it to be ill. A call that was under way when
+// the breaker opened says nothing new; one that probed opens it again.
+func (b *breaker) failed(now time.Time, timeout bool) {
+	if b.open {
+		if !now.Before(b.reopenAt) {
+			b.trip(now)
+		}
+		return
+	}
+	b.bucket(now).fail++
+	if timeout {
+		b.timeouts++
+	} else {
+		b.timeouts = 0
+	}
+	ok, fail := b.window(now)
+	if b.timeouts >= breakerTimeouts || (ok+fail >= breakerMinimum && 2*fail >= ok+fail) {
+		b.trip(now)
+	}
+}
+
+func (b *breaker) trip(now time.Time) {
+	b.hold = min(max(2*b.hold, breakerFirst), breakerLongest)
+	b.open, b.reopenAt = true, now.Add(b.hold)
+}
+
+func slotOf(now time.Time) int64 { return now.UnixNano() / int64(breakerWindow/breakerBuckets) }
+
+func (b *breaker) bucket(now time.Time) *struct {
+	slot     int64
+	ok, fail int
+} {
+	slot := slotOf(now)
+	at := &b.buckets[slot%breakerBuckets]
+	if at.slot != slot {
+		at.slot, at.ok, at.fail = slot, 0, 0
+	}
+	return at
+}
+
+func (b *breaker) window(now time.Time) (ok, fail int) {
+	oldest := slotOf(now) - breakerBuckets + 1
+	for _, at := range b.buckets {
+		if at.slot >= oldest {
+			ok, fail = ok+at.ok, fail+at.fail
+		}
+	}
+	return ok, fail
+}
+
+// idle says that forgetting the breaker changes nothing.
+func (b *breaker) idle(now time.Time) bool {
+	ok, fail := b.window(now)
+	return !b.open && b.timeouts == 0 && ok+fail == 0
+}

@@ -1,0 +1,112 @@
+package delivery
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestBreaker(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	t.Run("half of ten", func(t *testing.T) {
+		t.Parallel()
+		var b breaker
+		for range 5 {
+			b.succeeded(now)
+		}
+		for range 4 {
+			b.failed(now, false)
+		}
+		if b.state(now) != breakerClosed {
+			t.Fatal("open at nine calls")
+		}
+		b.failed(now, false)
+		if b.state(now) != breakerOpen || b.reopenAt.Sub(now) != breakerFirst {
+			t.Fatalf("not open for %v at five of ten", breakerFirst)
+		}
+	})
+	t.Run("window", func(t *testing.T) {
+		t.Parallel()
+		var b breaker
+		for i := range 30 {
+			b.failed(now.Add(time.Duration(i)*10*time.Second), false) // never ten within a minute
+		}
+		if b.open {
+			t.Fatal("open at six failures a minute")
+		}
+	})
+	t.Run("time-outs in a row", func(t *testing.T) {
+		t.Parallel()
+		var b breaker
+		b.failed(now, true)
+		b.failed(now, true)
+		b.succeeded(now)
+		b.failed(now, true)
+		b.failed(now, true)
+		if b.open {
+			t.Fatal("open at two in a row")
+		}
+		b.failed(now, true)
+		if b.state(now) != breakerOpen {
+			t.Fatal("closed at three in a row")
+		}
+	})
+	t.Run("probes", func(t *testing.T) {
+		t.Parallel()
+		var b breaker
+		at := now
+		for range breakerTimeouts {
+			b.failed(at, true)
+		}
+		for want := breakerFirst; want < breakerLongest; want *= 2 {
+			if hold := b.reopenAt.Sub(at); hold != want {
+				t.Fatalf("held for %v, want %v", hold, want)
+			}
+			b.failed(at, true) // under way when it opened: says nothing
+			at = b.reopenAt
+			if b.state(at) != breakerProbing {
+				t.Fatal("no probe after the hold")
+			}
+			b.failed(at, false)
+		}
+		if hold := b.reopenAt.Sub(at); hold != breakerLongest {
+			t.Fatalf("held for %v, want %v", hold, breakerLongest)
+		}
+		b.succeeded(b.reopenAt)
+		if b.state(at) != breakerClosed || b.hold != 0 {
+			t.Fatal("a success does not close it")
+		}
+	})
+}
+
+// Delays are the step's ±20 %, or what was asked for between the step and twice
+// that, and a minute at least after 429 and time-outs.
+func TestRetryDelay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		attempt := rapid.IntRange(1, 40).Draw(t, "attempt")
+		r := Result{
+			Status:     rapid.SampledFrom([]int{0, 301, 404, 429, 500, 503}).Draw(t, "status"),
+			RetryAfter: time.Duration(rapid.SampledFrom([]int64{0, 0, 1, 30, 400, 1e6}).Draw(t, "after")) * time.Second,
+		}
+		if r.Status == 0 {
+			r.Fault = rapid.SampledFrom([]string{FaultTimeout, FaultConnect}).Draw(t, "fault")
+		}
+		step := daily
+		if attempt < LastStep {
+			step = steps[attempt]
+		}
+		low, high := step-step/5, step+step/5
+		if r.RetryAfter > 0 {
+			low, high = step, 2*step
+		}
+		if r.Status == 429 || r.Fault == FaultTimeout {
+			low, high = max(low, time.Minute), max(high, time.Minute)
+		}
+		if got := RetryDelay(attempt, r); got < low || got > high {
+			t.Fatalf("attempt %d, %+v: %v, want %v to %v", attempt, r, got, low, high)
+		}
+	})
+}

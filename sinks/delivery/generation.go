@@ -1,0 +1,297 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+const (
+	fetchWait  = 500 * time.Millisecond
+	fetchBytes = 4 << 20
+	askAtOnce  = 500                   // deliveries per question to Postgres
+	askAfter   = 20 * time.Millisecond // without another record
+	retryEvery = time.Second
+)
+
+// generations joins the group for one generation after the other.
+func (w *Worker) generations(ctx context.Context, group *kafkago.ConsumerGroup) error {
+	for {
+		gen, err := group.Next(ctx)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, kafkago.ErrGroupClosed):
+			return nil
+		case err != nil:
+			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "joining the group", slog.String("group", w.group), slog.Any("error", err))
+			continue // kafka-go backs off
+		}
+		trackers := map[int]*tracker{}
+		assigned := gen.Assignments[w.topic]
+		ready := make([]chan struct{}, 0, len(assigned))
+		for _, a := range assigned {
+			t := newTracker(max(a.Offset, 0))
+			trackers[a.ID] = t
+			done := make(chan struct{})
+			ready = append(ready, done)
+			gen.Start(func(gctx context.Context) {
+				defer close(done)
+				w.consume(gctx, a, t)
+				t.stop()
+			})
+		}
+		w.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "partitions assigned", slog.String("topic", w.topic), slog.Int("partitions", len(assigned)), slog.Int("generation", int(gen.ID)))
+		gen.Start(func(gctx context.Context) { w.commit(gctx, gen, trackers, ready) })
+	}
+}
+
+// commit commits the low watermarks while the generation lasts. When it ends,
+// calls under way get a moment, what they settle is committed, and then the
+// trackers are revoked: answers that come later are recorded, but settle nothing.
+func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers map[int]*tracker, readers []chan struct{}) {
+	committed := map[int]int64{}
+	commit := func() {
+		offsets := map[int]int64{}
+		for p, t := range trackers {
+			if low, ok := t.watermark(); ok && low > committed[p] {
+				offsets[p] = low
+			}
+		}
+		if len(offsets) == 0 {
+			return
+		}
+		// Without any lock: a commit of an older generation is refused by the broker.
+		if err := gen.CommitOffsets(map[string]map[int]int64{w.topic: offsets}); err != nil {
+			w.cfg.Log.LogAttrs(context.Background(), slog.LevelWarn, "committing offsets", slog.String("topic", w.topic), slog.Any("error", err))
+			return
+		}
+		for p, low := range offsets {
+			committed[p] = low
+		}
+	}
+	for _, a := range gen.Assignments[w.topic] {
+		committed[a.ID] = a.Offset
+	}
+	for sleep(ctx, commitEvery) {
+		commit()
+	}
+	for _, t := range trackers {
+		t.stop()
+	}
+	w.drop()
+	w.mu.Lock()
+	patience := drainRevoke
+	if w.stopping {
+		patience = drainStop
+	}
+	w.mu.Unlock()
+	begun := time.Now()
+	for time.Since(begun) < patience && waiting(trackers) > 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	commit()
+	for _, t := range trackers {
+		t.revoke()
+	}
+	for _, done := range readers {
+		<-done
+	}
+}
+
+func waiting(trackers map[int]*tracker) int {
+	n := 0
+	for _, t := range trackers {
+		n += t.waiting()
+	}
+	return n
+}
+
+// consume reads one partition until the generation ends. It blocks on nothing
+// that a destination does; only records that may have been sent before wait for
+// Postgres.
+func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *tracker) {
+	start, end, ok := w.bounds(ctx, a)
+	if !ok {
+		return
+	}
+	reader := kafkago.NewReader(kafkago.ReaderConfig{
+		Brokers: w.cfg.Kafka.Brokers, Topic: w.topic, Partition: a.ID, MinBytes: 1, MaxBytes: fetchBytes, MaxWait: fetchWait,
+		QueueCapacity: askAtOnce, ReadLagInterval: -1, ReadBackoffMin: 20 * time.Millisecond, ReadBackoffMax: retryEvery,
+	})
+	defer func() { _ = reader.Close() }()
+	if err := reader.SetOffset(start); err != nil {
+		w.fail(fmt.Errorf("reading %s[%d] from %d: %w", w.topic, a.ID, start, err))
+		<-ctx.Done()
+		return
+	}
+	caughtUp := start >= end
+	var old []arrival
+	for {
+		fetchCtx, cancel := ctx, context.CancelFunc(func() {})
+		if len(old) > 0 {
+			fetchCtx, cancel = context.WithTimeout(ctx, askAfter)
+		}
+		m, err := reader.FetchMessage(fetchCtx)
+		cancel()
+		if ctx.Err() != nil {
+			for _, o := range old {
+				o.at.tracker.forget()
+			}
+			return
+		}
+		if err == nil {
+			if !t.read(m.Offset) {
+				return
+			}
+			d, ok := w.read(ctx, a.ID, m, t)
+			if ok && m.Offset < end {
+				old = append(old, arrival{d, position{t, m.Offset}})
+			} else if ok {
+				w.acceptOld(ctx, &old, &caughtUp)
+				w.accept(d, position{t, m.Offset})
+			}
+		} else if len(old) == 0 {
+			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading deliveries", slog.String("topic", w.topic), slog.Int("partition", a.ID), slog.Any("error", err))
+			sleep(ctx, joinBackoff/10)
+		}
+		if err != nil || len(old) >= askAtOnce {
+			w.acceptOld(ctx, &old, &caughtUp)
+		}
+	}
+}
+
+type arrival struct {
+	delivery *record.Delivery
+	at       position
+}
+
+// bounds are the offset to start from and the partition's end now.
+func (w *Worker) bounds(ctx context.Context, a kafkago.PartitionAssignment) (start, end int64, ok bool) {
+	adm := kadm.NewClient(w.producer)
+	for {
+		offset, err := listOffset(ctx, adm.ListEndOffsets, w.topic, int32(a.ID)) //nolint:gosec // a partition
+		if err == nil {
+			end = offset
+			offset, err = listOffset(ctx, adm.ListStartOffsets, w.topic, int32(a.ID)) //nolint:gosec // a partition
+		}
+		if err == nil {
+			switch {
+			case a.Offset < 0:
+				return offset, end, true
+			case a.Offset > end:
+				// The broker has lost records, or it is another one.
+				w.cfg.Log.LogAttrs(ctx, slog.LevelError, "committed offset lies beyond the partition's end: reading it from its start",
+					slog.String("topic", w.topic), slog.Int("partition", a.ID), slog.Int64("committed", a.Offset), slog.Int64("end", end))
+				return offset, end, true
+			default:
+				return max(a.Offset, offset), end, true
+			}
+		}
+		if ctx.Err() != nil {
+			return 0, 0, false
+		}
+		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking for a partition's bounds", slog.String("topic", w.topic), slog.Int("partition", a.ID), slog.Any("error", err))
+		if !sleep(ctx, retryEvery) {
+			return 0, 0, false
+		}
+	}
+}
+
+func listOffset(ctx context.Context, list func(context.Context, ...string) (kadm.ListedOffsets, error), topic string, partition int32) (int64, error) {
+	offsets, err := list(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	o, ok := offsets.Lookup(topic, partition)
+	if !ok {
+		return 0, fmt.Errorf("%s[%d] is not there", topic, partition)
+	}
+	return o.Offset, o.Err
+}
+
+// read decodes a record. One that cannot be decoded goes to poison, and is
+// settled when it stands there.
+func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *tracker) (*record.Delivery, bool) {
+	d := &record.Delivery{}
+	err := decode(ctx, w.cfg.Codec, m.Value, d)
+	if err == nil && (d.DeliveryID == "" || d.DestinationID == "" || Kind(d.Kind) != w.cfg.Policy.Kind()) {
+		err = fmt.Errorf("delivery of another kind or without id or destination: %w", schemas.ErrUndecodable)
+	}
+	if err == nil {
+		return d, true
+	}
+	if !errors.Is(err, schemas.ErrUndecodable) {
+		t.forget() // the generation ended while the registry of schemas was away
+		return nil, false
+	}
+	w.count.poison.Inc()
+	w.producer.Produce(context.WithoutCancel(ctx), poisoned(w.cfg.Kafka.Prefix, w.topic, int32(partition), m.Offset, m.Key, m.Value, err), //nolint:gosec // a partition
+		func(_ *kgo.Record, err error) {
+			if err != nil {
+				w.fail(fmt.Errorf("writing to the poison topic: %w", err))
+				return
+			}
+			t.settle(m.Offset)
+		})
+	return nil, false
+}
+
+// acceptOld takes deliveries in hand that may have been sent before the
+// partition came here: those that are delivered, or are the schedule's, are
+// settled. While Postgres is away it waits; it does not guess.
+func (w *Worker) acceptOld(ctx context.Context, old *[]arrival, caughtUp *bool) {
+	if len(*old) == 0 {
+		return
+	}
+	batch := *old
+	*old = nil
+	settled, ok := w.ask(ctx, batch, caughtUp)
+	if !ok {
+		for _, o := range batch {
+			o.at.tracker.forget() // the generation ended: nothing of this is settled
+		}
+		return
+	}
+	for _, o := range batch {
+		if _, is := settled[o.delivery.DeliveryID]; is {
+			o.at.tracker.settle(o.at.offset)
+		} else {
+			w.accept(o.delivery, o.at)
+		}
+	}
+}
+
+func (w *Worker) ask(ctx context.Context, batch []arrival, caughtUp *bool) (map[string]struct{}, bool) {
+	refs := make([]Ref, len(batch))
+	for i, o := range batch {
+		refs[i] = Ref{DeliveryID: o.delivery.DeliveryID, OccurredAt: o.delivery.OccurredAt, Round: o.delivery.Round}
+	}
+	for {
+		var err error
+		if !*caughtUp {
+			err = w.cfg.History.CatchUp(ctx)
+			*caughtUp = err == nil
+		}
+		if err == nil {
+			var settled map[string]struct{}
+			if settled, err = w.cfg.History.Settled(ctx, refs); err == nil {
+				return settled, true
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, false
+		}
+		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking which deliveries are settled, waiting", slog.Any("error", err))
+		if !sleep(ctx, retryEvery) {
+			return nil, false
+		}
+	}
+}

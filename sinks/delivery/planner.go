@@ -1,0 +1,188 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/kafka"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+// PlannerConfig is what a Planner needs. All fields without a default are required.
+type PlannerConfig struct {
+	Kafka kafka.Config
+	Codec *schemas.Codec
+	Kind  Kind
+	// Destinations are the ids that a notification goes to, as configured now.
+	Destinations func(n *record.Notification) []string
+	Log          *slog.Logger
+	Metrics      prometheus.Registerer
+}
+
+// Planner turns each notification into one delivery per destination. It reads
+// committed records only, writes with an idempotent producer and commits offsets
+// after the acknowledgement; a repetition gives the same delivery ids.
+type Planner struct {
+	cfg    PlannerConfig
+	source string
+	target string
+	count  *counters
+}
+
+// topics of a kind: notifications and deliveries.
+func topics(k Kind) (source, target string, err error) {
+	switch k {
+	case KindWebhook:
+		return schemas.TopicWebhooks, schemas.TopicWebhooksDeliveries, nil
+	case KindERP:
+		return schemas.TopicConfirmations, schemas.TopicERPDeliveries, nil
+	default:
+		return "", "", fmt.Errorf("unknown kind of delivery %q", string(k))
+	}
+}
+
+// DeliveriesTopic is where deliveries of a kind stand, without the prefix.
+func DeliveriesTopic(k Kind) (string, error) {
+	_, target, err := topics(k)
+	return target, err
+}
+
+// NewPlanner makes a planner. It connects when it runs.
+func NewPlanner(cfg PlannerConfig) (*Planner, error) {
+	source, target, err := topics(cfg.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Codec == nil || cfg.Destinations == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("delivery planner: Codec, Destinations, Log and Metrics are required")
+	}
+	return &Planner{cfg: cfg, source: cfg.Kafka.Prefix + source, target: cfg.Kafka.Prefix + target, count: newCounters(cfg.Metrics, cfg.Kind)}, nil
+}
+
+// Run plans until ctx ends, then returns nil. What was polled and not yet
+// acknowledged is planned again by whoever comes next.
+func (p *Planner) Run(ctx context.Context) error {
+	cl, err := p.cfg.Kafka.Client(
+		kgo.ConsumerGroup(p.cfg.Kafka.Prefix+string(p.cfg.Kind)+"-planner"), kgo.ConsumeTopics(p.source),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
+		kgo.SessionTimeout(10*time.Second), kgo.HeartbeatInterval(time.Second), kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0),
+	)
+	if err != nil {
+		return err
+	}
+	defer cl.CloseAllowingRebalance()
+	for {
+		fetches := cl.PollRecords(ctx, 1000)
+		if ctx.Err() != nil {
+			return nil
+		}
+		fetches.EachError(func(topic string, partition int32, err error) {
+			p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading notifications", slog.String("topic", topic), slog.Int("partition", int(partition)), slog.Any("error", err))
+		})
+		if err := p.plan(ctx, cl, fetches.Records()); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		cl.AllowRebalance()
+	}
+}
+
+func (p *Planner) plan(ctx context.Context, cl *kgo.Client, records []*kgo.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	var out []*kgo.Record
+	planned, unaddressed, poison := 0, 0, 0
+	for _, r := range records {
+		var n record.Notification
+		err := decode(ctx, p.cfg.Codec, r.Value, &n)
+		if errors.Is(err, schemas.ErrUndecodable) {
+			out = append(out, poisoned(p.cfg.Kafka.Prefix, r.Topic, r.Partition, r.Offset, r.Key, r.Value, err))
+			poison++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		ids := p.cfg.Destinations(&n)
+		if len(ids) == 0 {
+			unaddressed++
+		}
+		for _, id := range ids {
+			value, err := p.cfg.Codec.Encode(Plan(p.cfg.Kind, &n, id))
+			if err != nil {
+				return err
+			}
+			out = append(out, &kgo.Record{Topic: p.target, Key: []byte(id), Value: value})
+			planned++
+		}
+	}
+	if err := cl.ProduceSync(ctx, out...).FirstErr(); err != nil {
+		return fmt.Errorf("producing deliveries: %w", err)
+	}
+	p.count.planned.Add(float64(planned))
+	p.count.unaddressed.Add(float64(unaddressed))
+	p.count.poison.Add(float64(poison))
+	if err := cl.CommitRecords(ctx, records...); err != nil && ctx.Err() == nil {
+		// A rebalance took the partitions meanwhile: their next owner plans these
+		// again, with the same ids.
+		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "committing planned offsets", slog.Any("error", err))
+	}
+	return nil
+}
+
+// decode tries again while the schema registry cannot be reached.
+func decode(ctx context.Context, codec *schemas.Codec, value []byte, into record.Record) error {
+	for {
+		err := codec.Decode(value, into)
+		if err == nil || errors.Is(err, schemas.ErrUndecodable) {
+			return err
+		}
+		if !sleep(ctx, time.Second) {
+			return err
+		}
+	}
+}
+
+// sleep waits unless ctx ends first; d is short.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// poisoned is a record that cannot be decoded, as it was, with where it stood
+// and why it was refused.
+func poisoned(prefix, topic string, partition int32, offset int64, key, value []byte, why error) *kgo.Record {
+	header := func(k, v string) kgo.RecordHeader { return kgo.RecordHeader{Key: k, Value: []byte(v)} }
+	return &kgo.Record{
+		Topic: prefix + schemas.TopicPoisonDeliveries, Key: key, Value: value,
+		Headers: []kgo.RecordHeader{
+			header("topic", topic), header("partition", strconv.Itoa(int(partition))),
+			header("offset", strconv.FormatInt(offset, 10)), header("error", why.Error()),
+		},
+	}
+}
+
+// Poisoned is a record for the poison topic of deliveries: key and value as they
+// were, with the position and the error as headers.
+func Poisoned(prefix string, r *kgo.Record, why error) *kgo.Record {
+	return poisoned(prefix, r.Topic, r.Partition, r.Offset, r.Key, r.Value, why)
+}

@@ -1,0 +1,343 @@
+// Package schedule remembers in Postgres what became of every delivery and puts
+// those that are due on their topic again.
+//
+// Outcomes (deliveries.attempts) are applied exactly once: the position of each
+// partition is written in the same transaction. Due deliveries are claimed by a
+// lease in a short transaction and then produced; a crash between the two makes
+// the lease run out and the next round begin. An outcome of an earlier round
+// decides nothing, except that delivered is final whenever it comes.
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"quittance/internal/kafka"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+)
+
+// DefaultPoll is how often the schedule looks for what is due.
+const DefaultPoll = 250 * time.Millisecond
+
+const (
+	claimLease     = 30 * time.Second       // from the claim to Kafka's acknowledgement
+	produceWithin  = 20 * time.Second       // below the lease
+	queuedLease    = 24 * time.Hour         // on the topic, until the worker's outcome; the topic keeps 7 days
+	perDestination = 2                      // times its cap on the topic at once
+	destinations   = 200                    // per look
+	lineWait       = 200 * time.Millisecond // until a destination is looked at again
+	retryEvery     = time.Second
+	leaseEvery     = 5 * time.Second
+	gaugesEvery    = 10 * time.Second
+	tidyEvery      = 10 * time.Minute
+	keepDays       = 45                  // of deliveries with an end
+	holdFor        = 30 * 24 * time.Hour // of a suspended destination's deliveries
+	failingFor     = 5 * 24 * time.Hour  // of nothing but failures suspends an endpoint
+	statusGone     = 410
+	applyAtOnce    = 2000
+)
+
+// Config is what a Schedule needs. Fields without a default are required.
+type Config struct {
+	Kafka kafka.Config
+	Codec *schemas.Codec
+	Pool  *pgxpool.Pool
+	// MaxInFlight is a destination's cap: at most twice as many of its due
+	// deliveries are on the topic at once.
+	MaxInFlight func(kind delivery.Kind, destinationID string) int
+	// Now is the service's clock; when it jumps, retries fall due.
+	Now     func() time.Time
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+	// Poll is how often to look for what is due, at most a second; 0 takes DefaultPoll.
+	Poll time.Duration
+}
+
+// Schedule is the sink of outcomes. Several may run: they share the partitions,
+// and claims exclude each other.
+type Schedule struct {
+	cfg   Config
+	topic string
+	count counters
+	mu    sync.Mutex
+	days  map[string]bool // whose partitions are known to exist
+}
+
+type counters struct {
+	applied, poison, requeued prometheus.Counter
+	oldest                    *prometheus.GaugeVec
+	rows                      *prometheus.GaugeVec
+	held                      *prometheus.GaugeVec
+}
+
+// New makes a schedule. It connects when it runs.
+func New(cfg Config) (*Schedule, error) {
+	if cfg.Codec == nil || cfg.Pool == nil || cfg.MaxInFlight == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("delivery schedule: Codec, Pool, MaxInFlight, Now, Log and Metrics are required")
+	}
+	cfg.Poll = min(cmp.Or(cfg.Poll, DefaultPoll), time.Second)
+	counter := func(name, help string) prometheus.Counter {
+		return delivery.Register(cfg.Metrics, prometheus.NewCounter(prometheus.CounterOpts{Namespace: "quittance", Subsystem: "delivery_schedule", Name: name, Help: help}))
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return delivery.Register(cfg.Metrics, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "delivery", Name: name, Help: help}, labels))
+	}
+	return &Schedule{
+		cfg: cfg, topic: cfg.Kafka.Prefix + schemas.TopicAttempts, days: map[string]bool{},
+		count: counters{
+			applied:  counter("applied_total", "Outcomes applied to Postgres."),
+			poison:   counter("poison_total", "Outcomes that cannot be decoded."),
+			requeued: counter("requeued_total", "Due deliveries put on their topic."),
+			oldest:   gauge("oldest_undelivered_seconds", "Age of the oldest event that was tried and is not delivered yet.", "kind"),
+			rows:     gauge("scheduled", "Deliveries in the schedule by state.", "kind", "state"),
+			held:     gauge("suspended_destinations", "Destinations to which nothing is sent until they are resumed.", "kind"),
+		},
+	}, nil
+}
+
+// Run applies outcomes and produces what is due until ctx ends, then returns nil.
+// While Postgres is away it waits, and catches up.
+func (s *Schedule) Run(ctx context.Context) error {
+	cl, err := s.cfg.Kafka.Client(
+		kgo.ConsumerGroup(s.cfg.Kafka.Prefix+"delivery-schedule"), kgo.ConsumeTopics(s.topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.AdjustFetchOffsetsFn(s.positions),
+		kgo.SessionTimeout(10*time.Second), kgo.HeartbeatInterval(time.Second), kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(produceWithin),
+	)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.consume(ctx, cl) })
+	g.Go(func() error { return s.claims(ctx, cl) })
+	g.Go(func() error { return s.every(ctx, leaseEvery, "returning run-out leases", s.returnLeases) })
+	g.Go(func() error { return s.every(ctx, gaugesEvery, "counting deliveries", s.gauges) })
+	g.Go(func() error { return s.every(ctx, tidyEvery, "tidying deliveries", s.tidy) })
+	return g.Wait()
+}
+
+// every does a chore at intervals of real time; an error is Postgres being away.
+func (s *Schedule) every(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) error {
+	for {
+		if err := do(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, what, slog.Any("error", err))
+		}
+		if !sleep(ctx, interval) {
+			return nil
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// positions makes a partition begin where Postgres stands, whatever the group
+// has committed: they may differ by a crash, or by a restored database.
+func (s *Schedule) positions(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	for {
+		at, err := positions(ctx, s.cfg.Pool, s.topic)
+		if err == nil {
+			for p := range offsets[s.topic] {
+				if next, ok := at[p]; ok {
+					offsets[s.topic][p] = kgo.NewOffset().At(next)
+				} else {
+					offsets[s.topic][p] = kgo.NewOffset().AtStart()
+				}
+			}
+			return offsets, nil
+		}
+		if ctx.Err() == nil {
+			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading positions, waiting for Postgres", slog.Any("error", err))
+		}
+		if !sleep(ctx, retryEvery) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *Schedule) consume(ctx context.Context, cl *kgo.Client) error {
+	for {
+		fetches := cl.PollRecords(ctx, applyAtOnce)
+		if ctx.Err() != nil {
+			return nil
+		}
+		fetches.EachError(func(topic string, partition int32, err error) {
+			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading outcomes", slog.String("topic", topic), slog.Int("partition", int(partition)), slog.Any("error", err))
+		})
+		records := fetches.Records()
+		if len(records) == 0 {
+			continue
+		}
+		batch, err := s.decode(ctx, cl, records)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		for {
+			err := s.apply(ctx, batch)
+			if err == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "applying outcomes, waiting for Postgres", slog.Any("error", err))
+			if !sleep(ctx, retryEvery) {
+				return nil
+			}
+		}
+		s.count.applied.Add(float64(len(batch.outcomes)))
+		// For whoever looks at the group's lag; Postgres says where to begin.
+		if err := cl.CommitRecords(ctx, records...); err != nil && ctx.Err() == nil {
+			s.cfg.Log.LogAttrs(ctx, slog.LevelDebug, "committing offsets of outcomes", slog.Any("error", err))
+		}
+	}
+}
+
+// outcome is an Attempt with its place on the topic.
+type outcome struct {
+	partition int32
+	offset    int64
+	attempt   record.Attempt
+}
+
+type batch struct {
+	outcomes []outcome
+	next     map[int32]int64 // offset behind the last record, by partition
+}
+
+func (s *Schedule) decode(ctx context.Context, cl *kgo.Client, records []*kgo.Record) (batch, error) {
+	b := batch{next: map[int32]int64{}}
+	for _, r := range records {
+		o := outcome{partition: r.Partition, offset: r.Offset}
+		err := s.cfg.Codec.Decode(r.Value, &o.attempt)
+		for err != nil && !errors.Is(err, schemas.ErrUndecodable) {
+			if !sleep(ctx, retryEvery) {
+				return batch{}, ctx.Err()
+			}
+			err = s.cfg.Codec.Decode(r.Value, &o.attempt)
+		}
+		if err == nil {
+			if _, known := states[delivery.Outcome(o.attempt.Outcome)]; !known || o.attempt.Delivery.DeliveryID == "" {
+				err = fmt.Errorf("outcome %q: %w", o.attempt.Outcome, schemas.ErrUndecodable)
+			}
+		}
+		b.next[r.Partition] = r.Offset + 1
+		if err == nil {
+			b.outcomes = append(b.outcomes, o)
+			continue
+		}
+		s.count.poison.Inc()
+		if err := cl.ProduceSync(ctx, delivery.Poisoned(s.cfg.Kafka.Prefix, r, err)).FirstErr(); err != nil {
+			return batch{}, fmt.Errorf("writing to the poison topic: %w", err)
+		}
+	}
+	return b, nil
+}
+
+// apply writes a batch in one transaction.
+func (s *Schedule) apply(ctx context.Context, b batch) error {
+	if err := s.ensureDays(ctx, b.outcomes); err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		var fresh []outcome
+		for _, p := range slices.Sorted(maps.Keys(b.next)) {
+			at, err := lockPosition(ctx, tx, s.topic, p)
+			if err != nil {
+				return err
+			}
+			for _, o := range b.outcomes {
+				if o.partition == p && o.offset >= at {
+					fresh = append(fresh, o)
+				}
+			}
+			if b.next[p] > at {
+				if err := setPosition(ctx, tx, s.topic, p, b.next[p]); err != nil {
+					return err
+				}
+			}
+		}
+		if len(fresh) == 0 {
+			return nil
+		}
+		// Destinations first: a claim locks them before it looks at deliveries.
+		if err := upsertDestinations(ctx, tx, fold(fresh)); err != nil {
+			return err
+		}
+		if err := upsertDeliveries(ctx, tx, fresh); err != nil {
+			return err
+		}
+		return insertAttempts(ctx, tx, fresh)
+	})
+}
+
+// claims looks for what is due, more often while it finds something.
+func (s *Schedule) claims(ctx context.Context, cl *kgo.Client) error {
+	for {
+		n, err := s.claim(ctx, cl)
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "putting due deliveries on their topic", slog.Any("error", err))
+		}
+		wait := s.cfg.Poll
+		if n > 0 {
+			wait /= 5
+		}
+		if !sleep(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// claim leases what is due and may go, produces it, and notes that it is on the
+// topic. What is not acknowledged goes again when its lease has run out.
+func (s *Schedule) claim(ctx context.Context, cl *kgo.Client) (int, error) {
+	claimed, err := s.lease(ctx)
+	if err != nil || len(claimed) == 0 {
+		return 0, err
+	}
+	records := make([]*kgo.Record, len(claimed))
+	for i := range claimed {
+		d := &claimed[i]
+		topic, err := delivery.DeliveriesTopic(delivery.Kind(d.Kind))
+		if err != nil {
+			return 0, err
+		}
+		value, err := s.cfg.Codec.Encode(d)
+		if err != nil {
+			return 0, err
+		}
+		records[i] = &kgo.Record{Topic: s.cfg.Kafka.Prefix + topic, Key: []byte(d.DestinationID), Value: value}
+	}
+	if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		return 0, fmt.Errorf("producing due deliveries: %w", err)
+	}
+	s.count.requeued.Add(float64(len(claimed)))
+	return len(claimed), markQueued(ctx, s.cfg.Pool, claimed)
+}

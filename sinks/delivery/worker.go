@@ -1,0 +1,546 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"quittance/internal/kafka"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+// Defaults of WorkerConfig.
+const (
+	DefaultGoodSlots      = 256
+	DefaultSlowSlots      = 1024
+	DefaultMailbox        = 8192
+	DefaultInHand         = 65536
+	DefaultSessionTimeout = 10 * time.Second
+)
+
+const (
+	slowAfter      = 500 * time.Millisecond
+	fairShare      = 64              // slots of a mailbox when the worker as a whole is full
+	drainRevoke    = 2 * time.Second // for calls under way when partitions go elsewhere
+	drainStop      = 7 * time.Second // for calls under way at the end
+	commitEvery    = 200 * time.Millisecond
+	holdsEvery     = time.Second
+	goneFor        = 4 * time.Second
+	deferFull      = time.Second     // to the next try after a full mailbox
+	deferUnknown   = 5 * time.Minute // … when the destination is not known
+	deferHeld      = time.Minute     // … when the destination is suspended: found by then when it is resumed
+	deferSpread    = 2 * time.Second
+	flushPatience  = 3 * time.Second
+	forgetEvery    = time.Minute
+	joinBackoff    = time.Second
+	heartbeatEvery = time.Second
+)
+
+// Ref names a delivery as the schedule knows it.
+type Ref struct {
+	DeliveryID string
+	// OccurredAt dates the event: the schedule keeps deliveries by day.
+	OccurredAt time.Time
+	Round      int32
+}
+
+// History is what the schedule in Postgres knows.
+type History interface {
+	// CatchUp waits until all outcomes recorded up to now are in Postgres, or for
+	// a bounded time. An error is Postgres or Kafka being away.
+	CatchUp(ctx context.Context) error
+	// Settled are the ids among refs that need no sending: delivered, or in the
+	// hands of the schedule. An error is Postgres being away.
+	Settled(ctx context.Context, refs []Ref) (map[string]struct{}, error)
+	// Suspended are the destinations of the kind to which nothing is sent.
+	Suspended(ctx context.Context, kind Kind) (map[string]struct{}, error)
+}
+
+// WorkerConfig is what a Worker needs. Fields without a default are required.
+type WorkerConfig struct {
+	Kafka   kafka.Config
+	Codec   *schemas.Codec
+	Policy  Policy
+	History History
+	Now     func() time.Time
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+
+	// GoodSlots and SlowSlots are calls at once in the two lanes.
+	GoodSlots, SlowSlots int
+	// Mailbox is how many deliveries wait per destination; InHand how many in all.
+	Mailbox, InHand int
+	// SessionTimeout of the group: how long after a death its partitions move.
+	SessionTimeout time.Duration
+}
+
+// Worker sends the deliveries of one kind. See DESIGN.md.
+type Worker struct {
+	cfg   WorkerConfig
+	topic string
+	group string
+	count *counters
+
+	mu        sync.Mutex // covers the rest; never held over a call, a produce or a query
+	mailboxes map[string]*mailbox
+	jobs      map[string]*job // by delivery id, until the outcome is acknowledged
+	queued    int
+	good      lane
+	slow      lane
+	suspended map[string]struct{}
+	stopping  bool
+
+	producer *kgo.Client
+	calls    sync.WaitGroup
+	callCtx  context.Context //nolint:containedctx // calls outlive Run's context by the drain
+	fatal    chan error
+}
+
+// NewWorker makes a worker. It connects when it runs; Run may be called once.
+func NewWorker(cfg WorkerConfig) (*Worker, error) {
+	if cfg.Codec == nil || cfg.Policy == nil || cfg.History == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("delivery worker: Codec, Policy, History, Now, Log and Metrics are required")
+	}
+	cfg.GoodSlots = cmp.Or(cfg.GoodSlots, DefaultGoodSlots)
+	cfg.SlowSlots = cmp.Or(cfg.SlowSlots, DefaultSlowSlots)
+	cfg.Mailbox = cmp.Or(cfg.Mailbox, DefaultMailbox)
+	cfg.InHand = cmp.Or(cfg.InHand, DefaultInHand)
+	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, DefaultSessionTimeout)
+	kind := cfg.Policy.Kind()
+	_, target, err := topics(kind)
+	if err != nil {
+		return nil, err
+	}
+	return &Worker{
+		cfg: cfg, topic: cfg.Kafka.Prefix + target, group: cfg.Kafka.Prefix + string(kind) + "-worker",
+		count: newCounters(cfg.Metrics, kind), mailboxes: map[string]*mailbox{}, jobs: map[string]*job{},
+		good: lane{name: "good", slots: cfg.GoodSlots}, slow: lane{name: "slow", slots: cfg.SlowSlots},
+		suspended: map[string]struct{}{}, fatal: make(chan error, 1),
+	}, nil
+}
+
+// Run sends until ctx ends, then gives calls under way about 7 s and returns nil.
+// Calls that take longer are broken off without an outcome: they are made again.
+// It returns an error when an outcome cannot be recorded.
+func (w *Worker) Run(ctx context.Context) error {
+	var err error
+	w.producer, err = w.cfg.Kafka.Client(kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0), kgo.MaxBufferedRecords(100_000))
+	if err != nil {
+		return err
+	}
+	defer w.producer.Close()
+	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
+		ID: w.group, Brokers: w.cfg.Kafka.Brokers, Topics: []string{w.topic}, StartOffset: kafkago.FirstOffset,
+		SessionTimeout: w.cfg.SessionTimeout, RebalanceTimeout: w.cfg.SessionTimeout + drainRevoke, HeartbeatInterval: heartbeatEvery,
+		JoinGroupBackoff: joinBackoff, WatchPartitionChanges: true, PartitionWatchInterval: 5 * time.Second,
+	})
+	if err != nil {
+		return fmt.Errorf("joining group %s: %w", w.group, err)
+	}
+	callCtx, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer hangUp()
+	w.callCtx = callCtx
+
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.generations(gctx, group) })
+	g.Go(func() error { return w.followHolds(gctx) })
+	g.Go(func() error { return w.forgetIdle(gctx) })
+	g.Go(func() error {
+		select {
+		case err := <-w.fatal:
+			return err
+		case <-gctx.Done():
+			return nil
+		}
+	})
+	g.Go(func() error {
+		<-gctx.Done()
+		w.mu.Lock()
+		w.stopping = true
+		w.mu.Unlock()
+		return group.Close() // ends the generation, which drains, and leaves the group
+	})
+	err = g.Wait()
+
+	hangUp() // what is still under way has had its time
+	w.calls.Wait()
+	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushPatience)
+	defer cancel()
+	if ferr := w.producer.Flush(flush); ferr != nil && err == nil {
+		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "outcomes left behind at shutdown: their deliveries are sent again", slog.Any("error", ferr))
+	}
+	return err
+}
+
+// accept takes a delivery in hand, or puts it off. It never blocks.
+func (w *Worker) accept(d *record.Delivery, at position) {
+	w.mu.Lock()
+	if w.stopping || at.tracker.isStopped() {
+		w.mu.Unlock()
+		at.tracker.forget()
+		return
+	}
+	if j := w.jobs[d.DeliveryID]; j != nil && (!j.concluded || d.Round <= j.delivery.Round) {
+		j.positions = append(j.positions, at)
+		j.delivery.Round = max(j.delivery.Round, d.Round)
+		w.mu.Unlock()
+		return
+	}
+	j := &job{delivery: d, positions: []position{at}}
+	w.jobs[d.DeliveryID] = j
+	m := w.mailboxes[d.DestinationID]
+	if m == nil {
+		m = &mailbox{id: d.DestinationID}
+		w.mailboxes[d.DestinationID] = m
+	}
+	dest, known := w.cfg.Policy.Destination(m.id)
+	now := w.cfg.Now()
+	reason, until := w.refuse(m, dest, known, now)
+	if reason == "" {
+		m.push(j)
+		w.queued++
+		w.count.waiting.Inc()
+		w.pump(m)
+	} else {
+		j.concluded = true
+	}
+	w.mu.Unlock()
+	if reason != "" {
+		w.deferred(j, reason, now, until)
+	}
+}
+
+// refuse says why a mailbox takes nothing now, and until when.
+func (w *Worker) refuse(m *mailbox, dest Destination, known bool, now time.Time) (reason string, until time.Time) {
+	if !known {
+		return ReasonNoDestination, now.Add(deferUnknown)
+	}
+	if dest.Locked {
+		return ReasonLocked, now.Add(deferUnknown)
+	}
+	if w.isSuspended(m, dest) {
+		return ReasonSuspended, now.Add(deferHeld)
+	}
+	if m.breaker.state(now) == breakerOpen {
+		return ReasonBreakerOpen, m.breaker.reopenAt
+	}
+	if n := len(m.queue); n >= w.cfg.Mailbox || (w.queued >= w.cfg.InHand && n >= fairShare) {
+		return ReasonMailboxFull, now.Add(deferFull + rand.N(deferSpread)) //nolint:gosec // spreads load
+	}
+	return "", time.Time{}
+}
+
+func (w *Worker) isSuspended(m *mailbox, dest Destination) bool {
+	if _, held := w.suspended[m.id]; held || dest.Suspended {
+		return true
+	}
+	return !m.gone.IsZero()
+}
+
+// pump starts what a mailbox may start. The lock is held.
+func (w *Worker) pump(m *mailbox) {
+	if len(m.queue) == 0 || m.inLine {
+		return
+	}
+	dest, _ := w.cfg.Policy.Destination(m.id)
+	limit := m.capacity(dest, m.breaker.state(w.cfg.Now()))
+	for len(m.queue) > 0 && m.inFlight < limit {
+		l := &w.good
+		if m.slow {
+			l = &w.slow
+		}
+		if l.used >= l.slots {
+			m.inLine = true
+			l.waiting = append(l.waiting, m)
+			return
+		}
+		j := m.pop()
+		w.queued--
+		w.count.waiting.Dec()
+		l.used++
+		w.count.inFlight.WithLabelValues(l.name).Inc()
+		j.lane = l
+		m.inFlight++
+		w.calls.Go(func() { w.call(m, j) })
+	}
+}
+
+// freeSlot gives a lane's slot back and lets others start. The lock is held.
+func (w *Worker) freeSlot(l *lane) {
+	l.used--
+	w.count.inFlight.WithLabelValues(l.name).Dec()
+	w.serveLine(l)
+}
+
+func (w *Worker) serveLine(l *lane) {
+	for l.used < l.slots && len(l.waiting) > 0 {
+		m := l.waiting[0]
+		l.waiting[0] = nil
+		l.waiting = l.waiting[1:]
+		m.inLine = false
+		w.pump(m) // in line again, behind the others, when it wants more than there is
+	}
+}
+
+// call makes one call and records its outcome. It is a goroutine of calls.
+func (w *Worker) call(m *mailbox, j *job) {
+	at := w.cfg.Now()
+	w.mu.Lock()
+	d := *j.delivery
+	w.mu.Unlock()
+	if d.FirstAttemptAt.IsZero() {
+		d.FirstAttemptAt = at
+	}
+	late := time.AfterFunc(slowAfter, func() { w.slowDown(m, j) })
+	r := w.cfg.Policy.Send(w.callCtx, &d)
+	late.Stop()
+	if r.Fault == FaultInterrupted {
+		w.abandon(m, j)
+		return
+	}
+	now := w.cfg.Now()
+	v := w.cfg.Policy.Judge(&d, r, now)
+	w.conclude(m, j, r, v, now)
+
+	a := &record.Attempt{
+		Delivery: d, Outcome: string(v.Outcome), At: at, DurationMs: r.Duration.Milliseconds(),
+		HTTPStatus: int32(r.Status), Reason: r.Reason(), Answer: r.Answer, NextAttemptAt: v.NextAttemptAt, //nolint:gosec // a status
+	}
+	w.count.attempts.WithLabelValues(string(v.Outcome)).Inc()
+	w.count.duration.Observe(r.Duration.Seconds())
+	if v.Outcome == OutcomeDelivered {
+		w.count.latency.Observe(now.Sub(d.OccurredAt).Seconds())
+	}
+	w.record(j, a)
+}
+
+// slowDown moves a call that is unanswered for too long, and with it its
+// destination, to the slow lane. The lane may hold more than its slots for a
+// while then; it starts nothing until it has room.
+func (w *Worker) slowDown(m *mailbox, j *job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if j.lane != &w.good {
+		return // answered meanwhile, or there already
+	}
+	m.slow = true
+	j.lane = &w.slow
+	w.slow.used++
+	w.count.inFlight.WithLabelValues(w.slow.name).Inc()
+	w.freeSlot(&w.good)
+}
+
+// conclude takes the call off the mailbox and lets the next one start.
+func (w *Worker) conclude(m *mailbox, j *job, r Result, v Verdict, now time.Time) {
+	w.mu.Lock()
+	l := j.lane
+	j.lane, j.concluded = nil, true
+	m.inFlight--
+	switch {
+	case v.Unhealthy:
+		m.breaker.failed(now, r.Timeout())
+	default:
+		m.breaker.succeeded(now)
+		if r.Duration < slowAfter {
+			m.slow = false
+		}
+	}
+	if v.Gone {
+		m.gone = time.Now()
+	}
+	var put []*job
+	reason, until := "", now
+	dest, _ := w.cfg.Policy.Destination(m.id)
+	switch {
+	case w.isSuspended(m, dest):
+		reason, until = ReasonSuspended, now.Add(deferHeld)
+	case m.breaker.state(now) == breakerOpen:
+		reason, until = ReasonBreakerOpen, m.breaker.reopenAt
+	}
+	if reason != "" {
+		put = w.empty(m)
+	}
+	w.showBreaker(m, now)
+	w.freeSlot(l)
+	w.pump(m)
+	w.mu.Unlock()
+	for _, other := range put {
+		w.deferred(other, reason, now, until)
+	}
+}
+
+// empty takes all that waits in a mailbox, to be put off. The lock is held.
+func (w *Worker) empty(m *mailbox) []*job {
+	put := m.queue
+	m.queue = nil
+	w.queued -= len(put)
+	w.count.waiting.Sub(float64(len(put)))
+	for _, j := range put {
+		j.concluded = true
+	}
+	return put
+}
+
+func (w *Worker) showBreaker(m *mailbox, now time.Time) {
+	state := m.breaker.state(now)
+	if state == m.shown {
+		return
+	}
+	name := map[breakerState]string{breakerOpen: "open", breakerProbing: "probing"}
+	if m.shown != breakerClosed {
+		w.count.breakers.WithLabelValues(name[m.shown]).Dec()
+	}
+	if state != breakerClosed {
+		w.count.breakers.WithLabelValues(name[state]).Inc()
+	}
+	m.shown = state
+}
+
+// abandon forgets a call that was broken off: nobody knows what became of it, so
+// it has no outcome and its offset stays.
+func (w *Worker) abandon(m *mailbox, j *job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := j.lane
+	j.lane = nil
+	m.inFlight--
+	if w.jobs[j.delivery.DeliveryID] == j {
+		delete(w.jobs, j.delivery.DeliveryID)
+	}
+	w.freeSlot(l)
+}
+
+// deferred records that a delivery was not tried; that costs no attempt.
+func (w *Worker) deferred(j *job, reason string, now, until time.Time) {
+	w.count.deferred.WithLabelValues(reason).Inc()
+	w.mu.Lock()
+	d := *j.delivery
+	w.mu.Unlock()
+	w.record(j, &record.Attempt{Delivery: d, Outcome: string(OutcomeDeferred), At: now, Reason: reason, NextAttemptAt: until})
+}
+
+// record writes an outcome; the offsets of its delivery are settled when Kafka
+// has acknowledged it, and not before.
+func (w *Worker) record(j *job, a *record.Attempt) {
+	switch Outcome(a.Outcome) {
+	case OutcomeDelivered, OutcomeExhausted:
+		a.Delivery.Body = nil
+	case OutcomeFailed, OutcomeDeferred, OutcomeNeedsOperator: // the schedule keeps the bytes to send
+	}
+	w.mu.Lock()
+	a.Delivery.Round = j.delivery.Round // read again meanwhile, perhaps, in a later round
+	w.mu.Unlock()
+	value, err := w.cfg.Codec.Encode(a)
+	if err != nil {
+		w.fail(fmt.Errorf("recording the outcome of %s: %w", a.Delivery.DeliveryID, err))
+		return
+	}
+	w.producer.Produce(context.WithoutCancel(w.callCtx), &kgo.Record{
+		Topic: w.cfg.Kafka.Prefix + schemas.TopicAttempts, Key: []byte(a.Delivery.DeliveryID), Value: value,
+	}, func(_ *kgo.Record, err error) {
+		if err != nil {
+			w.fail(fmt.Errorf("recording the outcome of %s: %w", a.Delivery.DeliveryID, err))
+			return
+		}
+		w.settle(j)
+	})
+}
+
+func (w *Worker) settle(j *job) {
+	w.mu.Lock()
+	if w.jobs[j.delivery.DeliveryID] == j {
+		delete(w.jobs, j.delivery.DeliveryID)
+	}
+	positions := j.positions
+	j.positions = nil
+	w.mu.Unlock()
+	for _, p := range positions {
+		p.tracker.settle(p.offset)
+	}
+}
+
+// fail ends Run: an outcome that is not on record must not be passed over.
+func (w *Worker) fail(err error) {
+	select {
+	case w.fatal <- err:
+	default:
+	}
+}
+
+// drop takes what has not been started and stands only where reading has
+// stopped out of the mailboxes: whoever reads it next sends it.
+func (w *Worker) drop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.mailboxes {
+		kept := m.queue[:0]
+		for _, j := range m.queue {
+			live := j.positions[:0:0]
+			for _, p := range j.positions {
+				if p.tracker.isStopped() {
+					p.tracker.forget()
+				} else {
+					live = append(live, p)
+				}
+			}
+			if j.positions = live; len(live) > 0 {
+				kept = append(kept, j)
+				continue
+			}
+			delete(w.jobs, j.delivery.DeliveryID)
+			w.queued--
+			w.count.waiting.Dec()
+		}
+		clear(m.queue[len(kept):])
+		m.queue = kept
+	}
+}
+
+// followHolds keeps up with suspensions and resumptions.
+func (w *Worker) followHolds(ctx context.Context) error {
+	for {
+		held, err := w.cfg.History.Suspended(ctx, w.cfg.Policy.Kind())
+		if err == nil {
+			w.mu.Lock()
+			w.suspended = held
+			for _, m := range w.mailboxes {
+				if !m.gone.IsZero() && time.Since(m.gone) > goneFor {
+					m.gone = time.Time{} // Postgres has had time to know, and is asked from now on
+				}
+			}
+			w.mu.Unlock()
+		} else if ctx.Err() == nil {
+			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading suspended destinations, keeping those known", slog.Any("error", err))
+		}
+		if !sleep(ctx, holdsEvery) {
+			return nil
+		}
+	}
+}
+
+// forgetIdle lets go of mailboxes with nothing in them and nothing to remember.
+func (w *Worker) forgetIdle(ctx context.Context) error {
+	for sleep(ctx, forgetEvery) {
+		w.mu.Lock()
+		now := w.cfg.Now()
+		for id, m := range w.mailboxes {
+			w.showBreaker(m, now)
+			if len(m.queue) == 0 && m.inFlight == 0 && !m.inLine && m.breaker.idle(now) && m.gone.IsZero() {
+				delete(w.mailboxes, id)
+			}
+		}
+		w.mu.Unlock()
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+// Package erp confirms payments to the agencies' own systems: the policy of
+// package delivery for POST {base_url}/payment-confirmations (integration
+// contract, "ERP payment confirmation"; contract-decisions § 10). A confirmation
+// is never dropped and an ERP is never disabled.
+package erp
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/internal/kafka"
+	"quittance/internal/registry"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+)
+
+// DefaultMaxInFlight is how many calls an agency's ERP gets at once unless the
+// registry says otherwise.
+const DefaultMaxInFlight = 4
+
+const userAgent = "Quittance-ERP/1.0"
+
+// ERPs is what the sink asks of the registry, which answers from memory. Safe
+// for concurrent use.
+type ERPs interface {
+	// ERP is the agency's ERP for live or test payments; false when it has none.
+	ERP(agencyID string, live bool) (registry.ERPSettings, bool)
+}
+
+// Config is what planner and worker need. Fields without a default are required.
+type Config struct {
+	Kafka   kafka.Config
+	Codec   *schemas.Codec
+	ERPs    ERPs
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+
+	// The rest is the worker's.
+
+	// History is what the schedule knows (schedule.NewHistory).
+	History delivery.History
+	// Now is the service's clock.
+	Now func() time.Time
+	// Developer allows loopback ERPs over http.
+	Developer bool
+	// Roots are the certificate authorities to trust; nil takes the system's.
+	Roots *x509.CertPool
+	// SessionTimeout of the worker's group; 0 takes the engine's default.
+	SessionTimeout time.Duration
+}
+
+// DestinationID names an agency's ERP in a mode.
+func DestinationID(agencyID string, live bool) string {
+	if live {
+		return agencyID + "/live"
+	}
+	return agencyID + "/test"
+}
+
+func parse(destinationID string) (agencyID string, live, ok bool) {
+	agencyID, mode, ok := strings.Cut(destinationID, "/")
+	return agencyID, mode == "live", ok && agencyID != "" && (mode == "live" || mode == "test")
+}
+
+// NewPlanner makes what turns confirmations into deliveries. An agency without
+// an ERP in the session's mode gets none; that is counted.
+func NewPlanner(cfg Config) (*delivery.Planner, error) {
+	if cfg.ERPs == nil {
+		return nil, errors.New("erp planner: ERPs are required")
+	}
+	return delivery.NewPlanner(delivery.PlannerConfig{
+		Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: delivery.KindERP, Log: cfg.Log, Metrics: cfg.Metrics,
+		Destinations: func(n *record.Notification) []string {
+			if _, ok := cfg.ERPs.ERP(n.TenantID, n.Livemode); !ok {
+				return nil
+			}
+			return []string{DestinationID(n.TenantID, n.Livemode)}
+		},
+	})
+}
+
+// NewWorker makes what sends them.
+func NewWorker(cfg Config) (*delivery.Worker, error) {
+	p, err := NewPolicy(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return delivery.NewWorker(delivery.WorkerConfig{
+		Kafka: cfg.Kafka, Codec: cfg.Codec, Policy: p, History: cfg.History, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics,
+		SessionTimeout: cfg.SessionTimeout,
+	})
+}
+
+// Policy calls ERPs and judges their answers. Safe for concurrent use.
+type Policy struct {
+	erps      ERPs
+	developer bool
+	roots     *x509.CertPool
+
+	mu      sync.Mutex
+	clients map[string]client // by destination: a connection made under one agency's rule serves no other
+}
+
+type client struct {
+	networks []netip.Prefix
+	client   *delivery.Client
+}
+
+// NewPolicy makes the policy of the worker.
+func NewPolicy(cfg Config) (*Policy, error) {
+	if cfg.ERPs == nil {
+		return nil, errors.New("erp worker: ERPs are required")
+	}
+	return &Policy{erps: cfg.ERPs, developer: cfg.Developer, roots: cfg.Roots, clients: map[string]client{}}, nil
+}
+
+// Kind is delivery.KindERP.
+func (p *Policy) Kind() delivery.Kind { return delivery.KindERP }
+
+// Destination is an agency's ERP.
+func (p *Policy) Destination(id string) (delivery.Destination, bool) {
+	s, ok := p.settings(id)
+	return delivery.Destination{MaxInFlight: cmp.Or(s.MaxInFlight, DefaultMaxInFlight), Locked: s.Locked}, ok
+}
+
+func (p *Policy) settings(id string) (registry.ERPSettings, bool) {
+	agency, live, ok := parse(id)
+	if !ok {
+		return registry.ERPSettings{}, false
+	}
+	return p.erps.ERP(agency, live)
+}
+
+// Send posts the confirmation with its Idempotency-Key, the transaction_id.
+func (p *Policy) Send(ctx context.Context, d *record.Delivery) delivery.Result {
+	s, ok := p.settings(d.DestinationID)
+	if !ok {
+		return delivery.Result{Fault: delivery.FaultUnusable}
+	}
+	h := http.Header{}
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "application/json")
+	h.Set("User-Agent", userAgent)
+	h.Set("Idempotency-Key", d.EventID)
+	if s.Locked || !authenticate(h, s.Auth) {
+		return delivery.Result{Fault: delivery.FaultUnusable}
+	}
+	return p.client(d.DestinationID, s.Networks).Post(ctx, strings.TrimRight(s.BaseURL, "/")+"/payment-confirmations", h, d.Body)
+}
+
+func authenticate(h http.Header, a registry.ERPAuth) bool {
+	switch a.Type {
+	case registry.AuthBearer:
+		h.Set("Authorization", "Bearer "+a.Secret.Reveal())
+	case registry.AuthAPIKey:
+		h.Set(a.Name, a.Secret.Reveal())
+	case registry.AuthBasic:
+		req := http.Request{Header: h}
+		req.SetBasicAuth(a.Name, a.Secret.Reveal())
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *Policy) client(id string, networks []netip.Prefix) *delivery.Client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, ok := p.clients[id]
+	if ok && slices.Equal(c.networks, networks) {
+		return c.client
+	}
+	if ok {
+		c.client.Close() // the registry changed
+	}
+	c = client{slices.Clone(networks), delivery.NewClient(delivery.Rule{Developer: p.developer, AnyPort: true, Networks: networks}, p.roots)}
+	p.clients[id] = c
+	return c.client
+}
+
+// Judge: a 2xx is done, and a 409 where the agency says so. 408, 425, 429, 5xx
+// and faults of the network are retried by the schedule; past its last step, and
+// at any other answer, an operator decides.
+func (p *Policy) Judge(d *record.Delivery, r delivery.Result, now time.Time) delivery.Verdict {
+	if r.OK() {
+		return delivery.Verdict{Outcome: delivery.OutcomeDelivered}
+	}
+	if r.Status == http.StatusConflict {
+		if s, ok := p.settings(d.DestinationID); ok && s.ConflictIsDone {
+			return delivery.Verdict{Outcome: delivery.OutcomeDelivered}
+		}
+	}
+	if !passing(r) {
+		return delivery.Verdict{Outcome: delivery.OutcomeNeedsOperator}
+	}
+	v := delivery.Verdict{Outcome: delivery.OutcomeNeedsOperator, Unhealthy: true}
+	if int(d.Attempt) < delivery.LastStep {
+		v.Outcome, v.NextAttemptAt = delivery.OutcomeFailed, now.Add(delivery.RetryDelay(int(d.Attempt), r))
+	}
+	return v
+}
+
+// passing says that the same request may succeed later.
+func passing(r delivery.Result) bool {
+	switch {
+	case r.Fault != "":
+		return true
+	case r.Status == http.StatusRequestTimeout, r.Status == http.StatusTooEarly, r.Status == http.StatusTooManyRequests:
+		return true
+	default:
+		return r.Status >= 500
+	}
+}

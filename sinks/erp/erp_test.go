@@ -1,0 +1,179 @@
+package erp_test
+
+import (
+	"net/http"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/internal/testenv"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+	"quittance/sinks/delivery/deliverytest"
+	"quittance/sinks/erp"
+)
+
+// erps is the registry's part.
+type erps struct {
+	mu sync.Mutex
+	by map[string]registry.ERPSettings
+}
+
+func (e *erps) ERP(agency string, live bool) (registry.ERPSettings, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, ok := e.by[erp.DestinationID(agency, live)]
+	return s, ok
+}
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+// Every answer's meaning (contract-decisions § 10).
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	e := &erps{by: map[string]registry.ERPSettings{"a/test": {ConflictIsDone: true}, "b/test": {}}}
+	p, err := erp.NewPolicy(erp.Config{ERPs: e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for _, c := range []struct {
+		agency  string
+		status  int
+		fault   string
+		attempt int32
+		want    delivery.Outcome
+	}{
+		{"a", 200, "", 1, delivery.OutcomeDelivered},
+		{"a", 204, "", 1, delivery.OutcomeDelivered},
+		{"a", 409, "", 1, delivery.OutcomeDelivered},
+		{"b", 409, "", 1, delivery.OutcomeNeedsOperator},
+		{"b", 408, "", 1, delivery.OutcomeFailed},
+		{"b", 425, "", 1, delivery.OutcomeFailed},
+		{"b", 429, "", 1, delivery.OutcomeFailed},
+		{"b", 500, "", 1, delivery.OutcomeFailed},
+		{"b", 503, "", 10, delivery.OutcomeFailed},
+		{"b", 503, "", 11, delivery.OutcomeNeedsOperator},
+		{"b", 0, delivery.FaultTimeout, 3, delivery.OutcomeFailed},
+		{"b", 0, delivery.FaultConnect, 11, delivery.OutcomeNeedsOperator},
+		{"b", 400, "", 1, delivery.OutcomeNeedsOperator},
+		{"b", 401, "", 1, delivery.OutcomeNeedsOperator},
+		{"b", 404, "", 1, delivery.OutcomeNeedsOperator},
+		{"b", 410, "", 1, delivery.OutcomeNeedsOperator},
+		{"b", 422, "", 1, delivery.OutcomeNeedsOperator},
+		{"b", 302, "", 1, delivery.OutcomeNeedsOperator},
+	} {
+		d := &record.Delivery{DestinationID: c.agency + "/test", Attempt: c.attempt, FirstAttemptAt: now.Add(-100 * 24 * time.Hour)}
+		v := p.Judge(d, delivery.Result{Status: c.status, Fault: c.fault}, now)
+		if v.Outcome != c.want || v.Gone || (v.Outcome == delivery.OutcomeFailed) != v.NextAttemptAt.After(now) {
+			t.Errorf("%d%s, attempt %d: %+v, want %s", c.status, c.fault, c.attempt, v, c.want)
+		}
+	}
+}
+
+// The three ways to show who calls.
+func TestAuthentication(t *testing.T) {
+	t.Parallel()
+	r := deliverytest.NewReceiver(t, "Idempotency-Key")
+	for _, c := range []struct {
+		auth         registry.ERPAuth
+		header, want string
+	}{
+		{registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("s3cret")}, "Authorization", "Bearer s3cret"},
+		{registry.ERPAuth{Type: registry.AuthAPIKey, Name: "X-API-Key", Secret: secret.NewText("s3cret")}, "X-Api-Key", "s3cret"},
+		{registry.ERPAuth{Type: registry.AuthBasic, Name: "u", Secret: secret.NewText("s3cret")}, "Authorization", "Basic dTpzM2NyZXQ="},
+	} {
+		p, err := erp.NewPolicy(erp.Config{
+			ERPs:      &erps{by: map[string]registry.ERPSettings{"a/live": {BaseURL: r.URL + "/erp/", Auth: c.auth, Networks: loopback}}},
+			Developer: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := p.Send(t.Context(), &record.Delivery{DestinationID: "a/live", EventID: "tx-1", Body: []byte(`{"x":1}`)})
+		got := r.Got()[len(r.Got())-1]
+		if !res.OK() || got.Header.Get(c.header) != c.want || got.Path != "/erp/payment-confirmations" || got.EventID != "tx-1" || got.Body != `{"x":1}` {
+			t.Errorf("%s: %+v, %+v", c.auth.Type, res, got)
+		}
+	}
+	p, err := erp.NewPolicy(erp.Config{ERPs: &erps{by: map[string]registry.ERPSettings{"a/live": {BaseURL: r.URL, Networks: loopback}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res := p.Send(t.Context(), &record.Delivery{DestinationID: "a/live", EventID: "tx-1"}); res.Fault != delivery.FaultUnusable {
+		t.Errorf("no authentication configured: %+v", res)
+	}
+}
+
+// A confirmation goes to the agency's ERP of its mode, once, with its
+// transaction as the idempotency key; an agency without one gets none; an ERP
+// that is down gets it later; a refusal is parked and kept.
+func TestConfirmations(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	r := deliverytest.NewReceiver(t, "Idempotency-Key")
+	var mu sync.Mutex
+	down := true
+	r.Answer(func(w http.ResponseWriter, req *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case req.Header.Get("Idempotency-Key") == "tx-refused":
+			w.WriteHeader(http.StatusUnprocessableEntity)
+		case down:
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	})
+	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
+	cfg := erp.Config{
+		Kafka: b.Kafka, Codec: b.Codec, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now,
+		Developer: true, SessionTimeout: 6 * time.Second,
+		ERPs: &erps{by: map[string]registry.ERPSettings{"agency/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}},
+	}
+	p, err := erp.NewPlanner(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := erp.NewWorker(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliverytest.Start(t, p, w, b.Schedule(t))
+	confirmation := func(id, tenant string, live bool) *record.Notification {
+		n := b.Notification(id, "app")
+		n.TenantID, n.Livemode = tenant, live
+		return n
+	}
+	b.Notify(t, schemas.TopicConfirmations, true,
+		confirmation("tx-1", "agency", false), confirmation("tx-refused", "agency", false),
+		confirmation("tx-live", "agency", true), confirmation("tx-none", "other", false))
+	state := func(id string) string { return b.State(t, delivery.KindERP, id, "agency/test") }
+	deliverytest.Eventually(t, "one waits, one is parked", func() bool { return state("tx-1") == "waiting" && state("tx-refused") == "needs_operator" })
+	mu.Lock()
+	down = false
+	mu.Unlock()
+	deliverytest.Eventually(t, "accepted", func() bool { b.Advance(time.Second); return state("tx-1") == "delivered" })
+	for id, n := range r.Count() {
+		if want := map[string]int{"tx-1": 2, "tx-refused": 1}[id]; n != want {
+			t.Errorf("%s came %d times, want %d", id, n, want)
+		}
+	}
+	var kept int
+	if err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM deliveries WHERE state = 'needs_operator' AND body IS NOT NULL`).Scan(&kept); err != nil || kept != 1 {
+		t.Errorf("%d parked confirmations with their body, %v; want 1", kept, err)
+	}
+}
+
+func bench(t testing.TB) *deliverytest.Bench {
+	t.Helper()
+	return deliverytest.New(t, deliverytest.Servers{
+		Kafka: testenv.Kafka(t), Postgres: testenv.Postgres(t), SchemaRegistry: testenv.SchemaRegistry(t),
+		Prefix: testenv.Prefix(t), Log: testenv.Logger(t),
+	})
+}

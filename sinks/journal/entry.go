@@ -1,0 +1,61 @@
+package journal
+
+import (
+	"fmt"
+	"time"
+
+	"quittance/internal/journal"
+	"quittance/schemas/record"
+)
+
+// statusCompleted is the one status whose end is a payment.
+const statusCompleted = "completed"
+
+// fromEvent is the entry of an event: the event and the session as it stood
+// afterwards. The customer's contact data, the agency's note and everything
+// secret stay out of the journal.
+func fromEvent(e *record.Event) journal.Entry {
+	out := journal.Entry{
+		ID: e.EventID, Type: journal.EntryTypeEvent, OccurredAt: e.OccurredAt,
+		Event: e.Type, EventID: e.EventID, Sequence: e.Sequence, SessionID: e.SessionID, Detail: e.Detail,
+	}
+	s := e.Session
+	if s == nil {
+		return out
+	}
+	out.TenantID, out.ApplicationID, out.Livemode = s.TenantID, s.ApplicationID, s.Livemode
+	out.OrderID, out.PaymentRef, out.NoticeID, out.NoticeRef, out.TransactionID = s.OrderID, s.PaymentRef, s.NoticeID, s.NoticeRef, s.TransactionID
+	out.Mode, out.Status, out.Amount, out.Currency = s.Mode, s.Status, s.Amount, s.Currency
+	out.ServiceCode, out.ServiceLabel, out.Metadata, out.FailureCode = s.ServiceCode, s.ServiceLabel, s.Metadata, s.FailureCode
+	out.CreatedAt, out.ExpiresAt, out.EndedAt = optional(s.CreatedAt), optional(s.ExpiresAt), optional(s.EndedAt)
+	if s.Status == statusCompleted {
+		out.CompletedAt = out.EndedAt
+	}
+	if c := s.Collection; c != nil {
+		out.CollectionID, out.CollectionStatus, out.Channel, out.OfferID = c.ID, c.Status, c.Channel, c.OfferID
+		out.OperatorRef, out.PayerMasked, out.FeeAmount, out.TotalAmount = c.OperatorRef, c.PayerMasked, c.Fee, c.Amount
+	}
+	return out
+}
+
+// fromAttempt is the entry of a delivery's outcome. One attempt has several when
+// it was deferred first, or when two workers made it around a rebalance; each
+// is kept.
+func fromAttempt(a *record.Attempt) journal.Entry {
+	d := &a.Delivery
+	return journal.Entry{
+		ID:   fmt.Sprintf("%s/%d.%d/%s/%d", d.DeliveryID, d.Attempt, d.Round, a.Outcome, a.At.UnixMilli()),
+		Type: journal.EntryTypeDelivery, OccurredAt: a.At, Event: d.Event, EventID: d.EventID,
+		TenantID: d.TenantID, ApplicationID: d.ApplicationID, Livemode: d.Livemode, SessionID: d.SessionID,
+		DeliveryID: d.DeliveryID, DestinationKind: d.Kind, EndpointID: d.DestinationID, Attempt: d.Attempt,
+		Outcome: a.Outcome, HTTPStatus: a.HTTPStatus, DurationMS: a.DurationMs, Reason: a.Reason, NextAttemptAt: optional(a.NextAttemptAt),
+	}
+}
+
+// optional is nil for the zero time.
+func optional(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,440 @@
+package journal_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/clickhouse"
+	"quittance/internal/devstack/chdb"
+	"quittance/internal/journal"
+	"quittance/internal/kafka"
+	"quittance/internal/testenv"
+	"quittance/reconciliation" //nolint:depguard // a test needs the tables that the sink writes to
+	"quittance/schemas"
+	"quittance/schemas/record"
+	sink "quittance/sinks/journal"
+)
+
+// world is an installation of a test's own: three topics, a codec, a journal.
+type world struct {
+	t     *testing.T
+	kafka kafka.Config
+	codec *schemas.Codec
+	conn  driver.Conn
+	admin *kadm.Client
+	cl    *kgo.Client
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	addr, database := testenv.ClickHouse(t)
+	return newWorldAt(t, "http://"+addr+"/"+database)
+}
+
+func newWorldAt(t *testing.T, address string) *world {
+	t.Helper()
+	w := &world{t: t, kafka: kafka.Config{Brokers: []string{testenv.Kafka(t)}, Prefix: testenv.Prefix(t)}}
+	registry, err := schemas.NewClient(testenv.SchemaRegistry(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.codec, err = schemas.NewCodec(t.Context(), registry, true); err != nil {
+		t.Fatal(err)
+	}
+	if w.conn, err = clickhouse.Open(t.Context(), address); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.conn.Close() })
+	if err := reconciliation.Migrate(t.Context(), w.conn); err != nil {
+		t.Fatal(err)
+	}
+	if w.cl, err = w.kafka.Client(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.cl.Close)
+	w.admin = kadm.NewClient(w.cl)
+	for topic, partitions := range map[string]int32{schemas.TopicEvents: 3, schemas.TopicAttempts: 2, schemas.TopicPoisonJournal: 1} {
+		if _, err := w.admin.CreateTopic(t.Context(), partitions, 1, nil, w.kafka.Prefix+topic); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// run starts a sink that ends with the test, or with the returned function.
+func (w *world) run(conn driver.Conn) (reg *prometheus.Registry, stop func()) {
+	w.t.Helper()
+	reg = prometheus.NewRegistry()
+	j, err := sink.New(sink.Config{
+		Kafka: w.kafka, Codec: w.codec, ClickHouse: conn, Log: testenv.Logger(w.t), Metrics: reg,
+		BatchSize: 500, BatchWait: 100 * time.Millisecond, InsertTimeout: 2 * time.Second,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- j.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				w.t.Errorf("Run: %v", err)
+			}
+		case <-time.After(15 * time.Second):
+			w.t.Error("the sink did not stop")
+		}
+	}
+	w.t.Cleanup(stop)
+	return reg, stop
+}
+
+var begin = time.Date(2026, 3, 31, 23, 0, 0, 5_000_000, time.UTC)
+
+// session is a life of a session in three events.
+func session(n int) []record.Record {
+	id := fmt.Sprintf("chs_%05d", n)
+	base := record.Session{
+		ID: id, ApplicationID: "app", TenantID: "tenant", Livemode: true, OrderID: "order\n\n" + id, Amount: int64(1000 + n), Currency: "XAF",
+		Mode: "hosted", ServiceCode: "patente", Note: "secret note", Customer: &record.Customer{Phone: "+242066000001"},
+		Metadata: map[string]string{"erp_due_ref": "due " + id}, PaymentRef: "1234", NoticeID: "n", NoticeRef: "AV1", TransactionID: "tx_" + id,
+		CreatedAt: begin, ExpiresAt: begin.Add(24 * time.Hour), Status: "open",
+	}
+	var out []record.Record
+	for sequence, what := range []string{"checkout.created", "collection.requested", "checkout.completed"} {
+		s := base
+		s.Sequence = int64(sequence + 1)
+		at := begin.Add(time.Duration(sequence) * time.Second)
+		if sequence > 0 {
+			s.Collection = &record.Collection{
+				ID: "col_" + id, OfferID: "momo", Channel: "MOBILE_MONEY", Status: "pending", Amount: s.Amount + 15, Fee: 15, Currency: "XAF",
+				PayerMasked: "06 6** ** 01", RequestedAt: begin, NotAfter: begin, WindowEndsAt: begin,
+			}
+		}
+		if sequence == 2 {
+			s.Status, s.EndedAt, s.Collection.Status, s.Collection.OperatorRef = "completed", at, "approved", "op_"+id
+		}
+		out = append(out, &record.Event{
+			EventID: fmt.Sprintf("evt_%s_%d", id, s.Sequence), Type: what, SessionID: id, Sequence: s.Sequence, OccurredAt: at, Session: &s,
+			Detail: map[string]string{"source": "callback"},
+		})
+	}
+	return out
+}
+
+func attempt(n int, number int32, outcome string) record.Record {
+	id := fmt.Sprintf("chs_%05d", n)
+	at := begin.Add(time.Minute + time.Duration(number)*time.Second)
+	a := &record.Attempt{
+		Delivery: record.Delivery{
+			DeliveryID: "dlv_" + id, Kind: "erp", DestinationID: "tenant/live", EventID: "tx_" + id, Event: "checkout.completed", ApplicationID: "app",
+			TenantID: "tenant", SessionID: id, Livemode: true, OccurredAt: begin, Attempt: number, Body: []byte("{}"),
+		},
+		Outcome: outcome, At: at, DurationMs: 7, HTTPStatus: 200, Answer: "ok",
+	}
+	if outcome != "delivered" {
+		a.HTTPStatus, a.Reason, a.NextAttemptAt = 500, "answered 500", at.Add(time.Minute)
+	}
+	return a
+}
+
+func (w *world) value(topic, key string, r record.Record) *kgo.Record {
+	w.t.Helper()
+	value, err := w.codec.Encode(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &kgo.Record{Topic: w.kafka.Prefix + topic, Key: []byte(key), Value: value}
+}
+
+// produce writes sessions from..to with a failed and an accepted confirmation.
+func (w *world) produce(from, to int) {
+	w.t.Helper()
+	var out []*kgo.Record
+	for n := from; n < to; n++ {
+		key := fmt.Sprint(n)
+		for _, e := range session(n) {
+			out = append(out, w.value(schemas.TopicEvents, key, e))
+		}
+		for i, outcome := range []string{"failed", "delivered"} {
+			out = append(out, w.value(schemas.TopicAttempts, key, attempt(n, int32(i+1), outcome)))
+		}
+	}
+	if err := w.cl.ProduceSync(w.t.Context(), out...).FirstErr(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// eventually waits for something that the sink does.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// committed is whether the group has read everything.
+func (w *world) committed() bool {
+	lags, err := w.admin.Lag(w.t.Context(), w.kafka.Prefix+"journal")
+	if err != nil || lags.Error() != nil {
+		return false
+	}
+	lag := lags[w.kafka.Prefix+"journal"].Lag
+	return len(lag) == 2 && lag.Total() == 0
+}
+
+// check asserts that sessions 0..n are in the journal, completed and confirmed.
+func (w *world) check(n int) {
+	w.t.Helper()
+	sums, err := reconciliation.SumsByStatus(w.t.Context(), w.conn)
+	want := reconciliation.StatusSum{
+		Status: "completed", Currency: "XAF", Sessions: uint64(n), Amount: int64(n*1000 + n*(n-1)/2), FeeAmount: int64(15 * n),
+		TotalAmount: int64(n*1015 + n*(n-1)/2),
+	}
+	if err != nil || len(sums) != 1 || sums[0] != want {
+		w.t.Errorf("sums %+v, want %+v, %v", sums, want, err)
+	}
+	if faults, err := reconciliation.SequenceFaults(w.t.Context(), w.conn, 5); err != nil || len(faults) > 0 {
+		w.t.Errorf("%+v, %v", faults, err)
+	}
+	for kind, want := range map[journal.EntryType]int{journal.EntryTypeEvent: 3 * n, journal.EntryTypeDelivery: 2 * n} {
+		if got, err := reconciliation.CountEntries(w.t.Context(), w.conn, kind); err != nil || got != uint64(want) {
+			w.t.Errorf("%d entries of type %s, want %d, %v", got, kind, want, err)
+		}
+	}
+	var accepted uint64
+	if err := w.conn.QueryRow(w.t.Context(), "SELECT count() FROM payments WHERE confirmation_state = 'accepted'").Scan(&accepted); err != nil || accepted != uint64(n) {
+		w.t.Errorf("%d payments accepted, want %d, %v", accepted, n, err)
+	}
+}
+
+func metric(t *testing.T, reg *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, m := range f.GetMetric() {
+				sum += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount()) + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func TestJournalsEventsAndOutcomes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.produce(0, 300)
+	reg, stop := w.run(w.conn)
+	eventually(t, "everything committed", w.committed)
+	w.check(300)
+	w.produce(300, 400)
+	eventually(t, "400 sessions", func() bool { return metric(t, reg, "quittance_journal_entries_total") >= 2000 })
+	stop()
+	w.check(400)
+	if n := metric(t, reg, "quittance_journal_batch_entries"); n < 3 || n > 100 {
+		t.Errorf("%v batches", n)
+	}
+
+	var line string
+	if err := w.conn.QueryRow(t.Context(), `SELECT concatWithSeparator('|', order_id, amount, fee_amount, total_amount, channel, offer_id, operator_ref,
+		erp_due_ref, confirmation_state, confirmed_at, completed_at, livemode) FROM payments WHERE session_id = 'chs_00007'`).Scan(&line); err != nil {
+		t.Fatal(err)
+	}
+	want := "order\n\nchs_00007|1007|15|1022|MOBILE_MONEY|momo|op_chs_00007|due chs_00007|accepted|2026-03-31 23:01:02.005|2026-03-31 23:00:02.005|true"
+	if line != want {
+		t.Errorf("got  %q\nwant %q", line, want)
+	}
+	// What must not be here is nowhere in the table.
+	var leaked uint64
+	if err := w.conn.QueryRow(t.Context(), "SELECT countIf(position(toString(tuple(*)), '+24206') > 0 OR position(toString(tuple(*)), 'secret note') > 0) FROM journal").Scan(&leaked); err != nil || leaked != 0 {
+		t.Errorf("%d rows with contact data, %v", leaked, err)
+	}
+}
+
+// A sink dies between the insert and the commit, or an operator replays the
+// topics: the same records come again and change nothing.
+func TestReadingAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.produce(0, 200)
+	_, stop := w.run(w.conn)
+	eventually(t, "everything committed", w.committed)
+	stop()
+
+	if _, err := w.admin.DeleteGroup(t.Context(), w.kafka.Prefix+"journal"); err != nil {
+		t.Fatal(err)
+	}
+	reg, stop := w.run(w.conn)
+	eventually(t, "everything committed again", w.committed)
+	stop()
+	if n := metric(t, reg, "quittance_journal_entries_total"); n != 1000 {
+		t.Errorf("%v entries inserted again", n)
+	}
+	w.check(200)
+}
+
+// Records of aborted transactions are none of the journal's business.
+func TestAbortedTransactionsAreNotJournalled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cl, err := w.kafka.Client(kgo.TransactionalID(w.kafka.Prefix + "tx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	for n, commit := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit, kgo.TryAbort} {
+		if err := cl.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range session(n) {
+			cl.Produce(t.Context(), w.value(schemas.TopicEvents, "k", e), nil)
+		}
+		if err := cl.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := cl.EndTransaction(t.Context(), commit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reg, stop := w.run(w.conn)
+	eventually(t, "three entries", func() bool { return metric(t, reg, "quittance_journal_entries_total") >= 3 })
+	time.Sleep(500 * time.Millisecond) // were there more, they would come now
+	stop()
+	sums, err := reconciliation.SumsByStatus(t.Context(), w.conn)
+	if err != nil || len(sums) != 1 || sums[0].Sessions != 1 || sums[0].Amount != 1001 {
+		t.Errorf("%+v, %v", sums, err)
+	}
+}
+
+func TestPoisonIsSetAside(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	topic := w.kafka.Prefix + schemas.TopicEvents
+	noTime := session(0)[0].(*record.Event)
+	noTime.EventID, noTime.OccurredAt = "evt_no_time", time.Unix(0, 0).UTC()
+	bad := []*kgo.Record{
+		{Topic: topic, Key: []byte("k"), Value: []byte("no header")},
+		{Topic: topic, Key: []byte("k"), Value: []byte{0, 0, 0, 0, 250, 1}},
+		{Topic: topic, Key: []byte("k")},
+		w.value(schemas.TopicEvents, "k", attempt(0, 1, "failed")), // another record
+		w.value(schemas.TopicEvents, "k", noTime),
+	}
+	torn := w.value(schemas.TopicEvents, "k", session(0)[0])
+	torn.Value = torn.Value[:len(torn.Value)/2]
+	bad = append(bad, torn)
+	if err := w.cl.ProduceSync(t.Context(), bad...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	w.produce(0, 10)
+	reg, stop := w.run(w.conn)
+	eventually(t, "everything committed", w.committed)
+	stop()
+	w.check(10)
+	if n := metric(t, reg, "quittance_journal_poison_total"); n != float64(len(bad)) {
+		t.Errorf("%v poison records counted, want %d", n, len(bad))
+	}
+
+	cl, err := w.kafka.Client(kgo.ConsumeTopics(w.kafka.Prefix+schemas.TopicPoisonJournal), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var got []*kgo.Record
+	for len(got) < len(bad) && ctx.Err() == nil {
+		got = append(got, cl.PollFetches(ctx).Records()...)
+	}
+	if len(got) != len(bad) {
+		t.Fatalf("%d records in the poison topic, want %d", len(got), len(bad))
+	}
+	for i, r := range got {
+		headers := map[string]string{}
+		for _, h := range r.Headers {
+			headers[h.Key] = string(h.Value)
+		}
+		if string(r.Value) != string(bad[i].Value) || headers["topic"] != topic || headers["offset"] != fmt.Sprint(bad[i].Offset) ||
+			headers["partition"] != fmt.Sprint(bad[i].Partition) || headers["error"] == "" {
+			t.Errorf("%d: %q %v", i, r.Value, headers)
+		}
+	}
+}
+
+// ClickHouse goes away and comes back: the journal loses nothing and catches up.
+func TestClickHouseAway(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start := func(addr string) *chdb.Server {
+		s, err := chdb.Start(t.Context(), chdb.Config{Dir: dir, Addr: addr, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Stop(context.Background()) })
+		return s
+	}
+	server := start("")
+	addr := server.Addr()
+	w := newWorldAt(t, "http://"+addr+"/default?dial_timeout=500ms")
+	reg, _ := w.run(w.conn)
+	w.produce(0, 50)
+	eventually(t, "everything committed", w.committed)
+
+	if err := server.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.produce(50, 120)
+	eventually(t, "an insert that fails", func() bool { return metric(t, reg, "quittance_journal_insert_errors_total") >= 2 })
+	if w.committed() {
+		t.Error("offsets were committed without an insert")
+	}
+	w.produce(120, 150)
+	start(addr)
+	eventually(t, "everything committed", w.committed)
+	w.check(150)
+}
+
+// Sinks come and go while records arrive.
+func TestSinksShareTheWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, stopFirst := w.run(w.conn)
+	w.produce(0, 200)
+	reg, _ := w.run(w.conn)
+	w.produce(200, 400)
+	stopFirst()
+	w.produce(400, 600)
+	eventually(t, "everything committed", w.committed)
+	w.check(600)
+	if metric(t, reg, "quittance_journal_entries_total") == 0 {
+		t.Error("the second sink did nothing")
+	}
+}
+
+func TestNewWantsItsParts(t *testing.T) {
+	t.Parallel()
+	if _, err := sink.New(sink.Config{}); err == nil || !strings.Contains(err.Error(), "required") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,197 @@
+// Package webhook sends an application's events to the endpoints that subscribe
+// to them: the policy of package delivery for signed webhooks (integration
+// contract, "Events"; contract-decisions § 5; Standard Webhooks 1.0).
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"quittance/internal/kafka"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+)
+
+// keepFor is how old a delivery grows before it is exhausted.
+const keepFor = 30 * 24 * time.Hour
+
+const (
+	headerEventID = "X-Service-Event-Id"
+	userAgent     = "Quittance-Webhooks/1.0"
+)
+
+// Endpoints is what the sink asks of the registry, which answers from memory.
+// Safe for concurrent use.
+type Endpoints interface {
+	// Endpoints are those to which an event of the application goes now: its own
+	// and, where a platform key made the session, the platform's.
+	Endpoints(applicationID string, platform, live bool, event string) []registry.WebhookEndpoint
+	// Endpoint is an endpoint by id; false when there is none (any more).
+	Endpoint(id string) (registry.WebhookEndpoint, bool)
+}
+
+// Config is what planner and worker need. Fields without a default are required.
+type Config struct {
+	Kafka     kafka.Config
+	Codec     *schemas.Codec
+	Endpoints Endpoints
+	Log       *slog.Logger
+	Metrics   prometheus.Registerer
+
+	// The rest is the worker's.
+
+	// History is what the schedule knows (schedule.NewHistory).
+	History delivery.History
+	// Now is the service's clock.
+	Now func() time.Time
+	// Timestamp is the clock of webhook-timestamp, which receivers compare with
+	// their own; nil takes Now.
+	Timestamp func() time.Time
+	// Developer allows loopback endpoints over http.
+	Developer bool
+	// Roots are the certificate authorities to trust; nil takes the system's.
+	Roots *x509.CertPool
+	// SessionTimeout of the worker's group; 0 takes the engine's default.
+	SessionTimeout time.Duration
+}
+
+// NewPlanner makes what turns events into one delivery per subscribed endpoint.
+func NewPlanner(cfg Config) (*delivery.Planner, error) {
+	if cfg.Endpoints == nil {
+		return nil, errors.New("webhook planner: Endpoints are required")
+	}
+	return delivery.NewPlanner(delivery.PlannerConfig{
+		Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: delivery.KindWebhook, Log: cfg.Log, Metrics: cfg.Metrics,
+		Destinations: func(n *record.Notification) []string {
+			var ids []string
+			for _, e := range cfg.Endpoints.Endpoints(n.ApplicationID, n.Platform, n.Livemode, n.Event) {
+				ids = append(ids, e.ID)
+			}
+			return ids
+		},
+	})
+}
+
+// NewWorker makes what sends them.
+func NewWorker(cfg Config) (*delivery.Worker, error) {
+	p, err := NewPolicy(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return delivery.NewWorker(delivery.WorkerConfig{
+		Kafka: cfg.Kafka, Codec: cfg.Codec, Policy: p, History: cfg.History, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics,
+		SessionTimeout: cfg.SessionTimeout,
+	})
+}
+
+// Policy signs and judges webhooks. Safe for concurrent use.
+type Policy struct {
+	endpoints Endpoints
+	timestamp func() time.Time
+	client    *delivery.Client
+}
+
+// NewPolicy makes the policy of the worker.
+func NewPolicy(cfg Config) (*Policy, error) {
+	if cfg.Endpoints == nil || cfg.Now == nil {
+		return nil, errors.New("webhook worker: Endpoints and Now are required")
+	}
+	timestamp := cfg.Timestamp
+	if timestamp == nil {
+		timestamp = cfg.Now
+	}
+	return &Policy{endpoints: cfg.Endpoints, timestamp: timestamp, client: delivery.NewClient(delivery.Rule{Developer: cfg.Developer}, cfg.Roots)}, nil
+}
+
+// Kind is delivery.KindWebhook.
+func (p *Policy) Kind() delivery.Kind { return delivery.KindWebhook }
+
+// Destination is an endpoint by id.
+func (p *Policy) Destination(id string) (delivery.Destination, bool) {
+	e, ok := p.endpoints.Endpoint(id)
+	return delivery.Destination{
+		MaxInFlight: cmp.Or(e.MaxInFlight, registry.DefaultMaxInFlight), Suspended: !e.SuspendedAt.IsZero(), Locked: e.Locked,
+	}, ok
+}
+
+// Send signs the stored bytes and posts them.
+func (p *Policy) Send(ctx context.Context, d *record.Delivery) delivery.Result {
+	e, ok := p.endpoints.Endpoint(d.DestinationID)
+	if !ok {
+		return delivery.Result{Fault: delivery.FaultUnusable}
+	}
+	if e.Locked || len(e.Secrets) == 0 {
+		return delivery.Result{Fault: delivery.FaultUnusable} // nothing leaves unsigned
+	}
+	header, err := sign(e.Secrets, d.EventID, p.timestamp(), d.Body)
+	if err != nil {
+		return delivery.Result{Fault: delivery.FaultUnusable}
+	}
+	return p.client.Post(ctx, e.URL, header, d.Body)
+}
+
+// sign makes the headers of an attempt: one signature per secret.
+func sign(secrets []secret.Text, eventID string, at time.Time, body []byte) (http.Header, error) {
+	signatures := make([]string, 0, len(secrets))
+	for _, s := range secrets {
+		wh, err := standardwebhooks.NewWebhookRaw(key(s))
+		if err != nil {
+			return nil, errors.New("signing secret is unusable") // the library's error could show it
+		}
+		signature, err := wh.Sign(eventID, at, body)
+		if err != nil {
+			return nil, errors.New("signing failed")
+		}
+		signatures = append(signatures, signature)
+	}
+	h := http.Header{}
+	h.Set("Content-Type", "application/json")
+	h.Set("User-Agent", userAgent)
+	h.Set(standardwebhooks.HeaderWebhookID, eventID)
+	h.Set(headerEventID, eventID)
+	h.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
+	h.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
+	return h, nil
+}
+
+// key is the key in a secret: what stands behind whsec_ in base64, as Standard
+// Webhooks has it. Registry files may hold letters and digits that are base64
+// only without its padding, or not at all; the latter sign as they stand.
+func key(s secret.Text) []byte {
+	text := strings.TrimRight(strings.TrimPrefix(s.Reveal(), "whsec_"), "=")
+	if raw, err := base64.RawStdEncoding.DecodeString(text); err == nil {
+		return raw
+	}
+	return []byte(text)
+}
+
+// Judge: only a 2xx is success, a redirect is not; otherwise again by the
+// schedule's steps, then daily, until the delivery is thirty days old. A 410
+// says that the endpoint is gone; its deliveries are held.
+func (p *Policy) Judge(d *record.Delivery, r delivery.Result, now time.Time) delivery.Verdict {
+	if r.OK() {
+		return delivery.Verdict{Outcome: delivery.OutcomeDelivered}
+	}
+	v := delivery.Verdict{Unhealthy: true, Gone: r.Status == http.StatusGone}
+	next := now.Add(delivery.RetryDelay(int(d.Attempt), r))
+	if next.Sub(d.FirstAttemptAt) > keepFor && !v.Gone {
+		v.Outcome = delivery.OutcomeExhausted
+		return v
+	}
+	v.Outcome, v.NextAttemptAt = delivery.OutcomeFailed, next
+	return v
+}

@@ -1,0 +1,602 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"quittance/internal/kafka"
+	"quittance/internal/postgres"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/internal/testenv"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+	"quittance/sinks/delivery/deliverytest"
+	"quittance/sinks/delivery/schedule"
+	"quittance/sinks/webhook"
+)
+
+const (
+	secret1 = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	secret2 = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+	eventID = "X-Service-Event-Id"
+)
+
+// endpoints is the registry's part: endpoint id to endpoint, application to ids.
+type endpoints struct {
+	mu   sync.Mutex
+	by   map[string]registry.WebhookEndpoint
+	subs map[string][]string
+}
+
+func newEndpoints() *endpoints {
+	return &endpoints{by: map[string]registry.WebhookEndpoint{}, subs: map[string][]string{}}
+}
+
+func (e *endpoints) add(application string, ep registry.WebhookEndpoint) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ep.Secrets == nil {
+		ep.Secrets = []secret.Text{secret.NewText(secret1)}
+	}
+	e.by[ep.ID] = ep
+	e.subs[application] = append(e.subs[application], ep.ID)
+}
+
+func (e *endpoints) Endpoints(application string, platform, _ bool, _ string) []registry.WebhookEndpoint {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ids := slices.Clone(e.subs[application])
+	if platform {
+		ids = append(ids, e.subs["platform"]...)
+	}
+	var out []registry.WebhookEndpoint
+	for _, id := range ids {
+		out = append(out, e.by[id])
+	}
+	return out
+}
+
+func (e *endpoints) Endpoint(id string) (registry.WebhookEndpoint, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ep, ok := e.by[id]
+	return ep, ok
+}
+
+func bench(t testing.TB) *deliverytest.Bench {
+	t.Helper()
+	return deliverytest.New(t, deliverytest.Servers{
+		Kafka: testenv.Kafka(t), Postgres: testenv.Postgres(t), SchemaRegistry: testenv.SchemaRegistry(t),
+		Prefix: testenv.Prefix(t), Log: testenv.Logger(t),
+	})
+}
+
+func config(t testing.TB, b *deliverytest.Bench, e webhook.Endpoints) webhook.Config {
+	return webhook.Config{
+		Kafka: b.Kafka, Codec: b.Codec, Endpoints: e, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
+		History: b.History(), Now: b.Now, Developer: true, SessionTimeout: 6 * time.Second,
+	}
+}
+
+func planner(t testing.TB, cfg webhook.Config) *delivery.Planner {
+	t.Helper()
+	p, err := webhook.NewPlanner(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func worker(t testing.TB, cfg webhook.Config) *delivery.Worker {
+	t.Helper()
+	w, err := webhook.NewWorker(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func ids(prefix string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("evt_%s%05d", prefix, i)
+	}
+	return out
+}
+
+func notifications(b *deliverytest.Bench, application string, events []string) []*record.Notification {
+	out := make([]*record.Notification, len(events))
+	for i, id := range events {
+		out[i] = b.Notification(id, application)
+	}
+	return out
+}
+
+// Everything of the happy path and of the bad records: the application's and the
+// platform's endpoint get the event once, signed with every active secret, with
+// the stored bytes; a transaction that a processor aborted leads to nothing,
+// although kafka-go hands out aborted records; garbage is set aside; and none of
+// it comes again after a restart.
+func TestDeliveredOnceAndSigned(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	own, platform := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
+	e := newEndpoints()
+	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL + "/hook?k=v", Secrets: []secret.Text{secret.NewText(secret1), secret.NewText(secret2)}})
+	e.add("platform", registry.WebhookEndpoint{ID: "platform", URL: platform.URL})
+	cfg := config(t, b, e)
+	stop := deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+
+	aborted := b.Notification("evt_aborted", "app")
+	b.Notify(t, schemas.TopicWebhooks, false, aborted)
+	n := b.Notification("evt_1", "app")
+	n.Platform = true
+	b.Notify(t, schemas.TopicWebhooks, true, n, b.Notification("evt_nobody", "other"))
+	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_2", "app"))
+	deliverytest.Eventually(t, "three deliveries on record", func() bool {
+		return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" && b.State(t, delivery.KindWebhook, "evt_1", "platform") == "delivered" &&
+			b.State(t, delivery.KindWebhook, "evt_2", "own") == "delivered"
+	})
+	if got := own.Count(); !maps.Equal(got, map[string]int{"evt_1": 1, "evt_2": 1}) {
+		t.Errorf("own endpoint got %v", got)
+	}
+	if got := platform.Count(); !maps.Equal(got, map[string]int{"evt_1": 1}) {
+		t.Errorf("platform endpoint got %v", got)
+	}
+	i := slices.IndexFunc(own.Got(), func(r deliverytest.Request) bool { return r.EventID == "evt_1" })
+	got := own.Got()[i]
+	if got.Body != string(n.Body) || got.Header.Get("webhook-id") != "evt_1" || got.Header.Get("Content-Type") != "application/json" ||
+		got.Header.Get("User-Agent") == "" || got.Header.Get("Accept-Encoding") != "" {
+		t.Errorf("request %+v", got)
+	}
+	for _, s := range []string{secret1, secret2} {
+		wh, err := standardwebhooks.NewWebhook(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := wh.Verify([]byte(got.Body), got.Header); err != nil {
+			t.Errorf("signature of one of two secrets: %v", err)
+		}
+	}
+	for _, a := range b.Attempts(t) {
+		if a.Outcome != "delivered" || len(a.Delivery.Body) != 0 || a.HTTPStatus != 200 || a.Delivery.Attempt != 1 {
+			t.Errorf("outcome %+v", a)
+		}
+	}
+
+	stop()
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_3", "app"))
+	deliverytest.Eventually(t, "an event after the restart", func() bool { return own.Count()["evt_3"] == 1 })
+	if n := len(own.Got()); n != 3 {
+		t.Errorf("%d requests in all, want 3", n)
+	}
+}
+
+// A record that cannot be decoded goes to poison with its place, and the records
+// behind it go on; also on the worker's topic.
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	own := deliverytest.NewReceiver(t, eventID)
+	e := newEndpoints()
+	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
+	for _, topic := range []string{schemas.TopicWebhooks, schemas.TopicWebhooksDeliveries, schemas.TopicAttempts} {
+		produce(t, b, topic, "app", []byte("\x00\x00\x00\x00\x63garbage"))
+	}
+	cfg := config(t, b, e)
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
+	deliverytest.Eventually(t, "delivery behind garbage", func() bool { return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" })
+	deliverytest.Eventually(t, "three records of poison", func() bool { return len(b.Records(t, schemas.TopicPoisonDeliveries)) == 3 })
+	for _, r := range b.Records(t, schemas.TopicPoisonDeliveries) {
+		h := map[string]string{}
+		for _, kv := range r.Headers {
+			h[kv.Key] = string(kv.Value)
+		}
+		if h["topic"] == "" || h["partition"] == "" || h["offset"] != "0" || h["error"] == "" || string(r.Key) != "app" {
+			t.Errorf("poison with headers %v, key %q", h, r.Key)
+		}
+	}
+}
+
+// A receiver that was down gets everything when it is up again, with the ids of
+// the first attempts, once each, after the clock has passed the retries.
+func TestDownThenUp(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	own := deliverytest.NewReceiver(t, eventID)
+	own.Status(http.StatusServiceUnavailable)
+	e := newEndpoints()
+	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
+	cfg := config(t, b, e)
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	events := ids("d", 40) // more than ten failures: the breaker opens
+	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", events)...)
+	deliverytest.Eventually(t, "everything waits in the schedule", func() bool {
+		for _, id := range events {
+			if b.State(t, delivery.KindWebhook, id, "own") != "waiting" {
+				return false
+			}
+		}
+		return true
+	})
+	tried := len(own.Got())
+	if tried >= len(events) {
+		t.Errorf("%d requests to a receiver that fails: the breaker did not open", tried)
+	}
+	own.Answer(nil)
+	deliverytest.Eventually(t, "everything delivered", func() bool {
+		b.Advance(2 * time.Second)
+		for _, id := range events {
+			if b.State(t, delivery.KindWebhook, id, "own") != "delivered" {
+				return false
+			}
+		}
+		return true
+	})
+	bodies := map[string]string{}
+	for _, g := range own.Got()[tried:] {
+		if g.Header.Get("webhook-id") != g.EventID || bodies[g.EventID] != "" {
+			t.Errorf("after recovery %s came twice, or under id %s", g.EventID, g.Header.Get("webhook-id"))
+		}
+		bodies[g.EventID] = g.Body
+	}
+	for _, id := range events {
+		if want := string(b.Notification(id, "app").Body); bodies[id] != want {
+			t.Errorf("%s: body %q, want %q", id, bodies[id], want)
+		}
+	}
+	var kept int
+	if err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM deliveries WHERE body IS NOT NULL`).Scan(&kept); err != nil || kept != 0 {
+		t.Errorf("%d bodies kept after delivery, %v", kept, err)
+	}
+}
+
+// One destination hangs, another goes on as if it were alone.
+func TestHangingDestinationDoesNotSlowAnother(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	good, bad := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
+	bad.Answer(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	e := newEndpoints()
+	e.add("good", registry.WebhookEndpoint{ID: "good", URL: good.URL})
+	e.add("bad", registry.WebhookEndpoint{ID: "bad", URL: bad.URL})
+	cfg := config(t, b, e)
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "bad", ids("b", 100))...)
+	deliverytest.Eventually(t, "the bad one has its calls under way", func() bool { return len(bad.Got()) == registry.DefaultMaxInFlight })
+	events := ids("g", 100)
+	begun := time.Now()
+	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "good", events)...)
+	deliverytest.Eventually(t, "the good one has everything", func() bool { return len(good.Count()) == len(events) })
+	if took := time.Since(begun); took > 4*time.Second {
+		t.Errorf("100 events took %v beside a destination that hangs", took)
+	}
+	if n := len(bad.Got()); n > registry.DefaultMaxInFlight {
+		t.Errorf("the bad one has %d calls under way, its cap is %d", n, registry.DefaultMaxInFlight)
+	}
+}
+
+// A 410 suspends: nothing more is sent, everything is held, and goes out when
+// the endpoint is resumed.
+func TestGoneIsHeldUntilResumed(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	own := deliverytest.NewReceiver(t, eventID)
+	own.Status(http.StatusGone)
+	e := newEndpoints()
+	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
+	cfg := config(t, b, e)
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
+	deliverytest.Eventually(t, "suspended", func() bool {
+		var n int
+		err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM delivery_destinations WHERE suspended_reason = 'gone'`).Scan(&n)
+		return err == nil && n == 1
+	})
+	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_2", "app"))
+	deliverytest.Eventually(t, "held", func() bool { return b.State(t, delivery.KindWebhook, "evt_2", "own") == "waiting" })
+	b.Advance(48 * time.Hour)
+	time.Sleep(time.Second)
+	if n := len(own.Got()); n != 1 {
+		t.Fatalf("%d requests to an endpoint that is gone", n)
+	}
+	own.Answer(nil)
+	if _, err := b.Pool.Exec(t.Context(), `UPDATE delivery_destinations SET suspended_at = NULL, suspended_reason = NULL`); err != nil {
+		t.Fatal(err)
+	}
+	deliverytest.Eventually(t, "sent after the resumption", func() bool {
+		b.Advance(5 * time.Second)
+		return own.Count()["evt_1"] == 2 && own.Count()["evt_2"] == 1
+	})
+}
+
+// Redirects are failures and are not followed; addresses that may not be called
+// are not, whatever the registry says.
+func TestRedirectAndAddressRefused(t *testing.T) {
+	t.Parallel()
+	other := deliverytest.NewReceiver(t, eventID)
+	redirecting := deliverytest.NewReceiver(t, eventID)
+	redirecting.Answer(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	})
+	e := newEndpoints()
+	e.add("app", registry.WebhookEndpoint{ID: "redirect", URL: redirecting.URL})
+	port := other.URL[len("http://127.0.0.1:"):]
+	refused := map[string]string{
+		"localhost": "http://localhost:" + port, "short": "http://127.1:" + port, "private": "http://10.0.0.1:" + port,
+		"https loopback": "https://127.0.0.1:" + port, "ip": "https://192.0.2.1/", "userinfo": "https://u:p@example.com/",
+		"port": "https://example.com:8443/", "local": "https://intranet/", "plain": "http://example.com/", "decimal": "https://2130706433/",
+		"hex": "https://0x7f.1/", "mapped": "https://[::ffff:127.0.0.1]/", "metadata": "http://169.254.169.254/",
+	}
+	for id, url := range refused {
+		e.add("app", registry.WebhookEndpoint{ID: id, URL: url})
+	}
+	policy := func(developer bool) *webhook.Policy {
+		p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: time.Now, Developer: developer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	send := func(developer bool, id string) delivery.Result {
+		return policy(developer).Send(t.Context(), &record.Delivery{DestinationID: id, EventID: "evt_1", Body: []byte("{}")})
+	}
+	if r := send(true, "redirect"); r.Status != http.StatusTemporaryRedirect || r.OK() || r.Reason() != "redirect" {
+		t.Errorf("redirect: %+v", r)
+	}
+	for id := range refused {
+		if r := send(true, id); r.Fault != delivery.FaultAddress {
+			t.Errorf("%s in developer mode: %+v", id, r)
+		}
+	}
+	if r := send(false, "redirect"); r.Fault != delivery.FaultAddress {
+		t.Errorf("loopback outside developer mode: %+v", r)
+	}
+	if n := len(other.Got()); n != 0 {
+		t.Errorf("%d requests arrived where none may", n)
+	}
+}
+
+// What each answer means, and when to come again (contract-decisions § 5).
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	p, err := webhook.NewPolicy(webhook.Config{Endpoints: newEndpoints(), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for _, c := range []struct {
+		name     string
+		attempt  int32
+		age      time.Duration
+		r        delivery.Result
+		want     delivery.Outcome
+		min, max time.Duration
+	}{
+		{"204", 1, 0, delivery.Result{Status: 204}, delivery.OutcomeDelivered, 0, 0},
+		{"301", 1, 0, delivery.Result{Status: 301}, delivery.OutcomeFailed, 4 * time.Second, 6 * time.Second},
+		{"404 then 1 min", 2, 0, delivery.Result{Status: 404}, delivery.OutcomeFailed, 48 * time.Second, 72 * time.Second},
+		{"refused, tenth", 10, 0, delivery.Result{Fault: delivery.FaultConnect}, delivery.OutcomeFailed, 19 * time.Hour, 29 * time.Hour},
+		{"daily", 17, 0, delivery.Result{Status: 500}, delivery.OutcomeFailed, 19 * time.Hour, 29 * time.Hour},
+		{"429 at least a minute", 1, 0, delivery.Result{Status: 429, RetryAfter: 8 * time.Second}, delivery.OutcomeFailed, time.Minute, time.Minute},
+		{"time-out at least a minute", 1, 0, delivery.Result{Fault: delivery.FaultTimeout}, delivery.OutcomeFailed, time.Minute, time.Minute},
+		{"retry-after short", 3, 0, delivery.Result{Status: 503, RetryAfter: time.Second}, delivery.OutcomeFailed, 5 * time.Minute, 5 * time.Minute},
+		{"retry-after honoured", 3, 0, delivery.Result{Status: 503, RetryAfter: 7 * time.Minute}, delivery.OutcomeFailed, 7 * time.Minute, 7 * time.Minute},
+		{"retry-after long", 3, 0, delivery.Result{Status: 503, RetryAfter: time.Hour}, delivery.OutcomeFailed, 10 * time.Minute, 10 * time.Minute},
+		{"thirty days", 30, 29*24*time.Hour + 8*time.Hour, delivery.Result{Status: 500}, delivery.OutcomeExhausted, 0, 0},
+	} {
+		v := p.Judge(&record.Delivery{Attempt: c.attempt, FirstAttemptAt: now.Add(-c.age)}, c.r, now)
+		if v.Outcome != c.want || v.Unhealthy == (c.want == delivery.OutcomeDelivered) {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+		if wait := v.NextAttemptAt.Sub(now); c.want == delivery.OutcomeFailed && (wait < c.min || wait > c.max) {
+			t.Errorf("%s: again in %v, want %v to %v", c.name, wait, c.min, c.max)
+		}
+	}
+}
+
+// Two workers share the work; a third joins and one goes while calls are under
+// way. Nothing is lost, and what comes twice was under way then.
+func TestRebalanceInMidFlight(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	own := deliverytest.NewReceiver(t, eventID)
+	own.Answer(func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) })
+	e := newEndpoints()
+	var all []*record.Notification
+	for i := range 8 {
+		app := fmt.Sprintf("app%d", i)
+		e.add(app, registry.WebhookEndpoint{ID: app, URL: own.URL})
+		all = append(all, notifications(b, app, ids(app, 150))...)
+	}
+	cfg := config(t, b, e)
+	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
+	first := deliverytest.Start(t, worker(t, cfg))
+	b.Notify(t, schemas.TopicWebhooks, true, all...)
+	reached := func(n int) func() bool { return func() bool { return len(own.Count()) >= n } }
+	deliverytest.Eventually(t, "some are there", reached(100))
+	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Eventually(t, "more are there", reached(400))
+	first()
+	deliverytest.Eventually(t, "all are there", func() bool { b.Advance(100 * time.Millisecond); return reached(len(all))() })
+	doubled := 0
+	for _, n := range own.Count() {
+		doubled += n - 1
+	}
+	if doubled > 8*registry.DefaultMaxInFlight {
+		t.Errorf("%d doubles, at most what was under way", doubled)
+	}
+	t.Logf("%d events, %d doubled", len(all), doubled)
+	// In the end everything is settled: the group stands at the partitions' ends.
+	adm := kadm.NewClient(b.Client)
+	deliverytest.Eventually(t, "offsets committed", func() bool {
+		ends, err1 := adm.ListEndOffsets(t.Context(), b.Kafka.Prefix+schemas.TopicWebhooksDeliveries)
+		at, err2 := adm.FetchOffsets(t.Context(), b.Kafka.Prefix+"webhook-worker")
+		if err1 != nil || err2 != nil {
+			return false
+		}
+		done := true
+		ends.Each(func(o kadm.ListedOffset) {
+			c, ok := at.Lookup(o.Topic, o.Partition)
+			done = done && (o.Offset == 0 || ok && c.At == o.Offset)
+		})
+		return done
+	})
+}
+
+// awayHistory is a Postgres that does not answer at first.
+type awayHistory struct {
+	delivery.History
+	away  atomic.Bool
+	asked atomic.Int32
+}
+
+func (h *awayHistory) Settled(ctx context.Context, refs []delivery.Ref) (map[string]struct{}, error) {
+	h.asked.Add(1)
+	if h.away.Load() {
+		return nil, context.DeadlineExceeded
+	}
+	return h.History.Settled(ctx, refs)
+}
+
+// What may have been sent before waits for Postgres; it is not guessed.
+func TestWaitsForPostgresBeforeSendingOldRecords(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	own := deliverytest.NewReceiver(t, eventID)
+	e := newEndpoints()
+	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
+	cfg := config(t, b, e)
+	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
+	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
+	deliverytest.Eventually(t, "planned", func() bool { return len(b.Records(t, schemas.TopicWebhooksDeliveries)) == 1 })
+	h := &awayHistory{History: cfg.History}
+	h.away.Store(true)
+	cfg.History = h
+	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Eventually(t, "asked twice", func() bool { return h.asked.Load() >= 2 })
+	if n := len(own.Got()); n != 0 {
+		t.Fatalf("%d requests while nobody can say whether they were sent", n)
+	}
+	h.away.Store(false)
+	deliverytest.Eventually(t, "sent", func() bool { return own.Count()["evt_1"] == 1 })
+}
+
+// child is what a worker process of its own is told.
+type child struct {
+	Kafka                             kafka.Config
+	DSN, SchemaRegistry, URL, StallAt string
+}
+
+const childEnv = "QUITTANCE_WEBHOOK_TEST_CHILD"
+
+// stalling stops for ever before or after the call, to be killed there.
+type stalling struct {
+	*webhook.Policy
+	at string
+}
+
+func (s stalling) Send(ctx context.Context, d *record.Delivery) delivery.Result {
+	if s.at == "after" {
+		s.Policy.Send(ctx, d)
+	}
+	fmt.Println("stalled")
+	select {}
+}
+
+// TestWorkerChild is no test: it is the process that TestKilled kills.
+func TestWorkerChild(t *testing.T) {
+	text := os.Getenv(childEnv)
+	if text == "" {
+		t.Skip("only as the child of TestKilled")
+	}
+	var c child
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := postgres.Open(t.Context(), c.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := c.Kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEndpoints()
+	e.add("app", registry.WebhookEndpoint{ID: "own", URL: c.URL})
+	p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: time.Now, Developer: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := delivery.NewWorker(delivery.WorkerConfig{
+		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Policy: stalling{p, c.StallAt}, History: schedule.NewHistory(c.Kafka, client, pool),
+		Now: time.Now, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Run(t.Context())
+}
+
+// Killed between the 2xx and the outcome, a delivery is repeated with the same
+// id; killed before the request, it is sent. (SIGKILL of a real process.)
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	for at, before := range map[string]int{"before": 0, "after": 1} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			b := bench(t)
+			own := deliverytest.NewReceiver(t, eventID)
+			e := newEndpoints()
+			e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
+			cfg := config(t, b, e)
+			deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
+			text, err := json.Marshal(child{b.Kafka, b.DSN, testenv.SchemaRegistry(t), own.URL, at})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWorkerChild$", "-test.count=1") //nolint:gosec // ourselves
+			cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
+			line := make([]byte, len("stalled"))
+			if _, err := out.Read(line); err != nil || string(line) != "stalled" {
+				t.Fatalf("child said %q, %v", line, err)
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if n := own.Count()["evt_1"]; n != before {
+				t.Fatalf("%d requests before the kill, want %d", n, before)
+			}
+			deliverytest.Start(t, worker(t, cfg))
+			deliverytest.Eventually(t, "sent by the next worker", func() bool { return own.Count()["evt_1"] == before+1 })
+			deliverytest.Eventually(t, "delivered", func() bool { return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" })
+		})
+	}
+}
