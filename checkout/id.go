@@ -46,7 +46,7 @@ func routable(prefix string, at time.Time, partition int32, random []byte) strin
 	b := make([]byte, routeSize, routeSize+len(random))
 	var ms uint64
 	if !at.IsZero() {
-		ms = uint64(at.UnixMilli()) //nolint:gosec // after 1970
+		ms = uint64(at.UnixMilli())
 	}
 	binary.BigEndian.PutUint64(b, ms<<16|uint64(uint16(partition))) //nolint:gosec // partition counts fit 16 bits
 	return prefix + strings.ToLower(idEncoding.EncodeToString(append(b, random...)))

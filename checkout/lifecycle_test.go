@@ -26,12 +26,20 @@ func TestContractStateTable(t *testing.T) {
 			w.collect("a")
 			w.outcome("a", approved())
 		}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted}},
-		{"open, cancel: cancelled", func(w *world) { wantCode(w.t, w.cancel("a"), checkout.CodeOK) },
-			checkout.StatusCancelled, []checkout.EventType{checkout.EventCancelled}},
-		{"open, lifetime ends: expired", func(w *world) { w.advance(24 * time.Hour) },
-			checkout.StatusExpired, []checkout.EventType{checkout.EventExpired}},
-		{"open until the lifetime's last millisecond", func(w *world) { w.advance(24*time.Hour - time.Millisecond) },
-			checkout.StatusOpen, nil},
+		{
+			"open, cancel: cancelled", func(w *world) { wantCode(w.t, w.cancel("a"), checkout.CodeOK) },
+			checkout.StatusCancelled,
+			[]checkout.EventType{checkout.EventCancelled},
+		},
+		{
+			"open, lifetime ends: expired", func(w *world) { w.advance(24 * time.Hour) },
+			checkout.StatusExpired,
+			[]checkout.EventType{checkout.EventExpired},
+		},
+		{
+			"open until the lifetime's last millisecond", func(w *world) { w.advance(24*time.Hour - time.Millisecond) },
+			checkout.StatusOpen, nil,
+		},
 		{"open, collect refused: failed", func(w *world) {
 			w.collect("a")
 			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})

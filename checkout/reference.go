@@ -78,7 +78,7 @@ func (r *References) permute(counter, size int64, half uint, tweak int) int64 {
 
 func (r *References) round(right uint32, round byte, half uint, tweak int) uint32 {
 	var in, out [aes.BlockSize]byte
-	in[0], in[1] = round, byte(half)
+	in[0], in[1] = round, byte(half)                  //nolint:gosec // 17 or 24
 	binary.BigEndian.PutUint32(in[2:], uint32(tweak)) //nolint:gosec // a year
 	binary.BigEndian.PutUint32(in[6:], right)
 	r.block.Encrypt(out[:], in[:])

@@ -67,7 +67,7 @@ func NewCodec(ctx context.Context, registry Registry, register bool) (*Codec, er
 }
 
 // Encode is the record as a Kafka value. An error is a fault of the program: a
-// field that its schema does not take.
+// record without a schema.
 func (c *Codec) Encode(r record.Record) ([]byte, error) {
 	w, ok := c.byName[r.Name()]
 	if !ok {
@@ -75,11 +75,7 @@ func (c *Codec) Encode(r record.Record) ([]byte, error) {
 	}
 	buf := make([]byte, headerSize, 1024)
 	binary.BigEndian.PutUint32(buf[1:], w.id)
-	buf, err := w.codec.BinaryFromNative(buf, record.Native(r))
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", r.Name(), err)
-	}
-	return buf, nil
+	return record.Append(buf, r), nil
 }
 
 // Decode sets r to what value holds. An older version of the record decodes
@@ -97,14 +93,22 @@ func (c *Codec) Decode(value []byte, r record.Record) error {
 	if name != r.Name() {
 		return fmt.Errorf("decoding %s: schema %d is of %s: %w", r.Name(), id, name, ErrUndecodable)
 	}
-	native, rest, err := codec.NativeFromBinary(value[headerSize:])
+	var rest []byte
+	if id == c.byName[name].id {
+		rest, err = record.Parse(value[headerSize:], r)
+	} else { // of another version
+		var native any
+		if native, rest, err = codec.NativeFromBinary(value[headerSize:]); err == nil {
+			err = record.FromNative(r, native)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("decoding %s: %w: %w", r.Name(), ErrUndecodable, err)
 	}
 	if len(rest) != 0 {
 		return fmt.Errorf("decoding %s: %d bytes too many: %w", r.Name(), len(rest), ErrUndecodable)
 	}
-	return record.FromNative(r, native)
+	return nil
 }
 
 func (c *Codec) reader(id uint32) (*goavro.Codec, string, error) {

@@ -75,7 +75,7 @@ func New(ctx context.Context, cfg Config) (*Hub, error) {
 		}),
 	}
 	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails
+	_, _ = rand.Read(b[:])                                                                             // never fails
 	h.partition = int32(binary.BigEndian.Uint32(b[:]) % uint32(cfg.Space.Count(schemas.TopicReplies))) //nolint:gosec // a partition
 
 	var err error

@@ -187,19 +187,16 @@ func TestTwoTabsAtOnce(t *testing.T) {
 	}
 }
 
-// One tab confirms in the moment in which the integrator cancels.
+// The integrator cancels in the moment in which the citizen confirms.
 func TestConfirmedAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
 	id := w.create("A-1", nil)
 	b := browse(t, server).toReview(id)
-	atOnce(w, func() { b.forward() }, func() {
-		w.do(id, checkout.Cancel{By: checkout.ByIntegrator})
-		_, _ = w.ByID(t.Context(), id)
-	})
-	b.want(200, "Paiement annulé")
-	if n := len(w.collected()); n != 0 {
-		t.Errorf("%d requests for money, want none", n)
+	w.set(func() { w.first = checkout.Cancel{By: checkout.ByIntegrator} })
+	b.forward().want(200, "Paiement annulé")
+	if n := len(w.collected()); n != 0 || len(w.commands) != 1 {
+		t.Errorf("%d requests for money by %d commands, want none by 1", n, len(w.commands))
 	}
 }
 

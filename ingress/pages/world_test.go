@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,6 +41,8 @@ type world struct {
 	deaf     error // what Ask says instead of asking
 	blind    error // what ByID says instead of reading
 	polls    [][]string
+	// first happens to the session right before the next command.
+	first checkout.Action
 	// apart is how many readers of a session wait for each other, so that all of
 	// them have read before any of them goes on.
 	apart int
@@ -99,7 +102,7 @@ func (w *world) Statuses(_ context.Context, ids []string) (map[string]checkout.S
 	if w.blind != nil {
 		return nil, w.blind
 	}
-	w.polls = append(w.polls, ids)
+	w.polls = append(w.polls, slices.Clone(ids))
 	out := map[string]checkout.Session{}
 	for _, id := range ids {
 		if s, ok := w.sessions[id]; ok {
@@ -114,6 +117,10 @@ func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, e
 	defer w.mu.Unlock()
 	if w.deaf != nil {
 		return checkout.Answer{}, w.deaf
+	}
+	if w.first != nil {
+		w.decide(checkout.Command{SessionID: cmd.SessionID, Do: w.first})
+		w.first = nil
 	}
 	w.commands = append(w.commands, cmd)
 	return w.decide(cmd), nil

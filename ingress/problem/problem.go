@@ -13,7 +13,7 @@ import (
 )
 
 // Problem is an error as a caller is told it.
-type Problem struct {
+type Problem struct { //nolint:errname // RFC 9457 calls it a problem
 	Status int
 	// Code is the contract's, such as generic.validation_failed.
 	Code string

@@ -152,11 +152,13 @@ func (v *verdict) find(counter *int, kind, format string, args ...any) {
 	}
 }
 
-func (v *verdict) lose(format string, args ...any)    { v.find(&v.lost, "lost", format, args...) }
-func (v *verdict) double(format string, args ...any)  { v.find(&v.doubled, "doubled", format, args...) }
-func (v *verdict) gap(format string, args ...any)     { v.find(&v.gaps, "gap", format, args...) }
-func (v *verdict) diverge(format string, args ...any) { v.find(&v.diverged, "diverged", format, args...) }
-func (v *verdict) count(what string, n int)           { v.table = append(v.table, row{what, n}) }
+func (v *verdict) lose(format string, args ...any)   { v.find(&v.lost, "lost", format, args...) }
+func (v *verdict) double(format string, args ...any) { v.find(&v.doubled, "doubled", format, args...) }
+func (v *verdict) gap(format string, args ...any)    { v.find(&v.gaps, "gap", format, args...) }
+func (v *verdict) diverge(format string, args ...any) {
+	v.find(&v.diverged, "diverged", format, args...)
+}
+func (v *verdict) count(what string, n int) { v.table = append(v.table, row{what, n}) }
 
 // verify judges a history.
 func verify(h history) *verdict {

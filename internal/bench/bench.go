@@ -49,6 +49,9 @@ type Config struct {
 	// Profile is called beside one more load of 512 clients, which does not
 	// count. It returns when it has seen enough; the load lasts for length.
 	Profile func(ctx context.Context, length time.Duration) error
+	// Transactions are how many records the processor has decided so far, and in
+	// how many transactions; nil when nobody knows.
+	Transactions func(ctx context.Context) (records, transactions float64, err error)
 	// Processes whose use of the machine is told.
 	Processes []Process
 	// Log receives progress.
@@ -156,24 +159,27 @@ func (b *Benchmark) measure(ctx context.Context) (results, error) {
 	}
 	closedLoop(ctx, b.echoers(64), 0, firstLoad)
 
-	r := results{service: map[int][]sample{}, echo: map[int][]sample{}, open: make([][]sample, len(Shares))}
+	r := results{
+		service: map[int][]sample{}, used: map[int][]usage{}, echo: map[int][]sample{}, echoUsed: map[int][]usage{},
+		batch: map[int][]float64{}, echoBatch: map[int][]float64{}, open: make([][]sample, len(Shares)),
+	}
 	for round := range b.cfg.Rounds {
 		top := 0.0
 		for _, n := range Clients {
 			for turn := range 2 {
-				var s sample
+				used, batch := watch(b.cfg.Processes), b.batch(ctx, (turn+round)%2 == 0)
 				if (turn+round)%2 == 0 {
-					s = closedLoop(ctx, b.echoers(n), warmup, b.cfg.Length)
+					s := closedLoop(ctx, b.echoers(n), warmup, b.cfg.Length)
 					r.echo[n] = append(r.echo[n], s)
+					r.echoUsed[n] = append(r.echoUsed[n], used())
+					r.echoBatch[n] = append(r.echoBatch[n], batch())
 					b.told("echo", round, n, s)
 					continue
 				}
-				used := watch(b.cfg.Processes)
-				s = closedLoop(ctx, b.creators(n), warmup, b.cfg.Length)
-				if n == Clients[len(Clients)-1] {
-					r.used = append(r.used, used())
-				}
+				s := closedLoop(ctx, b.creators(n), warmup, b.cfg.Length)
 				r.service[n] = append(r.service[n], s)
+				r.used[n] = append(r.used[n], used())
+				r.batch[n] = append(r.batch[n], batch())
 				b.told("create", round, n, s)
 				top = max(top, s.rate)
 			}
@@ -192,6 +198,32 @@ func (b *Benchmark) measure(ctx context.Context) (results, error) {
 		}
 	}
 	return r, b.profile(ctx)
+}
+
+// batch measures, from now until its result is called, how many records went
+// into one transaction on average; 0 when nobody knows.
+func (b *Benchmark) batch(ctx context.Context, ofEcho bool) func() float64 {
+	count := func() (records, transactions float64) {
+		if ofEcho {
+			return float64(b.echo.records.Load()), float64(b.echo.transactions.Load())
+		}
+		if b.cfg.Transactions == nil {
+			return 0, 0
+		}
+		records, transactions, err := b.cfg.Transactions(ctx)
+		if err != nil {
+			b.cfg.Log.Warn("counting transactions", slog.Any("error", err))
+		}
+		return records, transactions
+	}
+	records, transactions := count()
+	return func() float64 {
+		r, t := count()
+		if t <= transactions {
+			return 0
+		}
+		return (r - records) / (t - transactions)
+	}
 }
 
 // profile has the service profiled under the heaviest load, after what counts.

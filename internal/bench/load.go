@@ -162,11 +162,7 @@ func median(samples []sample) sample {
 		for i, s := range samples {
 			v[i] = f(s)
 		}
-		slices.Sort(v)
-		if n := len(v); n%2 == 0 {
-			return (v[n/2-1] + v[n/2]) / 2
-		}
-		return v[len(v)/2]
+		return middle(v)
 	}
 	m := sample{
 		rate: of(func(s sample) float64 { return s.rate }),
@@ -181,4 +177,17 @@ func median(samples []sample) sample {
 		}
 	}
 	return m
+}
+
+// middle is the median of values; 0 of none.
+func middle(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	switch n := len(v); {
+	case n == 0:
+		return 0
+	case n%2 == 0:
+		return (v[n/2-1] + v[n/2]) / 2
+	default:
+		return v[n/2]
+	}
 }

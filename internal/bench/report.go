@@ -14,13 +14,16 @@ type results struct {
 	cfg  Config
 	size int // of a command, in bytes, on average
 
-	service, echo map[int][]sample // by number of clients
-	open          [][]sample       // by share
-	offered       []float64        // of every round, share by share
-	used          []usage          // with the most clients
+	service, echo  map[int][]sample // by number of clients
+	used, echoUsed map[int][]usage
+	batch          map[int][]float64 // records of a transaction
+	echoBatch      map[int][]float64
+	open           [][]sample // by share
+	offered        []float64  // of every round, share by share
 }
 
-// check refuses numbers of a service that did not answer.
+// check refuses numbers of a service that did not answer. What an open loop's
+// overload loses is a result, and told.
 func (r results) check() error {
 	look := func(what string, samples []sample) error {
 		m := median(samples)
@@ -34,11 +37,6 @@ func (r results) check() error {
 			return err
 		}
 		if err := look(fmt.Sprintf("create, %d clients", n), r.service[n]); err != nil {
-			return err
-		}
-	}
-	for i, share := range Shares {
-		if err := look(fmt.Sprintf("create, open loop at %.0f %%", share*100), r.open[i]); err != nil {
 			return err
 		}
 	}
@@ -63,29 +61,32 @@ func (r results) write(out io.Writer) error {
 	line("")
 
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(w, "closed loop\tcreate/s\tp50 ms\tp99 ms\techo/s\tp50 ms\tp99 ms\tratio\tfailed\t")
+	_, _ = fmt.Fprintln(w, "closed loop\tcreate/s\tp50 ms\tp99 ms\tper txn\techo/s\tp50 ms\tp99 ms\tper txn\tratio\tfailed\t")
 	for _, n := range Clients {
 		s, e := median(r.service[n]), median(r.echo[n])
-		_, _ = fmt.Fprintf(w, "%d clients\t%.0f\t%s\t%s\t%.0f\t%s\t%s\t%.2f\t%d\t\n",
-			n, s.rate, ms(s.p50), ms(s.p99), e.rate, ms(e.p50), ms(e.p99), s.rate/e.rate, s.failed+e.failed)
+		_, _ = fmt.Fprintf(w, "%d clients\t%.0f\t%s\t%s\t%.1f\t%.0f\t%s\t%s\t%.1f\t%.2f\t%d\t\n",
+			n, s.rate, ms(s.p50), ms(s.p99), middle(r.batch[n]), e.rate, ms(e.p50), ms(e.p99), middle(r.echoBatch[n]), s.rate/e.rate, s.failed+e.failed)
 	}
-	_, _ = fmt.Fprintln(w, "\t\t\t\t\t\t\t\t\t")
-	_, _ = fmt.Fprintln(w, "open loop\tarrivals/s\tp50 ms\tp99 ms\tanswered/s\t\t\t\tfailed\t")
+	_, _ = fmt.Fprintln(w, "\t\t\t\t\t\t\t\t\t\t\t")
+	_, _ = fmt.Fprintln(w, "open loop\tanswered/s\tp50 ms\tp99 ms\tarrivals/s\t\t\t\t\t\tfailed\t")
 	for i, share := range Shares {
 		s, offered := median(r.open[i]), 0.0
 		for k := i; k < len(r.offered); k += len(Shares) {
 			offered += r.offered[k] / float64(len(r.open[i]))
 		}
-		_, _ = fmt.Fprintf(w, "%.0f %%\t%.0f\t%s\t%s\t%.0f\t\t\t\t%d\t\n", share*100, offered, ms(s.p50), ms(s.p99), s.rate, s.failed)
+		_, _ = fmt.Fprintf(w, "%.0f %%\t%.0f\t%s\t%s\t%.0f\t\t\t\t\t\t%d\t\n", share*100, s.rate, ms(s.p50), ms(s.p99), offered, s.failed)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
-	line("(open loop: share of the highest closed-loop rate; latency from the scheduled arrival)")
+	line("(per txn: records of a transaction, on average; open loop: a share of the highest closed-loop rate, latency from the scheduled arrival)")
 	line("")
-	r.writeUsage(line)
 
 	most := Clients[len(Clients)-1]
+	line("CPUs in use at %d clients, and µs of CPU for each answer:", most)
+	line("  create  %s", r.usage(r.service[most], r.used[most]))
+	line("  echo    %s (its processor is in clients)", r.usage(r.echo[most], r.echoUsed[most]))
+	line("")
 	s, e, s1, e1 := median(r.service[most]), median(r.echo[most]), median(r.service[1]), median(r.echo[1])
 	ratio, times := s.rate/e.rate, float64(s1.p50)/float64(e1.p50)
 	line("ratio at %d clients %.2f (bar: at least %.1f, %s); p50 of one client %.1f times the echo's (bar: at most %.0f, %s)",
@@ -97,27 +98,22 @@ func (r results) write(out io.Writer) error {
 	return nil
 }
 
-// writeUsage tells who computed how much for one creation, under the heaviest load.
-func (r results) writeUsage(line func(string, ...any)) {
-	most := Clients[len(Clients)-1]
-	calls := 0
-	for _, s := range r.service[most] {
-		// The warm-up is in the usage too.
-		calls += int(s.rate * (r.cfg.Length + warmup).Seconds())
+// usage tells who computed how much, and how much for one answer.
+func (r results) usage(samples []sample, used []usage) string {
+	answers := 0.0
+	for _, s := range samples {
+		answers += s.rate * (r.cfg.Length + warmup).Seconds() // the warm-up is in the usage too
 	}
-	if len(r.used) == 0 || calls == 0 {
-		return
-	}
+	wall := time.Duration(len(used)) * (r.cfg.Length + warmup)
 	var parts []string
 	for i, p := range r.cfg.Processes {
 		var sum time.Duration
-		for _, u := range r.used {
+		for _, u := range used {
 			sum += u[i]
 		}
-		wall := time.Duration(len(r.used)) * (r.cfg.Length + warmup)
-		parts = append(parts, fmt.Sprintf("%s %.2f (%.0f µs a creation)", p.Name, float64(sum)/float64(wall), float64(sum.Microseconds())/float64(calls)))
+		parts = append(parts, fmt.Sprintf("%s %.2f, %.0f µs", p.Name, float64(sum)/float64(wall), float64(sum.Microseconds())/max(answers, 1)))
 	}
-	line("CPUs in use at %d clients: %s", most, strings.Join(parts, ", "))
+	return strings.Join(parts, "; ")
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d)/float64(time.Millisecond)) }

@@ -301,12 +301,14 @@ func TestList(t *testing.T) {
 		f    readmodel.Filter
 		keep func(checkout.Session) bool
 	}{
-		"own":         {readmodel.Filter{ApplicationIDs: []string{appA}}, func(s checkout.Session) bool { return s.ApplicationID == appA && !s.Live }},
-		"several":     {readmodel.Filter{ApplicationIDs: []string{appA, appB}, PageSize: 100}, func(s checkout.Session) bool { return !s.Live }},
-		"live":        {readmodel.Filter{ApplicationIDs: []string{appB}, Live: true}, func(s checkout.Session) bool { return s.ApplicationID == appB && s.Live }},
-		"order":       {readmodel.Filter{ApplicationIDs: []string{appA}, OrderID: "order-0"}, func(s checkout.Session) bool { return s.ApplicationID == appA && s.OrderID == "order-0" }},
-		"exact":       {readmodel.Filter{ApplicationIDs: []string{appA}, OrderID: "ORDER-0"}, func(checkout.Session) bool { return false }},
-		"status":      {readmodel.Filter{ApplicationIDs: []string{appA}, Status: checkout.StatusExpired}, func(s checkout.Session) bool { return s.ApplicationID == appA && !s.Live && s.Status == checkout.StatusExpired }},
+		"own":     {readmodel.Filter{ApplicationIDs: []string{appA}}, func(s checkout.Session) bool { return s.ApplicationID == appA && !s.Live }},
+		"several": {readmodel.Filter{ApplicationIDs: []string{appA, appB}, PageSize: 100}, func(s checkout.Session) bool { return !s.Live }},
+		"live":    {readmodel.Filter{ApplicationIDs: []string{appB}, Live: true}, func(s checkout.Session) bool { return s.ApplicationID == appB && s.Live }},
+		"order":   {readmodel.Filter{ApplicationIDs: []string{appA}, OrderID: "order-0"}, func(s checkout.Session) bool { return s.ApplicationID == appA && s.OrderID == "order-0" }},
+		"exact":   {readmodel.Filter{ApplicationIDs: []string{appA}, OrderID: "ORDER-0"}, func(checkout.Session) bool { return false }},
+		"status": {readmodel.Filter{ApplicationIDs: []string{appA}, Status: checkout.StatusExpired}, func(s checkout.Session) bool {
+			return s.ApplicationID == appA && !s.Live && s.Status == checkout.StatusExpired
+		}},
 		"customer":    {readmodel.Filter{ApplicationIDs: []string{appA}, CustomerID: "alice"}, func(s checkout.Session) bool { return s.ApplicationID == appA && !s.Live && s.CustomerID == "alice" }},
 		"payment_ref": {readmodel.Filter{ApplicationIDs: []string{appA}, PaymentRef: "0000000000000003"}, func(s checkout.Session) bool { return s.PaymentRef == "0000000000000003" }},
 		"together": {readmodel.Filter{ApplicationIDs: []string{appA}, CustomerID: "alice", Status: checkout.StatusOpen}, func(s checkout.Session) bool {

@@ -16,7 +16,7 @@ type Fault struct {
 
 // Faults are everything that is wrong with a registry file, in its order. As an
 // error it says that nothing was changed.
-type Faults []Fault
+type Faults []Fault //nolint:errname // what a file has, reported as one error
 
 // Error lists the faults, one a line.
 func (f Faults) Error() string {

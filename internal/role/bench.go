@@ -38,6 +38,8 @@ type benchmark struct {
 	applications int
 	profiles     string
 
+	processorHealth string
+
 	log   *slog.Logger
 	kafka *devstack.Kafka // nil with a broker that runs
 	stop  []func(context.Context) error
@@ -74,12 +76,7 @@ func (b *benchmark) run(ctx context.Context, out io.Writer) (err error) {
 		return fmt.Errorf("making a folder: %w", err)
 	}
 	defer func() {
-		err = errors.Join(err, b.shut(context.WithoutCancel(ctx)))
-		if err == nil || ctx.Err() != nil {
-			err = errors.Join(err, os.RemoveAll(b.Data))
-		} else {
-			b.log.Info("the logs are kept", slog.String("folder", b.Data))
-		}
+		err = errors.Join(err, b.shut(context.WithoutCancel(ctx)), os.RemoveAll(b.Data))
 	}()
 	if err := os.Chmod(b.Data, 0o755); err != nil { //nolint:gosec // Postgres passes through it as another user
 		return fmt.Errorf("making a folder: %w", err)
@@ -115,6 +112,7 @@ func (b *benchmark) run(ctx context.Context, out io.Writer) (err error) {
 		cfg.Processes = append(cfg.Processes, bench.Process{Name: p.name, PID: p.cmd.Process.Pid})
 	}
 	cfg.Processes = append(cfg.Processes, bench.Process{Name: "clients", PID: os.Getpid()})
+	cfg.Transactions = b.roles[0].transactions
 	if b.profiles != "" {
 		cfg.Profile = b.profile
 	}
@@ -141,7 +139,7 @@ func (b *benchmark) servers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.Listen, b.Health = local(ports[0]), local(ports[1]) // ingress; the processor's health is startRoles'
+	b.Listen, b.Health, b.processorHealth = local(ports[0]), local(ports[1]), local(ports[5])
 	quiet := slog.New(slog.DiscardHandler)
 	b.log.Info("starting servers", slog.String("folder", b.Data))
 	pg, err := devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: filepath.Join(b.Data, "postgres"), Port: ports[2], Log: quiet})
@@ -220,10 +218,6 @@ func (b *benchmark) deleteTopics(ctx context.Context) error {
 
 // startRoles starts the service under test.
 func (b *benchmark) startRoles(ctx context.Context) error {
-	health, err := devstack.FreePorts(1)
-	if err != nil {
-		return err
-	}
 	parts := []string{
 		"--developer", "--data", b.Data, "--kafka", b.Kafka, "--topic-prefix", b.TopicPrefix, "--postgres", b.Postgres,
 		"--schema-registry", b.SchemaRegistry, "--log", "warn",
@@ -232,7 +226,7 @@ func (b *benchmark) startRoles(ctx context.Context) error {
 		health string
 		args   []string
 	}{
-		{local(health[0]), []string{"processor"}},
+		{b.processorHealth, []string{"processor"}},
 		{b.Health, []string{"ingress", "--listen", b.Listen}},
 	} {
 		args := append(append(role.args, parts...), "--health", role.health)
@@ -256,16 +250,20 @@ func (b *benchmark) profile(ctx context.Context, length time.Duration) error {
 		return fmt.Errorf("making the folder of profiles: %w", err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	seconds := strconv.Itoa(max(1, int(length.Seconds())))
 	for _, p := range b.roles {
-		g.Go(func() error {
-			seconds := max(1, int(length.Seconds()))
-			for kind, query := range map[string]string{"cpu": "profile?seconds=" + strconv.Itoa(seconds), "allocs": "allocs?seconds=" + strconv.Itoa(seconds)} {
-				g.Go(func() error {
-					return p.fetch(ctx, "/debug/pprof/"+query, filepath.Join(b.profiles, p.name+"."+kind+".pprof"))
-				})
-			}
-			return nil
-		})
+		for kind, path := range map[string]string{"cpu": "profile", "allocs": "allocs"} {
+			g.Go(func() error {
+				profile, err := p.get(ctx, "/debug/pprof/"+path+"?seconds="+seconds)
+				if err != nil {
+					return err
+				}
+				if err := os.WriteFile(filepath.Join(b.profiles, p.name+"."+kind+".pprof"), profile, 0o600); err != nil {
+					return fmt.Errorf("writing a profile: %w", err)
+				}
+				return nil
+			})
+		}
 	}
 	if err := g.Wait(); err != nil {
 		return err
@@ -291,7 +289,7 @@ func (b *benchmark) shut(ctx context.Context) error {
 type roleProcess struct {
 	name   string
 	cmd    *exec.Cmd
-	log    string
+	log    string // file
 	health string
 	done   chan struct{} // closed when it has ended
 }
@@ -356,7 +354,7 @@ func (p *roleProcess) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
-		err := p.fetch(ctx, "/readyz", "")
+		_, err := p.get(ctx, "/readyz")
 		if err == nil {
 			return nil
 		}
@@ -370,29 +368,48 @@ func (p *roleProcess) ready(ctx context.Context) error {
 	}
 }
 
-// fetch asks the role's health address and writes a good answer to a file, if
-// one is named.
-func (p *roleProcess) fetch(ctx context.Context, path, file string) error {
+// transactions reads from the processor's metrics how many records it has
+// decided, in how many transactions.
+func (p *roleProcess) transactions(ctx context.Context) (records, transactions float64, err error) {
+	text, err := p.get(ctx, "/metrics")
+	if err != nil {
+		return 0, 0, err
+	}
+	const name = "quittance_processor_transaction_records"
+	for line := range strings.Lines(string(text)) {
+		metric, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch metric {
+		case name + "_sum":
+			records, err = strconv.ParseFloat(value, 64)
+		case name + "_count":
+			transactions, err = strconv.ParseFloat(value, 64)
+		}
+		if err != nil {
+			return 0, 0, fmt.Errorf("reading metrics of %s: %w", p.name, err)
+		}
+	}
+	return records, transactions, nil
+}
+
+// get asks the role's health address; any answer but 200 is an error.
+func (p *roleProcess) get(ctx context.Context, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.health+path, nil)
 	if err != nil {
-		return fmt.Errorf("asking %s: %w", p.name, err)
+		return nil, fmt.Errorf("asking %s: %w", p.name, err)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("asking %s: %w", p.name, err)
+		return nil, fmt.Errorf("asking %s: %w", p.name, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
 	}
-	if err == nil && file != "" {
-		err = os.WriteFile(file, body, 0o644) //nolint:gosec // holds no secret
-	}
 	if err != nil {
-		return fmt.Errorf("asking %s for %s: %w", p.name, path, err)
+		return nil, fmt.Errorf("asking %s for %s: %w", p.name, path, err)
 	}
-	return nil
+	return body, nil
 }
 
 // stop asks the role to end, and ends it when that takes long.

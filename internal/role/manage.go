@@ -117,7 +117,7 @@ func (s *Settings) seed(ctx context.Context, file string) (registry.Report, erro
 	if err := s.need("postgres"); err != nil {
 		return registry.Report{}, err
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the caller names it
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return registry.Report{}, fmt.Errorf("reading the registry file: %w", err)
 	}

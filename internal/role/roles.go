@@ -1,12 +1,16 @@
 package role
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/spf13/cobra"
@@ -119,6 +123,7 @@ func (b *base) ingress() error {
 		return err
 	}
 	b.run("hub", h.Run)
+	b.run("hub probe", b.probe(h))
 	refs, err := reference.New(b.ctx, reference.Config{Postgres: b.pool, Key: b.keys.PermutationKey("reference"), Now: b.now, Log: b.log})
 	if err != nil {
 		return err
@@ -139,7 +144,7 @@ func (b *base) ingress() error {
 		return err
 	}
 	citizen, err := pages.New(pages.Config{
-		Asker: h, Sessions: citizens{sessions}, Statuses: sessions, Agencies: configuration{b.reg}, MobileMoney: mobileMoney(connectors),
+		Asker: h, Sessions: sessions, Agencies: configuration{b.reg}, MobileMoney: mobileMoney(connectors),
 		Now: b.now, Log: b.log, Metrics: b.metrics,
 	})
 	if err != nil {
@@ -159,6 +164,36 @@ func (b *base) ingress() error {
 	citizen.Routes(r)
 	reports.Routes(r)
 	return b.serve("ingress", b.Listen, http.Handler(r))
+}
+
+// probe makes the ingress ready once every partition has answered a question
+// about a session that does not exist: the whole way there and back works.
+func (b *base) probe(h *hub.Hub) func(context.Context) error {
+	var answered atomic.Int32
+	partitions := b.space.Count(schemas.TopicCommands)
+	b.readyWhen("ingress", func() error {
+		if n := answered.Load(); n < partitions {
+			return fmt.Errorf("%d of %d partitions answer; is a processor running?", n, partitions)
+		}
+		return nil
+	})
+	return func(ctx context.Context) error {
+		for p := range partitions {
+			for {
+				id := checkout.NewSessionID(b.now(), p, [16]byte{})
+				_, err := h.Ask(ctx, checkout.Command{At: b.now(), SessionID: id, Do: checkout.Enquire{}})
+				if err == nil {
+					break
+				}
+				if ctx.Err() != nil {
+					return nil
+				}
+				b.log.Debug("waiting for a processor", slog.Int("partition", int(p)), slog.Any("error", err))
+			}
+			answered.Add(1)
+		}
+		return nil
+	}
 }
 
 // connectors by offer id: how each offer is collected.
@@ -234,7 +269,7 @@ func (b *base) webhook() error {
 		return err
 	}
 	cfg := webhook.Config{
-		Kafka: b.kafkaConfig(), Codec: b.codec, Endpoints: endpoints{b.reg}, History: history, Now: b.now, Developer: b.Developer, Log: b.log, Metrics: b.metrics,
+		Kafka: b.kafkaConfig(), Codec: b.codec, Endpoints: b.reg, History: history, Now: b.now, Timestamp: time.Now, Developer: b.Developer, Log: b.log, Metrics: b.metrics,
 	}
 	planner, err := webhook.NewPlanner(cfg)
 	if err != nil {
@@ -258,7 +293,7 @@ func (b *base) erp() error {
 		return err
 	}
 	cfg := erp.Config{
-		Kafka: b.kafkaConfig(), Codec: b.codec, ERPs: erps{b.reg}, History: history, Now: b.now, Developer: b.Developer, Log: b.log, Metrics: b.metrics,
+		Kafka: b.kafkaConfig(), Codec: b.codec, ERPs: b.reg, History: history, Now: b.now, Developer: b.Developer, Log: b.log, Metrics: b.metrics,
 	}
 	planner, err := erp.NewPlanner(cfg)
 	if err != nil {

@@ -133,7 +133,7 @@ func (s *Settings) locate() error {
 	if err != nil {
 		return err
 	}
-	b, err := os.ReadFile(file) //nolint:gosec // our own file
+	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("no `quittance up` runs on port %d for this user; start one, or name the parts with --kafka, --postgres, --clickhouse and --schema-registry", s.Port)
 	}
@@ -149,8 +149,11 @@ func (s *Settings) locate() error {
 		to   *string
 		from string
 	}{
-		{&s.Kafka, l.Kafka}, {&s.Postgres, l.Postgres}, {&s.ClickHouse, l.ClickHouse},
-		{&s.SchemaRegistry, l.SchemaRegistry}, {&s.SimulatorURL, l.SimulatorURL},
+		{&s.Kafka, l.Kafka},
+		{&s.Postgres, l.Postgres},
+		{&s.ClickHouse, l.ClickHouse},
+		{&s.SchemaRegistry, l.SchemaRegistry},
+		{&s.SimulatorURL, l.SimulatorURL},
 	} {
 		if *f.to == "" {
 			*f.to = f.from
@@ -191,7 +194,7 @@ func (s *Settings) masterKeys() (*secret.Keys, error) {
 		return nil, errors.New("QUITTANCE_MASTER_KEYS is not set: make one with `head -c 32 /dev/urandom | base64` and set QUITTANCE_MASTER_KEYS=1:<that>; every role needs the same, keep it like the database's backup")
 	}
 	file := filepath.Join(s.Data, "master.keys")
-	b, err := os.ReadFile(file) //nolint:gosec // our own file
+	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		keys := secret.GenerateKeys()
 		if err := os.MkdirAll(s.Data, 0o755); err != nil { //nolint:gosec // Postgres passes through it as another user

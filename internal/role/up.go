@@ -115,7 +115,7 @@ func (u *developer) parts(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("starting %s: %w", name, err)
 			}
-			u.log.Info(name+" is up", slog.Duration("after", time.Since(begun).Round(time.Millisecond)))
+			u.log.Info("part is up", slog.String("part", name), slog.Duration("after", time.Since(begun).Round(time.Millisecond)))
 			started <- stop
 			return nil
 		})

@@ -18,8 +18,8 @@ const (
 	CommandCollect      = "collection.start"
 	CommandOutcome      = "collection.outcome"
 	CommandEnquire      = "collection.enquire"
-	CommandIssueToken   = "completion_token.issue"   //nolint:gosec // a kind of command
-	CommandConsumeToken = "completion_token.consume" //nolint:gosec // a kind of command
+	CommandIssueToken   = "completion_token.issue"
+	CommandConsumeToken = "completion_token.consume"
 )
 
 // FromCommand is a command as it travels. A Tick does not travel.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,7 @@ import (
 )
 
 // patience bounds every wait of a test.
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 // counter counts the commands of each key and emits an event for each: a number
 // that is missing, twice or out of order shows a broken rule. A command is its
@@ -32,6 +33,13 @@ type counter struct {
 	calls  map[string]int
 	hook   func(cmd string) error
 }
+
+// noise does not compress.
+var noise = func() []byte {
+	b := make([]byte, 10_000)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b)
+	return b
+}()
 
 type count struct {
 	seq uint64
@@ -75,7 +83,7 @@ func (p *counter) Process(tx *Tx, rec *kgo.Record) error {
 	value := append(c.bytes(), cmd...)
 	switch cmd {
 	case "mid":
-		value = append(value, make([]byte, 10_000)...)
+		value = append(value, noise...)
 	case "big":
 		value = append(value, make([]byte, 1<<20)...)
 	}
@@ -133,7 +141,11 @@ type world struct {
 
 func newWorld(t testing.TB, partitions int32) *world {
 	t.Helper()
-	addr := testenv.Kafka(t)
+	return newWorldAt(t, testenv.Kafka(t), partitions)
+}
+
+func newWorldAt(t testing.TB, addr string, partitions int32) *world {
+	t.Helper()
 	p := testenv.Prefix(t)
 	w := &world{
 		t: t, ctx: t.Context(), addr: addr, prefix: p, partitions: partitions,
@@ -248,6 +260,15 @@ func (i *instance) ready() *instance {
 	i.w.t.Helper()
 	i.w.eventually("ready", i.Ready)
 	return i
+}
+
+func (i *instance) readyWithin(d time.Duration) bool {
+	for end := time.Now().Add(d); !i.Ready(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
 }
 
 func (i *instance) calls(cmd string) int {

@@ -94,8 +94,10 @@ func (s *session) onAssigned(_ context.Context, cl *kgo.Client, assigned map[str
 		p := &partition{id: id, since: time.Now(), start: -1, nextDue: time.Time{}}
 		s.parts[id] = p
 		s.restoreLocked(p, s.closing[id])
-		if s.faults.restoreInCallback {
-			<-p.idle
+		if idle := p.idle; s.faults.restoreInCallback {
+			s.mu.Unlock()
+			<-idle
+			s.mu.Lock()
 		}
 	}
 	s.gauges()

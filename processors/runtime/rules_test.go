@@ -198,7 +198,10 @@ func TestRule5StateStaysInItsPartition(t *testing.T) {
 		if err := a.end(); err != nil {
 			t.Fatal(err)
 		}
-		w.start("a").ready() // its store was in memory
+		a = w.start("a") // its store was in memory
+		if !a.readyWithin(5 * time.Second) {
+			return []string{"the state does not belong to the input"}
+		}
 		for p := range int32(4) {
 			w.send(p, fmt.Sprintf("k%d", p), fmt.Sprintf("d%d", p))
 		}
@@ -235,10 +238,8 @@ func TestRule7RestartAbortsOldTransaction(t *testing.T) {
 			t.Fatal("did not die")
 		}
 		a := w.start("a", long, o)
-		for end := time.Now().Add(5 * time.Second); !a.Ready(); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				return []string{"a restart waits for the transaction that it left open"}
-			}
+		if !a.readyWithin(5 * time.Second) {
+			return []string{"a restart waits for the transaction that it left open"}
 		}
 		return w.faultsOf(w.settle())
 	})
@@ -267,7 +268,7 @@ func TestTicksAreFencedByTheGroup(t *testing.T) {
 		w.send(0, "k", "due "+time.Now().Format(time.RFC3339Nano))
 		events := w.await(2)
 		var found []string
-		if n := i.calls(events[1].cmd); n != 2 {
+		if n := i.calls(events[1].cmd); n < 2 {
 			found = append(found, fmt.Sprintf("a tick was committed from outside of the group, after %d calls", n))
 		}
 		if len(events) != 2 || events[1].seq != 2 {

@@ -1,16 +1,392 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/processors/runtime/store"
 )
 
-func TestCountsEveryCommandOnce(t *testing.T) {
+func TestConfigurationIsChecked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 4)
-	w.start("a", withStore(t.TempDir())).ready()
-	for i := range 400 {
-		w.send(int32(i%4), fmt.Sprintf("k%d", i%7), fmt.Sprintf("c%d", i))
+	_, err := New(Config{InputTopic: "a", StateTopic: "a", TickInterval: time.Second})
+	for _, want := range []string{"no brokers", "no consumer group", "no transactional id", "same name", "no processor", "no logger", "200 ms"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not mention %q", err, want)
+		}
+	}
+}
+
+func TestPoisonGoesToItsTopicAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	i := w.start("a").ready()
+	w.send(1, "k", "c1", "poison", "c2", "fail", "panic", "c3", "due never")
+	for _, cmd := range []string{"poison", "fail", "panic", "due never"} {
+		delete(w.sent, cmd) // neither an event nor a number
+	}
+	if bad := w.faultsOf(w.settle()); len(bad) > 0 {
+		t.Fatalf("found %q", bad)
+	}
+	want := map[string][3]string{ // attempts, offset, error
+		"poison":    {"1", "1", "makes no sense"},
+		"fail":      {"3", "3", "fails"},
+		"panic":     {"3", "4", "panic: ouch"},
+		"due never": {"1", "6", "cannot parse"},
+	}
+	got := w.read(w.poison)
+	if len(got) != len(want) || value(i.met.poison) != float64(len(want)) {
+		t.Fatalf("%d poison records, %v counted", len(got), value(i.met.poison))
+	}
+	for _, r := range got {
+		x := want[string(r.Value)]
+		if header(r, HeaderAttempts) != x[0] || header(r, HeaderOffset) != x[1] || !strings.Contains(header(r, HeaderError), x[2]) ||
+			header(r, HeaderTopic) != w.input || header(r, HeaderPartition) != "1" || header(r, HeaderKind) != poisonRecord || string(r.Key) != "k" {
+			t.Errorf("poison %q with headers %v, want %v", r.Value, r.Headers, x)
+		}
+	}
+}
+
+// The poison topic takes less than the input does: the poison goes without its
+// value rather than not at all.
+func TestPoisonThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.alter(w.poison, "max.message.bytes", "2000")
+	i := w.start("a").ready()
+	cmd := "due " + string(noise)
+	w.send(0, "k", cmd, "c1")
+	delete(w.sent, cmd)
+	if bad := w.faultsOf(w.settle()); len(bad) > 0 {
+		t.Fatalf("found %q", bad)
+	}
+	got := w.read(w.poison)
+	if len(got) != 1 || got[0].Value != nil || header(got[0], HeaderOmitted) != fmt.Sprint(len(cmd)) {
+		t.Fatalf("poison %v", got)
+	}
+	if n := value(i.met.poison); n != 1 {
+		t.Fatalf("%v counted", n)
+	}
+}
+
+func TestTicksComeOnceForEachDeadline(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	var offset atomic.Int64
+	clock := withConfig(func(c *Config) {
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
+		c.MaxTicks = 3
+	})
+	// The transaction of the first ticks aborts: they are still due.
+	i := w.start("a", clock, once(verdictAbort, hasTicks)).ready()
+	due := time.Now().Add(6 * time.Hour)
+	for k := range 10 {
+		at := due.Add(time.Duration(k) * time.Second)
+		w.send(int32(k%2), fmt.Sprintf("k%d", k), "due "+at.Format(time.RFC3339Nano))
+	}
+	w.send(0, "badtick", "due "+due.Add(time.Minute).Format(time.RFC3339Nano))
+	w.send(0, "gone", "due "+due.Add(2*time.Minute).Format(time.RFC3339Nano))
+	w.send(0, "gone", "delete")
+	if n := len(w.settle()); n != 13 {
+		t.Fatalf("%d events before anything is due", n)
+	}
+	// A clock that jumps, while traffic goes on.
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+				w.cl.ProduceSync(w.ctx, &kgo.Record{Topic: w.input, Partition: int32(n % 2), Key: []byte("marker-x"), Value: []byte("marker-x")})
+			}
+		}
+	})
+	offset.Store(int64(7 * time.Hour))
+	w.eventually("ticks", func() bool { return value(i.met.ticks) >= 11 })
+	close(stop)
+	wg.Wait()
+	ticks := map[string]int{}
+	for _, e := range w.settle() {
+		if strings.HasPrefix(e.cmd, "tick ") {
+			ticks[e.key]++
+			if e.seq != 2 {
+				t.Errorf("tick of %s has number %d", e.key, e.seq)
+			}
+		}
+	}
+	for k := range 10 {
+		if n := ticks[fmt.Sprintf("k%d", k)]; n != 1 {
+			t.Errorf("k%d has %d ticks", k, n)
+		}
+	}
+	if len(ticks) != 10 {
+		t.Errorf("ticks %v", ticks)
+	}
+	bad := w.read(w.poison)
+	if len(bad) != 1 || header(bad[0], HeaderKind) != poisonTick || string(bad[0].Key) != "badtick" {
+		t.Errorf("poison %v", bad)
+	}
+}
+
+// Deadlines are a function of state: they survive a lost store as well as a kept
+// one, and a tick that was due meanwhile comes after the start.
+func TestTicksSurviveRestarts(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("store lost %v", lost), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 1)
+			dir := withStore(t.TempDir())
+			a := w.start("a", dir).ready()
+			w.send(0, "k", "due "+time.Now().Add(1500*time.Millisecond).Format(time.RFC3339Nano))
+			w.await(1)
+			if err := a.end(); err != nil {
+				t.Fatal(err)
+			}
+			if lost {
+				dir = withStore(t.TempDir())
+			}
+			w.start("b", dir).ready()
+			if events := w.await(2); events[1].seq != 2 || !strings.HasPrefix(events[1].cmd, "tick ") {
+				t.Fatalf("events %v", events)
+			}
+		})
+	}
+}
+
+func TestRestartAfterGracefulStopRestoresNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	dir := withStore(t.TempDir())
+	a := w.start("a", dir).ready()
+	for n := range 20 {
+		w.send(int32(n%2), "k", fmt.Sprintf("c%d", n))
+	}
+	w.await(20)
+	if err := a.end(); err != nil {
+		t.Fatal(err)
+	}
+	b := w.start("a", dir).ready()
+	if n := value(b.met.restoreRecords); n != 0 {
+		t.Errorf("%v records restored", n)
+	}
+	w.send(0, "k", "d1")
+	w.sound()
+}
+
+// A killed instance loses what its store had not flushed, and nothing else.
+func TestKilledInstanceReplaysTheRest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	dir := withStore(t.TempDir())
+	die := func(t *transaction) bool { return t.offset >= 19 }
+	a := w.start("a", dir, withConfig(func(c *Config) { c.FlushInterval = time.Hour }), once(verdictDie, die)).ready()
+	for n := range 20 {
+		w.send(0, fmt.Sprintf("k%d", n%3), fmt.Sprintf("c%d", n))
+	}
+	if err := a.wait(); !errors.Is(err, errDied) {
+		t.Fatal(err)
+	}
+	b := w.start("a", dir).ready()
+	if n := value(b.met.restoreRecords); n == 0 {
+		t.Error("nothing was replayed")
 	}
 	w.sound()
+}
+
+func TestStoreOfAnotherTopicIsDiscarded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for n := range 2 {
+		w := newWorld(t, 1)
+		a := w.start("a", withStore(dir)).ready()
+		w.send(0, "k", "c1")
+		w.sound()
+		if got := value(a.met.discarded.WithLabelValues(store.DiscardedStamp)); got != float64(n) {
+			t.Errorf("world %d: %v stores discarded", n, got)
+		}
+		if err := a.end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Retention took commands that were never decided: the rest is decided, loudly.
+func TestTrimmedInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	a := w.start("a").ready()
+	w.send(0, "k", "c1", "c2")
+	w.await(2)
+	if err := a.end(); err != nil {
+		t.Fatal(err)
+	}
+	w.send(0, "k", "c3", "c4", "c5")
+	var to kadm.Offsets
+	to.AddOffset(w.input, 0, 4, -1)
+	if _, err := w.adm.DeleteRecords(w.ctx, to); err != nil {
+		t.Fatal(err)
+	}
+	delete(w.sent, "c3")
+	delete(w.sent, "c4")
+	b := w.start("a").ready()
+	if bad := w.faultsOf(w.settle()); len(bad) > 0 {
+		t.Fatalf("found %q", bad)
+	}
+	if n := value(b.met.anomalies.WithLabelValues("trimmed")); n != 1 {
+		t.Errorf("%v anomalies counted", n)
+	}
+}
+
+// A group offset that somebody moved ahead does not make commands disappear.
+func TestGroupOffsetAheadOfState(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	a := w.start("a").ready()
+	w.send(0, "k", "c1", "c2")
+	w.await(2)
+	if err := a.end(); err != nil {
+		t.Fatal(err)
+	}
+	w.send(0, "k", "c3", "c4", "c5")
+	w.groupOffset(0, 5)
+	w.start("a").ready()
+	w.sound()
+}
+
+// Offsets without a state: the changelog is gone. Deciding against an empty one
+// would double orders that were paid.
+func TestStateThatIsGoneIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.send(0, "k", "c1", "c2")
+	w.groupOffset(0, 2)
+	a := w.start("a")
+	w.eventually("refused", func() bool { return value(a.met.anomalies.WithLabelValues("stateless")) == 1 })
+	w.send(0, "k", "c3")
+	time.Sleep(300 * time.Millisecond)
+	if a.Ready() || a.calls("c3") > 0 {
+		t.Fatal("decides")
+	}
+}
+
+func TestSecondInstanceOfAnIDFencesTheFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	a := w.start("same").ready()
+	w.send(0, "k", "c1")
+	w.await(1)
+	w.start("same").ready()
+	// Whichever is told to decide next, the first one may not.
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-a.done:
+				return
+			case <-time.After(20 * time.Millisecond):
+				for p := range int32(2) {
+					w.cl.Produce(w.ctx, &kgo.Record{Topic: w.input, Partition: p, Key: []byte("marker-x"), Value: []byte("marker-x")}, nil)
+				}
+			}
+		}
+	}()
+	if err := a.wait(); !errors.Is(err, ErrFenced) {
+		t.Fatalf("Run returned %v", err)
+	}
+	w.sound()
+}
+
+func TestStoresAreOfOneProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	dir := withStore(t.TempDir())
+	w.start("a", dir).ready()
+	if err := w.start("b", dir).wait(); !errors.Is(err, ErrStoreInUse) {
+		t.Fatal(err)
+	}
+}
+
+func TestPartitionsMustMatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	if err := w.start("a", withConfig(func(c *Config) { c.StateTopic = w.poison; c.PoisonTopic = w.events })).wait(); !errors.Is(err, ErrPartitions) {
+		t.Fatal(err)
+	}
+}
+
+// Instances come, go and die in the middle of transactions, with and without
+// their stores, while commands keep coming.
+func TestChurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 6)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	short := withConfig(func(c *Config) { c.TransactionTimeout = 3 * time.Second; c.FlushInterval = 200 * time.Millisecond })
+	deaths := 0
+	type slot struct {
+		*instance
+		dir  string
+		doom *atomic.Bool
+	}
+	var slots [3]*slot
+	start := func(n int, dir string) {
+		doom := &atomic.Bool{}
+		slots[n] = &slot{w.start(fmt.Sprintf("i%d", n), short, withStore(dir), once(verdictDie, func(t *transaction) bool {
+			return t.records > 0 && doom.Load()
+		})), dir, doom}
+	}
+	for n := range slots {
+		start(n, t.TempDir())
+	}
+	sent := 0
+	send := func(n int) {
+		for range n {
+			w.send(int32(rnd.IntN(6)), fmt.Sprintf("k%d", rnd.IntN(5)), fmt.Sprintf("c%d", sent))
+			sent++
+		}
+	}
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); {
+		send(40)
+		n := rnd.IntN(3)
+		s := slots[n]
+		dir := s.dir
+		if rnd.IntN(2) == 0 {
+			dir = t.TempDir()
+		}
+		if rnd.IntN(2) == 0 {
+			if err := s.end(); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			s.doom.Store(true)
+			send(60)
+			select {
+			case <-s.done:
+				deaths++
+			case <-time.After(300 * time.Millisecond): // it has no partition to die with
+				continue
+			}
+		}
+		send(20)
+		start(n, dir)
+		time.Sleep(time.Duration(rnd.IntN(300)) * time.Millisecond)
+	}
+	for _, s := range slots {
+		s.doom.Store(false)
+	}
+	w.sound()
+	t.Logf("%d commands, %d deaths", sent, deaths)
+	if deaths == 0 {
+		t.Error("nobody died")
+	}
 }

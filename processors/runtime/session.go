@@ -78,15 +78,13 @@ func newSession(ctx context.Context, cfg *Config, f *faults, met *metrics, cache
 	if f.nonce {
 		id += "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	}
-	var partitioner kgo.Partitioner = kgo.ManualPartitioner()
+	partitioner := kgo.ManualPartitioner()
 	if f.hashPartitioner {
 		partitioner = kgo.StickyKeyPartitioner(nil)
 	}
 	s.background, s.endBackground = context.WithCancel(context.WithoutCancel(ctx))
 	s.work = s.background
 
-	// The callbacks run when the group is joined, which needs the first metadata
-	// request; s.cl is set from the callback's own client, see below.
 	gts, err := kgo.NewGroupTransactSession(s.opts(
 		kgo.ConsumerGroup(cfg.Group),
 		kgo.ConsumeTopics(cfg.InputTopic),
@@ -110,14 +108,13 @@ func newSession(ctx context.Context, cfg *Config, f *faults, met *metrics, cache
 		kgo.OnPartitionsAssigned(s.onAssigned),
 		kgo.OnPartitionsRevoked(s.onRevoked),
 		kgo.OnPartitionsLost(s.onRevoked),
-		// Callbacks need what is set below.
 		kgo.WithHooks(startHook{s}),
 	)...)
 	if err != nil {
 		s.endBackground()
 		return nil, fmt.Errorf("making the client: %w", err)
 	}
-	s.gts, s.cl = gts, gts.Client()
+	s.gts = gts
 	return s, nil
 }
 
@@ -133,6 +130,12 @@ func (s *session) run(ctx context.Context) error {
 		time.AfterFunc(s.cfg.ShutdownTimeout, s.endBackground)
 	})
 	defer stop()
+	// Asking for the producer's id aborts what this instance left open when it
+	// died. The client would ask with the first record that it sends, which the
+	// restore of the changelog behind that transaction would wait for.
+	if _, _, err := s.cl.ProducerID(ctx); err != nil {
+		return fmt.Errorf("taking over the transactional id: %w", err)
+	}
 	for ctx.Err() == nil {
 		fs := s.poll(ctx)
 		if err := s.step(fs); err != nil {
@@ -154,19 +157,19 @@ func (s *session) poll(ctx context.Context) kgo.Fetches {
 		limit = 1
 	}
 	wait := time.Until(s.tickCheck)
-	if s.moreTicks || wait <= 0 {
-		// A cancelled context would keep the records that are there.
-		return s.polled(s.gts.PollRecords(nil, limit)) //nolint:staticcheck // nil means: do not wait
-	}
-	pctx, cancel := context.WithTimeout(ctx, wait)
+	pctx, cancel := context.WithTimeout(ctx, max(0, wait))
 	defer cancel()
 	s.mu.Lock()
 	if s.wake {
-		s.wake = false
-		cancel()
+		s.wake, wait = false, 0
+	} else {
+		s.endPoll = cancel
 	}
-	s.endPoll = cancel
 	s.mu.Unlock()
+	if s.moreTicks || wait <= 0 {
+		s.tickCheck = time.Time{}
+		pctx = nil // does not wait; an ended context would even keep the records that are there
+	}
 	fs := s.gts.PollRecords(pctx, limit)
 	s.mu.Lock()
 	s.endPoll = nil
@@ -308,6 +311,6 @@ func (clientLog) Level() kgo.LogLevel { return kgo.LogLevelWarn }
 
 func (l clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
 	if level == kgo.LogLevelError || level == kgo.LogLevelWarn {
-		l.log.Warn("kafka client: "+msg, keyvals...)
+		l.log.Warn("kafka client", append([]any{slog.String("message", msg)}, keyvals...)...)
 	}
 }

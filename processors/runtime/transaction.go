@@ -44,6 +44,7 @@ type transaction struct {
 	records, skipped, ticks, poison int
 
 	// Of the last record or tick: with one alone a failure to produce is its.
+	last   *touched
 	offset int64
 	key    string
 }
@@ -106,7 +107,7 @@ func (s *session) decide(fs kgo.Fetches) error {
 			}
 			tp.over.input, tp.over.hasInput = rec.Offset, true
 			t.records++
-			t.offset, t.key = rec.Offset, ""
+			t.last, t.offset, t.key = tp, rec.Offset, ""
 		}
 		s.met.lag.WithLabelValues(strconv.Itoa(int(p.id))).Set(float64(max(0, ftp.HighWatermark-1-ftp.Records[len(ftp.Records)-1].Offset)))
 	})
@@ -124,7 +125,7 @@ func (s *session) decideRecord(t *transaction, tp *touched, rec *kgo.Record) err
 		return nil
 	}
 	tx := Tx{part: tp.part, over: &tp.over, own: &t.own, cfg: s.cfg}
-	err, attempts, fatal := s.call(&t.own, func() error { return s.cfg.Processor.Process(&tx, rec) })
+	attempts, err, fatal := s.call(&t.own, func() error { return s.cfg.Processor.Process(&tx, rec) })
 	if fatal != nil {
 		return fatal
 	}
@@ -139,23 +140,23 @@ func (s *session) decideRecord(t *transaction, tp *touched, rec *kgo.Record) err
 
 // call calls the processor until it succeeds or trying is over: err is then what
 // it says. fatal is an error that is not its own.
-func (s *session) call(own *layer, fn func() error) (err error, attempts int, fatal error) { //nolint:staticcheck // not a result of the usual kind
+func (s *session) call(own *layer, fn func() error) (attempts int, err, fatal error) {
 	var f fault
 	for {
 		own.reset()
 		err := s.guard(fn)
 		if own.store != nil {
-			return nil, 0, own.store
+			return 0, nil, own.store
 		}
 		if err == nil {
 			err = own.err
 		}
 		if err == nil {
-			return nil, 0, nil
+			return 0, nil, nil
 		}
 		f.count(0, "", err)
 		if errors.Is(err, ErrPoison) || f.hopeless() {
-			return err, f.all, nil
+			return f.all, err, nil
 		}
 		s.met.retries.Inc()
 	}
@@ -265,7 +266,7 @@ func (s *session) tickOne(t *transaction, tp *touched, timer store.Timer, now ti
 		}
 	}
 	t.ticks++
-	t.offset, t.key = -1, string(timer.Key)
+	t.last, t.offset, t.key = tp, -1, string(timer.Key)
 	value := c.value
 	f := &tp.part.fault
 	attempts := 0
@@ -273,7 +274,7 @@ func (s *session) tickOne(t *transaction, tp *touched, timer store.Timer, now ti
 		err, attempts = f.err, f.all
 	} else {
 		var fatal error
-		err, attempts, fatal = s.call(&t.own, func() error { return s.cfg.Processor.Tick(&tx, timer.Key, now) })
+		attempts, err, fatal = s.call(&t.own, func() error { return s.cfg.Processor.Tick(&tx, timer.Key, now) })
 		if fatal != nil {
 			return fatal
 		}
@@ -493,12 +494,7 @@ func (s *session) refusedProduce(t *transaction, began time.Time, refused error)
 		return nil
 	}
 	if n == 1 {
-		f := &t.parts[len(t.parts)-1].part.fault
-		for _, tp := range t.parts {
-			if tp.over.hasInput || t.ticks > 0 && len(t.parts) == 1 {
-				f = &tp.part.fault
-			}
-		}
+		f := &t.last.part.fault
 		f.count(t.offset, t.key, fmt.Errorf("producing: %w", refused))
 		if f.all > bareFailures {
 			s.log.Error("not even poison can be produced", slog.Int64("offset", t.offset), slog.Any("error", refused))

@@ -95,6 +95,7 @@ func (p *Processor) Deadline(key, value []byte) (time.Time, bool) {
 			return time.Time{}, false
 		}
 		return r.ForgetAt, true
+	case kindOrder, kindQuota: // a paid order is kept for ever, a quota is one entry an application
 	}
 	return time.Time{}, false
 }
@@ -106,6 +107,7 @@ func (p *Processor) Tick(tx *runtime.Tx, key []byte, now time.Time) error {
 		return p.decide(tx, checkout.Command{At: now.UTC().Truncate(time.Millisecond), SessionID: sessionOf(key), Do: checkout.Tick{}})
 	case kindIdempotency, kindToken:
 		tx.Delete(key)
+	case kindOrder, kindQuota:
 	}
 	return nil
 }

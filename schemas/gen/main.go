@@ -1,6 +1,7 @@
 // Command gen turns the Avro schemas of schemas/avro into the Go records of
-// schemas/record. goavro speaks in map[string]any; the generated mappers spare
-// everybody else from it. Run by go generate; its output is committed.
+// schemas/record: what goavro speaks (map[string]any), and beside it the same
+// binary encoding without the maps, for the schema that this build writes. Run by
+// go generate; its output is committed.
 package main
 
 import (
@@ -216,6 +217,9 @@ func (g *generator) kind(t json.RawMessage) kind {
 		return kind{base: "record", name: o.Name}
 	case o.Type == "array":
 		e := g.kind(o.Items)
+		if e.base == "record" && strings.Contains(string(g.records[e.name]), `"items"`) {
+			log.Fatalf("an array of %s would hold another: package record's reader does not nest them", e.name)
+		}
 		return kind{base: "array", elem: &e}
 	case o.Type == "map":
 		return kind{base: "map"}
@@ -292,6 +296,18 @@ func (g *generator) record(name string) {
 		fmt.Fprintf(w, "\tr.%s = %s\n", goName(f.Name), fromNative(fmt.Sprintf("m[%q]", f.Name), g.kind(f.Type)))
 	}
 	fmt.Fprintf(w, "}\n\n")
+
+	fmt.Fprintf(w, "func (r *%s) appendTo(b []byte) []byte {\n", name)
+	for _, f := range r.Fields {
+		fmt.Fprintf(w, "\t%s\n", appendTo("r."+goName(f.Name), g.kind(f.Type)))
+	}
+	fmt.Fprintf(w, "\treturn b\n}\n\n")
+
+	fmt.Fprintf(w, "func (r *%s) readFrom(d *reader) {\n\t*r = %s{}\n", name, name)
+	for _, f := range r.Fields {
+		fmt.Fprintf(w, "\t%s\n", readFrom("r."+goName(f.Name), g.kind(f.Type)))
+	}
+	fmt.Fprintf(w, "}\n\n")
 }
 
 func toNative(v string, k kind) string {
@@ -328,10 +344,66 @@ func fromNative(v string, k kind) string {
 		return fmt.Sprintf("fromList[%s](%s)", k.elem.goType(), v)
 	case k.base == "map":
 		return fmt.Sprintf("fromStringMap(%s)", v)
+	case k.base == "bytes" && !k.nullable:
+		return fmt.Sprintf("fromBytes(%s)", v)
 	case k.nullable:
 		return fmt.Sprintf("fromNullable[%s](%q, %s)", k.goType(), k.branch(), v)
 	}
 	return fmt.Sprintf("from[%s](%s)", k.goType(), v)
+}
+
+// appendTo is the statement that appends v's binary encoding to b.
+func appendTo(v string, k kind) string {
+	if k.nullable {
+		present := v + ` != ""`
+		switch k.base {
+		case "boolean":
+			present = v
+		case "int", "long":
+			present = v + " != 0"
+		case "bytes":
+			present = "len(" + v + ") > 0"
+		case "time":
+			present = "!" + v + ".IsZero()"
+		case "record":
+			present = v + " != nil"
+		}
+		k.nullable = false
+		return fmt.Sprintf("if %s {\n\t\tb = append(b, 2)\n\t\t%s\n\t} else {\n\t\tb = append(b, 0)\n\t}", present, appendTo(v, k))
+	}
+	switch k.base {
+	case "record":
+		return fmt.Sprintf("b = %s.appendTo(b)", v)
+	case "array":
+		return fmt.Sprintf("if len(%[1]s) > 0 {\n\t\tb = appendLong(b, int64(len(%[1]s)))\n\t\tfor i := range %[1]s {\n\t\t\t%[2]s\n\t\t}\n\t}\n\tb = append(b, 0)", v, appendTo(v+"[i]", *k.elem))
+	}
+	return fmt.Sprintf("b = append%s(b, %s)", primitive(k), v)
+}
+
+// readFrom is the statement that reads v from d.
+func readFrom(v string, k kind) string {
+	if k.nullable {
+		k.nullable = false
+		if k.base == "record" {
+			return fmt.Sprintf("if d.present() {\n\t\t%[1]s = new(%[2]s)\n\t\t%[1]s.readFrom(d)\n\t}", v, k.name)
+		}
+		return fmt.Sprintf("if d.present() {\n\t\t%s\n\t}", readFrom(v, k))
+	}
+	switch k.base {
+	case "record":
+		return fmt.Sprintf("%s.readFrom(d)", v)
+	case "array":
+		if k.elem.base == "record" {
+			return fmt.Sprintf("for d.item() {\n\t\tvar e %[2]s\n\t\te.readFrom(d)\n\t\t%[1]s = append(%[1]s, e)\n\t}", v, k.elem.name)
+		}
+		return fmt.Sprintf("for d.item() {\n\t\t%[1]s = append(%[1]s, d.read%[2]s())\n\t}", v, primitive(*k.elem))
+	}
+	return fmt.Sprintf("%s = d.read%s()", v, primitive(k))
+}
+
+// primitive names the functions of package record for a type.
+func primitive(k kind) string {
+	return strings.ToUpper(k.base[:1]) + k.base[1:]
 }
 
 func goName(s string) string {

@@ -18,6 +18,8 @@ type Record interface {
 	Schema() string
 	native() map[string]any
 	fromNative(m map[string]any)
+	appendTo(b []byte) []byte
+	readFrom(d *reader)
 }
 
 // Native is r as goavro wants it.
@@ -99,6 +101,14 @@ func notNil(v []byte) []byte {
 func from[T any](v any) T {
 	t, _ := v.(T)
 	return t
+}
+
+func fromBytes(v any) []byte {
+	b, _ := v.([]byte)
+	if len(b) == 0 {
+		return nil
+	}
+	return b
 }
 
 func fromNullable[T any](branch string, v any) T {

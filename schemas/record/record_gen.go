@@ -25,6 +25,41 @@ func (r *Customer) fromNative(m map[string]any) {
 	r.Phone = fromNullable[string]("string", m["phone"])
 }
 
+func (r *Customer) appendTo(b []byte) []byte {
+	if r.Name != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Name)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Email != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Email)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Phone != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Phone)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Customer) readFrom(d *reader) {
+	*r = Customer{}
+	if d.present() {
+		r.Name = d.readString()
+	}
+	if d.present() {
+		r.Email = d.readString()
+	}
+	if d.present() {
+		r.Phone = d.readString()
+	}
+}
+
 // Offer is a part of other records.
 type Offer struct {
 	ID      string
@@ -45,6 +80,20 @@ func (r *Offer) fromNative(m map[string]any) {
 	r.ID = from[string](m["id"])
 	r.Channel = from[string](m["channel"])
 	r.Fee = from[int64](m["fee"])
+}
+
+func (r *Offer) appendTo(b []byte) []byte {
+	b = appendString(b, r.ID)
+	b = appendString(b, r.Channel)
+	b = appendLong(b, r.Fee)
+	return b
+}
+
+func (r *Offer) readFrom(d *reader) {
+	*r = Offer{}
+	r.ID = d.readString()
+	r.Channel = d.readString()
+	r.Fee = d.readLong()
 }
 
 // Collection is a part of other records.
@@ -118,6 +167,92 @@ func (r *Collection) fromNative(m map[string]any) {
 	r.OperatorRef = fromNullable[string]("string", m["operator_ref"])
 	r.FailureCode = fromNullable[string]("string", m["failure_code"])
 	r.DecidedAt = fromNullable[time.Time]("long.timestamp-millis", m["decided_at"])
+}
+
+func (r *Collection) appendTo(b []byte) []byte {
+	b = appendString(b, r.ID)
+	b = appendString(b, r.OfferID)
+	b = appendString(b, r.Channel)
+	b = appendString(b, r.Status)
+	b = appendLong(b, r.Amount)
+	b = appendLong(b, r.Fee)
+	b = appendString(b, r.Currency)
+	if r.PayerMasked != "" {
+		b = append(b, 2)
+		b = appendString(b, r.PayerMasked)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendTime(b, r.RequestedAt)
+	b = appendTime(b, r.NotAfter)
+	b = appendTime(b, r.WindowEndsAt)
+	b = appendInt(b, r.Enquiries)
+	if !r.LastEnquiryAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.LastEnquiryAt)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.NextEnquiryAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.NextEnquiryAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.Mismatched)
+	if r.OperatorRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.OperatorRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.FailureCode != "" {
+		b = append(b, 2)
+		b = appendString(b, r.FailureCode)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.DecidedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.DecidedAt)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Collection) readFrom(d *reader) {
+	*r = Collection{}
+	r.ID = d.readString()
+	r.OfferID = d.readString()
+	r.Channel = d.readString()
+	r.Status = d.readString()
+	r.Amount = d.readLong()
+	r.Fee = d.readLong()
+	r.Currency = d.readString()
+	if d.present() {
+		r.PayerMasked = d.readString()
+	}
+	r.RequestedAt = d.readTime()
+	r.NotAfter = d.readTime()
+	r.WindowEndsAt = d.readTime()
+	r.Enquiries = d.readInt()
+	if d.present() {
+		r.LastEnquiryAt = d.readTime()
+	}
+	if d.present() {
+		r.NextEnquiryAt = d.readTime()
+	}
+	r.Mismatched = d.readBoolean()
+	if d.present() {
+		r.OperatorRef = d.readString()
+	}
+	if d.present() {
+		r.FailureCode = d.readString()
+	}
+	if d.present() {
+		r.DecidedAt = d.readTime()
+	}
 }
 
 // Session: A checkout session as it stands after an event: the state of the processor, and the snapshot that events and replies carry.
@@ -241,6 +376,190 @@ func (r *Session) fromNative(m map[string]any) {
 	r.FailureMessage = fromNullable[string]("string", m["failure_message"])
 }
 
+func (r *Session) appendTo(b []byte) []byte {
+	b = appendString(b, r.ID)
+	b = appendString(b, r.ApplicationID)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendBoolean(b, r.Platform)
+	b = appendString(b, r.OrderID)
+	b = appendLong(b, r.Amount)
+	b = appendString(b, r.Currency)
+	b = appendString(b, r.Mode)
+	if r.ServiceCode != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ServiceCode)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ServiceLabel != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ServiceLabel)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Description != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Description)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Note != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Note)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Customer != nil {
+		b = append(b, 2)
+		b = r.Customer.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.CustomerID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CustomerID)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendMap(b, r.Metadata)
+	if r.SuccessURL != "" {
+		b = append(b, 2)
+		b = appendString(b, r.SuccessURL)
+	} else {
+		b = append(b, 0)
+	}
+	if r.CancelURL != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CancelURL)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendString(b, r.PaymentRef)
+	b = appendString(b, r.NoticeID)
+	b = appendString(b, r.NoticeRef)
+	b = appendString(b, r.TransactionID)
+	if len(r.Offers) > 0 {
+		b = appendLong(b, int64(len(r.Offers)))
+		for i := range r.Offers {
+			b = r.Offers[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	if len(r.ClientSecretHash) > 0 {
+		b = append(b, 2)
+		b = appendBytes(b, r.ClientSecretHash)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.ClientSecretSealed) > 0 {
+		b = append(b, 2)
+		b = appendBytes(b, r.ClientSecretSealed)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendTime(b, r.CreatedAt)
+	b = appendTime(b, r.ExpiresAt)
+	if !r.EndedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.EndedAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendString(b, r.Status)
+	b = appendLong(b, r.Sequence)
+	if r.Collection != nil {
+		b = append(b, 2)
+		b = r.Collection.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.FailureCode != "" {
+		b = append(b, 2)
+		b = appendString(b, r.FailureCode)
+	} else {
+		b = append(b, 0)
+	}
+	if r.FailureMessage != "" {
+		b = append(b, 2)
+		b = appendString(b, r.FailureMessage)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Session) readFrom(d *reader) {
+	*r = Session{}
+	r.ID = d.readString()
+	r.ApplicationID = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.Platform = d.readBoolean()
+	r.OrderID = d.readString()
+	r.Amount = d.readLong()
+	r.Currency = d.readString()
+	r.Mode = d.readString()
+	if d.present() {
+		r.ServiceCode = d.readString()
+	}
+	if d.present() {
+		r.ServiceLabel = d.readString()
+	}
+	if d.present() {
+		r.Description = d.readString()
+	}
+	if d.present() {
+		r.Note = d.readString()
+	}
+	if d.present() {
+		r.Customer = new(Customer)
+		r.Customer.readFrom(d)
+	}
+	if d.present() {
+		r.CustomerID = d.readString()
+	}
+	r.Metadata = d.readMap()
+	if d.present() {
+		r.SuccessURL = d.readString()
+	}
+	if d.present() {
+		r.CancelURL = d.readString()
+	}
+	r.PaymentRef = d.readString()
+	r.NoticeID = d.readString()
+	r.NoticeRef = d.readString()
+	r.TransactionID = d.readString()
+	for d.item() {
+		var e Offer
+		e.readFrom(d)
+		r.Offers = append(r.Offers, e)
+	}
+	if d.present() {
+		r.ClientSecretHash = d.readBytes()
+	}
+	if d.present() {
+		r.ClientSecretSealed = d.readBytes()
+	}
+	r.CreatedAt = d.readTime()
+	r.ExpiresAt = d.readTime()
+	if d.present() {
+		r.EndedAt = d.readTime()
+	}
+	r.Status = d.readString()
+	r.Sequence = d.readLong()
+	if d.present() {
+		r.Collection = new(Collection)
+		r.Collection.readFrom(d)
+	}
+	if d.present() {
+		r.FailureCode = d.readString()
+	}
+	if d.present() {
+		r.FailureMessage = d.readString()
+	}
+}
+
 // Event: Something that happened to a session (checkout.events). Carries the session as it stands afterwards, so that a reader needs no earlier event.
 type Event struct {
 	// evt_ id, derived from (session, sequence)
@@ -278,6 +597,36 @@ func (r *Event) fromNative(m map[string]any) {
 	r.Detail = fromStringMap(m["detail"])
 }
 
+func (r *Event) appendTo(b []byte) []byte {
+	b = appendString(b, r.EventID)
+	b = appendString(b, r.Type)
+	b = appendString(b, r.SessionID)
+	b = appendLong(b, r.Sequence)
+	b = appendTime(b, r.OccurredAt)
+	if r.Session != nil {
+		b = append(b, 2)
+		b = r.Session.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendMap(b, r.Detail)
+	return b
+}
+
+func (r *Event) readFrom(d *reader) {
+	*r = Event{}
+	r.EventID = d.readString()
+	r.Type = d.readString()
+	r.SessionID = d.readString()
+	r.Sequence = d.readLong()
+	r.OccurredAt = d.readTime()
+	if d.present() {
+		r.Session = new(Session)
+		r.Session.readFrom(d)
+	}
+	r.Detail = d.readMap()
+}
+
 // Fault is a part of other records.
 type Fault struct {
 	Code    string
@@ -300,6 +649,22 @@ func (r *Fault) fromNative(m map[string]any) {
 	r.Field = from[string](m["field"])
 	r.Rule = from[string](m["rule"])
 	r.Message = from[string](m["message"])
+}
+
+func (r *Fault) appendTo(b []byte) []byte {
+	b = appendString(b, r.Code)
+	b = appendString(b, r.Field)
+	b = appendString(b, r.Rule)
+	b = appendString(b, r.Message)
+	return b
+}
+
+func (r *Fault) readFrom(d *reader) {
+	*r = Fault{}
+	r.Code = d.readString()
+	r.Field = d.readString()
+	r.Rule = d.readString()
+	r.Message = d.readString()
 }
 
 // CreateSession is a part of other records.
@@ -326,9 +691,37 @@ func (r *CreateSession) native() map[string]any {
 func (r *CreateSession) fromNative(m map[string]any) {
 	r.Session = fromRecord[Session](m["session"])
 	r.IdempotencyKey = from[string](m["idempotency_key"])
-	r.BodyHash = from[[]byte](m["body_hash"])
+	r.BodyHash = fromBytes(m["body_hash"])
 	r.CreationsPerMinute = from[int32](m["creations_per_minute"])
 	r.Faults = fromRecords[Fault](m["faults"])
+}
+
+func (r *CreateSession) appendTo(b []byte) []byte {
+	b = r.Session.appendTo(b)
+	b = appendString(b, r.IdempotencyKey)
+	b = appendBytes(b, r.BodyHash)
+	b = appendInt(b, r.CreationsPerMinute)
+	if len(r.Faults) > 0 {
+		b = appendLong(b, int64(len(r.Faults)))
+		for i := range r.Faults {
+			b = r.Faults[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *CreateSession) readFrom(d *reader) {
+	*r = CreateSession{}
+	r.Session.readFrom(d)
+	r.IdempotencyKey = d.readString()
+	r.BodyHash = d.readBytes()
+	r.CreationsPerMinute = d.readInt()
+	for d.item() {
+		var e Fault
+		e.readFrom(d)
+		r.Faults = append(r.Faults, e)
+	}
 }
 
 // StartCollection is a part of other records.
@@ -363,6 +756,42 @@ func (r *StartCollection) fromNative(m map[string]any) {
 	r.Total = from[int64](m["total"])
 	r.ApprovalWindowMs = from[int64](m["approval_window_ms"])
 	r.SendWithinMs = from[int64](m["send_within_ms"])
+}
+
+func (r *StartCollection) appendTo(b []byte) []byte {
+	b = appendString(b, r.CollectionID)
+	b = appendString(b, r.OfferID)
+	if r.Payer != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Payer)
+	} else {
+		b = append(b, 0)
+	}
+	if r.PayerMasked != "" {
+		b = append(b, 2)
+		b = appendString(b, r.PayerMasked)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.Total)
+	b = appendLong(b, r.ApprovalWindowMs)
+	b = appendLong(b, r.SendWithinMs)
+	return b
+}
+
+func (r *StartCollection) readFrom(d *reader) {
+	*r = StartCollection{}
+	r.CollectionID = d.readString()
+	r.OfferID = d.readString()
+	if d.present() {
+		r.Payer = d.readString()
+	}
+	if d.present() {
+		r.PayerMasked = d.readString()
+	}
+	r.Total = d.readLong()
+	r.ApprovalWindowMs = d.readLong()
+	r.SendWithinMs = d.readLong()
 }
 
 // CollectionOutcome is a part of other records.
@@ -404,6 +833,58 @@ func (r *CollectionOutcome) fromNative(m map[string]any) {
 	r.FailureMessage = fromNullable[string]("string", m["failure_message"])
 }
 
+func (r *CollectionOutcome) appendTo(b []byte) []byte {
+	b = appendString(b, r.CollectionID)
+	b = appendString(b, r.Source)
+	b = appendString(b, r.Status)
+	b = appendLong(b, r.Amount)
+	if r.Currency != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Currency)
+	} else {
+		b = append(b, 0)
+	}
+	if r.OperatorRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.OperatorRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.FailureCode != "" {
+		b = append(b, 2)
+		b = appendString(b, r.FailureCode)
+	} else {
+		b = append(b, 0)
+	}
+	if r.FailureMessage != "" {
+		b = append(b, 2)
+		b = appendString(b, r.FailureMessage)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *CollectionOutcome) readFrom(d *reader) {
+	*r = CollectionOutcome{}
+	r.CollectionID = d.readString()
+	r.Source = d.readString()
+	r.Status = d.readString()
+	r.Amount = d.readLong()
+	if d.present() {
+		r.Currency = d.readString()
+	}
+	if d.present() {
+		r.OperatorRef = d.readString()
+	}
+	if d.present() {
+		r.FailureCode = d.readString()
+	}
+	if d.present() {
+		r.FailureMessage = d.readString()
+	}
+}
+
 // CompletionToken is a part of other records.
 type CompletionToken struct {
 	// SHA-256 of the token
@@ -422,9 +903,30 @@ func (r *CompletionToken) native() map[string]any {
 }
 
 func (r *CompletionToken) fromNative(m map[string]any) {
-	r.Hash = from[[]byte](m["hash"])
+	r.Hash = fromBytes(m["hash"])
 	r.ClientSecretHash = fromNullable[[]byte]("bytes", m["client_secret_hash"])
 	r.LifetimeMs = from[int64](m["lifetime_ms"])
+}
+
+func (r *CompletionToken) appendTo(b []byte) []byte {
+	b = appendBytes(b, r.Hash)
+	if len(r.ClientSecretHash) > 0 {
+		b = append(b, 2)
+		b = appendBytes(b, r.ClientSecretHash)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.LifetimeMs)
+	return b
+}
+
+func (r *CompletionToken) readFrom(d *reader) {
+	*r = CompletionToken{}
+	r.Hash = d.readBytes()
+	if d.present() {
+		r.ClientSecretHash = d.readBytes()
+	}
+	r.LifetimeMs = d.readLong()
 }
 
 // Command: A request to change a session (checkout.commands). Time, ids and configuration are stamped by the sender, so that deciding is deterministic.
@@ -478,6 +980,98 @@ func (r *Command) fromNative(m map[string]any) {
 	r.By = fromNullable[string]("string", m["by"])
 }
 
+func (r *Command) appendTo(b []byte) []byte {
+	b = appendString(b, r.Type)
+	b = appendString(b, r.SessionID)
+	if r.ApplicationID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ApplicationID)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Livemode {
+		b = append(b, 2)
+		b = appendBoolean(b, r.Livemode)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendTime(b, r.IssuedAt)
+	if r.CorrelationID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CorrelationID)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.ReplyPartition)
+	if r.Create != nil {
+		b = append(b, 2)
+		b = r.Create.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Collect != nil {
+		b = append(b, 2)
+		b = r.Collect.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Outcome != nil {
+		b = append(b, 2)
+		b = r.Outcome.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Token != nil {
+		b = append(b, 2)
+		b = r.Token.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.By != "" {
+		b = append(b, 2)
+		b = appendString(b, r.By)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Command) readFrom(d *reader) {
+	*r = Command{}
+	r.Type = d.readString()
+	r.SessionID = d.readString()
+	if d.present() {
+		r.ApplicationID = d.readString()
+	}
+	if d.present() {
+		r.Livemode = d.readBoolean()
+	}
+	r.IssuedAt = d.readTime()
+	if d.present() {
+		r.CorrelationID = d.readString()
+	}
+	r.ReplyPartition = d.readInt()
+	if d.present() {
+		r.Create = new(CreateSession)
+		r.Create.readFrom(d)
+	}
+	if d.present() {
+		r.Collect = new(StartCollection)
+		r.Collect.readFrom(d)
+	}
+	if d.present() {
+		r.Outcome = new(CollectionOutcome)
+		r.Outcome.readFrom(d)
+	}
+	if d.present() {
+		r.Token = new(CompletionToken)
+		r.Token.readFrom(d)
+	}
+	if d.present() {
+		r.By = d.readString()
+	}
+}
+
 // Reply: The answer to a command that asked for one (checkout.replies).
 type Reply struct {
 	CorrelationID string
@@ -518,6 +1112,57 @@ func (r *Reply) fromNative(m map[string]any) {
 	r.TokenExpiresAt = fromNullable[time.Time]("long.timestamp-millis", m["token_expires_at"])
 }
 
+func (r *Reply) appendTo(b []byte) []byte {
+	b = appendString(b, r.CorrelationID)
+	b = appendString(b, r.Code)
+	if r.Session != nil {
+		b = append(b, 2)
+		b = r.Session.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.Replayed)
+	if len(r.Faults) > 0 {
+		b = appendLong(b, int64(len(r.Faults)))
+		for i := range r.Faults {
+			b = r.Faults[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	b = appendLong(b, r.RetryAfterMs)
+	b = appendInt(b, r.QuotaLimit)
+	b = appendInt(b, r.QuotaRemaining)
+	if !r.TokenExpiresAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.TokenExpiresAt)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Reply) readFrom(d *reader) {
+	*r = Reply{}
+	r.CorrelationID = d.readString()
+	r.Code = d.readString()
+	if d.present() {
+		r.Session = new(Session)
+		r.Session.readFrom(d)
+	}
+	r.Replayed = d.readBoolean()
+	for d.item() {
+		var e Fault
+		e.readFrom(d)
+		r.Faults = append(r.Faults, e)
+	}
+	r.RetryAfterMs = d.readLong()
+	r.QuotaLimit = d.readInt()
+	r.QuotaRemaining = d.readInt()
+	if d.present() {
+		r.TokenExpiresAt = d.readTime()
+	}
+}
+
 // Order: State: what is known of one order of an application and mode. A paid order is kept for ever.
 type Order struct {
 	OpenSessionID string
@@ -544,6 +1189,52 @@ func (r *Order) fromNative(m map[string]any) {
 	r.Late = fromList[string](m["late"])
 }
 
+func (r *Order) appendTo(b []byte) []byte {
+	if r.OpenSessionID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.OpenSessionID)
+	} else {
+		b = append(b, 0)
+	}
+	if r.PaidSessionID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.PaidSessionID)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Undecided) > 0 {
+		b = appendLong(b, int64(len(r.Undecided)))
+		for i := range r.Undecided {
+			b = appendString(b, r.Undecided[i])
+		}
+	}
+	b = append(b, 0)
+	if len(r.Late) > 0 {
+		b = appendLong(b, int64(len(r.Late)))
+		for i := range r.Late {
+			b = appendString(b, r.Late[i])
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *Order) readFrom(d *reader) {
+	*r = Order{}
+	if d.present() {
+		r.OpenSessionID = d.readString()
+	}
+	if d.present() {
+		r.PaidSessionID = d.readString()
+	}
+	for d.item() {
+		r.Undecided = append(r.Undecided, d.readString())
+	}
+	for d.item() {
+		r.Late = append(r.Late, d.readString())
+	}
+}
+
 // Idempotency: State: the answer to an Idempotency-Key, kept 30 days.
 type Idempotency struct {
 	BodyHash  []byte
@@ -564,11 +1255,46 @@ func (r *Idempotency) native() map[string]any {
 }
 
 func (r *Idempotency) fromNative(m map[string]any) {
-	r.BodyHash = from[[]byte](m["body_hash"])
+	r.BodyHash = fromBytes(m["body_hash"])
 	r.Code = from[string](m["code"])
 	r.SessionID = fromNullable[string]("string", m["session_id"])
 	r.Faults = fromRecords[Fault](m["faults"])
 	r.ForgetAt = from[time.Time](m["forget_at"])
+}
+
+func (r *Idempotency) appendTo(b []byte) []byte {
+	b = appendBytes(b, r.BodyHash)
+	b = appendString(b, r.Code)
+	if r.SessionID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.SessionID)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Faults) > 0 {
+		b = appendLong(b, int64(len(r.Faults)))
+		for i := range r.Faults {
+			b = r.Faults[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	b = appendTime(b, r.ForgetAt)
+	return b
+}
+
+func (r *Idempotency) readFrom(d *reader) {
+	*r = Idempotency{}
+	r.BodyHash = d.readBytes()
+	r.Code = d.readString()
+	if d.present() {
+		r.SessionID = d.readString()
+	}
+	for d.item() {
+		var e Fault
+		e.readFrom(d)
+		r.Faults = append(r.Faults, e)
+	}
+	r.ForgetAt = d.readTime()
 }
 
 // Quota: State: creations of an application in one UTC minute.
@@ -594,6 +1320,20 @@ func (r *Quota) fromNative(m map[string]any) {
 	r.Previous = from[int32](m["previous"])
 }
 
+func (r *Quota) appendTo(b []byte) []byte {
+	b = appendLong(b, r.Minute)
+	b = appendInt(b, r.Count)
+	b = appendInt(b, r.Previous)
+	return b
+}
+
+func (r *Quota) readFrom(d *reader) {
+	*r = Quota{}
+	r.Minute = d.readLong()
+	r.Count = d.readInt()
+	r.Previous = d.readInt()
+}
+
 // Token: State: a completion token, by its hash.
 type Token struct {
 	SessionID  string
@@ -616,6 +1356,29 @@ func (r *Token) fromNative(m map[string]any) {
 	r.ExpiresAt = from[time.Time](m["expires_at"])
 	r.ConsumedAt = fromNullable[time.Time]("long.timestamp-millis", m["consumed_at"])
 	r.ForgetAt = from[time.Time](m["forget_at"])
+}
+
+func (r *Token) appendTo(b []byte) []byte {
+	b = appendString(b, r.SessionID)
+	b = appendTime(b, r.ExpiresAt)
+	if !r.ConsumedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ConsumedAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendTime(b, r.ForgetAt)
+	return b
+}
+
+func (r *Token) readFrom(d *reader) {
+	*r = Token{}
+	r.SessionID = d.readString()
+	r.ExpiresAt = d.readTime()
+	if d.present() {
+		r.ConsumedAt = d.readTime()
+	}
+	r.ForgetAt = d.readTime()
 }
 
 // CollectionRequest: An effect for sinks/collect (collections.requests): ask an operator for money, or ask it about a payment asked for earlier.
@@ -679,6 +1442,58 @@ func (r *CollectionRequest) fromNative(m map[string]any) {
 	r.Enquiry = from[int32](m["enquiry"])
 }
 
+func (r *CollectionRequest) appendTo(b []byte) []byte {
+	b = appendString(b, r.Kind)
+	b = appendString(b, r.CollectionID)
+	b = appendString(b, r.SessionID)
+	b = appendString(b, r.ApplicationID)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendString(b, r.OfferID)
+	b = appendLong(b, r.Amount)
+	b = appendString(b, r.Currency)
+	if r.Payer != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Payer)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendString(b, r.PaymentRef)
+	if r.Description != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Description)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendTime(b, r.RequestedAt)
+	b = appendTime(b, r.NotAfter)
+	b = appendInt(b, r.Enquiry)
+	return b
+}
+
+func (r *CollectionRequest) readFrom(d *reader) {
+	*r = CollectionRequest{}
+	r.Kind = d.readString()
+	r.CollectionID = d.readString()
+	r.SessionID = d.readString()
+	r.ApplicationID = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.OfferID = d.readString()
+	r.Amount = d.readLong()
+	r.Currency = d.readString()
+	if d.present() {
+		r.Payer = d.readString()
+	}
+	r.PaymentRef = d.readString()
+	if d.present() {
+		r.Description = d.readString()
+	}
+	r.RequestedAt = d.readTime()
+	r.NotAfter = d.readTime()
+	r.Enquiry = d.readInt()
+}
+
 // Notification: An effect for a planner (webhooks, erp.confirmations): the bytes to send, before it is known to whom.
 type Notification struct {
 	// evt_ id; for a confirmation the transaction_id
@@ -716,7 +1531,33 @@ func (r *Notification) fromNative(m map[string]any) {
 	r.Livemode = from[bool](m["livemode"])
 	r.Platform = from[bool](m["platform"])
 	r.OccurredAt = from[time.Time](m["occurred_at"])
-	r.Body = from[[]byte](m["body"])
+	r.Body = fromBytes(m["body"])
+}
+
+func (r *Notification) appendTo(b []byte) []byte {
+	b = appendString(b, r.EventID)
+	b = appendString(b, r.Event)
+	b = appendString(b, r.ApplicationID)
+	b = appendString(b, r.TenantID)
+	b = appendString(b, r.SessionID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendBoolean(b, r.Platform)
+	b = appendTime(b, r.OccurredAt)
+	b = appendBytes(b, r.Body)
+	return b
+}
+
+func (r *Notification) readFrom(d *reader) {
+	*r = Notification{}
+	r.EventID = d.readString()
+	r.Event = d.readString()
+	r.ApplicationID = d.readString()
+	r.TenantID = d.readString()
+	r.SessionID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.Platform = d.readBoolean()
+	r.OccurredAt = d.readTime()
+	r.Body = d.readBytes()
 }
 
 // Delivery: One notification on its way to one destination (webhooks.deliveries, erp.deliveries).
@@ -775,7 +1616,50 @@ func (r *Delivery) fromNative(m map[string]any) {
 	r.Attempt = from[int32](m["attempt"])
 	r.Round = from[int32](m["round"])
 	r.FirstAttemptAt = fromNullable[time.Time]("long.timestamp-millis", m["first_attempt_at"])
-	r.Body = from[[]byte](m["body"])
+	r.Body = fromBytes(m["body"])
+}
+
+func (r *Delivery) appendTo(b []byte) []byte {
+	b = appendString(b, r.DeliveryID)
+	b = appendString(b, r.Kind)
+	b = appendString(b, r.DestinationID)
+	b = appendString(b, r.EventID)
+	b = appendString(b, r.Event)
+	b = appendString(b, r.ApplicationID)
+	b = appendString(b, r.TenantID)
+	b = appendString(b, r.SessionID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendTime(b, r.OccurredAt)
+	b = appendInt(b, r.Attempt)
+	b = appendInt(b, r.Round)
+	if !r.FirstAttemptAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.FirstAttemptAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBytes(b, r.Body)
+	return b
+}
+
+func (r *Delivery) readFrom(d *reader) {
+	*r = Delivery{}
+	r.DeliveryID = d.readString()
+	r.Kind = d.readString()
+	r.DestinationID = d.readString()
+	r.EventID = d.readString()
+	r.Event = d.readString()
+	r.ApplicationID = d.readString()
+	r.TenantID = d.readString()
+	r.SessionID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.OccurredAt = d.readTime()
+	r.Attempt = d.readInt()
+	r.Round = d.readInt()
+	if d.present() {
+		r.FirstAttemptAt = d.readTime()
+	}
+	r.Body = d.readBytes()
 }
 
 // Attempt: What became of a delivery when it was tried (deliveries.attempts).
@@ -815,6 +1699,51 @@ func (r *Attempt) fromNative(m map[string]any) {
 	r.Reason = fromNullable[string]("string", m["reason"])
 	r.Answer = fromNullable[string]("string", m["answer"])
 	r.NextAttemptAt = fromNullable[time.Time]("long.timestamp-millis", m["next_attempt_at"])
+}
+
+func (r *Attempt) appendTo(b []byte) []byte {
+	b = r.Delivery.appendTo(b)
+	b = appendString(b, r.Outcome)
+	b = appendTime(b, r.At)
+	b = appendLong(b, r.DurationMs)
+	b = appendInt(b, r.HTTPStatus)
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Answer != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Answer)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.NextAttemptAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.NextAttemptAt)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Attempt) readFrom(d *reader) {
+	*r = Attempt{}
+	r.Delivery.readFrom(d)
+	r.Outcome = d.readString()
+	r.At = d.readTime()
+	r.DurationMs = d.readLong()
+	r.HTTPStatus = d.readInt()
+	if d.present() {
+		r.Reason = d.readString()
+	}
+	if d.present() {
+		r.Answer = d.readString()
+	}
+	if d.present() {
+		r.NextAttemptAt = d.readTime()
+	}
 }
 
 const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}`

@@ -26,6 +26,10 @@ const (
 	// not answer. The processor's next one comes anyway; this bounds how much a
 	// dead operator holds back the offsets.
 	enquiryPatience = time.Minute
+	// lateGrace is how much longer than not_after a request for money that was begun
+	// in time may take, tokens and all. It stays well below the minute after which
+	// the processor believes that an unknown payment will never come.
+	lateGrace = 20 * time.Second
 	// lateTries is how often the operator is asked about a request that came too late.
 	lateTries = 3
 
@@ -237,14 +241,17 @@ func (j *job) ask() (connector.Outcome, error) {
 		return connector.Outcome{}, errLeft
 	}
 	defer release()
-	if j.sink.cfg.Now().After(q.NotAfter) {
+	left := q.NotAfter.Sub(j.sink.cfg.Now())
+	if left < 0 {
 		return connector.Outcome{}, errLate
 	}
 	account, ok := j.sink.cfg.Account(q.TenantID, q.Livemode, q.OfferID)
 	if !ok {
 		return connector.Outcome{}, errNoAccount
 	}
-	o, err := j.connector.Collect(j.calls, account, connector.Request{
+	ctx, cancel := context.WithTimeout(j.calls, left+lateGrace)
+	defer cancel()
+	o, err := j.connector.Collect(ctx, account, connector.Request{
 		ID: q.CollectionID, Payer: q.Payer, Amount: q.Amount, Currency: q.Currency,
 		PaymentRef: q.PaymentRef, Description: q.Description,
 		CallbackURL: connector.CallbackURL(j.sink.cfg.Signer, j.sink.cfg.PublicURL, j.connector.Operator(), q.SessionID, q.CollectionID),
@@ -376,7 +383,8 @@ func (j *job) warn(doing string, err error) {
 		if j.connector != nil {
 			operator = j.connector.Operator()
 		}
-		j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelWarn, doing, slog.String("operator", operator),
-			slog.String("collection_id", j.request.CollectionID), slog.String("session_id", j.request.SessionID), slog.Any("error", err))
+		j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelWarn, "collection request meets trouble",
+			slog.String("doing", doing), slog.String("operator", operator), slog.String("collection_id", j.request.CollectionID),
+			slog.String("session_id", j.request.SessionID), slog.Any("error", err))
 	})
 }

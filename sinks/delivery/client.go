@@ -187,7 +187,7 @@ func retryAfter(h http.Header) time.Duration {
 		return 0
 	}
 	if s, err := strconv.ParseUint(v, 10, 31); err == nil {
-		return time.Duration(s) * time.Second //nolint:gosec // 31 bits
+		return time.Duration(s) * time.Second
 	}
 	at, err := http.ParseTime(v)
 	if err != nil {

@@ -509,6 +509,7 @@ func (w *Worker) drop() {
 
 // followHolds keeps up with suspensions and resumptions.
 func (w *Worker) followHolds(ctx context.Context) error {
+	failing := false
 	for {
 		held, err := w.cfg.History.Suspended(ctx, w.cfg.Policy.Kind())
 		if err == nil {
@@ -520,9 +521,10 @@ func (w *Worker) followHolds(ctx context.Context) error {
 				}
 			}
 			w.mu.Unlock()
-		} else if ctx.Err() == nil {
+		} else if ctx.Err() == nil && !failing {
 			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading suspended destinations, keeping those known", slog.Any("error", err))
 		}
+		failing = err != nil
 		if !sleep(ctx, holdsEvery) {
 			return nil
 		}

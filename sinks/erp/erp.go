@@ -190,7 +190,7 @@ func (p *Policy) client(id string, networks []netip.Prefix) *delivery.Client {
 	return c.client
 }
 
-// Judge: a 2xx is done, and a 409 where the agency says so. 408, 425, 429, 5xx
+// Judge tells what an answer means: a 2xx is done, and a 409 where the agency says so. 408, 425, 429, 5xx
 // and faults of the network are retried by the schedule; past its last step, and
 // at any other answer, an operator decides.
 func (p *Policy) Judge(d *record.Delivery, r delivery.Result, now time.Time) delivery.Verdict {

@@ -179,7 +179,7 @@ func key(s secret.Text) []byte {
 	return []byte(text)
 }
 
-// Judge: only a 2xx is success, a redirect is not; otherwise again by the
+// Judge tells what an answer means: only a 2xx is success, a redirect is not; otherwise again by the
 // schedule's steps, then daily, until the delivery is thirty days old. A 410
 // says that the endpoint is gone; its deliveries are held.
 func (p *Policy) Judge(d *record.Delivery, r delivery.Result, now time.Time) delivery.Verdict {

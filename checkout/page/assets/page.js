@@ -6,6 +6,10 @@
   var doc = document;
   var at = function (id) { return doc.getElementById(id); };
 
+  // The review is the answer to a form. Without this Back or a reload would ask
+  // the browser for a page that it cannot ask for again.
+  if (history.replaceState) history.replaceState(null, "", location.href);
+
   var errors = at("errors");
   if (errors) errors.focus();
 

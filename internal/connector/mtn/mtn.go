@@ -116,8 +116,7 @@ func (c *Connector) session(a connector.Account) *session {
 	defer c.mu.Unlock()
 	s := c.accounts[a]
 	if s == nil {
-		burst := max(1, int(c.cfg.EnquiriesPerSecond/2))
-		s = &session{enquiries: rate.NewLimiter(rate.Limit(c.cfg.EnquiriesPerSecond), burst)}
+		s = &session{enquiries: rate.NewLimiter(rate.Limit(c.cfg.EnquiriesPerSecond), 1)}
 		c.accounts[a] = s
 	}
 	return s

@@ -231,7 +231,7 @@ func DeadlineAt(t time.Time) Deadline {
 	case s >= math.MaxInt64/int64(time.Second):
 		return math.MaxInt64
 	}
-	return Deadline(t.UnixNano()) //nolint:gosec // positive, see above
+	return Deadline(t.UnixNano())
 }
 
 // Time is d in UTC.
@@ -324,9 +324,9 @@ func (s *Store) Apply(b *Batch, pos Position) error {
 		s.asOf = s.cfg.Wall()
 	}
 	v := make([]byte, 0, 24)
-	v = binary.BigEndian.AppendUint64(v, uint64(pos.Changelog))     //nolint:gosec // read back as int64
-	v = binary.BigEndian.AppendUint64(v, uint64(pos.Input))         //nolint:gosec // read back as int64
-	v = binary.BigEndian.AppendUint64(v, uint64(s.asOf.UnixNano())) //nolint:gosec // read back as int64
+	v = binary.BigEndian.AppendUint64(v, uint64(pos.Changelog)) //nolint:gosec // read back as int64
+	v = binary.BigEndian.AppendUint64(v, uint64(pos.Input))     //nolint:gosec // read back as int64
+	v = binary.BigEndian.AppendUint64(v, uint64(s.asOf.UnixNano()))
 	if err := b.b.Set(keyPosition, v, nil); err != nil {
 		return fmt.Errorf("writing local store: %w", err)
 	}

@@ -5,6 +5,7 @@ package deliverytest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/kafka"
@@ -163,10 +165,6 @@ func (b *Bench) Notification(eventID, application string) *record.Notification {
 // Notify writes notifications in one transaction, committed or aborted.
 func (b *Bench) Notify(t testing.TB, topic string, commit bool, notifications ...*record.Notification) {
 	t.Helper()
-	ctx := t.Context()
-	if err := b.Client.BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
 	records := make([]*kgo.Record, len(notifications))
 	for i, n := range notifications {
 		value, err := b.Codec.Encode(n)
@@ -175,12 +173,28 @@ func (b *Bench) Notify(t testing.TB, topic string, commit bool, notifications ..
 		}
 		records[i] = &kgo.Record{Topic: b.Kafka.Prefix + topic, Key: []byte(n.ApplicationID), Value: value}
 	}
-	if err := b.Client.ProduceSync(ctx, records...).FirstErr(); err != nil {
-		t.Fatal(err)
+	for tries := 0; ; tries++ {
+		err := b.transact(t.Context(), commit, records)
+		if err == nil {
+			return
+		}
+		// A broker answers the creation of a topic before all its parts know of it.
+		if !errors.Is(err, kerr.UnknownTopicOrPartition) || tries == 20 {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
-	if err := b.Client.EndTransaction(ctx, kgo.TransactionEndTry(commit)); err != nil {
-		t.Fatal(err)
+}
+
+func (b *Bench) transact(ctx context.Context, commit bool, records []*kgo.Record) error {
+	if err := b.Client.BeginTransaction(); err != nil {
+		return err
 	}
+	err := b.Client.ProduceSync(ctx, records...).FirstErr()
+	if end := b.Client.EndTransaction(ctx, kgo.TransactionEndTry(commit && err == nil)); err == nil {
+		err = end
+	}
+	return err
 }
 
 // Attempts reads what stands on deliveries.attempts now.

@@ -136,7 +136,7 @@ func (s *Schedule) Run(ctx context.Context) error {
 func (s *Schedule) every(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) error {
 	for {
 		if err := do(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, what, slog.Any("error", err))
+			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "chore of the schedule left undone, Postgres does not answer", slog.String("chore", what), slog.Any("error", err))
 		}
 		if !sleep(ctx, interval) {
 			return nil

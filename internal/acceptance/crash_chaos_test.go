@@ -1,0 +1,140 @@
+package acceptance_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// chaos kills while the load runs.
+type chaos struct {
+	stack  *stack
+	seed   uint64
+	every  time.Duration
+	health []string // addresses for the processors of the storm
+
+	brokerAt           time.Duration // from the start; the broker is killed once
+	stormAt, stormEnds time.Duration
+
+	processes  atomic.Int64 // SIGKILLs of processes
+	brokers    atomic.Int64
+	storms     atomic.Int64 // processors that joined and left
+	brokerDown time.Duration
+}
+
+func (c *chaos) kills() int { return int(c.processes.Load() + c.brokers.Load()) }
+
+// run goes on until ctx ends; then everything that was killed has been started
+// again.
+func (c *chaos) run(ctx context.Context) error {
+	var all sync.WaitGroup
+	errs := make([]error, 3)
+	for i, part := range []func(context.Context) error{c.killer, c.broker, c.storm} {
+		all.Go(func() { errs[i] = part(ctx) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	for _, p := range c.stack.fleet {
+		if err := p.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killer kills a random process every so often and starts it again within a
+// second.
+func (c *chaos) killer(ctx context.Context) error {
+	random := rand.New(rand.NewPCG(c.seed, 0))
+	var restarts sync.WaitGroup
+	defer restarts.Wait()
+	for pause(ctx, c.every) {
+		victim := c.stack.fleet[random.IntN(len(c.stack.fleet))]
+		wait := time.Duration(random.Int64N(int64(time.Second)))
+		if !victim.kill() {
+			continue // it is down anyway
+		}
+		c.processes.Add(1)
+		restarts.Go(func() {
+			time.Sleep(wait)
+			_ = victim.start() // run tries once more
+		})
+	}
+	return nil
+}
+
+// broker kills the broker once and starts it again. It stays down for a moment
+// longer than nothing, as a machine does.
+func (c *chaos) broker(ctx context.Context) error {
+	if !pause(ctx, c.brokerAt) {
+		return nil
+	}
+	begun := time.Now()
+	if err := c.stack.kafka.Kill(); err != nil {
+		return err
+	}
+	c.brokers.Add(1)
+	time.Sleep(500 * time.Millisecond)
+	// Also when the load ends meanwhile: the broker comes back.
+	restart, cancel := context.WithTimeout(context.WithoutCancel(ctx), starting)
+	defer cancel()
+	if err := c.stack.kafka.Restart(restart); err != nil {
+		return err
+	}
+	c.brokerDown = time.Since(begun)
+	return nil
+}
+
+// storm has further processors join the group and leave it, by SIGTERM and by
+// SIGKILL in turn, so that partitions move all the time.
+func (c *chaos) storm(ctx context.Context) error {
+	if !pause(ctx, c.stormAt) {
+		return nil
+	}
+	until, cancel := context.WithTimeout(ctx, c.stormEnds-c.stormAt)
+	defer cancel()
+	var all sync.WaitGroup
+	errs := make([]error, len(c.health))
+	for i, health := range c.health {
+		n := strconv.Itoa(len(c.stack.ingress) + i)
+		p := c.stack.program.process("processor-"+n, health, "processor", "--instance", n, "--store", filepath.Join(c.stack.dir, "store-"+n))
+		random := rand.New(rand.NewPCG(c.seed, uint64(1+i)))
+		all.Go(func() {
+			defer p.watchers.Wait()
+			defer p.kill()
+			for round := i; until.Err() == nil; round++ {
+				if err := p.start(); err != nil {
+					errs[i] = fmt.Errorf("rebalance storm: %w", err)
+					return
+				}
+				c.storms.Add(1)
+				pause(until, 700*time.Millisecond+time.Duration(random.Int64N(int64(time.Second))))
+				signal := syscall.SIGTERM
+				if round%2 == 1 {
+					signal = syscall.SIGKILL
+				}
+				if p.signal(signal) && signal == syscall.SIGKILL {
+					c.processes.Add(1)
+				}
+				pause(until, time.Duration(random.Int64N(int64(500*time.Millisecond))))
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/devstack"
+	"quittance/internal/testenv"
+)
+
+// The broker goes away in the middle of the work and comes back: nobody has to
+// start the processor again.
+func TestBrokerRestart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a broker of its own, twice")
+	}
+	t.Parallel()
+	ports, err := devstack.FreePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := devstack.KafkaConfig{Dir: testenv.Dir(t), Port: ports[0], ControllerPort: ports[1], Log: testenv.Logger(t)}
+	broker := func() *devstack.Kafka {
+		k, err := devstack.StartKafka(context.WithoutCancel(t.Context()), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	k := broker()
+	t.Cleanup(func() {
+		if err := k.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	w := newWorldAt(t, k.Addr(), 2)
+	i := w.start("a", withStore(t.TempDir())).ready()
+
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	sent := map[string]int{}
+	wg.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			cmd := fmt.Sprintf("c%d", n)
+			// The client tries for as long as it takes; it is idempotent.
+			if err := w.cl.ProduceSync(w.ctx, &kgo.Record{Topic: w.input, Partition: int32(n % 2), Key: []byte("k"), Value: []byte(cmd)}).FirstErr(); err != nil {
+				t.Errorf("sending: %v", err)
+				return
+			}
+			sent[cmd] = 1
+		}
+	})
+	time.Sleep(500 * time.Millisecond)
+	if err := k.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	k = broker()
+	time.Sleep(500 * time.Millisecond)
+	close(stop)
+	wg.Wait()
+	w.sent = sent
+	w.sound()
+	select {
+	case <-i.done:
+		t.Fatalf("Run returned %v", i.err)
+	default:
+	}
+}

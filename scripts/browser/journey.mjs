@@ -1,0 +1,86 @@
+// Pays one session on its hosted page, as a citizen does, in the system's
+// Chromium, and prints what each page showed, a JSON object a line.
+//
+//   node journey.mjs '{"url": "http://…/c/chs_…", "phone": "06 600 00 01", …}'
+//
+// Members: url, phone, language (fr or en: asked for by the page's own link),
+// javascript, modules (the folder that holds playwright-core), chromium (its
+// path), shots (a folder for screenshots, none when empty).
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+const task = JSON.parse(process.argv[2]);
+const { chromium } = createRequire(join(task.modules, 'package.json'))('playwright-core');
+
+const widths = [1280, 320];
+const patience = 60_000;
+
+const browser = await chromium.launch({
+  executablePath: task.chromium,
+  args: ['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  // Chromium's own sandbox does not work for root.
+  chromiumSandbox: process.getuid() !== 0,
+});
+try {
+  const context = await browser.newContext({ javaScriptEnabled: task.javascript, locale: 'fr-CG' });
+  context.setDefaultTimeout(patience);
+  const page = await context.newPage();
+  page.on('pageerror', (e) => tell({ fault: `script: ${e.message}` }));
+  page.on('console', (m) => m.type() === 'error' && tell({ fault: `console: ${m.text()}` }));
+  page.on('request', (r) => {
+    if (new URL(r.url()).origin !== new URL(task.url).origin && !r.url().startsWith('data:')) tell({ fault: `asks ${r.url()}` });
+  });
+
+  await page.goto(task.url);
+  if (task.language === 'en') await page.click('a[hreflang=en]');
+  if (await page.locator('button[name=offer]').count()) { // more than one means to pay
+    await look('choose');
+    await page.click('button[name=offer][value=momo]');
+  }
+  await look('phone');
+  await page.fill('#phone', task.phone);
+  await page.click('form[action*="/phone"] button');
+  await page.waitForSelector('form[action*="/pay"]');
+  await look('review');
+  await page.click('form[action*="/pay"] button');
+  await page.waitForURL((u) => !u.pathname.endsWith('/pay'));
+  if (await page.locator('#live').count()) await look('waiting');
+  if (task.javascript) {
+    await page.waitForSelector('.mark'); // nobody presses anything
+  } else {
+    for (const until = Date.now() + patience; (await page.locator('.mark').count()) === 0; ) {
+      if (Date.now() > until) throw new Error('no result');
+      await page.click('#live ~ p a.button');
+      await page.waitForTimeout(200);
+    }
+  }
+  await look('result');
+
+  async function look(step) {
+    const seen = { step, lang: await page.getAttribute('html', 'lang'), title: await text('h1'), list: {} };
+    for (const row of await page.locator('dl > div').all()) {
+      seen.list[clean(await row.locator('dt').innerText())] = clean(await row.locator('dd').innerText());
+    }
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: 800 });
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      if (wide > width) tell({ fault: `${step} is ${wide} px wide at ${width} px` });
+      if (task.shots) await page.screenshot({ path: join(task.shots, `${task.language}-${step}-${width}.png`), fullPage: true });
+    }
+    tell(seen);
+  }
+  async function text(selector) {
+    return clean(await page.locator(selector).first().innerText());
+  }
+} finally {
+  await browser.close();
+}
+
+// clean makes every kind of space a plain one.
+function clean(s) {
+  return s.replace(/\s+/gu, ' ').trim();
+}
+
+function tell(what) {
+  console.log(JSON.stringify(what));
+}
