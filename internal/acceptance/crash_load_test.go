@@ -215,7 +215,7 @@ func (l *load) pay(ctx context.Context, session, phone string, at int) {
 		if form.action != "" {
 			method, path, body = http.MethodPost, form.action, form.fields.Encode()
 		}
-		paying := strings.HasSuffix(form.action, "/pay")
+		paying := form.step() == "pay"
 		if paying && at%30 == 11 { // a double click
 			l.twice(ctx, at+try, path, body)
 		}
@@ -240,7 +240,7 @@ func (l *load) pay(ctx context.Context, session, phone string, at int) {
 			if form = readForm(answer); form.action == "" {
 				return // it waits for the payer, or is over
 			}
-			if form.fields.Has("phone") && strings.HasSuffix(form.action, "/phone") {
+			if form.step() == "phone" {
 				form.fields.Set("phone", phone)
 			}
 		default:
@@ -323,6 +323,12 @@ type pageForm struct {
 	fields url.Values
 }
 
+// step is the last part of the action's path.
+func (f pageForm) step() string {
+	address, _, _ := strings.Cut(f.action, "?")
+	return address[strings.LastIndexByte(address, '/')+1:]
+}
+
 var (
 	formPattern  = regexp.MustCompile(`(?s)<form[^>]*\saction="([^"]*)"[^>]*>(.*?)</form>`)
 	inputPattern = regexp.MustCompile(`<input\s[^>]*>`)
@@ -333,10 +339,13 @@ var (
 // readForm reads a page's forward form; the zero form when it has none.
 func readForm(text string) pageForm {
 	m := formPattern.FindStringSubmatch(text)
-	if m == nil || strings.HasSuffix(m[1], "/cancel") {
+	if m == nil {
 		return pageForm{}
 	}
 	f := pageForm{action: html.UnescapeString(m[1]), fields: url.Values{}}
+	if f.step() == "cancel" {
+		return pageForm{}
+	}
 	for _, input := range inputPattern.FindAllString(m[2], -1) {
 		name, value := namePattern.FindStringSubmatch(input), valuePattern.FindStringSubmatch(input)
 		if name != nil && value != nil {

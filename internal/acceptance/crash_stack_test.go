@@ -27,7 +27,7 @@ const (
 	numAgencies     = 8
 	appsPerAgency   = 4 // 32 applications in all
 	database        = "quittance"
-	starting        = 3 * time.Minute // bounds the start of servers and of roles
+	starting        = 4 * time.Minute // bounds the start of servers and of roles
 	simulatorInFile = "http://127.0.0.1:8081"
 )
 
@@ -56,12 +56,12 @@ type application struct {
 // newStack starts everything: servers, migrations, the registry, all roles.
 func newStack(t testing.TB, dir string) *stack {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), starting)
-	defer cancel()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), starting)
+	defer cancel()
 	s := &stack{dir: dir, program: &program{path: path, logs: filepath.Join(dir, "output")}}
 	if err := os.MkdirAll(s.program.logs, 0o755); err != nil {
 		t.Fatal(err)

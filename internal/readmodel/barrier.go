@@ -113,6 +113,16 @@ func (b *barrier) join() *question {
 	return b.next
 }
 
+// take is the question to send now: whoever joins from here on takes part in the
+// next one.
+func (b *barrier) take() *question {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.next
+	b.next = nil
+	return q
+}
+
 // enter is nil when the marks are reached already.
 func (b *barrier) enter(marks map[int32]int64, partitions []int32) *waiter {
 	w := &waiter{marks: map[int32]int64{}, done: make(chan struct{})}
@@ -159,11 +169,7 @@ func (b *barrier) asking(ctx context.Context) error {
 			return nil
 		case <-b.ask:
 		}
-		// Whoever comes from here on takes part in the next question.
-		b.mu.Lock()
-		q := b.next
-		b.next = nil
-		b.mu.Unlock()
+		q := b.take()
 		// Until its callers have given up.
 		for begun := time.Now(); time.Since(begun) < b.timeout; {
 			marks, err := b.marks(ctx)

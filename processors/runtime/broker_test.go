@@ -25,14 +25,10 @@ func TestBrokerRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := devstack.KafkaConfig{Dir: testenv.Dir(t), Port: ports[0], ControllerPort: ports[1], Log: testenv.Logger(t)}
-	broker := func() *devstack.Kafka {
-		k, err := devstack.StartKafka(context.WithoutCancel(t.Context()), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
+	k, err := devstack.StartKafka(context.WithoutCancel(t.Context()), cfg)
+	if err != nil {
+		t.Fatal(err)
 	}
-	k := broker()
 	t.Cleanup(func() {
 		if err := k.Stop(context.Background()); err != nil {
 			t.Error(err)
@@ -61,10 +57,12 @@ func TestBrokerRestart(t *testing.T) {
 		}
 	})
 	time.Sleep(500 * time.Millisecond)
-	if err := k.Stop(context.Background()); err != nil {
+	if err := k.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	k = broker()
+	if err := k.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	time.Sleep(500 * time.Millisecond)
 	close(stop)
 	wg.Wait()

@@ -1,6 +1,9 @@
 package runtime
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // faults break one rule each. Tests turn them on to show that they would notice
 // (the zero value is the runtime as it is); nothing else can.
@@ -17,6 +20,8 @@ type faults struct {
 	nonce              bool // 7: another transactional id at each start
 	unfencedTicks      bool // ticks commit no offsets, hence without a look at the group
 
+	// stuckAfter replaces the time after which a transaction is given up.
+	stuckAfter time.Duration
 	// beforeEnd is called when everything is produced and before End. It may ask
 	// for an abort, or for the death of the instance: Run returns errDied, the
 	// transaction stays open, the stores lose what was not flushed.

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -305,6 +306,29 @@ func TestSecondInstanceOfAnIDFencesTheFirst(t *testing.T) {
 		t.Fatalf("Run returned %v", err)
 	}
 	w.sound()
+}
+
+// A client that waits without end, as some did for a broker that came back, is
+// given up for another; the transaction in hand is done again.
+func TestStuckTransactionIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	var stuck atomic.Bool
+	i := w.start("a", withStore(t.TempDir()), withFault(func(f *faults) {
+		f.stuckAfter = 2 * time.Second
+		f.beforeEnd = func(ctx context.Context, s *session, t *transaction) (verdict, error) {
+			if t.records > 0 && !stuck.Swap(true) {
+				time.Sleep(3 * time.Second)
+			}
+			return verdictGoOn, nil
+		}
+	})).ready()
+	w.send(0, "k", "c1", "c2")
+	w.send(1, "k", "d1", "d2")
+	w.sound()
+	if n := value(i.met.sessions); n < 2 {
+		t.Errorf("%v sessions", n)
+	}
 }
 
 func TestStoresAreOfOneProcess(t *testing.T) {

@@ -31,7 +31,10 @@ const (
 	bareFailures = 2 * sameFailures
 )
 
-var errDied = errors.New("died in a test")
+var (
+	errDied  = errors.New("died in a test")
+	errStuck = errors.New("the transaction did not end in time")
+)
 
 // transaction is what is decided together: records or ticks of several
 // partitions. One is reused for all.
@@ -318,6 +321,17 @@ func (s *session) commit(t *transaction, began time.Time) error {
 		// Ticks without effect; what is left of them is local.
 		return s.merge(t)
 	}
+	// A client can wait for ever for brokers that went and came back. The new
+	// session's producer id aborts what the old one has left.
+	limit := 2*s.cfg.TransactionTimeout + 4*time.Second
+	if s.faults.stuckAfter > 0 {
+		limit = s.faults.stuckAfter
+	}
+	watch := time.AfterFunc(limit, func() {
+		s.log.Error("giving up a transaction that does not end", slog.Duration("after", limit))
+		s.gts.CloseAllowingRebalance()
+	})
+	defer watch.Stop()
 	if err := s.gts.Begin(); err != nil {
 		return s.ended(t, began, fmt.Errorf("beginning a transaction: %w", err))
 	}
@@ -347,6 +361,11 @@ func (s *session) commit(t *transaction, began time.Time) error {
 		}
 	}
 	committed, err := s.gts.End(kgo.PreTxnCommitFnContext(s.work, s.fence(t)), end)
+	if !watch.Stop() {
+		// The client is closed, or about to be, and the callbacks have run: the
+		// stores are not ours any more. If it did commit, the changelog says so.
+		return s.ended(t, time.Time{}, errors.Join(errStuck, err, refused))
+	}
 	if err != nil {
 		return s.ended(t, began, errors.Join(fmt.Errorf("ending a transaction: %w", err), refused))
 	}

@@ -1,0 +1,351 @@
+package acceptance_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// fault is a field at fault in a problem document.
+type fault struct {
+	Field   string `json:"field"`
+	Rule    string `json:"rule"`
+	Message string `json:"message"`
+}
+
+// refused checks that an answer is the problem document of decisions § 2, and
+// returns its fields at fault.
+func refused(t *testing.T, a answer, status int, code string) []fault {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("answered %d %s, want %d %s", a.status, a.body, status, code)
+	}
+	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("Content-Type is %q", got)
+	}
+	var p map[string]json.RawMessage
+	a.into(t, &p)
+	text := func(member string) (s string) {
+		if err := json.Unmarshal(p[member], &s); err != nil || s == "" {
+			t.Errorf("%s is %s, want a text, in %s", member, p[member], a.body)
+		}
+		return s
+	}
+	if got := text("code"); got != code {
+		t.Errorf("code is %q, want %q", got, code)
+	}
+	if string(p["status"]) != strconv.Itoa(status) {
+		t.Errorf("status is %s, want %d", p["status"], status)
+	}
+	if id := text("request_id"); id != a.header.Get("X-Request-Id") {
+		t.Errorf("request_id is %q, but X-Request-Id %q", id, a.header.Get("X-Request-Id"))
+	}
+	if text("type"); text("detail") != text("message") || text("title") == "" {
+		t.Errorf("detail and message differ in %s", a.body)
+	}
+	var faults []fault
+	if err := json.Unmarshal(p["errors"], &faults); err != nil || faults == nil {
+		t.Errorf("errors is %s, want a list", p["errors"])
+	}
+	for _, f := range faults {
+		if f.Field == "" || f.Rule == "" || f.Message == "" {
+			t.Errorf("errors has %+v", f)
+		}
+	}
+	for _, secret := range []string{guichetKey, guichetLiveKey, douanesKey, platformKey} {
+		if strings.Contains(string(a.body), secret) {
+			t.Errorf("a key is told back in %s", a.body)
+		}
+	}
+	return faults
+}
+
+// Whatever is wrong with a request, its caller is told in the one form, what it
+// was and what to do, and nothing is decided.
+func TestBadInput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation")
+	}
+	t.Parallel()
+	u := newUp(t)
+	u.start(t)
+
+	const good = `{"order_id":"bad-input","amount":5000}`
+	t.Run("requests", func(t *testing.T) { badRequests(t, u, good) })
+	t.Run("all faults at once", func(t *testing.T) { allFaults(t, u) })
+	t.Run("unknown and foreign sessions", func(t *testing.T) { foreignSessions(t, u) })
+	t.Run("keys and orders", func(t *testing.T) { keysAndOrders(t, u) })
+	t.Run("pages and callbacks", func(t *testing.T) { badAddresses(t, u) })
+	t.Run("quota", func(t *testing.T) { quota(t, u) })
+}
+
+func badRequests(t *testing.T, u *up, good string) {
+	const (
+		list   = ""
+		some   = "/chs_0000000000000000000000000000000000000000"
+		cancel = some + "/cancel"
+		create = http.MethodPost
+		read   = http.MethodGet
+	)
+	for _, c := range []struct {
+		name    string
+		method  string
+		path    string
+		body    string
+		headers []string // to change: an empty value leaves one out
+		status  int
+		code    string
+	}{
+		{"malformed JSON", create, list, `{"order_id":`, nil, 400, "generic.malformed_json"},
+		{"no body", create, list, ``, nil, 400, "generic.malformed_json"},
+		{"no object", create, list, `[]`, nil, 400, "generic.malformed_json"},
+		{"two values", create, list, good + good, nil, 400, "generic.malformed_json"},
+		{"no UTF-8", create, list, "{\"order_id\":\"\xff\",\"amount\":1}", nil, 400, "generic.malformed_json"},
+		{"oversize", create, list, `{"order_id":"` + strings.Repeat("x", 64<<10) + `"}`, nil, 413, "generic.body_too_large"},
+		{"text", create, list, good, []string{"Content-Type", "text/plain"}, 415, "generic.unsupported_media_type"},
+		{"a form", create, list, good, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "generic.unsupported_media_type"},
+		{"no media type", create, list, good, []string{"Content-Type", ""}, 415, "generic.unsupported_media_type"},
+		{"no key", create, list, good, []string{"Authorization", ""}, 401, "generic.unauthorized"},
+		{"no key to read", read, list, "", []string{"Authorization", ""}, 401, "generic.unauthorized"},
+		{"wrong key", create, list, good, []string{"Authorization", "Bearer sk_test_Guichet0000000000000000000"}, 401, "generic.unauthorized"},
+		{"wrong prefix", create, list, good, []string{"Authorization", "Bearer pk_test_GuichetDemoKey00000000000"}, 401, "generic.unauthorized"},
+		{"key without its end", create, list, good, []string{"Authorization", "Bearer sk_test_GuichetDemoKey0000000000"}, 401, "generic.unauthorized"},
+		{"another scheme", create, list, good, []string{"Authorization", "Basic " + guichetKey}, 401, "generic.unauthorized"},
+		{"no idempotency key", create, list, good, []string{"Idempotency-Key", ""}, 400, "idempotency.key_required"},
+		{"long idempotency key", create, list, good, []string{"Idempotency-Key", strings.Repeat("k", 256)}, 400, "idempotency.key_invalid"},
+		{"unknown parameter", read, "?order=1", "", nil, 400, "generic.invalid_query"},
+		{"repeated parameter", read, "?order_id=1&order_id=2", "", nil, 400, "generic.invalid_query"},
+		{"page zero", read, "?page=0", "", nil, 400, "generic.invalid_query"},
+		{"unknown status", read, "?status=paid", "", nil, 400, "generic.invalid_query"},
+		{"malformed query", read, "?order_id=%zz", "", nil, 400, "generic.invalid_query"},
+		{"unknown parameter of one", read, some + "?expand=all", "", nil, 400, "generic.invalid_query"},
+		{"platform key without agency", create, list, good, []string{"Authorization", "Bearer " + platformKey}, 422, "generic.validation_failed"},
+		{"agency that is not granted", create, list, `{"order_id":"1","amount":1,"tenant_id":"018f0000-0000-7000-8000-0000000000ff"}`, []string{"Authorization", "Bearer " + platformKey}, 403, "generic.forbidden"},
+		{"agency of others", create, list, `{"order_id":"1","amount":1,"tenant_id":"` + douanesAgency + `"}`, nil, 422, "generic.validation_failed"},
+		{"PUT on all", http.MethodPut, list, good, nil, 405, "generic.method_not_allowed"},
+		{"DELETE on one", http.MethodDelete, some, "", nil, 405, "generic.method_not_allowed"},
+		{"PATCH on one", http.MethodPatch, some, good, nil, 405, "generic.method_not_allowed"},
+		{"GET on cancel", read, cancel, "", nil, 405, "generic.method_not_allowed"},
+		{"no such path", read, some + "/refund", "", nil, 404, "generic.not_found"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			headers := map[string]string{
+				"Authorization": "Bearer " + guichetKey, "Content-Type": "application/json", "Idempotency-Key": uuid.NewString(),
+			}
+			for i := 0; i+1 < len(c.headers); i += 2 {
+				headers[c.headers[i]] = c.headers[i+1]
+			}
+			var pairs []string
+			for name, value := range headers {
+				if value != "" {
+					pairs = append(pairs, name, value)
+				}
+			}
+			a := u.call(t, c.method, u.sessions(c.path), c.body, pairs...)
+			faults := refused(t, a, c.status, c.code)
+			if wants := c.code == "generic.invalid_query" || c.status == 422; wants == (len(faults) == 0) {
+				t.Errorf("%d fields at fault in %s", len(faults), a.body)
+			}
+			if c.status == 401 && a.header.Get("WWW-Authenticate") == "" {
+				t.Error("401 without WWW-Authenticate")
+			}
+			if c.status != 405 {
+				return
+			}
+			allow := strings.Split(strings.Join(a.header.Values("Allow"), ", "), ", ")
+			slices.Sort(allow)
+			want := map[string][]string{list: {"GET", "POST"}, some: {"GET"}, cancel: {"POST"}}[c.path]
+			if !slices.Equal(allow, want) {
+				t.Errorf("Allow is %q, want %q", allow, want)
+			}
+		})
+	}
+	var p struct {
+		Total int `json:"total"`
+	}
+	u.call(t, http.MethodGet, u.sessions("?order_id=bad-input"), "", "Authorization", "Bearer "+guichetKey).into(t, &p)
+	if p.Total != 0 {
+		t.Errorf("%d sessions were created by refused requests", p.Total)
+	}
+}
+
+func allFaults(t *testing.T, u *up) {
+	a := u.post(t, guichetKey, `{
+		"amount": "5000", "currency": "XTS", "mode": "popup", "service_code": "vignette_2019", "tenant_id": "impots",
+		"description": 7, "customer": {"email": "nobody", "fax": "1"}, "metadata": {"case": 12},
+		"success_url": "/thanks", "cancel_url": "ftp://guichet.example/", "ammount": 5000}`)
+	var fields []string
+	for _, f := range refused(t, a, http.StatusUnprocessableEntity, "generic.validation_failed") {
+		fields = append(fields, f.Field)
+	}
+	slices.Sort(fields)
+	want := []string{
+		"ammount", "amount", "cancel_url", "currency", "customer.email", "customer.fax", "description",
+		"metadata.case", "mode", "order_id", "service_code", "success_url", "tenant_id",
+	}
+	if !slices.Equal(fields, want) {
+		t.Errorf("at fault are\n%q, want\n%q", fields, want)
+	}
+	// What only the configuration knows is refused in the same form.
+	faults := refused(t, u.post(t, guichetKey, `{"order_id":"1","amount":1,"service_code":"vignette_2019"}`), 422, "generic.validation_failed")
+	if len(faults) != 1 || faults[0].Field != "service_code" {
+		t.Errorf("at fault is %v, want service_code", faults)
+	}
+}
+
+// Nobody learns from an answer that another's session exists.
+func foreignSessions(t *testing.T, u *up) {
+	var own session
+	u.post(t, guichetKey, `{"order_id":"of-guichet","amount":100}`).into(t, &own)
+	alike := func(name string, a answer) string {
+		refused(t, a, http.StatusNotFound, "checkout.session_not_found")
+		return name + strings.ReplaceAll(string(a.body), a.header.Get("X-Request-Id"), "")
+	}
+	for _, how := range []struct{ method, path string }{{http.MethodGet, ""}, {http.MethodPost, "/cancel"}} {
+		ask := func(key, id string) answer {
+			return u.call(t, how.method, u.sessions("/"+id+how.path), "", "Authorization", "Bearer "+key)
+		}
+		last := own.ID[len(own.ID)-1]
+		unknown := own.ID[:len(own.ID)-1] + string("0123456789"[(last+1)%10])
+		said := []string{
+			alike("", ask(guichetKey, unknown)),
+			alike("", ask(guichetKey, "nothing-like-it")),
+			alike("", ask(douanesKey, own.ID)),
+			alike("", ask(guichetLiveKey, own.ID)), // the same application's key of the other mode
+		}
+		for _, text := range said[1:] {
+			if text != said[0] {
+				t.Errorf("%s: not found is told as\n%s and as\n%s", how.method, said[0], text)
+			}
+		}
+	}
+	for _, key := range []string{douanesKey, guichetLiveKey} {
+		a := u.call(t, http.MethodGet, u.sessions("?order_id=of-guichet"), "", "Authorization", "Bearer "+key)
+		if a.status != http.StatusOK || strings.Contains(string(a.body), own.ID) {
+			t.Errorf("the list of another key is %d %s", a.status, a.body)
+		}
+	}
+	if s := u.session(t, own.ID); s.Status != "open" {
+		t.Errorf("the session is %s by another's cancel", s.Status)
+	}
+}
+
+func keysAndOrders(t *testing.T, u *up) {
+	key := uuid.NewString()
+	post := func(key, body string) answer {
+		return u.call(t, http.MethodPost, u.sessions(""), body,
+			"Authorization", "Bearer "+guichetKey, "Content-Type", "application/json", "Idempotency-Key", key)
+	}
+	first := post(key, `{"order_id":"once","amount":5000}`)
+	if first.status != http.StatusCreated || first.header.Get("Idempotent-Replayed") != "" || first.header.Get("X-Request-Id") == "" {
+		t.Fatalf("creation: %d %v %s", first.status, first.header, first.body)
+	}
+	again := post(key, ` { "amount" : 5000, "order_id" : "once" } `) // the same JSON
+	if again.status != http.StatusCreated || string(again.body) != string(first.body) || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("the same again: %d %v %s, want %s", again.status, again.header, again.body, first.body)
+	}
+	refused(t, post(key, `{"order_id":"once","amount":5001}`), http.StatusConflict, "idempotency.key_reused")
+	refused(t, post(uuid.NewString(), `{"order_id":"once","amount":5000}`), http.StatusConflict, "checkout.order_open")
+
+	var s session
+	first.into(t, &s)
+	u.citizen(s).pay(t, "06 600 00 01")
+	u.becomes(t, s.ID, "completed")
+	refused(t, post(uuid.NewString(), `{"order_id":"once","amount":5000}`), http.StatusConflict, "checkout.order_paid")
+	cancel := func(id string) answer {
+		return u.call(t, http.MethodPost, u.sessions("/"+id+"/cancel"), "", "Authorization", "Bearer "+guichetKey)
+	}
+	refused(t, cancel(s.ID), http.StatusConflict, "checkout.session_ended")
+
+	post(uuid.NewString(), `{"order_id":"twice","amount":5000}`).into(t, &s)
+	var cancelled session
+	if a := cancel(s.ID); a.status != http.StatusOK {
+		t.Fatalf("cancel: %d %s", a.status, a.body)
+	} else if a.into(t, &cancelled); cancelled.Status != "cancelled" || cancelled.Paid {
+		t.Errorf("cancel answers %s", a.body)
+	}
+	refused(t, cancel(s.ID), http.StatusConflict, "checkout.session_ended")
+	if a := post(uuid.NewString(), `{"order_id":"twice","amount":5000}`); a.status != http.StatusCreated {
+		t.Errorf("another session of a cancelled order: %d %s", a.status, a.body)
+	}
+}
+
+func badAddresses(t *testing.T, u *up) {
+	s := u.create(t, "addresses")
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{http.MethodGet, "/c/chs_0000000000000000000000000000000000000000", "", 404},
+		{http.MethodGet, "/c/nothing-like-it", "", 404},
+		{http.MethodPost, "/c/nothing-like-it/pay", "", 404},
+		{http.MethodPost, "/c/" + s.ID + "/phone", "offer=momo&phone=" + strings.Repeat("6", 20<<10), 413},
+		{http.MethodPost, "/c/" + s.ID + "/phone", "offer=momo&phone=05+500+00+01", 422}, // another operator's
+		{http.MethodPost, "/c/" + s.ID + "/pay", "offer=momo&phone=06+600+00+01", 422},   // nobody has reviewed it
+		{http.MethodPut, "/callbacks/nobody/" + s.ID + "/" + uuid.NewString(), "{}", 404},
+		{http.MethodPut, "/callbacks/mtn/nothing-like-it/" + uuid.NewString(), "{}", 404},
+		{http.MethodPut, "/callbacks/mtn/" + s.ID + "/nothing-like-it", "{}", 404},
+	} {
+		a := u.call(t, c.method, u.url(atService, c.path), c.body, "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+		if a.status != c.status || a.header.Get("X-Request-Id") == "" {
+			t.Errorf("%s %.60s answers %d, want %d", c.method, c.path, a.status, c.status)
+		}
+	}
+	if c := u.collections(t, s); len(c) != 0 {
+		t.Errorf("the operator was asked: %+v", c)
+	}
+}
+
+// Thirty creations a minute, exactly; then 429, and whoever repeats a request is
+// still answered.
+func quota(t *testing.T, u *up) {
+	// A minute of the service's clock of its own.
+	u.advance(t, time.Until(time.Now().Truncate(time.Minute).Add(time.Minute+time.Second)))
+	time.Sleep(2 * time.Second)
+	post := func(n int) answer {
+		return u.call(t, http.MethodPost, u.sessions(""), fmt.Sprintf(`{"order_id":"quota-%d","amount":100}`, n),
+			"Authorization", "Bearer "+douanesKey, "Content-Type", "application/json", "Idempotency-Key", fmt.Sprintf("quota-key-%d", n))
+	}
+	var first answer
+	for n := range 30 {
+		a := post(n)
+		if a.status != http.StatusCreated {
+			t.Fatalf("creation %d: %d %s", n+1, a.status, a.body)
+		}
+		if a.header.Get("RateLimit-Policy") != `"creations";q=30;w=60` || !strings.HasPrefix(a.header.Get("RateLimit"), fmt.Sprintf(`"creations";r=%d;t=`, 29-n)) {
+			t.Errorf("creation %d has %q %q", n+1, a.header.Get("RateLimit-Policy"), a.header.Get("RateLimit"))
+		}
+		if n == 0 {
+			first = a
+		}
+	}
+	for range 2 { // a refusal leaves the key unused
+		a := post(30)
+		refused(t, a, http.StatusTooManyRequests, "generic.rate_limited")
+		if after, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || after < 1 || after > 60 {
+			t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
+		}
+		if a.header.Get("RateLimit-Policy") != `"creations";q=30;w=60` || !strings.HasPrefix(a.header.Get("RateLimit"), `"creations";r=0;t=`) {
+			t.Errorf("429 has %q %q", a.header.Get("RateLimit-Policy"), a.header.Get("RateLimit"))
+		}
+	}
+	if again := post(0); again.status != http.StatusCreated || string(again.body) != string(first.body) || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a replay beyond the quota: %d %s", again.status, again.body)
+	}
+	// Another application has its own, and the next minute another thirty.
+	if a := u.post(t, guichetKey, `{"order_id":"quota-of-others","amount":100}`); a.status != http.StatusCreated {
+		t.Errorf("another application: %d %s", a.status, a.body)
+	}
+	u.advance(t, time.Minute)
+	time.Sleep(time.Second)
+	if a := post(30); a.status != http.StatusCreated {
+		t.Errorf("the next minute: %d %s", a.status, a.body)
+	}
+}

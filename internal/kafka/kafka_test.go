@@ -1,0 +1,84 @@
+package kafka_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"quittance/internal/kafka"
+	"quittance/internal/testenv"
+	"quittance/schemas"
+)
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cfg := kafka.Config{Brokers: []string{testenv.Kafka(t)}, Prefix: testenv.Prefix(t), Partitions: 3}
+	cl, err := cfg.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	if _, err := kafka.Load(ctx, cfg, cl); !errors.Is(err, kafka.ErrTopics) || !strings.Contains(err.Error(), "quittance migrate") {
+		t.Errorf("an empty broker: %v", err)
+	}
+	created, err := kafka.Migrate(ctx, cfg, cl)
+	if err != nil || len(created) != len(schemas.Topics()) {
+		t.Fatalf("created %v, %v", created, err)
+	}
+	cfg.Partitions = 12 // what exists decides
+	if created, err = kafka.Migrate(ctx, cfg, cl); err != nil || len(created) != 0 {
+		t.Fatalf("again: created %v, %v", created, err)
+	}
+	space, err := kafka.Load(ctx, cfg, cl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, topic := range []string{schemas.TopicCommands, schemas.TopicState, schemas.TopicEvents} {
+		if n := space.Count(topic); n != 3 {
+			t.Errorf("%s has %d partitions", topic, n)
+		}
+	}
+	if a, b := space.Partition(schemas.TopicCommands, "x"), space.Partition(schemas.TopicEvents, "x"); a != b {
+		t.Errorf("commands of x lie in %d, events in %d", a, b)
+	}
+
+	adm := kadm.NewClient(cl)
+	configs, err := adm.DescribeTopicConfigs(ctx, space.Name(schemas.TopicState), space.Name(schemas.TopicEvents))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for topic, want := range map[string][2]string{schemas.TopicState: {"cleanup.policy", "compact"}, schemas.TopicEvents: {"retention.ms", "-1"}} {
+		resource, err := configs.On(space.Name(topic), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := ""
+		for _, c := range resource.Configs {
+			if c.Key == want[0] {
+				found = c.MaybeValue()
+			}
+		}
+		if found != want[1] {
+			t.Errorf("%s: %s is %q, want %q", topic, want[0], found, want[1])
+		}
+	}
+
+	// Somebody alters a topic whose partitions are part of every id.
+	if _, err := adm.CreatePartitions(ctx, 1, space.Name(schemas.TopicCommands)); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if _, err = kafka.Load(ctx, cfg, cl); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, kafka.ErrTopics) || !strings.Contains(err.Error(), "4 partitions") {
+		t.Errorf("commands with another partition count: %v", err)
+	}
+	if _, err := kafka.Migrate(ctx, cfg, cl); !errors.Is(err, kafka.ErrTopics) {
+		t.Errorf("migrating it: %v", err)
+	}
+}

@@ -1,0 +1,117 @@
+package reference_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/checkout"
+	"quittance/internal/postgres"
+	"quittance/internal/reference"
+	"quittance/internal/testenv"
+)
+
+// door is a Postgres that can be away.
+type door struct {
+	reference.Querier
+	mu   sync.Mutex
+	shut bool
+}
+
+func (d *door) set(shut bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shut = shut
+}
+
+func (d *door) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.shut {
+		return away{}
+	}
+	return d.Querier.QueryRow(ctx, sql, args...)
+}
+
+type away struct{}
+
+func (away) Scan(...any) error { return errors.New("connection refused") }
+
+func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	dsn := testenv.Postgres(t)
+	if err := postgres.Migrate(ctx, dsn); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := postgres.Open(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	db := &door{Querier: pool}
+	var sources []*reference.Source
+	var running sync.WaitGroup
+	for range 2 { // two instances
+		s, err := reference.New(ctx, reference.Config{Postgres: db, Key: make([]byte, 32), Block: 50, Now: time.Now, Log: testenv.Logger(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() {
+			if err := s.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		sources = append(sources, s)
+	}
+	defer running.Wait()
+	defer cancel()
+
+	seen := map[string]bool{}
+	take := func(s *reference.Source) error {
+		ref, err := s.PaymentRef()
+		if err != nil {
+			return err
+		}
+		notice, err := s.NoticeRef()
+		if err != nil {
+			return err
+		}
+		if seen[ref] || seen[notice] || !checkout.ValidPaymentRef(ref) {
+			t.Fatalf("%s or %s twice, or malformed", ref, notice)
+		}
+		seen[ref], seen[notice] = true, true
+		return nil
+	}
+	for n := 0; n < 500; {
+		if err := take(sources[n%2]); err == nil {
+			n++
+		} else if errors.Is(err, reference.ErrExhausted) {
+			time.Sleep(5 * time.Millisecond) // leases are being refilled
+		} else {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(100 * time.Millisecond)
+	db.set(true)
+	for n := range 40 { // what is leased lasts
+		if err := take(sources[0]); err != nil {
+			t.Fatalf("number %d without Postgres: %v", n, err)
+		}
+	}
+	for !errors.Is(err, reference.ErrExhausted) {
+		err = take(sources[0])
+	}
+	db.set(false)
+	deadline := time.Now().Add(20 * time.Second)
+	for take(sources[0]) != nil {
+		if time.Now().After(deadline) {
+			t.Fatal("no numbers after Postgres came back")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
