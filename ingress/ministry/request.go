@@ -312,6 +312,8 @@ func (f *form) metadata(field string) map[string]string {
 			in.fault(shorten(key), "length", "must have a key of 1 to 64 characters")
 		case json.Unmarshal(raw, &v) != nil || string(raw) == "null":
 			in.fault(key, "type", "must be a string")
+		case strings.ContainsRune(key+v, 0):
+			in.fault(shorten(key), "format", "must not hold the zero character")
 		case utf8.RuneCountInString(v) > 500:
 			in.fault(key, "length", "must have at most 500 characters")
 		default:

@@ -74,6 +74,7 @@ func TestCreateFieldRules(t *testing.T) { // contract, "Session create request f
 		{`"metadata":{"` + long(65) + `":"v"}`, "metadata." + long(64) + "…:length"},
 		{`"metadata":{"case":"` + long(501) + `"}`, "metadata.case:length"},
 		{`"metadata":{"case":7}`, "metadata.case:type"},
+		{`"metadata":{"case":"a\u0000"}`, "metadata.case:format"},
 		{`"metadata":{"b":1,"a":2}`, "metadata.a:type metadata.b:type"},
 		{`"success_url":"https://example.org/ok"`, ""},
 		{`"success_url":"http://example.org/ok"`, ""}, // a test key

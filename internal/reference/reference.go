@@ -6,6 +6,8 @@ package reference
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -64,7 +66,31 @@ func New(ctx context.Context, cfg Config) (*Source, error) {
 		return nil, err
 	}
 	s := &Source{cfg: cfg, refs: refs, leases: map[string][]lease{}, wake: make(chan struct{}, 1)}
+	if err := s.checkKey(ctx); err != nil {
+		return nil, err
+	}
 	return s, s.fill(ctx)
+}
+
+// ErrKey says that the counters were used with another key: going on would hand
+// out numbers that exist.
+var ErrKey = errors.New("reference numbers were made with another master key; the oldest entry of QUITTANCE_MASTER_KEYS must stay")
+
+// checkKey compares the key with the one that the counters were first used with,
+// by a fingerprint that lies beside them.
+func (s *Source) checkKey(ctx context.Context) error {
+	sum := sha256.Sum256(append([]byte("quittance reference key"), s.cfg.Key...))
+	fingerprint := int64(binary.BigEndian.Uint64(sum[:]) >> 1) //nolint:gosec // 63 bits
+	var known int64
+	err := s.cfg.Postgres.QueryRow(ctx, `INSERT INTO reference_counters (name, next) VALUES ('key', $1)
+		ON CONFLICT (name) DO UPDATE SET next = reference_counters.next RETURNING next`, fingerprint).Scan(&known)
+	if err != nil {
+		return fmt.Errorf("checking the reference key: %w", err)
+	}
+	if known != fingerprint {
+		return ErrKey
+	}
+	return nil
 }
 
 // Run keeps two blocks of each counter leased until ctx ends.

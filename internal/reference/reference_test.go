@@ -68,6 +68,11 @@ func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
 		})
 		sources = append(sources, s)
 	}
+	other := make([]byte, 32)
+	other[0] = 1
+	if _, err := reference.New(ctx, reference.Config{Postgres: db, Key: other, Now: time.Now, Log: testenv.Logger(t)}); !errors.Is(err, reference.ErrKey) {
+		t.Errorf("another key: %v", err)
+	}
 	defer running.Wait()
 	defer cancel()
 

@@ -321,9 +321,9 @@ func (s *session) commit(t *transaction, began time.Time) error {
 		// Ticks without effect; what is left of them is local.
 		return s.merge(t)
 	}
-	// A client can wait for ever for brokers that went and came back. The new
-	// session's producer id aborts what the old one has left.
-	limit := 2*s.cfg.TransactionTimeout + 4*time.Second
+	// A client can wait for ever for brokers that went and came back. By then the
+	// broker has given the transaction up, or decided it.
+	limit := s.cfg.TransactionTimeout + 2*time.Second
 	if s.faults.stuckAfter > 0 {
 		limit = s.faults.stuckAfter
 	}
