@@ -19,30 +19,37 @@ type chaos struct {
 	every  time.Duration
 	health []string // addresses for the processors of the storm
 
-	brokerAt           time.Duration // from the start; the broker is killed once
-	stormAt, stormEnds time.Duration
+	brokerAt     time.Duration // from the start; the broker is killed once
+	stormFor     time.Duration // some time after it is back
+	untilAtLeast time.Duration // from the start
 
 	processes  atomic.Int64 // SIGKILLs of processes
 	brokers    atomic.Int64
 	storms     atomic.Int64 // processors that joined and left
 	brokerDown time.Duration
+	took       time.Duration // of run
 }
 
 func (c *chaos) kills() int { return int(c.processes.Load() + c.brokers.Load()) }
 
-// run goes on until ctx ends; then everything that was killed has been started
-// again.
+// run kills for a time at least, and for as long as its programme takes: on a
+// slow machine the broker is away for long. Then everything that was killed has
+// been started again.
 func (c *chaos) run(ctx context.Context) error {
-	var all sync.WaitGroup
-	errs := make([]error, 3)
-	for i, part := range []func(context.Context) error{c.killer, c.broker, c.storm} {
-		all.Go(func() { errs[i] = part(ctx) })
+	begun := time.Now()
+	killing, stop := context.WithCancel(ctx)
+	defer stop()
+	var killer sync.WaitGroup
+	killer.Go(func() { c.killer(killing) })
+	err := c.programme(ctx)
+	if err == nil {
+		pause(ctx, time.Until(begun.Add(c.untilAtLeast)))
 	}
-	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+	c.took = time.Since(begun)
+	stop()
+	killer.Wait()
+	if err != nil {
+		return err
 	}
 	for _, p := range c.stack.fleet {
 		if err := p.start(); err != nil {
@@ -52,9 +59,23 @@ func (c *chaos) run(ctx context.Context) error {
 	return nil
 }
 
+// programme is what happens once: the broker dies, and later comes the storm.
+func (c *chaos) programme(ctx context.Context) error {
+	if !pause(ctx, c.brokerAt) {
+		return nil
+	}
+	if err := c.broker(ctx); err != nil {
+		return err
+	}
+	if !pause(ctx, c.every) {
+		return nil
+	}
+	return c.storm(ctx)
+}
+
 // killer kills a random process every so often and starts it again within a
 // second.
-func (c *chaos) killer(ctx context.Context) error {
+func (c *chaos) killer(ctx context.Context) {
 	random := rand.New(rand.NewPCG(c.seed, 0))
 	var restarts sync.WaitGroup
 	defer restarts.Wait()
@@ -70,15 +91,11 @@ func (c *chaos) killer(ctx context.Context) error {
 			_ = victim.start() // run tries once more
 		})
 	}
-	return nil
 }
 
 // broker kills the broker once and starts it again. It stays down for a moment
 // longer than nothing, as a machine does.
 func (c *chaos) broker(ctx context.Context) error {
-	if !pause(ctx, c.brokerAt) {
-		return nil
-	}
 	begun := time.Now()
 	if err := c.stack.kafka.Kill(); err != nil {
 		return err
@@ -98,10 +115,7 @@ func (c *chaos) broker(ctx context.Context) error {
 // storm has further processors join the group and leave it, by SIGTERM and by
 // SIGKILL in turn, so that partitions move all the time.
 func (c *chaos) storm(ctx context.Context) error {
-	if !pause(ctx, c.stormAt) {
-		return nil
-	}
-	until, cancel := context.WithTimeout(ctx, c.stormEnds-c.stormAt)
+	until, cancel := context.WithTimeout(ctx, c.stormFor)
 	defer cancel()
 	var all sync.WaitGroup
 	errs := make([]error, len(c.health))

@@ -60,14 +60,14 @@ func newLoad(s *stack) *load {
 }
 
 // run begins journeys at a rate, whatever becomes of those before (an open
-// loop), for a time, then waits for all to end. It returns how many were under
-// way when the time was over.
-func (l *load) run(ctx context.Context, rate float64, d time.Duration) (leftOver int64) {
+// loop), until begin ends, then waits for all to end. It returns how many were
+// under way when it stopped beginning them.
+func (l *load) run(ctx, begin context.Context, rate float64) (leftOver int64) {
 	var journeys sync.WaitGroup
 	begun := time.Now()
 	for n := 0; ; n++ {
 		at := time.Duration(float64(n) / rate * float64(time.Second))
-		if at >= d || !pause(ctx, time.Until(begun.Add(at))) {
+		if !pause(begin, time.Until(begun.Add(at))) {
 			break
 		}
 		if l.under.Load() >= maxUnderWay {

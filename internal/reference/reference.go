@@ -80,7 +80,7 @@ var ErrKey = errors.New("reference numbers were made with another master key; th
 // by a fingerprint that lies beside them.
 func (s *Source) checkKey(ctx context.Context) error {
 	sum := sha256.Sum256(append([]byte("quittance reference key"), s.cfg.Key...))
-	fingerprint := int64(binary.BigEndian.Uint64(sum[:]) >> 1) //nolint:gosec // 63 bits
+	fingerprint := int64(binary.BigEndian.Uint64(sum[:]) >> 1)
 	var known int64
 	err := s.cfg.Postgres.QueryRow(ctx, `INSERT INTO reference_counters (name, next) VALUES ('key', $1)
 		ON CONFLICT (name) DO UPDATE SET next = reference_counters.next RETURNING next`, fingerprint).Scan(&known)
