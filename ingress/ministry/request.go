@@ -78,8 +78,7 @@ func badJSON(detail string) *problem.Problem {
 // parseCreate reads the request and collects every fault of form. The error is a
 // *problem.Problem for a body that is no JSON object.
 func parseCreate(body []byte, live bool) (createRequest, []problem.Fault, error) {
-	var fields map[string]json.RawMessage
-	hash, err := decodeObject(body, &fields)
+	fields, hash, err := decodeObject(body)
 	if err != nil {
 		return createRequest{}, nil, err
 	}
@@ -114,44 +113,43 @@ func parseCreate(body []byte, live bool) (createRequest, []problem.Fault, error)
 	return q, f.faults, nil
 }
 
-// decodeObject reads a JSON object into fields and returns the hash of its
-// canonical form: keys sorted, no white space, numbers as written.
-func decodeObject(body []byte, fields *map[string]json.RawMessage) ([]byte, error) {
+// decodeObject reads a JSON object, its numbers as json.Number, and returns with
+// its fields the hash of its canonical form: keys sorted, no white space, numbers
+// as written.
+func decodeObject(body []byte) (fields map[string]any, hash []byte, err error) {
 	if !utf8.Valid(body) {
-		return nil, badJSON("The body is not UTF-8.")
+		return nil, nil, badJSON("The body is not UTF-8.")
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
-	var canonical any
-	if err := dec.Decode(&canonical); err != nil {
+	var value any
+	if err := dec.Decode(&value); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			return nil, badJSON(fmt.Sprintf("The body is not JSON: %s at byte %d.", syntax.Error(), syntax.Offset))
+			return nil, nil, badJSON(fmt.Sprintf("The body is not JSON: %s at byte %d.", syntax.Error(), syntax.Offset))
 		}
-		return nil, badJSON("The body is not JSON: it ends too early or is empty.")
+		return nil, nil, badJSON("The body is not JSON: it ends too early or is empty.")
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, badJSON("The body holds more than one JSON value.")
+		return nil, nil, badJSON("The body holds more than one JSON value.")
 	}
-	if _, ok := canonical.(map[string]any); !ok {
-		return nil, badJSON("The body must be a JSON object.")
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return nil, nil, badJSON("The body must be a JSON object.")
 	}
-	if err := json.Unmarshal(body, fields); err != nil {
-		return nil, badJSON("The body must be a JSON object.")
-	}
-	text, err := json.Marshal(canonical)
+	text, err := json.Marshal(fields)
 	if err != nil {
-		return nil, fmt.Errorf("writing canonical JSON: %w", err)
+		return nil, nil, fmt.Errorf("writing canonical JSON: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	return sum[:], nil
+	return fields, sum[:], nil
 }
 
 // form takes fields out of an object and collects what is wrong with them. A
 // field that is null counts as absent.
 type form struct {
 	prefix string
-	fields map[string]json.RawMessage
+	fields map[string]any
 	faults []problem.Fault
 	known  []string
 }
@@ -164,25 +162,25 @@ func (f *form) faulty(field string) bool {
 	return slices.ContainsFunc(f.faults, func(p problem.Fault) bool { return p.Field == f.prefix+field })
 }
 
-func (f *form) take(field string, required bool) (json.RawMessage, bool) {
+func (f *form) take(field string, required bool) (any, bool) {
 	f.known = append(f.known, field)
-	raw, ok := f.fields[field]
-	if !ok || string(raw) == "null" {
+	value := f.fields[field]
+	if value == nil {
 		if required {
 			f.fault(field, "required", "is required")
 		}
 		return nil, false
 	}
-	return raw, true
+	return value, true
 }
 
 func (f *form) text(field string, required bool, shortest, longest int) string {
-	raw, ok := f.take(field, required)
+	value, ok := f.take(field, required)
 	if !ok {
 		return ""
 	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
+	s, ok := value.(string)
+	if !ok {
 		f.fault(field, "type", "must be a string")
 		return ""
 	}
@@ -207,12 +205,12 @@ func lengthRule(shortest, longest int) string {
 var integer = regexp.MustCompile(`^-?[0-9]+$`)
 
 func (f *form) amount(field string) int64 {
-	raw, ok := f.take(field, true)
+	value, ok := f.take(field, true)
 	if !ok {
 		return 0
 	}
-	var n json.Number
-	if raw[0] == '"' || json.Unmarshal(raw, &n) != nil {
+	n, ok := value.(json.Number)
+	if !ok {
 		f.fault(field, "type", "must be an integer in minor units of the currency")
 		return 0
 	}
@@ -265,12 +263,12 @@ func (f *form) url(field string, live bool) string {
 
 // object opens a nested object as a form of its own.
 func (f *form) object(field string) (*form, bool) {
-	raw, ok := f.take(field, false)
+	value, ok := f.take(field, false)
 	if !ok {
 		return nil, false
 	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(raw, &fields) != nil || fields == nil {
+	fields, ok := value.(map[string]any)
+	if !ok {
 		f.fault(field, "type", "must be an object")
 		return nil, false
 	}
@@ -305,12 +303,12 @@ func (f *form) metadata(field string) map[string]string {
 	if len(in.fields) > 20 {
 		f.fault(field, "size", "must have at most 20 keys")
 	}
-	for key, raw := range in.fields {
-		var v string
+	for key, value := range in.fields {
+		v, ok := value.(string)
 		switch n := utf8.RuneCountInString(key); {
 		case n == 0 || n > 64:
 			in.fault(shorten(key), "length", "must have a key of 1 to 64 characters")
-		case json.Unmarshal(raw, &v) != nil || string(raw) == "null":
+		case !ok:
 			in.fault(key, "type", "must be a string")
 		case strings.ContainsRune(key+v, 0):
 			in.fault(shorten(key), "format", "must not hold the zero character")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -11,6 +13,11 @@ import (
 // Run parses the command line and runs one role. It returns the process's exit
 // code; what went wrong is on stderr, in words for whoever typed the command.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if os.Getenv("GOGC") == "" {
+		// Roles keep little and allocate much: collecting at twice a heap of a few
+		// megabytes took a tenth of their time.
+		debug.SetGCPercent(400)
+	}
 	root := &cobra.Command{
 		Use:           "quittance",
 		Short:         "Payment orchestration for public agencies",
