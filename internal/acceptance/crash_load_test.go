@@ -355,13 +355,7 @@ func readForm(text string) pageForm {
 	return f
 }
 
-// percentile of the creations' latencies.
-func (l *load) percentile(p float64) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return percentile(l.latencies, p)
-}
-
+// percentile of durations; 0 of none.
 func percentile(of []time.Duration, p float64) time.Duration {
 	if len(of) == 0 {
 		return 0

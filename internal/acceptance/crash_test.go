@@ -191,11 +191,12 @@ func publish(t testing.TB, report string) {
 // after.
 func calibrate(ctx context.Context, l *load, w *witness, tally *tally, most float64, say func(format string, args ...any)) (float64, error) {
 	const try, patience = 8 * time.Second, 5 * time.Second
-	for rate := most; ; rate = max(rate*0.75, lowest) {
-		before, retried := len(l.latencies), l.retries.Load()
+	for rate := most; ; {
+		before, retried, begun := len(l.latencies), l.retries.Load(), time.Now()
 		begin, cancel := context.WithTimeout(ctx, try)
 		leftOver := l.run(ctx, begin, rate)
 		cancel()
+		carried := rate * float64(try) / float64(time.Since(begun))
 		behind, err := backlog(ctx, w, tally, int(rate), patience)
 		if err != nil {
 			return 0, err
@@ -207,7 +208,8 @@ func calibrate(ctx context.Context, l *load, w *witness, tally *tally, most floa
 		if steady || rate <= lowest {
 			return rate, nil
 		}
-		// The next try begins with nothing left over.
+		// Not far above what it carried, and with nothing left over.
+		rate = max(min(0.75*rate, 1.25*carried), lowest)
 		if err := w.settle(ctx, tally, quietWithin, say); err != nil {
 			return 0, err
 		}

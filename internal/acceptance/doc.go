@@ -2,6 +2,10 @@
 // the binary that `go build` makes, on servers of their own, spoken to as
 // integrators, citizens, operators and agencies speak to it.
 //
+// TestMainJob is what a newcomer does first, TestBadInput what is refused and
+// how, TestBadDays what goes wrong on the way of a payment; they run `quittance
+// up`. QUITTANCE_SHOTS names a folder that keeps pictures of the pages.
+//
 // # The crash test
 //
 // TestCrash starts every role at least twice, lets citizens create and pay
@@ -22,7 +26,7 @@
 //	QUITTANCE_CRASH=full       a minute of load at 200 sessions a second, or at the
 //	                           highest steady rate of the machine, at least 50
 //	QUITTANCE_CRASH_RATE=N     sessions a second, without finding out
-//	QUITTANCE_CRASH_SECONDS=N  of load
+//	QUITTANCE_CRASH_SECONDS=N  of load, longer when the broker takes long to come back
 //	QUITTANCE_CRASH_SEED=N     of what is killed when; printed by every run
 //	QUITTANCE_CRASH_DIR=DIR    where data and the processes' output stay for a look
 //	QUITTANCE_CRASH_REPORT=F   file that gets the report as well

@@ -21,8 +21,6 @@ import (
 // A newcomer starts everything, runs the curl line that is printed, and pays in
 // a browser; the integrator, the agency and the analyst each learn of it once.
 // Then everything is stopped and started again, and is still there.
-//
-// QUITTANCE_SHOTS names a folder that keeps pictures of the pages.
 func TestMainJob(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation and a browser")

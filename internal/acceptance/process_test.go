@@ -24,7 +24,7 @@ import (
 
 // binary builds the program once for all tests of the package.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "quittance-acceptance-") //nolint:usetesting // it is for every test of the process
+	dir, err := os.MkdirTemp("", "quittance-acceptance-")
 	if err != nil {
 		return "", err
 	}
@@ -188,12 +188,6 @@ func (p *process) signal(s syscall.Signal) bool {
 }
 
 func (p *process) kill() bool { return p.signal(syscall.SIGKILL) }
-
-func (p *process) running() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now != nil
-}
 
 // ready is nil once /readyz says so.
 func (p *process) ready(ctx context.Context) error {

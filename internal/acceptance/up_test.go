@@ -65,6 +65,7 @@ type up struct {
 	client   *http.Client
 
 	life   *life
+	begun  bool // at least once
 	banner string
 }
 
@@ -147,12 +148,15 @@ func (u *up) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.life = l
-	t.Cleanup(func() {
-		u.end(30 * time.Second)
-		if t.Failed() {
-			t.Logf("the end of what up said:\n%s", tail(u.stderr(), 8<<10))
-		}
-	})
+	if !u.begun {
+		u.begun = true
+		t.Cleanup(func() {
+			u.end(30 * time.Second)
+			if t.Failed() {
+				t.Logf("the end of what up said:\n%s", tail(u.stderr(), 8<<10))
+			}
+		})
+	}
 	for begun := time.Now(); ; {
 		text, err := os.ReadFile(u.stdout())
 		if err != nil {

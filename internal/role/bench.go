@@ -60,7 +60,7 @@ func benchCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&b.broker, "broker", "", "host:port of a Kafka that runs, with the settings of internal/devstack; one is started when empty")
-	f.Float64Var(&b.seconds, "seconds", 7, "length of each measurement, after a warm-up of one second")
+	f.Float64Var(&b.seconds, "seconds", 6, "length of each measurement, after a warm-up of one second")
 	f.IntVar(&b.rounds, "rounds", 3, "how often everything is measured; medians are printed")
 	f.IntVar(&b.applications, "applications", 64, "how many applications share the creations out")
 	f.StringVar(&b.profiles, "profile", "", "folder for CPU and allocation profiles of ingress and processor under 512 clients")
