@@ -97,9 +97,13 @@ test: deps/test ## run all tests on real servers, which it starts and stops (PAC
 	@$(BIN)/testservers -- go test -p 2 -timeout 12m $(TESTFLAGS) $(PACKAGES)
 
 # The crash test brings its own servers: it kills them.
+# The crash test brings its own servers: it kills them.
 .PHONY: test/crash
 test/crash: deps/test ## kill processes under load for a minute, then count what was lost or doubled
-	@QUITTANCE_CRASH=full go test -count=1 -v -timeout 20m -run '^TestCrash' ./...
+	@rm -f $(DEPS)/crash-report.txt
+	@QUITTANCE_CRASH=full QUITTANCE_CRASH_REPORT=$(CURDIR)/$(DEPS)/crash-report.txt \
+		go test -count=1 -v -timeout 20m -run '^TestCrash$$' ./internal/acceptance; \
+		status=$$?; cat $(DEPS)/crash-report.txt 2>/dev/null; exit $$status
 
 .PHONY: bench
 bench: deps/test ## measure creations per second beside the raw echo of the same broker

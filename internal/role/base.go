@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
 	"quittance/internal/clock"
@@ -81,7 +82,7 @@ func (b *base) open(ctx context.Context) error {
 		return err
 	}
 	defer cl.Close()
-	if b.space, err = kafka.Load(ctx, b.kafkaConfig(), cl); err != nil {
+	if err := b.loadTopics(ctx, cl); err != nil {
 		return err
 	}
 	reg, err := schemas.NewClient(b.SchemaRegistry)
@@ -102,6 +103,25 @@ func (b *base) open(ctx context.Context) error {
 	}
 	b.run("clock", b.clock.Run)
 	return nil
+}
+
+// loadTopics waits a minute for a broker that is away: roles are started beside
+// it, and after a power cut all at once.
+func (b *base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
+	patience := time.Now().Add(time.Minute)
+	for {
+		try, cancel := context.WithTimeout(ctx, 5*time.Second)
+		b.space, err = kafka.Load(try, b.kafkaConfig(), cl)
+		cancel()
+		if err == nil || errors.Is(err, kafka.ErrTopics) || ctx.Err() != nil || time.Now().After(patience) {
+			return err
+		}
+		b.log.Warn("waiting for Kafka", slog.Any("error", err))
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // openPostgres opens the pool, once, and refuses a database that waits for
