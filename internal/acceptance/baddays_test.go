@@ -711,7 +711,7 @@ func (d *badDays) successAfterTheWindow(t *testing.T) {
 // accepted confirmation, and no other session has any.
 func (d *badDays) audit(t *testing.T) {
 	rows, err := d.rows(t, "SELECT session_id, status, payment_ref FROM quittance.sessions")
-	if err != nil || len(rows) < 15 {
+	if err != nil || len(rows) == 0 {
 		t.Fatalf("the journal has %d sessions, %v", len(rows), err)
 	}
 	for _, row := range rows {

@@ -294,15 +294,24 @@ func (u *up) post(t *testing.T, key, body string) answer {
 }
 
 // create makes an order's session of 5,000 FCFA with a due of the agency's ERP.
-func (u *up) create(t *testing.T, order string) session {
+// Whoever is told 503 asks again with the same key, as the contract says.
+func (u *up) create(t *testing.T, order string) (s session) {
 	t.Helper()
-	a := u.post(t, guichetKey, fmt.Sprintf(
-		`{"order_id":%q,"amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-%s"}}`, order, order))
-	if a.status != http.StatusCreated {
+	key := uuid.NewString()
+	body := fmt.Sprintf(`{"order_id":%q,"amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-%s"}}`, order, order)
+	eventually(t, "session is created", func() error {
+		a := u.call(t, http.MethodPost, u.sessions(""), body,
+			"Authorization", "Bearer "+guichetKey, "Content-Type", "application/json", "Idempotency-Key", key)
+		switch a.status {
+		case http.StatusCreated:
+			a.into(t, &s)
+			return nil
+		case http.StatusServiceUnavailable:
+			return errors.New("503")
+		}
 		t.Fatalf("creation of %s: %d %s", order, a.status, a.body)
-	}
-	var s session
-	a.into(t, &s)
+		return nil
+	})
 	return s
 }
 
@@ -591,11 +600,21 @@ func (c citizen) pay(t *testing.T, phone string) {
 	c.confirm(t, c.review(t, phone))
 }
 
+// confirm sends the review's form, again if the page cannot tell what became of
+// it: the same attempt is the same payment.
 func (c citizen) confirm(t *testing.T, review pageForm) {
 	t.Helper()
-	if a := c.submit(t, review); a.status != http.StatusSeeOther {
+	eventually(t, "payment is confirmed", func() error {
+		a := c.submit(t, review)
+		switch a.status {
+		case http.StatusSeeOther:
+			return nil
+		case http.StatusServiceUnavailable:
+			return errors.New("503")
+		}
 		t.Fatalf("confirming: %d %s", a.status, a.body)
-	}
+		return nil
+	})
 }
 
 // atOnce does all of it at the same moment.

@@ -18,6 +18,7 @@ type faults struct {
 	hashPartitioner    bool // 5: state goes where its key hashes to
 	applyAgain         bool // 6: decide records at or below the position
 	nonce              bool // 7: another transactional id at each start
+	tickBehind         bool // let time pass before what lay in the log is decided
 	unfencedTicks      bool // ticks commit no offsets, hence without a look at the group
 
 	// stuckAfter replaces the time after which a transaction is given up.

@@ -34,10 +34,15 @@ type partition struct {
 	// Of the restoring goroutine, then of the loop.
 	store *store.Store
 	start int64 // where the input goes on; below zero: as the group has it
+	// caughtUp is the end that the input had when the partition was restored, 0
+	// once it is reached: time does not pass before what lies in the log is decided.
+	caughtUp int64
 
 	// Of the loop.
 	nextDue time.Time // nothing is due before; zero when not known
 	touched time.Time // real time of the last store.Live
+	seen    int64     // input position when it was last seen to move, at
+	moved   time.Time // this real time
 	fault   fault
 }
 
@@ -172,6 +177,28 @@ func (s *session) drop(p *partition) {
 		}
 	})
 	s.met.lag.DeleteLabelValues(strconv.Itoa(int(p.id)))
+}
+
+// behindPatience is how long an input that does not move may hold ticks back: its
+// end may be records that are never handed out.
+const behindPatience = 10 * time.Second
+
+// behind tells whether p still has to decide input that was there when it was
+// restored. A tick before would judge by the clock of now what was said in time
+// but is not read yet: after an outage, an approval that waits in the log.
+func (p *partition) behind() bool {
+	at := p.store.Position().Input
+	if p.caughtUp == 0 || at+1 >= p.caughtUp {
+		p.caughtUp = 0
+		return false
+	}
+	if now := time.Now(); at != p.seen || p.moved.IsZero() {
+		p.seen, p.moved = at, now
+	} else if now.Sub(p.moved) > behindPatience {
+		p.caughtUp = 0
+		return false
+	}
+	return true
 }
 
 // reload restores an active partition again, from where its store is: after a

@@ -270,14 +270,18 @@ func (s *session) skipEmpty(ctx context.Context, rc *kgo.Client, id int32, next 
 
 // findInput decides where the input goes on.
 func (s *session) findInput(ctx context.Context, p *partition, log *slog.Logger) error {
-	p.start = -1
+	p.start, p.moved = -1, time.Time{}
 	pos := p.store.Position()
-	if pos.Input == store.NoInput {
-		return nil // from the beginning, see adjust
-	}
 	start, end, err := s.ends(ctx, s.cfg.InputTopic, p.id)
 	if err != nil {
 		return fmt.Errorf("asking for the ends of the input: %w", err)
+	}
+	p.caughtUp = 0
+	if max(pos.Input+1, start) < end && !s.faults.tickBehind {
+		p.caughtUp = end
+	}
+	if pos.Input == store.NoInput {
+		return nil // from the beginning, see adjust
 	}
 	p.start = pos.Input + 1
 	switch {
@@ -294,7 +298,7 @@ func (s *session) findInput(ctx context.Context, p *partition, log *slog.Logger)
 		s.met.anomalies.WithLabelValues("lost").Inc()
 		log.Error("the input ends before what was decided last: it lost records or was made anew; going on at its end",
 			slog.Int64("decided", pos.Input), slog.Int64("end", end))
-		p.start = end
+		p.start, p.caughtUp = end, 0
 		pos.Input = end - 1
 		return p.store.Apply(p.store.NewBatch(), pos)
 	}

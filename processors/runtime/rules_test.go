@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -273,6 +274,31 @@ func TestTicksAreFencedByTheGroup(t *testing.T) {
 		}
 		if len(events) != 2 || events[1].seq != 2 {
 			found = append(found, fmt.Sprintf("events %v", events))
+		}
+		return found
+	})
+}
+
+// While all instances are away a deadline passes, and what would have moved it
+// lies in the log, said in time. It counts.
+func TestTimeWaitsForTheLog(t *testing.T) {
+	rule(t, func(f *faults) { f.tickBehind = true }, func(t *testing.T, o option) []string {
+		w := newWorld(t, 1)
+		a := w.start("a").ready()
+		w.send(0, "k", "due "+time.Now().Add(1500*time.Millisecond).Format(time.RFC3339Nano))
+		w.await(1)
+		if err := a.end(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(1600 * time.Millisecond)
+		w.send(0, "k", "delete")
+		w.start("b", o).ready()
+		w.send(0, "other", "due "+time.Now().Format(time.RFC3339Nano)) // ticks come again, once it is level
+		var found []string
+		for _, e := range w.await(4)[:2] {
+			if strings.HasPrefix(e.cmd, "tick ") {
+				found = append(found, e.cmd+" came before what lay in the log")
+			}
 		}
 		return found
 	})

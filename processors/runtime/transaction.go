@@ -214,7 +214,7 @@ func (s *session) tick() error {
 			s.moreTicks = true
 			break
 		}
-		if p.nextDue.After(now) {
+		if p.nextDue.After(now) || p.behind() {
 			continue
 		}
 		if _, ok := owned[p.id]; !ok {
