@@ -66,6 +66,7 @@ type Cancel struct{ By Canceller }
 type Collect struct {
 	CollectionID string
 	OfferID      string
+	Account      string // fingerprint of the merchant account
 	Payer        string // as the connector wants it; empty for card
 	PayerMasked  string
 	// Total is what the citizen confirmed: due and fee.

@@ -161,7 +161,12 @@ func (d *decider) finish(s Session, t EventType, c change, detail map[string]str
 	if s.Status == StatusCompleted {
 		o.PaidSessionID = s.ID
 	}
-	if !s.Collection.Final() {
+	switch {
+	case s.Collection.Final():
+	case s.Collection.Mismatched:
+		// Money is there, though not what was asked for: it must not be taken again.
+		o.Late = with(o.Late, s.ID)
+	default:
 		o.Undecided = with(o.Undecided, s.ID)
 	}
 	d.putOrder(k, o)
@@ -255,22 +260,23 @@ func (d *decider) decideCreate(do Create) Answer {
 func (d *decider) count(applicationID string, limit int) (remaining int, ok bool) {
 	q := d.view.Quota(applicationID)
 	minute := d.cmd.At.Unix() / 60
+	m := &q[0]
 	switch {
-	case minute == q.Minute+1:
-		q = Quota{Minute: minute, Previous: q.Count}
-	case minute > q.Minute:
-		q = Quota{Minute: minute}
+	case m.Minute == minute:
+	case q[1].Minute == minute:
+		m = &q[1]
+	default: // it takes the place of the older one
+		if q[1].Minute < m.Minute {
+			m = &q[1]
+		}
+		*m = MinuteCount{Minute: minute}
 	}
-	n := &q.Count
-	if minute < q.Minute {
-		n = &q.Previous
-	}
-	if *n >= limit {
+	if m.Count >= limit {
 		return 0, false
 	}
-	*n++
+	m.Count++
 	put(&d.out.Quotas, applicationID, q)
-	return limit - *n, true
+	return limit - m.Count, true
 }
 
 func (d *decider) cancel(do Cancel) Answer {
@@ -325,7 +331,7 @@ func (d *decider) collect(do Collect) Answer {
 		ID: do.CollectionID, OfferID: offer.ID, Channel: offer.Channel, Status: CollectionPending,
 		Amount: do.Total, Fee: offer.Fee, Currency: s.Currency, PayerMasked: do.PayerMasked,
 		RequestedAt: d.cmd.At, NotAfter: d.cmd.At.Add(do.SendWithin), WindowEndsAt: d.cmd.At.Add(do.ApprovalWindow),
-		NextEnquiryAt: d.cmd.At.Add(enquiryStep),
+		NextEnquiryAt: d.cmd.At.Add(enquiryStep), Account: do.Account,
 	}}, nil)
 	d.out.Collections = append(d.out.Collections, CollectionRequest{Kind: RequestCollect, Session: s, Payer: do.Payer, At: d.cmd.At})
 	return Answer{Code: CodeOK, Session: &s}
@@ -334,7 +340,7 @@ func (d *decider) collect(do Collect) Answer {
 // ask emits an enquiry about the session's collection, unless one has just been.
 func (d *decider) ask(s Session) {
 	c := s.Collection
-	if c.Final() || d.cmd.At.Before(c.LastEnquiryAt.Add(enquireAgain)) {
+	if c.Final() || s.Ended() && c.Mismatched || d.cmd.At.Before(c.LastEnquiryAt.Add(enquireAgain)) {
 		return
 	}
 	d.enquiry(s)
@@ -342,24 +348,22 @@ func (d *decider) ask(s Session) {
 
 // enquiry emits an enquiry and schedules the next.
 func (d *decider) enquiry(s Session) {
-	next := nextEnquiry(s.Collection.RequestedAt, d.cmd.At)
+	next := nextEnquiry(*s.Collection, d.cmd.At)
 	s = d.happen(s, EventCollectionEnquired, change{next: next}, nil)
 	d.out.Collections = append(d.out.Collections, CollectionRequest{Kind: RequestEnquire, Session: s, At: d.cmd.At})
 }
 
-const (
-	enquiryStep   = 10 * time.Second
-	enquiryPhase1 = 5 * time.Minute
-)
+const enquiryStep = 10 * time.Second
 
-// nextEnquiry is when to ask again after asking at now: every 10 s up to five
-// minutes from the request, then 15 min, 1 h, 6 h and 24 h from it, then daily.
-func nextEnquiry(requested, now time.Time) time.Time {
-	if next := now.Add(enquiryStep); !next.After(requested.Add(enquiryPhase1)) {
-		return next
+// nextEnquiry is when to ask again after asking at now: every 10 s up to the end
+// of the approval window and once at it, then 15 min, 1 h, 6 h and 24 h after the
+// request, then daily.
+func nextEnquiry(c Collection, now time.Time) time.Time {
+	if now.Before(c.WindowEndsAt) {
+		return earliest(now.Add(enquiryStep), c.WindowEndsAt)
 	}
 	for _, after := range []time.Duration{15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour} {
-		if at := requested.Add(after); at.After(now) {
+		if at := c.RequestedAt.Add(after); at.After(now) {
 			return at
 		}
 	}
@@ -413,7 +417,7 @@ func (d *decider) approved(s Session, do Outcome) Session {
 	s = d.happen(s, EventLatePayment, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
 	k := s.orderKey()
 	o := d.order(k)
-	o.Undecided, o.Late = without(o.Undecided, s.ID), with(o.Late, s.ID)
+	o.Undecided, o.Late = without(o.Undecided, s.ID), with(o.Late, s.ID) // mismatched ones are late already
 	d.putOrder(k, o)
 	return s
 }
@@ -481,11 +485,15 @@ func (d *decider) tick() Answer {
 	if !ok {
 		return Answer{Code: CodeSessionNotFound}
 	}
-	if s.InFlight() && !d.cmd.At.Before(s.Collection.WindowEndsAt) {
-		s = d.finish(s, EventFailed, change{failure: FailureApprovalTimeout}, nil)
+	if s.InFlight() && !d.cmd.At.Before(s.Collection.WindowEndsAt.Add(windowGrace)) {
+		failure := FailureApprovalTimeout
+		if s.Collection.Mismatched {
+			failure = FailureOperatorError // the payer did approve something
+		}
+		s = d.finish(s, EventFailed, change{failure: failure}, nil)
 	}
 	s = d.expire(s)
-	if c := s.Collection; !c.Final() && !d.cmd.At.Before(c.NextEnquiryAt) {
+	if c := s.Collection; !c.Final() && !c.NextEnquiryAt.IsZero() && !d.cmd.At.Before(c.NextEnquiryAt) {
 		d.enquiry(s)
 		s, _ = d.session(s.ID)
 	}

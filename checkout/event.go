@@ -150,8 +150,11 @@ func Apply(s Session, e Event) Session {
 // answer for becomes undecided.
 func end(s Session, status Status, at time.Time) Session {
 	s.Status, s.EndedAt = status, at
-	if s.Collection != nil && s.Collection.Status == CollectionPending {
-		s.Collection.Status = CollectionUndecided
+	if c := s.Collection; c != nil && c.Status == CollectionPending {
+		c.Status = CollectionUndecided
+		if c.Mismatched {
+			c.NextEnquiryAt = time.Time{} // the operator has spoken; a person has to
+		}
 	}
 	return s
 }

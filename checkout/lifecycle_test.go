@@ -2,6 +2,7 @@ package checkout_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,10 @@ import (
 const (
 	created   = checkout.EventCreated
 	requested = checkout.EventCollectionRequested
+
+	// window is the approval window, and the wait for the answer to the enquiry at
+	// its end.
+	window = 5*time.Minute + 5*time.Second
 )
 
 func TestContractStateTable(t *testing.T) {
@@ -46,7 +51,7 @@ func TestContractStateTable(t *testing.T) {
 		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
 		{"open, approval timeout: failed", func(w *world) {
 			w.collect("a")
-			w.advance(5 * time.Minute)
+			w.advance(window)
 			if s := w.sessions["a"]; s.FailureCode != checkout.FailureApprovalTimeout || s.Collection.Status != checkout.CollectionUndecided {
 				w.t.Errorf("got %s, collection %s", s.FailureCode, s.Collection.Status)
 			}
@@ -311,7 +316,7 @@ func TestUndecidedCollectionBlocksTheNextUntilFinal(t *testing.T) { // decisions
 	w := newWorld(t)
 	w.create("a", "o")
 	w.collect("a")
-	w.advance(5 * time.Minute)
+	w.advance(window)
 	w.advance(3 * time.Second)
 	w.create("b", "o")
 	asked := len(w.requests)
@@ -337,7 +342,7 @@ func TestLatePaymentKeepsTheNextFromCollecting(t *testing.T) {
 	w := newWorld(t)
 	w.create("a", "o")
 	w.collect("a")
-	w.advance(5 * time.Minute)
+	w.advance(window)
 	w.create("b", "o")
 	w.outcome("a", approved())
 	wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
@@ -369,6 +374,74 @@ func TestEnquirySchedule(t *testing.T) { // 10 s up to 5 min, then 15 min, 1 h, 
 		if at[i] != want[i] {
 			t.Errorf("enquiry %d after %s, want %s", i+1, at[i], want[i])
 		}
+	}
+}
+
+// A payer approves in the window's last seconds and the callback is lost: the
+// operator is asked at the end of the window, and its answer is waited for.
+func TestLastSecondsOfTheWindow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("a", "o")
+	w.collect("a")
+	w.advance(4*time.Minute + 57*time.Second)
+	n := len(w.requests)
+	w.advance(3 * time.Second)
+	if len(w.requests) != n+1 {
+		t.Fatalf("%d enquiries at the end of the window", len(w.requests)-n)
+	}
+	w.advance(2 * time.Second)
+	w.outcome("a", approved())
+	w.want("a", checkout.StatusCompleted, created, requested, checkout.EventCompleted)
+}
+
+// The operator took another amount. The session never completes, says no untruth
+// of its payer, and its order is not collected again.
+func TestMismatchIsMoney(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("a", "o")
+	w.collect("a")
+	o := approved()
+	o.Amount = 50
+	w.outcome("a", o)
+	w.advance(window)
+	w.want("a", checkout.StatusFailed, created, requested, checkout.EventCollectionMismatched, checkout.EventFailed)
+	if c := w.sessions["a"].FailureCode; c != checkout.FailureOperatorError {
+		t.Errorf("failure is %s", c)
+	}
+	n := len(w.requests)
+	w.advance(30 * 24 * time.Hour)
+	if len(w.requests) != n {
+		t.Error("the operator is still asked what it has said")
+	}
+	w.create("b", "o")
+	wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
+	w.outcome("a", approved()) // what a person found out
+	if got := w.events[len(w.events)-1].Type; got != checkout.EventLatePayment {
+		t.Errorf("a later right report is %s", got)
+	}
+}
+
+// One instance's clock is ten minutes ahead; the others' creations count in their
+// own minutes.
+func TestQuotaWithAClockFarAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	accepted := 0
+	for i := range 100 {
+		at := start.Add(time.Duration(i) * 6 * time.Second)
+		if i == 0 {
+			at = at.Add(10 * time.Minute)
+		}
+		id := fmt.Sprint("q", i)
+		a := w.ask(checkout.Command{At: at, SessionID: id, Do: checkout.Create{Session: draft(id, id), IdempotencyKey: id, CreationsPerMinute: 30}})
+		if a.Code == checkout.CodeOK {
+			accepted++
+		}
+	}
+	if accepted != 100 {
+		t.Errorf("%d of 100 accepted, ten a minute", accepted)
 	}
 }
 

@@ -152,6 +152,9 @@ type Collection struct {
 	NotAfter time.Time
 	// WindowEndsAt ends the payer's time to approve.
 	WindowEndsAt time.Time
+	// Account tells the merchant account that was asked, by its fingerprint: what
+	// another account knows nothing of says nothing of this collection.
+	Account string
 	// Enquiries counts the enquiries so far; NextEnquiryAt is zero once final.
 	Enquiries     int
 	LastEnquiryAt time.Time
@@ -188,12 +191,17 @@ func (s Session) InFlight() bool {
 	return s.Status == StatusOpen && s.Collection != nil && s.Collection.Status == CollectionPending
 }
 
+// windowGrace is how long after the end of the approval window a session waits for
+// the answer to the enquiry that is made at its end: the payer may have approved
+// in its last seconds, and the callback be slow or lost.
+const windowGrace = 5 * time.Second
+
 // Deadline is when the session wants a Tick: the earliest of its expiry, the end
 // of its approval window and its next enquiry. ok is false when it wants none.
 func (s Session) Deadline() (at time.Time, ok bool) {
 	switch {
 	case s.InFlight():
-		at = earliest(s.Collection.WindowEndsAt, s.Collection.NextEnquiryAt)
+		at = earliest(s.Collection.WindowEndsAt.Add(windowGrace), s.Collection.NextEnquiryAt)
 	case s.Status == StatusOpen:
 		at = s.ExpiresAt
 	case !s.Collection.Final():

@@ -49,13 +49,15 @@ type Idempotency struct {
 	ForgetAt  time.Time
 }
 
-// Quota counts an application's creations in one UTC minute and the one before,
-// so that stamps of two senders whose clocks differ a little count where they
-// belong.
-type Quota struct {
-	Minute   int64 // since 1970
-	Count    int
-	Previous int
+// Quota counts an application's creations in two UTC minutes, those that were met
+// last: stamps of two senders whose clocks differ, be it by far, each count where
+// they belong.
+type Quota [2]MinuteCount
+
+// MinuteCount is the creations of one minute.
+type MinuteCount struct {
+	Minute int64 // since 1970
+	Count  int
 }
 
 // TokenRetention is how long a token's hash is remembered.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/linkedin/goavro/v2"
 	"github.com/twmb/franz-go/pkg/sr"
@@ -26,6 +27,8 @@ type Registry interface {
 	// ID is the registered schema's id under the subject; with register set an
 	// unknown schema is added.
 	ID(ctx context.Context, subject, schema string, register bool) (int, error)
+	// IDs are those of all versions under the subject.
+	IDs(ctx context.Context, subject string) ([]int, error)
 	// Schema is the text of a schema by id, wrapping ErrUndecodable when there is none.
 	Schema(ctx context.Context, id int) (string, error)
 }
@@ -47,7 +50,8 @@ type writer struct {
 
 // NewCodec looks up every record's schema. With register (migrate, developer
 // mode, tests) unknown ones are added; without, an unknown one is an error that
-// names the mend.
+// names the mend. Older versions are read now, so that a record which one of them
+// wrote does not need the registry later.
 func NewCodec(ctx context.Context, registry Registry, register bool) (*Codec, error) {
 	c := &Codec{registry: registry, byName: map[string]writer{}, byID: map[uint32]*goavro.Codec{}, name: map[uint32]string{}}
 	for _, r := range record.All() {
@@ -62,6 +66,15 @@ func NewCodec(ctx context.Context, registry Registry, register bool) (*Codec, er
 		uid := uint32(id) //nolint:gosec // registries count from 1
 		c.byName[r.Name()] = writer{uid, codec}
 		c.byID[uid], c.name[uid] = codec, r.Name()
+		ids, err := registry.IDs(ctx, r.Name())
+		if err != nil {
+			return nil, fmt.Errorf("looking up the versions of schema %s: %w", r.Name(), err)
+		}
+		for _, id := range ids {
+			if _, _, err := c.reader(ctx, uint32(id)); err != nil { //nolint:gosec // registries count from 1
+				return nil, fmt.Errorf("reading a version of schema %s: %w", r.Name(), err)
+			}
+		}
 	}
 	return c, nil
 }
@@ -86,7 +99,7 @@ func (c *Codec) Decode(value []byte, r record.Record) error {
 		return fmt.Errorf("decoding %s: no Confluent header: %w", r.Name(), ErrUndecodable)
 	}
 	id := binary.BigEndian.Uint32(value[1:])
-	codec, name, err := c.reader(id)
+	codec, name, err := c.await(id)
 	if err != nil {
 		return fmt.Errorf("decoding %s: %w", r.Name(), err)
 	}
@@ -111,14 +124,42 @@ func (c *Codec) Decode(value []byte, r record.Record) error {
 	return nil
 }
 
-func (c *Codec) reader(id uint32) (*goavro.Codec, string, error) {
+// registryPatience is how long a record of a version that is newer than this
+// process waits for a registry that is away, each time it is decoded.
+const registryPatience = 10 * time.Second
+
+// await is reader for a registry that may be away for a moment: a record must not
+// be taken for undecodable because of that.
+func (c *Codec) await(id uint32) (*goavro.Codec, string, error) {
+	if codec, name := c.known(id); codec != nil {
+		return codec, name, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), registryPatience)
+	defer cancel()
+	for {
+		codec, name, err := c.reader(ctx, id)
+		if err == nil || errors.Is(err, ErrUndecodable) || ctx.Err() != nil {
+			return codec, name, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func (c *Codec) known(id uint32) (*goavro.Codec, string) {
 	c.mu.RLock()
-	codec, name := c.byID[id], c.name[id]
-	c.mu.RUnlock()
+	defer c.mu.RUnlock()
+	return c.byID[id], c.name[id]
+}
+
+func (c *Codec) reader(ctx context.Context, id uint32) (*goavro.Codec, string, error) {
+	codec, name := c.known(id)
 	if codec != nil {
 		return codec, name, nil
 	}
-	text, err := c.registry.Schema(context.Background(), int(id))
+	text, err := c.registry.Schema(ctx, int(id))
 	if err != nil {
 		return nil, "", err
 	}
@@ -159,6 +200,19 @@ func (c *Client) ID(ctx context.Context, subject, schema string, register bool) 
 		return 0, fmt.Errorf("schema registry, subject %s: %w", subject, err)
 	}
 	return found.ID, nil
+}
+
+// IDs are the ids of all versions of the subject.
+func (c *Client) IDs(ctx context.Context, subject string) ([]int, error) {
+	versions, err := c.cl.Schemas(ctx, subject)
+	if err != nil {
+		return nil, fmt.Errorf("schema registry, subject %s: %w", subject, err)
+	}
+	ids := make([]int, len(versions))
+	for i, v := range versions {
+		ids[i] = v.ID
+	}
+	return ids, nil
 }
 
 // Schema is a schema by id.

@@ -32,6 +32,8 @@ func (n *numbered) ID(_ context.Context, _, schema string, _ bool) (int, error) 
 	return len(n.texts), nil
 }
 
+func (n *numbered) IDs(context.Context, string) ([]int, error) { return nil, nil }
+
 func (n *numbered) Schema(_ context.Context, id int) (string, error) {
 	if id < 1 || id > len(n.texts) {
 		return "", fmt.Errorf("schema %d: %w", id, schemas.ErrUndecodable)
@@ -281,6 +283,38 @@ func empty(r record.Record) record.Record {
 	}
 	walk(out.Elem(), out.Elem().Type().Name())
 	return out.Interface().(record.Record)
+}
+
+// away is a registry whose schemas cannot be asked for at first.
+type away struct {
+	*numbered
+	refusals int
+}
+
+func (a *away) Schema(ctx context.Context, id int) (string, error) {
+	if a.refusals--; a.refusals >= 0 {
+		return "", errors.New("connection refused")
+	}
+	return a.numbered.Schema(ctx, id)
+}
+
+func TestRegistryThatIsAwayMakesNothingUndecodable(t *testing.T) {
+	t.Parallel()
+	reg := &away{&numbered{}, 2}
+	codec, err := schemas.NewCodec(t.Context(), reg, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := codec.Encode(sample(&record.Event{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg.texts = append(reg.texts, (&record.Event{}).Schema()) // another process's version
+	value[4] = byte(len(reg.texts))
+	var out record.Event
+	if err := codec.Decode(value, &out); err != nil || !reflect.DeepEqual(&out, sample(&record.Event{})) {
+		t.Errorf("got %+v, %v", out, err)
+	}
 }
 
 func TestTopicsNameKnownRecords(t *testing.T) {

@@ -125,8 +125,7 @@ func (a *API) target(p registry.Principal, tenantID string, form []problem.Fault
 			return registry.Application{}, nil, unauthorized()
 		}
 		if tenantID != "" && tenantID != app.AgencyID {
-			_, form, _ := fault("own_agency", "tenant_id is not the agency of this key's application; leave it out, an application key needs none.")
-			return app, form, nil
+			form = append(form, foreignTenant())
 		}
 		return app, form, nil
 	}
@@ -273,6 +272,15 @@ func (a *API) cancel(w http.ResponseWriter, r *http.Request, p registry.Principa
 	return notFound()
 }
 
+// foreignTenant is what an application key is told that names another agency
+// (decisions § 9).
+func foreignTenant() problem.Fault {
+	return problem.Fault{
+		Field: "tenant_id", Rule: "own_agency",
+		Message: "tenant_id is not the agency of this key's application; leave it out, an application key needs none.",
+	}
+}
+
 // scope are the applications whose sessions the key sees; with a platform key
 // those of one agency when tenantID names it.
 func (a *API) scope(p registry.Principal, tenantID string) ([]string, error) {
@@ -282,7 +290,7 @@ func (a *API) scope(p registry.Principal, tenantID string) ([]string, error) {
 			return nil, unauthorized()
 		}
 		if tenantID != "" && tenantID != app.AgencyID {
-			return nil, nil
+			return nil, invalid([]problem.Fault{foreignTenant()})
 		}
 		return []string{app.ID}, nil
 	}

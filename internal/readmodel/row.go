@@ -28,6 +28,7 @@ type (
 		RequestedAt   time.Time                 `json:"requested_at,omitzero"`
 		NotAfter      time.Time                 `json:"not_after,omitzero"`
 		WindowEndsAt  time.Time                 `json:"window_ends_at,omitzero"`
+		Account       string                    `json:"account,omitempty"`
 		Enquiries     int                       `json:"enquiries"`
 		LastEnquiryAt time.Time                 `json:"last_enquiry_at,omitzero"`
 		NextEnquiryAt time.Time                 `json:"next_enquiry_at,omitzero"`

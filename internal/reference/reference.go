@@ -116,7 +116,10 @@ func (s *Source) Run(ctx context.Context) error {
 }
 
 func (s *Source) fill(ctx context.Context) error {
-	for _, name := range []string{paymentCounter, noticeCounter(s.cfg.Now().Year())} {
+	now := s.cfg.Now()
+	// Next year's numbers are leased before it begins: also when Postgres is away
+	// at midnight.
+	for _, name := range []string{paymentCounter, noticeCounter(now.Year()), noticeCounter(now.Year() + 1)} {
 		for s.leased(name) < 2 {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			var next int64

@@ -220,7 +220,7 @@ func (b *base) serve(name, addr string, h http.Handler) error {
 		return fmt.Errorf("%s cannot listen on %s (is another instance running?): %w", name, addr, err)
 	}
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(b.log.Handler(), slog.LevelDebug),
 	}
 	b.group.Go(func() error {

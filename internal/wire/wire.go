@@ -42,7 +42,7 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 	case checkout.Collect:
 		r.Type = CommandCollect
 		r.Collect = &record.StartCollection{
-			CollectionID: do.CollectionID, OfferID: do.OfferID, Payer: do.Payer, PayerMasked: do.PayerMasked, Total: do.Total,
+			CollectionID: do.CollectionID, OfferID: do.OfferID, Account: do.Account, Payer: do.Payer, PayerMasked: do.PayerMasked, Total: do.Total,
 			ApprovalWindowMs: do.ApprovalWindow.Milliseconds(), SendWithinMs: do.SendWithin.Milliseconds(),
 		}
 	case checkout.Outcome:
@@ -83,7 +83,7 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 		c.Do = checkout.Cancel{By: checkout.Canceller(r.By)}
 	case r.Type == CommandCollect && r.Collect != nil:
 		c.Do = checkout.Collect{
-			CollectionID: r.Collect.CollectionID, OfferID: r.Collect.OfferID, Payer: r.Collect.Payer, PayerMasked: r.Collect.PayerMasked,
+			CollectionID: r.Collect.CollectionID, OfferID: r.Collect.OfferID, Account: r.Collect.Account, Payer: r.Collect.Payer, PayerMasked: r.Collect.PayerMasked,
 			Total: r.Collect.Total, ApprovalWindow: time.Duration(r.Collect.ApprovalWindowMs) * time.Millisecond,
 			SendWithin: time.Duration(r.Collect.SendWithinMs) * time.Millisecond,
 		}
@@ -131,7 +131,7 @@ func FromSession(s checkout.Session) record.Session {
 			ID: c.ID, OfferID: c.OfferID, Channel: string(c.Channel), Status: string(c.Status), Amount: c.Amount, Fee: c.Fee,
 			Currency: c.Currency, PayerMasked: c.PayerMasked, RequestedAt: c.RequestedAt, NotAfter: c.NotAfter,
 			WindowEndsAt: c.WindowEndsAt, Enquiries: int32(c.Enquiries), LastEnquiryAt: c.LastEnquiryAt, //nolint:gosec // small
-			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef,
+			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: string(c.FailureCode), DecidedAt: c.DecidedAt,
 		}
 	}
@@ -165,7 +165,7 @@ func ToSession(r *record.Session) checkout.Session {
 			ID: c.ID, OfferID: c.OfferID, Channel: checkout.Channel(c.Channel), Status: checkout.CollectionStatus(c.Status),
 			Amount: c.Amount, Fee: c.Fee, Currency: c.Currency, PayerMasked: c.PayerMasked, RequestedAt: c.RequestedAt,
 			NotAfter: c.NotAfter, WindowEndsAt: c.WindowEndsAt, Enquiries: int(c.Enquiries), LastEnquiryAt: c.LastEnquiryAt,
-			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef,
+			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: checkout.FailureCode(c.FailureCode), DecidedAt: c.DecidedAt,
 		}
 	}
@@ -243,7 +243,7 @@ func FromRequest(q checkout.CollectionRequest) *record.CollectionRequest {
 	s, c := q.Session, q.Session.Collection
 	r := &record.CollectionRequest{
 		Kind: string(q.Kind), CollectionID: c.ID, SessionID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID,
-		Livemode: s.Live, OfferID: c.OfferID, Amount: c.Amount, Currency: c.Currency, Payer: q.Payer,
+		Livemode: s.Live, OfferID: c.OfferID, Amount: c.Amount, Currency: c.Currency, Account: c.Account, Payer: q.Payer,
 		PaymentRef: s.PaymentRef, Description: s.Description, RequestedAt: q.At, NotAfter: c.NotAfter,
 	}
 	if q.Kind == checkout.RequestEnquire {

@@ -80,7 +80,7 @@ func (p *Processor) Deadline(key, value []byte) (time.Time, bool) {
 	case kindSession:
 		var r record.Session
 		if p.codec.Decode(value, &r) != nil {
-			return time.Time{}, false // restore has told already
+			return time.Unix(0, 0), true // its tick tells, loudly; silent it would be forgotten
 		}
 		return wire.ToSession(&r).Deadline()
 	case kindIdempotency:
@@ -157,7 +157,9 @@ func (w *writer) entries(d checkout.Decision) {
 		})
 	}
 	for id, q := range d.Quotas {
-		w.put(quotaKey(id), &record.Quota{Minute: q.Minute, Count: int32(q.Count), Previous: int32(q.Previous)}) //nolint:gosec // at most a quota
+		w.put(quotaKey(id), &record.Quota{
+			Minute: q[0].Minute, Count: int32(q[0].Count), OtherMinute: q[1].Minute, OtherCount: int32(q[1].Count), //nolint:gosec // at most a quota
+		})
 	}
 	for hash, t := range d.Tokens {
 		w.put(tokenKey(hash), &record.Token{SessionID: t.SessionID, ExpiresAt: t.ExpiresAt, ConsumedAt: t.ConsumedAt, ForgetAt: t.ForgetAt})

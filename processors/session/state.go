@@ -101,7 +101,7 @@ func (v *view) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, boo
 func (v *view) Quota(applicationID string) checkout.Quota {
 	var r record.Quota
 	v.get(quotaKey(applicationID), &r)
-	return checkout.Quota{Minute: r.Minute, Count: int(r.Count), Previous: int(r.Previous)}
+	return checkout.Quota{{Minute: r.Minute, Count: int(r.Count)}, {Minute: r.OtherMinute, Count: int(r.OtherCount)}}
 }
 
 func (v *view) Token(hash string) (checkout.Token, bool) {

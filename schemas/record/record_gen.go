@@ -114,6 +114,8 @@ type Collection struct {
 	NotAfter time.Time
 	// end of the approval window
 	WindowEndsAt time.Time
+	// fingerprint of the merchant account that was asked
+	Account string
 	// enquiries emitted so far
 	Enquiries     int32
 	LastEnquiryAt time.Time
@@ -138,6 +140,7 @@ func (r *Collection) native() map[string]any {
 		"requested_at":    r.RequestedAt,
 		"not_after":       r.NotAfter,
 		"window_ends_at":  r.WindowEndsAt,
+		"account":         nullable("string", r.Account),
 		"enquiries":       r.Enquiries,
 		"last_enquiry_at": nullable("long.timestamp-millis", r.LastEnquiryAt),
 		"next_enquiry_at": nullable("long.timestamp-millis", r.NextEnquiryAt),
@@ -160,6 +163,7 @@ func (r *Collection) fromNative(m map[string]any) {
 	r.RequestedAt = from[time.Time](m["requested_at"])
 	r.NotAfter = from[time.Time](m["not_after"])
 	r.WindowEndsAt = from[time.Time](m["window_ends_at"])
+	r.Account = fromNullable[string]("string", m["account"])
 	r.Enquiries = from[int32](m["enquiries"])
 	r.LastEnquiryAt = fromNullable[time.Time]("long.timestamp-millis", m["last_enquiry_at"])
 	r.NextEnquiryAt = fromNullable[time.Time]("long.timestamp-millis", m["next_enquiry_at"])
@@ -186,6 +190,12 @@ func (r *Collection) appendTo(b []byte) []byte {
 	b = appendTime(b, r.RequestedAt)
 	b = appendTime(b, r.NotAfter)
 	b = appendTime(b, r.WindowEndsAt)
+	if r.Account != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Account)
+	} else {
+		b = append(b, 0)
+	}
 	b = appendInt(b, r.Enquiries)
 	if !r.LastEnquiryAt.IsZero() {
 		b = append(b, 2)
@@ -236,6 +246,9 @@ func (r *Collection) readFrom(d *reader) {
 	r.RequestedAt = d.readTime()
 	r.NotAfter = d.readTime()
 	r.WindowEndsAt = d.readTime()
+	if d.present() {
+		r.Account = d.readString()
+	}
 	r.Enquiries = d.readInt()
 	if d.present() {
 		r.LastEnquiryAt = d.readTime()
@@ -728,6 +741,7 @@ func (r *CreateSession) readFrom(d *reader) {
 type StartCollection struct {
 	CollectionID string
 	OfferID      string
+	Account      string
 	Payer        string
 	PayerMasked  string
 	// what the citizen confirmed, minor units
@@ -740,6 +754,7 @@ func (r *StartCollection) native() map[string]any {
 	return map[string]any{
 		"collection_id":      r.CollectionID,
 		"offer_id":           r.OfferID,
+		"account":            nullable("string", r.Account),
 		"payer":              nullable("string", r.Payer),
 		"payer_masked":       nullable("string", r.PayerMasked),
 		"total":              r.Total,
@@ -751,6 +766,7 @@ func (r *StartCollection) native() map[string]any {
 func (r *StartCollection) fromNative(m map[string]any) {
 	r.CollectionID = from[string](m["collection_id"])
 	r.OfferID = from[string](m["offer_id"])
+	r.Account = fromNullable[string]("string", m["account"])
 	r.Payer = fromNullable[string]("string", m["payer"])
 	r.PayerMasked = fromNullable[string]("string", m["payer_masked"])
 	r.Total = from[int64](m["total"])
@@ -761,6 +777,12 @@ func (r *StartCollection) fromNative(m map[string]any) {
 func (r *StartCollection) appendTo(b []byte) []byte {
 	b = appendString(b, r.CollectionID)
 	b = appendString(b, r.OfferID)
+	if r.Account != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Account)
+	} else {
+		b = append(b, 0)
+	}
 	if r.Payer != "" {
 		b = append(b, 2)
 		b = appendString(b, r.Payer)
@@ -783,6 +805,9 @@ func (r *StartCollection) readFrom(d *reader) {
 	*r = StartCollection{}
 	r.CollectionID = d.readString()
 	r.OfferID = d.readString()
+	if d.present() {
+		r.Account = d.readString()
+	}
 	if d.present() {
 		r.Payer = d.readString()
 	}
@@ -1285,33 +1310,36 @@ func (r *Idempotency) readFrom(d *reader) {
 	r.ForgetAt = d.readTime()
 }
 
-// Quota: State: creations of an application in one UTC minute.
+// Quota: State: creations of an application in the two UTC minutes that were met last.
 type Quota struct {
 	// minutes since 1970
-	Minute int64
-	Count  int32
-	// creations of the minute before
-	Previous int32
+	Minute      int64
+	Count       int32
+	OtherMinute int64
+	OtherCount  int32
 }
 
 func (r *Quota) native() map[string]any {
 	return map[string]any{
-		"minute":   r.Minute,
-		"count":    r.Count,
-		"previous": r.Previous,
+		"minute":       r.Minute,
+		"count":        r.Count,
+		"other_minute": r.OtherMinute,
+		"other_count":  r.OtherCount,
 	}
 }
 
 func (r *Quota) fromNative(m map[string]any) {
 	r.Minute = from[int64](m["minute"])
 	r.Count = from[int32](m["count"])
-	r.Previous = from[int32](m["previous"])
+	r.OtherMinute = from[int64](m["other_minute"])
+	r.OtherCount = from[int32](m["other_count"])
 }
 
 func (r *Quota) appendTo(b []byte) []byte {
 	b = appendLong(b, r.Minute)
 	b = appendInt(b, r.Count)
-	b = appendInt(b, r.Previous)
+	b = appendLong(b, r.OtherMinute)
+	b = appendInt(b, r.OtherCount)
 	return b
 }
 
@@ -1319,7 +1347,8 @@ func (r *Quota) readFrom(d *reader) {
 	*r = Quota{}
 	r.Minute = d.readLong()
 	r.Count = d.readInt()
-	r.Previous = d.readInt()
+	r.OtherMinute = d.readLong()
+	r.OtherCount = d.readInt()
 }
 
 // Token: State: a completion token, by its hash.
@@ -1381,8 +1410,10 @@ type CollectionRequest struct {
 	Livemode      bool
 	OfferID       string
 	// total in minor units
-	Amount      int64
-	Currency    string
+	Amount   int64
+	Currency string
+	// fingerprint of the merchant account that is, or was, asked
+	Account     string
 	Payer       string
 	PaymentRef  string
 	Description string
@@ -1403,6 +1434,7 @@ func (r *CollectionRequest) native() map[string]any {
 		"offer_id":       r.OfferID,
 		"amount":         r.Amount,
 		"currency":       r.Currency,
+		"account":        nullable("string", r.Account),
 		"payer":          nullable("string", r.Payer),
 		"payment_ref":    r.PaymentRef,
 		"description":    nullable("string", r.Description),
@@ -1422,6 +1454,7 @@ func (r *CollectionRequest) fromNative(m map[string]any) {
 	r.OfferID = from[string](m["offer_id"])
 	r.Amount = from[int64](m["amount"])
 	r.Currency = from[string](m["currency"])
+	r.Account = fromNullable[string]("string", m["account"])
 	r.Payer = fromNullable[string]("string", m["payer"])
 	r.PaymentRef = from[string](m["payment_ref"])
 	r.Description = fromNullable[string]("string", m["description"])
@@ -1440,6 +1473,12 @@ func (r *CollectionRequest) appendTo(b []byte) []byte {
 	b = appendString(b, r.OfferID)
 	b = appendLong(b, r.Amount)
 	b = appendString(b, r.Currency)
+	if r.Account != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Account)
+	} else {
+		b = append(b, 0)
+	}
 	if r.Payer != "" {
 		b = append(b, 2)
 		b = appendString(b, r.Payer)
@@ -1470,6 +1509,9 @@ func (r *CollectionRequest) readFrom(d *reader) {
 	r.OfferID = d.readString()
 	r.Amount = d.readLong()
 	r.Currency = d.readString()
+	if d.present() {
+		r.Account = d.readString()
+	}
 	if d.present() {
 		r.Payer = d.readString()
 	}
@@ -1734,7 +1776,7 @@ func (r *Attempt) readFrom(d *reader) {
 	}
 }
 
-const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}`
+const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the record's full Avro name, which is also its subject in the schema registry.
 func (*Session) Name() string { return "quittance.Session" }
@@ -1742,7 +1784,7 @@ func (*Session) Name() string { return "quittance.Session" }
 // Schema is the record's Avro schema with every named type written out.
 func (*Session) Schema() string { return schemaSession }
 
-const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
+const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
 
 // Name is the record's full Avro name, which is also its subject in the schema registry.
 func (*Event) Name() string { return "quittance.Event" }
@@ -1750,7 +1792,7 @@ func (*Event) Name() string { return "quittance.Event" }
 // Schema is the record's Avro schema with every named type written out.
 func (*Event) Schema() string { return schemaEvent }
 
-const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]}],"name":"Command","namespace":"quittance","type":"record"}`
+const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]}],"name":"Command","namespace":"quittance","type":"record"}`
 
 // Name is the record's full Avro name, which is also its subject in the schema registry.
 func (*Command) Name() string { return "quittance.Command" }
@@ -1758,7 +1800,7 @@ func (*Command) Name() string { return "quittance.Command" }
 // Schema is the record's Avro schema with every named type written out.
 func (*Command) Schema() string { return schemaCommand }
 
-const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Reply","namespace":"quittance","type":"record"}`
+const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Reply","namespace":"quittance","type":"record"}`
 
 // Name is the record's full Avro name, which is also its subject in the schema registry.
 func (*Reply) Name() string { return "quittance.Reply" }
@@ -1782,7 +1824,7 @@ func (*Idempotency) Name() string { return "quittance.Idempotency" }
 // Schema is the record's Avro schema with every named type written out.
 func (*Idempotency) Schema() string { return schemaIdempotency }
 
-const schemaQuota = `{"fields":[{"name":"minute","type":"long"},{"name":"count","type":"int"},{"name":"previous","type":"int"}],"name":"Quota","namespace":"quittance","type":"record"}`
+const schemaQuota = `{"fields":[{"name":"minute","type":"long"},{"name":"count","type":"int"},{"name":"other_minute","type":"long"},{"name":"other_count","type":"int"}],"name":"Quota","namespace":"quittance","type":"record"}`
 
 // Name is the record's full Avro name, which is also its subject in the schema registry.
 func (*Quota) Name() string { return "quittance.Quota" }
@@ -1798,7 +1840,7 @@ func (*Token) Name() string { return "quittance.Token" }
 // Schema is the record's Avro schema with every named type written out.
 func (*Token) Schema() string { return schemaToken }
 
-const schemaCollectionRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"session_id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"offer_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer","type":["null","string"]},{"name":"payment_ref","type":"string"},{"default":null,"name":"description","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"enquiry","type":"int"}],"name":"CollectionRequest","namespace":"quittance","type":"record"}`
+const schemaCollectionRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"session_id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"offer_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"name":"payment_ref","type":"string"},{"default":null,"name":"description","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"enquiry","type":"int"}],"name":"CollectionRequest","namespace":"quittance","type":"record"}`
 
 // Name is the record's full Avro name, which is also its subject in the schema registry.
 func (*CollectionRequest) Name() string { return "quittance.CollectionRequest" }

@@ -39,6 +39,8 @@ type numbered struct {
 	texts []string
 }
 
+func (n *numbered) IDs(context.Context, string) ([]int, error) { return nil, nil }
+
 func (n *numbered) ID(_ context.Context, _, schema string, _ bool) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
