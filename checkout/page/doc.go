@@ -20,6 +20,8 @@
 //     and the citizen's cancel is ever on a page; the latter posts to an
 //     address that ends in /cancel and is absent while a collection is in
 //     flight.
+//   - A review with [ErrorOrderPaid] has no form at all: nothing is left to
+//     confirm, and nothing that the citizen could undo.
 //
 // # Live status
 //

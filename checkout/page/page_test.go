@@ -294,6 +294,45 @@ func TestEveryFailureHasWords(t *testing.T) {
 	}
 }
 
+// Where money may be taken, or is, the citizen is told what to keep, and no
+// link leads to where the payment could be made again.
+func TestDoNotPayAgain(t *testing.T) {
+	t.Parallel()
+	for lang, again := range map[money.Language]string{money.French: "Ne payez pas de nouveau", money.English: "Do not pay again"} {
+		for _, state := range []page.State{page.StateUndecided, page.StateLate, page.StateMismatched, page.StateReview} {
+			v := full(state, lang)
+			if state == page.StateReview {
+				v.Errors = []page.FieldError{{Code: page.ErrorOrderPaid}}
+			}
+			root := parse(t, render(t, v))
+			main := root.byID("main")
+			if !strings.Contains(main.text(), again) || !strings.Contains(main.text(), v.PaymentRef) {
+				t.Errorf("%s in %s says %q", state, lang, main.text())
+			}
+			if got := strings.Contains(main.text(), v.Receipt.OperatorRef); got != (state != page.StateReview) {
+				t.Errorf("%s in %s shows the operator's reference: %v", state, lang, got)
+			}
+			if n := len(main.all("form")) + len(main.all("button")); n != 0 {
+				t.Errorf("%s in %s has %d forms and buttons, want none", state, lang, n)
+			}
+			var links, want []string
+			for _, a := range main.all("a") {
+				links = append(links, a.attr["href"])
+			}
+			if state == page.StateUndecided {
+				want = []string{v.SelfURL}
+			}
+			if !slices.Equal(links, want) {
+				t.Errorf("%s in %s links %q, want %q", state, lang, links, want)
+			}
+			// What the operator reported is another amount.
+			if got := strings.Contains(main.text(), "FCFA"); got != (state == page.StateUndecided || state == page.StateLate) {
+				t.Errorf("%s in %s shows an amount: %v", state, lang, got)
+			}
+		}
+	}
+}
+
 func TestAmountsAreShown(t *testing.T) {
 	t.Parallel()
 	for lang, want := range map[money.Language][]string{
@@ -518,6 +557,8 @@ func TestIncompleteViewsAreRefused(t *testing.T) {
 		"no action":         func(v *page.View) { v.Action = "" },
 		"cancel elsewhere":  func(v *page.View) { v.CancelAction = "/c/chs_1/cancel?lang=fr" },
 		"negative due":      func(v *page.View) { v.Due, v.Total = -5000, -4925 },
+		"undecided total":   func(v *page.View) { v.State, v.Total = page.StateUndecided, v.Total+1 },
+		"late total":        func(v *page.View) { v.State, v.Total = page.StateLate, v.Total+1 },
 		"live but no place": func(v *page.View) { v.State, v.SelfURL = page.StateWaiting, "" },
 	} {
 		v := full(page.StateReview, money.French)

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,7 +92,12 @@ func (s State) step() bool {
 
 // sums tells whether the page shows due, fee and total.
 func (s State) sums() bool {
-	return s == StateReview || s == StateWaiting || s == StateCompleted
+	return s == StateReview || s == StateWaiting || s == StateCompleted || s == StateUndecided || s == StateLate
+}
+
+// settled tells whether what the review would confirm must not be taken again.
+func (v View) settled() bool {
+	return v.State == StateReview && slices.ContainsFunc(v.Errors, func(e FieldError) bool { return e.Code == ErrorOrderPaid })
 }
 
 // check refuses what would show a citizen a wrong amount or a dead end.
@@ -145,6 +151,8 @@ type content struct {
 	Receipt         Receipt
 	PaidAt, Failure string
 	Doubt           bool // whether something was debited
+	Settled         bool // see View.settled
+	ShowTotal       bool // beside the references to keep
 
 	Action, CancelAction, SelfURL, BackURL, OffersURL, LanguageURL, SuccessURL, CancelURL string
 }
@@ -168,12 +176,15 @@ func (r *Renderer) content(v View) content {
 	if c.OfferLabel == "" {
 		c.OfferLabel = w.Offers[v.Offer]
 	}
-	c.SuccessURL, c.CancelURL = v.SuccessURL, v.CancelURL
 	c.DueText = v.Currency.Format(v.Lang, v.Due)
 	c.FeeText = v.Currency.Format(v.Lang, v.Fee)
 	c.TotalText = v.Currency.Format(v.Lang, v.Total)
 
-	if v.State.step() {
+	c.Settled = v.settled()
+	switch {
+	case c.Settled:
+		c.faults(v)
+	case v.State.step():
 		c.Action, c.CancelAction, c.BackURL, c.OffersURL = v.Action, v.CancelAction, v.BackURL, v.OffersURL
 		c.Hidden = v.Hidden
 		c.Phone = v.Phone
@@ -188,6 +199,13 @@ func (r *Renderer) content(v View) content {
 		if !v.Receipt.PaidAt.IsZero() {
 			c.PaidAt = w.date(v.Receipt.PaidAt)
 		}
+	}
+	switch v.State {
+	case StateUndecided, StateLate, StateMismatched:
+		// What arrived is another amount when it does not match.
+		c.Receipt.OperatorRef, c.ShowTotal = v.Receipt.OperatorRef, v.State != StateMismatched
+	default:
+		c.SuccessURL, c.CancelURL = v.SuccessURL, v.CancelURL
 	}
 	if v.State == StateFailed {
 		c.Failure, c.Doubt = w.failure(v.FailureCode), !definite[v.FailureCode]
@@ -205,6 +223,9 @@ func (v View) title(w *words) string {
 	case StatePhone:
 		return w.PhoneTitle
 	case StateReview:
+		if v.settled() {
+			return w.SettledTitle
+		}
 		return w.ReviewTitle
 	case StateWaiting:
 		return w.WaitTitle
@@ -216,6 +237,12 @@ func (v View) title(w *words) string {
 		return w.ExpiredTitle
 	case StateCancelled:
 		return w.CancelledTitle
+	case StateUndecided:
+		return w.UndecidedTitle
+	case StateLate:
+		return w.LateTitle
+	case StateMismatched:
+		return w.MismatchTitle
 	case StateUnknown:
 		return w.UnknownTitle
 	case StateUnavailable:

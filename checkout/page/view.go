@@ -29,6 +29,9 @@ const (
 	StateFailed      State = "failed"      // refused, with FailureCode
 	StateExpired     State = "expired"     // the session's lifetime ended
 	StateCancelled   State = "cancelled"   // by the integrator or the citizen
+	StateUndecided   State = "undecided"   // ended unpaid, however that was, while the operator's word on its collection is outstanding
+	StateLate        State = "late"        // ended unpaid, and the operator approved the collection afterwards
+	StateMismatched  State = "mismatched"  // ended unpaid, and the operator reported a payment that does not fit
 	StateUnknown     State = "unknown"     // no such session, HTTP 404
 	StateUnavailable State = "unavailable" // cannot answer now, HTTP 503
 )
@@ -36,7 +39,8 @@ const (
 // States lists every State.
 var States = []State{
 	StateChoose, StatePhone, StateReview, StateWaiting, StateCompleted,
-	StateFailed, StateExpired, StateCancelled, StateUnknown, StateUnavailable,
+	StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateMismatched,
+	StateUnknown, StateUnavailable,
 }
 
 // View is everything that one page says. Texts are plain text, never HTML; the
@@ -55,8 +59,8 @@ type View struct {
 	PaymentRef  string // 16 digits; shown on the receipt and where a citizen may have to ask about a payment
 
 	// Amounts in minor units of Currency. Fee and Total are for the chosen
-	// offer; StateReview, StateWaiting and StateCompleted show them and refuse
-	// a Total other than Due + Fee.
+	// offer; StateReview, StateWaiting, StateCompleted, StateUndecided and
+	// StateLate show them and refuse a Total other than Due + Fee.
 	Currency money.Currency
 	Due      int64
 	Fee      int64
@@ -83,7 +87,8 @@ type View struct {
 	// collection.
 	Hidden []Field
 	// Errors are what was wrong with the form as sent, in StateChoose,
-	// StatePhone and StateReview.
+	// StatePhone and StateReview. With ErrorOrderPaid a review offers nothing
+	// to press.
 	Errors []FieldError
 
 	// For StateWaiting. WindowEnds is the end of the approval window, zero when
@@ -94,15 +99,17 @@ type View struct {
 	Version    string // see "Live status" in the package's documentation
 	LiveURL    string // empty: no live status, the citizen verifies by hand
 
-	Receipt     Receipt // StateCompleted
+	Receipt     Receipt // StateCompleted; of StateLate and StateMismatched the OperatorRef
 	FailureCode string  // StateFailed; a code of contract decisions § 6
 
 	// Addresses. Action receives the forward form; CancelAction, which must end
 	// in /cancel, the citizen's cancel, and empty means that none is offered.
-	// SelfURL is this page with its language, for « Vérifier » and « Réessayer ».
+	// SelfURL is this page with its language, for « Vérifier » (StateWaiting,
+	// StateUndecided) and « Réessayer ».
 	// BackURL is the step before, OffersURL the choice of offer, LanguageURL
 	// this page in the other language. SuccessURL and CancelURL are the
-	// integrator's. An empty link is not shown.
+	// integrator's. An empty link is not shown. StateUndecided, StateLate and
+	// StateMismatched never lead to CancelURL, where a citizen may pay again.
 	Action       string
 	CancelAction string
 	SelfURL      string
@@ -162,12 +169,18 @@ const (
 	ErrorFormStale        ErrorCode = "form_stale"   // the form is older than the session
 	ErrorInFlight         ErrorCode = "in_flight"    // another tab has a collection in flight
 	ErrorTooManyTries     ErrorCode = "rate_limited" // the citizen must wait a little
+	// ErrorPreviousUndecided is for a confirmation that must wait for an earlier
+	// payment of the same order, on which the operator's word is outstanding.
+	ErrorPreviousUndecided ErrorCode = "previous_undecided"
+	// ErrorOrderPaid is for an order whose money has arrived, though too late for
+	// its session: it must not be taken a second time.
+	ErrorOrderPaid ErrorCode = "order_paid"
 )
 
 // ErrorCodes lists every ErrorCode.
 var ErrorCodes = []ErrorCode{
 	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOfferMissing, ErrorOfferUnavailable,
-	ErrorTryAgain, ErrorFormStale, ErrorInFlight, ErrorTooManyTries,
+	ErrorTryAgain, ErrorFormStale, ErrorInFlight, ErrorTooManyTries, ErrorPreviousUndecided, ErrorOrderPaid,
 }
 
 // Receipt is what a completed payment adds to the View. Empty fields are not

@@ -53,6 +53,13 @@ type words struct {
 	FailKeep                                string // payment reference
 	ExpiredTitle, ExpiredText               string
 	CancelledTitle, CancelledText           string
+	UndecidedTitle, UndecidedText           string
+	UndecidedPhone, UndecidedWait           string
+	UndecidedCheck                          string
+	LateTitle, LateText                     string
+	MismatchTitle, MismatchText             string
+	SettledTitle, NotAgain                  string
+	KeepRef, KeepRefs                       string
 	UnknownTitle, UnknownText               string
 	DownTitle, DownText, DownAgain          string
 
@@ -110,6 +117,15 @@ var french = words{
 	FailKeep:     "Si votre compte a tout de même été débité, ne payez pas une deuxième fois\u00a0: gardez la référence %s et adressez-vous à l’administration.",
 	ExpiredTitle: "Cette demande de paiement a expiré", ExpiredText: "Le délai pour payer est passé. Pour payer, demandez un nouveau lien à l’administration.",
 	CancelledTitle: "Paiement annulé", CancelledText: "Cette demande de paiement a été annulée. Elle ne peut plus servir à payer.",
+	UndecidedTitle: "Ne payez pas encore", UndecidedText: "Cette demande de paiement est terminée, mais nous ne savons pas encore si l’argent a été débité.",
+	UndecidedPhone: "Une demande est peut-être encore sur votre téléphone\u00a0: ne l’approuvez pas.",
+	UndecidedWait:  "Ne payez pas de nouveau avant de connaître le résultat.",
+	UndecidedCheck: "L’opérateur peut mettre du temps à répondre. Vérifiez plus tard sur cette page, ou demandez à l’administration.",
+	LateTitle:      "Paiement arrivé en retard", LateText: "Votre paiement est arrivé après la fin de cette demande de paiement. L’administration en a été informée.",
+	MismatchTitle: "Paiement à vérifier", MismatchText: "L’opérateur a signalé un paiement qui ne correspond pas à cette demande. L’administration l’examine.",
+	SettledTitle: "Ne payez pas de nouveau", NotAgain: "Ne payez pas de nouveau.",
+	KeepRef:      "Gardez la référence de paiement\u00a0: l’administration peut vous la demander.",
+	KeepRefs:     "Gardez les deux références\u00a0: l’administration peut vous les demander.",
 	UnknownTitle: "Page introuvable", UnknownText: "Cette adresse ne correspond à aucun paiement. Vérifiez le lien que vous avez reçu.",
 	DownTitle: "Service momentanément indisponible", DownText: "Nous ne pouvons pas répondre maintenant. Si vous veniez de confirmer un paiement, ne le refaites pas\u00a0: réessayez d’abord dans quelques instants pour voir où il en est.", DownAgain: "Réessayer",
 
@@ -131,6 +147,9 @@ var french = words{
 		ErrorFormStale:        "Cette page n’était plus à jour. Vérifiez les informations et confirmez à nouveau.",
 		ErrorInFlight:         "Un paiement est déjà en cours pour cette demande. Attendez son résultat.",
 		ErrorTooManyTries:     "Trop d’essais. Attendez une minute puis réessayez.",
+		ErrorPreviousUndecided: "Nous vérifions encore auprès de l’opérateur si un paiement précédent pour cette demande a abouti. " +
+			"Si une demande est encore sur votre téléphone, ne l’approuvez pas. Rien n’a été débité maintenant. Réessayez dans une minute.",
+		ErrorOrderPaid: "Un paiement pour cette demande a déjà été reçu. Adressez-vous à l’administration avec la référence de paiement.",
 	},
 	Failures: map[string]string{
 		"collect.rejected":             "Vous avez refusé le paiement sur votre téléphone, ou votre opérateur l’a refusé.",
@@ -194,6 +213,15 @@ var english = words{
 	FailKeep:     "If your account was charged all the same, do not pay a second time: keep the reference %s and ask the agency.",
 	ExpiredTitle: "This payment request has expired", ExpiredText: "The time to pay is over. To pay, ask the agency for a new link.",
 	CancelledTitle: "Payment cancelled", CancelledText: "This payment request was cancelled. Nothing more can be done with it.",
+	UndecidedTitle: "Do not pay yet", UndecidedText: "This payment request has ended, but we do not know yet whether money was taken.",
+	UndecidedPhone: "A request may still be on your phone: do not approve it.",
+	UndecidedWait:  "Do not pay again before the result is known.",
+	UndecidedCheck: "The operator may take time to answer. Check this page later, or ask the agency.",
+	LateTitle:      "Payment received late", LateText: "Your payment arrived after this payment request had ended. The agency has been told.",
+	MismatchTitle: "Payment to be checked", MismatchText: "The operator reported a payment that does not match this request. The agency is looking at it.",
+	SettledTitle: "Do not pay again", NotAgain: "Do not pay again.",
+	KeepRef:      "Keep the payment reference: the agency may ask you for it.",
+	KeepRefs:     "Keep both references: the agency may ask you for them.",
 	UnknownTitle: "Page not found", UnknownText: "No payment belongs to this address. Check the link that you were given.",
 	DownTitle: "Service unavailable for a moment", DownText: "We cannot answer right now. If you have just confirmed a payment, do not make it again: try again in a moment to see where it stands.", DownAgain: "Try again",
 
@@ -215,6 +243,9 @@ var english = words{
 		ErrorFormStale:        "This page was out of date. Check the details and confirm again.",
 		ErrorInFlight:         "A payment is already under way for this request. Wait for its result.",
 		ErrorTooManyTries:     "Too many tries. Wait a minute, then try again.",
+		ErrorPreviousUndecided: "We are still checking with the operator whether an earlier payment for this request went through. " +
+			"If a request is still on your phone, do not approve it. Nothing has been taken now. Try again in a minute.",
+		ErrorOrderPaid: "A payment for this request has already been received. Ask the agency, with the payment reference.",
 	},
 	Failures: map[string]string{
 		"collect.rejected":             "You refused the payment on your phone, or your operator refused it.",

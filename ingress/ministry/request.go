@@ -3,10 +3,12 @@ package ministry
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"mime"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -137,12 +140,38 @@ func decodeObject(body []byte) (fields map[string]any, hash []byte, err error) {
 	if !ok {
 		return nil, nil, badJSON("The body must be a JSON object.")
 	}
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return nil, nil, fmt.Errorf("writing canonical JSON: %w", err)
-	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(canonical(make([]byte, 0, len(body)), fields))
 	return fields, sum[:], nil
+}
+
+// canonical appends v without what makes no difference. It is compared, never
+// read, so lengths take the place of quotes and escapes.
+func canonical(b []byte, v any) []byte {
+	text := func(kind byte, s string) {
+		b = append(binary.AppendUvarint(append(b, kind), uint64(len(s))), s...)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		b = binary.AppendUvarint(append(b, '{'), uint64(len(v)))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			text('k', k)
+			b = canonical(b, v[k])
+		}
+	case []any:
+		b = binary.AppendUvarint(append(b, '['), uint64(len(v)))
+		for _, e := range v {
+			b = canonical(b, e)
+		}
+	case string:
+		text('"', v)
+	case json.Number:
+		text('0', v.String())
+	case bool:
+		b = strconv.AppendBool(b, v)
+	case nil:
+		b = append(b, 'n')
+	}
+	return b
 }
 
 // form takes fields out of an object and collects what is wrong with them. A

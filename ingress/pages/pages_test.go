@@ -303,9 +303,128 @@ func TestEnds(t *testing.T) {
 
 	late := w.create("A-3", nil)
 	b.toReview(late).forward()
-	w.set(func() { w.now = w.now.Add(5 * time.Minute) })
-	w.do(late, checkout.Tick{})
-	b.get("/c/"+late).want(200, "n’a pas été confirmé à temps", "4821093377150264")
+	w.outOfTime(late)
+	w.outcome(late, checkout.OutcomeRefused, checkout.FailureApprovalTimeout)
+	b.get("/c/"+late).want(200, "n’a pas été confirmé à temps", "Recommencer", "4821093377150264")
+}
+
+// ended are the ways in which a session ends while its payer is asked. The
+// domain lets none expire then; its page is held to the same care.
+var ended = map[string]func(w *world, id string){
+	"cancelled": func(w *world, id string) { w.do(id, checkout.Cancel{By: checkout.ByIntegrator}) },
+	"failed":    func(w *world, id string) { w.outOfTime(id) },
+	"expired": func(w *world, id string) {
+		w.outOfTime(id)
+		w.set(func() {
+			s := w.sessions[id]
+			s.Status, s.FailureCode, s.FailureMessage = checkout.StatusExpired, "", ""
+			w.sessions[id] = s
+		})
+	},
+}
+
+// A session that ended while its payer was asked never says that nothing can
+// happen any more, nor invites to pay again, before the operator's word.
+func TestEndedWhileThePayerIsAsked(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		outcome func(w *world, id string)
+		fr, en  []string
+		check   bool // whether the page may still change
+	}{
+		{
+			"undecided", func(*world, string) {},
+			[]string{"Ne payez pas encore", "peut-être encore sur votre téléphone", "ne l’approuvez pas", "Ne payez pas de nouveau", "Gardez la référence", "4821093377150264", "5" + narrow + "075" + narrow + "FCFA"},
+			[]string{"Do not pay yet", "may still be on your phone", "do not approve it", "Do not pay again", "Keep the payment reference", "4821093377150264"},
+			true,
+		},
+		{
+			"late", func(w *world, id string) { w.outcome(id, checkout.OutcomeApproved, "") },
+			[]string{"Paiement arrivé en retard", "après la fin", "L’administration en a été informée", "Ne payez pas de nouveau", "4821093377150264", "23503452", "5" + narrow + "075" + narrow + "FCFA"},
+			[]string{"Payment received late", "after this payment request had ended", "The agency has been told", "Do not pay again", "4821093377150264", "23503452"},
+			false,
+		},
+		{
+			"mismatched", func(w *world, id string) { w.misfit(id) },
+			[]string{"Paiement à vérifier", "ne correspond pas", "L’administration l’examine", "Ne payez pas de nouveau", "4821093377150264"},
+			[]string{"Payment to be checked", "does not match", "The agency is looking at it", "Do not pay again", "4821093377150264"},
+			false,
+		},
+		{
+			"approved, then refused", func(w *world, id string) {
+				w.outcome(id, checkout.OutcomeApproved, "")
+				w.outcome(id, checkout.OutcomeRefused, reject)
+			},
+			[]string{"Paiement à vérifier", "4821093377150264", "23503452"},
+			[]string{"Payment to be checked", "4821093377150264", "23503452"},
+			false,
+		},
+		{
+			"mismatched, then refused", func(w *world, id string) {
+				w.misfit(id)
+				w.outcome(id, checkout.OutcomeRefused, reject)
+			},
+			[]string{"Paiement à vérifier"}, []string{"Payment to be checked"}, false,
+		},
+	} {
+		for how, end := range ended {
+			t.Run(test.name+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				w, server := serve(t)
+				id := w.create("A-1", nil)
+				b := browse(t, server).toReview(id).forward()
+				end(w, id)
+				test.outcome(w, id)
+				for _, lang := range []struct {
+					tag, check string
+					say        []string
+				}{{"fr", "Vérifier", test.fr}, {"en", "Check", test.en}} {
+					b.get("/c/"+id+"?lang="+lang.tag).want(200, lang.say...)
+					b.doesNotSay("Recommencer", "Start again", "Paiement annulé", "Payment cancelled", "n’a pas abouti",
+						"did not go through", "a expiré", "has expired", "Pour payer", "To pay,", "plus servir", "Nothing more")
+					if strings.Contains(b.html, "guichet.example") || len(b.root.all("form")) != 0 {
+						t.Errorf("the page leads to paying again:\n%s", b.html)
+					}
+					if test.check {
+						b.link(lang.check).want(200, lang.say...)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A mismatch in time ends as one too, and a completed session stays completed
+// whatever the operator says later.
+func TestMismatchBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server).toReview(id).forward()
+	w.misfit(id)
+	w.outOfTime(id)
+	b.get("/c/"+id).want(200, "Paiement à vérifier", "4821093377150264")
+	b.doesNotSay("Réessayez", "Recommencer")
+
+	done := w.create("A-2", nil)
+	b.toReview(done).forward()
+	w.outcome(done, checkout.OutcomeApproved, "")
+	w.outcome(done, checkout.OutcomeRefused, reject)
+	b.get("/c/"+done).want(200, "Paiement réussi")
+}
+
+// Once the operator has refused, the page is that of the session's end again.
+func TestRefusedAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[string]string{"cancelled": "Paiement annulé", "failed": "Recommencer", "expired": "a expiré"} {
+		w, server := serve(t)
+		id := w.create("A-1", nil)
+		b := browse(t, server).toReview(id).forward()
+		ended[how](w, id)
+		w.outcome(id, checkout.OutcomeRefused, reject)
+		b.link("Vérifier").want(200, want)
+	}
 }
 
 // While the operator has not said what became of an earlier payment of the same
@@ -316,8 +435,7 @@ func TestPreviousUndecided(t *testing.T) {
 	b := browse(t, server)
 	first := w.create("A-1", nil)
 	b.toReview(first).forward()
-	w.set(func() { w.now = w.now.Add(5 * time.Minute) })
-	w.do(first, checkout.Tick{})
+	w.outOfTime(first)
 
 	second := w.create("A-1", nil)
 	b.toReview(second).forward().want(409, "Nous vérifions encore auprès de l’opérateur", "Vérifiez avant de payer")
@@ -331,10 +449,16 @@ func TestPreviousUndecided(t *testing.T) {
 	// Of a third order the money came late: it must not be taken again.
 	third := w.create("A-3", nil)
 	b.toReview(third).forward()
-	w.set(func() { w.now = w.now.Add(5 * time.Minute) })
-	w.do(third, checkout.Tick{})
+	w.outOfTime(third)
 	w.outcome(third, checkout.OutcomeApproved, "")
-	b.toReview(w.create("A-3", nil)).forward().want(409, "a déjà été reçu", "4821093377150264")
+	again := w.create("A-3", nil)
+	b.toReview(again).forward().want(409, "Ne payez pas de nouveau", "a déjà été reçu", "4821093377150264")
+	b.nothingToPress("Payer", "Changer le numéro")
+	b.link("English").want(200).forward("phone", "066000002").forward().want(409, "Do not pay again", "already been received", "4821093377150264")
+	b.nothingToPress("Pay ", "Change the number")
+	if s := w.session(again); s.Status != checkout.StatusOpen || s.Collection != nil {
+		t.Errorf("session is %s with collection %v", s.Status, s.Collection)
+	}
 }
 
 func TestTotalChanged(t *testing.T) {

@@ -156,9 +156,9 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 	case checkout.CodeTotalChanged:
 		again(page.FieldError{Code: page.ErrorFormStale})
 	case checkout.CodePreviousUndecided:
-		again(page.FieldError{Message: undecidedMessage(st.lang)})
+		again(page.FieldError{Code: page.ErrorPreviousUndecided})
 	case checkout.CodeOrderPaid:
-		again(page.FieldError{Message: paidMessage(st.lang, st.s.PaymentRef)})
+		again(page.FieldError{Code: page.ErrorOrderPaid})
 	case checkout.CodeOfferUnknown:
 		st.first(http.StatusConflict, page.FieldError{Field: page.FieldOffer, Code: page.ErrorOfferUnavailable})
 	default:

@@ -155,6 +155,18 @@ func (v visit) ask(ctx context.Context, do checkout.Action) (a checkout.Answer, 
 
 // end is the page of a session that is past its steps, "" for one that is not.
 func end(s checkout.Session, now time.Time) page.State {
+	// Money that may be taken, or is, goes before how the session ended: the
+	// citizen must not pay a second time.
+	if c := s.Collection; c != nil && s.Ended() && !s.Paid() {
+		switch {
+		case c.Mismatched: // first: a payment that was also refused or approved is for a person to read
+			return page.StateMismatched
+		case c.Status == checkout.CollectionApproved:
+			return page.StateLate
+		case !c.Final():
+			return page.StateUndecided
+		}
+	}
 	switch s.Status {
 	case checkout.StatusCompleted:
 		return page.StateCompleted

@@ -158,6 +158,25 @@ func (w *world) outcome(id string, status checkout.OutcomeStatus, code checkout.
 	})
 }
 
+// misfit is the operator's word that another amount was taken than was asked for.
+func (w *world) misfit(id string) {
+	s := w.session(id)
+	w.do(id, checkout.Outcome{
+		CollectionID: s.Collection.ID, Source: checkout.SourceCallback, Status: checkout.OutcomeApproved,
+		Amount: s.Collection.Amount - 1, Currency: "XAF", OperatorRef: "23503452",
+	})
+}
+
+// outOfTime lets the payer's time pass without a word from the operator.
+func (w *world) outOfTime(id string) {
+	w.t.Helper()
+	w.set(func() { w.now = w.now.Add(6 * time.Minute) })
+	w.do(id, checkout.Tick{})
+	if s := w.session(id); s.Status != checkout.StatusFailed {
+		w.t.Fatalf("session is %s after the payer's time, want failed", s.Status)
+	}
+}
+
 func (w *world) session(id string) checkout.Session {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -410,6 +429,30 @@ func (b *browser) want(status int, texts ...string) *browser {
 		}
 	}
 	return b
+}
+
+func (b *browser) doesNotSay(texts ...string) {
+	b.t.Helper()
+	for _, text := range texts {
+		if strings.Contains(b.root.text(), text) {
+			b.t.Errorf("%s says %q:\n%s", b.at, text, b.root.text())
+		}
+	}
+}
+
+// nothingToPress holds that the page has no form, and no link with such words.
+func (b *browser) nothingToPress(texts ...string) {
+	b.t.Helper()
+	if n := len(b.root.all("form")) + len(b.root.all("button")); n != 0 {
+		b.t.Errorf("%s has %d forms and buttons, want none", b.at, n)
+	}
+	for _, a := range b.root.all("a") {
+		for _, text := range texts {
+			if strings.Contains(a.text(), text) {
+				b.t.Errorf("%s has a link %q", b.at, a.text())
+			}
+		}
+	}
 }
 
 // toReview goes from the first page to the review.

@@ -154,8 +154,10 @@ func (s *Sink) assigned(_ context.Context, cl *kgo.Client, assigned map[string][
 	}
 }
 
-// revoked hands over what is done. Work under way goes on: the next owner asks
-// about the same payments, and a report that comes twice changes nothing.
+// revoked hands over what is done. Calls under way go on: the next owner asks
+// about the same payments, and a report that comes twice changes nothing. But no
+// further request for money begins: that is the next owner's, whose clock may
+// say that it is too late for one.
 func (s *Sink) revoked(ctx context.Context, cl *kgo.Client, revoked map[string][]int32) {
 	if err := cl.CommitMarkedOffsets(ctx); err != nil && ctx.Err() == nil {
 		s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "committing offsets of revoked partitions", slog.Any("error", err))
@@ -237,7 +239,7 @@ func (s *Sink) poll(ctx, calls context.Context, work *errgroup.Group) {
 			s.backlog <- struct{}{} // there is room: only this loop adds
 			work.Go(func() error {
 				defer func() { <-s.backlog }()
-				j := job{sink: s, record: r, waiting: ctx, calls: calls}
+				j := job{sink: s, record: r, partition: w, waiting: ctx, calls: calls}
 				if j.do() {
 					w.done(r)
 				}

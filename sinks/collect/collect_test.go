@@ -521,7 +521,7 @@ func TestClockJumpsDuringAnOutage(t *testing.T) {
 	q := w.request("collect", approves, time.Hour)
 	w.send(q)
 	time.Sleep(time.Second)
-	w.clock.offset.Store(int64(2 * time.Hour))
+	w.clock.offset.Store(int64(time.Hour + 5*time.Minute))
 	w.faults.Clear()
 	w.committed()
 	w.eventually("unknown", func() bool { return len(w.outcomes(q.CollectionID)) == 1 })
@@ -531,6 +531,130 @@ func TestClockJumpsDuringAnOutage(t *testing.T) {
 	if n, _ := w.debits(q.CollectionID); n != 0 {
 		t.Error("a late request was sent")
 	}
+}
+
+// After a loss of the group's offsets a week of requests is read again: none of
+// the old ones reaches the operator or is reported on, and a current one does not
+// wait behind them.
+func TestOldRequestsKeepNoneWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const n = 500
+	old := map[string]bool{}
+	var requests []*kgo.Record
+	for i := range n {
+		kind := []string{"collect", "enquire"}[i%2]
+		q := w.request(kind, approves, 2*time.Minute)
+		age := 20*time.Minute + time.Duration(i)*20*time.Minute // up to a week
+		q.RequestedAt, q.NotAfter = q.RequestedAt.Add(-age), q.NotAfter.Add(-age)
+		if kind == "enquire" {
+			q.Payer, q.Enquiry = "", 1
+		}
+		old[q.CollectionID] = true
+		value, err := w.codec.Encode(&q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests = append(requests, &kgo.Record{Topic: w.space.Name(schemas.TopicCollections), Partition: 1, Key: []byte(q.CollectionID), Value: value})
+	}
+	if err := w.client.ProduceSync(t.Context(), requests...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	fresh := w.request("collect", approves, time.Minute)
+	w.send(fresh)
+	var asked atomic.Int64
+	w.faults.Next(1, func(r *http.Request) bool { // only looks
+		if asks(r) && old[r.Header.Get("X-Reference-Id")] || enquires(r) {
+			asked.Add(1)
+		}
+		return false
+	}, connectortest.Silent)
+
+	begun := time.Now()
+	metrics := prometheus.NewRegistry()
+	w.run(func(c *collect.Config) {
+		c.Backlog, c.Metrics = 16, metrics
+		momo, err := mtn.New(mtn.Config{Now: w.clock.now, EnquiriesPerSecond: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Connectors[checkout.OfferMomo] = momo
+	})
+	w.eventually("the current request is with the operator", func() bool { m, _ := w.debits(fresh.CollectionID); return m == 1 })
+	if d := time.Since(begun); d > 15*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	w.committed()
+	if got := asked.Load(); got != 0 {
+		t.Errorf("%d calls for old requests", got)
+	}
+	if got := counted(t, metrics, "old"); got != n {
+		t.Errorf("%v counted as old, want %d", got, n)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.commands {
+		t.Errorf("reported %+v", c)
+	}
+}
+
+// counting counts requests for money, by collection.
+type counting struct {
+	connector.Connector
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *counting) Collect(ctx context.Context, account connector.Account, q connector.Request) (connector.Outcome, error) {
+	c.mu.Lock()
+	c.n[q.ID]++
+	c.mu.Unlock()
+	return c.Connector.Collect(ctx, account, q)
+}
+
+func (c *counting) of(id string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n[id]
+}
+
+// A member whose partition went to another one in the middle of its tries makes
+// no further request for money of it.
+func TestRevokedAsksNoMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.faults.Next(1_000_000, asks, connectortest.Error500)
+	both := []record.CollectionRequest{w.request("collect", waits, time.Hour), w.request("collect", waits, time.Hour)}
+	for i := range both {
+		value, err := w.codec.Encode(&both[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &kgo.Record{Topic: w.space.Name(schemas.TopicCollections), Partition: int32(i), Key: []byte(both[i].CollectionID), Value: value} //nolint:gosec // 0 and 1
+		if err := w.client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := &counting{Connector: w.momo(time.Second), n: map[string]int{}}, &counting{Connector: w.momo(time.Second), n: map[string]int{}}
+	metrics := prometheus.NewRegistry()
+	w.run(func(c *collect.Config) { c.Connectors[checkout.OfferMomo], c.Metrics = first, metrics })
+	w.eventually("the first member tries both", func() bool { return first.of(both[0].CollectionID) > 0 && first.of(both[1].CollectionID) > 0 })
+	w.run(func(c *collect.Config) { c.Connectors[checkout.OfferMomo] = second })
+	w.eventually("the second member tries one", func() bool { return second.of(both[0].CollectionID)+second.of(both[1].CollectionID) > 0 })
+	moved, kept := both[0].CollectionID, both[1].CollectionID
+	if second.of(moved) == 0 {
+		moved, kept = kept, moved
+	}
+	before, keeps := first.of(moved), first.of(kept)
+	w.eventually("the first goes on with what it kept", func() bool { return first.of(kept) >= keeps+2 })
+	if n := first.of(moved); n != before {
+		t.Errorf("the first member asked %d times more for what is the second's", n-before)
+	}
+	if n := counted(t, metrics, "left"); n != 1 {
+		t.Errorf("%v requests left to the next member, want 1", n)
+	}
+	w.faults.Clear()
+	w.eventually("both are with the operator", func() bool { all := w.atOperator(); return all[moved].n == 1 && all[kept].n == 1 })
 }
 
 // A slow gateway: the payer approves and the operator calls back before the

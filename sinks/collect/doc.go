@@ -28,5 +28,18 @@
 // The processor emits an enquiry every ten seconds while it matters, whether or
 // not the last was answered. So an enquiry that still waits its turn when a later
 // one of the same collection arrives is dropped: the later one is in hand, and
-// says more. An enquiry without a successor in hand is never dropped for its age.
+// says more.
+//
+// # Old records
+//
+// A request for money is settled without a call and without a report fifteen
+// minutes after not_after, an enquiry when the processor's next one was due more
+// than about fifteen minutes ago: the processor enquires on its own schedule until
+// the payment is final. So a week of records that is read again, because the
+// group's offsets were lost, keeps no current one waiting. They are counted as old.
+//
+// # A partition that moves to another member
+//
+// Calls under way are finished and reported. No further request for money begins
+// here: the new owner reads the record and decides by its own clock.
 package collect

@@ -30,6 +30,9 @@ const (
 	// in time may take, tokens and all. It stays well below the minute after which
 	// the processor believes that an unknown payment will never come.
 	lateGrace = 20 * time.Second
+	// oldAfter is how long after not_after a request is too old to be worked off.
+	// It is longer than any approval window.
+	oldAfter = 15 * time.Minute
 	// lateTries is how often the operator is asked about a request that came too late.
 	lateTries = 3
 
@@ -43,6 +46,7 @@ const (
 const (
 	outcomePoison    = "poison"
 	outcomeOvertaken = "overtaken"
+	outcomeOld       = "old"
 	outcomeSilent    = "no_answer"
 	outcomeLeft      = "left"
 )
@@ -54,6 +58,8 @@ var errNoAccount = &connector.Error{Doing: "finding the agency's account", Fault
 type job struct {
 	sink   *Sink
 	record *kgo.Record
+	// partition says whether the record is still ours.
+	partition *watermark
 	// waiting ends with the sink's Run; calls end with its drain.
 	waiting, calls context.Context
 
@@ -68,13 +74,35 @@ func (j *job) do() bool {
 		return done
 	}
 	var outcome string
-	if j.request.Kind == kindEnquire {
+	switch {
+	case j.old():
+		outcome = outcomeOld
+	case j.request.Kind == kindEnquire:
 		outcome = j.enquireAbout()
-	} else {
+	default:
 		outcome = j.collect()
 	}
 	j.count(outcome)
 	return outcome != outcomeLeft
+}
+
+// old says whether the processor has scheduled a later enquiry than this record
+// would make, one that is due by now or came long ago. It goes on scheduling them
+// until the payment is final, so an old record needs neither a call nor a report:
+// after a loss of the group's offsets a week of them is read again, and current
+// requests wait behind them.
+//
+// A request for money was followed by enquiries within seconds. Enquiries come ever
+// more rarely, up to daily: the wait for the next is at most five times as long as
+// it has taken to this one.
+func (j *job) old() bool {
+	q := &j.request
+	now := j.sink.cfg.Now()
+	if q.Kind == kindCollect {
+		return now.Sub(q.NotAfter) > oldAfter
+	}
+	next := min(5*max(0, q.RequestedAt.Sub(q.NotAfter)), 24*time.Hour)
+	return now.Sub(q.RequestedAt) > oldAfter+next
 }
 
 func (j *job) count(outcome string) {
@@ -155,6 +183,9 @@ func (j *job) collect() string {
 		o, err := j.ask()
 		switch {
 		case errors.Is(err, errLate):
+			if j.old() {
+				return outcomeOld
+			}
 			return j.late()
 		case errors.Is(err, errLeft):
 			return outcomeLeft
@@ -232,7 +263,8 @@ var (
 	errOvertaken = errors.New("a later enquiry is in hand")
 )
 
-// ask makes one request for money, unless it is too late by the time its turn comes.
+// ask makes one request for money, unless it is too late or another member's by
+// the time its turn comes.
 func (j *job) ask() (connector.Outcome, error) {
 	q := &j.request
 	begun := time.Now()
@@ -241,6 +273,9 @@ func (j *job) ask() (connector.Outcome, error) {
 		return connector.Outcome{}, errLeft
 	}
 	defer release()
+	if j.partition.released() {
+		return connector.Outcome{}, errLeft
+	}
 	left := q.NotAfter.Sub(j.sink.cfg.Now())
 	if left < 0 {
 		return connector.Outcome{}, errLate
@@ -293,7 +328,7 @@ func (j *job) called(call string, begun time.Time, o connector.Outcome, err erro
 }
 
 // pause waits before the next try, as long as the operator wants but not beyond
-// until. It says whether the sink still runs.
+// until. It says whether the sink still runs and the record is still ours.
 func (j *job) pause(n int, err error, until time.Time) bool {
 	wait := backoff(n)
 	var e *connector.Error
@@ -302,12 +337,12 @@ func (j *job) pause(n int, err error, until time.Time) bool {
 	}
 	for wait > 0 && j.sink.cfg.Now().Before(until) {
 		step := min(wait, glance)
-		if !sleep(j.waiting, step) {
+		if !sleep(j.waiting, step) || j.partition.released() {
 			return false
 		}
 		wait -= step
 	}
-	return j.waiting.Err() == nil
+	return j.waiting.Err() == nil && !j.partition.released()
 }
 
 // backoff doubles with each try and is scattered, so that what failed together

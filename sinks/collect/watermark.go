@@ -54,6 +54,13 @@ func (w *watermark) done(r *kgo.Record) {
 	w.mark(&kgo.Record{Topic: r.Topic, Partition: r.Partition, Offset: last.offset, LeaderEpoch: last.epoch})
 }
 
+// released says whether it has ended.
+func (w *watermark) released() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gone
+}
+
 // release ends it: nothing is marked any more.
 func (w *watermark) release() {
 	w.mu.Lock()

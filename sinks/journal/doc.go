@@ -13,7 +13,11 @@
 // pauses, stays in its consumer group, and catches up afterwards. Nothing else
 // of the service waits for it.
 //
-// A record that cannot be decoded, or whose entry the journal could not keep,
-// goes to journal.poison as it was, with its position and the reason as headers
-// (topic, partition, offset, error), is counted, and the sink goes on.
+// A batch that ClickHouse refuses for what is in it goes in by halves until the
+// culprits are found. Before one is set aside, ClickHouse has refused it twice and
+// taken another entry in between: a server that refuses everything is waited for.
+//
+// A record that cannot be decoded, or whose entry the journal cannot keep, goes to
+// journal.poison as it was, with its position and the reason as headers (topic,
+// partition, offset, error), is counted, and the sink goes on.
 package journal

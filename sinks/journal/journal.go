@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -144,23 +146,24 @@ func (j *Journal) write(ctx context.Context, cl *kgo.Client, records []*kgo.Reco
 		return nil
 	}
 	entries := make([]journal.Entry, 0, len(records))
+	from := make([]*kgo.Record, 0, len(records)) // the entries' records
 	var poison []*kgo.Record
 	for _, r := range records {
 		entry, err := j.decode(ctx, r)
 		switch {
 		case err == nil:
-			entries = append(entries, entry)
+			entries, from = append(entries, entry), append(from, r)
 		case errors.Is(err, schemas.ErrUndecodable), errors.Is(err, journal.ErrInvalidEntry):
-			poison = append(poison, j.poisoned(r, err))
-			j.cfg.Log.LogAttrs(ctx, slog.LevelError, "record cannot be journalled, set aside", slog.String("topic", r.Topic),
-				slog.Int("partition", int(r.Partition)), slog.Int64("offset", r.Offset), slog.Any("error", err))
+			poison = append(poison, j.poisoned(ctx, r, err))
 		default:
 			return err
 		}
 	}
-	if err := j.insert(ctx, entries, oldest(records)); err != nil {
+	refused, err := j.insert(ctx, entries, from, oldest(records))
+	if err != nil {
 		return err
 	}
+	poison = append(poison, refused...)
 	if err := cl.ProduceSync(ctx, poison...).FirstErr(); err != nil {
 		return fmt.Errorf("writing to the journal's poison topic: %w", err)
 	}
@@ -208,10 +211,16 @@ func (j *Journal) decode(ctx context.Context, r *kgo.Record) (journal.Entry, err
 	}
 }
 
-// insert tries until it succeeds or ctx ends. An insert whose answer was lost
-// may have happened; doing it again is what makes sure.
-func (j *Journal) insert(ctx context.Context, entries []journal.Entry, oldest time.Time) error {
-	for pause, tries := firstPause, 1; ; pause, tries = longer(pause), tries+1 {
+// insert tries until the entries are in or ctx ends. An insert whose answer was
+// lost may have happened; doing it again is what makes sure. A batch that is
+// refused for what is in it goes in by halves, down to the culprits, whose
+// records are returned for the poison topic; from are the entries' records.
+func (j *Journal) insert(ctx context.Context, entries []journal.Entry, from []*kgo.Record, oldest time.Time) ([]*kgo.Record, error) {
+	others := false // another entry was taken after this one was refused
+	for pause, tries := firstPause, 1; ; tries++ {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		begun := time.Now()
 		err := j.tryInsert(ctx, entries)
 		j.metrics.lag.Set(time.Since(oldest).Seconds())
@@ -224,28 +233,119 @@ func (j *Journal) insert(ctx context.Context, entries []journal.Entry, oldest ti
 			for i := range entries {
 				j.metrics.entries.WithLabelValues(string(entries[i].Type)).Inc()
 			}
-			return nil
+			return nil, nil
+		}
+		switch n := len(entries); {
+		case !refuses(err):
+			others = false
+		case n > 1:
+			first, err := j.insert(ctx, entries[:n/2], from[:n/2], oldest)
+			if err != nil {
+				return nil, err
+			}
+			second, err := j.insert(ctx, entries[n/2:], from[n/2:], oldest)
+			return append(first, second...), err
+		case others || errors.Is(err, journal.ErrInvalidEntry):
+			return []*kgo.Record{j.poisoned(ctx, from[0], err)}, nil
+		default:
+			// A server that is wrong in itself refuses everything: setting the
+			// whole journal aside would be no help.
+			probe := j.probe(ctx)
+			if others = probe == nil; others {
+				continue // and once more: what was wrong may be over
+			}
+			err = fmt.Errorf("%w; nor is an entry taken that was taken before: %w", err, probe)
 		}
 		j.metrics.errors.Inc()
-		j.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "journal waits for ClickHouse", slog.Int("tries", tries), slog.Any("error", err))
-		if !sleep(ctx, pause) {
-			return ctx.Err()
+		doing := "journal waits for ClickHouse"
+		if exc := (*clickhouse.Exception)(nil); errors.As(err, &exc) {
+			doing = "ClickHouse answers and takes no journal entries, trying again"
 		}
+		j.cfg.Log.LogAttrs(ctx, slog.LevelWarn, doing, slog.Int("tries", tries), slog.Any("error", err))
+		if !sleep(ctx, pause) {
+			return nil, ctx.Err()
+		}
+		pause = longer(pause)
 	}
 }
 
-// tryInsert does not see the end of ctx at once: an insert under way may finish.
-func (j *Journal) tryInsert(ctx context.Context, entries []journal.Entry) error {
-	try, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.cfg.InsertTimeout)
+// passing are ClickHouse's codes for what waiting, or an operator, mends, for
+// all entries alike.
+var passing = map[int32]bool{
+	16:  true, // NO_SUCH_COLUMN_IN_TABLE
+	60:  true, // UNKNOWN_TABLE
+	81:  true, // UNKNOWN_DATABASE
+	159: true, // TIMEOUT_EXCEEDED
+	160: true, // TOO_SLOW
+	164: true, // READONLY
+	192: true, // UNKNOWN_USER
+	201: true, // QUOTA_EXCEEDED
+	202: true, // TOO_MANY_SIMULTANEOUS_QUERIES
+	203: true, // NO_FREE_CONNECTION
+	209: true, // SOCKET_TIMEOUT
+	210: true, // NETWORK_ERROR
+	218: true, // TABLE_IS_DROPPED
+	225: true, // NO_ZOOKEEPER
+	236: true, // ABORTED
+	241: true, // MEMORY_LIMIT_EXCEEDED
+	242: true, // TABLE_IS_READ_ONLY
+	243: true, // NOT_ENOUGH_SPACE
+	252: true, // TOO_MANY_PARTS
+	285: true, // TOO_FEW_LIVE_REPLICAS
+	286: true, // UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE
+	319: true, // UNKNOWN_STATUS_OF_INSERT
+	394: true, // QUERY_WAS_CANCELLED
+	439: true, // CANNOT_SCHEDULE_TASK
+	473: true, // DEADLOCK_AVOIDED
+	497: true, // ACCESS_DENIED
+	516: true, // AUTHENTICATION_FAILED
+	999: true, // KEEPER_EXCEPTION
+}
+
+// refuses says whether an insert failed for what is in it, as far as its error
+// tells: the same batch would fail again.
+func refuses(err error) bool {
+	if errors.Is(err, journal.ErrInvalidEntry) {
+		return true
+	}
+	var exc *clickhouse.Exception
+	if !errors.As(err, &exc) {
+		return false // the network, a proxy, our own time limit
+	}
+	// The one code has two meanings. A batch of more than a hundred months has to
+	// be cut up, whatever stamped it so.
+	return !passing[exc.Code] || strings.Contains(exc.Message, "Too many partitions for single INSERT")
+}
+
+// probe inserts an entry that is in the journal again, which changes nothing.
+func (j *Journal) probe(ctx context.Context) error {
+	try, cancel := j.try(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
-	defer stop()
+	if err := j.cfg.ClickHouse.Exec(try, "INSERT INTO journal SELECT * FROM journal LIMIT 1"); err != nil {
+		return fmt.Errorf("inserting a journal entry again: %w", err)
+	}
+	return nil
+}
+
+func (j *Journal) tryInsert(ctx context.Context, entries []journal.Entry) error {
+	try, cancel := j.try(ctx)
+	defer cancel()
 	return journal.Insert(try, j.cfg.ClickHouse, entries)
 }
 
-// poisoned is a record for the poison topic: key and value as they were, with the
-// position and the reason as headers.
-func (j *Journal) poisoned(r *kgo.Record, why error) *kgo.Record {
+// try bounds one statement. It does not see the end of ctx at once: an insert
+// under way may finish.
+func (j *Journal) try(ctx context.Context) (context.Context, context.CancelFunc) {
+	try, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.cfg.InsertTimeout)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return try, func() { stop(); cancel() }
+}
+
+// poisoned logs that a record is set aside and makes one for the poison topic:
+// key and value as they were, with the position and the reason as headers.
+func (j *Journal) poisoned(ctx context.Context, r *kgo.Record, why error) *kgo.Record {
+	j.cfg.Log.LogAttrs(ctx, slog.LevelError, "record cannot be journalled, set aside", slog.String("topic", r.Topic),
+		slog.Int("partition", int(r.Partition)), slog.Int64("offset", r.Offset), slog.Any("error", why))
 	header := func(k, v string) kgo.RecordHeader { return kgo.RecordHeader{Key: k, Value: []byte(v)} }
 	return &kgo.Record{
 		Topic: j.poison, Key: r.Key, Value: r.Value,

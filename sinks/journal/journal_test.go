@@ -356,11 +356,25 @@ func TestPoisonIsSetAside(t *testing.T) {
 		t.Errorf("%v poison records counted, want %d", n, len(bad))
 	}
 
+	w.setAside(bad...)
+}
+
+// setAside asserts that the poison topic has these records, once.
+func (w *world) setAside(bad ...*kgo.Record) {
+	t := w.t
+	t.Helper()
 	cl, err := w.kafka.Client(kgo.ConsumeTopics(w.kafka.Prefix+schemas.TopicPoisonJournal), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cl.Close()
+	ends, err := w.admin.ListEndOffsets(t.Context(), w.kafka.Prefix+schemas.TopicPoisonJournal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end, _ := ends.Lookup(w.kafka.Prefix+schemas.TopicPoisonJournal, 0); end.Offset != int64(len(bad)) {
+		t.Errorf("the poison topic ends at %d, want %d", end.Offset, len(bad))
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var got []*kgo.Record
@@ -375,10 +389,76 @@ func TestPoisonIsSetAside(t *testing.T) {
 		for _, h := range r.Headers {
 			headers[h.Key] = string(h.Value)
 		}
-		if string(r.Value) != string(bad[i].Value) || headers["topic"] != topic || headers["offset"] != fmt.Sprint(bad[i].Offset) ||
+		if string(r.Value) != string(bad[i].Value) || headers["topic"] != bad[i].Topic || headers["offset"] != fmt.Sprint(bad[i].Offset) ||
 			headers["partition"] != fmt.Sprint(bad[i].Partition) || headers["error"] == "" {
 			t.Errorf("%d: %q %v", i, r.Value, headers)
 		}
+	}
+}
+
+// ClickHouse refuses two entries among good ones: these go in, those are set
+// aside, and nothing stops.
+func TestWhatClickHouseRefusesIsSetAside(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := w.conn.Exec(t.Context(), "ALTER TABLE journal ADD CONSTRAINT even CHECK event_id NOT LIKE 'refused%'"); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(id string) *kgo.Record {
+		e := session(0)[0].(*record.Event)
+		e.EventID = id
+		return w.value(schemas.TopicEvents, "k", e)
+	}
+	bad := []*kgo.Record{refused("refused 1"), refused("refused 2")}
+	for i, r := range bad {
+		w.produce(20*i, 20*(i+1))
+		if err := w.cl.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.produce(40, 60)
+	reg, stop := w.run(w.conn)
+	eventually(t, "everything committed", w.committed)
+	stop()
+	w.check(60)
+	w.setAside(bad...)
+	for name, want := range map[string]float64{"poison_total": 2, "entries_total": 300, "insert_errors_total": 0} {
+		if n := metric(t, reg, "quittance_journal_"+name); n != want {
+			t.Errorf("%s is %v, want %v", name, n, want)
+		}
+	}
+}
+
+// A ClickHouse that answers and refuses everything is wrong in itself: nothing
+// is set aside, the journal waits for it.
+func TestClickHouseRefusesEverything(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	reg, _ := w.run(w.conn)
+	w.produce(0, 5)
+	eventually(t, "everything committed", w.committed)
+	for i, fault := range []struct{ begin, end string }{
+		{"ALTER TABLE journal ADD CONSTRAINT none CHECK amount < 0", "ALTER TABLE journal DROP CONSTRAINT none"}, // a code that entries are set aside for
+		{"RENAME TABLE journal TO elsewhere", "RENAME TABLE elsewhere TO journal"},
+	} {
+		if err := w.conn.Exec(t.Context(), fault.begin); err != nil {
+			t.Fatal(err)
+		}
+		before := metric(t, reg, "quittance_journal_insert_errors_total")
+		w.produce(5*(i+1), 5*(i+2))
+		eventually(t, "inserts that fail", func() bool { return metric(t, reg, "quittance_journal_insert_errors_total") >= before+2 })
+		if w.committed() {
+			t.Error("offsets were committed without an insert")
+		}
+		if err := w.conn.Exec(t.Context(), fault.end); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "everything committed", w.committed)
+	}
+	w.check(15)
+	w.setAside()
+	if n := metric(t, reg, "quittance_journal_poison_total"); n != 0 {
+		t.Errorf("%v records set aside", n)
 	}
 }
 

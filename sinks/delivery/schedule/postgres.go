@@ -164,6 +164,30 @@ func fold(outcomes []outcome) []*change {
 	return out
 }
 
+// lockDestinations comes before any change of the destinations' deliveries. It is
+// a statement of its own: the next one sees what others have written meanwhile.
+// One order for all, and deliveries only under their destination's lock: so no
+// two transactions wait for each other. What is named twice is locked once.
+func lockDestinations(ctx context.Context, tx pgx.Tx, kinds, ids []string) error {
+	if _, err := tx.Exec(ctx, `
+		SELECT FROM delivery_destinations
+		WHERE (kind, destination_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+		ORDER BY kind COLLATE "C", destination_id COLLATE "C" FOR UPDATE`, kinds, ids); err != nil {
+		return fmt.Errorf("locking destinations: %w", err)
+	}
+	return nil
+}
+
+// destinationsOf reads kinds and ids.
+func destinationsOf(rows pgx.Rows) (kinds, ids []string, err error) {
+	var kind, id string
+	_, err = pgx.ForEachRow(rows, []any{&kind, &id}, func() error {
+		kinds, ids = append(kinds, kind), append(ids, id)
+		return nil
+	})
+	return kinds, ids, err
+}
+
 func upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	n := len(changes)
 	kinds, ids, succeeded := make([]string, n), make([]string, n), make([]bool, n)
@@ -176,10 +200,8 @@ func upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*change) error
 		INSERT INTO delivery_destinations (kind, destination_id)
 		SELECT kind, destination_id FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS c (kind, destination_id, n) ORDER BY n
 		ON CONFLICT DO NOTHING`, kinds, ids)
-	if err == nil { // a statement of its own: the next one sees what others have written meanwhile
-		_, err = tx.Exec(ctx, `
-		SELECT FROM delivery_destinations d JOIN unnest($1::text[], $2::text[]) AS c (kind, destination_id) USING (kind, destination_id)
-		ORDER BY d.kind COLLATE "C", d.destination_id COLLATE "C" FOR UPDATE OF d`, kinds, ids)
+	if err == nil {
+		err = lockDestinations(ctx, tx, kinds, ids)
 	}
 	if err == nil {
 		_, err = tx.Exec(ctx, `
@@ -412,15 +434,23 @@ func toDelivery(row pgx.CollectableRow) (record.Delivery, error) {
 // markQueued lengthens the leases of what stands on the topic: from here on
 // Kafka holds it.
 func markQueued(ctx context.Context, pool *pgxpool.Pool, claimed []record.Delivery) error {
-	on, ids, rounds := make([]time.Time, len(claimed)), make([]string, len(claimed)), make([]int32, len(claimed))
+	n := len(claimed)
+	on, ids, rounds, kinds, to := make([]time.Time, n), make([]string, n), make([]int32, n), make([]string, n), make([]string, n)
 	for i := range claimed {
-		on[i], ids[i], rounds[i] = day(claimed[i].OccurredAt), claimed[i].DeliveryID, claimed[i].Round
+		d := &claimed[i]
+		on[i], ids[i], rounds[i], kinds[i], to[i] = day(d.OccurredAt), d.DeliveryID, d.Round, d.Kind, d.DestinationID
 	}
-	_, err := pool.Exec(ctx, `
-		UPDATE deliveries d SET lease_until = clock_timestamp() + $4::interval
-		FROM unnest($1::date[], $2::text[], $3::int[]) AS c (occurred_on, delivery_id, round)
-		WHERE d.occurred_on = c.occurred_on AND d.delivery_id = c.delivery_id AND d.round = c.round AND d.state = 'queued'`,
-		on, ids, rounds, queuedLease)
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := lockDestinations(ctx, tx, kinds, to); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `
+			UPDATE deliveries d SET lease_until = clock_timestamp() + $4::interval
+			FROM unnest($1::date[], $2::text[], $3::int[]) AS c (occurred_on, delivery_id, round)
+			WHERE d.occurred_on = c.occurred_on AND d.delivery_id = c.delivery_id AND d.round = c.round AND d.state = 'queued'`,
+			on, ids, rounds, queuedLease)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("marking deliveries as queued: %w", err)
 	}
@@ -429,14 +459,29 @@ func markQueued(ctx context.Context, pool *pgxpool.Pool, claimed []record.Delive
 
 // returnLeases makes deliveries whose lease has run out wait again, due at once.
 func (s *Schedule) returnLeases(ctx context.Context) error {
-	_, err := s.cfg.Pool.Exec(ctx, `
-		WITH late AS (
-			UPDATE deliveries SET state = 'waiting', next_attempt_at = $1, lease_until = NULL
-			WHERE state = 'queued' AND lease_until < clock_timestamp() RETURNING kind, destination_id
-		)
-		UPDATE delivery_destinations d SET next_due_at = least(d.next_due_at, $1)
-		FROM (SELECT DISTINCT kind, destination_id FROM late) l WHERE d.kind = l.kind AND d.destination_id = l.destination_id`, s.cfg.Now())
-	return err
+	rows, err := s.cfg.Pool.Query(ctx, `SELECT DISTINCT kind, destination_id FROM deliveries WHERE state = 'queued' AND lease_until < clock_timestamp()`)
+	if err != nil {
+		return err
+	}
+	kinds, ids, err := destinationsOf(rows)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		if err := lockDestinations(ctx, tx, kinds, ids); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `
+			WITH late AS (
+				UPDATE deliveries SET state = 'waiting', next_attempt_at = $1, lease_until = NULL
+				WHERE state = 'queued' AND lease_until < clock_timestamp()
+					AND (kind, destination_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
+				RETURNING kind, destination_id
+			)
+			UPDATE delivery_destinations d SET next_due_at = least(d.next_due_at, $1)
+			FROM (SELECT DISTINCT kind, destination_id FROM late) l WHERE d.kind = l.kind AND d.destination_id = l.destination_id`, s.cfg.Now(), kinds, ids)
+		return err
+	})
 }
 
 func (s *Schedule) gauges(ctx context.Context) error {
@@ -476,11 +521,7 @@ func (s *Schedule) gauges(ctx context.Context) error {
 // and drops days of which everything has ended long ago.
 func (s *Schedule) tidy(ctx context.Context) error {
 	now := s.cfg.Now()
-	if _, err := s.cfg.Pool.Exec(ctx, `
-		UPDATE deliveries d SET state = 'exhausted', next_attempt_at = NULL, body = NULL, reason = 'held_too_long'
-		FROM delivery_destinations t
-		WHERE t.kind = 'webhook' AND t.suspended_at < $1 AND d.kind = t.kind AND d.destination_id = t.destination_id
-			AND d.state = 'waiting' AND d.last_outcome_at < $1`, now.Add(-holdFor)); err != nil {
+	if err := s.endHeld(ctx, now.Add(-holdFor)); err != nil {
 		return err
 	}
 	rows, err := s.cfg.Pool.Query(ctx, `
@@ -499,6 +540,28 @@ func (s *Schedule) tidy(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// endHeld exhausts what has waited since before a time for endpoints that were
+// suspended before it.
+func (s *Schedule) endHeld(ctx context.Context, before time.Time) error {
+	return pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			SELECT kind, destination_id FROM delivery_destinations WHERE kind = 'webhook' AND suspended_at < $1
+			ORDER BY kind COLLATE "C", destination_id COLLATE "C" FOR UPDATE`, before)
+		if err != nil {
+			return err
+		}
+		kinds, ids, err := destinationsOf(rows)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			UPDATE deliveries SET state = 'exhausted', next_attempt_at = NULL, body = NULL, reason = 'held_too_long'
+			WHERE (kind, destination_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
+				AND state = 'waiting' AND last_outcome_at < $1`, before, kinds, ids)
+		return err
+	})
 }
 
 func (s *Schedule) dropDay(ctx context.Context, name string) error {

@@ -287,7 +287,7 @@ func (s *Schedule) apply(ctx context.Context, b batch) error {
 		if len(fresh) == 0 {
 			return nil
 		}
-		// Destinations first: a claim locks them before it looks at deliveries.
+		// Destinations first, as everywhere (lockDestinations).
 		if err := upsertDestinations(ctx, tx, fold(fresh)); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -230,6 +231,70 @@ func TestBeginsWherePostgresStands(t *testing.T) {
 	}
 	deliverytest.Start(t, b.Schedule(t))
 	deliverytest.Eventually(t, "applied again", func() bool { return b.State(t, delivery.KindWebhook, "e1", "d") == "waiting" })
+}
+
+// Whoever changes deliveries waits for their destination's lock before it has
+// locked any: who holds the destination, as a batch does, can go on to its
+// deliveries without a deadlock.
+func TestDestinationsAreLockedFirst(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	s := b.Schedule(t)
+	stop := deliverytest.Start(t, s)
+	a := outcome(b, "e1", "d", delivery.OutcomeFailed, 0, 1, b.Now().Add(time.Hour))
+	a.Delivery.OccurredAt = b.Now() // a day that is kept
+	outcomes(t, b, a)
+	deliverytest.Eventually(t, "applied", func() bool { return b.State(t, delivery.KindWebhook, "e1", "d") == "waiting" })
+	stop()
+	exec := func(q string) {
+		t.Helper()
+		if _, err := b.Pool.Exec(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		name, given string
+		do          func(context.Context) error
+		then        string
+	}{
+		{"returning leases", `UPDATE deliveries SET state = 'queued', lease_until = now() - interval '1 minute'`, s.ReturnLeases, "waiting"},
+		{"marking as queued", `UPDATE deliveries SET state = 'queued', lease_until = now() + interval '1 minute'`, func(ctx context.Context) error {
+			return s.MarkQueued(ctx, []record.Delivery{a.Delivery})
+		}, "queued"},
+		{"ending what is held", `WITH d AS (UPDATE delivery_destinations SET suspended_at = now() - interval '40 days')
+			UPDATE deliveries SET state = 'waiting', last_outcome_at = now() - interval '35 days'`, s.Tidy, "exhausted"},
+	} {
+		exec(step.given)
+		tx, err := b.Pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), `SELECT FROM delivery_destinations FOR UPDATE`); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- step.do(t.Context()) }()
+		deliverytest.Eventually(t, step.name+" waits", func() bool {
+			var n int
+			if err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n == 1
+		})
+		_, err = tx.Exec(t.Context(), `SELECT FROM deliveries FOR UPDATE NOWAIT`)
+		if err != nil {
+			t.Errorf("%s has locked deliveries before their destination: %v", step.name, err)
+			_ = tx.Rollback(t.Context())
+		} else if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", step.name, err)
+		}
+		if state := b.State(t, delivery.KindWebhook, "e1", "d"); state != step.then {
+			t.Errorf("%s: state %s, want %s", step.name, state, step.then)
+		}
+	}
 }
 
 func bench(t testing.TB) *deliverytest.Bench {
