@@ -161,12 +161,7 @@ func (d *decider) finish(s Session, t EventType, c change, detail map[string]str
 	if s.Status == StatusCompleted {
 		o.PaidSessionID = s.ID
 	}
-	switch {
-	case s.Collection.Final():
-	case s.Collection.Mismatched:
-		// Money is there, though not what was asked for: it must not be taken again.
-		o.Late = with(o.Late, s.ID)
-	default:
+	if !s.Collection.Final() && !s.Collection.Mismatched {
 		o.Undecided = with(o.Undecided, s.ID)
 	}
 	d.putOrder(k, o)
@@ -417,7 +412,7 @@ func (d *decider) approved(s Session, do Outcome) Session {
 	s = d.happen(s, EventLatePayment, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
 	k := s.orderKey()
 	o := d.order(k)
-	o.Undecided, o.Late = without(o.Undecided, s.ID), with(o.Late, s.ID) // mismatched ones are late already
+	o.Undecided, o.Late = without(o.Undecided, s.ID), with(o.Late, s.ID)
 	d.putOrder(k, o)
 	return s
 }
@@ -443,14 +438,21 @@ func (d *decider) refused(s Session, do Outcome) Session {
 	return s
 }
 
-// mismatch makes an operator case of a report that does not fit, once.
+// mismatch makes an operator case of a report that does not fit, once. Money is
+// there, though not what was asked for: whatever is reported afterwards, the order
+// is not collected again before a person has looked.
 func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
 	if s.Collection.Mismatched {
 		return s
 	}
 	detail := reported(do)
 	detail[DetailReason] = reason
-	return d.happen(s, EventCollectionMismatched, change{}, detail)
+	s = d.happen(s, EventCollectionMismatched, change{}, detail)
+	k := s.orderKey()
+	o := d.order(k)
+	o.Undecided, o.Late = without(o.Undecided, s.ID), with(o.Late, s.ID)
+	d.putOrder(k, o)
+	return s
 }
 
 // orphan makes an operator case of money that belongs to no collection we know.

@@ -139,6 +139,9 @@ func Apply(s Session, e Event) Session {
 		s.Collection.NextEnquiryAt = e.change.next
 	case EventCollectionMismatched:
 		s.Collection.Mismatched = true
+		if s.Ended() {
+			s.Collection.NextEnquiryAt = time.Time{} // as in end
+		}
 	case EventTokenIssued, EventTokenConsumed, EventCollectionOrphaned:
 		// They leave a trace in the journal; the session stays as it is.
 	case EventCreated:

@@ -423,6 +423,29 @@ func TestMismatchIsMoney(t *testing.T) {
 	}
 }
 
+// The mismatch comes after the session's end, and then a refusal: still nobody
+// takes the order's money again.
+func TestMismatchAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, ended := range []bool{true, false} {
+		w := newWorld(t)
+		w.create("a", "o")
+		w.collect("a")
+		if ended {
+			w.advance(window)
+		}
+		o := approved()
+		o.Amount = 50
+		w.outcome("a", o)
+		if _, asks := w.sessions["a"].Deadline(); asks && ended {
+			t.Error("the operator is still asked what it has said")
+		}
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+		w.create("b", "o")
+		wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
+	}
+}
+
 // One instance's clock is ten minutes ahead; the others' creations count in their
 // own minutes.
 func TestQuotaWithAClockFarAhead(t *testing.T) {

@@ -75,6 +75,10 @@ func (a *API) create(w http.ResponseWriter, r *http.Request, p registry.Principa
 	if answer.Code != checkout.CodeOK {
 		return refusal(answer)
 	}
+	if !answer.Replayed {
+		answer.Session = &cmd.Session // as it was sent: the reply to a first creation leaves it out
+		answer.Session.Status = checkout.StatusOpen
+	}
 	return a.created(w, answer)
 }
 

@@ -55,7 +55,7 @@ func (c Config) Client(opts ...kgo.Opt) (*kgo.Client, error) {
 // all replicas, no linger, partitions chosen by the caller.
 func (c Config) Producer(opts ...kgo.Opt) (*kgo.Client, error) {
 	return c.Client(append([]kgo.Opt{
-		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.RecordDeliveryTimeout(30 * time.Second),
 	}, opts...)...)
 }

@@ -95,6 +95,9 @@ func newSession(ctx context.Context, cfg *Config, f *faults, met *metrics, cache
 		kgo.ConcurrentTransactionsBackoff(time.Millisecond),
 		kgo.MetadataMinAge(20*time.Millisecond),
 		kgo.ProducerLinger(0),
+		// Batches are small and the broker unpacks them to look inside: on two
+		// cores it cost more than it saved.
+		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.ProducerBatchMaxBytes(cfg.MaxRecordBytes),
 		kgo.RecordPartitioner(partitioner),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),

@@ -69,6 +69,9 @@ func (p *Processor) decide(tx *runtime.Tx, cmd checkout.Command) error {
 		w.emit(schemas.TopicCollections, q.Session.Collection.ID, wire.FromRequest(q))
 	}
 	if d.Answer != nil {
+		if _, ok := cmd.Do.(checkout.Create); ok && d.Answer.Code == checkout.CodeOK && !d.Answer.Replayed {
+			d.Answer.Session = nil // the asker has just sent it
+		}
 		w.emitTo(schemas.TopicReplies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, wire.FromAnswer(*cmd.ReplyTo, *d.Answer))
 	}
 	return w.err

@@ -624,37 +624,56 @@ func TestRevokedAsksNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.faults.Next(1_000_000, asks, connectortest.Error500)
-	both := []record.CollectionRequest{w.request("collect", waits, time.Hour), w.request("collect", waits, time.Hour)}
-	for i := range both {
-		value, err := w.codec.Encode(&both[i])
+	ids := make([]string, w.space.Count(schemas.TopicCollections)) // one for each partition
+	for i := range ids {
+		q := w.request("collect", waits, time.Hour)
+		ids[i] = q.CollectionID
+		value, err := w.codec.Encode(&q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &kgo.Record{Topic: w.space.Name(schemas.TopicCollections), Partition: int32(i), Key: []byte(both[i].CollectionID), Value: value} //nolint:gosec // 0 and 1
+		r := &kgo.Record{Topic: w.space.Name(schemas.TopicCollections), Partition: int32(i), Key: []byte(ids[i]), Value: value}
 		if err := w.client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	first, second := &counting{Connector: w.momo(time.Second), n: map[string]int{}}, &counting{Connector: w.momo(time.Second), n: map[string]int{}}
+	tried := func(c *counting) (out []string) {
+		for _, id := range ids {
+			if c.of(id) > 0 {
+				out = append(out, id)
+			}
+		}
+		return out
+	}
 	metrics := prometheus.NewRegistry()
 	w.run(func(c *collect.Config) { c.Connectors[checkout.OfferMomo], c.Metrics = first, metrics })
-	w.eventually("the first member tries both", func() bool { return first.of(both[0].CollectionID) > 0 && first.of(both[1].CollectionID) > 0 })
+	w.eventually("the first member tries all", func() bool { return len(tried(first)) == len(ids) })
 	w.run(func(c *collect.Config) { c.Connectors[checkout.OfferMomo] = second })
-	w.eventually("the second member tries one", func() bool { return second.of(both[0].CollectionID)+second.of(both[1].CollectionID) > 0 })
-	moved, kept := both[0].CollectionID, both[1].CollectionID
-	if second.of(moved) == 0 {
-		moved, kept = kept, moved
+	w.eventually("the second member tries its half", func() bool { return len(tried(second)) >= len(ids)/2 })
+	moved, before, all := tried(second), map[string]int{}, 0
+	for _, id := range ids {
+		before[id] = first.of(id)
+		all += before[id]
 	}
-	before, keeps := first.of(moved), first.of(kept)
-	w.eventually("the first goes on with what it kept", func() bool { return first.of(kept) >= keeps+2 })
-	if n := first.of(moved); n != before {
-		t.Errorf("the first member asked %d times more for what is the second's", n-before)
+	w.eventually("what moved is left", func() bool { return counted(t, metrics, "left") >= float64(len(moved)) })
+	w.eventually("the first goes on with what it kept", func() bool {
+		now := 0
+		for _, id := range ids {
+			now += first.of(id)
+		}
+		return now >= all+2*(len(ids)-len(moved))
+	})
+	for _, id := range moved {
+		if n := first.of(id); n != before[id] {
+			t.Errorf("the first member asked %d times more for what is the second's", n-before[id])
+		}
 	}
-	if n := counted(t, metrics, "left"); n != 1 {
-		t.Errorf("%v requests left to the next member, want 1", n)
+	if n := counted(t, metrics, "left"); n != float64(len(moved)) || len(moved) == len(ids) {
+		t.Errorf("%v requests left, %d of %d moved", n, len(moved), len(ids))
 	}
 	w.faults.Clear()
-	w.eventually("both are with the operator", func() bool { all := w.atOperator(); return all[moved].n == 1 && all[kept].n == 1 })
+	w.eventually("all are with the operator", func() bool { return len(w.atOperator()) == len(ids) })
 }
 
 // A slow gateway: the payer approves and the operator calls back before the

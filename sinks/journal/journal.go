@@ -257,11 +257,9 @@ func (j *Journal) insert(ctx context.Context, entries []journal.Entry, from []*k
 			err = fmt.Errorf("%w; nor is an entry taken that was taken before: %w", err, probe)
 		}
 		j.metrics.errors.Inc()
-		doing := "journal waits for ClickHouse"
-		if exc := (*clickhouse.Exception)(nil); errors.As(err, &exc) {
-			doing = "ClickHouse answers and takes no journal entries, trying again"
-		}
-		j.cfg.Log.LogAttrs(ctx, slog.LevelWarn, doing, slog.Int("tries", tries), slog.Any("error", err))
+		var exc *clickhouse.Exception
+		j.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "ClickHouse takes no journal entries, trying again",
+			slog.Bool("answers", errors.As(err, &exc)), slog.Int("tries", tries), slog.Any("error", err))
 		if !sleep(ctx, pause) {
 			return nil, ctx.Err()
 		}
