@@ -61,6 +61,8 @@ type Agencies interface {
 	AgencyName(tenantID string) (name string, ok bool)
 	// Configured says whether the agency has an account for the offer in that mode.
 	Configured(tenantID string, live bool, offerID string) bool
+	// AccountOf is the fingerprint of that account, empty when there is none.
+	AccountOf(tenantID string, live bool, offerID string) string
 }
 
 // Payer reads numbers as an operator's connector wants them.

@@ -130,7 +130,8 @@ func (p *Pages) pay(w http.ResponseWriter, r *http.Request) {
 	}
 	a, outcome, ok := st.ask(r.Context(), checkout.Collect{
 		CollectionID: collectionID(st.id, attempt), OfferID: chosen.ID,
-		Payer: payer, PayerMasked: connector.Mask(payer), Total: total,
+		Account: p.cfg.Agencies.AccountOf(st.s.TenantID, st.s.Live, chosen.ID),
+		Payer:   payer, PayerMasked: connector.Mask(payer), Total: total,
 		ApprovalWindow: p.cfg.ApprovalWindow, SendWithin: p.cfg.SendWithin,
 	})
 	p.confirmations.WithLabelValues(outcome).Inc()

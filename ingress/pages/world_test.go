@@ -254,6 +254,8 @@ func (agencies) AgencyName(tenantID string) (string, bool) {
 	return "Direction générale des impôts", tenantID == tenant
 }
 
+func (a agencies) AccountOf(string, bool, string) string { return "account" }
+
 func (a agencies) Configured(tenantID string, live bool, offer string) bool {
 	for _, o := range a {
 		if o == offer {

@@ -2,6 +2,8 @@ package connector
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"log/slog"
 	"net/http"
 
@@ -39,6 +41,14 @@ type Account struct {
 	SubscriptionKey   string
 	APIUser           string
 	APIKey            string
+}
+
+// Fingerprint tells one merchant account from another, without its secrets, which
+// may be rotated: what the operator knows of a payment it tells to the account
+// that asked for it only.
+func (a Account) Fingerprint() string {
+	sum := sha256.Sum256([]byte(a.BaseURL + "\x00" + a.TargetEnvironment + "\x00" + a.APIUser))
+	return hex.EncodeToString(sum[:8])
 }
 
 // String is the account without its secrets.

@@ -24,6 +24,15 @@ func (c configuration) Configured(tenantID string, live bool, offerID string) bo
 	return ok
 }
 
+// AccountOf is the fingerprint of the agency's account for the offer.
+func (c configuration) AccountOf(tenantID string, live bool, offerID string) string {
+	a, ok := c.Account(tenantID, live, offerID)
+	if !ok {
+		return ""
+	}
+	return a.Fingerprint()
+}
+
 // Account is an agency's merchant account.
 func (c configuration) Account(tenantID string, live bool, offerID string) (connector.Account, bool) {
 	a, ok := c.Connector(tenantID, live, offerID)

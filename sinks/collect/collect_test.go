@@ -755,6 +755,25 @@ func TestOneHangsOthersGoOn(t *testing.T) {
 
 // Two enquiries of one collection are in hand while the operator is away: only
 // the later one is made in the end.
+// The agency's account is replaced while a payment is under way. The new one knows
+// nothing of it, which must not be reported: "unknown" frees the order, and the
+// payer would be asked a second time.
+func TestAnotherAccountIsNotAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run()
+	of, other := w.request("enquire", "", time.Minute), w.request("enquire", "", time.Minute)
+	of.Account, other.Account = w.account().Fingerprint(), "0123456789abcdef"
+	w.send(other, of)
+	w.eventually("its own account knows nothing of the second", func() bool { return len(w.outcomes(of.CollectionID)) > 0 })
+	if got := w.outcomes(other.CollectionID); len(got) > 0 {
+		t.Errorf("another account's word is reported: %+v", got)
+	}
+	if changed := w.account(); changed.Fingerprint() == (connector.Account{BaseURL: changed.BaseURL, APIUser: "x"}).Fingerprint() {
+		t.Error("two users of one operator have one fingerprint")
+	}
+}
+
 func TestLaterEnquiryOvertakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

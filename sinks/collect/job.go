@@ -51,8 +51,8 @@ const (
 	outcomeLeft      = "left"
 )
 
-// errNoAccount: the agency has no merchant account for the offer.
-var errNoAccount = &connector.Error{Doing: "finding the agency's account", Fault: connector.FaultCredentials, Err: errors.New("none configured")}
+// errNoAccount: the agency does not have the merchant account (any more).
+var errNoAccount = &connector.Error{Doing: "finding the agency's account", Fault: connector.FaultCredentials, Err: errors.New("none configured, or another than the collection was begun with")}
 
 // job works off one record.
 type job struct {
@@ -280,7 +280,7 @@ func (j *job) ask() (connector.Outcome, error) {
 	if left < 0 {
 		return connector.Outcome{}, errLate
 	}
-	account, ok := j.sink.cfg.Account(q.TenantID, q.Livemode, q.OfferID)
+	account, ok := j.account()
 	if !ok {
 		return connector.Outcome{}, errNoAccount
 	}
@@ -292,6 +292,18 @@ func (j *job) ask() (connector.Outcome, error) {
 		CallbackURL: connector.CallbackURL(j.sink.cfg.Signer, j.sink.cfg.PublicURL, j.connector.Operator(), q.SessionID, q.CollectionID),
 	})
 	return o, j.called(kindCollect, begun, o, err)
+}
+
+// account is the merchant account that the collection belongs to; false when the
+// agency has none now, or another: that one knows nothing of this collection, and
+// must not be believed when it says so.
+func (j *job) account() (connector.Account, bool) {
+	q := &j.request
+	account, ok := j.sink.cfg.Account(q.TenantID, q.Livemode, q.OfferID)
+	if q.Account != "" && account.Fingerprint() != q.Account {
+		return connector.Account{}, false
+	}
+	return account, ok
 }
 
 // enquire makes one enquiry, unless unwanted says otherwise when its turn comes.
@@ -306,7 +318,7 @@ func (j *job) enquire(unwanted func() bool) (connector.Outcome, error) {
 	if unwanted != nil && unwanted() {
 		return connector.Outcome{}, errOvertaken
 	}
-	account, ok := j.sink.cfg.Account(q.TenantID, q.Livemode, q.OfferID)
+	account, ok := j.account()
 	if !ok {
 		return connector.Outcome{}, errNoAccount
 	}
