@@ -365,7 +365,9 @@ func TestEndedWhileThePayerIsAsked(t *testing.T) {
 				w.misfit(id)
 				w.outcome(id, checkout.OutcomeRefused, reject)
 			},
-			[]string{"Paiement à vérifier"}, []string{"Payment to be checked"}, false,
+			[]string{"Paiement à vérifier"},
+			[]string{"Payment to be checked"},
+			false,
 		},
 	} {
 		for how, end := range ended {
