@@ -33,6 +33,9 @@ type Config struct {
 	Partitions int32
 }
 
+// errFixed are topics that waiting does not mend.
+var errFixed = errors.New("partition counts do not go together")
+
 // ErrTopics says that the broker's topics are not what this version needs.
 var ErrTopics = errors.New("topics are not ready")
 
@@ -106,8 +109,8 @@ func Load(ctx context.Context, c Config, cl *kgo.Client) (*Space, error) {
 func (s *Space) check() error {
 	for _, t := range together[1:] {
 		if a, b := s.partitions[together[0]], s.partitions[t]; a != b {
-			return fmt.Errorf("%w: %s has %d partitions and %s has %d; they must be equal and were fixed when first created: restore the broker's topics, do not alter them",
-				ErrTopics, s.Name(together[0]), a, s.Name(t), b)
+			return fmt.Errorf("%w: %w: %s has %d partitions and %s has %d; they must be equal and were fixed when first created: restore the broker's topics, do not alter them",
+				ErrTopics, errFixed, s.Name(together[0]), a, s.Name(t), b)
 		}
 	}
 	return nil
@@ -170,10 +173,11 @@ func Migrate(ctx context.Context, c Config, cl *kgo.Client) (created []string, e
 		}
 		created = append(created, name)
 	}
-	// A broker answers a creation before every one of its parts knows of it.
+	// A broker answers a creation before it knows all of it, and before its parts
+	// take records.
 	for {
-		_, err := Load(ctx, c, cl)
-		if err == nil || !errors.Is(err, ErrTopics) || len(created) == 0 {
+		err := hosted(ctx, c, cl)
+		if err == nil || len(created) == 0 || errors.Is(err, errFixed) {
 			return created, err
 		}
 		select {
@@ -182,6 +186,25 @@ func Migrate(ctx context.Context, c Config, cl *kgo.Client) (created []string, e
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// hosted says that all topics are there and that every partition answers.
+func hosted(ctx context.Context, c Config, cl *kgo.Client) error {
+	if _, err := Load(ctx, c, cl); err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range schemas.Topics() {
+		names = append(names, c.Prefix+t.Name)
+	}
+	ends, err := kadm.NewClient(cl).ListEndOffsets(ctx, names...)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("asking every partition: %w", err)
+	}
+	return nil
 }
 
 func alter(ctx context.Context, adm *kadm.Client, name string, config map[string]*string) error {
