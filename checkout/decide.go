@@ -410,11 +410,16 @@ func (d *decider) approved(s Session, do Outcome) Session {
 		return d.finish(s, EventCompleted, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
 	}
 	s = d.happen(s, EventLatePayment, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
+	d.late(s)
+	return s
+}
+
+// late notes that the order's money is there, in a session that it did not complete.
+func (d *decider) late(s Session) {
 	k := s.orderKey()
 	o := d.order(k)
 	o.Undecided, o.Late = without(o.Undecided, s.ID), with(o.Late, s.ID)
 	d.putOrder(k, o)
-	return s
 }
 
 func (d *decider) refused(s Session, do Outcome) Session {
@@ -448,10 +453,7 @@ func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
 	detail := reported(do)
 	detail[DetailReason] = reason
 	s = d.happen(s, EventCollectionMismatched, change{}, detail)
-	k := s.orderKey()
-	o := d.order(k)
-	o.Undecided, o.Late = without(o.Undecided, s.ID), with(o.Late, s.ID)
-	d.putOrder(k, o)
+	d.late(s)
 	return s
 }
 

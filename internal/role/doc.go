@@ -6,5 +6,5 @@
 //	ingress    the HTTP edge
 //	processor  the session processor
 //	sink NAME  collect, webhook, erp, schedule, readmodel, journal
-//	migrate, seed, doctor, simulate
+//	migrate, seed, doctor, simulate, bench
 package role
