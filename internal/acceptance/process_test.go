@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -20,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"quittance/internal/devstack"
 )
 
 // binary builds the program once for all tests of the package.
@@ -254,23 +255,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ports are free ports below those that the kernel gives to outgoing
-// connections: whoever is killed must find its port free when it comes back.
+// ports are free ports: whoever is killed finds its own free when it comes back.
 func ports(t testing.TB, n int) []int {
 	t.Helper()
-	const first, last = 12_000, 30_000
-	var out []int
-	for at, tries := first+rand.IntN(last-first), 0; len(out) < n; at, tries = at+1, tries+1 {
-		if tries > last-first {
-			t.Fatal("no free ports")
-		}
-		port := first + (at-first)%(last-first)
-		l, err := net.Listen("tcp", local(port))
-		if err != nil {
-			continue
-		}
-		_ = l.Close()
-		out = append(out, port)
+	out, err := devstack.FreePorts(n)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }

@@ -104,19 +104,28 @@ func (w world) transaction(t *testing.T, partition int32, end kgo.TransactionEnd
 	}
 }
 
-func (w world) highWatermark(t *testing.T, partition int32) int64 {
+// awaitHighWatermark waits until the partition ends at the offset: a broker
+// writes the marker of a transaction after it has said that it is ended.
+func (w world) awaitHighWatermark(t *testing.T, partition int32, want int64) {
 	t.Helper()
 	cl, err := w.cfg.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	ends, err := kadm.NewClient(cl).ListEndOffsets(t.Context(), w.events)
-	if err != nil {
-		t.Fatal(err)
+	for {
+		ends, err := kadm.NewClient(cl).ListEndOffsets(t.Context(), w.events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, _ := ends.Lookup(w.events, partition); at.Offset >= want {
+			if at.Offset > want {
+				t.Fatalf("high watermark = %d, want %d", at.Offset, want)
+			}
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	at, _ := ends.Lookup(w.events, partition)
-	return at.Offset
 }
 
 func sessionID(n int, app string, partitions int32) string {
@@ -348,10 +357,8 @@ func TestBarrierCountsControlRecords(t *testing.T) {
 	partition := w.space.Partition(schemas.TopicEvents, appA)
 	w.transaction(t, partition, kgo.TryCommit)
 	w.transaction(t, partition, kgo.TryAbort)
-	mark := w.highWatermark(t, partition)
-	if mark != 4 { // record, marker, record, marker
-		t.Fatalf("high watermark = %d", mark)
-	}
+	const mark = 4 // record, marker, record, marker
+	w.awaitHighWatermark(t, partition, mark)
 	read := func() error {
 		_, err := w.reader.ByID(t.Context(), s.ID)
 		return err
