@@ -43,7 +43,9 @@ type Config struct {
 	// the replay of that much changelog; what flushing costs is a fifth of a busy
 	// processor at 3 s, and tables that reads then miss the cache for. 10 s when zero.
 	FlushInterval time.Duration
-	// CacheSize of all local stores together, in bytes. 64 MiB when zero.
+	// CacheSize of all local stores together, in bytes. 256 MiB when zero. The
+	// memory tables of a store (8 MiB a partition and more) count against it: a
+	// cache no larger than they are keeps nothing.
 	CacheSize int64
 	// Processor is the application.
 	Processor Processor
@@ -81,7 +83,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.StoreMaxAge = cmp.Or(c.StoreMaxAge, 12*time.Hour)
 	c.FlushInterval = cmp.Or(c.FlushInterval, 10*time.Second)
-	c.CacheSize = cmp.Or(c.CacheSize, 64<<20)
+	c.CacheSize = cmp.Or(c.CacheSize, 256<<20)
 	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, 3*time.Second)
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 6*time.Second)
 	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
