@@ -3,15 +3,24 @@ package acceptance_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// hangingAfter is how long a transaction may be open: processors' last 3 s, and
-// the coordinator aborts what is older.
+// hangingAfter is how long a transaction must have been seen open that its
+// coordinator does not know of. By the time of its records alone nothing can be
+// told: all are old when a broker comes back, and its coordinator is about to
+// end them.
 const hangingAfter = 20 * time.Second
+
+// transaction is one of a producer: its epoch rises with each.
+type transaction struct {
+	id    int64
+	epoch int16
+}
 
 // A broker that is killed between the end of a transaction and its markers, and
 // starts again as the only one, now and then forgets the markers (seen on Kafka
@@ -21,8 +30,9 @@ const hangingAfter = 20 * time.Second
 // with find-hanging and abort. operate is that operator: it ends what hangs, in
 // all its partitions at once, and says how many it ended.
 func (w *witness) operate(ctx context.Context, say func(format string, args ...any)) (ended int) {
+	since := map[transaction]time.Time{}
 	for pause(ctx, 5*time.Second) {
-		n, err := w.endHanging(ctx)
+		n, err := w.endHanging(ctx, since)
 		if err == nil && n > 0 {
 			say("the broker left %d transactions hanging; ended as an operator would", n)
 		}
@@ -31,7 +41,26 @@ func (w *witness) operate(ctx context.Context, say func(format string, args ...a
 	return ended
 }
 
-func (w *witness) endHanging(ctx context.Context) (int, error) {
+// coordinated are the transactions that their coordinators still have to end.
+func (w *witness) coordinated(ctx context.Context) (map[int64]bool, error) {
+	described, err := w.admin.DescribeTransactions(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking for transactions: %w", err)
+	}
+	out := map[int64]bool{}
+	for _, d := range described {
+		if d.Err != nil {
+			return nil, fmt.Errorf("asking for transactions: %w", d.Err)
+		}
+		switch d.State {
+		case "Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence":
+			out[d.ProducerID] = true
+		}
+	}
+	return out, nil
+}
+
+func (w *witness) endHanging(ctx context.Context, since map[transaction]time.Time) (int, error) {
 	topics, err := w.admin.ListTopicsWithInternal(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("listing topics: %w", err)
@@ -48,15 +77,17 @@ func (w *witness) endHanging(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("asking for producers: %w", err)
 	}
-	type transaction struct {
-		id    int64
-		epoch int16
+	// Asked after the partitions: what they have open and no coordinator knows
+	// of is not one that has just ended.
+	known, err := w.coordinated(ctx)
+	if err != nil {
+		return 0, err
 	}
 	hanging := map[transaction]kadm.TxnMarkers{}
 	for _, t := range found {
 		for _, p := range t.Partitions {
 			for _, a := range p.ActiveProducers {
-				if a.CurrentTxnStartOffset < 0 || time.Since(time.UnixMilli(a.LastTimestamp)) < hangingAfter {
+				if a.CurrentTxnStartOffset < 0 || known[a.ProducerID] {
 					continue
 				}
 				k := transaction{a.ProducerID, a.ProducerEpoch}
@@ -69,10 +100,19 @@ func (w *witness) endHanging(ctx context.Context) (int, error) {
 			}
 		}
 	}
-	for _, m := range hanging {
-		if _, err := w.admin.WriteTxnMarkers(ctx, m); err != nil {
-			return 0, fmt.Errorf("ending a hanging transaction: %w", err)
+	maps.DeleteFunc(since, func(t transaction, _ time.Time) bool { _, open := hanging[t]; return !open })
+	ended := 0
+	for t, m := range hanging {
+		if _, seen := since[t]; !seen {
+			since[t] = time.Now()
 		}
+		if time.Since(since[t]) < hangingAfter {
+			continue
+		}
+		if _, err := w.admin.WriteTxnMarkers(ctx, m); err != nil {
+			return ended, fmt.Errorf("ending a hanging transaction: %w", err)
+		}
+		ended++
 	}
-	return len(hanging), nil
+	return ended, nil
 }
