@@ -24,6 +24,10 @@ import (
 	"quittance/internal/secret"
 )
 
+// client is the tests' own: a test server that closes takes the connections of
+// the default one with it, those of tests beside it too.
+var client = &http.Client{Transport: &http.Transport{}}
+
 // outbox keeps what was sent, or refuses as a broker that is away does.
 type outbox struct {
 	mu   sync.Mutex
@@ -105,7 +109,7 @@ func (e *edge) call(method, url, body string) int {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		e.t.Fatal(err)
 	}

@@ -66,6 +66,10 @@ func newEcho(ctx context.Context, cfg kafka.Config, space *kafka.Space, values [
 			e.close()
 			return nil, fmt.Errorf("creating topic %s: %w", cfg.Prefix+topic, err)
 		}
+		if err := kafka.AwaitTopics(ctx, adm, cfg.Prefix+topic); err != nil {
+			e.close()
+			return nil, err
+		}
 	}
 	// As ingress reads: one partition, from its end, committed records only.
 	e.replies, err = cfg.Client(

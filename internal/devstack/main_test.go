@@ -47,9 +47,7 @@ func newClient(t *testing.T, addr string, opts ...kgo.Opt) *kgo.Client {
 
 func createTopic(t *testing.T, client *kgo.Client, topic string) {
 	t.Helper()
-	if _, err := kadm.NewClient(client).CreateTopic(t.Context(), 1, 1, nil, topic); err != nil {
-		t.Fatal(err)
-	}
+	testenv.CreateTopic(t, kadm.NewClient(client), topic, 1, nil)
 }
 
 // readAll reads the committed records of a topic's only partition from the

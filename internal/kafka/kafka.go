@@ -197,7 +197,11 @@ func hosted(ctx context.Context, c Config, cl *kgo.Client) error {
 	for _, t := range schemas.Topics() {
 		names = append(names, c.Prefix+t.Name)
 	}
-	ends, err := kadm.NewClient(cl).ListEndOffsets(ctx, names...)
+	return answer(ctx, kadm.NewClient(cl), names)
+}
+
+func answer(ctx context.Context, adm *kadm.Client, topics []string) error {
+	ends, err := adm.ListEndOffsets(ctx, topics...)
 	if err == nil {
 		err = ends.Error()
 	}
@@ -205,6 +209,22 @@ func hosted(ctx context.Context, c Config, cl *kgo.Client) error {
 		return fmt.Errorf("asking every partition: %w", err)
 	}
 	return nil
+}
+
+// AwaitTopics waits until every partition of topics that have just been created
+// answers: a broker says that they are created before they take records.
+func AwaitTopics(ctx context.Context, adm *kadm.Client, topics ...string) error {
+	for {
+		err := answer(ctx, adm, topics)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 func alter(ctx context.Context, adm *kadm.Client, name string, config map[string]*string) error {

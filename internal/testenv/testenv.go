@@ -18,6 +18,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	topics "quittance/internal/kafka"
 )
 
 // patience bounds the start of a server and every step of making and dropping
@@ -67,6 +70,20 @@ func ClickHouse(t testing.TB) (addr, database string) {
 func SchemaRegistry(t testing.TB) string {
 	t.Helper()
 	return schemaRegistry.addr(t)
+}
+
+// CreateTopic creates a topic of one replica and waits until all of it takes
+// records. configs may be nil.
+func CreateTopic(t testing.TB, adm *kadm.Client, topic string, partitions int32, configs map[string]*string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := adm.CreateTopic(ctx, partitions, 1, configs, topic); err != nil {
+		t.Fatalf("creating %s: %v", topic, err)
+	}
+	if err := topics.AwaitTopics(ctx, adm, topic); err != nil {
+		t.Fatalf("creating %s: %v", topic, err)
+	}
 }
 
 // Prefix returns a prefix, such as "t4kzq2m7x.", that no other test has or had:

@@ -26,9 +26,7 @@ func TestKafkaIsShared(t *testing.T) {
 	}
 	defer client.Close()
 	topic := testenv.Prefix(t) + "topic"
-	if _, err := kadm.NewClient(client).CreateTopic(t.Context(), 1, 1, nil, topic); err != nil {
-		t.Fatal(err)
-	}
+	testenv.CreateTopic(t, kadm.NewClient(client), topic, 1, nil)
 	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte("x")}).FirstErr(); err != nil {
 		t.Error(err)
 	}

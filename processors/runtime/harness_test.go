@@ -174,17 +174,9 @@ func newWorldAt(t testing.TB, addr string, partitions int32) *world {
 
 func (w *world) create(partitions int32, configs map[string]*string, topics ...string) {
 	w.t.Helper()
-	r, err := w.adm.CreateTopics(w.ctx, partitions, 1, configs, topics...)
-	if err == nil {
-		err = r.Error()
+	for _, topic := range topics {
+		testenv.CreateTopic(w.t, w.adm, topic, partitions, configs)
 	}
-	if err != nil {
-		w.t.Fatalf("creating topics: %v", err)
-	}
-	w.eventually("topics are there", func() bool {
-		md, err := w.adm.Metadata(w.ctx, topics...)
-		return err == nil && md.Topics.Error() == nil
-	})
 }
 
 // instance is a running Runtime.
@@ -475,11 +467,12 @@ func (o *other) end(how kgo.TransactionEndTry) {
 	o.w.read(o.w.state)
 }
 
-func (w *world) alter(topic, key, value string) {
+// limit puts a topic of one partition in the place of one, which takes batches of
+// so many bytes from its start: a broker applies a changed limit when it likes.
+func (w *world) limit(topic *string, bytes string) {
 	w.t.Helper()
-	if _, err := w.adm.AlterTopicConfigs(w.ctx, []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}, topic); err != nil {
-		w.t.Fatal(err)
-	}
+	*topic += ".limited"
+	w.create(1, map[string]*string{"max.message.bytes": &bytes}, *topic)
 }
 
 // joined tells whether the instance is in the group.

@@ -66,7 +66,7 @@ func TestRule2FailedProduceAborts(t *testing.T) {
 	rule(t, func(f *faults) { f.ignoreProduceError = true }, func(t *testing.T, o option) []string {
 		w := newWorld(t, 1)
 		// The broker, not the client, refuses; and it refuses the whole batch.
-		w.alter(w.events, "max.message.bytes", "4000")
+		w.limit(&w.events, "4000")
 		w.start("a", o).ready()
 		w.send(0, "k", "c1", "c2", "mid", "c3")
 		w.send(0, "k", "big", "c4")

@@ -62,7 +62,7 @@ func TestPoisonGoesToItsTopicAlone(t *testing.T) {
 func TestPoisonThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	w.alter(w.poison, "max.message.bytes", "2000")
+	w.limit(&w.poison, "2000")
 	i := w.start("a").ready()
 	cmd := "due " + string(noise)
 	w.send(0, "k", cmd, "c1")

@@ -30,6 +30,10 @@ import (
 	"quittance/sinks/collect"
 )
 
+// client is the tests' own: a test server that closes takes the connections of
+// the default one with it, those of tests beside it too.
+var client = &http.Client{Transport: &http.Transport{}}
+
 const (
 	patience = 20 * time.Second
 	tenant   = "018f0000-0000-7000-8000-000000000001"
@@ -189,7 +193,7 @@ func (w *world) control(path, body string) {
 		w.t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -313,7 +317,7 @@ func (w *world) atOperator() map[string]taken {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}

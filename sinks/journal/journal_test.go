@@ -63,9 +63,7 @@ func newWorldAt(t *testing.T, address string) *world {
 	t.Cleanup(w.cl.Close)
 	w.admin = kadm.NewClient(w.cl)
 	for topic, partitions := range map[string]int32{schemas.TopicEvents: 3, schemas.TopicAttempts: 2, schemas.TopicPoisonJournal: 1} {
-		if _, err := w.admin.CreateTopic(t.Context(), partitions, 1, nil, w.kafka.Prefix+topic); err != nil {
-			t.Fatal(err)
-		}
+		testenv.CreateTopic(t, w.admin, w.kafka.Prefix+topic, partitions, nil)
 	}
 	return w
 }

@@ -19,6 +19,10 @@ import (
 	"quittance/internal/testenv"
 )
 
+// client is the tests' own: a test server that closes takes the connections of
+// the default one with it, those of tests beside it too.
+var client = &http.Client{Transport: &http.Transport{}}
+
 func now() time.Time { return time.Now().UTC() }
 
 func isRequest(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/requesttopay") }
@@ -108,7 +112,7 @@ func collections(t *testing.T, base, id string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

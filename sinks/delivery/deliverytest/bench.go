@@ -73,6 +73,9 @@ func New(t testing.TB, s Servers) *Bench {
 		if _, err := adm.CreateTopic(ctx, partitions, 1, nil, b.Kafka.Prefix+topic); err != nil {
 			t.Fatalf("creating %s: %v", topic, err)
 		}
+		if err := kafka.AwaitTopics(ctx, adm, b.Kafka.Prefix+topic); err != nil {
+			t.Fatalf("creating %s: %v", topic, err)
+		}
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Patience)
