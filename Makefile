@@ -5,6 +5,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 GOFUMPT_VERSION       := v0.12.0
 SQLC_VERSION          := v1.31.1
+OAPI_CODEGEN_VERSION  := v2.8.2
 
 DEPS := .deps
 BIN  := $(DEPS)/bin
@@ -83,6 +84,9 @@ endef
 $(eval $(call gotool,golangci-lint,$(GOLANGCI_LINT_VERSION),github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 $(eval $(call gotool,gofumpt,$(GOFUMPT_VERSION),mvdan.cc/gofumpt))
 $(eval $(call gotool,sqlc,$(SQLC_VERSION),github.com/sqlc-dev/sqlc/cmd/sqlc))
+$(eval $(call gotool,oapi-codegen,$(OAPI_CODEGEN_VERSION),github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen))
+
+GENERATORS := $(BIN)/sqlc-$(SQLC_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION)
 
 # ---- what is run ----
 
@@ -96,7 +100,6 @@ test: deps/test ## run all tests on real servers, which it starts and stops (PAC
 	@$(GOBUILD) -o $(BIN)/testservers ./internal/testenv/testservers
 	@$(BIN)/testservers -- go test -p 2 -timeout 12m $(TESTFLAGS) $(PACKAGES)
 
-# The crash test brings its own servers: it kills them.
 # The crash test brings its own servers: it kills them.
 .PHONY: test/crash
 test/crash: deps/test ## kill processes under load for a minute, then count what was lost or doubled
@@ -117,12 +120,13 @@ lint: deps/test ## check style, faults and the borders between packages
 	@$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
 
 .PHONY: generate
-generate: deps $(BIN)/sqlc-$(SQLC_VERSION) ## make the generated code again
+generate: deps $(GENERATORS) ## make the generated code again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" go generate ./...
-	@if [ -f sqlc.yaml ]; then $(BIN)/sqlc-$(SQLC_VERSION) generate; fi
+	@$(BIN)/sqlc-$(SQLC_VERSION) generate
+	@$(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config ingress/ministry/internal/api/config.yaml ingress/ministry/openapi.yaml
 
 .PHONY: generate/check
-generate/check: deps $(BIN)/sqlc-$(SQLC_VERSION) ## fail if that would change anything
+generate/check: deps $(GENERATORS) ## fail if that would change anything
 	@scripts/generate-check $(MAKE) generate
 
 .PHONY: verify

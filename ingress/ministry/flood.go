@@ -13,6 +13,11 @@ const floodFactor = 4
 // floodFloor leaves room for replays under a small quota.
 const floodFloor = 120
 
+// tokenAsks is how often a minute one instance takes a session's secret, right
+// or wrong, to a processor: whoever can read a page's address can send a secret.
+const tokenAsks = 60
+
+// flood counts requests by what they are charged to, in UTC minutes.
 type flood struct {
 	mu     sync.Mutex
 	minute int64
@@ -21,18 +26,26 @@ type flood struct {
 
 func newFlood() *flood { return &flood{counts: map[string]int{}} }
 
-// admit counts a creation of an application in the UTC minute of now. When it is
-// shed, after is how long the minute still lasts.
-func (f *flood) admit(applicationID string, quota int, now time.Time) (after time.Duration, ok bool) {
+// admit counts a request. When it is beyond most, it is shed, and after is how
+// long the minute still lasts.
+func (f *flood) admit(chargedTo string, most int, now time.Time) (after time.Duration, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if minute := now.Unix() / 60; minute != f.minute {
 		f.minute = minute
 		clear(f.counts)
 	}
-	f.counts[applicationID]++
-	if f.counts[applicationID] <= max(floodFactor*quota, floodFloor) {
+	f.counts[chargedTo]++
+	if f.counts[chargedTo] <= most {
 		return 0, true
 	}
-	return now.Truncate(time.Minute).Add(time.Minute).Sub(now), false
+	return untilNextMinute(now), false
+}
+
+// commandsOf is how many commands of a kind an application may send to one
+// instance in a minute.
+func commandsOf(creationsPerMinute int) int { return max(floodFactor*creationsPerMinute, floodFloor) }
+
+func untilNextMinute(now time.Time) time.Duration {
+	return now.Truncate(time.Minute).Add(time.Minute).Sub(now)
 }

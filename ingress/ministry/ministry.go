@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -12,6 +13,7 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	"quittance/ingress/hub"
+	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
 	"quittance/internal/readmodel"
 	"quittance/internal/registry"
@@ -64,62 +66,140 @@ type Config struct {
 
 // API answers the ministry surface. Safe for concurrent use.
 type API struct {
-	cfg   Config
-	flood *flood
+	cfg        Config
+	flood      *flood
+	operations map[string]operation
 }
 
-// New makes the API.
-func New(cfg Config) *API { return &API{cfg: cfg, flood: newFlood()} }
+var _ api.StrictServerInterface = (*API)(nil)
 
-// Routes mounts the API under the contract's {base_url}.
+// New makes the API. The error is a fault of openapi.yaml.
+func New(cfg Config) (*API, error) {
+	ops, err := operations()
+	return &API{cfg: cfg, flood: newFlood(), operations: ops}, err
+}
+
+// Prefix is the path below which everything but the completion token's path is
+// answered here, with problem documents also for paths that do not exist.
+const Prefix = "/api/v1"
+
+// pathVerify and pathToken are the paths that need more than the generated routes.
+const (
+	pathVerify = Prefix + "/checkout/sessions/verify-completion"
+	pathToken  = "/embed/{session_id}/completion-token" //nolint:gosec // a path
+)
+
+// Routes mounts the surface; each path is whole, as in openapi.yaml.
 func (a *API) Routes(r chi.Router) {
-	r.Group(func(r chi.Router) {
-		r.NotFound(func(w http.ResponseWriter, r *http.Request) { problem.Write(w, r, notFoundPath()) })
-		r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
-			allow(w, r)
-			problem.Write(w, r, methodNotAllowed())
-		})
-		r.Post("/checkout/sessions", a.handle(a.create))
-		r.Get("/checkout/sessions", a.handle(a.list))
-		r.Get("/checkout/sessions/{id}", a.handle(a.get))
-		r.Post("/checkout/sessions/{id}/cancel", a.handle(a.cancel))
+	h := chi.NewRouter()
+	h.NotFound(func(w http.ResponseWriter, r *http.Request) { problem.Write(w, r, notFoundPath()) })
+	h.MethodNotAllowed(a.methodNotAllowed)
+	api.HandlerWithOptions(
+		api.NewStrictHandlerWithOptions(a, nil, api.StrictHTTPServerOptions{RequestErrorHandlerFunc: a.fail, ResponseErrorHandlerFunc: a.fail}),
+		api.ChiServerOptions{BaseRouter: h.With(a.guard), ErrorHandlerFunc: a.fail},
+	)
+	h.Get(pathVerify, a.methodNotAllowed) // or it would be read as a session's id
+	r.Handle(Prefix+"/*", h)
+	r.Handle(pathToken, h)
+}
+
+// caller is who sends the request: a key, or a page with its client_secret.
+type caller struct {
+	registry.Principal
+	clientSecret string
+	quota        *problem.Quota
+}
+
+type callerKey struct{}
+
+func callerOf(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c
+}
+
+// guard lets a request pass that says who sends it, is within its quota, and has
+// the query and body that its operation takes.
+func (a *API) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		op := a.operations[r.Method+" "+chi.RouteContext(r.Context()).RoutePattern()]
+		c, err := a.admit(r, op)
+		if err == nil {
+			err = op.checkQuery(r)
+		}
+		if err == nil && op.hasBody() {
+			err = readBody(w, r)
+		}
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
 	})
 }
 
-// handler answers an authenticated request; an error that is a *problem.Problem
-// is told as it is.
-type handler func(w http.ResponseWriter, r *http.Request, p registry.Principal) error
-
-func (a *API) handle(h handler) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		p, err := a.authenticate(r)
-		if err == nil {
-			err = h(w, r, p)
-		}
-		if err == nil {
-			return
-		}
-		var told *problem.Problem
-		switch {
-		case errors.As(err, &told):
-		case errors.Is(err, hub.ErrUnavailable), errors.Is(err, readmodel.ErrBehind):
-			a.cfg.Log.Warn("cannot answer in time", slog.String("path", r.Pattern), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
-			told = unavailable()
-		default:
-			a.cfg.Log.Error("answering a request", slog.String("path", r.Pattern), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
-			told = unavailable()
-		}
-		problem.Write(w, r, told)
+func (a *API) admit(r *http.Request, op operation) (caller, error) {
+	token, err := bearer(r)
+	if err != nil {
+		return caller{}, err
 	}
+	if op.clientSecret() {
+		return caller{clientSecret: token}, nil
+	}
+	p, err := a.cfg.Registry.AuthenticateKey(token)
+	if err != nil {
+		return caller{}, unauthorized()
+	}
+	c := caller{Principal: p}
+	if reads(r) {
+		_ = p
+	}
+	return c, err
 }
 
-// allow sets the Allow header that chi leaves to whoever answers 405 himself.
-func allow(w http.ResponseWriter, r *http.Request) {
-	routes := chi.RouteContext(r.Context())
+func bearer(r *http.Request) (string, error) {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return "", unauthorized()
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return "", unauthorized()
+	}
+	return strings.TrimSpace(token), nil
+}
+
+// fail tells an error: a *problem.Problem as it is, the generated code's by what
+// it could not read, everything else as a service that cannot answer.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var told *problem.Problem
+	var missing *api.RequiredHeaderError
+	var repeated *api.TooManyValuesForParamError
+	var malformed *api.InvalidParamFormatError
+	switch {
+	case errors.As(err, &told):
+	case errors.As(err, &missing):
+		told = keyRequired()
+	case errors.As(err, &repeated), errors.As(err, &malformed):
+		// Only the header is left: the path is text, and the query has been checked.
+		told = keyInvalid()
+	case errors.Is(err, hub.ErrUnavailable), errors.Is(err, readmodel.ErrBehind):
+		a.cfg.Log.Warn("cannot answer in time", slog.String("path", r.Pattern), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
+		told = unavailable()
+	default:
+		a.cfg.Log.Error("answering a request", slog.String("path", r.Pattern), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
+		told = unavailable()
+	}
+	problem.Write(w, r, told)
+}
+
+// methodNotAllowed says which methods the path takes, in the Allow header.
+func (a *API) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	routes := chi.RouteContext(r.Context()).Routes
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if routes.Routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
+		if _, takes := a.operations[method+" "+routes.Find(chi.NewRouteContext(), method, r.URL.Path)]; takes {
 			w.Header().Add("Allow", method)
 		}
 	}
+	problem.Write(w, r, methodNotAllowed())
 }

@@ -66,10 +66,33 @@ func badQuery(faults []problem.Fault) *problem.Problem {
 	return p
 }
 
-func rateLimited(after time.Duration) *problem.Problem {
+// rateLimited tells a quota that is used up; quota may be nil, when a flood is
+// shed that no quota of the contract counts.
+func rateLimited(quota *problem.Quota, after time.Duration) *problem.Problem {
 	return &problem.Problem{
 		Status: http.StatusTooManyRequests, Code: string(checkout.CodeRateLimited), Title: "Too many requests", RetryAfter: max(after, time.Second),
-		Detail: "The application's quota of creations for this minute is used up; Retry-After says when the next begins.",
+		Detail: "The quota of this minute is used up; Retry-After says when the next begins.", Quota: quota,
+	}
+}
+
+func keyRequired() *problem.Problem {
+	return &problem.Problem{
+		Status: http.StatusBadRequest, Code: "idempotency.key_required", Title: "Idempotency-Key required",
+		Detail: "The header Idempotency-Key is required: a new value, such as a UUID, for each new creation.",
+	}
+}
+
+func keyInvalid() *problem.Problem {
+	return &problem.Problem{
+		Status: http.StatusBadRequest, Code: "idempotency.key_invalid", Title: "Idempotency-Key invalid",
+		Detail: "The header Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters.",
+	}
+}
+
+func tokenNotFound() *problem.Problem {
+	return &problem.Problem{
+		Status: http.StatusNotFound, Code: string(checkout.CodeTokenNotFound), Title: "Completion token not found",
+		Detail: "There is no such completion token for this key. Test keys see test sessions only, live keys live ones.",
 	}
 }
 
@@ -90,7 +113,22 @@ func refusal(a checkout.Answer) *problem.Problem {
 	case checkout.CodeKeyReused:
 		return conflict("Idempotency-Key reused", "This Idempotency-Key was used with another body: use a new key for a new request.")
 	case checkout.CodeRateLimited:
-		return rateLimited(a.RetryAfter)
+		return rateLimited(nil, a.RetryAfter)
+	case checkout.CodeNotCompleted:
+		return conflict("Session is not completed", fmt.Sprintf("The session is %s; a completion token is issued once it is completed.", a.Session.Status))
+	case checkout.CodeSecretRefused:
+		p := unauthorized()
+		p.Detail = "The client_secret is not this session's, or is no longer accepted: send Authorization: Bearer chs_secret_…."
+		return p
+	case checkout.CodeTokenNotFound:
+		return tokenNotFound()
+	case checkout.CodeTokenConsumed:
+		return conflict("Completion token consumed", "The completion token was used, and its ten minutes are over: ask for the session by its order_id.")
+	case checkout.CodeTokenExpired:
+		return &problem.Problem{
+			Status: http.StatusGone, Code: string(a.Code), Title: "Completion token expired",
+			Detail: "The completion token was not used within its ten minutes: ask for the session by its order_id.",
+		}
 	}
 	if len(a.Faults) > 0 {
 		faults := make([]problem.Fault, len(a.Faults))

@@ -1,74 +1,61 @@
 package ministry
 
 import (
+	"context"
 	"errors"
-	"net/http"
-	"net/url"
-	"slices"
-	"strconv"
-	"unicode/utf8"
-
-	"github.com/google/uuid"
 
 	"quittance/checkout"
-	"quittance/ingress/problem"
+	"quittance/ingress/ministry/internal/api"
 	"quittance/internal/readmodel"
 	"quittance/internal/registry"
 )
 
-func (a *API) get(w http.ResponseWriter, r *http.Request, p registry.Principal) error {
-	q := newQuery(r)
-	tenantID := q.uuid("tenant_id")
-	if err := q.err(); err != nil {
-		return err
-	}
-	apps, err := a.scope(p, tenantID)
+// GetSession answers GET /checkout/sessions/{id}.
+func (a *API) GetSession(ctx context.Context, r api.GetSessionRequestObject) (api.GetSessionResponseObject, error) {
+	c := callerOf(ctx)
+	apps, err := a.scope(c.Principal, tenant(r.Params.TenantID))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := checkout.SessionPartition(r.PathValue("id")); err != nil || len(apps) == 0 {
-		return notFound()
+	if _, err := checkout.SessionPartition(r.ID); err != nil || len(apps) == 0 {
+		return nil, notFound()
 	}
-	s, err := a.cfg.Sessions.Session(r.Context(), readmodel.Query{ID: r.PathValue("id"), ApplicationIDs: apps, Live: p.Live})
+	s, err := a.cfg.Sessions.Session(ctx, readmodel.Query{ID: r.ID, ApplicationIDs: apps, Live: c.Live})
 	if errors.Is(err, readmodel.ErrNotFound) {
-		return notFound()
+		return nil, notFound()
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return writeJSON(w, http.StatusOK, toSession(s, a.cfg.CheckoutURL))
+	out := api.GetSession200JSONResponse{Body: toSession(s, a.cfg.CheckoutURL)}
+	out.Headers.RateLimitPolicy, out.Headers.RateLimit = quotaHeaders(c.quota)
+	return out, nil
 }
 
-func (a *API) list(w http.ResponseWriter, r *http.Request, p registry.Principal) error {
-	q := newQuery(r)
+// ListSessions answers GET /checkout/sessions.
+func (a *API) ListSessions(ctx context.Context, r api.ListSessionsRequestObject) (api.ListSessionsResponseObject, error) {
+	c, q := callerOf(ctx), r.Params
 	f := readmodel.Filter{
-		Live:       p.Live,
-		OrderID:    q.text("order_id", 200),
-		Status:     checkout.Status(q.enum("status", checkout.Statuses())),
-		CustomerID: q.text("customer_id", 200),
-		PaymentRef: q.text("payment_ref", 16),
-		Page:       q.integer("page", 1, 1, 1_000_000),
-		PageSize:   q.integer("page_size", a.pageSize(p), 1, 100),
-	}
-	tenantID := q.uuid("tenant_id")
-	if err := q.err(); err != nil {
-		return err
+		Live: c.Live, OrderID: or(q.OrderID, ""), Status: checkout.Status(or(q.Status, "")), CustomerID: or(q.CustomerID, ""),
+		PaymentRef: or(q.PaymentRef, ""), Page: or(q.Page, 1), PageSize: or(q.PageSize, a.pageSize(c.Principal)),
 	}
 	var err error
-	if f.ApplicationIDs, err = a.scope(p, tenantID); err != nil {
-		return err
+	if f.ApplicationIDs, err = a.scope(c.Principal, tenant(q.TenantID)); err != nil {
+		return nil, err
 	}
-	out := page{Items: []session{}, Page: f.Page, PageSize: f.PageSize}
+	out := api.ListSessions200JSONResponse{Body: api.SessionPage{Items: []api.Session{}, Page: f.Page, PageSize: f.PageSize}}
 	if len(f.ApplicationIDs) > 0 {
-		var items []checkout.Session
-		if items, out.Total, err = a.cfg.Sessions.List(r.Context(), f); err != nil {
-			return err
+		items, total, err := a.cfg.Sessions.List(ctx, f)
+		if err != nil {
+			return nil, err
 		}
 		for _, s := range items {
-			out.Items = append(out.Items, toSession(s, a.cfg.CheckoutURL))
+			out.Body.Items = append(out.Body.Items, toSession(s, a.cfg.CheckoutURL))
 		}
+		out.Body.Total = total
 	}
-	return writeJSON(w, http.StatusOK, out)
+	out.Headers.RateLimitPolicy, out.Headers.RateLimit = quotaHeaders(c.quota)
+	return out, nil
 }
 
 func (a *API) pageSize(p registry.Principal) int {
@@ -78,98 +65,16 @@ func (a *API) pageSize(p registry.Principal) int {
 	return registry.DefaultPageSize
 }
 
-// query takes parameters and collects what is wrong: also those nobody asked
-// for, or given twice.
-type query struct {
-	values    url.Values
-	malformed bool
-	known     []string
-	faults    []problem.Fault
-}
-
-func newQuery(r *http.Request) *query {
-	_, err := url.ParseQuery(r.URL.RawQuery)
-	return &query{values: r.URL.Query(), malformed: err != nil}
-}
-
-func (q *query) fault(name, rule, message string) {
-	q.faults = append(q.faults, problem.Fault{Field: name, Rule: rule, Message: name + " " + message + "."})
-}
-
-func (q *query) take(name string) (string, bool) {
-	q.known = append(q.known, name)
-	v := q.values[name]
-	if len(v) > 1 {
-		q.fault(name, "repeated", "must be given once")
-		return "", false
-	}
-	if len(v) == 0 {
-		return "", false
-	}
-	return v[0], true
-}
-
-func (q *query) text(name string, longest int) string {
-	v, ok := q.take(name)
-	if n := utf8.RuneCountInString(v); ok && (n < 1 || n > longest || !utf8.ValidString(v) || slices.Contains([]byte(v), 0)) {
-		q.fault(name, "length", "must have 1 to "+strconv.Itoa(longest)+" characters of UTF-8")
-		return ""
-	}
-	return v
-}
-
-func (q *query) uuid(name string) string {
-	v, ok := q.take(name)
-	if !ok {
-		return ""
-	}
-	id, err := uuid.Parse(v)
-	if err != nil || len(v) != 36 {
-		q.fault(name, "format", "must be a UUID")
+func tenant(id *api.TenantID) string {
+	if id == nil {
 		return ""
 	}
 	return id.String()
 }
 
-func (q *query) enum(name string, values []checkout.Status) string {
-	v, ok := q.take(name)
-	if ok && !slices.Contains(values, checkout.Status(v)) {
-		q.fault(name, "enum", "must be open, completed, expired, cancelled or failed")
-		return ""
-	}
-	return v
-}
-
-func (q *query) integer(name string, otherwise, least, most int) int {
-	v, ok := q.take(name)
-	if !ok {
+func or[T any](p *T, otherwise T) T {
+	if p == nil {
 		return otherwise
 	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < least || n > most || strconv.Itoa(n) != v {
-		q.fault(name, "range", "must be an integer from "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
-		return otherwise
-	}
-	return n
-}
-
-// err is the problem of all faults together, nil when there are none.
-func (q *query) err() error {
-	if q.malformed {
-		q.fault("query", "format", "string is malformed: percent-encode what it holds")
-	}
-	names := make([]string, 0, len(q.values))
-	for name := range q.values {
-		if !slices.Contains(q.known, name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		q.fault(shorten(name), "unknown", "is not a parameter of this request")
-	}
-	if len(q.faults) > 0 {
-		return badQuery(q.faults)
-	}
-	return nil
+	return *p
 }

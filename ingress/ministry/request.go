@@ -52,10 +52,11 @@ type createRequest struct {
 	hash []byte
 }
 
-// readBody reads a JSON body. The error is a *problem.Problem.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// readBody reads a JSON body whole, so that what the generated code decodes is
+// one value and ends where the body ends. The error is a *problem.Problem.
+func readBody(w http.ResponseWriter, r *http.Request) error {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		return nil, &problem.Problem{
+		return &problem.Problem{
 			Status: http.StatusUnsupportedMediaType, Code: "generic.unsupported_media_type", Title: "Unsupported media type",
 			Detail: "The body must be JSON: send Content-Type: application/json.",
 		}
@@ -64,14 +65,18 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, &problem.Problem{
+		return &problem.Problem{
 			Status: http.StatusRequestEntityTooLarge, Code: "generic.body_too_large", Title: "Body too large",
 			Detail: fmt.Sprintf("The body is larger than %d bytes.", maxBody),
 		}
 	case err != nil:
-		return nil, badJSON("The body could not be read to its end: send it again.")
+		return badJSON("The body could not be read to its end: send it again.")
+	case !json.Valid(body):
+		_, _, err := decodeObject(body) // says where
+		return err
 	}
-	return body, nil
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
 }
 
 func badJSON(detail string) *problem.Problem {
@@ -114,6 +119,19 @@ func parseCreate(body []byte, live bool) (createRequest, []problem.Fault, error)
 	}
 	f.unknown()
 	return q, f.faults, nil
+}
+
+// parseVerify reads the body of verify-completion, as parseCreate does.
+func parseVerify(body []byte) (token, tenantID string, faults []problem.Fault, err error) {
+	fields, _, err := decodeObject(body)
+	if err != nil {
+		return "", "", nil, err
+	}
+	f := &form{fields: fields}
+	// Of any length: a token that is too long is one that does not exist.
+	token, tenantID = f.text("completion_token", true, 1, maxBody), f.uuid("tenant_id")
+	f.unknown()
+	return token, tenantID, f.faults, nil
 }
 
 // decodeObject reads a JSON object, its numbers as json.Number, and returns with

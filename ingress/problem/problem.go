@@ -25,7 +25,31 @@ type Problem struct { //nolint:errname // RFC 9457 calls it a problem
 	Faults []Fault
 	// RetryAfter is told in whole seconds, rounded up, when positive.
 	RetryAfter time.Duration
+	// Quota is told when the request was counted against one.
+	Quota *Quota
+	// Replayed says that this is an earlier answer again.
+	Replayed bool
 }
+
+// Quota is how much of a limit is left (IETF draft-ietf-httpapi-ratelimit-headers).
+type Quota struct {
+	// Name tells quotas apart: creations, reads.
+	Name string
+	// Limit is how many requests a minute takes; Remaining how many are left of them.
+	Limit, Remaining int
+	// Reset is when the next minute begins, told in whole seconds, rounded up.
+	Reset time.Duration
+}
+
+// Policy is the value of RateLimit-Policy.
+func (q Quota) Policy() string { return `"` + q.Name + `";q=` + strconv.Itoa(q.Limit) + ";w=60" }
+
+// State is the value of RateLimit.
+func (q Quota) State() string {
+	return `"` + q.Name + `";r=` + strconv.Itoa(q.Remaining) + ";t=" + strconv.Itoa(seconds(q.Reset))
+}
+
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // Fault is one field at fault.
 type Fault struct {
@@ -59,7 +83,14 @@ func Write(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
 	if p.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((p.RetryAfter+time.Second-1)/time.Second)))
+		h.Set("Retry-After", strconv.Itoa(seconds(p.RetryAfter)))
+	}
+	if p.Quota != nil {
+		h.Set("RateLimit-Policy", p.Quota.Policy())
+		h.Set("RateLimit", p.Quota.State())
+	}
+	if p.Replayed {
+		h.Set("Idempotent-Replayed", "true")
 	}
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="quittance"`)

@@ -135,10 +135,13 @@ func (b *base) ingress() error {
 	}
 	b.run("read model", sessions.Run)
 
-	api := ministry.New(ministry.Config{
+	api, err := ministry.New(ministry.Config{
 		Hub: h, Registry: b.reg, Sessions: sessions, References: refs, Keys: b.keys, CheckoutURL: checkoutURL, Now: b.now, Log: b.log,
 		Partition: func(app string) int32 { return b.space.Partition(schemas.TopicCommands, app) },
 	})
+	if err != nil {
+		return err
+	}
 	connectors, err := b.connectors()
 	if err != nil {
 		return err
@@ -160,7 +163,7 @@ func (b *base) ingress() error {
 
 	r := chi.NewRouter()
 	r.Use(problem.WithRequestID)
-	r.Route("/api/v1", api.Routes)
+	api.Routes(r)
 	citizen.Routes(r)
 	reports.Routes(r)
 	return b.serve("ingress", b.Listen, http.Handler(r))

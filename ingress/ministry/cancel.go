@@ -1,0 +1,49 @@
+package ministry
+
+import (
+	"context"
+	"time"
+
+	"quittance/checkout"
+	"quittance/ingress/ministry/internal/api"
+)
+
+// CancelSession answers POST /checkout/sessions/{id}/cancel.
+func (a *API) CancelSession(ctx context.Context, r api.CancelSessionRequestObject) (api.CancelSessionResponseObject, error) {
+	p := callerOf(ctx).Principal
+	apps, err := a.scope(p, tenant(r.Params.TenantID))
+	if err != nil {
+		return nil, err
+	}
+	partition, err := checkout.SessionPartition(r.ID)
+	if err != nil {
+		return nil, notFound()
+	}
+	for _, app := range apps {
+		if a.cfg.Partition(app) != partition {
+			continue
+		}
+		answer, err := a.command(ctx, "cancel", app, checkout.Command{SessionID: r.ID, Live: p.Live, Do: checkout.Cancel{By: checkout.ByIntegrator}})
+		switch {
+		case err != nil:
+			return nil, err
+		case answer.Code == checkout.CodeOK:
+			return api.CancelSession200JSONResponse(toSession(*answer.Session, a.cfg.CheckoutURL)), nil
+		case answer.Code != checkout.CodeSessionNotFound:
+			return nil, refusal(answer)
+		}
+	}
+	return nil, notFound()
+}
+
+// command asks for something that no quota of the contract counts: only a flood
+// is shed.
+func (a *API) command(ctx context.Context, kind, applicationID string, cmd checkout.Command) (checkout.Answer, error) {
+	now := a.cfg.Now().UTC().Truncate(time.Millisecond)
+	app, _ := a.cfg.Registry.Application(applicationID)
+	if after, ok := a.flood.admit(kind+" "+applicationID, commandsOf(app.CreationsPerMinute), now); !ok {
+		return checkout.Answer{}, rateLimited(nil, after)
+	}
+	cmd.At, cmd.ApplicationID = now, applicationID
+	return a.cfg.Hub.Ask(ctx, cmd)
+}

@@ -1,0 +1,70 @@
+package ministry
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"time"
+
+	"quittance/checkout"
+	"quittance/ingress/ministry/internal/api"
+)
+
+// VerifyCompletion answers POST /checkout/sessions/verify-completion (decisions § 4).
+func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionRequestObject) (api.VerifyCompletionResponseObject, error) {
+	p := callerOf(ctx).Principal
+	token, tenantID, form, err := parseVerify(*r.Body)
+	if err != nil {
+		return nil, err
+	}
+	app, form, err := a.target(p, tenantID, form)
+	if err != nil {
+		return nil, err
+	}
+	if len(form) > 0 {
+		return nil, invalid(form)
+	}
+	// A token of another partition is another application's: none that this key
+	// may know of.
+	if partition, err := checkout.CompletionTokenPartition(token); err != nil || partition != a.cfg.Partition(app.ID) {
+		return nil, tokenNotFound()
+	}
+	hash := sha256.Sum256([]byte(token))
+	answer, err := a.command(ctx, "verify", app.ID, checkout.Command{Live: p.Live, Do: checkout.ConsumeToken{Hash: hash[:]}})
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.Code != checkout.CodeOK:
+		return nil, refusal(answer)
+	}
+	out := api.VerifyCompletion200JSONResponse{Body: toCompletion(*answer.Session)}
+	out.Headers.IdempotentReplayed = replayed(answer)
+	return out, nil
+}
+
+// IssueCompletionToken answers POST /embed/{session_id}/completion-token, which
+// the embedded page calls with its client_secret.
+func (a *API) IssueCompletionToken(ctx context.Context, r api.IssueCompletionTokenRequestObject) (api.IssueCompletionTokenResponseObject, error) {
+	partition, err := checkout.SessionPartition(r.SessionID)
+	if err != nil {
+		return nil, notFound()
+	}
+	now := a.cfg.Now().UTC().Truncate(time.Millisecond)
+	if after, ok := a.flood.admit("token "+r.SessionID, tokenAsks, now); !ok {
+		return nil, rateLimited(nil, after)
+	}
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails
+	token := checkout.NewCompletionToken(partition, random)
+	hash, secret := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(callerOf(ctx).clientSecret))
+	answer, err := a.cfg.Hub.Ask(ctx, checkout.Command{At: now, SessionID: r.SessionID, Do: checkout.IssueToken{
+		Hash: hash[:], ClientSecretHash: secret[:], Lifetime: checkout.CompletionTokenLifetime,
+	}})
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.Code != checkout.CodeOK:
+		return nil, refusal(answer)
+	}
+	return api.IssueCompletionToken200JSONResponse{CompletionToken: token, ExpiresAt: timestamp(answer.TokenExpiresAt)}, nil
+}

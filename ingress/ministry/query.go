@@ -1,0 +1,105 @@
+package ministry
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"quittance/ingress/problem"
+)
+
+// checkQuery holds the query against the operation's parameters. The generated
+// code, which reads it afterwards, would stop at the first fault, and take no
+// notice of parameters that are unknown or given twice.
+func (o operation) checkQuery(r *http.Request) error {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	var faults []problem.Fault
+	fault := func(name, rule, message string) {
+		faults = append(faults, problem.Fault{Field: name, Rule: rule, Message: name + " " + message + "."})
+	}
+	if err != nil {
+		fault("query", "format", "string is malformed: percent-encode what it holds")
+	}
+	var known []string
+	for _, p := range o.Parameters {
+		if p.In != "query" {
+			continue
+		}
+		known = append(known, p.Name)
+		switch v := values[p.Name]; len(v) {
+		case 0:
+		case 1:
+			if rule, message := p.Schema.check(v[0]); rule != "" {
+				fault(p.Name, rule, message)
+			}
+		default:
+			fault(p.Name, "repeated", "must be given once")
+		}
+	}
+	for _, name := range sortedKeys(values) {
+		switch {
+		case slices.Contains(known, name):
+		case len(known) == 0:
+			fault(shorten(name), "unknown", "is not a parameter of this request, which has none")
+		default:
+			fault(shorten(name), "unknown", "is not a parameter of this request; the parameters are "+strings.Join(known, ", "))
+		}
+	}
+	if len(faults) > 0 {
+		return badQuery(faults)
+	}
+	return nil
+}
+
+// check is the rule of the schema that the value breaks, and how it is said;
+// empty for none.
+func (s schema) check(v string) (rule, message string) {
+	if s.Type == "integer" {
+		n, err := strconv.ParseInt(v, 10, 64)
+		least, most := bound(s.Minimum, 0), bound(s.Maximum, 1<<31-1)
+		if err != nil || n < least || n > most || strconv.FormatInt(n, 10) != v {
+			return "range", fmt.Sprintf("must be an integer from %d to %d", least, most)
+		}
+		return "", ""
+	}
+	switch n := utf8.RuneCountInString(v); {
+	case !utf8.ValidString(v) || strings.ContainsRune(v, 0):
+		return "format", "must be UTF-8 without zero characters"
+	case len(s.Enum) > 0:
+		if !slices.Contains(s.Enum, any(v)) {
+			return "enum", "must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.Enum), " ", ", "), "[]")
+		}
+	case s.Format == "uuid":
+		if _, err := uuid.Parse(v); err != nil || len(v) != 36 {
+			return "format", "must be a UUID"
+		}
+	case n < s.MinLength || s.MaxLength > 0 && n > s.MaxLength:
+		return "length", lengthRule(s.MinLength, s.MaxLength)
+	}
+	return "", ""
+}
+
+func bound(v any, otherwise int64) int64 {
+	switch v := v.(type) {
+	case uint64:
+		return int64(v) //nolint:gosec // of our own file
+	case int64:
+		return v
+	}
+	return otherwise
+}
+
+func sortedKeys(values url.Values) []string {
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
