@@ -108,6 +108,19 @@ test/crash: deps/test ## kill processes under load for a minute, then count what
 		go test -count=1 -v -timeout 20m -run '^TestCrash$$' ./internal/acceptance; \
 		status=$$?; cat $(DEPS)/crash-report.txt 2>/dev/null; exit $$status
 
+.PHONY: test/contract
+test/contract: deps/test ## hold each statement of the contract's ministry sections against the running service
+	@rm -f $(DEPS)/contract-report.txt
+	@QUITTANCE_CONTRACT_REPORT=$(CURDIR)/$(DEPS)/contract-report.txt \
+		go test -count=1 -timeout 10m -run '^TestContract$$' ./internal/acceptance >$(DEPS)/contract-output.txt 2>&1; \
+		status=$$?; cat $(DEPS)/contract-report.txt 2>/dev/null; [ $$status -eq 0 ] || cat $(DEPS)/contract-output.txt; exit $$status
+
+.PHONY: test/fuzz
+test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60)
+	@for t in FuzzCreate FuzzRepeatedField FuzzVerify FuzzQuery; do \
+		go test ./ingress/ministry -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
+	@go test ./checkout -run '^$$' -fuzz '^FuzzRoutableIDs$$' -fuzztime $(or $(SECONDS_EACH),60)s
+
 .PHONY: bench
 bench: deps/test ## measure creations per second beside the raw echo of the same broker
 	@$(GOBUILD) -o $(BIN)/quittance .

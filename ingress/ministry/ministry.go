@@ -15,6 +15,7 @@ import (
 	"quittance/ingress/hub"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
+	"quittance/internal/quota"
 	"quittance/internal/readmodel"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -42,6 +43,11 @@ type Sessions interface {
 	List(ctx context.Context, f readmodel.Filter) ([]checkout.Session, int64, error)
 }
 
+// Reads counts the reads of a key over all instances: internal/quota.
+type Reads interface {
+	Admit(ctx context.Context, keyID string, limit int) (quota.Allowance, bool, error)
+}
+
 // References hands out numbers that people read: internal/reference.
 type References interface {
 	PaymentRef() (string, error)
@@ -53,6 +59,7 @@ type Config struct {
 	Hub        Asker
 	Registry   Registry
 	Sessions   Sessions
+	Reads      Reads
 	References References
 	Keys       *secret.Keys
 	// Partition is the partition of an application's commands, which its session
@@ -92,13 +99,14 @@ const (
 // Routes mounts the surface; each path is whole, as in openapi.yaml.
 func (a *API) Routes(r chi.Router) {
 	h := chi.NewRouter()
+	methodNotAllowed := func(w http.ResponseWriter, r *http.Request) { a.methodNotAllowed(w, r, h) }
 	h.NotFound(func(w http.ResponseWriter, r *http.Request) { problem.Write(w, r, notFoundPath()) })
-	h.MethodNotAllowed(a.methodNotAllowed)
+	h.MethodNotAllowed(methodNotAllowed)
 	api.HandlerWithOptions(
 		api.NewStrictHandlerWithOptions(a, nil, api.StrictHTTPServerOptions{RequestErrorHandlerFunc: a.fail, ResponseErrorHandlerFunc: a.fail}),
 		api.ChiServerOptions{BaseRouter: h.With(a.guard), ErrorHandlerFunc: a.fail},
 	)
-	h.Get(pathVerify, a.methodNotAllowed) // or it would be read as a session's id
+	h.Get(pathVerify, methodNotAllowed) // or it would be read as a session's id
 	r.Handle(Prefix+"/*", h)
 	r.Handle(pathToken, h)
 }
@@ -122,7 +130,12 @@ func callerOf(ctx context.Context) caller {
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		op := a.operations[r.Method+" "+chi.RouteContext(r.Context()).RoutePattern()]
+		patterns := chi.RouteContext(r.Context()).RoutePatterns
+		op, ok := a.operations[r.Method+" "+patterns[len(patterns)-1]]
+		if !ok {
+			a.fail(w, r, errors.New("the route is not in openapi.yaml"))
+			return
+		}
 		c, err := a.admit(r, op)
 		if err == nil {
 			err = op.checkQuery(r)
@@ -139,11 +152,11 @@ func (a *API) guard(next http.Handler) http.Handler {
 }
 
 func (a *API) admit(r *http.Request, op operation) (caller, error) {
-	token, err := bearer(r)
-	if err != nil {
-		return caller{}, err
-	}
-	if op.clientSecret() {
+	token := bearer(r)
+	switch {
+	case op.clientSecret() && token == "":
+		return caller{}, secretRefused()
+	case op.clientSecret():
 		return caller{clientSecret: token}, nil
 	}
 	p, err := a.cfg.Registry.AuthenticateKey(token)
@@ -152,21 +165,22 @@ func (a *API) admit(r *http.Request, op operation) (caller, error) {
 	}
 	c := caller{Principal: p}
 	if reads(r) {
-		_ = p
+		c.quota, err = a.countRead(r.Context(), p)
 	}
 	return c, err
 }
 
-func bearer(r *http.Request) (string, error) {
+// bearer is the request's token, empty when it has none or several.
+func bearer(r *http.Request) string {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
-		return "", unauthorized()
+		return ""
 	}
-	scheme, token, ok := strings.Cut(values[0], " ")
-	if !ok || !strings.EqualFold(scheme, "Bearer") {
-		return "", unauthorized()
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
 	}
-	return strings.TrimSpace(token), nil
+	return strings.TrimSpace(token)
 }
 
 // fail tells an error: a *problem.Problem as it is, the generated code's by what
@@ -194,8 +208,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // methodNotAllowed says which methods the path takes, in the Allow header.
-func (a *API) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	routes := chi.RouteContext(r.Context()).Routes
+func (a *API) methodNotAllowed(w http.ResponseWriter, r *http.Request, routes chi.Routes) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		if _, takes := a.operations[method+" "+routes.Find(chi.NewRouteContext(), method, r.URL.Path)]; takes {
 			w.Header().Add("Allow", method)

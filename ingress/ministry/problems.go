@@ -16,6 +16,12 @@ func unauthorized() *problem.Problem {
 	}
 }
 
+func secretRefused() *problem.Problem {
+	p := unauthorized()
+	p.Detail = "The client_secret is missing, not this session's, or no longer accepted: send Authorization: Bearer chs_secret_…."
+	return p
+}
+
 func forbiddenAgency() *problem.Problem {
 	return &problem.Problem{
 		Status: http.StatusForbidden, Code: "generic.forbidden", Title: "Forbidden",
@@ -117,9 +123,7 @@ func refusal(a checkout.Answer) *problem.Problem {
 	case checkout.CodeNotCompleted:
 		return conflict("Session is not completed", fmt.Sprintf("The session is %s; a completion token is issued once it is completed.", a.Session.Status))
 	case checkout.CodeSecretRefused:
-		p := unauthorized()
-		p.Detail = "The client_secret is not this session's, or is no longer accepted: send Authorization: Bearer chs_secret_…."
-		return p
+		return secretRefused()
 	case checkout.CodeTokenNotFound:
 		return tokenNotFound()
 	case checkout.CodeTokenConsumed:

@@ -3,9 +3,12 @@ package ministry
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"quittance/checkout"
+	"quittance/ingress/hub"
 	"quittance/ingress/ministry/internal/api"
+	"quittance/ingress/problem"
 	"quittance/internal/readmodel"
 	"quittance/internal/registry"
 )
@@ -56,6 +59,19 @@ func (a *API) ListSessions(ctx context.Context, r api.ListSessionsRequestObject)
 	}
 	out.Headers.RateLimitPolicy, out.Headers.RateLimit = quotaHeaders(c.quota)
 	return out, nil
+}
+
+// countRead counts a read of a key against its quota, over all instances.
+func (a *API) countRead(ctx context.Context, p registry.Principal) (*problem.Quota, error) {
+	left, ok, err := a.cfg.Reads.Admit(ctx, p.KeyID, p.ReadsPerMinute)
+	if err != nil {
+		return nil, fmt.Errorf("counting a read: %w: %w", hub.ErrUnavailable, err)
+	}
+	q := &problem.Quota{Name: "reads", Limit: left.Limit, Remaining: left.Remaining, Reset: left.Reset}
+	if !ok {
+		return nil, rateLimited(q, left.Reset)
+	}
+	return q, nil
 }
 
 func (a *API) pageSize(p registry.Principal) int {

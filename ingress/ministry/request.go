@@ -158,8 +158,88 @@ func decodeObject(body []byte) (fields map[string]any, hash []byte, err error) {
 	if !ok {
 		return nil, nil, badJSON("The body must be a JSON object.")
 	}
+	if members(fields) != written(body) {
+		name, _ := repeatedField(body)
+		return nil, nil, badJSON("The body has the field " + strconv.Quote(shorten(name)) + " twice: which one counts nobody can tell.")
+	}
 	sum := sha256.Sum256(canonical(make([]byte, 0, len(body)), fields))
 	return fields, sum[:], nil
+}
+
+// members counts the fields of all objects in a decoded value. Of two of a name
+// the decoder has kept one.
+func members(v any) (n int) {
+	switch v := v.(type) {
+	case map[string]any:
+		n = len(v)
+		for _, e := range v {
+			n += members(e)
+		}
+	case []any:
+		for _, e := range v {
+			n += members(e)
+		}
+	}
+	return n
+}
+
+// written counts the fields of all objects in a JSON text: the colons outside
+// its strings.
+func written(body []byte) (n int) {
+	inside := false
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '"':
+			inside = !inside
+		case '\\':
+			i++ // only strings have them
+		case ':':
+			if !inside {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// repeatedField is the name of the first field that an object of a JSON text has
+// twice, if one has.
+func repeatedField(body []byte) (name string, found bool) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	type level struct {
+		names map[string]bool // nil: an array
+		value bool            // the next token is a value
+	}
+	var levels []level
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return "", false
+		}
+		if name, ok := token.(string); ok && len(levels) > 0 {
+			if top := &levels[len(levels)-1]; top.names != nil && !top.value {
+				if top.names[name] {
+					return name, true
+				}
+				top.names[name], top.value = true, true
+				continue
+			}
+		}
+		if token == json.Delim('}') || token == json.Delim(']') {
+			levels = levels[:len(levels)-1]
+			continue
+		}
+		if len(levels) > 0 {
+			levels[len(levels)-1].value = false
+		}
+		switch token {
+		case json.Delim('{'):
+			levels = append(levels, level{names: map[string]bool{}})
+		case json.Delim('['):
+			levels = append(levels, level{})
+		}
+	}
 }
 
 // canonical appends v without what makes no difference. It is compared, never
@@ -388,8 +468,12 @@ func (f *form) unknown() {
 	}
 }
 
+// shorten is a name that the caller chose, as it is told back.
 func shorten(s string) string {
-	if utf8.RuneCountInString(s) <= 64 {
+	switch {
+	case s == "":
+		return `""`
+	case utf8.RuneCountInString(s) <= 64:
 		return s
 	}
 	return string([]rune(s)[:64]) + "…"

@@ -102,7 +102,10 @@ func TestCreateFieldRules(t *testing.T) { // contract, "Session create request f
 
 func TestNotJSON(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{"", "{", "[]", `"x"`, "null", "{} {}", `{"a":1,}`, "{'a':1}", "\xff{}", "nul"} {
+	for _, body := range []string{
+		`{"order_id":"a","amount":1,"amount":2}`, `{"metadata":{"a":"1","\u0061":"2"}}`, `{"customer":[{"x":1,"x":1}]}`,
+		"", "{", "[]", `"x"`, "null", "{} {}", `{"a":1,}`, "{'a':1}", "\xff{}", "nul",
+	} {
 		_, _, err := parseCreate([]byte(body), false)
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Status != 400 || p.Detail == "" {

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -73,32 +71,12 @@ type up struct {
 func newUp(t *testing.T, args ...string) *up {
 	t.Helper()
 	return &up{
-		dir: testenv.Dir(t), port: consecutive(t, upPorts), registry: "deploy/dev/registry.yaml", args: args,
+		dir: testenv.Dir(t), port: ports(t, upPorts)[0], registry: "deploy/dev/registry.yaml", args: args,
 		client: &http.Client{
 			Timeout:       15 * time.Second,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
-}
-
-// consecutive is the first of n free ports in a row.
-func consecutive(t testing.TB, n int) int {
-	t.Helper()
-	const first, last = 12_000, 29_000
-next:
-	for range 1000 {
-		base := first + rand.IntN(last-first)
-		for port := base; port < base+n; port++ {
-			l, err := net.Listen("tcp", local(port))
-			if err != nil {
-				continue next
-			}
-			_ = l.Close()
-		}
-		return base
-	}
-	t.Fatal("no free ports in a row")
-	return 0
 }
 
 func (u *up) url(part int, path string) string { return "http://" + local(u.port+part) + path }

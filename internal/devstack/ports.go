@@ -1,7 +1,6 @@
 package devstack
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -26,32 +25,40 @@ var claims = struct {
 	files map[int]*os.File
 }{files: map[int]*os.File{}}
 
-// FreePorts returns n different loopback ports that nobody listens on and that
-// no other caller of FreePorts on this machine is given while this process
-// lives, whether it listens on them or not.
+// FreePorts returns n loopback ports in a row that nobody listens on and that no
+// other caller of FreePorts on this machine is given while this process lives,
+// whether it listens on them or not.
 func FreePorts(n int) ([]int, error) {
 	dir := filepath.Join(os.TempDir(), "quittance-ports")
 	if err := os.MkdirAll(dir, 0o777); err != nil { //nolint:gosec // shared by the users of the machine
-		return nil, fmt.Errorf("looking for a free port: %w", err)
+		return nil, fmt.Errorf("looking for free ports: %w", err)
 	}
 	_ = os.Chmod(dir, 0o777) //nolint:gosec // the umask may have narrowed it; another's folder is wide already
 	claims.Lock()
 	defer claims.Unlock()
 	const size = lastPort - firstPort + 1
-	ports := make([]int, 0, n)
-	for at, tries := rand.IntN(size), 0; len(ports) < n; at, tries = at+1, tries+1 { //nolint:gosec // no secret
-		if tries == size {
-			return nil, errors.New("looking for a free port: all of " + strconv.Itoa(firstPort) + " to " + strconv.Itoa(lastPort) + " are taken")
+	start := rand.IntN(size) //nolint:gosec // no secret
+	var row []int
+	for at := range 2 * size {
+		port := firstPort + (start+at)%size
+		if port == firstPort || !claim(dir, port) { // a row does not go round
+			release(row)
+			row = nil
+			continue
 		}
-		if port := firstPort + at%size; claims.files[port] == nil && claim(dir, port) {
-			ports = append(ports, port)
+		if row = append(row, port); len(row) == n {
+			return row, nil
 		}
 	}
-	return ports, nil
+	release(row)
+	return nil, fmt.Errorf("looking for free ports: %d to %d hold no %d in a row", firstPort, lastPort, n)
 }
 
 // claim takes the port's lock and says whether it got it and the port is free.
 func claim(dir string, port int) bool {
+	if claims.files[port] != nil {
+		return false
+	}
 	f, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_CREATE|os.O_RDWR, 0o666) //nolint:gosec // shared, empty
 	if err != nil {
 		return false
@@ -69,4 +76,11 @@ func claim(dir string, port int) bool {
 	}
 	claims.files[port] = f
 	return true
+}
+
+func release(ports []int) {
+	for _, port := range ports {
+		_ = claims.files[port].Close()
+		delete(claims.files, port)
+	}
 }

@@ -234,17 +234,21 @@ func (s *snapshot) loadKeys(ctx context.Context, q *db.Queries, _ *secret.Keys) 
 		return fmt.Errorf("reading API keys: %w", err)
 	}
 	for _, r := range keys {
-		reads := DefaultReadsPerMinute
-		if r.ReadsPerMinute != nil {
-			reads = int(*r.ReadsPerMinute)
-		}
-		s.keys[hash(r.Hash)] = Key{
-			ID: r.ID, Live: r.Live, ApplicationID: value(r.ApplicationID), AgencyIDs: r.Agencies, ReadsPerMinute: reads,
-			CreatedAt: r.CreatedAt.UTC(), RevokedAt: value(r.RevokedAt).UTC(), LastUsedAt: value(r.LastUsedAt).UTC(),
-		}
+		s.keys[hash(r.Hash)] = toKey(r)
 		s.keyOrder = append(s.keyOrder, hash(r.Hash))
 	}
 	return nil
+}
+
+func toKey(r db.ApiKey) Key {
+	reads := DefaultReadsPerMinute
+	if r.ReadsPerMinute != nil {
+		reads = int(*r.ReadsPerMinute)
+	}
+	return Key{
+		ID: r.ID, Live: r.Live, ApplicationID: value(r.ApplicationID), AgencyIDs: r.Agencies, ReadsPerMinute: reads,
+		CreatedAt: r.CreatedAt.UTC(), RevokedAt: value(r.RevokedAt).UTC(), EndsAt: value(r.EndsAt).UTC(), LastUsedAt: value(r.LastUsedAt).UTC(),
+	}
 }
 
 func (s *snapshot) loadEndpoints(ctx context.Context, q *db.Queries, keys *secret.Keys) error {

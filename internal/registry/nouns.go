@@ -74,8 +74,40 @@ type Key struct {
 	// ReadsPerMinute of a platform key; an application's key has its application's.
 	ReadsPerMinute int
 	CreatedAt      time.Time
-	RevokedAt      time.Time // zero: in force
-	LastUsedAt     time.Time // zero: never
+	RevokedAt      time.Time // zero: not revoked
+	EndsAt         time.Time // when its rotation takes effect; zero: it was not rotated
+	LastUsedAt     time.Time // to the second, some seconds late; zero: never
+}
+
+// KeyState is what has become of a key.
+type KeyState string
+
+// The states of a key. One that is active or ending is in force.
+const (
+	KeyStateActive  KeyState = "active"
+	KeyStateEnding  KeyState = "ending"  // rotated, the overlap is running
+	KeyStateEnded   KeyState = "ended"   // rotated, the overlap is over
+	KeyStateRevoked KeyState = "revoked" // whatever it was before
+)
+
+// State is the key's at a moment of the service's clock.
+func (k Key) State(now time.Time) KeyState {
+	switch {
+	case !k.RevokedAt.IsZero():
+		return KeyStateRevoked
+	case k.EndsAt.IsZero():
+		return KeyStateActive
+	case now.Before(k.EndsAt):
+		return KeyStateEnding
+	}
+	return KeyStateEnded
+}
+
+// InForce tells whether the key opens anything at a moment of the service's
+// clock, its application being active.
+func (k Key) InForce(now time.Time) bool {
+	s := k.State(now)
+	return s == KeyStateActive || s == KeyStateEnding
 }
 
 // Platform tells whether the key is the platform's.

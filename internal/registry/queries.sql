@@ -117,6 +117,20 @@ UPDATE api_keys SET agencies = COALESCE(sqlc.narg('agencies')::uuid[], agencies)
     reads_per_minute = COALESCE(sqlc.narg('reads_per_minute')::integer, reads_per_minute)
 WHERE id = @id;
 
+-- Keys, beside seeding.
+
+-- name: RevokeAPIKey :exec
+UPDATE api_keys SET revoked_at = @revoked_at WHERE id = @id AND revoked_at IS NULL;
+
+-- name: EndAPIKey :exec
+UPDATE api_keys SET ends_at = @ends_at WHERE id = @id;
+
+-- name: NoteKeyUse :batchexec
+UPDATE api_keys SET last_used_at = @last_used_at
+WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @last_used_at);
+
+-- Endpoints.
+
 -- name: InsertWebhookEndpoint :exec
 INSERT INTO webhook_endpoints (id, application_id, url, events, modes, max_in_flight, created_at)
 VALUES (@id, sqlc.narg('application_id'), @url, COALESCE(sqlc.narg('events')::text[], '{}'),

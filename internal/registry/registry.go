@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +26,8 @@ import (
 	"quittance/internal/secret"
 )
 
-// ErrUnauthorized says that a key opens nothing: malformed, unknown, revoked, or
-// of an application that is not active. The reasons wrap it; callers answer all
+// ErrUnauthorized says that a key opens nothing: malformed, unknown, revoked,
+// ended, or of an application that is not active. The reasons wrap it; callers answer all
 // of them with 401 (contract decisions § 2).
 var ErrUnauthorized = errors.New("key opens nothing")
 
@@ -33,6 +35,7 @@ var ErrUnauthorized = errors.New("key opens nothing")
 var (
 	ErrKeyUnknown          = fmt.Errorf("%w: unknown", ErrUnauthorized)
 	ErrKeyRevoked          = fmt.Errorf("%w: revoked", ErrUnauthorized)
+	ErrKeyEnded            = fmt.Errorf("%w: rotated, and the overlap is over", ErrUnauthorized)
 	ErrApplicationInactive = fmt.Errorf("%w: its application is not active", ErrUnauthorized)
 )
 
@@ -57,8 +60,12 @@ type Config struct {
 	Pool *pgxpool.Pool
 	Keys *secret.Keys
 	Log  *slog.Logger
-	// Now is the time in UTC; it decides which webhook secrets have expired.
+	// Now is the time in UTC; it decides which webhook secrets have expired and
+	// which rotated keys have ended.
 	Now func() time.Time
+	// UsesEvery is how often Run writes down when keys were last used; 10 s when
+	// zero.
+	UsesEvery time.Duration
 	// Simulators is where they listen, in developer mode: a missing test account
 	// means them then. Empty outside developer mode.
 	Simulators string
@@ -71,6 +78,7 @@ type Registry struct {
 	cfg      Config
 	current  atomic.Pointer[snapshot]
 	syncedAt atomic.Int64 // Unix nanoseconds of the machine's clock
+	uses     uses
 	reloads  *prometheus.CounterVec
 }
 
@@ -82,6 +90,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = prometheus.NewRegistry()
 	}
+	cfg.UsesEvery = cmp.Or(cfg.UsesEvery, 10*time.Second)
 	r := &Registry{cfg: cfg}
 	with := promauto.With(cfg.Metrics)
 	r.reloads = with.NewCounterVec(prometheus.CounterOpts{
@@ -97,8 +106,13 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 }
 
 // Run follows changes until ctx ends, and returns nil then. A change is seen
-// within a second; while Postgres is away the last snapshot stays.
+// within a second; while Postgres is away the last snapshot stays. It also writes
+// down when keys were last used, in batches and once more at the end.
 func (r *Registry) Run(ctx context.Context) error {
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	// Beside: a write that hangs must not keep a revocation waiting.
+	writing.Go(func() { r.writeUses(ctx) })
 	failing := false
 	for {
 		err := r.follow(ctx, func() {
@@ -216,7 +230,8 @@ type Principal struct {
 func (p Principal) Grants(agencyID string) bool { return slices.Contains(p.AgencyIDs, agencyID) }
 
 // AuthenticateKey finds who a key belongs to, by its hash: comparing it leaks no
-// time that tells anything about a stored key. Errors are ErrUnauthorized.
+// time that tells anything about a stored key. It notes the use of the key and
+// asks nobody. Errors are ErrUnauthorized.
 func (r *Registry) AuthenticateKey(key string) (Principal, error) {
 	if !presented.MatchString(key) {
 		return Principal{}, ErrKeyUnknown
@@ -226,16 +241,23 @@ func (r *Registry) AuthenticateKey(key string) (Principal, error) {
 	if !ok || found.Live != strings.HasPrefix(key, prefixLive) {
 		return Principal{}, ErrKeyUnknown
 	}
-	if !found.RevokedAt.IsZero() {
+	now := r.cfg.Now()
+	switch found.State(now) {
+	case KeyStateRevoked:
 		return Principal{}, ErrKeyRevoked
+	case KeyStateEnded:
+		return Principal{}, ErrKeyEnded
+	case KeyStateActive, KeyStateEnding:
 	}
 	if found.Platform() {
+		r.uses.note(found.ID, now)
 		return Principal{KeyID: found.ID, Live: found.Live, Platform: true, AgencyIDs: found.AgencyIDs, ReadsPerMinute: found.ReadsPerMinute}, nil
 	}
 	a := s.applications[found.ApplicationID]
 	if !a.Active {
 		return Principal{}, ErrApplicationInactive
 	}
+	r.uses.note(found.ID, now)
 	return Principal{KeyID: found.ID, Live: found.Live, ApplicationID: a.ID, AgencyIDs: []string{a.AgencyID}, ReadsPerMinute: a.ReadsPerMinute}, nil
 }
 

@@ -21,10 +21,6 @@ import (
 	"quittance/internal/secret"
 )
 
-// maxKeys is how many keys of a mode an application has in force at a time, for
-// rotation with overlap (contract decisions § 3).
-const maxKeys = 2
-
 // SeedOptions say how a registry file is applied.
 type SeedOptions struct {
 	// Keys seal what is secret. Required.
@@ -79,7 +75,7 @@ func Seed(ctx context.Context, pool *pgxpool.Pool, text []byte, opts SeedOptions
 		}
 		var faults Faults
 		f := parse(text, opts.Developer, &faults)
-		check(f, known, opts.Developer, &faults)
+		check(f, known, opts.Developer, opts.Now(), &faults)
 		if len(faults) > 0 {
 			return faults
 		}
@@ -99,9 +95,9 @@ func Seed(ctx context.Context, pool *pgxpool.Pool, text []byte, opts SeedOptions
 }
 
 // check finds what is wrong with the file as a whole and against what is known.
-func check(f file, known *snapshot, developer bool, faults *Faults) {
+func check(f file, known *snapshot, developer bool, now time.Time, faults *Faults) {
 	c := checker{
-		known: known, faults: faults,
+		known: known, now: now, faults: faults,
 		agencies: map[string]bool{}, named: map[string]bool{}, slugs: map[string]string{}, serviceIDs: map[string]bool{}, applications: map[string]bool{},
 		integrators: map[string]string{}, keys: map[hash]bool{}, cashin: map[hash]bool{},
 	}
@@ -141,6 +137,7 @@ func check(f file, known *snapshot, developer bool, faults *Faults) {
 // checker merges the file into what is known, as far as checks need it.
 type checker struct {
 	known  *snapshot
+	now    time.Time
 	faults *Faults
 
 	agencies     map[string]bool   // by id
@@ -274,7 +271,7 @@ func (c *checker) application(a fileAgency, app fileApplication) {
 func (c *checker) applicationKeys(app fileApplication) {
 	inForce := map[bool]int{}
 	for _, k := range c.known.keys {
-		if k.ApplicationID == app.id && k.RevokedAt.IsZero() {
+		if k.ApplicationID == app.id && k.InForce(c.now) {
 			inForce[k.Live]++
 		}
 	}
@@ -504,8 +501,11 @@ func (s *seeder) key(ctx context.Context, k fileKey, applicationID *string) erro
 			ReadsPerMinute: narrow(k.readsPerMinute), CreatedAt: s.now,
 		})
 	}
-	if !known.RevokedAt.IsZero() {
+	switch {
+	case !known.RevokedAt.IsZero():
 		s.note(k.path, "this key was revoked at %s and stays so", known.RevokedAt.Format(time.RFC3339))
+	case !known.EndsAt.IsZero():
+		s.note(k.path, "this key was rotated, its end at %s stays", known.EndsAt.Format(time.RFC3339))
 	}
 	if applicationID != nil {
 		return nil

@@ -69,8 +69,8 @@ func doctor() *cobra.Command {
 		return nil
 	})
 	cmd.Args = cobra.MaximumNArgs(1)
-	cmd.Flags().StringVar(&broker, "broker", brokerEmbedded, "what `up` will be given")
-	cmd.Flags().StringVar(&registryFile, "registry", "deploy/dev/registry.yaml", "what `up` will be given")
+	cmd.Flags().StringVar(&broker, "broker", brokerEmbedded, "what up will be given")
+	cmd.Flags().StringVar(&registryFile, "registry", "deploy/dev/registry.yaml", "what up will be given")
 	return cmd
 }
 

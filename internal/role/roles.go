@@ -24,6 +24,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/connector"
 	"quittance/internal/connector/mtn"
+	"quittance/internal/quota"
 	"quittance/internal/readmodel"
 	"quittance/internal/reference"
 	"quittance/processors/runtime"
@@ -135,8 +136,12 @@ func (b *base) ingress() error {
 	}
 	b.run("read model", sessions.Run)
 
+	reads, err := quota.New(quota.Config{Postgres: b.pool, Now: b.now, Metrics: b.metrics})
+	if err != nil {
+		return err
+	}
 	api, err := ministry.New(ministry.Config{
-		Hub: h, Registry: b.reg, Sessions: sessions, References: refs, Keys: b.keys, CheckoutURL: checkoutURL, Now: b.now, Log: b.log,
+		Hub: h, Registry: b.reg, Sessions: sessions, Reads: reads, References: refs, Keys: b.keys, CheckoutURL: checkoutURL, Now: b.now, Log: b.log,
 		Partition: func(app string) int32 { return b.space.Partition(schemas.TopicCommands, app) },
 	})
 	if err != nil {

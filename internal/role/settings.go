@@ -52,7 +52,7 @@ type Settings struct {
 // flags declares the settings that parts are found by.
 func (s *Settings) flags(f *pflag.FlagSet) {
 	f.BoolVar(&s.Developer, "developer", false, "developer mode: loopback destinations, plain secrets in seed, the movable clock")
-	f.IntVar(&s.Port, "port", 0, "stands for the addresses of an `up` that runs on this port")
+	f.IntVar(&s.Port, "port", 0, "stands for the addresses of an up that runs on this port")
 	f.StringVar(&s.Data, "data", ".quittance", "data folder")
 	f.StringVar(&s.Kafka, "kafka", "", "addresses of the Kafka brokers, host:port,…")
 	f.StringVar(&s.TopicPrefix, "topic-prefix", "", "sets installations that share a broker apart")
@@ -60,7 +60,7 @@ func (s *Settings) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, http://host:port/database or clickhouse://…")
 	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, http://host:port")
 	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64,… newest first (prefer the environment)")
-	f.StringVar(&s.SimulatorURL, "simulator-url", "", "where `quittance simulate` runs, developer mode only")
+	f.StringVar(&s.SimulatorURL, "simulator-url", "", "where quittance simulate runs, developer mode only")
 	f.StringVar(&s.Log, "log", "info", "log level: debug, info, warn, error")
 }
 

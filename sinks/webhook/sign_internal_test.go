@@ -22,7 +22,7 @@ func TestKeysOfSecrets(t *testing.T) {
 		"whsec_QUJDREVGR0hJSktMTU5PUA":           "ABCDEFGHIJKLMNOP",
 		"whsec_aaaaaaaaaaaaaaaaaaaaa":            "aaaaaaaaaaaaaaaaaaaaa",
 	} {
-		if got := string(key(secret.NewText(text))); got != want {
+		if got := string(secret.WebhookKey(secret.NewText(text))); got != want {
 			t.Errorf("%s: key %q, want %q", text, got, want)
 		}
 		h, err := sign([]secret.Text{secret.NewText(text)}, "evt_1", at, []byte("{}"))

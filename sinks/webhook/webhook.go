@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -148,7 +147,7 @@ func (p *Policy) Send(ctx context.Context, d *record.Delivery) delivery.Result {
 func sign(secrets []secret.Text, eventID string, at time.Time, body []byte) (http.Header, error) {
 	signatures := make([]string, 0, len(secrets))
 	for _, s := range secrets {
-		wh, err := standardwebhooks.NewWebhookRaw(key(s))
+		wh, err := standardwebhooks.NewWebhookRaw(secret.WebhookKey(s))
 		if err != nil {
 			return nil, errors.New("signing secret is unusable") // the library's error could show it
 		}
@@ -166,17 +165,6 @@ func sign(secrets []secret.Text, eventID string, at time.Time, body []byte) (htt
 	h.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
 	h.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
 	return h, nil
-}
-
-// key is the key in a secret: what stands behind whsec_ in base64, as Standard
-// Webhooks has it. Registry files may hold letters and digits that are base64
-// only without its padding, or not at all; the latter sign as they stand.
-func key(s secret.Text) []byte {
-	text := strings.TrimRight(strings.TrimPrefix(s.Reveal(), "whsec_"), "=")
-	if raw, err := base64.RawStdEncoding.DecodeString(text); err == nil {
-		return raw
-	}
-	return []byte(text)
 }
 
 // Judge tells what an answer means: only a 2xx is success, a redirect is not; otherwise again by the

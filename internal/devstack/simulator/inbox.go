@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"quittance/internal/secret"
 )
 
 // signatureTolerance is how far the time of a webhook may be from now, as
@@ -127,8 +129,8 @@ func (s *Simulator) drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// judgeSignature verifies by the Standard Webhooks library with each secret of
-// the inbox. The timestamp is compared as a receiver elsewhere would: with the
+// judgeSignature verifies by the Standard Webhooks library with the key of each
+// secret of the inbox. The timestamp is compared as a receiver elsewhere would: with the
 // machine's clock (Config.Timestamp), which a developer's advance does not move.
 func (s *Simulator) judgeSignature(name string, body []byte, header http.Header, now time.Time) (valid *bool, why string) {
 	if s.cfg.Secrets == nil {
@@ -140,8 +142,8 @@ func (s *Simulator) judgeSignature(name string, body []byte, header http.Header,
 	}
 	verdict := func(ok bool, why string) (*bool, string) { return &ok, why }
 	why = "no secret of this inbox is usable"
-	for _, secret := range secrets {
-		hook, err := standardwebhooks.NewWebhook(secret)
+	for _, text := range secrets {
+		hook, err := standardwebhooks.NewWebhookRaw(secret.WebhookKey(secret.NewText(text)))
 		if err != nil {
 			continue
 		}

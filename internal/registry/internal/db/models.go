@@ -27,6 +27,7 @@ type ApiKey struct {
 	CreatedAt      time.Time
 	RevokedAt      *time.Time
 	LastUsedAt     *time.Time
+	EndsAt         *time.Time
 }
 
 type Application struct {

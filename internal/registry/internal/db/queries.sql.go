@@ -12,7 +12,7 @@ import (
 )
 
 const aPIKeys = `-- name: APIKeys :many
-SELECT id, hash, application_id, live, agencies, reads_per_minute, created_at, revoked_at, last_used_at FROM api_keys ORDER BY id
+SELECT id, hash, application_id, live, agencies, reads_per_minute, created_at, revoked_at, last_used_at, ends_at FROM api_keys ORDER BY id
 `
 
 func (q *Queries) APIKeys(ctx context.Context) ([]ApiKey, error) {
@@ -34,6 +34,7 @@ func (q *Queries) APIKeys(ctx context.Context) ([]ApiKey, error) {
 			&i.CreatedAt,
 			&i.RevokedAt,
 			&i.LastUsedAt,
+			&i.EndsAt,
 		); err != nil {
 			return nil, err
 		}
@@ -216,6 +217,20 @@ func (q *Queries) ERPSettings(ctx context.Context) ([]ErpSetting, error) {
 	return items, nil
 }
 
+const endAPIKey = `-- name: EndAPIKey :exec
+UPDATE api_keys SET ends_at = $1 WHERE id = $2
+`
+
+type EndAPIKeyParams struct {
+	EndsAt *time.Time
+	ID     string
+}
+
+func (q *Queries) EndAPIKey(ctx context.Context, arg EndAPIKeyParams) error {
+	_, err := q.db.Exec(ctx, endAPIKey, arg.EndsAt, arg.ID)
+	return err
+}
+
 const expireWebhookSecrets = `-- name: ExpireWebhookSecrets :exec
 UPDATE webhook_secrets SET expires_at = $1
 WHERE endpoint_id = $2 AND (expires_at IS NULL OR expires_at > $1)
@@ -292,6 +307,7 @@ func (q *Queries) InsertAPIKey(ctx context.Context, arg InsertAPIKeyParams) erro
 }
 
 const insertWebhookEndpoint = `-- name: InsertWebhookEndpoint :exec
+
 INSERT INTO webhook_endpoints (id, application_id, url, events, modes, max_in_flight, created_at)
 VALUES ($1, $2, $3, COALESCE($4::text[], '{}'),
     COALESCE($5::text[], '{test,live}'), COALESCE($6::integer, 8), $7)
@@ -307,6 +323,7 @@ type InsertWebhookEndpointParams struct {
 	CreatedAt     time.Time
 }
 
+// Endpoints.
 func (q *Queries) InsertWebhookEndpoint(ctx context.Context, arg InsertWebhookEndpointParams) error {
 	_, err := q.db.Exec(ctx, insertWebhookEndpoint,
 		arg.ID,
@@ -374,6 +391,22 @@ func (q *Queries) Revision(ctx context.Context) (int64, error) {
 	var revision int64
 	err := row.Scan(&revision)
 	return revision, err
+}
+
+const revokeAPIKey = `-- name: RevokeAPIKey :exec
+
+UPDATE api_keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL
+`
+
+type RevokeAPIKeyParams struct {
+	RevokedAt *time.Time
+	ID        string
+}
+
+// Keys, beside seeding.
+func (q *Queries) RevokeAPIKey(ctx context.Context, arg RevokeAPIKeyParams) error {
+	_, err := q.db.Exec(ctx, revokeAPIKey, arg.RevokedAt, arg.ID)
+	return err
 }
 
 const serviceMappings = `-- name: ServiceMappings :many
