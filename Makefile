@@ -115,6 +115,13 @@ test/contract: deps/test ## hold each statement of the contract's ministry secti
 		go test -count=1 -timeout 10m -run '^TestContract$$' ./internal/acceptance >$(DEPS)/contract-output.txt 2>&1; \
 		status=$$?; cat $(DEPS)/contract-report.txt 2>/dev/null; [ $$status -eq 0 ] || cat $(DEPS)/contract-output.txt; exit $$status
 
+.PHONY: test/linearizability
+test/linearizability: deps/test ## hold 200 histories of concurrent requests, with kills, against the model, and see a broken build caught
+	@rm -f $(DEPS)/linearizability-report.txt
+	@QUITTANCE_LINEARIZABILITY=full QUITTANCE_LINEARIZABILITY_REPORT=$(CURDIR)/$(DEPS)/linearizability-report.txt \
+		go test -count=1 -v -timeout 30m -parallel 1 -run '^(TestLinearizability|TestLinearizabilityModel|TestBrokenOverlayIsCaught)$$' ./internal/acceptance; \
+		status=$$?; cat $(DEPS)/linearizability-report.txt 2>/dev/null; exit $$status
+
 .PHONY: test/fuzz
 test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60)
 	@for t in FuzzCreate FuzzRepeatedField FuzzVerify FuzzQuery; do \

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,10 +54,30 @@ type application struct {
 	id, tenant, slug, key string
 }
 
-// newStack starts everything: servers, migrations, the registry, all roles.
-func newStack(t testing.TB, dir string) *stack {
+// shape is what a stack consists of.
+type shape struct {
+	// registry is the registry file; it fills the stack's apps.
+	registry func(*stack) string
+	// Numbers of instances; sinks is that of each sink.
+	ingresses, processors, sinks int
+	// only are the sinks that run; all when empty.
+	only []string
+	// program builds what runs; binary when nil.
+	program func() (string, error)
+}
+
+// everyRole is every role twice.
+var everyRole = shape{registry: (*stack).applications, ingresses: 2, processors: 2, sinks: 2}
+
+// newStack starts everything: servers, migrations, the registry, the roles of the
+// shape.
+func newStack(t testing.TB, dir string, of shape) *stack {
 	t.Helper()
-	path, err := binary()
+	build := of.program
+	if build == nil {
+		build = binary
+	}
+	path, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +88,8 @@ func newStack(t testing.TB, dir string) *stack {
 		t.Fatal(err)
 	}
 	s.servers(ctx, t)
-	s.configure(ctx, t)
-	s.start(ctx, t)
+	s.configure(ctx, t, of.registry(s))
+	s.start(ctx, t, of)
 	return s
 }
 
@@ -115,7 +136,7 @@ func (s *stack) servers(ctx context.Context, t testing.TB) {
 }
 
 // configure migrates and seeds.
-func (s *stack) configure(ctx context.Context, t testing.TB) {
+func (s *stack) configure(ctx context.Context, t testing.TB, registry string) {
 	t.Helper()
 	port := ports(t, 1)[0]
 	s.simulator = "http://" + local(port)
@@ -129,7 +150,7 @@ func (s *stack) configure(ctx context.Context, t testing.TB) {
 		"QUITTANCE_MASTER_KEYS=1:" + base64.StdEncoding.EncodeToString(key[:]),
 	}
 	file := filepath.Join(s.dir, "registry.yaml")
-	if err := os.WriteFile(file, []byte(s.applications()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(registry), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"migrate"}, {"seed", file}} {
@@ -175,30 +196,40 @@ func (s *stack) applications() string {
 	return b.String()
 }
 
-// start starts the roles, most of them twice, and waits until all can work.
-func (s *stack) start(ctx context.Context, t testing.TB) {
+// start starts the roles and waits until all can work.
+func (s *stack) start(ctx context.Context, t testing.TB, of shape) {
 	t.Helper()
 	t.Cleanup(s.stop)
 	if err := s.outside.start(); err != nil {
 		t.Fatal(err)
 	}
-	const ingresses = 2
-	listen := ports(t, ingresses)
+	listen := ports(t, of.ingresses)
 	for _, port := range listen {
 		s.ingress = append(s.ingress, "http://"+local(port))
 	}
 	add := func(name string, args ...string) {
 		s.fleet = append(s.fleet, s.program.process(name, local(ports(t, 1)[0]), args...))
 	}
-	for n := range ingresses {
+	for n := range of.ingresses {
 		instance := strconv.Itoa(n)
 		add("ingress-"+instance, "ingress", "--listen", local(listen[n]), "--instance", instance,
 			"--checkout-url", s.ingress[0], "--callback-url", s.ingress[n])
+	}
+	for n := range of.processors {
+		instance := strconv.Itoa(n)
 		add("processor-"+instance, "processor", "--instance", instance, "--store", filepath.Join(s.dir, "store-"+instance))
-		// Each has its operator call back another ingress.
-		add("collect-"+instance, "sink", "collect", "--instance", instance, "--callback-url", s.ingress[n])
-		for _, sink := range []string{"webhook", "erp", "readmodel", "journal", "schedule"} {
-			add(sink+"-"+instance, "sink", sink, "--instance", instance)
+	}
+	for n := range of.sinks {
+		instance := strconv.Itoa(n)
+		for _, sink := range []string{"collect", "webhook", "erp", "readmodel", "journal", "schedule"} {
+			if len(of.only) > 0 && !slices.Contains(of.only, sink) {
+				continue
+			}
+			args := []string{"sink", sink, "--instance", instance}
+			if sink == "collect" { // each has its operator call back another ingress
+				args = append(args, "--callback-url", s.ingress[n%of.ingresses])
+			}
+			add(sink+"-"+instance, args...)
 		}
 	}
 	for _, p := range s.fleet {

@@ -59,7 +59,7 @@ func TestCrash(t *testing.T) {
 	t.Parallel()
 	size := sizeFromEnvironment(t)
 	begun := time.Now()
-	s := newStack(t, folder(t))
+	s := newStack(t, folder(t), everyRole)
 	t.Cleanup(func() {
 		if t.Failed() {
 			s.outputs(t)

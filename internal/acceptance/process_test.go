@@ -23,29 +23,37 @@ import (
 	"quittance/internal/devstack"
 )
 
-// binary builds the program once for all tests of the package.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "quittance-acceptance-")
-	if err != nil {
-		return "", err
-	}
-	binaryDir = dir
-	out := filepath.Join(dir, "quittance")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", out, "quittance")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the program: %w\n%s", err, text)
-	}
-	return out, nil
-})
+// binary builds the program once for all tests of the package, brokenBinary the
+// one whose processors merge what they have aborted (processors/runtime).
+var (
+	binary       = built("quittance")
+	brokenBinary = built("quittance-broken", "-tags", "broken_overlay")
+)
 
-// binaryDir is what TestMain removes.
-var binaryDir string
+// built builds the program under a name, once.
+func built(name string, flags ...string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		dir, err := binaryDir()
+		if err != nil {
+			return "", err
+		}
+		out := filepath.Join(dir, name)
+		cmd := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-o", out}, flags...), "quittance")...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("building the program: %w\n%s", err, text)
+		}
+		return out, nil
+	})
+}
+
+// binaryDir is made when first asked for, and removed by TestMain.
+var binaryDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "quittance-acceptance-") })
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if binaryDir != "" {
-		_ = os.RemoveAll(binaryDir)
+	if dir, err := binaryDir(); err == nil {
+		_ = os.RemoveAll(dir)
 	}
 	os.Exit(code)
 }

@@ -31,6 +31,10 @@ type faults struct {
 	betweenPolls func(*session)
 }
 
+// ofBuild are the faults of this build of the program: none, but for one that a
+// test makes to see it caught.
+var ofBuild faults
+
 type verdict int
 
 const (

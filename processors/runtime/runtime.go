@@ -51,7 +51,7 @@ func New(cfg Config) (*Runtime, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Runtime{cfg: cfg, met: newMetrics(cfg.Metrics)}, nil
+	return &Runtime{cfg: cfg, met: newMetrics(cfg.Metrics), faults: ofBuild}, nil
 }
 
 // Run decides until ctx ends. It then finishes the transaction in hand, leaves
