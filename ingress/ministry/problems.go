@@ -145,6 +145,9 @@ func refusal(a checkout.Answer) *problem.Problem {
 		}
 		p := invalid(faults)
 		p.Code = string(code)
+		if code == checkout.CodeOriginsRequired {
+			p.Title = "Embed origins required"
+		}
 		return p
 	}
 	return unavailable()

@@ -17,6 +17,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/callbacks"
+	"quittance/ingress/docs"
 	"quittance/ingress/hub"
 	"quittance/ingress/ministry"
 	"quittance/ingress/pages"
@@ -166,11 +167,17 @@ func (b *base) ingress() error {
 		return err
 	}
 
+	manual, err := docs.New(docs.Config{OpenAPI: ministry.OpenAPI()})
+	if err != nil {
+		return err
+	}
+
 	r := chi.NewRouter()
 	r.Use(problem.WithRequestID)
 	api.Routes(r)
 	citizen.Routes(r)
 	reports.Routes(r)
+	manual.Routes(r)
 	return b.serve("ingress", b.Listen, http.Handler(r))
 }
 

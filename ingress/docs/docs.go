@@ -1,0 +1,299 @@
+package docs
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// DefaultMaxAge is how long caches may keep an answer without asking again.
+const DefaultMaxAge = 5 * time.Minute
+
+// Config of a Handler.
+type Config struct {
+	// OpenAPI is the description to serve and to make the reference from, in YAML.
+	// Required.
+	OpenAPI []byte
+	// MaxAge is DefaultMaxAge when zero.
+	MaxAge time.Duration
+}
+
+// Handler serves the documentation. Safe for concurrent use.
+type Handler struct {
+	policy  string // Content-Security-Policy of the pages
+	caching string
+	// resources by path.
+	resources map[string]resource
+	// missing answers a code that does not exist, nowhere any other path.
+	missing, nowhere resource
+}
+
+// resource is an answer, as it is and compressed.
+type resource struct {
+	contentType  string
+	body, zipped []byte
+	etag         string // without quotes
+}
+
+// New renders everything. The error is a fault of the OpenAPI file, or names the
+// error codes that have no page and the pages that have no code.
+func New(cfg Config) (*Handler, error) {
+	root, err := parse(cfg.OpenAPI)
+	if err != nil {
+		return nil, err
+	}
+	codes := problemCodes(root)
+	if err := matching(codes, explanations); err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, code := range codes {
+		known[code] = true
+	}
+	ref, err := (&reader{root: root, codes: known}).read()
+	if err != nil {
+		return nil, err
+	}
+	samples, err := readSamples()
+	if err != nil {
+		return nil, err
+	}
+	style, err := files.ReadFile("templates/style.css")
+	if err != nil {
+		return nil, fmt.Errorf("reading the style: %w", err)
+	}
+	sum := sha256.Sum256(style)
+	h := &Handler{
+		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		caching:   fmt.Sprintf("public, max-age=%d", int(cmp.Or(cfg.MaxAge, DefaultMaxAge).Seconds())),
+		resources: map[string]resource{},
+	}
+	render := func(name string, v view) (r resource) {
+		if err == nil {
+			v.Style, v.Errors = template.CSS(style), explanations //nolint:gosec // our own file
+			r, err = rendered(name, v)
+		}
+		return r
+	}
+	h.resources["/openapi.yaml"] = newResource("application/yaml; charset=utf-8", cfg.OpenAPI)
+	h.resources["/docs"] = render("docs.html", view{Title: "Quittance API", Reference: ref, Samples: samples})
+	h.resources["/docs/errors/"] = render("errors.html", view{Title: "Errors"})
+	for _, e := range explanations {
+		h.resources[errorHref(e.Code)] = render("error.html", view{Title: e.Code, Error: e})
+	}
+	h.missing = render("errors.html", view{Title: "No such error code", Missing: true})
+	h.nowhere = render("nowhere.html", view{Title: "Not found"})
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// matching compares the codes of the OpenAPI file with the pages.
+func matching(codes []string, pages []explanation) error {
+	var faults []error
+	if len(codes) == 0 {
+		faults = append(faults, errors.New("the schema ProblemCode lists no codes"))
+	}
+	for _, code := range codes {
+		if !slices.ContainsFunc(pages, func(e explanation) bool { return e.Code == code }) {
+			faults = append(faults, fmt.Errorf("the error code %s has no page", code))
+		}
+	}
+	for _, e := range pages {
+		if !slices.Contains(codes, e.Code) {
+			faults = append(faults, fmt.Errorf("the page %s is of no error code", e.Code))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+//go:embed templates quickstart
+var files embed.FS
+
+// sample is a program of the quickstart.
+type sample struct {
+	Language, File, Run string
+	Text                string
+	// Receives says that it receives webhooks; the others create a session.
+	Receives bool
+}
+
+var samples = []sample{
+	{Language: "curl", File: "create.sh", Run: "sh create.sh"},
+	{Language: "Go", File: "create.go", Run: "go run create.go"},
+	{Language: "Node", File: "create.mjs", Run: "node create.mjs"},
+	{Language: "PHP", File: "create.php", Run: "php create.php"},
+	{Language: "Python", File: "create.py", Run: "python3 create.py"},
+	{Language: "Java", File: "Create.java", Run: "java Create.java"},
+	{Language: "Go", File: "receive.go", Run: "PORT=8000 go run receive.go", Receives: true},
+	{Language: "Node", File: "receive.mjs", Run: "PORT=8000 node receive.mjs", Receives: true},
+	{Language: "PHP", File: "receive.php", Run: "php -S 127.0.0.1:8000 receive.php", Receives: true},
+	{Language: "Python", File: "receive.py", Run: "PORT=8000 python3 receive.py", Receives: true},
+	{Language: "Java", File: "Receive.java", Run: "PORT=8000 java Receive.java", Receives: true},
+}
+
+// readSamples reads the programs, without the line that keeps those in Go out of
+// our build.
+func readSamples() ([]sample, error) {
+	out := slices.Clone(samples)
+	for i := range out {
+		text, err := files.ReadFile("quickstart/" + out[i].File)
+		if err != nil {
+			return nil, fmt.Errorf("reading a quickstart: %w", err)
+		}
+		out[i].Text = strings.TrimPrefix(string(text), "//go:build ignore\n\n")
+	}
+	return out, nil
+}
+
+// view is what a page shows.
+type view struct {
+	Title string
+	Style template.CSS
+	// Errors are all, Error is the page's own.
+	Errors    []explanation
+	Error     explanation
+	Missing   bool
+	Reference reference
+	Samples   []sample
+}
+
+func rendered(name string, v view) (resource, error) {
+	t, err := template.New(name).Funcs(template.FuncMap{
+		"anchor": func(s string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(strings.ToLower(s)) },
+		"spans":  func(s string) []span { return spans(s, nil) },
+		// In text quotes need no escape, and programs have many of them.
+		"verbatim": func(s string) template.HTML {
+			return template.HTML(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)) //nolint:gosec // escaped here
+		},
+	}).ParseFS(files, "templates/layout.html", "templates/"+name)
+	if err != nil {
+		return resource{}, fmt.Errorf("reading the template %s: %w", name, err)
+	}
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, "layout.html", v); err != nil {
+		return resource{}, fmt.Errorf("rendering %s: %w", v.Title, err)
+	}
+	return newResource("text/html; charset=utf-8", b.Bytes()), nil
+}
+
+func newResource(contentType string, body []byte) resource {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level exists, and a buffer takes all
+	_, _ = z.Write(body)
+	_ = z.Close()
+	sum := sha256.Sum256(body)
+	return resource{contentType: contentType, body: body, zipped: b.Bytes(), etag: hex.EncodeToString(sum[:12])}
+}
+
+// Routes mounts /openapi.yaml, /docs and everything below it.
+func (h *Handler) Routes(r chi.Router) {
+	for _, pattern := range []string{"/openapi.yaml", "/docs", "/docs/*"} {
+		r.Handle(pattern, http.HandlerFunc(h.serve))
+	}
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", h.policy)
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "DENY")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		header.Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	header.Set("Cache-Control", h.caching)
+	path := r.URL.Path
+	switch path {
+	case "/docs/":
+		http.Redirect(w, r, "/docs", http.StatusPermanentRedirect)
+		return
+	case "/docs/errors":
+		http.Redirect(w, r, "/docs/errors/", http.StatusPermanentRedirect)
+		return
+	}
+	status := http.StatusOK
+	found, ok := h.resources[path]
+	if !ok {
+		// A page that an update brings must not hide behind an old answer.
+		status, found = http.StatusNotFound, h.nowhere
+		header.Set("Cache-Control", "no-store")
+		if strings.HasPrefix(path, "/docs/errors/") {
+			found = h.missing
+		}
+	}
+	found.write(w, r, status)
+}
+
+// write answers with the resource, 304 to whoever has it.
+func (s resource) write(w http.ResponseWriter, r *http.Request, status int) {
+	header := w.Header()
+	header.Set("Content-Type", s.contentType)
+	header.Add("Vary", "Accept-Encoding")
+	body, etag := s.body, s.etag
+	if acceptsGzip(r) {
+		header.Set("Content-Encoding", "gzip")
+		body, etag = s.zipped, s.etag+"-gzip"
+	}
+	if status == http.StatusOK {
+		header.Set("ETag", `"`+etag+`"`)
+		if matches(r, etag) {
+			header.Del("Content-Type")
+			header.Del("Content-Encoding")
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	header.Set("Content-Length", fmt.Sprint(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // the caller is gone when it fails
+	}
+}
+
+// acceptsGzip reads Accept-Encoding (RFC 9110 § 12.5.3); any weight but zero will do.
+func acceptsGzip(r *http.Request) bool {
+	for _, value := range r.Header.Values("Accept-Encoding") {
+		for coding := range strings.SplitSeq(value, ",") {
+			name, weight, _ := strings.Cut(coding, ";")
+			if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+				q := strings.ReplaceAll(weight, " ", "")
+				return !strings.HasPrefix(q, "q=0") || strings.Trim(q, "q=0.") != ""
+			}
+		}
+	}
+	return false
+}
+
+// matches reads If-None-Match (RFC 9110 § 13.1.2), which compares weakly.
+func matches(r *http.Request, etag string) bool {
+	for _, value := range r.Header.Values("If-None-Match") {
+		for tag := range strings.SplitSeq(value, ",") {
+			tag = strings.TrimSpace(tag)
+			if tag == "*" || strings.TrimPrefix(tag, "W/") == `"`+etag+`"` {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,340 @@
+package docs
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// maxPage is how large the page may be, uncompressed: it is read on mobile
+// connections too.
+const maxPage = 60_000
+
+func openAPI(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../ministry/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func server(t *testing.T) http.Handler {
+	t.Helper()
+	h, err := New(Config{OpenAPI: openAPI(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := chi.NewRouter()
+	h.Routes(r)
+	return r
+}
+
+func ask(h http.Handler, method, path string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, http.NoBody)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func get(t *testing.T, h http.Handler, path string) string {
+	t.Helper()
+	r := ask(h, http.MethodGet, path)
+	if r.Code != http.StatusOK {
+		t.Fatalf("%s: %d", path, r.Code)
+	}
+	return r.Body.String()
+}
+
+// A code that the API gained has a page before anybody is sent there, and a page
+// goes with its code.
+func TestEveryErrorCodeHasAPage(t *testing.T) {
+	t.Parallel()
+	root, err := parse(openAPI(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := problemCodes(root)
+	if err := matching(codes, explanations); err != nil {
+		t.Fatal(err)
+	}
+	h := server(t)
+	list := get(t, h, "/docs/errors/")
+	for _, e := range explanations {
+		page := get(t, h, "/docs/errors/"+e.Code)
+		for _, part := range []string{"<h1>" + e.Title + "</h1>", "Likely causes", "The mend", `"code": "` + e.Code + `"`, `"status": ` + strconv.Itoa(e.Status)} {
+			if !strings.Contains(page, part) {
+				t.Errorf("the page of %s lacks %q", e.Code, part)
+			}
+		}
+		if len(e.Causes) == 0 || len(e.Mend) == 0 || e.Meaning == "" || e.Detail == "" {
+			t.Errorf("the page of %s is not complete", e.Code)
+		}
+		if !strings.Contains(list, `href="/docs/errors/`+e.Code+`"`) {
+			t.Errorf("the list lacks %s", e.Code)
+		}
+	}
+
+	for name, yaml := range map[string]string{
+		"the error code generic.new has no page":                strings.Replace(string(openAPI(t)), "- generic.malformed_json\n", "- generic.malformed_json\n        - generic.new\n", 1),
+		"the page generic.malformed_json is of no error code":   strings.Replace(string(openAPI(t)), "        - generic.malformed_json\n", "", 1),
+		"the schema ProblemCode lists no codes":                 strings.Replace(string(openAPI(t)), "ProblemCode:", "Other:", 1),
+		"reading the OpenAPI file: it is not OpenAPI 3.1":       "openapi: 3.0.3",
+		"reading the OpenAPI file: it has no operations or no ": strings.Replace(string(openAPI(t)), "\nwebhooks:\n", "\nx-webhooks:\n", 1),
+	} {
+		if _, err := New(Config{OpenAPI: []byte(yaml)}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("New says %v, want %q", err, name)
+		}
+	}
+}
+
+// What the OpenAPI file says of a code's status, the code's page says too.
+func TestStatusesAgree(t *testing.T) {
+	t.Parallel()
+	root, err := parse(openAPI(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := (&reader{root: root, codes: map[string]bool{}}).read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := map[string]int{}
+	for _, e := range explanations {
+		status[e.Code] = e.Status
+	}
+	said := map[string]bool{}
+	for _, o := range ref.Operations {
+		for _, a := range slices.Concat(o.Answers, o.Common) {
+			for _, b := range a.About {
+				for _, s := range slices.Concat(b.Items...) {
+					if want, ok := status[s.Text]; s.Code && ok {
+						said[s.Text] = true
+						if want != a.Status {
+							t.Errorf("%s: %s is %d, its page says %d", o.ID, s.Text, a.Status, want)
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, e := range explanations {
+		// These two are answers to what is no operation.
+		if !said[e.Code] && e.Code != "generic.not_found" && e.Code != "generic.method_not_allowed" {
+			t.Errorf("no answer of the OpenAPI file tells %s", e.Code)
+		}
+	}
+}
+
+// The example of a problem in the OpenAPI file is that of the page.
+func TestTitlesAgree(t *testing.T) {
+	t.Parallel()
+	titles := map[string]string{}
+	for _, e := range explanations {
+		titles[e.Code] = e.Title
+	}
+	examples := regexp.MustCompile(`title: (.+)\n\s+status: \d+\n\s+detail: .+\n\s+code: (\S+)\n`).FindAllSubmatch(openAPI(t), -1)
+	if len(examples) == 0 {
+		t.Fatal("the OpenAPI file has no examples of problems")
+	}
+	for _, m := range examples {
+		if titles[string(m[2])] != string(m[1]) {
+			t.Errorf("the title of %s is %q, its page says %q", m[2], m[1], titles[string(m[2])])
+		}
+	}
+}
+
+func TestDocumentation(t *testing.T) {
+	t.Parallel()
+	page := get(t, server(t), "/docs")
+	if len(page) >= maxPage {
+		t.Errorf("the page has %d bytes, at most %d are good", len(page), maxPage)
+	}
+	t.Logf("/docs has %d bytes", len(page))
+	for _, part := range []string{
+		"POST</span> <code>/api/v1/checkout/sessions</code>", "GET</span> <code>/api/v1/checkout/sessions/{id}</code>",
+		"<code>order_id</code> required, string, 1–200 characters",
+		"<code>customer.phone</code> optional, string, 1–32 characters",
+		"<code>metadata</code> optional, object, at most 20 keys, keys of 1–64 characters, values: string of up to 500 characters",
+		"<code>currency</code> optional, string, one of XAF, USD,",
+		"<code>Idempotency-Key</code> required, in header",
+		"<code>page_size</code> optional, in query, integer, 1–100",
+		`<code>embed_checkout_url</code> URL or null`,
+		`"order_id": "DOSSIER-2026-0003"`,
+		`<h3 id="checkout-late-payment"><code>checkout.late_payment</code>`,
+		`<code>webhook-signature</code>`,
+		`<code>failure_code</code> string, <a href="#failurecode">FailureCode</a>`,
+		"<code>collect.approval_timeout</code>",
+		`<a href="/docs/errors/checkout.order_paid"><code>checkout.order_paid</code></a>`,
+	} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page lacks %s", part)
+		}
+	}
+	ids := map[string]bool{}
+	for _, m := range regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		if ids[m[1]] {
+			t.Errorf("the id %s is there twice", m[1])
+		}
+		ids[m[1]] = true
+	}
+	for _, m := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		if !ids[m[1]] {
+			t.Errorf("the link to #%s leads nowhere", m[1])
+		}
+	}
+	samples, err := readSamples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range samples {
+		if strings.Contains(s.Text, "go:build") || !strings.Contains(html.UnescapeString(page), s.Text) {
+			t.Errorf("the page does not show %s as it is", s.File)
+		}
+	}
+	files, err := os.ReadDir("quickstart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != len(samples) {
+		t.Errorf("%d programs are shown, there are %d", len(samples), len(files))
+	}
+}
+
+// Links within the documentation lead somewhere, nothing is loaded from
+// elsewhere, and the policy lets the one style through.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	h := server(t)
+	paths := []string{"/docs", "/docs/errors/"}
+	for _, e := range explanations {
+		paths = append(paths, "/docs/errors/"+e.Code)
+	}
+	style := regexp.MustCompile(`(?s)<style>(.*)</style>`)
+	for _, path := range paths {
+		r := ask(h, http.MethodGet, path)
+		page := r.Body.String()
+		if got := r.Header().Get("Content-Type"); got != "text/html; charset=utf-8" {
+			t.Errorf("%s: Content-Type %s", path, got)
+		}
+		for _, m := range regexp.MustCompile(`href="(/[^"#]*)`).FindAllStringSubmatch(page, -1) {
+			if got := ask(h, http.MethodHead, m[1]).Code; got != http.StatusOK {
+				t.Errorf("%s leads to %s: %d", path, m[1], got)
+			}
+		}
+		if bad := regexp.MustCompile(`(?i)<(script|link|img|iframe|object|form)\b| src=| style=| on[a-z]+=`).FindString(page); bad != "" {
+			t.Errorf("%s has %s", path, bad)
+		}
+		m := style.FindStringSubmatch(page)
+		if m == nil {
+			t.Fatalf("%s has no style", path)
+		}
+		sum := sha256.Sum256([]byte(m[1]))
+		policy := r.Header().Get("Content-Security-Policy")
+		if want := "style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !strings.Contains(policy, want) || !strings.HasPrefix(policy, "default-src 'none'; ") {
+			t.Errorf("%s: the policy is %s, want it with %s", path, policy, want)
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	h := server(t)
+	if got := get(t, h, "/openapi.yaml"); got != string(openAPI(t)) {
+		t.Error("/openapi.yaml is not the file")
+	}
+	for _, path := range []string{"/openapi.yaml", "/docs", "/docs/errors/", "/docs/errors/generic.unavailable"} {
+		plain := ask(h, http.MethodGet, path)
+		body := plain.Body.String()
+		etag := plain.Header().Get("ETag")
+		if !regexp.MustCompile(`^"[0-9a-f]{24}"$`).MatchString(etag) || plain.Header().Get("Cache-Control") != "public, max-age=300" {
+			t.Errorf("%s: ETag %s, Cache-Control %s", path, etag, plain.Header().Get("Cache-Control"))
+		}
+		head := ask(h, http.MethodHead, path)
+		if text := head.Body.String(); text != "" || head.Code != http.StatusOK || head.Header().Get("Content-Length") != strconv.Itoa(len(body)) {
+			t.Errorf("HEAD %s: %d, %q, Content-Length %s of %d", path, head.Code, text, head.Header().Get("Content-Length"), len(body))
+		}
+		for _, tag := range []string{etag, "W/" + etag, `"other", ` + etag, "*"} {
+			if r := ask(h, http.MethodGet, path, "If-None-Match", tag); r.Code != http.StatusNotModified || r.Body.String() != "" || r.Header().Get("ETag") != etag {
+				t.Errorf("%s with If-None-Match: %s: %d", path, tag, r.Code)
+			}
+		}
+		if r := ask(h, http.MethodGet, path, "If-None-Match", `"other"`); r.Code != http.StatusOK {
+			t.Errorf("%s with another ETag: %d", path, r.Code)
+		}
+		zipped := ask(h, http.MethodGet, path, "Accept-Encoding", "br, gzip;q=0.8")
+		if zipped.Header().Get("Content-Encoding") != "gzip" || zipped.Header().Get("ETag") == etag || zipped.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%s: compressed with %v", path, zipped.Header())
+		}
+		z, err := gzip.NewReader(strings.NewReader(zipped.Body.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(z); err != nil || !bytes.Equal(text, []byte(body)) {
+			t.Errorf("%s: compressed it is another: %v", path, err)
+		}
+		for _, accept := range []string{"gzip;q=0", "gzip; q=0.000", "br", "identity"} {
+			if r := ask(h, http.MethodGet, path, "Accept-Encoding", accept); r.Header().Get("Content-Encoding") != "" {
+				t.Errorf("%s with Accept-Encoding: %s is compressed", path, accept)
+			}
+		}
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+			if r := ask(h, method, path); r.Code != http.StatusMethodNotAllowed || r.Header().Get("Allow") != "GET, HEAD" {
+				t.Errorf("%s %s: %d, Allow %s", method, path, r.Code, r.Header().Get("Allow"))
+			}
+		}
+	}
+	if got := ask(h, http.MethodGet, "/openapi.yaml").Header().Get("Content-Type"); got != "application/yaml; charset=utf-8" {
+		t.Errorf("/openapi.yaml is %s", got)
+	}
+	for path, to := range map[string]string{"/docs/": "/docs", "/docs/errors": "/docs/errors/"} {
+		if r := ask(h, http.MethodGet, path); r.Code != http.StatusPermanentRedirect || r.Header().Get("Location") != to {
+			t.Errorf("%s: %d to %s", path, r.Code, r.Header().Get("Location"))
+		}
+	}
+	unknown := ask(h, http.MethodGet, "/docs/errors/generic.unheard_of")
+	if page := unknown.Body.String(); unknown.Code != http.StatusNotFound || !strings.Contains(page, "No such error code") ||
+		strings.Count(page, `href="/docs/errors/`) != len(explanations) || unknown.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("an unknown code: %d %s", unknown.Code, page)
+	}
+	if strings.Contains(ask(h, http.MethodGet, "/docs/errors/%3Cb%3E").Body.String(), "<b>") {
+		t.Error("what was asked for is shown")
+	}
+	if r := ask(h, http.MethodGet, "/docs/nothing"); r.Code != http.StatusNotFound || !strings.Contains(r.Body.String(), "Not found") {
+		t.Errorf("another path: %d", r.Code)
+	}
+}
+
+func TestProse(t *testing.T) {
+	t.Parallel()
+	got := prose("One `a.b`\ntwo.\n\n- x\n  more\n- `y`\n\nlast", map[string]bool{"a.b": true})
+	want := []block{
+		{Items: [][]span{{{Text: "One "}, {Text: "a.b", Code: true, Href: "/docs/errors/a.b"}, {Text: " two."}}}},
+		{List: true, Items: [][]span{{{Text: "x more"}}, {{Text: "y", Code: true}}}},
+		{Items: [][]span{{{Text: "last"}}}},
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%+v", got)
+	}
+	for i := range want {
+		if got[i].List != want[i].List || !slices.EqualFunc(got[i].Items, want[i].Items, slices.Equal[[]span]) {
+			t.Errorf("block %d is %+v, want %+v", i, got[i], want[i])
+		}
+	}
+}

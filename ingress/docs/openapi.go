@@ -1,0 +1,174 @@
+package docs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// node is a value of an OpenAPI file, its maps in the file's order. The zero
+// value stands for what is not there and may be asked like any other.
+type node struct {
+	value any
+	root  *node
+}
+
+func parse(text []byte) (node, error) {
+	var v any
+	if err := yaml.UnmarshalWithOptions(text, &v, yaml.UseOrderedMap()); err != nil {
+		return node{}, fmt.Errorf("reading the OpenAPI file: %w", err)
+	}
+	root := node{value: v}
+	root.root = &root
+	if !strings.HasPrefix(root.get("openapi").text(), "3.1.") {
+		return node{}, errors.New("reading the OpenAPI file: it is not OpenAPI 3.1")
+	}
+	return root, nil
+}
+
+// get goes down by keys and follows references.
+func (n node) get(keys ...string) node {
+	n = n.resolved()
+	for _, key := range keys {
+		n = n.child(key).resolved()
+	}
+	return n
+}
+
+// child is what a key has, a reference as it stands.
+func (n node) child(key string) node {
+	for k, v := range n.entries() {
+		if k == key {
+			return v
+		}
+	}
+	return node{root: n.root}
+}
+
+func (n node) resolved() node {
+	for {
+		path, ok := strings.CutPrefix(n.ref(), "#/")
+		if !ok {
+			return n
+		}
+		n = n.root.get(strings.Split(path, "/")...)
+	}
+}
+
+// ref is what $ref says, before it is followed.
+func (n node) ref() string {
+	m, _ := n.value.(yaml.MapSlice)
+	for _, item := range m {
+		if s, ok := item.Value.(string); ok && item.Key == "$ref" {
+			return s
+		}
+	}
+	return ""
+}
+
+// refName is the last part of ref, such as Event; empty when there is none.
+func (n node) refName() string { return n.ref()[strings.LastIndex(n.ref(), "/")+1:] }
+
+// entries are those of a map, in the file's order, references not followed.
+func (n node) entries() iter.Seq2[string, node] {
+	return func(yield func(string, node) bool) {
+		m, _ := n.resolved().value.(yaml.MapSlice)
+		for _, item := range m {
+			key, _ := item.Key.(string)
+			if !yield(key, node{item.Value, n.root}) {
+				return
+			}
+		}
+	}
+}
+
+// list are the items of a list, references not followed.
+func (n node) list() []node {
+	l, _ := n.resolved().value.([]any)
+	out := make([]node, len(l))
+	for i, v := range l {
+		out[i] = node{v, n.root}
+	}
+	return out
+}
+
+// texts are the texts in a list, or the one text that stands in its place.
+func (n node) texts() (out []string) {
+	if s, ok := n.value.(string); ok {
+		return []string{s}
+	}
+	for _, item := range n.list() {
+		if s, ok := item.value.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// text is a scalar as it is written; empty for what is not there.
+func (n node) text() string {
+	if n.value == nil {
+		return ""
+	}
+	return fmt.Sprint(n.value)
+}
+
+func (n node) present() bool { return n.value != nil }
+
+// json is the value as indented JSON, in the file's order.
+func (n node) json() (string, error) {
+	var b bytes.Buffer
+	if err := n.compact(&b); err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, b.Bytes(), "", "  "); err != nil {
+		return "", fmt.Errorf("writing an example: %w", err)
+	}
+	return out.String(), nil
+}
+
+func (n node) compact(b *bytes.Buffer) error {
+	switch v := n.value.(type) {
+	case yaml.MapSlice:
+		b.WriteByte('{')
+		first := true
+		for key, value := range n.entries() {
+			if !first {
+				b.WriteByte(',')
+			}
+			first = false
+			if err := (node{value: key}).compact(b); err != nil {
+				return err
+			}
+			b.WriteByte(':')
+			if err := value.compact(b); err != nil {
+				return err
+			}
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, item := range n.list() {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := item.compact(b); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+	default:
+		enc := json.NewEncoder(b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil {
+			return fmt.Errorf("writing an example: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package docs
+
+import (
+	"regexp"
+	"strings"
+)
+
+// block is a paragraph or a list of what the OpenAPI file says in Markdown, of
+// which it uses paragraphs, lists with dashes and code in backticks.
+type block struct {
+	List  bool
+	Items [][]span // one for a paragraph
+}
+
+// span is a run of text. Href is set where it names an error code.
+type span struct {
+	Text string
+	Code bool
+	Href string
+}
+
+// errorHref is where a code is explained.
+func errorHref(code string) string { return "/docs/errors/" + code }
+
+// prose reads a description. A line that goes on is joined to the one before.
+func prose(text string, codes map[string]bool) (out []block) {
+	var current *block
+	end := func() { current = nil }
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		item, list := strings.CutPrefix(line, "- ")
+		switch {
+		case line == "":
+			end()
+		case list && (current == nil || !current.List):
+			out = append(out, block{List: true})
+			current = &out[len(out)-1]
+			fallthrough
+		case list:
+			current.Items = append(current.Items, []span{{Text: item}})
+		case current == nil:
+			out = append(out, block{Items: [][]span{{{Text: line}}}})
+			current = &out[len(out)-1]
+		default:
+			current.Items[len(current.Items)-1][0].Text += " " + line
+		}
+	}
+	for _, b := range out {
+		for i, item := range b.Items {
+			b.Items[i] = spans(item[0].Text, codes)
+		}
+	}
+	return out
+}
+
+var codePattern = regexp.MustCompile("`[^`]+`")
+
+func spans(text string, codes map[string]bool) (out []span) {
+	at := 0
+	for _, m := range codePattern.FindAllStringIndex(text, -1) {
+		if m[0] > at {
+			out = append(out, span{Text: text[at:m[0]]})
+		}
+		s := span{Text: text[m[0]+1 : m[1]-1], Code: true}
+		if codes[s.Text] {
+			s.Href = errorHref(s.Text)
+		}
+		out = append(out, s)
+		at = m[1]
+	}
+	if at < len(text) {
+		out = append(out, span{Text: text[at:]})
+	}
+	return out
+}

@@ -1,0 +1,305 @@
+package docs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// reference is the OpenAPI file as the page shows it.
+type reference struct {
+	Summary    string
+	About      []block
+	Operations []operation
+	// Common are the answers that several operations give.
+	Common   []answer
+	Objects  []object
+	Webhooks []hook
+	// Delivery are the headers of every webhook.
+	Delivery []field
+}
+
+// operation is a method and a path.
+type operation struct {
+	ID, Method, Path, Summary string
+	Secret                    bool // authenticated by a session's client_secret
+	About                     []block
+	Parameters                []field
+	Body                      []field
+	Answers                   []answer
+	// Common are those of its answers that are explained with reference.Common.
+	Common            []answer
+	Request, Response string // JSON, empty when there is none
+}
+
+// answer is a status of an operation.
+type answer struct {
+	Status int
+	Name   string // of a common one
+	Title  string // of the status
+	About  []block
+	Object string // that it carries, empty when a problem
+	Header []string
+}
+
+// field is a parameter, a header or a property.
+type field struct {
+	Name     string
+	Required bool
+	Rules    []string
+	Object   string // that its value is, or its items are
+	About    []block
+}
+
+// object is a schema with a name. Those that only list values have Values.
+type object struct {
+	Name   string
+	About  []block
+	Fields []field
+	Values []string
+}
+
+// hook is a webhook. Parts are the objects whose fields its payload has, Fields
+// those of its own.
+type hook struct {
+	Event, Summary string
+	About          []block
+	Parts          []string
+	Fields         []field
+}
+
+// reader makes a reference.
+type reader struct {
+	root  node
+	codes map[string]bool
+	// objects are the names of schemas to show, in the order in which they are met.
+	objects []string
+}
+
+// problemCodes are those of the schema ProblemCode.
+func problemCodes(root node) []string {
+	return root.get("components", "schemas", "ProblemCode", "enum").texts()
+}
+
+func (r *reader) read() (reference, error) {
+	info := r.root.get("info")
+	out := reference{Summary: info.get("summary").text(), About: r.prose(info)}
+	common := map[string]bool{}
+	for path, item := range r.root.get("paths").entries() {
+		for method, o := range item.entries() {
+			op, err := r.operation(strings.ToUpper(method), path, o)
+			if err != nil {
+				return out, err
+			}
+			out.Operations = append(out.Operations, op)
+			for _, a := range op.Common {
+				if !common[a.Name] {
+					common[a.Name] = true
+					out.Common = append(out.Common, a)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(out.Common, func(a, b answer) int { return cmp.Compare(a.Status, b.Status) })
+	for event, item := range r.root.get("webhooks").entries() {
+		out.Webhooks = append(out.Webhooks, r.hook(event, item.get("post")))
+		if out.Delivery == nil {
+			out.Delivery = r.parameters(item.get("post"))
+		}
+	}
+	r.mention("Problem")
+	// Fields of an object may name further ones.
+	for i := 0; i < len(r.objects); i++ {
+		name := r.objects[i]
+		schema := r.root.get("components", "schemas", name)
+		out.Objects = append(out.Objects, object{
+			Name: name, About: r.prose(schema), Fields: r.fields("", schema), Values: schema.get("enum").texts(),
+		})
+	}
+	if len(out.Operations) == 0 || len(out.Webhooks) == 0 {
+		return out, errors.New("reading the OpenAPI file: it has no operations or no webhooks")
+	}
+	return out, nil
+}
+
+func (r *reader) prose(n node) []block { return prose(n.get("description").text(), r.codes) }
+
+func (r *reader) operation(method, path string, o node) (operation, error) {
+	out := operation{
+		ID: o.get("operationId").text(), Method: method, Path: path, Summary: o.get("summary").text(), About: r.prose(o),
+		Parameters: r.parameters(o),
+	}
+	for _, security := range o.get("security").list() {
+		out.Secret = out.Secret || security.get("clientSecret").present()
+	}
+	media := o.get("requestBody", "content", "application/json")
+	out.Body = r.fields("", media.get("schema"))
+	for _, f := range out.Body {
+		if len(f.Rules) > 0 { // "optional" says it already
+			f.Rules[0] = strings.TrimSuffix(f.Rules[0], " or null")
+		}
+	}
+	var err error
+	for name, example := range media.get("examples").entries() {
+		// The one that shows every field.
+		if out.Request == "" || name == "complete" {
+			if out.Request, err = example.get("value").json(); err != nil {
+				return out, err
+			}
+		}
+	}
+	for status, n := range o.get("responses").entries() {
+		a, err := r.answer(status, n)
+		if err != nil {
+			return out, fmt.Errorf("reading %s of the OpenAPI file: %w", out.ID, err)
+		}
+		if a.Name != "" {
+			out.Common = append(out.Common, a)
+			continue
+		}
+		out.Answers = append(out.Answers, a)
+		for name, example := range n.get("content", "application/json", "examples").entries() {
+			if out.Response == "" || name == "complete" {
+				if out.Response, err = example.get("value").json(); err != nil {
+					return out, err
+				}
+			}
+		}
+	}
+	if out.ID == "" || len(out.Answers) == 0 {
+		return out, fmt.Errorf("reading the OpenAPI file: %s %s has no operationId or no answers of its own", method, path)
+	}
+	return out, nil
+}
+
+func (r *reader) answer(status string, n node) (answer, error) {
+	out := answer{Name: n.refName(), About: r.prose(n), Object: n.get("content", "application/json").child("schema").refName()}
+	if _, err := fmt.Sscanf(status, "%d", &out.Status); err != nil {
+		return out, fmt.Errorf("status %q: %w", status, err)
+	}
+	out.Title = http.StatusText(out.Status)
+	r.mention(out.Object)
+	for name := range n.get("headers").entries() {
+		out.Header = append(out.Header, name)
+	}
+	return out, nil
+}
+
+// mention has an object shown. The codes of problems are shown as a table.
+func (r *reader) mention(name string) {
+	if name != "" && name != "ProblemCode" && !slices.Contains(r.objects, name) {
+		r.objects = append(r.objects, name)
+	}
+}
+
+func (r *reader) parameters(o node) (out []field) {
+	for _, p := range o.get("parameters").list() {
+		f := r.field(p.get("name").text(), p.child("schema"))
+		f.Required = p.get("required").value == true
+		f.About = r.prose(p)
+		f.Rules = append([]string{"in " + p.get("in").text()}, f.Rules...)
+		out = append(out, f)
+	}
+	return out
+}
+
+// fields are the properties of a schema, those of objects in it under dotted
+// names.
+func (r *reader) fields(prefix string, schema node) (out []field) {
+	required := schema.get("required").texts()
+	for name, property := range schema.get("properties").entries() {
+		f := r.field(prefix+name, property)
+		f.Required = slices.Contains(required, name)
+		out = append(out, f)
+		if f.Object == "" {
+			out = append(out, r.fields(prefix+name+".", property)...)
+		}
+	}
+	return out
+}
+
+func (r *reader) field(name string, schema node) field {
+	f := field{Name: name, Object: schema.refName(), About: r.prose(schema)}
+	if f.Object == "" {
+		f.Object = schema.child("items").refName()
+	}
+	if f.Object != "" {
+		r.mention(f.Object)
+		f.About = nil // it has its own
+	}
+	f.Rules = rules(schema)
+	return f
+}
+
+func (r *reader) hook(event string, post node) hook {
+	out := hook{Event: event, Summary: post.get("summary").text(), About: r.prose(post)}
+	for _, part := range post.get("requestBody", "content", "application/json", "schema", "allOf").list() {
+		if name := part.refName(); name != "" {
+			r.mention(name)
+			out.Parts = append(out.Parts, name)
+			continue
+		}
+		out.Fields = append(out.Fields, r.fields("", part)...)
+	}
+	return out
+}
+
+// rules are what a value must be, in words. Values of a schema that is shown by
+// itself are shown there.
+func rules(s node) (out []string) {
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	types := s.get("type").texts()
+	null := slices.Contains(types, "null")
+	types = slices.DeleteFunc(types, func(t string) bool { return t == "null" })
+	kind := strings.Join(types, " or ")
+	if format := s.get("format").text(); format != "" && format != "int64" {
+		kind = map[string]string{"uuid": "UUID", "uri": "URL", "email": "e-mail address", "date-time": "time, ISO 8601"}[format]
+		kind = cmp.Or(kind, format)
+	}
+	if kind != "" && null {
+		kind += " or null"
+	}
+	if kind != "" {
+		add("%s", kind)
+	}
+	if v := s.get("const"); v.present() {
+		add("always %s", v.text())
+	}
+	between(add, s.get("minLength"), s.get("maxLength"), "%s characters")
+	between(add, s.get("minimum"), s.get("maximum"), "%s")
+	between(add, s.get("minProperties"), s.get("maxProperties"), "%s keys")
+	if keys := s.get("propertyNames"); keys.present() {
+		between(add, keys.get("minLength"), keys.get("maxLength"), "keys of %s characters")
+	}
+	if values := s.get("additionalProperties"); values.get("type").present() {
+		if most := values.get("maxLength"); most.present() {
+			add("values: %s of up to %s characters", values.get("type").text(), most.text())
+		} else {
+			add("values: %s", values.get("type").text())
+		}
+	}
+	if v := s.get("enum").texts(); len(v) > 0 && s.refName() == "" {
+		add("one of %s", strings.Join(v, ", "))
+	}
+	if v := s.get("pattern"); v.present() {
+		add("matches %s", v.text())
+	}
+	if v := s.get("default"); v.present() {
+		add("default %s", v.text())
+	}
+	return out
+}
+
+func between(add func(string, ...any), least, most node, format string) {
+	switch {
+	case least.present() && most.present():
+		add(format, least.text()+"–"+most.text())
+	case most.present():
+		add(format, "at most "+most.text())
+	case least.present():
+		add(format, "at least "+least.text())
+	}
+}
