@@ -38,7 +38,7 @@ help: ## list the targets
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch what tests and lint need as well: Kafka, Java, Chromium, linters
+deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch what tests and lint need as well: Kafka, Java, Chromium, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -71,6 +71,13 @@ $(DEPS)/.browser: scripts/browser/package-lock.json | $(DEPS)
 	@scripts/need node npm chromium
 	@echo "fetching what drives the browser" >&2
 	@scripts/npm-ci scripts/browser $(DEPS)/browser
+	@touch $@
+
+# Python 3.11, whose wheels requirements.txt pins, or later.
+$(DEPS)/.schemathesis: scripts/schemathesis/requirements.txt scripts/schemathesis/install | $(DEPS)
+	@scripts/need python3
+	@echo "fetching schemathesis (95 MB)" >&2
+	@scripts/schemathesis/install $(DEPS)/schemathesis
 	@touch $@
 
 # gotool installs a program under its name and its name with the version: the
@@ -122,6 +129,10 @@ test/linearizability: deps/test ## hold 200 histories of concurrent requests, wi
 		go test -count=1 -v -timeout 30m -parallel 1 -run '^(TestLinearizability|TestLinearizabilityModel|TestBrokenOverlayIsCaught)$$' ./internal/acceptance; \
 		status=$$?; cat $(DEPS)/linearizability-report.txt 2>/dev/null; exit $$status
 
+.PHONY: test/schemathesis
+test/schemathesis: deps/test ## hold 5,000 requests, made from openapi.yaml, and their answers against it
+	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$' ./internal/acceptance
+
 .PHONY: test/fuzz
 test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60)
 	@for t in FuzzCreate FuzzRepeatedField FuzzVerify FuzzQuery; do \
@@ -132,6 +143,13 @@ test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60
 bench: deps/test ## measure creations per second beside the raw echo of the same broker
 	@$(GOBUILD) -o $(BIN)/quittance .
 	@exec $(BIN)/quittance bench
+
+.PHONY: bench/quota
+bench/quota: deps/test ## count the creations of flooding applications at four ingresses, and what they cost the others
+	@rm -f $(DEPS)/quota-report.txt
+	@QUITTANCE_QUOTA=full QUITTANCE_QUOTA_REPORT=$(CURDIR)/$(DEPS)/quota-report.txt \
+		go test -count=1 -v -timeout 15m -run '^TestQuota$$' ./internal/acceptance; \
+		status=$$?; cat $(DEPS)/quota-report.txt 2>/dev/null; exit $$status
 
 # ---- what is checked ----
 
