@@ -2,7 +2,6 @@ package ministry
 
 import (
 	"context"
-	"time"
 
 	"quittance/checkout"
 	"quittance/ingress/ministry/internal/api"
@@ -23,7 +22,7 @@ func (a *API) CancelSession(ctx context.Context, r api.CancelSessionRequestObjec
 		if a.cfg.Partition(app) != partition {
 			continue
 		}
-		answer, err := a.command(ctx, "cancel", app, checkout.Command{SessionID: r.ID, Live: p.Live, Do: checkout.Cancel{By: checkout.ByIntegrator}})
+		answer, err := a.applicationCommand(ctx, "cancel", app, checkout.Command{SessionID: r.ID, Live: p.Live, Do: checkout.Cancel{By: checkout.ByIntegrator}})
 		switch {
 		case err != nil:
 			return nil, err
@@ -34,16 +33,4 @@ func (a *API) CancelSession(ctx context.Context, r api.CancelSessionRequestObjec
 		}
 	}
 	return nil, notFound()
-}
-
-// command asks for something that no quota of the contract counts: only a flood
-// is shed.
-func (a *API) command(ctx context.Context, kind, applicationID string, cmd checkout.Command) (checkout.Answer, error) {
-	now := a.cfg.Now().UTC().Truncate(time.Millisecond)
-	app, _ := a.cfg.Registry.Application(applicationID)
-	if after, ok := a.flood.admit(kind+" "+applicationID, commandsOf(app.CreationsPerMinute), now); !ok {
-		return checkout.Answer{}, rateLimited(nil, after)
-	}
-	cmd.At, cmd.ApplicationID = now, applicationID
-	return a.cfg.Hub.Ask(ctx, cmd)
 }

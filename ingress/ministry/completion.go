@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"time"
 
 	"quittance/checkout"
 	"quittance/ingress/ministry/internal/api"
@@ -30,7 +29,7 @@ func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionReques
 		return nil, tokenNotFound()
 	}
 	hash := sha256.Sum256([]byte(token))
-	answer, err := a.command(ctx, "verify", app.ID, checkout.Command{Live: p.Live, Do: checkout.ConsumeToken{Hash: hash[:]}})
+	answer, err := a.applicationCommand(ctx, "verify", app.ID, checkout.Command{Live: p.Live, Do: checkout.ConsumeToken{Hash: hash[:]}})
 	switch {
 	case err != nil:
 		return nil, err
@@ -49,15 +48,11 @@ func (a *API) IssueCompletionToken(ctx context.Context, r api.IssueCompletionTok
 	if err != nil {
 		return nil, notFound()
 	}
-	now := a.cfg.Now().UTC().Truncate(time.Millisecond)
-	if after, ok := a.flood.admit("token "+r.SessionID, tokenAsks, now); !ok {
-		return nil, rateLimited(nil, after)
-	}
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails
 	token := checkout.NewCompletionToken(partition, random)
 	hash, secret := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(callerOf(ctx).clientSecret))
-	answer, err := a.cfg.Hub.Ask(ctx, checkout.Command{At: now, SessionID: r.SessionID, Do: checkout.IssueToken{
+	answer, err := a.command(ctx, "token "+r.SessionID, tokenAsks, checkout.Command{SessionID: r.SessionID, Do: checkout.IssueToken{
 		Hash: hash[:], ClientSecretHash: secret[:], Lifetime: checkout.CompletionTokenLifetime,
 	}})
 	switch {

@@ -36,7 +36,7 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 		return nil, err
 	}
 	cmd := checkout.Create{IdempotencyKey: r.Params.IdempotencyKey, BodyHash: q.hash}
-	now := a.cfg.Now().UTC().Truncate(time.Millisecond)
+	now := a.now()
 	if app.ID != "" {
 		cmd.Session, cmd.Faults = a.draft(q, app, p, now)
 		cmd.CreationsPerMinute = app.CreationsPerMinute

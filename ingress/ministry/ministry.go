@@ -111,6 +111,13 @@ func (a *API) Routes(r chi.Router) {
 	r.Handle(pathToken, h)
 }
 
+// route is the request's path in openapi.yaml. r.Pattern has the one that leads
+// here as well.
+func route(r *http.Request) string {
+	patterns := chi.RouteContext(r.Context()).RoutePatterns
+	return patterns[len(patterns)-1]
+}
+
 // caller is who sends the request: a key, or a page with its client_secret.
 type caller struct {
 	registry.Principal
@@ -130,8 +137,7 @@ func callerOf(ctx context.Context) caller {
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		patterns := chi.RouteContext(r.Context()).RoutePatterns
-		op, ok := a.operations[r.Method+" "+patterns[len(patterns)-1]]
+		op, ok := a.operations[r.Method+" "+route(r)]
 		if !ok {
 			a.fail(w, r, errors.New("the route is not in openapi.yaml"))
 			return
@@ -198,10 +204,10 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		// Only the header is left: the path is text, and the query has been checked.
 		told = keyInvalid()
 	case errors.Is(err, hub.ErrUnavailable), errors.Is(err, readmodel.ErrBehind):
-		a.cfg.Log.Warn("cannot answer in time", slog.String("path", r.Pattern), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
+		a.cfg.Log.Warn("cannot answer in time", slog.String("path", route(r)), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
 		told = unavailable()
 	default:
-		a.cfg.Log.Error("answering a request", slog.String("path", r.Pattern), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
+		a.cfg.Log.Error("answering a request", slog.String("path", route(r)), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
 		told = unavailable()
 	}
 	problem.Write(w, r, told)

@@ -2,6 +2,7 @@ package ministry
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,7 +43,7 @@ func (o operation) checkQuery(r *http.Request) error {
 			fault(p.Name, "repeated", "must be given once")
 		}
 	}
-	for _, name := range sortedKeys(values) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case slices.Contains(known, name):
 		case len(known) == 0:
@@ -93,13 +94,4 @@ func bound(v any, otherwise int64) int64 {
 		return v
 	}
 	return otherwise
-}
-
-func sortedKeys(values url.Values) []string {
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

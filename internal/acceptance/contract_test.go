@@ -148,6 +148,15 @@ func (c *contract) conforms(t *testing.T, schema string, body []byte) {
 	}
 }
 
+// holds holds an answer against the schema of its success, or else of errors.
+func (c *contract) holds(t *testing.T, a answer, success int, schema string) {
+	t.Helper()
+	if a.status != success {
+		schema = "Problem"
+	}
+	c.conforms(t, schema, a.body)
+}
+
 // order is a new order_id.
 func (c *contract) order() string {
 	c.serial++
@@ -165,11 +174,7 @@ func (c *contract) with(fields string) string {
 func (c *contract) keyed(t *testing.T, key, idempotencyKey, body string) answer {
 	t.Helper()
 	a := c.call(t, http.MethodPost, c.sessions(""), body, "Authorization", "Bearer "+key, "Content-Type", "application/json", "Idempotency-Key", idempotencyKey)
-	if a.status == http.StatusCreated {
-		c.conforms(t, "Session", a.body)
-	} else {
-		c.conforms(t, "Problem", a.body)
-	}
+	c.holds(t, a, http.StatusCreated, "Session")
 	return a
 }
 
@@ -193,36 +198,25 @@ func (c *contract) created(t *testing.T, key, body string) (s map[string]any) {
 func (c *contract) get(t *testing.T, key, path string) answer {
 	t.Helper()
 	a := c.call(t, http.MethodGet, c.sessions(path), "", "Authorization", "Bearer "+key)
-	switch {
-	case a.status != http.StatusOK:
-		c.conforms(t, "Problem", a.body)
-	case strings.HasPrefix(path, "/"):
-		c.conforms(t, "Session", a.body)
-	default:
-		c.conforms(t, "SessionPage", a.body)
+	schema := "SessionPage"
+	if strings.HasPrefix(path, "/") {
+		schema = "Session"
 	}
+	c.holds(t, a, http.StatusOK, schema)
 	return a
 }
 
 func (c *contract) cancel(t *testing.T, key string, id any, query string) answer {
 	t.Helper()
 	a := c.call(t, http.MethodPost, c.sessions(fmt.Sprintf("/%s/cancel%s", id, query)), "", "Authorization", "Bearer "+key)
-	if a.status == http.StatusOK {
-		c.conforms(t, "Session", a.body)
-	} else {
-		c.conforms(t, "Problem", a.body)
-	}
+	c.holds(t, a, http.StatusOK, "Session")
 	return a
 }
 
 func (c *contract) verify(t *testing.T, key, body string) answer {
 	t.Helper()
 	a := c.call(t, http.MethodPost, c.sessions("/verify-completion"), body, "Authorization", "Bearer "+key, "Content-Type", "application/json")
-	if a.status == http.StatusOK {
-		c.conforms(t, "Completion", a.body)
-	} else {
-		c.conforms(t, "Problem", a.body)
-	}
+	c.holds(t, a, http.StatusOK, "Completion")
 	return a
 }
 

@@ -10,21 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/clock"
-	"quittance/internal/postgres"
 	"quittance/internal/testenv"
 )
 
 func database(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	dsn := testenv.Postgres(t)
-	if err := postgres.Migrate(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
-	pool, err := postgres.Open(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	_, pool := testenv.Database(t)
 	return pool
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quittance/internal/postgres"
 	"quittance/internal/quota"
 	"quittance/internal/testenv"
 )
@@ -52,15 +51,7 @@ func (a answer) Scan(dest ...any) error {
 
 func database(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	dsn := testenv.Postgres(t)
-	if err := postgres.Migrate(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
-	pool, err := postgres.Open(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	_, pool := testenv.Database(t)
 	return pool
 }
 
@@ -343,15 +334,7 @@ func TestAnswerComesLate(t *testing.T) {
 }
 
 func BenchmarkAdmit(b *testing.B) {
-	dsn := testenv.Postgres(b)
-	if err := postgres.Migrate(b.Context(), dsn); err != nil {
-		b.Fatal(err)
-	}
-	pool, err := postgres.Open(b.Context(), dsn)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer pool.Close()
+	_, pool := testenv.Database(b)
 	for _, limit := range []int{600, 1_000_000_000} {
 		b.Run(fmt.Sprint(limit), func(b *testing.B) {
 			r, err := quota.New(quota.Config{Postgres: pool, Now: func() time.Time { return epoch }})

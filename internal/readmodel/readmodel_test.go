@@ -16,7 +16,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/kafka"
-	"quittance/internal/postgres"
 	"quittance/internal/readmodel"
 	"quittance/internal/testenv"
 	"quittance/schemas"
@@ -29,15 +28,7 @@ const (
 
 func database(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	dsn := testenv.Postgres(t)
-	if err := postgres.Migrate(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
-	pool, err := postgres.Open(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	_, pool := testenv.Database(t)
 	return pool
 }
 

@@ -100,15 +100,7 @@ type house struct {
 
 func setUp(t *testing.T) house {
 	t.Helper()
-	dsn := testenv.Postgres(t)
-	if err := postgres.Migrate(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
-	pool, err := postgres.Open(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	dsn, pool := testenv.Database(t)
 	return house{dsn, pool, secret.GenerateKeys()}
 }
 

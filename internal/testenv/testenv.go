@@ -18,9 +18,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	topics "quittance/internal/kafka"
+	migrations "quittance/internal/postgres"
 )
 
 // patience bounds the start of a server and every step of making and dropping
@@ -70,6 +72,22 @@ func ClickHouse(t testing.TB) (addr, database string) {
 func SchemaRegistry(t testing.TB) string {
 	t.Helper()
 	return schemaRegistry.addr(t)
+}
+
+// Database is Postgres with the migrations applied, and a pool that closes with
+// the test.
+func Database(t testing.TB) (dsn string, pool *pgxpool.Pool) {
+	t.Helper()
+	dsn = Postgres(t)
+	if err := migrations.Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := migrations.Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return dsn, pool
 }
 
 // CreateTopic creates a topic of one replica and waits until all of it takes
