@@ -38,7 +38,7 @@ help: ## list the targets
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch what tests and lint need as well: Kafka, Java, Chromium, linters
+deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch what tests and lint need as well: Kafka, Java, Chromium, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -78,6 +78,12 @@ $(DEPS)/.schemathesis: scripts/schemathesis/requirements.txt scripts/schemathesi
 	@scripts/need python3
 	@echo "fetching schemathesis (95 MB)" >&2
 	@scripts/schemathesis/install $(DEPS)/schemathesis
+	@touch $@
+
+$(DEPS)/.standardwebhooks: scripts/standardwebhooks/requirements.txt scripts/standardwebhooks/package-lock.json scripts/standardwebhooks/install | $(DEPS)
+	@scripts/need python3 node npm
+	@echo "fetching the Standard Webhooks libraries for Python and JavaScript" >&2
+	@scripts/standardwebhooks/install $(DEPS)/standardwebhooks
 	@touch $@
 
 # gotool installs a program under its name and its name with the version: the
@@ -150,6 +156,13 @@ bench/quota: deps/test ## count the creations of flooding applications at four i
 	@QUITTANCE_QUOTA=full QUITTANCE_QUOTA_REPORT=$(CURDIR)/$(DEPS)/quota-report.txt \
 		go test -count=1 -v -timeout 15m -run '^TestQuota$$' ./internal/acceptance; \
 		status=$$?; cat $(DEPS)/quota-report.txt 2>/dev/null; exit $$status
+
+.PHONY: bench/delivery
+bench/delivery: deps/test ## measure deliveries, beside ill and dead endpoints too, and count what kills and outages lose (an hour)
+	@rm -f $(DEPS)/delivery-report.txt
+	@QUITTANCE_DELIVERY=full QUITTANCE_DELIVERY_REPORT=$(CURDIR)/$(DEPS)/delivery-report.txt \
+		go test -count=1 -v -timeout 2h -run '^TestDelivery$$' ./internal/acceptance; \
+		status=$$?; cat $(DEPS)/delivery-report.txt 2>/dev/null; exit $$status
 
 # ---- what is checked ----
 

@@ -56,7 +56,13 @@ const MetadataERPDueRef = "erp_due_ref"
 // Confirms says whether the agency's ERP is told of the event, where it has one
 // (decisions § 10).
 func (e Event) Confirms() bool {
-	return e.Type == EventCompleted && e.Session.Metadata[MetadataERPDueRef] != ""
+	return e.Type == EventCompleted && e.Session.Confirms()
+}
+
+// Confirms says whether the session, as it stands, is a payment that the agency's
+// ERP is told of, where it has one.
+func (s Session) Confirms() bool {
+	return s.Status == StatusCompleted && s.Metadata[MetadataERPDueRef] != ""
 }
 
 // unknownAfter is how long after the last moment to send an operator that knows

@@ -89,6 +89,11 @@ func New(cfg Config) (*Handler, error) {
 		}, []string{"operator", "outcome"}),
 		all: limiter(cfg.UnprovenPerSecond),
 	}
+	for _, c := range cfg.Connectors {
+		for _, outcome := range []string{outcomeUnreadable, outcomeAsked, outcomeUnproven, outcomeShed, outcomeUnavailable, outcomeTooLarge} {
+			h.reports.WithLabelValues(c.Operator(), outcome)
+		}
+	}
 	for i := range h.callers {
 		h.callers[i] = limiter(cfg.UnprovenPerSecond / 10)
 	}
@@ -122,6 +127,7 @@ func (h *Handler) Routes(r chi.Router) {
 // What a report was taken for: the outcome label beside the operator's statuses.
 const (
 	outcomeUnreadable  = "unreadable"
+	outcomeAsked       = "asked"
 	outcomeUnproven    = "unproven"
 	outcomeShed        = "shed"
 	outcomeUnavailable = "unavailable"
@@ -172,6 +178,10 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	o := report.Outcome
 	if !o.Decided() {
 		h.answer(w, c, string(o.Status), http.StatusOK)
+		return
+	}
+	if report.Ask {
+		h.send(w, r, c, cmd, outcomeAsked, http.StatusAccepted)
 		return
 	}
 	cmd.Do = checkout.Outcome{

@@ -20,6 +20,7 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/callbacks"
 	"quittance/internal/connector"
+	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/secret"
 )
@@ -78,12 +79,16 @@ func newEdge(t *testing.T, unproven float64) *edge {
 	if err != nil {
 		t.Fatal(err)
 	}
+	airtelMoney, err := airtel.New(airtel.Config{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
 	e := &edge{
 		t: t, keys: secret.GenerateKeys(), outbox: &outbox{}, log: &bytes.Buffer{},
 		session: checkout.NewSessionID(at, 3, [16]byte(uuid.New())), collection: uuid.NewString(),
 	}
 	h, err := callbacks.New(callbacks.Config{
-		Connectors: map[string]connector.Connector{"mtn": momo}, Verifier: e.keys, Sender: e.outbox,
+		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney}, Verifier: e.keys, Sender: e.outbox,
 		Now: func() time.Time { return at }, Log: slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Metrics: prometheus.NewRegistry(), UnprovenPerSecond: unproven,
 	})
@@ -169,6 +174,30 @@ func TestReportAtItsAddress(t *testing.T) {
 	if status := e.call(http.MethodGet, e.address(), ""); status != http.StatusMethodNotAllowed {
 		t.Errorf("GET: status %d", status)
 	}
+}
+
+// An operator whose reports leave out the amount and the reason is asked, also at
+// the right address.
+func TestReportThatLeavesThingsOut(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 0)
+	address := connector.CallbackURL(e.keys, e.url, "airtel", e.session, e.collection)
+	report := func(id, status string) string {
+		return `{"transaction":{"id":"` + strings.ReplaceAll(id, "-", "") + `","message":"Paid XAF 5,075","status_code":"` + status + `","airtel_money_id":"MP1"},"hash":"x"}`
+	}
+	for _, status := range []string{"TS", "TF", "SUCCESS"} {
+		if got := e.call(http.MethodPost, address, report(e.collection, status)); got != http.StatusAccepted {
+			t.Errorf("%s: status %d, want 202", status, got)
+		}
+		e.enquiry(status)
+	}
+	if got := e.call(http.MethodPost, address, report(e.collection, "TIP")); got != http.StatusOK || len(e.outbox.take()) != 0 {
+		t.Errorf("in progress: status %d", got)
+	}
+	if got := e.call(http.MethodPost, address, report(uuid.NewString(), "TS")); got != http.StatusAccepted {
+		t.Errorf("another collection: status %d", got)
+	}
+	e.enquiry("another collection")
 }
 
 // A forged report completes nothing: the operator is asked.

@@ -8,6 +8,9 @@
 //
 //	valid address, decided     the outcome becomes a command       200
 //	valid address, undecided   nothing changed                     200
+//	valid address, decided,
+//	but without amount or
+//	reason at this operator    the operator is asked instead       202
 //	valid address, unreadable  the operator is asked instead       202
 //	wrong or no MAC            the operator is asked, at a bounded
 //	                           rate; the body is not read          202, 429 when shed

@@ -74,6 +74,9 @@ func New(ctx context.Context, cfg Config) (*Hub, error) {
 			Name: "quittance_hub_reply_seconds", Help: "Time from a command to its reply.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 		}),
 	}
+	for _, outcome := range []string{string(checkout.CodeOK), "told", "unavailable", "undecodable"} {
+		h.asked.WithLabelValues(outcome)
+	}
 	var b [4]byte
 	_, _ = rand.Read(b[:])                                                                             // never fails
 	h.partition = int32(binary.BigEndian.Uint32(b[:]) % uint32(cfg.Space.Count(schemas.TopicReplies))) //nolint:gosec // a partition

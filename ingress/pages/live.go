@@ -70,7 +70,7 @@ type watched struct {
 }
 
 func newWatcher(sessions Sessions, maxViewers int, log *slog.Logger, factory promauto.Factory) *watcher {
-	return &watcher{
+	w := &watcher{
 		sessions: sessions, maxViewers: maxViewers, log: log, done: make(chan struct{}), watched: map[string]*watched{},
 		gauge: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "quittance_pages_live_viewers", Help: "Pages that await a change of their session.",
@@ -79,6 +79,10 @@ func newWatcher(sessions Sessions, maxViewers int, log *slog.Logger, factory pro
 			Name: "quittance_pages_live_polls_total", Help: "Queries for the sessions being watched, by outcome: ok, error.",
 		}, []string{"outcome"}),
 	}
+	for _, outcome := range []string{"ok", "error"} {
+		w.polls.WithLabelValues(outcome)
+	}
+	return w
 }
 
 func (w *watcher) run(ctx context.Context) error {

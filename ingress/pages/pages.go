@@ -149,6 +149,9 @@ func New(cfg Config) (*Pages, error) {
 			Name: "quittance_pages_confirmations_total", Help: "Payments that citizens confirmed, by outcome: an answer's code, or unavailable.",
 		}, []string{"outcome"}),
 	}
+	for _, outcome := range []string{string(checkout.CodeOK), "unavailable"} {
+		p.confirmations.WithLabelValues(outcome)
+	}
 	for _, asset := range renderer.Assets() {
 		p.assets[asset.Path] = asset
 	}

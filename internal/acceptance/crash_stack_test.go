@@ -37,8 +37,11 @@ const (
 type stack struct {
 	dir        string
 	kafka      *devstack.Kafka
+	database   devstack.PostgresConfig
+	server     *devstack.Postgres // of that configuration, the one that runs now
 	postgres   string
 	pool       *pgxpool.Pool
+	engine     *chdb.Server
 	clickhouse string // host:port
 	registry   string // of schemas
 	simulator  string // URL
@@ -111,18 +114,17 @@ func (s *stack) servers(ctx context.Context, t testing.TB) {
 		t.Fatal(err)
 	}
 	stop("Kafka", s.kafka.Stop)
-	postgres, err := devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: filepath.Join(s.dir, "postgres"), Port: p[2], Log: log})
-	if err != nil {
+	s.database = devstack.PostgresConfig{Dir: filepath.Join(s.dir, "postgres"), Port: p[2], Log: log}
+	if s.server, err = devstack.StartPostgres(ctx, s.database); err != nil {
 		t.Fatal(err)
 	}
-	stop("PostgreSQL", postgres.Stop)
-	s.postgres = postgres.DSN(database)
-	engine, err := chdb.Start(ctx, chdb.Config{Dir: filepath.Join(s.dir, "clickhouse"), Log: log})
-	if err != nil {
+	stop("PostgreSQL", func(ctx context.Context) error { return s.server.Stop(ctx) })
+	s.postgres = s.server.DSN(database)
+	if s.engine, err = chdb.Start(ctx, chdb.Config{Dir: filepath.Join(s.dir, "clickhouse"), Log: log}); err != nil {
 		t.Fatal(err)
 	}
-	stop("ClickHouse", engine.Stop)
-	s.clickhouse = engine.Addr()
+	stop("ClickHouse", s.engine.Stop)
+	s.clickhouse = s.engine.Addr()
 	schemas, err := devstack.StartSchemaRegistry(ctx, devstack.SchemaRegistryConfig{Dir: filepath.Join(s.dir, "schemas"), Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -273,4 +275,10 @@ func folder(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// startPostgres starts the server again, after it was stopped.
+func (s *stack) startPostgres(ctx context.Context) (err error) {
+	s.server, err = devstack.StartPostgres(ctx, s.database)
+	return err
 }

@@ -41,13 +41,22 @@ type Account struct {
 	SubscriptionKey   string
 	APIUser           string
 	APIKey            string
+
+	// Mobile money B.
+	ClientID     string
+	ClientSecret string
 }
 
 // Fingerprint tells one merchant account from another, without its secrets, which
 // may be rotated: what the operator knows of a payment it tells to the account
-// that asked for it only.
+// that asked for it only. Running collections hold fingerprints, so what an
+// operator's account has none of must not change them.
 func (a Account) Fingerprint() string {
-	sum := sha256.Sum256([]byte(a.BaseURL + "\x00" + a.TargetEnvironment + "\x00" + a.APIUser))
+	text := a.BaseURL + "\x00" + a.TargetEnvironment + "\x00" + a.APIUser
+	if a.ClientID != "" {
+		text += "\x00" + a.ClientID
+	}
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -81,14 +90,19 @@ type Request struct {
 type Reference struct {
 	// ID is the collection's, as in Request.
 	ID string
+	// Amount and Currency are what was asked for, as in Request: what an operator
+	// took that answers by id alone and names no amount.
+	Amount   int64
+	Currency string
 }
 
 // Outcome is the operator's word on a collection.
 type Outcome struct {
 	Status checkout.OutcomeStatus
-	// Amount is what the operator says it took, in minor units of Currency. Zero
-	// and empty when it says nothing, or nothing readable: an approval of such an
-	// amount fits no collection and becomes an operator case.
+	// Amount is what the operator says it took, in minor units of Currency, or what
+	// it was asked for when its protocol names no amount (Reference). Zero and
+	// empty when it says nothing readable: an approval of such an amount fits no
+	// collection and becomes an operator case.
 	Amount   int64
 	Currency string
 	// OperatorRef is the operator's own number of the payment.
@@ -110,4 +124,7 @@ type Callback struct {
 	// none and only the address tells.
 	ID      string
 	Outcome Outcome
+	// Ask says that the operator's reports leave out what a decision needs, such as
+	// the amount or the reason: the operator is asked, Outcome decides nothing.
+	Ask bool
 }

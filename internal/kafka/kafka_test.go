@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
@@ -70,9 +71,9 @@ func TestMigrate(t *testing.T) {
 	if _, err := adm.CreatePartitions(ctx, 1, space.Name(schemas.TopicCommands)); err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
+	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
 		if _, err = kafka.Load(ctx, cfg, cl); err != nil {
-			break
+			break // the broker tells of it when it has made them
 		}
 	}
 	if !errors.Is(err, kafka.ErrTopics) || !strings.Contains(err.Error(), "4 partitions") {

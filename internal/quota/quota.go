@@ -61,9 +61,13 @@ func New(cfg Config) (*Reads, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = prometheus.NewRegistry()
 	}
-	return &Reads{cfg: cfg, leases: promauto.With(cfg.Metrics).NewCounterVec(prometheus.CounterOpts{
+	r := &Reads{cfg: cfg, leases: promauto.With(cfg.Metrics).NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_read_quota_leases_total", Help: "Leases of reads that this instance asked Postgres for, by outcome: granted, exhausted, failed.",
-	}, []string{"outcome"})}, nil
+	}, []string{"outcome"})}
+	for _, outcome := range []string{"granted", "exhausted", "failed"} {
+		r.leases.WithLabelValues(outcome)
+	}
+	return r, nil
 }
 
 // Allowance is where a key stands, for RateLimit headers.

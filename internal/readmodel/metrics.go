@@ -15,7 +15,7 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	with := promauto.With(reg)
-	return &metrics{
+	m := &metrics{
 		barrier: with.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "quittance_readmodel_barrier_seconds", Help: "How long reads waited for the read model, by outcome.",
 			Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5},
@@ -24,6 +24,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "quittance_readmodel_barrier_failures_total", Help: "Questions of the read barrier that failed, by who was asked.",
 		}, []string{"asked"}),
 	}
+	for _, outcome := range []string{"passed", "behind", "gone"} {
+		m.barrier.WithLabelValues(outcome)
+	}
+	for _, asked := range []string{"broker", "postgres"} {
+		m.failures.WithLabelValues(asked)
+	}
+	return m
 }
 
 func (m *metrics) waited(d time.Duration, err error) {

@@ -30,6 +30,12 @@ ON CONFLICT (id) DO UPDATE SET
     failure_message = excluded.failure_message
 WHERE s.sequence < excluded.sequence;
 
+-- name: OweConfirmation :batchexec
+INSERT INTO erp_confirmations AS c (transaction_id, session_id, tenant_id, livemode, completed_at)
+VALUES (@transaction_id, @session_id, @tenant_id, @livemode, @completed_at)
+ON CONFLICT (transaction_id) DO UPDATE SET session_id = excluded.session_id, completed_at = excluded.completed_at
+WHERE c.session_id IS NULL;
+
 -- name: Session :one
 SELECT * FROM sessions WHERE id = @id;
 

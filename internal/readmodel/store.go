@@ -64,6 +64,7 @@ func (s *Store) Apply(ctx context.Context, topic string, sessions []checkout.Ses
 	if err != nil {
 		return fmt.Errorf("applying events: %w: %w", ErrRefused, err)
 	}
+	owed := confirmations(sessions)
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		// Positions first: a second writer waits here, and then finds them moved.
@@ -76,6 +77,16 @@ func (s *Store) Apply(ctx context.Context, topic string, sessions []checkout.Ses
 			return nil
 		}
 		var failed error
+		if len(owed) > 0 {
+			q.OweConfirmation(ctx, owed).Exec(func(i int, err error) {
+				if err != nil && failed == nil {
+					failed = fmt.Errorf("confirmation of %s: %w", *owed[i].SessionID, err)
+				}
+			})
+		}
+		if failed != nil {
+			return failed
+		}
 		q.UpsertSession(ctx, rows).Exec(func(i int, err error) {
 			if err != nil && failed == nil {
 				failed = fmt.Errorf("session %s: %w", rows[i].ID, err)
@@ -128,6 +139,20 @@ func latest(sessions []checkout.Session) ([]db.UpsertSessionParams, error) {
 	}
 	slices.SortFunc(rows, func(a, b db.UpsertSessionParams) int { return strings.Compare(a.ID, b.ID) })
 	return rows, nil
+}
+
+// confirmations are those that ERPs owe for sessions; in one order as well.
+func confirmations(sessions []checkout.Session) []db.OweConfirmationParams {
+	var rows []db.OweConfirmationParams
+	for _, s := range sessions {
+		if s.Confirms() {
+			rows = append(rows, db.OweConfirmationParams{
+				TransactionID: s.TransactionID, SessionID: &s.ID, TenantID: s.TenantID, Livemode: s.Live, CompletedAt: &s.EndedAt,
+			})
+		}
+	}
+	slices.SortFunc(rows, func(a, b db.OweConfirmationParams) int { return strings.Compare(a.TransactionID, b.TransactionID) })
+	return rows
 }
 
 // refused tells a value that Postgres cannot hold (SQLSTATE classes 22 and 23)

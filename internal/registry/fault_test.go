@@ -85,6 +85,7 @@ agencies:
 		{"checkout.completed, checkout.failed]", "checkout.completed, checkout.created]", endpoint0 + ".events[1]"},
 		{"modes: [test]", "modes: [test, prod]", endpoint0 + ".modes[1]"},
 		{"max_in_flight: 3", "max_in_flight: 0", endpoint0 + ".max_in_flight"},
+		{"max_per_second: 50", "max_per_second: 100001", endpoint0 + ".max_per_second"},
 		{"session_lifetime: 36h", "session_lifetime: 36", app0 + ".session_lifetime"},
 		{"session_lifetime: 36h", "session_lifetime: -1h", app0 + ".session_lifetime"},
 		{"session_lifetime: 36h", "session_lifetime: 10000h", app0 + ".session_lifetime"},

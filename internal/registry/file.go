@@ -84,18 +84,20 @@ type fileKey struct {
 }
 
 type fileEndpoint struct {
-	path        string
-	url         string
-	secret      secret.Text // empty: one is minted for a new endpoint
-	events      []string
-	modes       []string
-	maxInFlight *int64
+	path         string
+	url          string
+	secret       secret.Text // empty: one is minted for a new endpoint
+	events       []string
+	modes        []string
+	maxInFlight  *int64
+	maxPerSecond *int64
 }
 
 // Limits of the file's numbers: what is beyond is a slip.
 const (
 	maxPerMinute   = 10_000_000
 	maxInFlight    = 1_024
+	maxPerSecond   = 100_000
 	minLifetime    = time.Second
 	maxLifetime    = 30 * 24 * time.Hour // as long as idempotency keys are remembered
 	maxPageSize    = 100
@@ -313,7 +315,7 @@ func (p parser) application(o *object) fileApplication {
 		c := &fileCashin{path: o.path, apiKey: p.secret(o, "api_key"), secretKey: p.secret(o, "secret_key")}
 		c.origins = nonNil(o.texts("redirect_origins", checkOrigin))
 		if hook := o.text("webhook_url"); hook != nil {
-			if err := CheckWebhookURL(*hook, p.developer); err != nil {
+			if err := checkWebhookURL(*hook, p.developer); err != nil {
 				o.fault("webhook_url", "%s", err)
 			}
 			c.webhookURL = *hook
@@ -350,9 +352,9 @@ func (p parser) key(o *object, platform bool) fileKey {
 }
 
 func (p parser) endpoint(o *object) fileEndpoint {
-	e := fileEndpoint{path: o.path, url: o.require("url"), maxInFlight: o.integer("max_in_flight", 1, maxInFlight)}
+	e := fileEndpoint{path: o.path, url: o.require("url"), maxInFlight: o.integer("max_in_flight", 1, maxInFlight), maxPerSecond: o.integer("max_per_second", 0, maxPerSecond)}
 	if e.url != "" {
-		if err := CheckWebhookURL(e.url, p.developer); err != nil {
+		if err := checkWebhookURL(e.url, p.developer); err != nil {
 			o.fault("url", "%s", err)
 		}
 		e.url = toStored(e.url, p.developer)

@@ -134,7 +134,7 @@ func (s *snapshot) loadAgencies(ctx context.Context, q *db.Queries, _ *secret.Ke
 		return fmt.Errorf("reading agencies: %w", err)
 	}
 	for _, r := range agencies {
-		s.agencies[r.ID] = Agency{ID: r.ID, Slug: r.Slug, Name: r.Name, DefaultService: value(r.DefaultService), CreatedAt: r.CreatedAt.UTC()}
+		s.agencies[r.ID] = toAgency(r)
 		s.slugs[r.Slug] = r.ID
 	}
 	services, err := q.Services(ctx)
@@ -171,11 +171,9 @@ func (s *snapshot) loadBackends(ctx context.Context, q *db.Queries, keys *secret
 	}
 	for _, r := range settings {
 		auth, ok := s.open(keys, labelERP, r.AuthSealed, erpAAD(r.AgencyID, r.Live))
-		s.erp[modeKey{r.AgencyID, r.Live}] = ERPSettings{
-			AgencyID: r.AgencyID, Live: r.Live, BaseURL: r.BaseUrl,
-			Auth:           ERPAuth{Type: AuthType(r.AuthType), Name: r.AuthName, Secret: secret.NewText(string(auth))},
-			ConflictIsDone: r.ConflictIsDone, Networks: r.Networks, MaxInFlight: int(r.MaxInFlight), Locked: !ok,
-		}
+		e := toERP(r)
+		e.Auth.Secret, e.Locked = secret.NewText(string(auth)), !ok
+		s.erp[modeKey{r.AgencyID, r.Live}] = e
 	}
 	accounts, err := q.ConnectorAccounts(ctx)
 	if err != nil {
@@ -228,6 +226,30 @@ func (s *snapshot) loadApplications(ctx context.Context, q *db.Queries, keys *se
 	return nil
 }
 
+func toAgency(r db.Agency) Agency {
+	return Agency{ID: r.ID, Slug: r.Slug, Name: r.Name, DefaultService: value(r.DefaultService), CreatedAt: r.CreatedAt.UTC()}
+}
+
+// toERP is without the secret.
+func toERP(r db.ErpSetting) ERPSettings {
+	return ERPSettings{
+		AgencyID: r.AgencyID, Live: r.Live, BaseURL: r.BaseUrl, Auth: ERPAuth{Type: AuthType(r.AuthType), Name: r.AuthName},
+		ConflictIsDone: r.ConflictIsDone, Networks: r.Networks, MaxInFlight: int(r.MaxInFlight),
+	}
+}
+
+// toEndpoint is without the secrets, the address as it is stored.
+func toEndpoint(r db.WebhookEndpoint) WebhookEndpoint {
+	e := WebhookEndpoint{
+		ID: r.ID, ApplicationID: value(r.ApplicationID), URL: r.Url, Events: r.Events, MaxInFlight: int(r.MaxInFlight),
+		MaxPerSecond: int(value(r.MaxPerSecond)), CreatedAt: r.CreatedAt.UTC(),
+	}
+	for _, m := range r.Modes {
+		e.Test, e.Live = e.Test || m == mode(false), e.Live || m == mode(true)
+	}
+	return e
+}
+
 func (s *snapshot) loadKeys(ctx context.Context, q *db.Queries, _ *secret.Keys) error {
 	keys, err := q.APIKeys(ctx)
 	if err != nil {
@@ -271,16 +293,7 @@ func (s *snapshot) loadEndpoints(ctx context.Context, q *db.Queries, keys *secre
 		return fmt.Errorf("reading webhook endpoints: %w", err)
 	}
 	for _, r := range endpoints {
-		e := endpoint{
-			WebhookEndpoint: WebhookEndpoint{
-				ID: r.ID, ApplicationID: value(r.ApplicationID), URL: r.Url, Events: r.Events, MaxInFlight: int(r.MaxInFlight),
-				CreatedAt: r.CreatedAt.UTC(), SuspendedAt: value(r.SuspendedAt).UTC(), SuspendedReason: value(r.SuspendedReason),
-			},
-			secrets: secrets[r.ID],
-		}
-		for _, m := range r.Modes {
-			e.Test, e.Live = e.Test || m == mode(false), e.Live || m == mode(true)
-		}
+		e := endpoint{WebhookEndpoint: toEndpoint(r), secrets: secrets[r.ID]}
 		s.endpoints[r.ID] = e
 		s.endpointIDs = append(s.endpointIDs, r.ID)
 		s.byOwner[e.ApplicationID] = append(s.byOwner[e.ApplicationID], r.ID)

@@ -121,14 +121,13 @@ type WebhookEndpoint struct {
 	Events        []string
 	Test, Live    bool // the modes it receives
 	MaxInFlight   int
+	MaxPerSecond  int // calls; 0: no limit
 	// Secrets sign now, newest first: two during a rotation.
 	Secrets []secret.Text
 	// Locked says that a secret does not open with this process's master keys:
 	// deliveries wait, they must not leave without that signature.
-	Locked          bool
-	CreatedAt       time.Time
-	SuspendedAt     time.Time // zero: not suspended; deliveries are held meanwhile
-	SuspendedReason string
+	Locked    bool
+	CreatedAt time.Time
 }
 
 // Platform tells whether the endpoint is the platform's.

@@ -42,6 +42,9 @@ SELECT * FROM webhook_endpoints ORDER BY id;
 -- name: WebhookSecrets :many
 SELECT * FROM webhook_secrets ORDER BY endpoint_id, created_at DESC, digest;
 
+-- name: SuspendedEndpoints :many
+SELECT destination_id, suspended_at FROM delivery_destinations WHERE kind = 'webhook' AND suspended_at IS NOT NULL;
+
 -- Seeding. A parameter that is null leaves the column as it is, or gives a new
 -- row its default.
 
@@ -132,14 +135,16 @@ WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @last_used_at);
 -- Endpoints.
 
 -- name: InsertWebhookEndpoint :exec
-INSERT INTO webhook_endpoints (id, application_id, url, events, modes, max_in_flight, created_at)
+INSERT INTO webhook_endpoints (id, application_id, url, events, modes, max_in_flight, max_per_second, created_at)
 VALUES (@id, sqlc.narg('application_id'), @url, COALESCE(sqlc.narg('events')::text[], '{}'),
-    COALESCE(sqlc.narg('modes')::text[], '{test,live}'), COALESCE(sqlc.narg('max_in_flight')::integer, 8), @created_at);
+    COALESCE(sqlc.narg('modes')::text[], '{test,live}'), COALESCE(sqlc.narg('max_in_flight')::integer, 8),
+    NULLIF(sqlc.narg('max_per_second')::integer, 0), @created_at);
 
 -- name: UpdateWebhookEndpoint :exec
 UPDATE webhook_endpoints SET events = COALESCE(sqlc.narg('events')::text[], events),
     modes = COALESCE(sqlc.narg('modes')::text[], modes),
-    max_in_flight = COALESCE(sqlc.narg('max_in_flight')::integer, max_in_flight)
+    max_in_flight = COALESCE(sqlc.narg('max_in_flight')::integer, max_in_flight),
+    max_per_second = NULLIF(COALESCE(sqlc.narg('max_per_second')::integer, max_per_second), 0)
 WHERE id = @id;
 
 -- name: ExpireWebhookSecrets :exec

@@ -96,6 +96,9 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	r.reloads = with.NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_registry_reloads_total", Help: "Times the registry was read from Postgres, by outcome.",
 	}, []string{"outcome"})
+	for _, outcome := range []string{"ok", "failed"} {
+		r.reloads.WithLabelValues(outcome)
+	}
 	if err := r.reload(ctx); err != nil {
 		return nil, fmt.Errorf("opening the registry: %w", err)
 	}
@@ -345,8 +348,8 @@ func (r *Registry) AgencyOfApplication(applicationID string) (Agency, bool) {
 }
 
 // Endpoints are those that receive an event now: the application's and, for a
-// session that a platform key made, the platform's. Suspended ones are among
-// them: their deliveries are made and held.
+// session that a platform key made, the platform's. Whether one is suspended is
+// not asked here: its deliveries are made and held.
 func (r *Registry) Endpoints(applicationID string, platform, live bool, event string) []WebhookEndpoint {
 	s, now := r.current.Load(), r.cfg.Now()
 	var out []WebhookEndpoint

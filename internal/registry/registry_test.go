@@ -76,7 +76,7 @@ agencies:
         offers: [momo, card]
         embed_origins: ["https://guichet.example"]
         keys: [{secret: sk_test_aaaaaaaaaaaaaaaaaaaaaaaa}, {secret: sk_live_aaaaaaaaaaaaaaaaaaaaaaaa}]
-        webhook_endpoints: [{url: http://127.0.0.1:8081/inbox/guichet, secret: whsec_ssssssssssssssssssssssss, events: [checkout.completed, checkout.failed], modes: [test], max_in_flight: 3}]
+        webhook_endpoints: [{url: http://127.0.0.1:8081/inbox/guichet, secret: whsec_ssssssssssssssssssssssss, events: [checkout.completed, checkout.failed], modes: [test], max_in_flight: 3, max_per_second: 50}]
         session_lifetime: 36h
         creations_per_minute: 40
         reads_per_minute: 500
@@ -302,7 +302,7 @@ func TestEndpointsByScopeModeAndEvent(t *testing.T) {
 		t.Errorf("no application, no platform: %v", got)
 	}
 	e := r.Endpoints(appA, false, false, "checkout.completed")[0]
-	if e.MaxInFlight != 3 || e.Secrets[0].Reveal() != whsec || !e.Test || e.Live {
+	if e.MaxInFlight != 3 || e.MaxPerSecond != 50 || e.Secrets[0].Reveal() != whsec || !e.Test || e.Live {
 		t.Errorf("endpoint = %+v", e)
 	}
 }
@@ -445,7 +445,8 @@ func TestSeedingNeverUndoes(t *testing.T) {
 	h.seed(t, full)
 	digest := sha256.Sum256([]byte(keyTest))
 	h.exec(t, `UPDATE api_keys SET revoked_at = $1 WHERE hash = $2`, epoch, digest[:])
-	h.exec(t, `UPDATE webhook_endpoints SET suspended_at = $1, suspended_reason = 'gone' WHERE application_id = $2`, epoch, appA)
+	h.exec(t, `INSERT INTO delivery_destinations (kind, destination_id, suspended_at, suspended_reason)
+		SELECT 'webhook', id::text, $1, 'gone' FROM webhook_endpoints WHERE application_id = $2`, epoch, appA)
 	rotated := registry.MintWebhookSecret()
 	newDigest := sha256.Sum256([]byte(rotated.Reveal()))
 	var endpoint string
@@ -468,9 +469,6 @@ func TestSeedingNeverUndoes(t *testing.T) {
 		t.Errorf("revoked key: %v", err)
 	}
 	e := r.Endpoints(appA, false, false, "checkout.completed")[0]
-	if e.SuspendedAt != epoch || e.SuspendedReason != "gone" {
-		t.Errorf("endpoint = %+v", e)
-	}
 	if len(e.Secrets) != 2 || !e.Secrets[0].Equal(rotated) || e.Secrets[1].Reveal() != whsec {
 		t.Errorf("during the overlap there are %d secrets", len(e.Secrets))
 	}
@@ -557,10 +555,10 @@ func TestChangeIsSeenWithinASecond(t *testing.T) {
 	})
 	// A notification that is lost must not matter.
 	h.exec(t, `ALTER TABLE webhook_endpoints DISABLE TRIGGER USER`)
-	h.exec(t, `UPDATE webhook_endpoints SET suspended_at = now() WHERE application_id = $1`, appA)
+	h.exec(t, `UPDATE webhook_endpoints SET max_in_flight = 5 WHERE application_id = $1`, appA)
 	h.exec(t, `UPDATE registry_revision SET revision = revision + 1`)
-	within(t, time.Second, "suspension", func() bool {
-		return !r.Endpoints(appA, false, false, "checkout.completed")[0].SuspendedAt.IsZero()
+	within(t, time.Second, "cap", func() bool {
+		return r.Endpoints(appA, false, false, "checkout.completed")[0].MaxInFlight == 5
 	})
 	// Use of a key is no change.
 	var before, after int64

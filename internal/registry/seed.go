@@ -79,7 +79,7 @@ func Seed(ctx context.Context, pool *pgxpool.Pool, text []byte, opts SeedOptions
 		if len(faults) > 0 {
 			return faults
 		}
-		s := seeder{q: q, known: known, opts: opts, now: opts.Now()}
+		s := seeder{q: q, known: known, suspended: map[string]time.Time{}, opts: opts, now: opts.Now()}
 		if err := s.apply(ctx, f); err != nil {
 			return fmt.Errorf("seeding the registry: %w", err)
 		}
@@ -317,14 +317,22 @@ func (k fileKey) hash() hash { return sha256.Sum256([]byte(k.secret.Reveal())) }
 
 // seeder writes a file that has no faults.
 type seeder struct {
-	q      *db.Queries
-	known  *snapshot
-	opts   SeedOptions
-	now    time.Time
-	report Report
+	q         *db.Queries
+	known     *snapshot
+	suspended map[string]time.Time // endpoints, since when
+	opts      SeedOptions
+	now       time.Time
+	report    Report
 }
 
 func (s *seeder) apply(ctx context.Context, f file) error {
+	held, err := s.q.SuspendedEndpoints(ctx)
+	if err != nil {
+		return fmt.Errorf("reading suspended endpoints: %w", err)
+	}
+	for _, r := range held {
+		s.suspended[r.DestinationID] = value(r.SuspendedAt).UTC()
+	}
 	var demoted []string
 	for _, a := range f.agencies {
 		for _, app := range a.applications {
@@ -531,7 +539,8 @@ func (s *seeder) endpoint(ctx context.Context, e fileEndpoint, applicationID *st
 	}
 	id := newID()
 	if err := s.q.InsertWebhookEndpoint(ctx, db.InsertWebhookEndpointParams{
-		ID: id, ApplicationID: applicationID, Url: e.url, Events: e.events, Modes: e.modes, MaxInFlight: narrow(e.maxInFlight), CreatedAt: s.now,
+		ID: id, ApplicationID: applicationID, Url: e.url, Events: e.events, Modes: e.modes, MaxInFlight: narrow(e.maxInFlight),
+		MaxPerSecond: narrow(e.maxPerSecond), CreatedAt: s.now,
 	}); err != nil {
 		return err
 	}
@@ -543,11 +552,13 @@ func (s *seeder) endpoint(ctx context.Context, e fileEndpoint, applicationID *st
 }
 
 func (s *seeder) knownEndpoint(ctx context.Context, e fileEndpoint, known endpoint) error {
-	if err := s.q.UpdateWebhookEndpoint(ctx, db.UpdateWebhookEndpointParams{ID: known.ID, Events: e.events, Modes: e.modes, MaxInFlight: narrow(e.maxInFlight)}); err != nil {
+	if err := s.q.UpdateWebhookEndpoint(ctx, db.UpdateWebhookEndpointParams{
+		ID: known.ID, Events: e.events, Modes: e.modes, MaxInFlight: narrow(e.maxInFlight), MaxPerSecond: narrow(e.maxPerSecond),
+	}); err != nil {
 		return err
 	}
-	if !known.SuspendedAt.IsZero() {
-		s.note(e.path, "this endpoint was suspended at %s and stays so", known.SuspendedAt.Format(time.RFC3339))
+	if at, suspended := s.suspended[known.ID]; suspended {
+		s.note(e.path, "this endpoint was suspended at %s and stays so", at.Format(time.RFC3339))
 	}
 	if e.secret.Empty() {
 		return nil

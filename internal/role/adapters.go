@@ -41,7 +41,7 @@ func (c configuration) Account(tenantID string, live bool, offerID string) (conn
 	}
 	return connector.Account{
 		BaseURL: a.BaseURL, TargetEnvironment: a.TargetEnvironment, SubscriptionKey: a.SubscriptionKey.Reveal(),
-		APIUser: a.APIUser, APIKey: a.APIKey.Reveal(),
+		APIUser: a.APIUser, APIKey: a.APIKey.Reveal(), ClientID: a.ClientID, ClientSecret: a.ClientSecret.Reveal(),
 	}, true
 }
 

@@ -160,7 +160,7 @@ func (b *base) openRegistry() error {
 	if err := b.openKeys(); err != nil {
 		return err
 	}
-	cfg := registry.Config{Pool: b.pool, Keys: b.keys, Log: b.log, Now: b.now}
+	cfg := registry.Config{Pool: b.pool, Keys: b.keys, Log: b.log, Now: b.now, Metrics: b.metrics}
 	if b.Developer {
 		cfg.Simulators = b.SimulatorURL
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"quittance/internal/clickhouse"
@@ -21,6 +23,8 @@ import (
 	"quittance/internal/postgres"
 	"quittance/reconciliation"
 	"quittance/schemas"
+	"quittance/sinks/delivery/schedule"
+	"quittance/sinks/erp"
 )
 
 // check is one thing that a role needs.
@@ -91,6 +95,9 @@ func (s *Settings) checks(role string) []check {
 	out := []check{{"kafka", s.checkKafka}, {"schema registry", s.checkSchemas}}
 	for _, n := range needs[role] {
 		out = append(out, check{n, parts[n]})
+	}
+	if role == "erp" {
+		out = append(out, check{"erps", s.checkERPs}, check{"confirmations", s.checkOwed})
 	}
 	if s.Developer && !slices.Contains(needs[role], "postgres") {
 		out = append(out, check{"postgres", s.checkPostgres}) // the movable clock lies there
@@ -163,6 +170,98 @@ func (s *Settings) checkClickHouse(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w; run `quittance migrate`", err)
 	}
 	return withoutPassword(s.ClickHouse) + ", up to date", nil
+}
+
+// checkERPs asks each agency's ERP how it is.
+func (s *Settings) checkERPs(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b, err := openBase(ctx, *s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", err
+	}
+	defer func() { cancel(); _ = b.wait() }()
+	if err := b.openRegistry(); err != nil {
+		return "", err
+	}
+	prober, err := b.erpProber()
+	if err != nil {
+		return "", err
+	}
+	var well, ill []string
+	for _, h := range prober.Probe(ctx) {
+		if h.Result.OK() {
+			well = append(well, fmt.Sprintf("%s in %d ms", h.Name(), h.Result.Duration.Milliseconds()))
+		} else {
+			ill = append(ill, h.Name()+" ("+h.Result.Reason()+")")
+		}
+	}
+	slices.Sort(well)
+	slices.Sort(ill)
+	switch {
+	case len(ill) > 0:
+		return "", fmt.Errorf("GET /health does not succeed at: %s; check base_url, auth and networks of these agencies' ERPs, and that they run", strings.Join(ill, ", "))
+	case len(well) == 0:
+		return "no agency has one", nil
+	}
+	return "answer: " + strings.Join(well, ", "), nil
+}
+
+const (
+	owedShown = 5
+	// owedPatience is how long a payment may have no attempt on record: it is on
+	// its way.
+	owedPatience = time.Minute
+)
+
+// checkOwed is the standing query for completed payments that an ERP has not
+// accepted: none, or each with its reason (delivery.md, "ERP"). What waits for its
+// next attempt is explained; what nothing will send is not.
+func (s *Settings) checkOwed(ctx context.Context) (found string, err error) {
+	err = s.onPostgres(ctx, func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+		owed, err := schedule.OwedConfirmations(ctx, pool, now)
+		if err != nil {
+			return err
+		}
+		var explained, stuck []string
+		for _, o := range owed {
+			switch said := owedSaid(o); {
+			case o.Parked(), o.DeliveryID == "" && now.Sub(o.CompletedAt) > owedPatience:
+				stuck = append(stuck, said)
+			default:
+				explained = append(explained, said)
+			}
+		}
+		if len(stuck) > 0 {
+			return fmt.Errorf("%d completed payments are not accepted, and nothing sends them: %s", len(stuck), listed(stuck))
+		}
+		if found = "every completed payment is accepted"; len(explained) > 0 {
+			found = fmt.Sprintf("%d completed payments are on their way: %s", len(explained), listed(explained))
+		}
+		return nil
+	})
+	return found, err
+}
+
+func listed(said []string) string {
+	if len(said) > owedShown {
+		said = append(slices.Clone(said[:owedShown]), "and more")
+	}
+	return strings.Join(said, "; ")
+}
+
+// owedSaid is a payment that an ERP has not accepted, and why.
+func owedSaid(o schedule.Owed) string {
+	what := fmt.Sprintf("transaction %s of %s, completed at %s", o.TransactionID, erp.DestinationID(o.Agency, o.Live), moment(o.CompletedAt))
+	switch {
+	case o.DeliveryID == "":
+		return what + ": no attempt is on record; if it was completed before the agency had an ERP, `quittance replay erp.confirmations --to erp` sends it"
+	case o.Parked():
+		return fmt.Sprintf("%s: needs an operator (%s), `quittance deliveries retry %s` when that is mended", what, o.Reason, o.DeliveryID)
+	case !o.NextAttemptAt.IsZero():
+		return fmt.Sprintf("%s: %d calls (%s), the next at %s", what, o.Attempts, o.Reason, moment(o.NextAttemptAt))
+	}
+	return what + ": " + o.State
 }
 
 // checks of developer mode: what `up` starts, before it does.

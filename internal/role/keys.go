@@ -94,7 +94,7 @@ func createKey() *cobra.Command {
 			return errors.New("--mode: must be test or live")
 		}
 		req.Live = mode == "live"
-		return s.onKeys(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+		return s.onPostgres(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 			minted, err := registry.CreateKey(ctx, pool, req, now)
 			if err != nil {
 				return err
@@ -119,7 +119,7 @@ func listKeys() *cobra.Command {
 	s := &Settings{}
 	var asJSON bool
 	cmd := command("list", "List all keys, without their secrets", s, func(cmd *cobra.Command, _ []string) error {
-		return s.onKeys(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+		return s.onPostgres(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 			entries, err := registry.ListKeys(ctx, pool)
 			if err != nil {
 				return err
@@ -156,7 +156,7 @@ func revokeKey() *cobra.Command {
 	s := &Settings{}
 	var asJSON bool
 	cmd := command("revoke KEY_ID", "End a key at once and for good", s, func(cmd *cobra.Command, args []string) error {
-		return s.onKeys(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+		return s.onPostgres(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 			k, changed, err := registry.RevokeKey(ctx, pool, args[0], now)
 			if err != nil {
 				return err
@@ -182,7 +182,7 @@ func rotateKey() *cobra.Command {
 	var overlap time.Duration
 	var asJSON bool
 	cmd := command("rotate KEY_ID", "Make a key that replaces another, which ends after the overlap", s, func(cmd *cobra.Command, args []string) error {
-		return s.onKeys(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+		return s.onPostgres(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 			minted, replaced, err := registry.RotateKey(ctx, pool, args[0], overlap, now)
 			if err != nil {
 				return err
@@ -213,8 +213,8 @@ func oneKey(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// onKeys runs a change or a look at the keys, with the service's time.
-func (s *Settings) onKeys(ctx context.Context, do func(context.Context, *pgxpool.Pool, time.Time) error) error {
+// onPostgres runs a change or a look at the keys, with the service's time.
+func (s *Settings) onPostgres(ctx context.Context, do func(context.Context, *pgxpool.Pool, time.Time) error) error {
 	if err := s.locate(); err != nil {
 		return err
 	}

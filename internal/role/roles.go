@@ -19,11 +19,13 @@ import (
 	"quittance/ingress/callbacks"
 	"quittance/ingress/docs"
 	"quittance/ingress/hub"
+	"quittance/ingress/measure"
 	"quittance/ingress/ministry"
 	"quittance/ingress/pages"
 	"quittance/ingress/problem"
 	"quittance/internal/clickhouse"
 	"quittance/internal/connector"
+	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/quota"
 	"quittance/internal/readmodel"
@@ -173,7 +175,7 @@ func (b *base) ingress() error {
 	}
 
 	r := chi.NewRouter()
-	r.Use(problem.WithRequestID)
+	r.Use(measure.Requests(b.metrics), problem.WithRequestID)
 	api.Routes(r)
 	citizen.Routes(r)
 	reports.Routes(r)
@@ -217,7 +219,11 @@ func (b *base) connectors() (map[string]connector.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]connector.Connector{checkout.OfferMomo: momo}, nil
+	momoB, err := airtel.New(airtel.Config{Now: b.now})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]connector.Connector{checkout.OfferMomo: momo, checkout.OfferMomoB: momoB}, nil
 }
 
 // operators are the same connectors by their operator's name.
@@ -318,9 +324,22 @@ func (b *base) erp() error {
 	if err != nil {
 		return err
 	}
+	prober, err := b.erpProber()
+	if err != nil {
+		return err
+	}
 	b.run("erp planner", planner.Run)
 	b.run("erp worker", worker.Run)
+	b.run("erp prober", prober.Run)
 	return nil
+}
+
+func (b *base) erpProber() (*erp.Prober, error) {
+	policy, err := erp.NewPolicy(erp.Config{ERPs: b.reg, Developer: b.Developer})
+	if err != nil {
+		return nil, err
+	}
+	return erp.NewProber(erp.ProberConfig{Agencies: b.reg, Policy: policy, Log: b.log, Metrics: b.metrics})
 }
 
 // history is what the schedule knows of deliveries that may have been sent.

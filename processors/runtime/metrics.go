@@ -3,6 +3,8 @@ package runtime
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"quittance/processors/runtime/store"
 )
 
 // Outcomes of a transaction.
@@ -36,7 +38,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	vec := func(n, help string, labels ...string) *prometheus.CounterVec {
 		return f.NewCounterVec(prometheus.CounterOpts{Name: name(n), Help: help}, labels)
 	}
-	return &metrics{
+	m := &metrics{
 		records:      counter("records_total", "Input records decided and committed."),
 		skipped:      counter("records_skipped_total", "Input records that had been applied before."),
 		ticks:        counter("ticks_total", "Deadlines decided and committed."),
@@ -64,4 +66,17 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		active:         f.NewGauge(prometheus.GaugeOpts{Name: name("partitions_active"), Help: "Assigned partitions that are restored and decide."}),
 		lag:            f.NewGaugeVec(prometheus.GaugeOpts{Name: name("input_lag_records"), Help: "Offsets between the end of the input, as of the last fetch, and what is decided."}, []string{"partition"}),
 	}
+	// What nothing has happened to yet is 0: an alert sees the first step only from
+	// a 0 that it saw before.
+	for vec, values := range map[*prometheus.CounterVec][]string{
+		m.transactions: {outcomeCommitted, outcomeAborted, outcomeRefused, outcomeFailed},
+		m.restores:     {"done", "failed", "cancelled"},
+		m.discarded:    {discardedAhead, discardedTrimmed, store.DiscardedDamaged, store.DiscardedStamp, store.DiscardedAge},
+		m.anomalies:    {"trimmed", "lost", "stateless"},
+	} {
+		for _, v := range values {
+			vec.WithLabelValues(v)
+		}
+	}
+	return m
 }

@@ -125,6 +125,15 @@ func New(cfg Config) (*Sink, error) {
 			Name: "quittance_collect_in_hand", Help: "Collection requests read and not done.",
 		}, func() float64 { return float64(len(s.backlog)) }),
 	}
+	for _, c := range cfg.Connectors {
+		for _, call := range []string{kindCollect, kindEnquire} {
+			for _, fault := range []connector.Fault{
+				connector.FaultNetwork, connector.FaultTimeout, connector.FaultServer, connector.FaultBusy, connector.FaultCredentials, connector.FaultMalformed,
+			} {
+				s.metrics.calls.WithLabelValues(c.Operator(), call, string(fault))
+			}
+		}
+	}
 	var err error
 	s.client, err = cfg.Kafka.Client(
 		kgo.ConsumerGroup(cfg.Kafka.Prefix+"sinks.collect"),

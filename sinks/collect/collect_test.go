@@ -18,6 +18,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/connectortest"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/devstack/simulator"
@@ -105,11 +106,11 @@ func newWorld(t *testing.T, configure ...func(*simulator.Config)) *world {
 // listen takes callbacks and checks their addresses.
 func (w *world) listen() {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/callbacks/mtn/"), "/")
+		parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/callbacks/"), "/") // operator, session, collection, MAC
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if len(parts) == 3 && connector.VerifyCallback(w.keys, parts[0], parts[1], parts[2]) {
-			w.verified[parts[1]]++
+		if len(parts) == 4 && connector.VerifyCallback(w.keys, parts[1], parts[2], parts[3]) {
+			w.verified[parts[2]]++
 		} else {
 			w.forged++
 		}
@@ -409,6 +410,66 @@ func TestRequestsAndEnquiries(t *testing.T) {
 	}
 	if got := w.outcomes(pending.CollectionID); len(got) != 0 {
 		t.Errorf("pending: %+v", got)
+	}
+	if w.forged != 0 {
+		t.Errorf("%d callbacks to wrong addresses", w.forged)
+	}
+}
+
+// The same at an operator that knows ids without dashes, names no amount and
+// refuses an unknown payer at once.
+func TestAirtel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	airtelMoney, err := airtel.New(airtel.Config{Now: w.clock.now, Timeout: 500 * time.Millisecond, EnquiriesPerSecond: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := connector.Account{BaseURL: w.operator + "/airtel", ClientID: "c", ClientSecret: "s"}
+	w.run(func(c *collect.Config) {
+		c.Connectors[checkout.OfferMomoB] = airtelMoney
+		c.Account = func(_ string, _ bool, offerID string) (connector.Account, bool) {
+			return account, offerID == checkout.OfferMomoB
+		}
+	})
+	request := func(payer string) record.CollectionRequest {
+		q := w.request("collect", payer, time.Minute)
+		q.OfferID, q.Account = checkout.OfferMomoB, account.Fingerprint()
+		return q
+	}
+	paid, failing, wrongPIN, nobody := request("242055000001"), request("242055000011"), request("242055000013"), request("242055000007")
+	w.send(paid, failing, wrongPIN, nobody)
+	w.committed()
+	w.eventually("callbacks to valid addresses", func() bool {
+		return w.calledBack(paid.CollectionID) == 1 && w.calledBack(failing.CollectionID) == 1 && w.calledBack(wrongPIN.CollectionID) == 1
+	})
+	for _, q := range []*record.CollectionRequest{&paid, &failing, &wrongPIN} {
+		if got := w.outcomes(q.CollectionID); len(got) != 0 {
+			t.Errorf("what the request is answered is no outcome, got %+v", got)
+		}
+		q.Kind, q.Payer, q.Enquiry = "enquire", "", 1
+	}
+	w.send(paid, failing, wrongPIN)
+	w.committed()
+	all := w.atOperator()
+	for q, want := range map[*record.CollectionRequest]checkout.Outcome{
+		&paid:     {Status: checkout.OutcomeApproved, Source: checkout.SourceEnquiry, Amount: 5075, Currency: "XAF"},
+		&failing:  {Status: checkout.OutcomeApproved, Source: checkout.SourceEnquiry, Amount: 5075, Currency: "XAF"},
+		&wrongPIN: {Status: checkout.OutcomeRefused, Source: checkout.SourceEnquiry, FailureCode: checkout.FailureWrongPIN},
+		&nobody:   {Status: checkout.OutcomeRefused, Source: checkout.SourceRequest, FailureCode: checkout.FailurePayerNotFound},
+	} {
+		w.eventually("an outcome", func() bool { return len(w.outcomes(q.CollectionID)) == 1 })
+		got := w.outcomes(q.CollectionID)[0]
+		if (got.OperatorRef != "") != (want.Status == checkout.OutcomeApproved) {
+			t.Errorf("operator's reference %q of %s", got.OperatorRef, want.Status)
+		}
+		want.CollectionID, got.OperatorRef = q.CollectionID, ""
+		if got != want {
+			t.Errorf("outcome %+v, want %+v", got, want)
+		}
+		if n := all[strings.ReplaceAll(q.CollectionID, "-", "")].n; q != &nobody && n != 1 {
+			t.Errorf("the operator has %d collections %s, want 1", n, q.CollectionID)
+		}
 	}
 	if w.forged != 0 {
 		t.Errorf("%d callbacks to wrong addresses", w.forged)

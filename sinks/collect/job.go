@@ -322,7 +322,7 @@ func (j *job) enquire(unwanted func() bool) (connector.Outcome, error) {
 	if !ok {
 		return connector.Outcome{}, errNoAccount
 	}
-	o, err := j.connector.Enquire(j.calls, account, connector.Reference{ID: q.CollectionID})
+	o, err := j.connector.Enquire(j.calls, account, connector.Reference{ID: q.CollectionID, Amount: q.Amount, Currency: q.Currency})
 	return o, j.called(kindEnquire, begun, o, err)
 }
 

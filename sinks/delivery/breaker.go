@@ -1,6 +1,9 @@
 package delivery
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 const (
 	breakerWindow   = time.Minute
@@ -19,6 +22,9 @@ const (
 	breakerOpen                        // not called until reopenAt
 	breakerProbing                     // one call at a time until one succeeds
 )
+
+// breakerNames are those of the states that are counted.
+var breakerNames = map[breakerState]string{breakerOpen: "open", breakerProbing: "probing"}
 
 // breaker keeps calls from a destination that fails: open at half of at least
 // ten calls within a minute or at three time-outs in a row, for 30 s and then
@@ -47,9 +53,11 @@ func (b *breaker) state(now time.Time) breakerState {
 	}
 }
 
-// succeeded counts a call that shows the destination to be well.
+// succeeded counts a call that shows the destination to be well. Only a probe
+// closes the breaker: a call that was under way when it opened says nothing of
+// whether more would be welcome.
 func (b *breaker) succeeded(now time.Time) {
-	if b.open {
+	if b.open && !now.Before(b.reopenAt) {
 		*b = breaker{}
 	}
 	b.timeouts = 0
@@ -75,6 +83,22 @@ func (b *breaker) failed(now time.Time, timeout bool) {
 	if b.timeouts >= breakerTimeouts || (ok+fail >= breakerMinimum && 2*fail >= ok+fail) {
 		b.trip(now)
 	}
+}
+
+// wait keeps calls away for as long as the destination has asked for.
+func (b *breaker) wait(now time.Time, d time.Duration) {
+	if until := now.Add(min(d, breakerLongest)); !b.open || until.After(b.reopenAt) {
+		b.open, b.reopenAt = true, until
+	}
+}
+
+// asksToWait is how long the destination wants no calls at all, 0 when it does
+// not say so: RFC 6585 for 429, RFC 9110 for 503.
+func asksToWait(r Result) time.Duration {
+	if r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable {
+		return r.RetryAfter
+	}
+	return 0
 }
 
 func (b *breaker) trip(now time.Time) {

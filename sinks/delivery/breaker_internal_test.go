@@ -53,6 +53,32 @@ func TestBreaker(t *testing.T) {
 			t.Fatal("closed at three in a row")
 		}
 	})
+	t.Run("asked to wait", func(t *testing.T) {
+		t.Parallel()
+		var b breaker
+		b.failed(now, false)
+		b.wait(now, asksToWait(Result{Status: 429, RetryAfter: 7 * time.Second}))
+		b.succeeded(now.Add(time.Second)) // was under way
+		if b.state(now.Add(6*time.Second)) != breakerOpen {
+			t.Fatal("called before the time that was asked for")
+		}
+		if b.state(now.Add(7*time.Second)) != breakerProbing {
+			t.Fatal("not probed after it")
+		}
+		b.wait(now, 24*time.Hour)
+		if b.state(now.Add(breakerLongest)) != breakerProbing {
+			t.Fatal("kept away for longer than a breaker may")
+		}
+		b.succeeded(now.Add(breakerLongest))
+		if b.state(now.Add(breakerLongest)) != breakerClosed {
+			t.Fatal("a probe that succeeded did not close it")
+		}
+		for _, r := range []Result{{Status: 500, RetryAfter: time.Minute}, {Status: 429}, {Status: 200, RetryAfter: time.Minute}} {
+			if asksToWait(r) != 0 {
+				t.Errorf("%+v asks for nothing", r)
+			}
+		}
+	})
 	t.Run("probes", func(t *testing.T) {
 		t.Parallel()
 		var b breaker

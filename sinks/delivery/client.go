@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -14,16 +15,18 @@ import (
 	"syscall"
 	"time"
 	"unicode/utf8"
+
+	"quittance/internal/address"
 )
 
 const (
 	dialTimeout  = 5 * time.Second
 	callTimeout  = 15 * time.Second
+	answerWait   = 2 * time.Second // for the body: the status alone counts
 	answerLimit  = 16 << 10
 	answerKept   = 1 << 10
 	headerLimit  = 64 << 10
-	idlePerHost  = 64
-	idleInAll    = 2048
+	idleInAll    = 2048 // more than a worker has calls under way, of one host too
 	idleFor      = 90 * time.Second
 	redirectFrom = 300
 	redirectTo   = 399
@@ -33,13 +36,22 @@ const (
 // nothing that a library puts into its errors.
 const (
 	FaultTimeout     = "timeout"
-	FaultAddress     = "address_refused"
+	FaultAddress     = "address_refused" // the detail is an address.Reason
 	FaultName        = "name_not_resolved"
-	FaultTLS         = "tls"
+	FaultTLS         = "tls" // the detail is one of TLS…
 	FaultConnect     = "connection_refused"
 	FaultConnection  = "connection_broken"
 	FaultUnusable    = "destination_unusable" // no such secret, credential or setting
 	FaultInterrupted = "interrupted"          // by us, at shutdown: nothing is known
+)
+
+// Details of FaultTLS.
+const (
+	TLSExpired          = "certificate_expired"
+	TLSNotYetValid      = "certificate_not_yet_valid"
+	TLSUnknownAuthority = "unknown_authority" // self-signed, or an intermediate certificate is not sent
+	TLSWrongHost        = "wrong_host"        // a certificate for other names
+	TLSOther            = "other"             // older than TLS 1.2, no TLS at all, another fault of a certificate
 )
 
 // Result is what one call brought: an answer's status or a fault.
@@ -47,6 +59,8 @@ type Result struct {
 	Status int
 	// Fault is a class of failure, empty when there was an answer.
 	Fault string
+	// Detail says more of some classes: an address.Reason, or one of TLS….
+	Detail string
 	// Answer is at most the first 1 KiB of the answer's body, valid UTF-8.
 	Answer string
 	// RetryAfter is what the answer asked for, zero when it did not.
@@ -60,9 +74,12 @@ func (r Result) OK() bool { return r.Status >= 200 && r.Status <= 299 }
 // Timeout says that no answer came in time.
 func (r Result) Timeout() bool { return r.Fault == FaultTimeout }
 
-// Reason is a word for people: the fault, or the kind of status.
+// Reason is a word for people: the fault, with its detail behind a colon
+// (address_refused:private_address), or the kind of status.
 func (r Result) Reason() string {
 	switch {
+	case r.Fault != "" && r.Detail != "":
+		return r.Fault + ":" + r.Detail
 	case r.Fault != "":
 		return r.Fault
 	case r.OK():
@@ -74,34 +91,74 @@ func (r Result) Reason() string {
 	}
 }
 
-// Client makes calls under a Rule: no proxy, no redirects, no decompression, TLS
-// from 1.2, 5 s to connect, 5 s for TLS, 15 s in all, at most 16 KiB of the
-// answer read. Safe for concurrent use.
+// ClientConfig is what a Client needs; the zero value calls public names only.
+type ClientConfig struct {
+	// Rule says which addresses may be called.
+	Rule address.Rule
+	// Roots are the certificate authorities to trust; nil takes the system's.
+	Roots *x509.CertPool
+	// Resolver resolves names; nil takes the system's.
+	Resolver *net.Resolver
+	// Timeout of a call in all; 0 takes 15 s.
+	Timeout time.Duration
+}
+
+// Client makes calls under a rule: no proxy, no redirects, no decompression, TLS
+// from 1.2, 5 s to connect, 5 s for TLS, 15 s in all, of the answer's body what
+// comes within 2 s, at most 16 KiB. Safe for concurrent use.
 type Client struct {
-	rule      Rule
+	rule      address.Rule
+	timeout   time.Duration
 	transport *http.Transport
 	loopback  *http.Transport // developer mode only
 }
 
-// NewClient makes a client. roots are the certificate authorities to trust; nil
-// takes the system's.
-func NewClient(rule Rule, roots *x509.CertPool) *Client {
-	c := &Client{rule: rule, transport: transport(rule.guard(false), roots)}
-	if rule.Developer {
-		c.loopback = transport(rule.guard(true), roots)
+// NewClient makes a client.
+func NewClient(cfg ClientConfig) *Client {
+	c := &Client{rule: cfg.Rule, timeout: cmp.Or(cfg.Timeout, callTimeout), transport: transport(cfg, cfg.Rule.Control())}
+	if cfg.Rule.Developer {
+		c.loopback = transport(cfg, address.ControlLoopback)
 	}
 	return c
 }
 
-func transport(guard func(network, address string, c syscall.RawConn) error, roots *x509.CertPool) *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: guard}
+// transport keeps every connection that a call leaves behind while there is room
+// in all: with a limit per host, endpoints that share one would close and open
+// connections at every call.
+func transport(cfg ClientConfig, control func(network, address string, c syscall.RawConn) error) *http.Transport {
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: control, Resolver: cfg.Resolver}
 	return &http.Transport{
 		Proxy: nil, DialContext: dialer.DialContext,
-		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-		TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true, DisableCompression: true,
-		MaxIdleConns: idleInAll, MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleFor,
+		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return dialTLS(ctx, dialer, cfg.Roots, network, addr)
+		},
+		ForceAttemptHTTP2: true, DisableCompression: true,
+		MaxIdleConns: idleInAll, MaxIdleConnsPerHost: idleInAll, IdleConnTimeout: idleFor,
 		MaxResponseHeaderBytes: headerLimit,
 	}
+}
+
+// errTLS marks what went wrong in a handshake: crypto/tls has no type for most of it.
+var errTLS = errors.New("TLS handshake")
+
+func dialTLS(ctx context.Context, dialer *net.Dialer, roots *x509.CertPool, network, addr string) (net.Conn, error) {
+	plain, err := dialer.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		_ = plain.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn := tls.Client(plain, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: strings.TrimSuffix(host, "."), NextProtos: []string{"h2", "http/1.1"}})
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = plain.Close()
+		return nil, errors.Join(errTLS, err)
+	}
+	return conn, nil
 }
 
 // Close lets go of idle connections.
@@ -115,20 +172,29 @@ func (c *Client) Close() {
 // Post sends body with exactly these headers (and Content-Length) and reads the
 // answer. It never returns an error: a Result says it all.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) Result {
+	return c.timed(ctx, http.MethodPost, url, header, body)
+}
+
+// Get is Post's like for a question.
+func (c *Client) Get(ctx context.Context, url string, header http.Header) Result {
+	return c.timed(ctx, http.MethodGet, url, header, nil)
+}
+
+func (c *Client) timed(ctx context.Context, method, url string, header http.Header, body []byte) Result {
 	begun := time.Now()
-	r := c.post(ctx, url, header, body)
+	r := c.call(ctx, method, url, header, body)
 	r.Duration = time.Since(begun)
 	return r
 }
 
-func (c *Client) post(ctx context.Context, url string, header http.Header, body []byte) Result {
+func (c *Client) call(ctx context.Context, method, url string, header http.Header, body []byte) Result {
 	to, err := c.rule.Check(url)
 	if err != nil {
-		return Result{Fault: FaultAddress}
+		return fault(ctx, err)
 	}
-	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(limited, http.MethodPost, to.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(limited, method, to.String(), bytes.NewReader(body))
 	if err != nil {
 		return Result{Fault: FaultUnusable}
 	}
@@ -140,43 +206,64 @@ func (c *Client) post(ctx context.Context, url string, header http.Header, body 
 	// RoundTrip and not a Client: it follows nothing and keeps no cookies.
 	resp, err := via.RoundTrip(req)
 	if err != nil {
-		return Result{Fault: fault(ctx, err)}
+		return fault(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	r := Result{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header)}
+	if r.Status == http.StatusSwitchingProtocols {
+		return r // what follows is the connection itself: no deadline would end its reading
+	}
 	// The status is the answer; a body that breaks off or drips on changes nothing.
+	defer time.AfterFunc(answerWait, cancel).Stop()
 	read, _ := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
 	r.Answer = keep(read)
 	return r
 }
 
-func fault(ctx context.Context, err error) string {
+// fault names what kept an answer from coming; ctx is the caller's.
+func fault(ctx context.Context, err error) Result {
 	var (
+		refused *address.Error
 		timeout interface{ Timeout() bool }
 		dns     *net.DNSError
-		cert    *tls.CertificateVerificationError
-		record  tls.RecordHeaderError
-		alert   tls.AlertError
+	)
+	switch {
+	case ctx.Err() != nil:
+		return Result{Fault: FaultInterrupted}
+	case errors.As(err, &refused):
+		return Result{Fault: FaultAddress, Detail: string(refused.Reason)}
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return Result{Fault: FaultTimeout}
+	case errors.As(err, &dns):
+		return Result{Fault: FaultName}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Result{Fault: FaultConnect}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return Result{Fault: FaultConnection} // in a handshake too
+	case errors.Is(err, errTLS):
+		return Result{Fault: FaultTLS, Detail: tlsDetail(err)}
+	default:
+		return Result{Fault: FaultConnection}
+	}
+}
+
+func tlsDetail(err error) string {
+	var (
 		unknown x509.UnknownAuthorityError
 		name    x509.HostnameError
 		invalid x509.CertificateInvalidError
 	)
 	switch {
-	case ctx.Err() != nil:
-		return FaultInterrupted
-	case errors.Is(err, ErrAddress):
-		return FaultAddress
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return FaultTimeout
-	case errors.As(err, &dns):
-		return FaultName
-	case errors.As(err, &cert), errors.As(err, &record), errors.As(err, &alert),
-		errors.As(err, &unknown), errors.As(err, &name), errors.As(err, &invalid):
-		return FaultTLS
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return FaultConnect
+	case errors.As(err, &unknown):
+		return TLSUnknownAuthority
+	case errors.As(err, &name):
+		return TLSWrongHost
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && time.Now().Before(invalid.Cert.NotBefore):
+		return TLSNotYetValid // Go has one reason for both
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return TLSExpired
 	default:
-		return FaultConnection
+		return TLSOther
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -152,8 +153,11 @@ func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *
 				return
 			}
 			d, ok := w.read(ctx, a.ID, m, t)
-			if ok && m.Offset < end {
+			repeat := slices.ContainsFunc(m.Headers, func(h kafkago.Header) bool { return h.Key == headerRepeat })
+			if ok && (m.Offset < end || repeat) {
 				old = append(old, arrival{d, position{t, m.Offset}})
+				// What was sent a moment ago is to be in Postgres by the time we ask.
+				caughtUp = caughtUp && !repeat
 			} else if ok {
 				w.acceptOld(ctx, &old, &caughtUp)
 				w.accept(d, position{t, m.Offset})
@@ -244,15 +248,21 @@ func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *
 	return nil, false
 }
 
-// acceptOld takes deliveries in hand that may have been sent before the
-// partition came here: those that are delivered, or are the schedule's, are
-// settled. While Postgres is away it waits; it does not guess.
+// acceptOld takes deliveries in hand that may have been sent before: before the
+// partition came here, or because a planner has written them twice. Those that
+// are delivered, or are the schedule's, are settled. While Postgres is away it
+// waits; it does not guess.
 func (w *Worker) acceptOld(ctx context.Context, old *[]arrival, caughtUp *bool) {
 	if len(*old) == 0 {
 		return
 	}
-	batch := *old
+	// What is in hand is adopted before Postgres is asked: by the time of the answer
+	// it could be settled, and gone from here.
+	batch := slices.DeleteFunc(*old, func(o arrival) bool { return w.adopt(o.delivery, o.at) })
 	*old = nil
+	if len(batch) == 0 {
+		return
+	}
 	settled, ok := w.ask(ctx, batch, caughtUp)
 	if !ok {
 		for _, o := range batch {

@@ -6,6 +6,11 @@ import (
 	"quittance/schemas/record"
 )
 
+const (
+	laneGood = "good"
+	laneSlow = "slow"
+)
+
 // lane is a set of call slots. Destinations that answer slowly have one of
 // their own, so that no number of them takes the slots of the quick ones.
 type lane struct {
@@ -38,6 +43,8 @@ type mailbox struct {
 	inFlight int
 	slow     bool // starts its calls in the slow lane
 	inLine   bool // stands in a lane's waiting list
+	paced    bool // waits for its rate
+	pace     pace
 	breaker  breaker
 	shown    breakerState // as counted in the gauge
 	// gone: it answered that it wants no more; true until Postgres has had time

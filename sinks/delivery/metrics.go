@@ -32,7 +32,7 @@ func newCounters(reg prometheus.Registerer, kind Kind) *counters {
 	gaugeVec := func(name, help, label string) *prometheus.GaugeVec {
 		return Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "delivery", Name: name, Help: help, ConstLabels: labels}, []string{label}))
 	}
-	return &counters{
+	c := &counters{
 		planned:     counter("planned_total", "Deliveries made from notifications."),
 		unaddressed: counter("unaddressed_total", "Notifications that nobody is configured to get."),
 		poison:      counter("poison_total", "Records that cannot be decoded."),
@@ -52,6 +52,23 @@ func newCounters(reg prometheus.Registerer, kind Kind) *counters {
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 5, 30, 60, 300, 3600, 86400},
 		})),
 	}
+	// All of them from the start: an alert on what has never happened must not
+	// find nothing.
+	for _, o := range Outcomes {
+		if o != OutcomeDeferred {
+			c.attempts.WithLabelValues(string(o))
+		}
+	}
+	for _, reason := range Reasons {
+		c.deferred.WithLabelValues(reason)
+	}
+	for _, lane := range []string{laneGood, laneSlow} {
+		c.inFlight.WithLabelValues(lane)
+	}
+	for _, state := range []string{breakerNames[breakerOpen], breakerNames[breakerProbing]} {
+		c.breakers.WithLabelValues(state)
+	}
+	return c
 }
 
 // Register registers a collector, or returns the one that is registered already

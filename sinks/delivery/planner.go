@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/kafka"
@@ -29,13 +32,24 @@ type PlannerConfig struct {
 
 // Planner turns each notification into one delivery per destination. It reads
 // committed records only, writes with an idempotent producer and commits offsets
-// after the acknowledgement; a repetition gives the same delivery ids.
+// after the acknowledgement; a repetition gives the same delivery ids. What stood
+// on a partition before it was assigned here may have been planned by somebody
+// who did not come to commit it: such deliveries are marked, and the worker asks
+// whether they are settled before it sends them.
 type Planner struct {
 	cfg    PlannerConfig
-	source string
+	stage  Stage
 	target string
 	count  *counters
+
+	mu sync.Mutex
+	// seen is by partition where the notifications end that somebody else may have
+	// planned; missing until that was asked.
+	seen map[int32]int64
 }
+
+// headerRepeat marks a delivery that may stand on its topic already.
+const headerRepeat = "repeat"
 
 // topics of a kind: notifications and deliveries.
 func topics(k Kind) (source, target string, err error) {
@@ -55,27 +69,49 @@ func DeliveriesTopic(k Kind) (string, error) {
 	return target, err
 }
 
+// Stages of a kind, in the order in which an event passes them: each reads a
+// topic in a group, both without the prefix. What a group has not settled is not
+// on record anywhere else.
+func Stages(k Kind) (planning, sending Stage, err error) {
+	source, target, err := topics(k)
+	return Stage{Topic: source, Group: string(k) + "-planner"}, Stage{Topic: target, Group: string(k) + "-worker"}, err
+}
+
+// Stage is a topic and the group that reads it.
+type Stage struct {
+	Topic, Group string
+}
+
 // NewPlanner makes a planner. It connects when it runs.
 func NewPlanner(cfg PlannerConfig) (*Planner, error) {
-	source, target, err := topics(cfg.Kind)
+	planning, sending, err := Stages(cfg.Kind)
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Codec == nil || cfg.Destinations == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("delivery planner: Codec, Destinations, Log and Metrics are required")
 	}
-	return &Planner{cfg: cfg, source: cfg.Kafka.Prefix + source, target: cfg.Kafka.Prefix + target, count: newCounters(cfg.Metrics, cfg.Kind)}, nil
+	return &Planner{cfg: cfg, stage: planning, target: cfg.Kafka.Prefix + sending.Topic, count: newCounters(cfg.Metrics, cfg.Kind), seen: map[int32]int64{}}, nil
 }
 
 // Run plans until ctx ends, then returns nil. What was polled and not yet
 // acknowledged is planned again by whoever comes next.
 func (p *Planner) Run(ctx context.Context) error {
 	cl, err := p.cfg.Kafka.Client(
-		kgo.ConsumerGroup(p.cfg.Kafka.Prefix+string(p.cfg.Kind)+"-planner"), kgo.ConsumeTopics(p.source),
+		kgo.ConsumerGroup(p.cfg.Kafka.Prefix+p.stage.Group), kgo.ConsumeTopics(p.cfg.Kafka.Prefix+p.stage.Topic),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.Balancers(kgo.CooperativeStickyBalancer()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.SessionTimeout(10*time.Second), kgo.HeartbeatInterval(time.Second), kgo.FetchMaxWait(500*time.Millisecond),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0),
+		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, assigned map[string][]int32) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, partitions := range assigned {
+				for _, n := range partitions {
+					delete(p.seen, n)
+				}
+			}
+		}),
 	)
 	if err != nil {
 		return err
@@ -105,6 +141,7 @@ func (p *Planner) plan(ctx context.Context, cl *kgo.Client, records []*kgo.Recor
 	}
 	var out []*kgo.Record
 	planned, unaddressed, poison := 0, 0, 0
+	repeats := p.repeats(ctx, cl, records)
 	for _, r := range records {
 		var n record.Notification
 		err := decode(ctx, p.cfg.Codec, r.Value, &n)
@@ -125,7 +162,11 @@ func (p *Planner) plan(ctx context.Context, cl *kgo.Client, records []*kgo.Recor
 			if err != nil {
 				return err
 			}
-			out = append(out, &kgo.Record{Topic: p.target, Key: []byte(id), Value: value})
+			d := &kgo.Record{Topic: p.target, Key: []byte(id), Value: value}
+			if r.Offset < repeats[r.Partition] {
+				d.Headers = []kgo.RecordHeader{{Key: headerRepeat}}
+			}
+			out = append(out, d)
 			planned++
 		}
 	}
@@ -141,6 +182,41 @@ func (p *Planner) plan(ctx context.Context, cl *kgo.Client, records []*kgo.Recor
 		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "committing planned offsets", slog.Any("error", err))
 	}
 	return nil
+}
+
+// repeats is up to where, in each of the records' partitions, they may have been
+// planned before. The end of a partition now is never below the one at its
+// assignment, so asking late marks too much, never too little.
+func (p *Planner) repeats(ctx context.Context, cl *kgo.Client, records []*kgo.Record) map[int32]int64 {
+	p.mu.Lock()
+	out, known := map[int32]int64{}, true
+	for _, r := range records {
+		end, ok := p.seen[r.Partition]
+		known = known && ok
+		if out[r.Partition] = end; !ok {
+			out[r.Partition] = math.MaxInt64
+		}
+	}
+	p.mu.Unlock()
+	if known {
+		return out
+	}
+	ends, err := kadm.NewClient(cl).ListEndOffsets(ctx, p.cfg.Kafka.Prefix+p.stage.Topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking where notifications end, all of these may be planned again", slog.Any("error", err))
+		return out
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ends.Each(func(o kadm.ListedOffset) {
+		if _, ok := p.seen[o.Partition]; !ok && out[o.Partition] != 0 {
+			p.seen[o.Partition], out[o.Partition] = o.Offset, o.Offset
+		}
+	})
+	return out
 }
 
 // decode tries again while the schema registry cannot be reached.

@@ -36,21 +36,28 @@ const (
 	OutcomeExhausted Outcome = "exhausted"
 )
 
+// Outcomes lists them all.
+var Outcomes = []Outcome{OutcomeDelivered, OutcomeFailed, OutcomeDeferred, OutcomeNeedsOperator, OutcomeExhausted}
+
 // Reasons of deferred outcomes.
 const (
 	ReasonMailboxFull   = "mailbox_full"
+	ReasonRateLimited   = "rate_limited"
 	ReasonBreakerOpen   = "breaker_open"
 	ReasonSuspended     = "suspended"
 	ReasonNoDestination = "destination_unknown"
 	ReasonLocked        = "destination_locked"
 )
 
+// Reasons lists them all.
+var Reasons = []string{ReasonMailboxFull, ReasonRateLimited, ReasonBreakerOpen, ReasonSuspended, ReasonNoDestination, ReasonLocked}
+
 // Destination is what the engine knows of where deliveries go.
 type Destination struct {
 	// MaxInFlight calls at once; at least 1.
 	MaxInFlight int
-	// Suspended destinations are sent nothing; their deliveries are held.
-	Suspended bool
+	// MaxPerSecond calls may begin; 0 is no limit.
+	MaxPerSecond int
 	// Locked destinations wait: their secrets cannot be read by this process.
 	Locked bool
 }
@@ -86,6 +93,12 @@ type Policy interface {
 func ID(kind Kind, eventID, destinationID string) string {
 	sum := sha256.Sum256([]byte(string(kind) + "\x00" + eventID + "\x00" + destinationID))
 	return "dlv_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}
+
+// AgainID is the id of an event's delivery to a destination that has accepted it
+// before: another one for another word.
+func AgainID(kind Kind, eventID, destinationID, word string) string {
+	return ID(kind, eventID, destinationID+"\x00"+word)
 }
 
 // Plan is the delivery of a notification to a destination.

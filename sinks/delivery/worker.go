@@ -118,14 +118,14 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	cfg.InHand = cmp.Or(cfg.InHand, DefaultInHand)
 	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, DefaultSessionTimeout)
 	kind := cfg.Policy.Kind()
-	_, target, err := topics(kind)
+	_, sending, err := Stages(kind)
 	if err != nil {
 		return nil, err
 	}
 	return &Worker{
-		cfg: cfg, topic: cfg.Kafka.Prefix + target, group: cfg.Kafka.Prefix + string(kind) + "-worker",
+		cfg: cfg, topic: cfg.Kafka.Prefix + sending.Topic, group: cfg.Kafka.Prefix + sending.Group,
 		count: newCounters(cfg.Metrics, kind), mailboxes: map[string]*mailbox{}, jobs: map[string]*job{},
-		good: lane{name: "good", slots: cfg.GoodSlots}, slow: lane{name: "slow", slots: cfg.SlowSlots},
+		good: lane{name: laneGood, slots: cfg.GoodSlots}, slow: lane{name: laneSlow, slots: cfg.SlowSlots},
 		suspended: map[string]struct{}{}, fatal: make(chan error, 1),
 	}, nil
 }
@@ -191,9 +191,7 @@ func (w *Worker) accept(d *record.Delivery, at position) {
 		at.tracker.forget()
 		return
 	}
-	if j := w.jobs[d.DeliveryID]; j != nil && (!j.concluded || d.Round <= j.delivery.Round) {
-		j.positions = append(j.positions, at)
-		j.delivery.Round = max(j.delivery.Round, d.Round)
+	if w.adoptLocked(d, at) {
 		w.mu.Unlock()
 		return
 	}
@@ -221,6 +219,24 @@ func (w *Worker) accept(d *record.Delivery, at position) {
 	}
 }
 
+// adopt leaves a delivery to the call for it that is under way, or waits for its
+// turn here, and says whether there is one.
+func (w *Worker) adopt(d *record.Delivery, at position) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.adoptLocked(d, at)
+}
+
+func (w *Worker) adoptLocked(d *record.Delivery, at position) bool {
+	j := w.jobs[d.DeliveryID]
+	if j == nil || j.concluded && d.Round > j.delivery.Round {
+		return false
+	}
+	j.positions = append(j.positions, at)
+	j.delivery.Round = max(j.delivery.Round, d.Round)
+	return true
+}
+
 // refuse says why a mailbox takes nothing now, and until when.
 func (w *Worker) refuse(m *mailbox, dest Destination, known bool, now time.Time) (reason string, until time.Time) {
 	if !known {
@@ -229,11 +245,14 @@ func (w *Worker) refuse(m *mailbox, dest Destination, known bool, now time.Time)
 	if dest.Locked {
 		return ReasonLocked, now.Add(deferUnknown)
 	}
-	if w.isSuspended(m, dest) {
+	if w.isSuspended(m) {
 		return ReasonSuspended, now.Add(deferHeld)
 	}
 	if m.breaker.state(now) == breakerOpen {
 		return ReasonBreakerOpen, m.breaker.reopenAt
+	}
+	if backlog, ok := m.pace.backlog(dest.MaxPerSecond, len(m.queue)); !ok {
+		return ReasonRateLimited, now.Add(backlog)
 	}
 	if n := len(m.queue); n >= w.cfg.Mailbox || (w.queued >= w.cfg.InHand && n >= fairShare) {
 		return ReasonMailboxFull, now.Add(deferFull + rand.N(deferSpread)) //nolint:gosec // spreads load
@@ -241,8 +260,8 @@ func (w *Worker) refuse(m *mailbox, dest Destination, known bool, now time.Time)
 	return "", time.Time{}
 }
 
-func (w *Worker) isSuspended(m *mailbox, dest Destination) bool {
-	if _, held := w.suspended[m.id]; held || dest.Suspended {
+func (w *Worker) isSuspended(m *mailbox) bool {
+	if _, held := w.suspended[m.id]; held {
 		return true
 	}
 	return !m.gone.IsZero()
@@ -265,6 +284,10 @@ func (w *Worker) pump(m *mailbox) {
 			l.waiting = append(l.waiting, m)
 			return
 		}
+		if wait := m.pace.take(time.Now(), dest.MaxPerSecond); wait > 0 {
+			w.pumpAfter(m, wait)
+			return
+		}
 		j := m.pop()
 		w.queued--
 		w.count.waiting.Dec()
@@ -274,6 +297,22 @@ func (w *Worker) pump(m *mailbox) {
 		m.inFlight++
 		w.calls.Go(func() { w.call(m, j) })
 	}
+}
+
+// pumpAfter lets a mailbox start again when its rate allows. The lock is held.
+func (w *Worker) pumpAfter(m *mailbox, wait time.Duration) {
+	if m.paced {
+		return
+	}
+	m.paced = true
+	time.AfterFunc(wait, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		m.paced = false
+		if !w.stopping {
+			w.pump(m)
+		}
+	})
 }
 
 // freeSlot gives a lane's slot back and lets others start. The lock is held.
@@ -350,6 +389,9 @@ func (w *Worker) conclude(m *mailbox, j *job, r Result, v Verdict, now time.Time
 	switch {
 	case v.Unhealthy:
 		m.breaker.failed(now, r.Timeout())
+		if wait := asksToWait(r); wait > 0 {
+			m.breaker.wait(now, wait)
+		}
 	default:
 		m.breaker.succeeded(now)
 		if r.Duration < slowAfter {
@@ -361,9 +403,8 @@ func (w *Worker) conclude(m *mailbox, j *job, r Result, v Verdict, now time.Time
 	}
 	var put []*job
 	reason, until := "", now
-	dest, _ := w.cfg.Policy.Destination(m.id)
 	switch {
-	case w.isSuspended(m, dest):
+	case w.isSuspended(m):
 		reason, until = ReasonSuspended, now.Add(deferHeld)
 	case m.breaker.state(now) == breakerOpen:
 		reason, until = ReasonBreakerOpen, m.breaker.reopenAt
@@ -397,12 +438,11 @@ func (w *Worker) showBreaker(m *mailbox, now time.Time) {
 	if state == m.shown {
 		return
 	}
-	name := map[breakerState]string{breakerOpen: "open", breakerProbing: "probing"}
 	if m.shown != breakerClosed {
-		w.count.breakers.WithLabelValues(name[m.shown]).Dec()
+		w.count.breakers.WithLabelValues(breakerNames[m.shown]).Dec()
 	}
 	if state != breakerClosed {
-		w.count.breakers.WithLabelValues(name[state]).Inc()
+		w.count.breakers.WithLabelValues(breakerNames[state]).Inc()
 	}
 	m.shown = state
 }
@@ -434,9 +474,9 @@ func (w *Worker) deferred(j *job, reason string, now, until time.Time) {
 // has acknowledged it, and not before.
 func (w *Worker) record(j *job, a *record.Attempt) {
 	switch Outcome(a.Outcome) {
-	case OutcomeDelivered, OutcomeExhausted:
+	case OutcomeDelivered:
 		a.Delivery.Body = nil
-	case OutcomeFailed, OutcomeDeferred, OutcomeNeedsOperator: // the schedule keeps the bytes to send
+	case OutcomeFailed, OutcomeDeferred, OutcomeNeedsOperator, OutcomeExhausted: // the schedule keeps the bytes to send
 	}
 	w.mu.Lock()
 	a.Delivery.Round = j.delivery.Round // read again meanwhile, perhaps, in a later round
@@ -514,6 +554,12 @@ func (w *Worker) followHolds(ctx context.Context) error {
 		held, err := w.cfg.History.Suspended(ctx, w.cfg.Policy.Kind())
 		if err == nil {
 			w.mu.Lock()
+			for id := range w.suspended {
+				_, still := held[id]
+				if m := w.mailboxes[id]; m != nil && !still {
+					m.breaker, m.gone = breaker{}, time.Time{} // resumed by a person, who wants to see it tried
+				}
+			}
 			w.suspended = held
 			for _, m := range w.mailboxes {
 				if !m.gone.IsZero() && time.Since(m.gone) > goneFor {
@@ -538,7 +584,7 @@ func (w *Worker) forgetIdle(ctx context.Context) error {
 		now := w.cfg.Now()
 		for id, m := range w.mailboxes {
 			w.showBreaker(m, now)
-			if len(m.queue) == 0 && m.inFlight == 0 && !m.inLine && m.breaker.idle(now) && m.gone.IsZero() {
+			if len(m.queue) == 0 && m.inFlight == 0 && !m.inLine && !m.paced && m.breaker.idle(now) && m.gone.IsZero() {
 				delete(w.mailboxes, id)
 			}
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quittance/internal/address"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/schemas"
@@ -82,13 +83,19 @@ func NewPlanner(cfg Config) (*delivery.Planner, error) {
 	}
 	return delivery.NewPlanner(delivery.PlannerConfig{
 		Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: delivery.KindERP, Log: cfg.Log, Metrics: cfg.Metrics,
-		Destinations: func(n *record.Notification) []string {
-			if _, ok := cfg.ERPs.ERP(n.TenantID, n.Livemode); !ok {
-				return nil
-			}
-			return []string{DestinationID(n.TenantID, n.Livemode)}
-		},
+		Destinations: Destinations(cfg.ERPs),
 	})
+}
+
+// Destinations is the ERP that a confirmation goes to, as configured now; none
+// when the agency has none in the payment's mode.
+func Destinations(erps ERPs) func(*record.Notification) []string {
+	return func(n *record.Notification) []string {
+		if _, ok := erps.ERP(n.TenantID, n.Livemode); !ok {
+			return nil
+		}
+		return []string{DestinationID(n.TenantID, n.Livemode)}
+	}
 }
 
 // NewWorker makes what sends them.
@@ -149,15 +156,24 @@ func (p *Policy) Send(ctx context.Context, d *record.Delivery) delivery.Result {
 	if !ok {
 		return delivery.Result{Fault: delivery.FaultUnusable}
 	}
-	h := http.Header{}
-	h.Set("Content-Type", "application/json")
-	h.Set("Accept", "application/json")
-	h.Set("User-Agent", userAgent)
-	h.Set("Idempotency-Key", d.EventID)
-	if s.Locked || !authenticate(h, s.Auth) {
+	h, ok := header(s)
+	if !ok {
 		return delivery.Result{Fault: delivery.FaultUnusable}
 	}
-	return p.client(d.DestinationID, s.Networks).Post(ctx, strings.TrimRight(s.BaseURL, "/")+"/payment-confirmations", h, d.Body)
+	h.Set("Content-Type", "application/json")
+	h.Set("Idempotency-Key", d.EventID)
+	return p.client(d.DestinationID, s.Networks).Post(ctx, at(s, "/payment-confirmations"), h, d.Body)
+}
+
+// at is the address of a path of the ERP.
+func at(s registry.ERPSettings, path string) string { return strings.TrimRight(s.BaseURL, "/") + path }
+
+// header is what every call has; false when its credential cannot be had.
+func header(s registry.ERPSettings) (http.Header, bool) {
+	h := http.Header{}
+	h.Set("Accept", "application/json")
+	h.Set("User-Agent", userAgent)
+	return h, !s.Locked && authenticate(h, s.Auth)
 }
 
 func authenticate(h http.Header, a registry.ERPAuth) bool {
@@ -185,7 +201,9 @@ func (p *Policy) client(id string, networks []netip.Prefix) *delivery.Client {
 	if ok {
 		c.client.Close() // the registry changed
 	}
-	c = client{slices.Clone(networks), delivery.NewClient(delivery.Rule{Developer: p.developer, AnyPort: true, Networks: networks}, p.roots)}
+	c = client{slices.Clone(networks), delivery.NewClient(delivery.ClientConfig{
+		Rule: address.Rule{Developer: p.developer, Backend: true, Networks: networks}, Roots: p.roots,
+	})}
 	p.clients[id] = c
 	return c.client
 }

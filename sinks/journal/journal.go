@@ -159,7 +159,8 @@ func (j *Journal) write(ctx context.Context, cl *kgo.Client, records []*kgo.Reco
 			return err
 		}
 	}
-	refused, err := j.insert(ctx, entries, from, oldest(records))
+	j.metrics.oldest.Store(oldest(records).UnixMilli())
+	refused, err := j.insert(ctx, entries, from)
 	if err != nil {
 		return err
 	}
@@ -168,6 +169,7 @@ func (j *Journal) write(ctx context.Context, cl *kgo.Client, records []*kgo.Reco
 		return fmt.Errorf("writing to the journal's poison topic: %w", err)
 	}
 	j.metrics.poison.Add(float64(len(poison)))
+	j.metrics.oldest.Store(0)
 
 	cl.MarkCommitRecords(records...)
 	commit, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
@@ -215,7 +217,7 @@ func (j *Journal) decode(ctx context.Context, r *kgo.Record) (journal.Entry, err
 // lost may have happened; doing it again is what makes sure. A batch that is
 // refused for what is in it goes in by halves, down to the culprits, whose
 // records are returned for the poison topic; from are the entries' records.
-func (j *Journal) insert(ctx context.Context, entries []journal.Entry, from []*kgo.Record, oldest time.Time) ([]*kgo.Record, error) {
+func (j *Journal) insert(ctx context.Context, entries []journal.Entry, from []*kgo.Record) ([]*kgo.Record, error) {
 	others := false // another entry was taken after this one was refused
 	for pause, tries := firstPause, 1; ; tries++ {
 		if ctx.Err() != nil {
@@ -223,7 +225,6 @@ func (j *Journal) insert(ctx context.Context, entries []journal.Entry, from []*k
 		}
 		begun := time.Now()
 		err := j.tryInsert(ctx, entries)
-		j.metrics.lag.Set(time.Since(oldest).Seconds())
 		if err == nil {
 			if tries > 1 {
 				j.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "ClickHouse is back, the journal goes on", slog.Int("tries", tries))
@@ -239,11 +240,11 @@ func (j *Journal) insert(ctx context.Context, entries []journal.Entry, from []*k
 		case !refuses(err):
 			others = false
 		case n > 1:
-			first, err := j.insert(ctx, entries[:n/2], from[:n/2], oldest)
+			first, err := j.insert(ctx, entries[:n/2], from[:n/2])
 			if err != nil {
 				return nil, err
 			}
-			second, err := j.insert(ctx, entries[n/2:], from[n/2:], oldest)
+			second, err := j.insert(ctx, entries[n/2:], from[n/2:])
 			return append(first, second...), err
 		case others || errors.Is(err, journal.ErrInvalidEntry):
 			return []*kgo.Record{j.poisoned(ctx, from[0], err)}, nil

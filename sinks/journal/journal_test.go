@@ -448,10 +448,14 @@ func TestClickHouseRefusesEverything(t *testing.T) {
 		if w.committed() {
 			t.Error("offsets were committed without an insert")
 		}
+		if metric(t, reg, "quittance_journal_lag_seconds") <= 0 {
+			t.Error("while inserts fail there is no lag")
+		}
 		if err := w.conn.Exec(t.Context(), fault.end); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "everything committed", w.committed)
+		eventually(t, "no lag any more", func() bool { return metric(t, reg, "quittance_journal_lag_seconds") == 0 })
 	}
 	w.check(15)
 	w.setAside()

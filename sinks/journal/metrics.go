@@ -1,8 +1,13 @@
 package journal
 
 import (
+	"sync/atomic"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"quittance/internal/journal"
 )
 
 type metrics struct {
@@ -11,13 +16,13 @@ type metrics struct {
 	entries  *prometheus.CounterVec // type
 	errors   prometheus.Counter
 	poison   prometheus.Counter
-	lag      prometheus.Gauge
+	oldest   atomic.Int64 // of the records in hand, Unix milliseconds; 0 when there are none
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
 	const namespace, subsystem = "quittance", "journal"
-	return &metrics{
+	m := &metrics{
 		batch: f.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "batch_entries", Help: "Entries of a batch.",
 			Buckets: []float64{1, 10, 100, 500, 1000, 2000, 5000, 10000, 20000},
@@ -35,9 +40,21 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		poison: f.NewCounter(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "poison_total", Help: "Records that cannot be decoded or kept.",
 		}),
-		lag: f.NewGauge(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: subsystem, Name: "lag_seconds",
-			Help: "Age of the oldest record that is not in the journal yet, as of the last batch or the last failed insert.",
-		}),
 	}
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Subsystem: subsystem, Name: "lag_seconds",
+		Help: "Age of the oldest record read that is not in the journal yet; 0 when there is none.",
+	}, m.lag)
+	for _, t := range journal.EntryTypes {
+		m.entries.WithLabelValues(string(t))
+	}
+	return m
+}
+
+func (m *metrics) lag() float64 {
+	at := m.oldest.Load()
+	if at == 0 {
+		return 0
+	}
+	return max(0, time.Since(time.UnixMilli(at)).Seconds())
 }

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -76,7 +77,9 @@ type ReadModel struct {
 	positions map[int32]int64 // as stored, of the partitions assigned
 
 	events   *prometheus.CounterVec
+	types    *prometheus.CounterVec
 	failures prometheus.Counter
+	oldest   atomic.Int64 // of the records in hand, Unix milliseconds; 0 when there are none
 }
 
 // New makes a sink. It connects when it runs.
@@ -88,16 +91,46 @@ func New(cfg Config) (*ReadModel, error) {
 		cfg.Metrics = prometheus.NewRegistry()
 	}
 	with := promauto.With(cfg.Metrics)
-	return &ReadModel{
+	r := &ReadModel{
 		cfg: cfg, store: readmodel.NewStore(cfg.Pool), positions: map[int32]int64{},
 		topic: cfg.Space.Name(schemas.TopicEvents), poison: cfg.Space.Name(schemas.TopicPoisonReadmodel),
 		events: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_readmodel_events_total", Help: "Events read, by outcome: applied or poison.",
 		}, []string{"outcome"}),
+		types: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_checkout_events_total", Help: "Events by type and mode (test, live; none when of no session), counted when the read model has them; building it anew counts them again.",
+		}, []string{"event", "mode"}),
 		failures: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_readmodel_failures_total", Help: "Batches that could not be applied and were read again.",
 		}),
-	}, nil
+	}
+	with.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quittance_readmodel_lag_seconds", Help: "Age of the oldest event read that is not in the read model yet; 0 when there is none.",
+	}, r.lag)
+	for _, outcome := range []string{"applied", "poison"} {
+		r.events.WithLabelValues(outcome)
+	}
+	for _, t := range checkout.EventTypes() {
+		r.types.WithLabelValues(string(t), modeTest)
+		r.types.WithLabelValues(string(t), modeLive)
+	}
+	r.types.WithLabelValues(string(checkout.EventCollectionOrphaned), modeNone)
+	return r, nil
+}
+
+// Values of the mode label.
+const (
+	modeTest = "test"
+	modeLive = "live"
+	modeNone = "none"
+)
+
+func (r *ReadModel) lag() float64 {
+	at := r.oldest.Load()
+	if at == 0 {
+		return 0
+	}
+	return max(0, time.Since(time.UnixMilli(at)).Seconds())
 }
 
 // Run applies events until ctx ends, and returns nil then; a batch under way is
@@ -111,6 +144,8 @@ func (r *ReadModel) Run(ctx context.Context) error {
 		kgo.AdjustFetchOffsetsFn(r.begin), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(time.Second), kgo.FetchMaxWait(500*time.Millisecond),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		// Whoever has the partitions now has their records in hand.
+		kgo.OnPartitionsRevoked(func(context.Context, *kgo.Client, map[string][]int32) { r.oldest.Store(0) }),
 	)
 	if err != nil {
 		return fmt.Errorf("read model: %w", err)
@@ -128,6 +163,7 @@ func (r *ReadModel) Run(ctx context.Context) error {
 		})
 		// What was begun is finished, whatever ctx says meanwhile.
 		finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+		r.inHand(fetches.Records())
 		err := r.apply(finishing, fetches.Records())
 		if err != nil {
 			r.rewind(finishing, fetches.Records(), err)
@@ -135,6 +171,7 @@ func (r *ReadModel) Run(ctx context.Context) error {
 		cancel()
 		client.AllowRebalance()
 		if err == nil {
+			r.oldest.Store(0)
 			pause = firstPause
 			continue
 		}
@@ -226,30 +263,69 @@ func (r *ReadModel) starts(ctx context.Context, assigned map[int32]kgo.Offset) (
 	return out, nil
 }
 
+// inHand remembers how old the oldest of the records is.
+func (r *ReadModel) inHand(records []*kgo.Record) {
+	for i, rec := range records {
+		if at := rec.Timestamp.UnixMilli(); i == 0 || at < r.oldest.Load() {
+			r.oldest.Store(at)
+		}
+	}
+}
+
+// event is what a record tells.
+type event struct {
+	kind    checkout.EventType
+	session *checkout.Session // nil for an event of no session
+}
+
+func sessionsOf(events []event) []checkout.Session {
+	out := make([]checkout.Session, 0, len(events))
+	for _, e := range events {
+		if e.session != nil {
+			out = append(out, *e.session)
+		}
+	}
+	return out
+}
+
+// count counts events that have been applied.
+func (r *ReadModel) count(events []event) {
+	for _, e := range events {
+		mode := modeNone
+		if e.session != nil {
+			r.events.WithLabelValues("applied").Inc()
+			if mode = modeTest; e.session.Live {
+				mode = modeLive
+			}
+		}
+		r.types.WithLabelValues(string(e.kind), mode).Inc()
+	}
+}
+
 // apply writes what records tell, and how far they go.
 func (r *ReadModel) apply(ctx context.Context, records []*kgo.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	sessions := make([]checkout.Session, 0, len(records))
+	events := make([]event, 0, len(records))
 	ends := map[int32]int64{}
 	var poison []*kgo.Record
 	for _, rec := range records {
 		ends[rec.Partition] = rec.Offset + 1
-		s, err := r.decode(rec)
+		e, err := r.decode(rec)
 		switch {
 		case errors.Is(err, schemas.ErrUndecodable):
 			poison = append(poison, r.poisoned(rec, err))
 		case err != nil:
 			return err
-		case s != nil:
-			sessions = append(sessions, *s)
+		case e != nil:
+			events = append(events, *e)
 		}
 	}
 	if err := r.setAside(ctx, poison); err != nil {
 		return err
 	}
-	err := r.store.Apply(ctx, r.topic, sessions, r.moves(ends))
+	err := r.store.Apply(ctx, r.topic, sessionsOf(events), r.moves(ends))
 	if errors.Is(err, readmodel.ErrRefused) {
 		return r.applyEach(ctx, records)
 	}
@@ -257,7 +333,7 @@ func (r *ReadModel) apply(ctx context.Context, records []*kgo.Record) error {
 		return err
 	}
 	r.advance(ends)
-	r.events.WithLabelValues("applied").Add(float64(len(sessions)))
+	r.count(events)
 	return nil
 }
 
@@ -265,18 +341,18 @@ func (r *ReadModel) apply(ctx context.Context, records []*kgo.Record) error {
 func (r *ReadModel) applyEach(ctx context.Context, records []*kgo.Record) error {
 	for _, rec := range records {
 		ends := map[int32]int64{rec.Partition: rec.Offset + 1}
-		var sessions []checkout.Session
-		s, err := r.decode(rec)
+		var events []event
+		e, err := r.decode(rec)
 		if err != nil && !errors.Is(err, schemas.ErrUndecodable) { // those are set aside already
 			return err
 		}
-		if s != nil {
-			sessions = append(sessions, *s)
+		if e != nil {
+			events = append(events, *e)
 		}
-		err = r.store.Apply(ctx, r.topic, sessions, r.moves(ends))
+		err = r.store.Apply(ctx, r.topic, sessionsOf(events), r.moves(ends))
 		if errors.Is(err, readmodel.ErrRefused) {
 			if err = r.setAside(ctx, []*kgo.Record{r.poisoned(rec, err)}); err == nil {
-				sessions = nil
+				events = nil
 				err = r.store.Apply(ctx, r.topic, nil, r.moves(ends))
 			}
 		}
@@ -284,14 +360,14 @@ func (r *ReadModel) applyEach(ctx context.Context, records []*kgo.Record) error 
 			return err
 		}
 		r.advance(ends)
-		r.events.WithLabelValues("applied").Add(float64(len(sessions)))
+		r.count(events)
 	}
 	return nil
 }
 
-// decode is the session as it stands after an event; nil for a control record and
-// for an event of no session.
-func (r *ReadModel) decode(rec *kgo.Record) (*checkout.Session, error) {
+// decode is an event with the session as it stands after it; nil for a control
+// record.
+func (r *ReadModel) decode(rec *kgo.Record) (*event, error) {
 	if rec.Attrs.IsControl() {
 		return nil, nil //nolint:nilnil // nothing to apply is no error
 	}
@@ -299,12 +375,13 @@ func (r *ReadModel) decode(rec *kgo.Record) (*checkout.Session, error) {
 	if err := r.cfg.Codec.Decode(rec.Value, &e); err != nil {
 		return nil, err
 	}
-	if e.Session == nil {
-		return nil, nil //nolint:nilnil // nothing to apply is no error
+	out := &event{kind: checkout.EventType(e.Type)}
+	if e.Session != nil {
+		s := wire.ToSession(e.Session)
+		s.Sequence = e.Sequence
+		out.session = &s
 	}
-	s := wire.ToSession(e.Session)
-	s.Sequence = e.Sequence
-	return &s, nil
+	return out, nil
 }
 
 func (r *ReadModel) poisoned(rec *kgo.Record, cause error) *kgo.Record {

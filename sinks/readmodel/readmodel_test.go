@@ -341,6 +341,21 @@ func counted(t *testing.T, from *prometheus.Registry, name, outcome string) floa
 	return 0
 }
 
+func lag(t *testing.T, from *prometheus.Registry) float64 {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "quittance_readmodel_lag_seconds" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("no lag is exposed")
+	return 0
+}
+
 // Instances come and go in the middle of a stream: partitions move, two may
 // believe to own one, and in the end every event has been applied.
 func TestInstancesShare(t *testing.T) {
@@ -446,6 +461,9 @@ func TestPostgresComesAndGoes(t *testing.T) {
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
+	within(t, "lagging, as Postgres is away", func() bool { return lag(t, metrics) > 0 })
+	g.set(false)
+	within(t, "lagging no more", func() bool { return lag(t, metrics) == 0 })
 	stop()
 	if counted(t, metrics, "quittance_readmodel_failures_total", "") == 0 {
 		t.Error("Postgres was never missed: the test shows nothing")

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"quittance/internal/address"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -75,14 +76,20 @@ func NewPlanner(cfg Config) (*delivery.Planner, error) {
 	}
 	return delivery.NewPlanner(delivery.PlannerConfig{
 		Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: delivery.KindWebhook, Log: cfg.Log, Metrics: cfg.Metrics,
-		Destinations: func(n *record.Notification) []string {
-			var ids []string
-			for _, e := range cfg.Endpoints.Endpoints(n.ApplicationID, n.Platform, n.Livemode, n.Event) {
-				ids = append(ids, e.ID)
-			}
-			return ids
-		},
+		Destinations: Destinations(cfg.Endpoints),
 	})
+}
+
+// Destinations are the endpoints that a notification goes to, as configured now
+// (decisions § 5, "Fan-out").
+func Destinations(endpoints Endpoints) func(*record.Notification) []string {
+	return func(n *record.Notification) []string {
+		var ids []string
+		for _, e := range endpoints.Endpoints(n.ApplicationID, n.Platform, n.Livemode, n.Event) {
+			ids = append(ids, e.ID)
+		}
+		return ids
+	}
 }
 
 // NewWorker makes what sends them.
@@ -113,7 +120,7 @@ func NewPolicy(cfg Config) (*Policy, error) {
 	if timestamp == nil {
 		timestamp = cfg.Now
 	}
-	return &Policy{endpoints: cfg.Endpoints, timestamp: timestamp, client: delivery.NewClient(delivery.Rule{Developer: cfg.Developer}, cfg.Roots)}, nil
+	return &Policy{endpoints: cfg.Endpoints, timestamp: timestamp, client: delivery.NewClient(delivery.ClientConfig{Rule: address.Rule{Developer: cfg.Developer}, Roots: cfg.Roots})}, nil
 }
 
 // Kind is delivery.KindWebhook.
@@ -123,7 +130,7 @@ func (p *Policy) Kind() delivery.Kind { return delivery.KindWebhook }
 func (p *Policy) Destination(id string) (delivery.Destination, bool) {
 	e, ok := p.endpoints.Endpoint(id)
 	return delivery.Destination{
-		MaxInFlight: cmp.Or(e.MaxInFlight, registry.DefaultMaxInFlight), Suspended: !e.SuspendedAt.IsZero(), Locked: e.Locked,
+		MaxInFlight: cmp.Or(e.MaxInFlight, registry.DefaultMaxInFlight), MaxPerSecond: e.MaxPerSecond, Locked: e.Locked,
 	}, ok
 }
 

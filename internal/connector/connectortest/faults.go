@@ -47,13 +47,28 @@ type rule struct {
 	match Match
 	fault Fault
 	left  int
+
+	// With fault said.
+	status int
+	body   string
 }
+
+// said is the fault of Answer.
+const said Fault = "said"
 
 // Next makes the next n requests that match meet the fault.
 func (f *Faults) Next(n int, match Match, fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.rules = append(f.rules, &rule{match, fault, n})
+	f.rules = append(f.rules, &rule{match: match, fault: fault, left: n})
+}
+
+// Answer makes the next n requests that match be answered with status and body,
+// without the operator.
+func (f *Faults) Answer(n int, match Match, status int, body string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = append(f.rules, &rule{match: match, fault: said, left: n, status: status, body: body})
 }
 
 // Clear lets everything through again.
@@ -63,22 +78,22 @@ func (f *Faults) Clear() {
 	f.rules = nil
 }
 
-func (f *Faults) take(r *http.Request) Fault {
+func (f *Faults) take(r *http.Request) rule {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, rule := range f.rules {
 		if rule.left > 0 && rule.match(r) {
 			rule.left--
-			return rule.fault
+			return *rule
 		}
 	}
-	return ""
+	return rule{}
 }
 
 // Handler is the operator with the faults in front of it.
 func (f *Faults) Handler(operator http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch f.take(r) {
+		switch met := f.take(r); met.fault {
 		case "":
 			operator.ServeHTTP(w, r)
 		case Error500:
@@ -103,6 +118,9 @@ func (f *Faults) Handler(operator http.Handler) http.Handler {
 			_, _ = w.Write([]byte(`{"a":"` + strings.Repeat("a", 1<<20) + `"}`))
 		case Elsewhere:
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		case said:
+			w.WriteHeader(met.status)
+			_, _ = w.Write([]byte(met.body))
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -37,18 +38,28 @@ type Target struct {
 
 	// Collections says how many collections of this id the operator has.
 	Collections func(t *testing.T, id string) int
-	// Report is the body of a report of an approval of amount and currency, as the
-	// operator would send it.
-	Report func(amount int64, currency string) []byte
+	// Report is the body of a report that the collection of this id was approved,
+	// of amount and currency, as the operator would send it.
+	Report func(id string, amount int64, currency string) []byte
+	// Claims is an answer to the call that asks for money which tells that the
+	// payment of this id is made already.
+	Claims func(id string) (status int, body string)
 }
 
-const patience = 10 * time.Second
+const (
+	patience = 10 * time.Second
+
+	// What every collection is of.
+	amount   = 5075
+	currency = "XAF"
+)
 
 // Run runs the suite. Each test gets a target of its own.
 func Run(t *testing.T, target func(t *testing.T) Target) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Target){
 		"approval":                   approval,
+		"claimed approval":           claimedApproval,
 		"refusals":                   refusals,
 		"waiting payer":              waiting,
 		"same id twice":              sameID,
@@ -61,6 +72,7 @@ func Run(t *testing.T, target func(t *testing.T) Target) {
 		"malformed answers":          malformedAnswers,
 		"malformed answer to asking": malformedRequestAnswer,
 		"wrong credentials":          wrongCredentials,
+		"forgotten token":            forgottenToken,
 		"context ends":               contextEnds,
 		"payers":                     payers,
 		"reports":                    reports,
@@ -80,7 +92,7 @@ func (x Target) request(t *testing.T, payer string) connector.Request {
 		t.Fatalf("Payer(%q): %v", payer, err)
 	}
 	return connector.Request{
-		ID: uuid.NewString(), Payer: number, Amount: 5075, Currency: "XAF", PaymentRef: "1234567890123456",
+		ID: uuid.NewString(), Payer: number, Amount: amount, Currency: currency, PaymentRef: "1234567890123456",
 		Description: "L'impôt — « 2026 » (n° 7)",
 	}
 }
@@ -94,11 +106,16 @@ func (x Target) collect(t *testing.T, r connector.Request) connector.Outcome {
 	return o
 }
 
+// reference is how a collection that request made is asked about.
+func reference(id string) connector.Reference {
+	return connector.Reference{ID: id, Amount: amount, Currency: currency}
+}
+
 // settled enquires until the operator has decided.
 func (x Target) settled(t *testing.T, id string) connector.Outcome {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		o, err := x.Connector.Enquire(t.Context(), x.Account, connector.Reference{ID: id})
+		o, err := x.Connector.Enquire(t.Context(), x.Account, reference(id))
 		if err != nil {
 			t.Fatalf("Enquire: %v", err)
 		}
@@ -128,7 +145,7 @@ func (x Target) fault(t *testing.T, r connector.Request, err error, want connect
 	if e.Fault != want || e.Sent != sent || connector.Uncertain(err) != sent {
 		t.Errorf("error %v: fault %s, sent %v; want %s, %v", err, e.Fault, e.Sent, want, sent)
 	}
-	for _, secret := range []string{r.Payer, x.Account.APIKey, x.Account.SubscriptionKey, x.Account.APIUser, r.CallbackURL} {
+	for _, secret := range []string{r.Payer, x.Account.APIKey, x.Account.SubscriptionKey, x.Account.APIUser, x.Account.ClientID, x.Account.ClientSecret, r.CallbackURL} {
 		if secret != "" && strings.Contains(err.Error(), secret) {
 			t.Errorf("error tells %q: %v", secret, err)
 		}
@@ -157,7 +174,53 @@ func refusals(t *testing.T, x Target) {
 		if o.Status != checkout.OutcomeRefused || o.FailureCode != want {
 			t.Errorf("payer %s: %+v, want refused with %s", payer, o, want)
 		}
+		// The request is read a second time, by one who knows nothing of the first.
+		if o = x.collect(t, r); !o.Decided() {
+			o = x.settled(t, r.ID)
+		}
+		if o.Status != checkout.OutcomeRefused || o.FailureCode != want {
+			t.Errorf("payer %s, asked again: %+v, want refused with %s", payer, o, want)
+		}
+		if n := x.Collections(t, r.ID); n > 1 {
+			t.Errorf("payer %s: the operator has %d collections of this id", payer, n)
+		}
 	}
+}
+
+// claimedApproval: what the answer to the request says of the money proves
+// nothing, as the payer has not been asked yet.
+func claimedApproval(t *testing.T, x Target) {
+	r := x.request(t, x.Waits)
+	status, body := x.Claims(r.ID)
+	x.Faults.Answer(1, x.Asks, status, body)
+	if o, err := x.Connector.Collect(t.Context(), x.Account, r); err == nil && o.Decided() {
+		t.Errorf("outcome %+v, want undecided", o)
+	}
+	if n := x.Collections(t, r.ID); n != 0 {
+		t.Fatalf("the operator has %d collections, want none", n)
+	}
+}
+
+// forgottenToken: the operator no longer takes a token that should still live.
+// Each call meets that once and goes on with a new token.
+func forgottenToken(t *testing.T, x Target) {
+	forget := func(call Match) {
+		token := ""
+		x.Faults.Answer(1_000_000, func(r *http.Request) bool {
+			if token == "" && call(r) {
+				token = r.Header.Get("Authorization")
+			}
+			return token != "" && token == r.Header.Get("Authorization")
+		}, http.StatusUnauthorized, `{"error":"invalid_token"}`)
+	}
+	forget(x.Asks)
+	r := x.request(t, x.Approves)
+	x.collect(t, r)
+	forget(x.Enquires)
+	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
+		t.Errorf("outcome %+v", o)
+	}
+	x.once(t, r.ID)
 }
 
 func waiting(t *testing.T, x Target) {
@@ -171,7 +234,7 @@ func waiting(t *testing.T, x Target) {
 
 func (x Target) enquire(t *testing.T, id string) connector.Outcome {
 	t.Helper()
-	o, err := x.Connector.Enquire(t.Context(), x.Account, connector.Reference{ID: id})
+	o, err := x.Connector.Enquire(t.Context(), x.Account, reference(id))
 	if err != nil {
 		t.Fatalf("Enquire: %v", err)
 	}
@@ -216,7 +279,7 @@ func serverError(t *testing.T, x Target) {
 	x.once(t, r.ID)
 
 	x.Faults.Next(1, x.Enquires, Error500)
-	_, err = x.Connector.Enquire(t.Context(), x.Account, connector.Reference{ID: r.ID})
+	_, err = x.Connector.Enquire(t.Context(), x.Account, reference(r.ID))
 	x.fault(t, r, err, connector.FaultServer, false)
 }
 
@@ -265,7 +328,7 @@ func malformedAnswers(t *testing.T, x Target) {
 	x.collect(t, r)
 	for _, fault := range []Fault{Garbage, Empty, Twice, Endless, Elsewhere} {
 		x.Faults.Next(1, x.Enquires, fault)
-		_, err := x.Connector.Enquire(t.Context(), x.Account, connector.Reference{ID: r.ID})
+		_, err := x.Connector.Enquire(t.Context(), x.Account, reference(r.ID))
 		if err == nil {
 			t.Errorf("%s: no error", fault)
 			continue
@@ -293,7 +356,7 @@ func wrongCredentials(t *testing.T, x Target) {
 	r := x.request(t, x.Approves)
 	_, err := x.Connector.Collect(t.Context(), x.Wrong, r)
 	x.fault(t, r, err, connector.FaultCredentials, false)
-	_, err = x.Connector.Enquire(t.Context(), x.Wrong, connector.Reference{ID: r.ID})
+	_, err = x.Connector.Enquire(t.Context(), x.Wrong, reference(r.ID))
 	x.fault(t, r, err, connector.FaultCredentials, false)
 	if n := x.Collections(t, r.ID); n != 0 {
 		t.Errorf("the operator has %d collections, want none", n)
@@ -306,7 +369,7 @@ func contextEnds(t *testing.T, x Target) {
 	x.Faults.Next(1, x.Enquires, Silent)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := x.Connector.Enquire(ctx, x.Account, connector.Reference{ID: r.ID})
+	_, err := x.Connector.Enquire(ctx, x.Account, reference(r.ID))
 	if err == nil {
 		t.Error("an ended context brings no error")
 	}
@@ -328,11 +391,17 @@ func payers(t *testing.T, x Target) {
 }
 
 func reports(t *testing.T, x Target) {
-	c, err := x.Connector.ParseCallback(nil, x.Report(5075, "XAF"))
-	if err != nil || c.Outcome.Status != checkout.OutcomeApproved || c.Outcome.Amount != 5075 || c.Outcome.Currency != "XAF" {
+	id := uuid.NewString()
+	report := x.Report(id, amount, currency)
+	c, err := x.Connector.ParseCallback(nil, report)
+	if err != nil || c.Outcome.Status != checkout.OutcomeApproved || c.ID != "" && c.ID != id {
 		t.Errorf("report: %+v, %v", c, err)
 	}
-	for _, body := range []string{"", "{}", "[]", "null", "\x00", `{"status":7}`, string(x.Report(1, "XAF")) + "{}"} {
+	// A report either says what was taken or makes us ask.
+	if !c.Ask && (c.Outcome.Amount != amount || c.Outcome.Currency != currency) {
+		t.Errorf("report: %+v, want %d %s", c, amount, currency)
+	}
+	for _, body := range []string{"", "{}", "[]", "null", "\x00", `{"status":7}`, string(report) + "{}"} {
 		if c, err := x.Connector.ParseCallback(nil, []byte(body)); !errors.Is(err, connector.ErrCallback) {
 			t.Errorf("report %q: %+v, %v, want ErrCallback", body, c, err)
 		}

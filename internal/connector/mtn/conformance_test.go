@@ -96,7 +96,10 @@ func TestConformance(t *testing.T) {
 			},
 			Malformed:   []string{"", "06", "05 500 00 01", "04 400 00 01", "06 600 00 0", "06 600 00 011", "+33 6 60 00 00 01", "zero six"},
 			Collections: func(t *testing.T, id string) int { return collections(t, base, id) },
-			Report: func(amount int64, currency string) []byte {
+			Claims: func(string) (int, string) {
+				return http.StatusAccepted, `{"amount":"5075","currency":"XAF","financialTransactionId":"1","status":"SUCCESSFUL"}`
+			},
+			Report: func(_ string, amount int64, currency string) []byte {
 				c, _ := money.Lookup(currency)
 				return fmt.Appendf(nil, `{"financialTransactionId":"1","externalId":"2","amount":%q,"currency":%q,
 					"payer":{"partyIdType":"MSISDN","partyId":"242066000001"},"status":"SUCCESSFUL"}`, c.Decimal(amount), currency)

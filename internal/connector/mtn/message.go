@@ -1,11 +1,8 @@
 package mtn
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"quittance/checkout"
@@ -148,22 +145,4 @@ func (r *reason) UnmarshalJSON(b []byte) error {
 // refusal is the body of an error answer.
 type refusal struct {
 	Code reason `json:"code"`
-}
-
-// errJSON hides what a decoder quotes of a body.
-var errJSON = errors.New("not the JSON expected")
-
-// decode reads exactly one JSON object.
-func decode(body []byte, v any) error {
-	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
-		return errJSON
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	if err := d.Decode(v); err != nil {
-		return errJSON
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errJSON
-	}
-	return nil
 }

@@ -12,21 +12,17 @@
 package mtn
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
+	"maps"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -39,9 +35,6 @@ import (
 const Operator = "mtn"
 
 const (
-	// maxAnswer bounds what is read of an answer.
-	maxAnswer      = 64 << 10
-	maxRetryAfter  = 5 * time.Minute
 	defaultTimeout = 20 * time.Second
 	defaultRate    = 10 // MTN allows about as many status calls a second
 	collections    = "/collection/v1_0/requesttopay"
@@ -60,7 +53,7 @@ type Config struct {
 // Connector speaks MTN MoMo Collections. Safe for concurrent use.
 type Connector struct {
 	cfg    Config
-	client *http.Client
+	client *connector.Client
 
 	mu       sync.Mutex
 	accounts map[connector.Account]*session
@@ -70,7 +63,7 @@ var _ connector.Connector = (*Connector)(nil)
 
 // session is what we keep of one account: in memory, and worth nothing.
 type session struct {
-	tokens    tokens
+	tokens    connector.Tokens
 	enquiries *rate.Limiter
 }
 
@@ -84,25 +77,7 @@ func New(cfg Config) (*Connector, error) {
 	if cfg.Timeout < 0 || cfg.EnquiriesPerSecond < 0 {
 		return nil, errors.New("mtn: Timeout and EnquiriesPerSecond must not be negative")
 	}
-	return &Connector{
-		cfg: cfg,
-		client: &http.Client{
-			Timeout: cfg.Timeout,
-			Transport: &http.Transport{
-				Proxy:                 http.ProxyFromEnvironment,
-				DialContext:           (&net.Dialer{Timeout: min(5*time.Second, cfg.Timeout), KeepAlive: 30 * time.Second}).DialContext,
-				TLSHandshakeTimeout:   5 * time.Second,
-				ResponseHeaderTimeout: cfg.Timeout,
-				ForceAttemptHTTP2:     true,
-				MaxIdleConns:          256,
-				MaxIdleConnsPerHost:   128,
-				IdleConnTimeout:       time.Minute,
-			},
-			// A redirect would take the key and the number elsewhere.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-		accounts: map[connector.Account]*session{},
-	}, nil
+	return &Connector{cfg: cfg, client: connector.NewClient(cfg.Timeout), accounts: map[connector.Account]*session{}}, nil
 }
 
 // Operator is "mtn".
@@ -117,6 +92,8 @@ func (c *Connector) session(a connector.Account) *session {
 	s := c.accounts[a]
 	if s == nil {
 		s = &session{enquiries: rate.NewLimiter(rate.Limit(c.cfg.EnquiriesPerSecond), 1)}
+		s.tokens.Now = c.cfg.Now
+		s.tokens.Issue = func(ctx context.Context) (connector.Token, error) { return c.issue(ctx, a) }
 		c.accounts[a] = s
 	}
 	return s
@@ -133,9 +110,9 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 	if err != nil {
 		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
 	}
-	a, err := c.authorized(ctx, account, call{
-		doing: doing, method: http.MethodPost, path: collections, body: body,
-		header: map[string]string{"X-Reference-Id": r.ID, "X-Callback-Url": r.CallbackURL, "Content-Type": "application/json"},
+	a, err := c.authorized(ctx, account, connector.Call{
+		Doing: doing, Method: http.MethodPost, URL: collections, Body: body,
+		Header: map[string]string{"X-Reference-Id": r.ID, "X-Callback-Url": r.CallbackURL, "Content-Type": "application/json"},
 	})
 	if err != nil {
 		return connector.Outcome{}, err
@@ -143,9 +120,9 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 	pending := connector.Outcome{Status: checkout.OutcomePending}
 	ref := connector.Reference{ID: r.ID}
 	switch {
-	case a.status == http.StatusAccepted:
+	case a.Status == http.StatusAccepted:
 		return pending, nil
-	case a.status == http.StatusConflict:
+	case a.Status == http.StatusConflict:
 		// It is there. What became of it may not be to be had just now, or not
 		// everywhere yet: it is asked about later anyway.
 		o, err := c.Enquire(ctx, account, ref)
@@ -155,15 +132,15 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 		return o, nil
 	}
 	var no refusal
-	if a.status < 400 || a.status == http.StatusTooManyRequests || a.status == http.StatusRequestTimeout ||
-		decode(a.body, &no) != nil || no.Code == "" || passing[string(no.Code)] || undecided[string(no.Code)] {
-		return connector.Outcome{}, a.fault(doing, true, string(no.Code))
+	if a.Status < 400 || a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout ||
+		a.Decode(&no) != nil || no.Code == "" || passing[string(no.Code)] || undecided[string(no.Code)] {
+		return connector.Outcome{}, a.Fault(doing, true, string(no.Code))
 	}
 	// MTN refuses the request itself. An earlier one of the same id, whose answer
 	// was lost, may have been taken all the same.
 	o, err := c.Enquire(ctx, account, ref)
 	if err != nil {
-		return connector.Outcome{}, withSent(err, true)
+		return connector.Outcome{}, connector.WithSent(err, true)
 	}
 	if o.Status == checkout.OutcomeUnknown {
 		o = connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: failure(string(no.Code)), Reason: string(no.Code)}
@@ -177,36 +154,36 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	if err := c.session(account).enquiries.Wait(ctx); err != nil {
 		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultBusy, Err: err}
 	}
-	a, err := c.authorized(ctx, account, call{doing: doing, method: http.MethodGet, path: collections + "/" + url.PathEscape(ref.ID)})
+	a, err := c.authorized(ctx, account, connector.Call{Doing: doing, Method: http.MethodGet, URL: collections + "/" + url.PathEscape(ref.ID)})
 	if err != nil {
 		return connector.Outcome{}, err
 	}
-	switch a.status {
+	switch a.Status {
 	case http.StatusOK:
 		var r result
-		if err := decode(a.body, &r); err != nil {
-			return connector.Outcome{}, a.malformed(doing, err)
+		if err := a.Decode(&r); err != nil {
+			return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
 		}
 		o, err := toOutcome(r)
 		if err != nil {
-			return connector.Outcome{}, a.malformed(doing, err)
+			return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
 		}
 		return o, nil
 	case http.StatusNotFound:
 		// A gateway that knows no such path answers 404 as well: only MTN's own word
 		// means that there is no such payment.
 		var no refusal
-		if decode(a.body, &no) == nil && no.Code == "RESOURCE_NOT_FOUND" {
+		if a.Decode(&no) == nil && no.Code == "RESOURCE_NOT_FOUND" {
 			return connector.Outcome{Status: checkout.OutcomeUnknown, Reason: string(no.Code)}, nil
 		}
 	}
-	return connector.Outcome{}, a.fault(doing, false, "")
+	return connector.Outcome{}, a.Fault(doing, false, "")
 }
 
 // ParseCallback reads the body of a callback, which is that of a status answer.
 func (c *Connector) ParseCallback(_ http.Header, body []byte) (connector.Callback, error) {
 	var r result
-	if err := decode(body, &r); err != nil {
+	if err := connector.DecodeObject(body, &r); err != nil {
 		return connector.Callback{}, fmt.Errorf("reading MTN's report: %w: %w", connector.ErrCallback, err)
 	}
 	o, err := toOutcome(r)
@@ -216,154 +193,42 @@ func (c *Connector) ParseCallback(_ http.Header, body []byte) (connector.Callbac
 	return connector.Callback{ID: r.ReferenceID, Outcome: o}, nil
 }
 
-// call is one HTTP request to MTN.
-type call struct {
-	doing  string
-	method string
-	path   string
-	body   []byte
-	header map[string]string
-}
-
-// answer is what came back, its body read and capped.
-type answer struct {
-	status     int
-	body       []byte
-	retryAfter time.Duration
-}
-
-// fault is the Error of an answer that is no outcome. sent says whether the
-// request could have changed something.
-func (a answer) fault(doing string, sent bool, code string) *connector.Error {
-	e := &connector.Error{Doing: doing, Sent: sent, RetryAfter: a.retryAfter, Err: fmt.Errorf("status %d %s", a.status, code)}
-	switch {
-	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
-		e.Fault, e.Sent = connector.FaultCredentials, false
-	case a.status == http.StatusTooManyRequests:
-		e.Fault, e.Sent = connector.FaultBusy, false
-	case a.status == http.StatusRequestTimeout || a.status == http.StatusGatewayTimeout:
-		e.Fault = connector.FaultTimeout
-	case a.status >= 500:
-		e.Fault = connector.FaultServer
-	default:
-		e.Fault = connector.FaultMalformed
-	}
-	return e
-}
-
-func (a answer) malformed(doing string, err error) *connector.Error {
-	return &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
-}
-
-// authorized makes a call with the account's token, with a fresh one once when
-// MTN no longer takes it: a 401 means that nothing was done.
-func (c *Connector) authorized(ctx context.Context, account connector.Account, q call) (answer, error) {
-	s := c.session(account)
-	for attempt := 0; ; attempt++ {
-		token, err := s.tokens.get(ctx, c.cfg.Now, func(ctx context.Context) (token, error) { return c.issue(ctx, account) })
-		if err != nil {
-			return answer{}, err
-		}
-		header := map[string]string{
-			"Authorization": "Bearer " + token, "X-Target-Environment": account.TargetEnvironment,
-		}
-		for k, v := range q.header {
-			header[k] = v
-		}
+// authorized makes a call below the account's address with its token.
+func (c *Connector) authorized(ctx context.Context, account connector.Account, q connector.Call) (connector.Answer, error) {
+	return c.session(account).tokens.Authorized(ctx, q.Doing, func(token string) (connector.Answer, error) {
 		with := q
-		with.header = header
-		a, err := c.do(ctx, account, with)
-		if err != nil {
-			return answer{}, err
-		}
-		switch {
-		case a.status == http.StatusForbidden, a.status == http.StatusUnauthorized && attempt > 0:
-			return answer{}, a.fault(q.doing, false, "")
-		case a.status != http.StatusUnauthorized:
-			return a, nil
-		}
-		s.tokens.drop(token)
-	}
+		with.Header = map[string]string{"Authorization": "Bearer " + token, "X-Target-Environment": account.TargetEnvironment}
+		maps.Copy(with.Header, q.Header)
+		return c.do(ctx, account, with)
+	})
 }
 
 // issue asks for a token. Nothing is collected by it, whatever happens.
-func (c *Connector) issue(ctx context.Context, account connector.Account) (token, error) {
+func (c *Connector) issue(ctx context.Context, account connector.Account) (connector.Token, error) {
 	const doing = "getting a token"
-	a, err := c.do(ctx, account, call{doing: doing, method: http.MethodPost, path: "/collection/token/"})
+	credentials := base64.StdEncoding.EncodeToString([]byte(account.APIUser + ":" + account.APIKey))
+	a, err := c.do(ctx, account, connector.Call{
+		Doing: doing, Method: http.MethodPost, URL: "/collection/token/", Header: map[string]string{"Authorization": "Basic " + credentials},
+	})
 	if err != nil {
-		return token{}, withSent(err, false)
+		return connector.Token{}, connector.WithSent(err, false)
 	}
-	if a.status != http.StatusOK {
-		return token{}, a.fault(doing, false, "")
+	if a.Status != http.StatusOK {
+		return connector.Token{}, a.Fault(doing, false, "")
 	}
 	var t struct {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int64  `json:"expires_in"`
 	}
-	if err := decode(a.body, &t); err != nil || t.AccessToken == "" || t.ExpiresIn <= 0 {
-		return token{}, a.malformed(doing, errJSON)
+	if err := a.Decode(&t); err != nil || t.AccessToken == "" || t.ExpiresIn <= 0 {
+		return connector.Token{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: connector.ErrNotObject}
 	}
-	lifetime := time.Duration(min(t.ExpiresIn, 24*3600)) * time.Second
-	// Given up a little early: a call that is on its way should not meet its end.
-	return token{text: t.AccessToken, until: c.cfg.Now().Add(lifetime - min(lifetime/10, time.Minute))}, nil
+	return connector.NewToken(t.AccessToken, c.cfg.Now(), t.ExpiresIn), nil
 }
 
-// do makes one HTTP call. Without an answer the error says whether the request
-// may have left.
-func (c *Connector) do(ctx context.Context, account connector.Account, q call) (answer, error) {
-	var left atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { left.Store(true) }})
-	req, err := http.NewRequestWithContext(ctx, q.method, strings.TrimRight(account.BaseURL, "/")+q.path, bytes.NewReader(q.body))
-	if err != nil {
-		return answer{}, connector.NetworkError(q.doing, false, err)
-	}
-	req.Header.Set("Ocp-Apim-Subscription-Key", account.SubscriptionKey)
-	for k, v := range q.header {
-		if v != "" {
-			req.Header.Set(k, v)
-		}
-	}
-	if req.Header.Get("Authorization") == "" {
-		req.SetBasicAuth(account.APIUser, account.APIKey)
-	}
-	changes := q.method != http.MethodGet
-	resp, err := c.client.Do(req)
-	if err != nil {
-		return answer{}, connector.NetworkError(q.doing, changes && left.Load(), err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	a := answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"))}
-	a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	if err != nil {
-		// The 202 counts without its body.
-		if resp.StatusCode == http.StatusAccepted {
-			return a, nil
-		}
-		return answer{}, connector.NetworkError(q.doing, changes, err)
-	}
-	if len(a.body) > maxAnswer {
-		a.body = nil // no answer of the protocol's is that long; decode refuses it
-	}
-	return a, nil
-}
-
-// withSent is err with another Sent. It copies: those who waited for the same
-// token share one error.
-func withSent(err error, sent bool) error {
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	other := *e
-	other.Sent = sent
-	return &other
-}
-
-// retryAfter reads the header's seconds; dates and nonsense count as nothing.
-func retryAfter(s string) time.Duration {
-	n, err := strconv.Atoi(s)
-	if err != nil || n <= 0 {
-		return 0
-	}
-	return min(time.Duration(n)*time.Second, maxRetryAfter)
+// do makes one HTTP call below the account's address.
+func (c *Connector) do(ctx context.Context, account connector.Account, q connector.Call) (connector.Answer, error) {
+	q.URL = strings.TrimRight(account.BaseURL, "/") + q.URL
+	q.Header["Ocp-Apim-Subscription-Key"] = account.SubscriptionKey
+	return c.client.Do(ctx, q)
 }

@@ -24,7 +24,8 @@ func (s *Simulator) controlRoutes(r chi.Router) {
 	r.Get("/collections/{id}", s.controlCollection)
 	r.Post("/collections/{id}/approve", s.controlApprove)
 	r.Post("/collections/{id}/reject", s.controlReject)
-	r.Post("/mtn", s.controlMTN)
+	r.Post("/mtn", s.controlGateway(s.mtn))
+	r.Post("/airtel", s.controlGateway(s.airtel))
 	r.Post("/clock", s.controlClock)
 	r.Route("/erp/{agency}", func(r chi.Router) {
 		r.Use(nameChecked("agency"))
@@ -181,25 +182,27 @@ func (s *Simulator) controlDecide(w http.ResponseWriter, r *http.Request, state,
 	}
 }
 
-// controlMTN is POST /control/mtn: an outage or a slow gateway.
-func (s *Simulator) controlMTN(w http.ResponseWriter, r *http.Request) {
-	f, ok := readForm(w, r)
-	if !ok {
-		return
+// controlGateway is POST /control/mtn and the like: an outage or a slow gateway.
+func (s *Simulator) controlGateway(g *gateway) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		f, ok := readForm(w, r)
+		if !ok {
+			return
+		}
+		var reset bool
+		f.take("reset", &reset, "true or false")
+		c, changes := readConduct(f)
+		if c.status != 0 && c.status < 400 {
+			f.fail("status", fmt.Sprintf("%d is not a refusal", c.status), "send 400 to 599, or 200 for normal answers")
+		}
+		if !f.accepted(w) {
+			return
+		}
+		if reset || changes {
+			g.behaviour.set(c)
+		}
+		w.WriteHeader(http.StatusNoContent)
 	}
-	var reset bool
-	f.take("reset", &reset, "true or false")
-	c, changes := readConduct(f)
-	if c.status != 0 && c.status < 400 {
-		f.fail("status", fmt.Sprintf("%d is not a refusal", c.status), "send 400 to 599, or 200 for normal answers")
-	}
-	if !f.accepted(w) {
-		return
-	}
-	if reset || changes {
-		s.mtn.behaviour.set(c)
-	}
-	w.WriteHeader(http.StatusNoContent)
 }
 
 // controlInbox is POST /control/inbox/{name}: how the receiver answers.

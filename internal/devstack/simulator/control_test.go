@@ -37,6 +37,7 @@ func TestControlNamesFieldAndMend(t *testing.T) {
 		{"/mtn", `{"status":302}`, 422, "status"},
 		{"/mtn", `{"delay":"1h"}`, 422, "delay"},
 		{"/mtn", `{"times":0}`, 422, "times"},
+		{"/airtel", `{"status":200,"delay":"1h"}`, 422, "delay"},
 		{"/erp/impots", `{"status":99}`, 422, "status"},
 		{"/erp/impots", `{"status":"500"}`, 422, "status"},
 		{"/erp/impots", `{"refuse":{"code":"x"}}`, 422, "refuse.status"},

@@ -7,13 +7,15 @@
 // One handler serves it all, each surface in a file of its own:
 //
 //	/mtn/…           mobile money A: MTN MoMo Collections   mtn.go
+//	/airtel/…        mobile money B: Airtel Money           airtel.go
 //	/erp/{agency}/…  an agency's ERP                        erp.go
 //	/inbox/{name}    a webhook receiver                     inbox.go
 //	/control/…       what the payer, the ERP and the        control*.go
 //	                 receiver do, and the clock
 //
 // A further operator is one more file: it puts its payments into the same book,
-// whose magic numbers, timers, callbacks and controls it then shares.
+// whose magic numbers, timers, callbacks and controls it then shares; what gateways
+// have in common beside it is in gateway.go.
 //
 // Everything is kept in memory, bounded, and gone when the process ends. What
 // happens to a payment depends on nothing but the payer's number, the clock and

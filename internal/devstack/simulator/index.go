@@ -35,6 +35,16 @@ MOBILE MONEY A (MTN MoMo Collections)          /mtn
   06 600 00 12  neither yes nor no for a while, then approves
   06 600 00 13  mistypes the PIN (here: a rejection)
 
+MOBILE MONEY B (Airtel Money, Congo)           /airtel
+  POST /airtel/auth/oauth2/token
+  POST /airtel/merchant/v1/payments/
+  GET  /airtel/standard/v1/payments/{id}
+
+  The same numbers as above with 05 500 00 in front, but
+  05 500 00 07  is not known: the request itself is refused
+  05 500 00 13  mistypes the PIN: DP00800001002
+
+BOTH
   curl '{base}/control/collections?status=pending'
   curl -X POST {base}/control/collections/ID/approve
   curl -X POST {base}/control/collections/ID/approve -d '{"amount": "1"}'
@@ -42,6 +52,8 @@ MOBILE MONEY A (MTN MoMo Collections)          /mtn
   curl -X POST {base}/control/mtn -d '{"status": 503, "times": 3}'
   curl -X POST {base}/control/mtn -d '{"delay": "20s"}'
   curl -X POST {base}/control/mtn -d '{"reset": true}'
+  curl -X POST {base}/control/collections/ID/reject -d '{"reason": "DP00800001029"}'
+  curl -X POST {base}/control/airtel -d '{"status": 503, "times": 3}'
 
 AN AGENCY'S ERP                                /erp/{agency}
   GET  /erp/{agency}/health

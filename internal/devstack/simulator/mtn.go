@@ -1,10 +1,6 @@
 package simulator
 
 import (
-	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"mime"
 	"net/http"
@@ -12,7 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -45,28 +40,6 @@ var mtnRejections = []string{
 	"INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "SERVICE_UNAVAILABLE", "INTERNAL_PROCESSING_ERROR",
 }
 
-// mtn is the state of MTN's gateway apart from the book.
-type mtn struct {
-	behaviour behaviour
-
-	mu     sync.Mutex
-	tokens map[string]mtnToken
-	// failed are reference ids that had their 500 (magic number 11) and are
-	// expected again.
-	failed      map[string]struct{}
-	failedOrder history[string]
-}
-
-type mtnToken struct {
-	account         string
-	subscriptionKey string
-	expiresAt       time.Time
-}
-
-func newMTN() *mtn {
-	return &mtn{tokens: map[string]mtnToken{}, failed: map[string]struct{}{}, failedOrder: newHistory[string](10_000)}
-}
-
 // mtnError is the body of MTN's refusals.
 type mtnError struct {
 	Code    string `json:"code"`
@@ -74,7 +47,9 @@ type mtnError struct {
 }
 
 func (s *Simulator) mtnRoutes(r chi.Router) {
-	r.Use(s.mtnMisbehave)
+	r.Use(s.misbehave(s.mtn, func(w http.ResponseWriter, status int) {
+		mtnRefuse(w, status, "SERVICE_UNAVAILABLE", "The service is temporarily unavailable")
+	}))
 	r.Post("/collection/token/", s.mtnIssueToken)
 	r.Post("/collection/token", s.mtnIssueToken)
 	r.Post("/collection/v1_0/requesttopay", s.mtnRequestToPay)
@@ -82,29 +57,6 @@ func (s *Simulator) mtnRoutes(r chi.Router) {
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
 		mtnRefuse(w, http.StatusNotFound, "RESOURCE_NOT_FOUND", "Resource not found")
 	})
-}
-
-// mtnMisbehave plays the outages that POST /control/mtn asks for.
-func (s *Simulator) mtnMisbehave(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		now := s.mtn.behaviour.next()
-		if now.status != 0 {
-			if s.pause(w, r, now.delay) {
-				mtnRefuse(w, now.status, "SERVICE_UNAVAILABLE", "The service is temporarily unavailable")
-			}
-			return
-		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), mtnDelayKey{}, now.delay)))
-	})
-}
-
-// mtnDelayKey carries how long an answer is held back after the work is done:
-// a silent operator has taken the request.
-type mtnDelayKey struct{}
-
-func (s *Simulator) mtnHoldBack(w http.ResponseWriter, r *http.Request) bool {
-	d, _ := r.Context().Value(mtnDelayKey{}).(time.Duration)
-	return s.pause(w, r, d)
 }
 
 func mtnRefuse(w http.ResponseWriter, status int, code, message string) {
@@ -143,16 +95,8 @@ func (s *Simulator) mtnIssueToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := s.cfg.Now()
-	token := rand.Text()
-	s.mtn.mu.Lock()
-	for old, t := range s.mtn.tokens {
-		if !now.Before(t.expiresAt) {
-			delete(s.mtn.tokens, old)
-		}
-	}
-	s.mtn.tokens[token] = mtnToken{account: user, subscriptionKey: key, expiresAt: now.Add(s.cfg.TokenLifetime)}
-	s.mtn.mu.Unlock()
-	if s.mtnHoldBack(w, r) {
+	token := s.mtn.grant(grant{account: user, key: key, expiresAt: now.Add(s.cfg.TokenLifetime)}, now)
+	if s.holdBack(w, r) {
 		writeJSON(w, http.StatusOK, map[string]any{
 			"access_token": token, "token_type": "access_token", "expires_in": int(s.cfg.TokenLifetime / time.Second),
 		})
@@ -167,14 +111,12 @@ func (s *Simulator) mtnAuthorize(w http.ResponseWriter, r *http.Request) (accoun
 		return "", false
 	}
 	bearer, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	s.mtn.mu.Lock()
-	token, known := s.mtn.tokens[bearer]
-	s.mtn.mu.Unlock()
+	token, granted := s.mtn.granted(bearer, s.cfg.Now())
 	switch {
-	case !isBearer || !known || !s.cfg.Now().Before(token.expiresAt):
+	case !isBearer || !granted:
 		writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
 		return "", false
-	case token.subscriptionKey != key:
+	case token.key != key:
 		mtnGatewayRefuse(w, mtnWrongKey)
 		return "", false
 	}
@@ -286,7 +228,7 @@ func (s *Simulator) mtnRequestToPay(w http.ResponseWriter, r *http.Request) {
 		id: reference.String(), operator: operatorMTN, account: account,
 		externalID: q.ExternalID, amount: q.Amount, currency: q.Currency, payer: q.Payer.PartyID,
 		message: q.PayerMessage, note: q.PayeeNote, callbackURL: callbackURL,
-		operatorRef: mtnTransactionID(reference), receivedAt: s.cfg.Now(),
+		operatorRef: strconv.FormatUint(fifteenDigits(reference), 10), receivedAt: s.cfg.Now(),
 		script: s.magicScript(local, mtnMagicPrefix),
 	}
 	if c.script.failFirst && s.mtn.failsFirst(c.id) {
@@ -294,40 +236,15 @@ func (s *Simulator) mtnRequestToPay(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.submit(c) {
-		if s.mtnHoldBack(w, r) {
+		if s.holdBack(w, r) {
 			mtnRefuse(w, http.StatusConflict, "RESOURCE_ALREADY_EXIST", "Duplicated reference id. Creation of resource failed.")
 		}
 		return
 	}
-	if d, _ := r.Context().Value(mtnDelayKey{}).(time.Duration); d > 0 {
-		// A slow gateway: the payer may well be asked, decide, and be called back
-		// about before the merchant has its 202.
-		s.schedule(c)
-		if s.mtnHoldBack(w, r) {
-			w.WriteHeader(http.StatusAccepted)
-		}
-		return
-	}
-	w.Header().Set("Content-Length", "0")
-	w.WriteHeader(http.StatusAccepted)
-	// The answer leaves before the payer can decide. A writer that cannot flush
-	// sends it at the end of the handler, microseconds later.
-	_ = http.NewResponseController(w).Flush()
-	s.schedule(c)
-}
-
-// failsFirst says whether this is the first request of a payment that gets a 500.
-func (m *mtn) failsFirst(reference string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, seen := m.failed[reference]; seen {
-		return false
-	}
-	m.failed[reference] = struct{}{}
-	for _, old := range m.failedOrder.add(reference) {
-		delete(m.failed, old)
-	}
-	return true
+	s.accept(w, r, c, func() {
+		w.Header().Set("Content-Length", "0")
+		w.WriteHeader(http.StatusAccepted)
+	})
 }
 
 // mtnStatus is GET /collection/v1_0/requesttopay/{reference}. A payment of
@@ -347,7 +264,7 @@ func (s *Simulator) mtnStatus(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c, found := s.book.get(id, s.cfg.Now())
-	if !s.mtnHoldBack(w, r) {
+	if !s.holdBack(w, r) {
 		return
 	}
 	if !found || c.operator != operatorMTN || c.account != account {
@@ -385,12 +302,4 @@ func mtnCallback(c collection) (method string, body []byte) {
 		body = nil // strings always marshal
 	}
 	return http.MethodPut, body
-}
-
-// mtnTransactionID derives MTN's own number of a payment from the merchant's:
-// digits, the same after a restart, different for different payments.
-func mtnTransactionID(reference uuid.UUID) string {
-	sum := sha256.Sum256(reference[:])
-	const fifteenDigits = 1e14
-	return strconv.FormatUint(fifteenDigits+binary.BigEndian.Uint64(sum[:8])%(9*fifteenDigits), 10)
 }

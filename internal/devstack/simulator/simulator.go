@@ -66,6 +66,9 @@ type Config struct {
 	ERPAuth func(agencySlug string) []Auth
 	// MTN says whether a merchant account exists. Nil: any three non-empty values.
 	MTN func(subscriptionKey, apiUser, apiKey string) bool
+	// Airtel says whether a merchant's application exists. Nil: any two non-empty
+	// values.
+	Airtel func(clientID, clientSecret string) bool
 	// AdvanceClock moves the clock of the whole service forward. Nil: 501.
 	AdvanceClock func(ctx context.Context, d time.Duration) error
 
@@ -138,7 +141,8 @@ type Simulator struct {
 	book      *book
 	decisions *timers[string] // ids of collections whose script decides
 	callbacks *callbacks
-	mtn       *mtn
+	mtn       *gateway
+	airtel    *gateway
 	erps      erps
 	inboxes   inboxes
 	stopping  chan struct{} // closed when Run ends: hanging answers let go
@@ -153,7 +157,8 @@ type operator struct {
 
 // operators by the name that their collections carry.
 var operators = map[string]operator{
-	operatorMTN: {reasons: mtnReasons, rejections: mtnRejections, callback: mtnCallback},
+	operatorMTN:    {reasons: mtnReasons, rejections: mtnRejections, callback: mtnCallback},
+	operatorAirtel: {reasons: airtelReasons, rejections: airtelRejections, callback: airtelCallback},
 }
 
 type metrics struct {
@@ -190,7 +195,8 @@ func New(cfg Config) (*Simulator, error) {
 		book:      newBook(cfg.MaxCollections),
 		decisions: newTimers[string](),
 		callbacks: newCallbacks(cfg.CallbackAttempts, cfg.CallbackBackoff),
-		mtn:       newMTN(),
+		mtn:       newGateway(),
+		airtel:    newGateway(),
 		erps:      erps{byAgency: map[string]*erp{}},
 		inboxes:   inboxes{byName: map[string]*inbox{}},
 		stopping:  make(chan struct{}),
@@ -223,6 +229,7 @@ func (s *Simulator) Handler() http.Handler {
 	r.Use(s.count)
 	r.Get("/", s.index)
 	r.Route("/mtn", s.mtnRoutes)
+	r.Route("/airtel", s.airtelRoutes)
 	r.Route("/erp/{agency}", s.erpRoutes)
 	r.Route("/inbox/{name}", s.inboxRoutes)
 	r.Route("/control", s.controlRoutes)

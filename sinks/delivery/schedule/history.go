@@ -36,37 +36,53 @@ func NewHistory(cfg kafka.Config, client *kgo.Client, pool *pgxpool.Pool) *Histo
 
 // CatchUp waits until Postgres has all outcomes that Kafka has now, at most 10 s.
 func (h *History) CatchUp(ctx context.Context) error {
-	ends, err := h.adm.ListEndOffsets(ctx, h.topic)
-	if err == nil {
-		err = ends.Error()
-	}
+	behind, err := h.behind(ctx)
 	if err != nil {
-		return fmt.Errorf("asking for the end of outcomes: %w", err)
-	}
-	starts, err := h.adm.ListStartOffsets(ctx, h.topic)
-	if err == nil {
-		err = starts.Error()
-	}
-	if err != nil {
-		return fmt.Errorf("asking for the start of outcomes: %w", err)
+		return err
 	}
 	for begun := time.Now(); ; {
-		at, err := positions(ctx, h.pool, h.topic)
+		is, err := behind(ctx)
 		if err != nil {
 			return err
 		}
-		behind := false
-		ends.Each(func(o kadm.ListedOffset) {
-			start, _ := starts.Lookup(o.Topic, o.Partition)
-			behind = behind || (o.Offset > start.Offset && at[o.Partition] < o.Offset)
-		})
-		if !behind || time.Since(begun) > catchUpPatience {
+		if !is || time.Since(begun) > catchUpPatience {
 			return nil
 		}
 		if !sleep(ctx, 20*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
+}
+
+// behind asks Kafka which outcomes there are now, and returns what says whether
+// Postgres has still to apply some of them.
+func (h *History) behind(ctx context.Context) (func(context.Context) (bool, error), error) {
+	ends, err := h.adm.ListEndOffsets(ctx, h.topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking for the end of outcomes: %w", err)
+	}
+	starts, err := h.adm.ListStartOffsets(ctx, h.topic)
+	if err == nil {
+		err = starts.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking for the start of outcomes: %w", err)
+	}
+	return func(ctx context.Context) (bool, error) {
+		at, err := positions(ctx, h.pool, h.topic)
+		if err != nil {
+			return false, err
+		}
+		behind := false
+		ends.Each(func(o kadm.ListedOffset) {
+			start, _ := starts.Lookup(o.Topic, o.Partition)
+			behind = behind || (o.Offset > start.Offset && at[o.Partition] < o.Offset)
+		})
+		return behind, nil
+	}, nil
 }
 
 // Settled are the deliveries that need no sending: those with an end, those that

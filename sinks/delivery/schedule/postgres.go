@@ -148,7 +148,10 @@ func fold(outcomes []outcome) []*change {
 				c.gone = &a.At
 			}
 		case delivery.OutcomeDeferred:
-			if a.Reason != delivery.ReasonMailboxFull { // the destination's state, not the worker's load
+			switch a.Reason {
+			case delivery.ReasonMailboxFull, delivery.ReasonRateLimited: // how much there is, not how the destination is
+			case delivery.ReasonSuspended: // that is a hold of its own, and may be over by now
+			default:
 				c.hold = &a.NextAttemptAt
 			}
 		}
@@ -217,11 +220,11 @@ func upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*change) error
 			hold_until = CASE WHEN c.hold IS NOT NULL THEN c.hold WHEN c.succeeded THEN NULL ELSE d.hold_until END,
 			suspended_at = CASE
 				WHEN d.suspended_at IS NOT NULL THEN d.suspended_at
-				WHEN c.gone IS NOT NULL THEN c.gone
+				WHEN c.gone > coalesce(d.resumed_at, '-infinity') THEN c.gone
 				WHEN c.kind = 'webhook' AND c.last_failure - c.failing_since >= $9::interval THEN c.last_failure END,
 			suspended_reason = CASE
 				WHEN d.suspended_at IS NOT NULL THEN d.suspended_reason
-				WHEN c.gone IS NOT NULL THEN 'gone'
+				WHEN c.gone > coalesce(d.resumed_at, '-infinity') THEN 'gone'
 				WHEN c.kind = 'webhook' AND c.last_failure - c.failing_since >= $9::interval THEN 'failing' END
 		FROM change c WHERE d.kind = c.kind AND d.destination_id = c.destination_id`,
 			kinds, ids, succeeded, due, failing, last, hold, gone, failingFor)
@@ -264,7 +267,7 @@ func (c *columns) add(a *record.Attempt) {
 	}
 	c.status, c.reason = append(c.status, nullOf(a.HTTPStatus)), append(c.reason, nullOf(a.Reason))
 	var body []byte
-	if state != stateDelivered && state != stateExhausted {
+	if state != stateDelivered { // an operator may still send what is exhausted
 		body = d.Body
 	}
 	c.body = append(c.body, body)
@@ -304,20 +307,28 @@ func upsertDeliveries(ctx context.Context, tx pgx.Tx, outcomes []outcome) error 
 	return c.write(ctx, tx)
 }
 
-func (c *columns) write(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, `
+const insertDeliveries = `
 		INSERT INTO deliveries AS d (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id,
 			livemode, occurred_at, state, attempts, round, first_attempt_at, last_outcome_at, next_attempt_at, http_status, reason, body)
 		SELECT * FROM unnest($1::date[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-			$10::bool[], $11::timestamptz[], $12::text[], $13::int[], $14::int[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::int[], $19::text[], $20::bytea[])
+			$10::bool[], $11::timestamptz[], $12::text[], $13::int[], $14::int[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::int[], $19::text[], $20::bytea[])`
+
+// values of insertDeliveries.
+func (c *columns) values() []any {
+	return []any{
+		c.on, c.id, c.kind, c.dest, c.event, c.name, c.app, c.tenant, c.session, c.live, c.occurred, c.state, c.attempts, c.round,
+		c.first, c.last, c.next, c.status, c.reason, c.body,
+	}
+}
+
+func (c *columns) write(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, insertDeliveries+`
 		ON CONFLICT (occurred_on, delivery_id) DO UPDATE SET
 			state = excluded.state, attempts = greatest(d.attempts, excluded.attempts), round = greatest(d.round, excluded.round),
 			first_attempt_at = coalesce(d.first_attempt_at, excluded.first_attempt_at), last_outcome_at = excluded.last_outcome_at,
 			next_attempt_at = excluded.next_attempt_at, lease_until = NULL, http_status = excluded.http_status, reason = excluded.reason, body = excluded.body
 		WHERE d.state <> 'delivered'
-			AND (excluded.state = 'delivered' OR (excluded.round >= d.round AND d.state IN ('waiting', 'queued')))`,
-		c.on, c.id, c.kind, c.dest, c.event, c.name, c.app, c.tenant, c.session, c.live, c.occurred, c.state, c.attempts, c.round,
-		c.first, c.last, c.next, c.status, c.reason, c.body)
+			AND (excluded.state = 'delivered' OR (excluded.round >= d.round AND d.state IN ('waiting', 'queued')))`, c.values()...)
 	if err != nil {
 		return fmt.Errorf("writing deliveries: %w", err)
 	}
@@ -484,39 +495,6 @@ func (s *Schedule) returnLeases(ctx context.Context) error {
 	})
 }
 
-func (s *Schedule) gauges(ctx context.Context) error {
-	rows, err := s.cfg.Pool.Query(ctx, `
-		SELECT kind, state, count(*), min(occurred_at) FROM deliveries WHERE state IN ('waiting', 'queued', 'needs_operator') GROUP BY kind, state`)
-	if err != nil {
-		return err
-	}
-	oldest := map[string]float64{string(delivery.KindWebhook): 0, string(delivery.KindERP): 0}
-	s.count.rows.Reset()
-	var kind, state string
-	var n int64
-	var first time.Time
-	if _, err := pgx.ForEachRow(rows, []any{&kind, &state, &n, &first}, func() error {
-		s.count.rows.WithLabelValues(kind, state).Set(float64(n))
-		oldest[kind] = max(oldest[kind], s.cfg.Now().Sub(first).Seconds())
-		return nil
-	}); err != nil {
-		return err
-	}
-	for kind, age := range oldest {
-		s.count.oldest.WithLabelValues(kind).Set(age)
-	}
-	rows, err = s.cfg.Pool.Query(ctx, `SELECT kind, count(*) FROM delivery_destinations WHERE suspended_at IS NOT NULL GROUP BY kind`)
-	if err != nil {
-		return err
-	}
-	s.count.held.Reset()
-	_, err = pgx.ForEachRow(rows, []any{&kind, &n}, func() error {
-		s.count.held.WithLabelValues(kind).Set(float64(n))
-		return nil
-	})
-	return err
-}
-
 // tidy ends what a suspended endpoint has not been resumed for in thirty days,
 // and drops days of which everything has ended long ago.
 func (s *Schedule) tidy(ctx context.Context) error {
@@ -557,7 +535,7 @@ func (s *Schedule) endHeld(ctx context.Context, before time.Time) error {
 			return err
 		}
 		_, err = tx.Exec(ctx, `
-			UPDATE deliveries SET state = 'exhausted', next_attempt_at = NULL, body = NULL, reason = 'held_too_long'
+			UPDATE deliveries SET state = 'exhausted', next_attempt_at = NULL, reason = 'held_too_long'
 			WHERE (kind, destination_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
 				AND state = 'waiting' AND last_outcome_at < $1`, before, kinds, ids)
 		return err

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
@@ -45,7 +46,7 @@ const (
 	leaseEvery     = 5 * time.Second
 	gaugesEvery    = 10 * time.Second
 	tidyEvery      = 10 * time.Minute
-	keepDays       = 45                  // of deliveries with an end
+	keepDays       = 60                  // of deliveries with an end: what is exhausted at 30 can be sent again for as long
 	holdFor        = 30 * 24 * time.Hour // of a suspended destination's deliveries
 	failingFor     = 5 * 24 * time.Hour  // of nothing but failures suspends an endpoint
 	statusGone     = 410
@@ -83,6 +84,7 @@ type counters struct {
 	oldest                    *prometheus.GaugeVec
 	rows                      *prometheus.GaugeVec
 	held                      *prometheus.GaugeVec
+	owed, oldestOwed          prometheus.Gauge
 }
 
 // New makes a schedule. It connects when it runs.
@@ -97,15 +99,20 @@ func New(cfg Config) (*Schedule, error) {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return delivery.Register(cfg.Metrics, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "delivery", Name: name, Help: help}, labels))
 	}
+	single := func(name, help string) prometheus.Gauge {
+		return delivery.Register(cfg.Metrics, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "erp", Name: name, Help: help}))
+	}
 	return &Schedule{
 		cfg: cfg, topic: cfg.Kafka.Prefix + schemas.TopicAttempts, days: map[string]bool{},
 		count: counters{
-			applied:  counter("applied_total", "Outcomes applied to Postgres."),
-			poison:   counter("poison_total", "Outcomes that cannot be decoded."),
-			requeued: counter("requeued_total", "Due deliveries put on their topic."),
-			oldest:   gauge("oldest_undelivered_seconds", "Age of the oldest event that was tried and is not delivered yet.", "kind"),
-			rows:     gauge("scheduled", "Deliveries in the schedule by state.", "kind", "state"),
-			held:     gauge("suspended_destinations", "Destinations to which nothing is sent until they are resumed.", "kind"),
+			applied:    counter("applied_total", "Outcomes applied to Postgres."),
+			poison:     counter("poison_total", "Outcomes that cannot be decoded."),
+			requeued:   counter("requeued_total", "Due deliveries put on their topic."),
+			oldest:     gauge("oldest_undelivered_seconds", "Age of the oldest event that is not delivered: never tried (untried), to be tried again (retrying), of a suspended endpoint (held), or for a person to decide (needs_operator). 0 when there is none.", "kind", "state"),
+			rows:       gauge("scheduled", "Deliveries in the schedule by state.", "kind", "state"),
+			owed:       single("confirmations_owed", "Completed payments that an ERP is to be told of and has not accepted."),
+			oldestOwed: single("confirmations_oldest_owed_seconds", "Since when the oldest of them is completed. 0 when there is none."),
+			held:       gauge("suspended_destinations", "Destinations to which nothing is sent until they are resumed.", "kind"),
 		},
 	}, nil
 }
@@ -127,16 +134,19 @@ func (s *Schedule) Run(ctx context.Context) error {
 	g.Go(func() error { return s.consume(ctx, cl) })
 	g.Go(func() error { return s.claims(ctx, cl) })
 	g.Go(func() error { return s.every(ctx, leaseEvery, "returning run-out leases", s.returnLeases) })
-	g.Go(func() error { return s.every(ctx, gaugesEvery, "counting deliveries", s.gauges) })
+	g.Go(func() error {
+		return s.every(ctx, gaugesEvery, "counting deliveries", func(ctx context.Context) error { return s.gauges(ctx, kadm.NewClient(cl)) })
+	})
+	g.Go(func() error { return s.every(ctx, recoverEvery, "advancing recoveries", s.recoveries) })
 	g.Go(func() error { return s.every(ctx, tidyEvery, "tidying deliveries", s.tidy) })
 	return g.Wait()
 }
 
-// every does a chore at intervals of real time; an error is Postgres being away.
+// every does a chore at intervals of real time; an error is Postgres or Kafka being away.
 func (s *Schedule) every(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) error {
 	for {
 		if err := do(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "chore of the schedule left undone, Postgres does not answer", slog.String("chore", what), slog.Any("error", err))
+			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "chore of the schedule left undone", slog.String("chore", what), slog.Any("error", err))
 		}
 		if !sleep(ctx, interval) {
 			return nil
@@ -294,7 +304,10 @@ func (s *Schedule) apply(ctx context.Context, b batch) error {
 		if err := upsertDeliveries(ctx, tx, fresh); err != nil {
 			return err
 		}
-		return insertAttempts(ctx, tx, fresh)
+		if err := insertAttempts(ctx, tx, fresh); err != nil {
+			return err
+		}
+		return acceptConfirmations(ctx, tx, fresh)
 	})
 }
 

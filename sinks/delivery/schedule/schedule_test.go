@@ -18,20 +18,12 @@ import (
 // outcomes are written to deliveries.attempts as a worker would.
 func outcomes(t testing.TB, b *deliverytest.Bench, attempts ...*record.Attempt) {
 	t.Helper()
-	cl, err := b.Kafka.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
 	for _, a := range attempts {
 		value, err := b.Codec.Encode(a)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &kgo.Record{Topic: b.Kafka.Prefix + schemas.TopicAttempts, Key: []byte(a.Delivery.DeliveryID), Value: value}
-		if err := cl.ProduceSync(t.Context(), r).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
+		produce(t, b, schemas.TopicAttempts, a.Delivery.DeliveryID, value)
 	}
 }
 
@@ -303,4 +295,17 @@ func bench(t testing.TB) *deliverytest.Bench {
 		Kafka: testenv.Kafka(t), Postgres: testenv.Postgres(t), SchemaRegistry: testenv.SchemaRegistry(t),
 		Prefix: testenv.Prefix(t), Log: testenv.Logger(t),
 	})
+}
+
+// produce writes bytes to a topic as they are.
+func produce(t testing.TB, b *deliverytest.Bench, topic, key string, value []byte) {
+	t.Helper()
+	cl, err := b.Kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: b.Kafka.Prefix + topic, Key: []byte(key), Value: value}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
 }

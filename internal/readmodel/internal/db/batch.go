@@ -17,6 +17,64 @@ var (
 	ErrBatchAlreadyClosed = errors.New("batch already closed")
 )
 
+const oweConfirmation = `-- name: OweConfirmation :batchexec
+INSERT INTO erp_confirmations AS c (transaction_id, session_id, tenant_id, livemode, completed_at)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (transaction_id) DO UPDATE SET session_id = excluded.session_id, completed_at = excluded.completed_at
+WHERE c.session_id IS NULL
+`
+
+type OweConfirmationBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type OweConfirmationParams struct {
+	TransactionID string
+	SessionID     *string
+	TenantID      string
+	Livemode      bool
+	CompletedAt   *time.Time
+}
+
+func (q *Queries) OweConfirmation(ctx context.Context, arg []OweConfirmationParams) *OweConfirmationBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.TransactionID,
+			a.SessionID,
+			a.TenantID,
+			a.Livemode,
+			a.CompletedAt,
+		}
+		batch.Queue(oweConfirmation, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &OweConfirmationBatchResults{br, len(arg), false}
+}
+
+func (b *OweConfirmationBatchResults) Exec(f func(int, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		if b.closed {
+			if f != nil {
+				f(t, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		_, err := b.br.Exec()
+		if f != nil {
+			f(t, err)
+		}
+	}
+}
+
+func (b *OweConfirmationBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const upsertSession = `-- name: UpsertSession :batchexec
 INSERT INTO sessions AS s (id, application_id, tenant_id, livemode, platform, order_id, amount, currency, mode,
     service_code, service_label, description, note, customer_id, metadata, success_url, cancel_url,

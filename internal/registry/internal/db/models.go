@@ -99,15 +99,14 @@ type ServiceMapping struct {
 }
 
 type WebhookEndpoint struct {
-	ID              string
-	ApplicationID   *string
-	Url             string
-	Events          []string
-	Modes           []string
-	MaxInFlight     int32
-	CreatedAt       time.Time
-	SuspendedAt     *time.Time
-	SuspendedReason *string
+	ID            string
+	ApplicationID *string
+	Url           string
+	Events        []string
+	Modes         []string
+	MaxInFlight   int32
+	CreatedAt     time.Time
+	MaxPerSecond  *int32
 }
 
 type WebhookSecret struct {

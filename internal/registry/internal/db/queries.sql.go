@@ -308,9 +308,10 @@ func (q *Queries) InsertAPIKey(ctx context.Context, arg InsertAPIKeyParams) erro
 
 const insertWebhookEndpoint = `-- name: InsertWebhookEndpoint :exec
 
-INSERT INTO webhook_endpoints (id, application_id, url, events, modes, max_in_flight, created_at)
+INSERT INTO webhook_endpoints (id, application_id, url, events, modes, max_in_flight, max_per_second, created_at)
 VALUES ($1, $2, $3, COALESCE($4::text[], '{}'),
-    COALESCE($5::text[], '{test,live}'), COALESCE($6::integer, 8), $7)
+    COALESCE($5::text[], '{test,live}'), COALESCE($6::integer, 8),
+    NULLIF($7::integer, 0), $8)
 `
 
 type InsertWebhookEndpointParams struct {
@@ -320,6 +321,7 @@ type InsertWebhookEndpointParams struct {
 	Events        []string
 	Modes         []string
 	MaxInFlight   *int32
+	MaxPerSecond  *int32
 	CreatedAt     time.Time
 }
 
@@ -332,6 +334,7 @@ func (q *Queries) InsertWebhookEndpoint(ctx context.Context, arg InsertWebhookEn
 		arg.Events,
 		arg.Modes,
 		arg.MaxInFlight,
+		arg.MaxPerSecond,
 		arg.CreatedAt,
 	)
 	return err
@@ -489,6 +492,35 @@ func (q *Queries) SetPlatformOrigins(ctx context.Context, embedOrigins []string)
 	return err
 }
 
+const suspendedEndpoints = `-- name: SuspendedEndpoints :many
+SELECT destination_id, suspended_at FROM delivery_destinations WHERE kind = 'webhook' AND suspended_at IS NOT NULL
+`
+
+type SuspendedEndpointsRow struct {
+	DestinationID string
+	SuspendedAt   *time.Time
+}
+
+func (q *Queries) SuspendedEndpoints(ctx context.Context) ([]SuspendedEndpointsRow, error) {
+	rows, err := q.db.Query(ctx, suspendedEndpoints)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SuspendedEndpointsRow
+	for rows.Next() {
+		var i SuspendedEndpointsRow
+		if err := rows.Scan(&i.DestinationID, &i.SuspendedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const updatePlatformKey = `-- name: UpdatePlatformKey :exec
 UPDATE api_keys SET agencies = COALESCE($1::uuid[], agencies),
     reads_per_minute = COALESCE($2::integer, reads_per_minute)
@@ -509,15 +541,17 @@ func (q *Queries) UpdatePlatformKey(ctx context.Context, arg UpdatePlatformKeyPa
 const updateWebhookEndpoint = `-- name: UpdateWebhookEndpoint :exec
 UPDATE webhook_endpoints SET events = COALESCE($1::text[], events),
     modes = COALESCE($2::text[], modes),
-    max_in_flight = COALESCE($3::integer, max_in_flight)
-WHERE id = $4
+    max_in_flight = COALESCE($3::integer, max_in_flight),
+    max_per_second = NULLIF(COALESCE($4::integer, max_per_second), 0)
+WHERE id = $5
 `
 
 type UpdateWebhookEndpointParams struct {
-	Events      []string
-	Modes       []string
-	MaxInFlight *int32
-	ID          string
+	Events       []string
+	Modes        []string
+	MaxInFlight  *int32
+	MaxPerSecond *int32
+	ID           string
 }
 
 func (q *Queries) UpdateWebhookEndpoint(ctx context.Context, arg UpdateWebhookEndpointParams) error {
@@ -525,6 +559,7 @@ func (q *Queries) UpdateWebhookEndpoint(ctx context.Context, arg UpdateWebhookEn
 		arg.Events,
 		arg.Modes,
 		arg.MaxInFlight,
+		arg.MaxPerSecond,
 		arg.ID,
 	)
 	return err
@@ -761,7 +796,7 @@ func (q *Queries) UpsertServiceMapping(ctx context.Context, arg UpsertServiceMap
 }
 
 const webhookEndpoints = `-- name: WebhookEndpoints :many
-SELECT id, application_id, url, events, modes, max_in_flight, created_at, suspended_at, suspended_reason FROM webhook_endpoints ORDER BY id
+SELECT id, application_id, url, events, modes, max_in_flight, created_at, max_per_second FROM webhook_endpoints ORDER BY id
 `
 
 func (q *Queries) WebhookEndpoints(ctx context.Context) ([]WebhookEndpoint, error) {
@@ -781,8 +816,7 @@ func (q *Queries) WebhookEndpoints(ctx context.Context) ([]WebhookEndpoint, erro
 			&i.Modes,
 			&i.MaxInFlight,
 			&i.CreatedAt,
-			&i.SuspendedAt,
-			&i.SuspendedReason,
+			&i.MaxPerSecond,
 		); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,71 @@
+package measure_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"quittance/ingress/measure"
+)
+
+// Routers are put together as the edge's: one made on its own with whole paths,
+// one mounted with the rest of its paths, and plain handlers.
+func TestRequestsByRoute(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	r := chi.NewRouter()
+	r.Use(measure.Requests(reg))
+	whole := chi.NewRouter()
+	whole.Get("/api/sessions/{id}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	r.Handle("/api/*", whole)
+	r.Route("/c", func(r chi.Router) {
+		r.Get("/{id}/live", func(w http.ResponseWriter, _ *http.Request) {
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Errorf("a stream cannot be flushed: %v", err)
+			}
+		})
+	})
+	r.Get("/panics", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+
+	metrics := func() string {
+		w := httptest.NewRecorder()
+		promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
+		return w.Body.String()
+	}
+	if text := metrics(); !strings.Contains(text, "\nquittance_ingress_errors_total 0\n") {
+		t.Errorf("before the first error there is no 0:\n%s", text)
+	}
+	for _, request := range [][2]string{
+		{http.MethodGet, "/api/sessions/chs_secret"},
+		{http.MethodGet, "/c/chs_secret/live"},
+		{http.MethodGet, "/nowhere/secret"},
+		{"SECRET", "/c/chs_secret/live"},
+		{http.MethodGet, "/panics"},
+	} {
+		func() {
+			defer func() { _ = recover() }()
+			r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), request[0], request[1], http.NoBody))
+		}()
+	}
+	text := metrics()
+	for _, want := range []string{
+		`_count{method="GET",route="/api/sessions/{id}",status="503"} 1`,
+		`_count{method="GET",route="/c/{id}/live",status="200"} 1`,
+		`_count{method="GET",route="none",status="404"} 1`,
+		`_count{method="other",route=`,
+		`_count{method="GET",route="/panics",status="500"} 1`,
+		"\nquittance_ingress_errors_total 2\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "secret") || strings.Contains(text, "SECRET") {
+		t.Errorf("a path or a made-up method is a label:\n%s", text)
+	}
+}

@@ -1,0 +1,215 @@
+package airtel
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+)
+
+// payment is the body of POST /merchant/v1/payments/.
+type payment struct {
+	Reference   string      `json:"reference"`
+	Subscriber  subscriber  `json:"subscriber"`
+	Transaction transaction `json:"transaction"`
+}
+
+type subscriber struct {
+	Country  string `json:"country"`
+	Currency string `json:"currency"`
+	MSISDN   string `json:"msisdn"`
+}
+
+type transaction struct {
+	Amount   int64  `json:"amount"`
+	Country  string `json:"country"`
+	Currency string `json:"currency"`
+	ID       string `json:"id"`
+}
+
+// toPayment is a request as Airtel takes it. XAF has no decimals, so minor units
+// are the amount.
+func toPayment(r connector.Request) (payment, error) {
+	if r.Currency != currency || r.Amount <= 0 {
+		return payment{}, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
+	}
+	id, err := toTransactionID(r.ID)
+	if err != nil {
+		return payment{}, err
+	}
+	national, ok := strings.CutPrefix(r.Payer, "242")
+	if !ok {
+		return payment{}, fmt.Errorf("the payer's number: %w", connector.ErrPayerMalformed)
+	}
+	return payment{
+		Reference:   r.PaymentRef,
+		Subscriber:  subscriber{Country: country, Currency: currency, MSISDN: national},
+		Transaction: transaction{Amount: r.Amount, Country: country, Currency: currency, ID: id},
+	}, nil
+}
+
+var errID = errors.New("not a transaction id of ours")
+
+// toTransactionID is our UUID as Airtel takes it: without dashes.
+func toTransactionID(id string) (string, error) {
+	u, err := uuid.Parse(id)
+	if err != nil {
+		return "", errID
+	}
+	return hex.EncodeToString(u[:]), nil
+}
+
+// fromTransactionID is the UUID that toTransactionID was given. Letters of either
+// case count, nothing else does.
+func fromTransactionID(id string) (string, error) {
+	var u uuid.UUID
+	if len(id) != 2*len(u) {
+		return "", errID
+	}
+	if _, err := hex.Decode(u[:], []byte(id)); err != nil {
+		return "", errID
+	}
+	return u.String(), nil
+}
+
+// envelope is every answer to a request and to an enquiry. Prose is not read.
+type envelope struct {
+	Data struct {
+		Transaction struct {
+			ID            text   `json:"id"`
+			AirtelMoneyID text   `json:"airtel_money_id"`
+			Status        string `json:"status"`
+		} `json:"transaction"`
+	} `json:"data"`
+	Status struct {
+		Code         text `json:"code"`
+		ResponseCode text `json:"response_code"`
+		ResultCode   text `json:"result_code"`
+		Success      bool `json:"success"`
+	} `json:"status"`
+	// Of answers of the gateway before Airtel Money: ROUTER….
+	StatusCode text `json:"status_code"`
+}
+
+// codes are what stands in an answer, the most telling first: the product's own
+// code, the gateway's, the general one.
+func (e *envelope) codes() []string {
+	var out []string
+	for _, s := range []text{e.Status.ResponseCode, e.StatusCode, e.Status.Code, e.Status.ResultCode} {
+		if c := code(string(s)); c != "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// any says whether one of the codes is in the set.
+func (e *envelope) any(set map[string]bool) bool {
+	for _, c := range e.codes() {
+		if set[c] {
+			return true
+		}
+	}
+	return false
+}
+
+// code is the first code that means something to us, else the first, empty when
+// there is none.
+func (e *envelope) code() string {
+	codes := e.codes()
+	for _, c := range codes {
+		if _, ok := failures[c]; ok || submitted[c] || notFound[c] {
+			return c
+		}
+	}
+	return append(codes, "")[0]
+}
+
+// missing says that Airtel has no such payment. It may stand with TF, which is no
+// refusal then: the payment may be on its way there.
+func (e *envelope) missing() bool {
+	t := e.Data.Transaction.Status
+	return (t == "" || t == "TF") && e.any(notFound)
+}
+
+// report is the body of a callback.
+type report struct {
+	Transaction struct {
+		ID            text   `json:"id"`
+		StatusCode    string `json:"status_code"`
+		AirtelMoneyID text   `json:"airtel_money_id"`
+	} `json:"transaction"`
+}
+
+// toOutcome reads the answer to an enquiry about the payment that Airtel knows as
+// id. One about another payment is none.
+func toOutcome(e envelope, id string, ref connector.Reference) (connector.Outcome, error) {
+	t := e.Data.Transaction
+	if t.ID != "" && !strings.EqualFold(string(t.ID), id) {
+		return connector.Outcome{}, errors.New("the answer is about another payment")
+	}
+	o, err := toStatus(t.Status, e.code())
+	if err != nil {
+		return connector.Outcome{}, err
+	}
+	o.OperatorRef = string(t.AirtelMoneyID)
+	if o.Status == checkout.OutcomeApproved {
+		o.Amount, o.Currency = ref.Amount, ref.Currency
+	}
+	return o, nil
+}
+
+// toStatus reads Airtel's states. Only TS, TF and TE are decisions, and TF only
+// where its code does not say that it is none.
+func toStatus(status, reason string) (connector.Outcome, error) {
+	switch status {
+	case "TS":
+		return connector.Outcome{Status: checkout.OutcomeApproved}, nil
+	case "TF":
+		if submitted[reason] {
+			return connector.Outcome{Status: checkout.OutcomeAmbiguous, Reason: reason}, nil
+		}
+		return connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: failure(reason), Reason: reason}, nil
+	case "TE":
+		return connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: failure(status), Reason: status}, nil
+	case "TIP":
+		return connector.Outcome{Status: checkout.OutcomePending, Reason: reason}, nil
+	case "TA":
+		return connector.Outcome{Status: checkout.OutcomeAmbiguous, Reason: reason}, nil
+	}
+	return connector.Outcome{}, fmt.Errorf("status %q is none of Airtel's", code(status))
+}
+
+// text is a JSON string or number. What Airtel puts in its place now and then, as
+// false for an id, is empty.
+type text string
+
+// UnmarshalJSON reads a string or a number, as it is spelled.
+func (t *text) UnmarshalJSON(b []byte) error {
+	*t = ""
+	switch {
+	case len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):
+		*t = text(b)
+	case len(b) > 0 && b[0] == '"':
+		return json.Unmarshal(b, (*string)(t))
+	}
+	return nil
+}
+
+// number is a JSON number, or a string of digits.
+type number int64
+
+// UnmarshalJSON reads both spellings.
+func (n *number) UnmarshalJSON(b []byte) error {
+	v, err := strconv.ParseInt(string(bytes.Trim(b, `"`)), 10, 64)
+	*n = number(v)
+	return err
+}

@@ -1,0 +1,97 @@
+package airtel
+
+import (
+	"net/http"
+	"strings"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+)
+
+// failures maps Airtel's codes onto ours (contract decisions § 6): the one table.
+// A code that is missing here is, with TF, collect.operator_error.
+var failures = map[string]checkout.FailureCode{
+	"DP00800001008": checkout.FailureRejected,
+	"DP00800001005": checkout.FailureApprovalTimeout, // the payer entered no PIN
+	"DP00800001024": checkout.FailureApprovalTimeout,
+	"DP00800001029": checkout.FailureApprovalTimeout,
+	"TE":            checkout.FailureApprovalTimeout,
+	"DP00800001007": checkout.FailureInsufficientFunds,
+	"DP00800001003": checkout.FailurePayerLimitReached,
+	"DP00800001002": checkout.FailureWrongPIN,
+	"DP00800001004": checkout.FailureAmountInvalid,
+	"DP00800001010": checkout.FailurePayeeUnavailable,
+
+	// Not in the decisions' table. A number that Airtel does not take:
+	"ESB000033": checkout.FailurePayerNotFound,
+	"ESB000036": checkout.FailurePayerNotFound,
+	// What the PIN's check at the gateway says:
+	"ROUTER115": checkout.FailureWrongPIN,
+	// A merchant account that is set up wrongly, of which the payer can do nothing:
+	"ESB000034": checkout.FailurePayeeUnavailable,
+	"ESB000035": checkout.FailurePayeeUnavailable,
+	"ESB000039": checkout.FailurePayeeUnavailable,
+	"ROUTER001": checkout.FailurePayeeUnavailable,
+	"ROUTER005": checkout.FailurePayeeUnavailable,
+	"ROUTER006": checkout.FailurePayeeUnavailable,
+	"ROUTER007": checkout.FailurePayeeUnavailable,
+	"ROUTER112": checkout.FailurePayeeUnavailable,
+	"ROUTER119": checkout.FailurePayeeUnavailable,
+	// Failed, and nothing else:
+	"DP00800001009": checkout.FailureOperatorError,
+	"ESB000011":     checkout.FailureOperatorError,
+}
+
+// noRefusalOfRequest are codes that end a payment and cannot refuse a request: the
+// payer has hardly been asked, so the time-out is Airtel's own.
+var noRefusalOfRequest = map[string]bool{"DP00800001024": true, "DP00800001029": true, "TE": true}
+
+// submitted are codes that name no failure, whatever status they stand with:
+// Airtel has the payment and does not know yet.
+var submitted = map[string]bool{"DP00800001000": true, "DP00800001006": true}
+
+// duplicate: Airtel has a payment of this id.
+var duplicate = map[string]bool{"ESB000041": true}
+
+// notFound: Airtel has no payment of this id.
+var notFound = map[string]bool{"DP00800001025": true, "ESB000045": true}
+
+// payerUnknown refuses a request, with status 400, for a number without an Airtel
+// Money account. The same code with TF is a payer who entered no PIN.
+const payerUnknown = "DP00800001005"
+
+// refusalOfRequest is the answer to a request as a refusal; false when it is no
+// definite one. Codes that are in no table are none: Airtel calls several of its
+// general ones ambiguous.
+func refusalOfRequest(status int, e envelope) (connector.Outcome, bool) {
+	for _, c := range e.codes() {
+		if status == http.StatusBadRequest && c == payerUnknown {
+			return connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailurePayerNotFound, Reason: c}, true
+		}
+		if noRefusalOfRequest[c] {
+			return connector.Outcome{}, false
+		}
+		if f, ok := failures[c]; ok {
+			return connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: f, Reason: c}, true
+		}
+	}
+	return connector.Outcome{}, false
+}
+
+func failure(reason string) checkout.FailureCode {
+	if f, ok := failures[reason]; ok {
+		return f
+	}
+	return checkout.FailureOperatorError
+}
+
+// code is Airtel's code where it looks like one: capital letters, then digits.
+// Prose and numbers, which may be the payer's, never travel on.
+func code(s string) string {
+	const longest = 16
+	digits := strings.TrimLeft(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	if len(s) > longest || len(digits) == len(s) || strings.Trim(digits, "0123456789") != "" {
+		return ""
+	}
+	return s
+}

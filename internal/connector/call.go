@@ -1,0 +1,161 @@
+package connector
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// maxAnswer bounds what is read of an answer.
+	maxAnswer     = 64 << 10
+	maxRetryAfter = 5 * time.Minute
+)
+
+// Client makes the HTTP calls of one connector, all of them over one pool of
+// connections. Safe for concurrent use.
+type Client struct{ client *http.Client }
+
+// NewClient makes a Client whose calls take timeout at most, dialling and answer
+// included.
+func NewClient(timeout time.Duration) *Client {
+	return &Client{&http.Client{
+		Timeout: timeout,
+		Transport: &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           (&net.Dialer{Timeout: min(5*time.Second, timeout), KeepAlive: 30 * time.Second}).DialContext,
+			TLSHandshakeTimeout:   5 * time.Second,
+			ResponseHeaderTimeout: timeout,
+			ForceAttemptHTTP2:     true,
+			MaxIdleConns:          256,
+			MaxIdleConnsPerHost:   128,
+			IdleConnTimeout:       time.Minute,
+		},
+		// A redirect would take the key and the number elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Call is one HTTP request to an operator.
+type Call struct {
+	// Doing is what is being done, as in Error.
+	Doing  string
+	Method string
+	URL    string
+	Body   []byte
+	// Header is what is sent; an empty value leaves its name out.
+	Header map[string]string
+}
+
+// Do makes one HTTP call. Without an answer the error is an *Error that says
+// whether the request may have left; a GET changes nothing, so it is never Sent.
+func (c *Client) Do(ctx context.Context, q Call) (Answer, error) {
+	var left atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { left.Store(true) }})
+	req, err := http.NewRequestWithContext(ctx, q.Method, q.URL, bytes.NewReader(q.Body))
+	if err != nil {
+		return Answer{}, NetworkError(q.Doing, false, err)
+	}
+	for k, v := range q.Header {
+		if v != "" {
+			req.Header.Set(k, v)
+		}
+	}
+	changes := q.Method != http.MethodGet
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return Answer{}, NetworkError(q.Doing, changes && left.Load(), err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	a := Answer{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		// A 202 counts without its body.
+		if resp.StatusCode == http.StatusAccepted {
+			return a, nil
+		}
+		return Answer{}, NetworkError(q.Doing, changes, err)
+	}
+	if len(a.Body) > maxAnswer {
+		a.Body = nil // no operator's answer is that long; Decode refuses it
+	}
+	return a, nil
+}
+
+// Answer is what came back, its body read and capped.
+type Answer struct {
+	Status     int
+	Body       []byte
+	RetryAfter time.Duration
+}
+
+// Fault is the Error of an answer that is no outcome. sent says whether the
+// request could have changed something; code is the operator's own, never prose.
+func (a Answer) Fault(doing string, sent bool, code string) *Error {
+	e := &Error{Doing: doing, Sent: sent, RetryAfter: a.RetryAfter, Err: fmt.Errorf("status %d %s", a.Status, code)}
+	switch {
+	case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
+		e.Fault, e.Sent = FaultCredentials, false
+	case a.Status == http.StatusTooManyRequests:
+		e.Fault, e.Sent = FaultBusy, false
+	case a.Status == http.StatusRequestTimeout || a.Status == http.StatusGatewayTimeout:
+		e.Fault = FaultTimeout
+	case a.Status >= 500:
+		e.Fault = FaultServer
+	default:
+		e.Fault = FaultMalformed
+	}
+	return e
+}
+
+// Decode reads the answer's body, see DecodeObject.
+func (a Answer) Decode(v any) error { return DecodeObject(a.Body, v) }
+
+// ErrNotObject is a body that is not the one JSON object expected. It hides what
+// a decoder would quote of it.
+var ErrNotObject = errors.New("not the JSON expected")
+
+// DecodeObject reads exactly one JSON object. Its error is ErrNotObject.
+func DecodeObject(body []byte, v any) error {
+	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
+		return ErrNotObject
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if err := d.Decode(v); err != nil {
+		return ErrNotObject
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return ErrNotObject
+	}
+	return nil
+}
+
+// WithSent is err with another Sent. It copies: those who waited for the same
+// token share one error.
+func WithSent(err error, sent bool) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	other := *e
+	other.Sent = sent
+	return &other
+}
+
+// retryAfter reads the header's seconds; dates and nonsense count as nothing.
+func retryAfter(s string) time.Duration {
+	n, err := strconv.Atoi(s)
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return min(time.Duration(n)*time.Second, maxRetryAfter)
+}

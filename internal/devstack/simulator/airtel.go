@@ -1,0 +1,336 @@
+package simulator
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+)
+
+const (
+	operatorAirtel    = "airtel"
+	airtelCountry     = "CG"
+	airtelCurrency    = "XAF"
+	airtelMagicPrefix = "0550000" // 05 500 00 NN
+	airtelRefused     = "DP00800001008"
+	airtelExpired     = "DP00800001029"
+	airtelNoPIN       = "DP00800001005"
+
+	// airtelTokenLifetime is what Airtel gives.
+	airtelTokenLifetime = 180 * time.Second
+)
+
+// airtelReasons are Airtel's words for refusals. An unknown payer is refused at
+// the request already, see airtelPay.
+var airtelReasons = map[cause]string{
+	causeRejected:          airtelRefused,
+	causeInsufficientFunds: "DP00800001007",
+	causeLimitReached:      "DP00800001003",
+	causeUnknownPayer:      airtelNoPIN,
+	causeWrongPIN:          "DP00800001002",
+}
+
+// airtelRejections are the codes that /control may have Airtel give, as its
+// public pages and clients list them.
+var airtelRejections = []string{
+	airtelRefused, "DP00800001002", "DP00800001003", "DP00800001004", airtelNoPIN, "DP00800001007",
+	"DP00800001009", "DP00800001010", "DP00800001024", airtelExpired,
+}
+
+// airtelStatus is the part of every answer that says how it went.
+type airtelStatus struct {
+	Code         string `json:"code"`
+	Message      string `json:"message"`
+	ResultCode   string `json:"result_code"`
+	ResponseCode string `json:"response_code"`
+	Success      bool   `json:"success"`
+}
+
+type airtelTransaction struct {
+	ID            string `json:"id"`
+	AirtelMoneyID string `json:"airtel_money_id,omitempty"`
+	Message       string `json:"message,omitempty"`
+	Status        string `json:"status"`
+}
+
+type airtelAnswer struct {
+	Data struct {
+		Transaction airtelTransaction `json:"transaction"`
+	} `json:"data"`
+	Status airtelStatus `json:"status"`
+}
+
+func (s *Simulator) airtelRoutes(r chi.Router) {
+	r.Use(s.misbehave(s.airtel, func(w http.ResponseWriter, status int) {
+		airtelRefuse(w, status, "ESB000001", "", "Something went wrong")
+	}))
+	r.Post("/auth/oauth2/token", s.airtelIssueToken)
+	r.Post("/merchant/v1/payments/", s.airtelPay)
+	r.Post("/merchant/v1/payments", s.airtelPay)
+	r.Get("/standard/v1/payments/{id}", s.airtelEnquire)
+	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusNotFound, map[string]string{"message": "no Route matched with those values"})
+	})
+}
+
+func airtelRefuse(w http.ResponseWriter, status int, result, response, message string) {
+	writeJSON(w, status, map[string]any{"status": airtelStatus{
+		Code: strconv.Itoa(status), Message: message, ResultCode: result, ResponseCode: response,
+	}})
+}
+
+// airtelRouterRefuse answers as the gateway in front of Airtel Money does.
+func airtelRouterRefuse(w http.ResponseWriter, code, message string) {
+	writeJSON(w, http.StatusBadRequest, map[string]string{"status_code": code, "status_message": message})
+}
+
+// airtelIssueToken is POST /auth/oauth2/token.
+func (s *Simulator) airtelIssueToken(w http.ResponseWriter, r *http.Request) {
+	body, ok := readBody(w, r, maxOperatorBody)
+	if !ok {
+		return
+	}
+	var q struct {
+		ClientID     string `json:"client_id"`
+		ClientSecret string `json:"client_secret"`
+		GrantType    string `json:"grant_type"`
+	}
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" || json.Unmarshal(body, &q) != nil || q.GrantType != "client_credentials" {
+		writeJSON(w, http.StatusBadRequest, map[string]string{"error": "unsupported_grant_type", "error_description": "send JSON with client_id, client_secret and grant_type client_credentials"})
+		return
+	}
+	if q.ClientID == "" || q.ClientSecret == "" || s.cfg.Airtel != nil && !s.cfg.Airtel(q.ClientID, q.ClientSecret) {
+		writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client", "error_description": "Invalid client authentication"})
+		return
+	}
+	now := s.cfg.Now()
+	token := s.airtel.grant(grant{account: q.ClientID, expiresAt: now.Add(airtelTokenLifetime)}, now)
+	if s.holdBack(w, r) {
+		writeJSON(w, http.StatusOK, map[string]string{
+			"token_type": "bearer", "expires_in": strconv.Itoa(int(airtelTokenLifetime / time.Second)), "access_token": token,
+		})
+	}
+}
+
+// airtelAuthorize returns the merchant of a request's token, or answers what is
+// wrong with its headers.
+func (s *Simulator) airtelAuthorize(w http.ResponseWriter, r *http.Request) (account string, ok bool) {
+	bearer, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	token, granted := s.airtel.granted(bearer, s.cfg.Now())
+	switch {
+	case !isBearer || !granted:
+		writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token", "error_description": "Invalid access token"})
+	case r.Header.Get("X-Country") == "":
+		airtelRouterRefuse(w, "ROUTER003", "Mandatory header X-Country is missing")
+	case r.Header.Get("X-Currency") == "":
+		airtelRouterRefuse(w, "ROUTER119", "Currency is missing")
+	case r.Header.Get("X-Country") != airtelCountry:
+		airtelRouterRefuse(w, "ROUTER006", "Invalid country")
+	case r.Header.Get("X-Currency") != airtelCurrency:
+		airtelRouterRefuse(w, "ROUTER112", "Invalid currency")
+	default:
+		return token.account, true
+	}
+	return "", false
+}
+
+// airtelPayment is the body of a request for a payment.
+type airtelPayment struct {
+	Reference  string `json:"reference"`
+	Subscriber struct {
+		Country  string `json:"country"`
+		Currency string `json:"currency"`
+		MSISDN   string `json:"msisdn"`
+	} `json:"subscriber"`
+	Transaction struct {
+		Amount   int64  `json:"amount"`
+		Country  string `json:"country"`
+		Currency string `json:"currency"`
+		ID       string `json:"id"`
+	} `json:"transaction"`
+}
+
+var (
+	airtelAlphanumeric = regexp.MustCompile(`^[A-Za-z0-9]{4,64}$`)
+	airtelMSISDN       = regexp.MustCompile(`^0[45][0-9]{7}$`)
+)
+
+// fault says what is wrong with the request, empty for nothing.
+func (q *airtelPayment) fault() (code, message string) {
+	for _, c := range []string{q.Subscriber.Country, q.Transaction.Country} {
+		if c != "" && c != airtelCountry {
+			return "ESB000034", "Invalid country name"
+		}
+	}
+	for _, c := range []string{q.Subscriber.Currency, q.Transaction.Currency} {
+		if c != "" && c != airtelCurrency {
+			return "ESB000035", "Invalid currency code"
+		}
+	}
+	switch {
+	case !airtelMSISDN.MatchString(q.Subscriber.MSISDN):
+		return "ESB000036", "Invalid MSISDN length. MSISDN length should be 9 and should start with 0"
+	case !airtelAlphanumeric.MatchString(q.Transaction.ID):
+		return "ESB000008", "transaction.id must be 4 to 64 letters and digits"
+	case !airtelAlphanumeric.MatchString(q.Reference):
+		return "ESB000008", "reference must be 4 to 64 letters and digits"
+	case q.Transaction.Amount <= 0:
+		return "ESB000008", "transaction.amount must be a whole number above zero"
+	}
+	return "", ""
+}
+
+// airtelPay is POST /merchant/v1/payments/: the payer's phone asks for the PIN.
+//
+// Airtel knows one callback address for all payments of a merchant, set in its
+// portal. Here, where there is no portal, a request may bring its own in
+// X-Callback-Url.
+func (s *Simulator) airtelPay(w http.ResponseWriter, r *http.Request) {
+	account, ok := s.airtelAuthorize(w, r)
+	if !ok {
+		return
+	}
+	body, ok := readBody(w, r, maxOperatorBody)
+	if !ok {
+		return
+	}
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
+		airtelRouterRefuse(w, "ROUTER003", "Content-Type must be application/json")
+		return
+	}
+	callbackURL := r.Header.Get("X-Callback-Url")
+	if u, err := url.Parse(callbackURL); callbackURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
+		airtelRouterRefuse(w, "ROUTER003", "X-Callback-Url must be an absolute URL")
+		return
+	}
+	var q airtelPayment
+	if err := json.Unmarshal(body, &q); err != nil {
+		airtelRefuse(w, http.StatusBadRequest, "ESB000008", "", "the body is not the JSON of a payment; transaction.amount is a number, the rest are strings")
+		return
+	}
+	if code, message := q.fault(); code != "" {
+		airtelRefuse(w, http.StatusBadRequest, code, "", message)
+		return
+	}
+	id := q.Transaction.ID
+	c := collection{
+		id: id, operator: operatorAirtel, account: account,
+		externalID: q.Reference, amount: strconv.FormatInt(q.Transaction.Amount, 10), currency: airtelCurrency,
+		payer: q.Subscriber.MSISDN, callbackURL: callbackURL,
+		operatorRef: airtelMoneyID(id), receivedAt: s.cfg.Now(),
+		script: s.magicScript(q.Subscriber.MSISDN, airtelMagicPrefix),
+	}
+	switch {
+	case c.script.refusal == causeUnknownPayer:
+		airtelRefuse(w, http.StatusBadRequest, "ESB000011", airtelReasons[causeUnknownPayer], "Msisdn Not Found")
+		return
+	case c.script.failFirst && s.airtel.failsFirst(id):
+		airtelRefuse(w, http.StatusInternalServerError, "ESB000001", airtelNoPIN, "Something Went Wrong")
+		return
+	case !s.submit(c):
+		if s.holdBack(w, r) {
+			airtelRefuse(w, http.StatusBadRequest, "ESB000041", "", "External Transaction ID already exists.")
+		}
+		return
+	}
+	s.accept(w, r, c, func() {
+		var a airtelAnswer
+		a.Data.Transaction = airtelTransaction{ID: id, Status: "SUCCESS"}
+		a.Status = airtelStatus{Code: "200", Message: "SUCCESS", ResultCode: "ESB000010", ResponseCode: "DP00800001006", Success: true}
+		writeJSON(w, http.StatusOK, a)
+	})
+}
+
+// airtelEnquire is GET /standard/v1/payments/{id}. A payment of another merchant
+// is unknown.
+func (s *Simulator) airtelEnquire(w http.ResponseWriter, r *http.Request) {
+	account, ok := s.airtelAuthorize(w, r)
+	if !ok {
+		return
+	}
+	id := chi.URLParam(r, "id")
+	c, found := s.book.get(id, s.cfg.Now())
+	if !s.holdBack(w, r) {
+		return
+	}
+	if !found || c.operator != operatorAirtel || c.account != account {
+		airtelRefuse(w, http.StatusBadRequest, "ESB000045", "DP00800001025", "No Transaction Found With Provided Transaction Id.")
+		return
+	}
+	s.book.enquired(id)
+	state, code := airtelState(c)
+	var a airtelAnswer
+	a.Data.Transaction = airtelTransaction{ID: id, Status: state, Message: airtelMessage(c)}
+	a.Status = airtelStatus{Code: "200", Message: "SUCCESS", ResultCode: "ESB000010", ResponseCode: code, Success: c.state != stateRejected}
+	if c.state == stateApproved {
+		a.Data.Transaction.AirtelMoneyID = c.operatorRef
+	}
+	writeJSON(w, http.StatusOK, a)
+}
+
+// airtelState is a collection in Airtel's words.
+func airtelState(c collection) (status, code string) {
+	switch {
+	case c.state == stateApproved:
+		return "TS", "DP00800001001"
+	case c.state == stateRejected && c.reason == airtelExpired:
+		return "TE", c.reason
+	case c.state == stateRejected:
+		return "TF", c.reason
+	case c.script.ambiguous:
+		return "TA", "DP00800001000"
+	}
+	return "TIP", "DP00800001006"
+}
+
+// airtelMessage is the prose for people: the one place where an amount stands.
+func airtelMessage(c collection) string {
+	switch c.state {
+	case stateApproved:
+		return fmt.Sprintf("Paid %s %s to merchant, Trans ID %s.", c.currency, c.reported, c.operatorRef)
+	case stateRejected:
+		return "Transaction failed"
+	}
+	return "Transaction in progress"
+}
+
+// airtelCallback is the call that tells a merchant the outcome. It names neither
+// the amount, but in prose, nor the reason. The hash is there for receivers to
+// cope with: the key behind it is nobody's.
+func airtelCallback(c collection) (method string, body []byte) {
+	status, _ := airtelState(c)
+	if status == "TE" {
+		status = "TF" // callbacks know success and failure only
+	}
+	transaction := map[string]string{"id": c.id, "message": airtelMessage(c), "status_code": status}
+	if c.state == stateApproved {
+		transaction["airtel_money_id"] = c.operatorRef
+	}
+	inner, err := json.Marshal(transaction)
+	if err != nil {
+		inner = []byte("{}") // strings always marshal
+	}
+	mac := hmac.New(sha256.New, []byte("simulator"))
+	mac.Write(inner)
+	body, err = json.Marshal(map[string]any{"transaction": json.RawMessage(inner), "hash": base64.StdEncoding.EncodeToString(mac.Sum(nil))})
+	if err != nil {
+		body = nil // what was marshalled marshals
+	}
+	return http.MethodPost, body
+}
+
+// airtelMoneyID derives Airtel's own id of a payment from the merchant's.
+func airtelMoneyID(id string) string {
+	return "MP" + strconv.FormatUint(fifteenDigits(uuid.NewSHA1(uuid.NameSpaceOID, []byte(id))), 10)
+}

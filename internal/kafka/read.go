@@ -1,0 +1,110 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Span is a part of one partition: the offsets from From up to, not including, To.
+type Span struct {
+	From, To int64
+}
+
+// Between are the spans of a topic's committed records written from since to
+// until, not including, by the time that each record carries. What retention has
+// removed is not in them.
+func Between(ctx context.Context, adm *kadm.Client, topic string, since, until time.Time) (map[int32]Span, error) {
+	from, err := listed(adm.ListOffsetsAfterMilli(ctx, since.UnixMilli(), topic))
+	if err != nil {
+		return nil, fmt.Errorf("asking %s for its offsets at %s: %w", topic, since.UTC().Format(time.RFC3339), err)
+	}
+	to, err := listed(adm.ListOffsetsAfterMilli(ctx, until.UnixMilli(), topic))
+	if err != nil {
+		return nil, fmt.Errorf("asking %s for its offsets at %s: %w", topic, until.UTC().Format(time.RFC3339), err)
+	}
+	// Behind it lie transactions that may still be aborted.
+	stable, err := listed(adm.ListCommittedOffsets(ctx, topic))
+	if err != nil {
+		return nil, fmt.Errorf("asking %s for its end: %w", topic, err)
+	}
+	spans := map[int32]Span{}
+	for p, at := range from {
+		if s := (Span{From: at, To: min(to[p], stable[p])}); s.From < s.To {
+			spans[p] = s
+		}
+	}
+	return spans, nil
+}
+
+func listed(offsets kadm.ListedOffsets, err error) (map[int32]int64, error) {
+	if err == nil {
+		err = offsets.Error()
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[int32]int64{}
+	offsets.Each(func(o kadm.ListedOffset) { out[o.Partition] = o.Offset })
+	return out, nil
+}
+
+// Read hands the committed records of spans to each, every partition's in order;
+// each says whether it wants more of that partition. It uses no group and commits
+// nothing.
+func (c Config) Read(ctx context.Context, topic string, spans map[int32]Span, each func(*kgo.Record) (more bool, err error)) error {
+	offsets := map[int32]kgo.Offset{}
+	for p, s := range spans {
+		if s.From < s.To {
+			offsets[p] = kgo.NewOffset().At(s.From)
+		}
+	}
+	if len(offsets) == 0 {
+		return nil
+	}
+	// Control records tell how far an aborted transaction reaches.
+	cl, err := c.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(), kgo.FetchMaxWait(100*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	for len(offsets) > 0 {
+		fetches := cl.PollRecords(ctx, 10_000)
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("reading %s: %w", topic, err)
+		}
+		if err := fetches.Err(); err != nil {
+			return fmt.Errorf("reading %s: %w", topic, err)
+		}
+		for i := fetches.RecordIter(); !i.Done(); {
+			r := i.Next()
+			if _, open := offsets[r.Partition]; !open {
+				continue
+			}
+			more := true
+			if !r.Attrs.IsControl() && r.Offset < spans[r.Partition].To {
+				if more, err = each(r); err != nil {
+					return err
+				}
+			}
+			if !more || r.Offset+1 >= spans[r.Partition].To {
+				delete(offsets, r.Partition)
+				cl.PauseFetchPartitions(map[string][]int32{topic: {r.Partition}})
+			}
+		}
+	}
+	return nil
+}
+
+// Length is how many offsets spans hold.
+func Length(spans map[int32]Span) int64 {
+	var n int64
+	for _, s := range spans {
+		n += max(0, s.To-s.From)
+	}
+	return n
+}

@@ -1,0 +1,177 @@
+package erp_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"quittance/internal/kafka"
+	"quittance/internal/postgres"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/internal/testenv"
+	"quittance/schemas"
+	"quittance/sinks/delivery"
+	"quittance/sinks/delivery/deliverytest"
+	"quittance/sinks/delivery/schedule"
+	"quittance/sinks/erp"
+)
+
+// signoffChild is what a worker process of its own is told.
+type signoffChild struct {
+	Kafka                    kafka.Config
+	DSN, SchemaRegistry, URL string
+}
+
+const signoffEnv = "QUITTANCE_ERP_SIGNOFF_CHILD"
+
+func oneERP(url string) *erps {
+	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
+	return &erps{by: map[string]registry.ERPSettings{"agency/test": {BaseURL: url, Auth: auth, Networks: loopback}}}
+}
+
+// TestSignoffChild is no test: it is the process that the test below stops and
+// kills, a worker as it is in service.
+func TestSignoffChild(t *testing.T) {
+	text := os.Getenv(signoffEnv)
+	if text == "" {
+		t.Skip("only as the child of another test")
+	}
+	var c signoffChild
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := postgres.Open(t.Context(), c.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := c.Kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := erp.NewWorker(erp.Config{
+		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), ERPs: oneERP(c.URL), History: schedule.NewHistory(c.Kafka, client, pool),
+		Now: time.Now, Developer: true, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Run(t.Context())
+}
+
+// The ERP has accepted a confirmation and the worker dies before it has read
+// that: stopped before the answer is written, killed after it. Its successor
+// confirms again under the same Idempotency-Key, with the same bytes, by which
+// the ERP knows that it has it.
+func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	r := deliverytest.NewReceiver(t, "Idempotency-Key")
+	cfg := erp.Config{
+		Kafka: b.Kafka, Codec: b.Codec, ERPs: oneERP(r.URL), Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
+		History: b.History(), Now: b.Now, Developer: true, SessionTimeout: 6 * time.Second,
+	}
+	p, err := erp.NewPlanner(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(signoffChild{b.Kafka, b.DSN, testenv.SchemaRegistry(t), r.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestSignoffChild$", "-test.count=1")
+	child.Env = append(os.Environ(), signoffEnv+"="+string(text))
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := sync.OnceFunc(func() { _ = child.Process.Kill(); _ = child.Wait() })
+	t.Cleanup(kill)
+	now, killed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.Answer(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Idempotency-Key") != "tx-1" {
+			return
+		}
+		once.Do(func() {
+			select {
+			case <-now:
+			case <-req.Context().Done():
+				return // the test has failed
+			}
+			defer close(killed)
+			var status syscall.WaitStatus
+			if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Errorf("stopping the worker: %v", err)
+			}
+			if _, err := syscall.Wait4(child.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+				t.Errorf("stopping the worker: %v, status %x", err, status)
+			}
+			w.WriteHeader(http.StatusCreated)
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Errorf("answering: %v", err)
+			}
+			kill()
+		})
+	})
+	deliverytest.Start(t, p, b.Schedule(t))
+	confirm := func(id string) {
+		n := b.Notification(id, "app")
+		n.TenantID = "agency"
+		b.Notify(t, schemas.TopicConfirmations, true, n)
+	}
+	delivered := func(id string) {
+		t.Helper()
+		deliverytest.Eventually(t, id+" is delivered", func() bool { return b.State(t, delivery.KindERP, id, "agency/test") == "delivered" })
+	}
+	// The topic's one key is the agency: the first stands at 0, tx-1 at 1, tx-2 at 2.
+	committed := func() int64 {
+		at, err := kadm.NewClient(b.Client).FetchOffsets(t.Context(), b.Kafka.Prefix+"erp-worker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var highest int64
+		at.Each(func(o kadm.OffsetResponse) { highest = max(highest, o.At) })
+		return highest
+	}
+	confirm("tx-0")
+	delivered("tx-0")
+	confirm("tx-1")
+	deliverytest.Eventually(t, "tx-1 is under way", func() bool { return r.Count()["tx-1"] == 1 })
+	confirm("tx-2")
+	delivered("tx-2")
+	deliverytest.Eventually(t, "everything before tx-1 is committed", func() bool { return committed() >= 1 })
+	time.Sleep(600 * time.Millisecond) // for three commits, were one to come too early
+	close(now)
+	<-killed
+	if at := committed(); at != 1 {
+		t.Errorf("the group stands at %d, the confirmation without an outcome at 1", at)
+	}
+	for _, a := range b.Attempts(t) {
+		if a.Delivery.EventID == "tx-1" {
+			t.Fatal("an outcome of tx-1: the worker was killed too late")
+		}
+	}
+
+	w, err := erp.NewWorker(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliverytest.Start(t, w)
+	delivered("tx-1")
+	if got := r.Count(); got["tx-0"] != 1 || got["tx-1"] != 2 || got["tx-2"] != 1 {
+		t.Errorf("confirmations came %v times, want 1, 2 and 1", got)
+	}
+	for _, g := range r.Got() {
+		if want := string(b.Notification(g.EventID, "app").Body); g.Body != want {
+			t.Errorf("under key %s: %s", g.EventID, g.Body)
+		}
+	}
+}

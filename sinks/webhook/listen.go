@@ -1,0 +1,291 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/kafka"
+	"quittance/internal/secret"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+)
+
+const (
+	// The limits of real calls (contract-decisions § 5).
+	forwardDial   = 5 * time.Second
+	forwardWhole  = 15 * time.Second
+	forwardAnswer = 16 << 10
+
+	// listenQuiet is how long nothing comes before the broker is asked whether it
+	// is still there.
+	listenQuiet = 5 * time.Second
+	listenAsk   = 10 * time.Second
+)
+
+// ErrForward says that a URL is not one that events may be forwarded to; the text
+// says why.
+var ErrForward = errors.New("events are forwarded to this machine alone")
+
+// Listener shows the events of an installation as they are sent to endpoints,
+// signed, and forwards them to a server on the integrator's own machine. It is
+// for developer mode: it keeps nothing, commits nothing and tries nothing again.
+type Listener struct {
+	// Kafka, Codec, Keys, Log and Hear are required.
+	Kafka kafka.Config
+	Codec *schemas.Codec
+	Keys  *secret.Keys
+	Log   *slog.Logger
+	// ApplicationID of the only application to listen to; empty for all.
+	ApplicationID string
+	// Events are the only events to listen to; empty for all.
+	Events []string
+	// Modes are those to listen to, test, live or both.
+	Test, Live bool
+	// Since is how far back to begin; 0 begins now.
+	Since time.Duration
+	// ForwardTo is where to post events, a URL that ParseForward took; nil for
+	// nowhere.
+	ForwardTo *url.URL
+	// Started is called once, when no event is missed any more.
+	Started func()
+	// Hear is called with one event after the other, in the order of the
+	// application. Its error ends Run.
+	Hear func(Heard) error
+}
+
+// Heard is an event, and what became of it.
+type Heard struct {
+	Notification record.Notification
+	// OrderID is the integrator's, empty when the body has none.
+	OrderID string
+	// Header are the signed headers, as a real endpoint gets them.
+	Header http.Header
+	// Forwarded says that it was posted, at Tried, with Result and Verdict: what
+	// that would have meant as a real endpoint's first answer.
+	Forwarded bool
+	Tried     time.Time
+	Result    delivery.Result
+	Verdict   delivery.Verdict
+}
+
+// ListenSecret is the secret that a Listener signs with: the same for an
+// installation and an application, or for all applications together (""), and no
+// endpoint's.
+func ListenSecret(keys *secret.Keys, applicationID string) secret.Text {
+	return secret.NewText("whsec_" + base64.StdEncoding.EncodeToString(keys.MAC("webhook-listen", []byte(applicationID))))
+}
+
+// ParseForward takes an http or https URL of this machine, written as 127.0.0.1,
+// [::1] or localhost. Other errors than of the URL's form wrap ErrForward.
+func ParseForward(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		return nil, fmt.Errorf("%q is not an absolute URL, such as http://127.0.0.1:3000/webhooks", raw)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("%w: %s is neither http nor https", ErrForward, u.Scheme)
+	case u.User != nil:
+		return nil, fmt.Errorf("%w, as real endpoints are called: without credentials in the URL", ErrForward)
+	case u.Fragment != "":
+		return nil, fmt.Errorf("%w, as real endpoints are called: without a fragment in the URL", ErrForward)
+	}
+	switch strings.ToLower(u.Hostname()) {
+	case "127.0.0.1", "::1", "localhost":
+		return u, nil
+	}
+	return nil, fmt.Errorf("%w: %s is not 127.0.0.1, [::1] or localhost; register an endpoint for another machine", ErrForward, u.Host)
+}
+
+// Run listens until ctx ends, then returns nil.
+func (l *Listener) Run(ctx context.Context) error {
+	topic := l.Kafka.Prefix + schemas.TopicWebhooks
+	cl, err := l.Kafka.Client(kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(500*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	from, err := l.begin(ctx, kadm.NewClient(cl), topic)
+	if err != nil {
+		return err
+	}
+	cl.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: from})
+	if l.Started != nil {
+		l.Started()
+	}
+	signing := ListenSecret(l.Keys, l.ApplicationID)
+	client := forwarder()
+	defer client.CloseIdleConnections()
+	for gone := false; ; {
+		poll, cancel := context.WithTimeout(ctx, listenQuiet)
+		fetches := cl.PollFetches(poll)
+		quiet := poll.Err() != nil
+		cancel()
+		if ctx.Err() != nil {
+			return nil
+		}
+		for i := fetches.RecordIter(); !i.Done(); {
+			if err := l.hear(ctx, client, signing, i.Next()); err != nil || ctx.Err() != nil {
+				return err
+			}
+		}
+		// A client says nothing of a broker that is away: it waits for it.
+		if quiet {
+			ping, cancel := context.WithTimeout(ctx, listenQuiet)
+			err := cl.Ping(ping)
+			cancel()
+			if away := err != nil && ctx.Err() == nil; away != gone {
+				gone = away
+				if gone {
+					l.Log.LogAttrs(ctx, slog.LevelWarn, "the broker does not answer, waiting for it")
+				} else {
+					l.Log.LogAttrs(ctx, slog.LevelInfo, "the broker is back")
+				}
+			}
+		}
+	}
+}
+
+// begin is where to read on in each partition. What a transaction has written and
+// not committed yet comes later than now.
+func (l *Listener) begin(ctx context.Context, adm *kadm.Client, topic string) (map[int32]kgo.Offset, error) {
+	ctx, cancel := context.WithTimeout(ctx, listenAsk)
+	defer cancel()
+	offsets, err := adm.ListCommittedOffsets(ctx, topic)
+	if l.Since > 0 && err == nil {
+		offsets, err = adm.ListOffsetsAfterMilli(ctx, time.Now().Add(-l.Since).UnixMilli(), topic)
+	}
+	if err == nil {
+		err = offsets.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking for the position in %s: %w", topic, err)
+	}
+	out := map[int32]kgo.Offset{}
+	offsets.Each(func(o kadm.ListedOffset) { out[o.Partition] = kgo.NewOffset().At(o.Offset) })
+	return out, nil
+}
+
+func (l *Listener) hear(ctx context.Context, client *http.Transport, signing secret.Text, r *kgo.Record) error {
+	var n record.Notification
+	if err := l.Codec.Decode(r.Value, &n); err != nil {
+		l.Log.LogAttrs(ctx, slog.LevelWarn, "an event cannot be decoded", slog.Int("partition", int(r.Partition)), slog.Int64("offset", r.Offset), slog.Any("error", err))
+		return nil
+	}
+	if !l.wants(&n) {
+		return nil
+	}
+	now := time.Now()
+	header, err := sign([]secret.Text{signing}, n.EventID, now, n.Body)
+	if err != nil {
+		return err
+	}
+	heard := Heard{Notification: n, OrderID: orderID(n.Body), Header: header.Clone()}
+	if l.ForwardTo != nil {
+		heard.Forwarded, heard.Tried = true, now
+		heard.Result = forward(ctx, client, l.ForwardTo, header, n.Body)
+		first := delivery.Plan(delivery.KindWebhook, &n, "")
+		first.FirstAttemptAt = now
+		heard.Verdict = new(Policy).Judge(first, heard.Result, now)
+	}
+	return l.Hear(heard)
+}
+
+func (l *Listener) wants(n *record.Notification) bool {
+	return (l.ApplicationID == "" || n.ApplicationID == l.ApplicationID) &&
+		(len(l.Events) == 0 || slices.Contains(l.Events, n.Event)) &&
+		(n.Livemode && l.Live || !n.Livemode && l.Test)
+}
+
+func orderID(body []byte) string {
+	var of struct {
+		OrderID string `json:"order_id"`
+	}
+	_ = json.Unmarshal(body, &of) // a body without one is shown without one
+	return of.OrderID
+}
+
+// forwarder is a transport like that of real calls, but to loopback alone: the
+// registry's rule for endpoints knows neither localhost nor https there.
+func forwarder() *http.Transport {
+	dialer := &net.Dialer{Timeout: forwardDial, Control: func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil || !to.Addr().Unmap().IsLoopback() {
+			return ErrForward // localhost can be made to mean another machine
+		}
+		return nil
+	}}
+	return &http.Transport{
+		Proxy: nil, DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: forwardDial, ForceAttemptHTTP2: true, DisableCompression: true,
+	}
+}
+
+// forward makes one call. A transport and not a client: it follows nothing.
+func forward(ctx context.Context, via *http.Transport, to *url.URL, header http.Header, body []byte) (r delivery.Result) {
+	begun := time.Now()
+	defer func() { r.Duration = time.Since(begun) }()
+	limited, cancel := context.WithTimeout(ctx, forwardWhole)
+	defer cancel()
+	req, err := http.NewRequestWithContext(limited, http.MethodPost, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return delivery.Result{Fault: delivery.FaultUnusable}
+	}
+	req.Header = header
+	resp, err := via.RoundTrip(req)
+	if err != nil {
+		return delivery.Result{Fault: forwardFault(ctx, err)}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	// The status is the answer; a body that breaks off changes nothing.
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, forwardAnswer))
+	r = delivery.Result{Status: resp.StatusCode}
+	if after, err := strconv.ParseUint(strings.TrimSpace(resp.Header.Get("Retry-After")), 10, 31); err == nil {
+		r.RetryAfter = time.Duration(after) * time.Second
+	}
+	return r
+}
+
+func forwardFault(ctx context.Context, err error) string {
+	var (
+		timeout interface{ Timeout() bool }
+		cert    *tls.CertificateVerificationError
+		plain   tls.RecordHeaderError
+		alert   tls.AlertError
+		unknown x509.UnknownAuthorityError
+	)
+	switch {
+	case ctx.Err() != nil:
+		return delivery.FaultInterrupted
+	case errors.Is(err, ErrForward):
+		return delivery.FaultAddress
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return delivery.FaultTimeout
+	case errors.As(err, &cert), errors.As(err, &plain), errors.As(err, &alert), errors.As(err, &unknown):
+		return delivery.FaultTLS
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return delivery.FaultConnect
+	default:
+		return delivery.FaultConnection
+	}
+}

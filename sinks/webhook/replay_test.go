@@ -1,0 +1,130 @@
+package webhook_test
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quittance/internal/registry"
+	"quittance/schemas"
+	"quittance/sinks/delivery"
+	"quittance/sinks/delivery/deliverytest"
+	"quittance/sinks/delivery/schedule"
+	"quittance/sinks/webhook"
+)
+
+// An endpoint is added after events it should have had, while another still
+// hangs with some of them in hand. A replay sends the first what it lacks, once,
+// however often it is run, and nobody anything twice; only when told to does it
+// send again what was accepted, and that once for each word.
+func TestReplayFillsGapsOnly(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	quick, slow := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
+	var hang atomic.Bool
+	release := make(chan struct{})
+	hung := make(chan struct{}, 100)
+	slow.Answer(func(_ http.ResponseWriter, r *http.Request) {
+		if hang.Load() {
+			hung <- struct{}{}
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		}
+	})
+	e := newEndpoints()
+	e.add("app", registry.WebhookEndpoint{ID: "slow", URL: slow.URL})
+	cfg := config(t, b, e)
+	stop := deliverytest.Start(t, b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg))
+
+	begun := time.Now()
+	first, then := ids("a", 15), ids("b", 5)
+	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", first)...)
+	b.Notify(t, schemas.TopicWebhooks, false, notifications(b, "app", ids("aborted", 3))...)
+	deliverytest.Eventually(t, "the first are accepted", func() bool { return b.State(t, delivery.KindWebhook, first[14], "slow") == "delivered" })
+	hang.Store(true)
+	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", then)...)
+	for range then {
+		<-hung
+	}
+	e.add("app", registry.WebhookEndpoint{ID: "quick", URL: quick.URL})
+
+	replay := func(again, only string, dry bool) (schedule.Replayed, error) {
+		return schedule.Replay(t.Context(), schedule.ReplayConfig{
+			Kafka: b.Kafka, Codec: b.Codec, Pool: b.Pool, Kind: delivery.KindWebhook, Destinations: webhook.Destinations(e), Now: b.Now,
+			Again: again, Only: only, DryRun: dry,
+		}, begun, time.Now().Add(time.Second))
+	}
+	want := schedule.Replayed{Events: 20, Made: 20, Accepted: 15, UnderWay: 5}
+	for _, dry := range []bool{true, true, false} {
+		if got, err := replay("", "", dry); err != nil || got != want {
+			t.Fatalf("dry %v: %+v, %v; want %+v", dry, got, err, want)
+		}
+	}
+	all := slices.Concat(first, then)
+	deliverytest.Eventually(t, "the new endpoint has all", func() bool { return len(quick.Count()) == len(all) })
+	deliverytest.Eventually(t, "and that is on record", func() bool {
+		return !slices.ContainsFunc(all, func(id string) bool { return b.State(t, delivery.KindWebhook, id, "quick") != "delivered" })
+	})
+	hang.Store(false)
+	close(release)
+	deliverytest.Eventually(t, "so has the slow one", func() bool {
+		return !slices.ContainsFunc(then, func(id string) bool { return b.State(t, delivery.KindWebhook, id, "slow") != "delivered" })
+	})
+	deliverytest.Eventually(t, "and its offsets are committed", func() bool {
+		got, err := replay("", "", true)
+		return err == nil && got == schedule.Replayed{Events: 20, Accepted: 40}
+	})
+	if got, err := replay("", "", false); err != nil || got.Made != 0 {
+		t.Fatalf("once more: %+v, %v", got, err)
+	}
+	for name, r := range map[string]*deliverytest.Receiver{"quick": quick, "slow": slow} {
+		for id, n := range r.Count() {
+			if n != 1 {
+				t.Errorf("%s has %s %d times", name, id, n)
+			}
+		}
+		if n := len(r.Count()); n != len(all) {
+			t.Errorf("%s has %d events, want %d", name, n, len(all))
+		}
+	}
+
+	// The integrator lost what it had accepted, and asks for it.
+	for _, made := range []int64{20, 0} {
+		got, err := replay("restored backup", "quick", false)
+		if err != nil || got.Made != made {
+			t.Fatalf("again: %+v, %v; want %d made", got, err, made)
+		}
+		deliverytest.Eventually(t, "all came again", func() bool { return len(quick.Got()) == 2*len(all) })
+	}
+	twice := map[string]int{}
+	for _, id := range all {
+		twice[id] = 2
+	}
+	if !maps.Equal(quick.Count(), twice) || len(slow.Got()) != len(all) {
+		t.Errorf("quick has %v, slow %d", quick.Count(), len(slow.Got()))
+	}
+
+	// Nobody can say what is delivered while outcomes are not applied.
+	stop()
+	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", ids("c", 1))...)
+	deliverytest.Eventually(t, "an outcome that nobody applies", func() bool { return quick.Count()["evt_c00000"] == 1 && slow.Count()["evt_c00000"] == 1 })
+	deliverytest.Eventually(t, "it is recorded", func() bool {
+		n := 0
+		for _, a := range b.Attempts(t) {
+			if a.Delivery.EventID == "evt_c00000" {
+				n++
+			}
+		}
+		return n == 2
+	})
+	if got, err := replay("", "", false); !errors.Is(err, schedule.ErrBehind) || got.Made != 0 {
+		t.Errorf("without a schedule: %+v, %v", got, err)
+	}
+}
