@@ -80,7 +80,7 @@ func Topics() []Topic {
 		effect(TopicConfirmations, "tenant_id", "quittance.Notification"),
 		effect(TopicWebhooksDeliveries, "endpoint id", "quittance.Delivery"),
 		effect(TopicERPDeliveries, "agency and mode", "quittance.Delivery"),
-		effect(TopicAttempts, "delivery_id", "quittance.Attempt"),
+		effect(TopicAttempts, "endpoint id, or agency and mode", "quittance.Attempt"),
 		poison(TopicPoisonCommands),
 		poison(TopicPoisonCollections),
 		poison(TopicPoisonReadmodel),

@@ -32,7 +32,7 @@ type PlannerConfig struct {
 
 // Planner turns each notification into one delivery per destination. It reads
 // committed records only, writes with an idempotent producer and commits offsets
-// after the acknowledgement; a repetition gives the same delivery ids. What stood
+// some time after the acknowledgement; a repetition gives the same delivery ids. What stood
 // on a partition before it was assigned here may have been planned by somebody
 // who did not come to commit it: such deliveries are marked, and the worker asks
 // whether they are settled before it sends them.
@@ -100,7 +100,11 @@ func (p *Planner) Run(ctx context.Context) error {
 	cl, err := p.cfg.Kafka.Client(
 		kgo.ConsumerGroup(p.cfg.Kafka.Prefix+p.stage.Group), kgo.ConsumeTopics(p.cfg.Kafka.Prefix+p.stage.Topic),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.Balancers(kgo.CooperativeStickyBalancer()),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.BlockRebalanceOnPoll(),
+		// Only what is acknowledged is marked. A commit for each poll would cost the
+		// broker more than the deliveries; what is not committed at a crash is planned
+		// again, and known again.
+		kgo.AutoCommitMarks(), kgo.AutoCommitInterval(commitEvery),
 		kgo.SessionTimeout(10*time.Second), kgo.HeartbeatInterval(time.Second), kgo.FetchMaxWait(500*time.Millisecond),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, assigned map[string][]int32) {
@@ -116,7 +120,14 @@ func (p *Planner) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer cl.CloseAllowingRebalance()
+	defer func() {
+		commit, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushPatience)
+		defer cancel()
+		if err := cl.CommitMarkedOffsets(commit); err != nil {
+			p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "committing planned offsets at the end, they are planned again", slog.Any("error", err))
+		}
+		cl.CloseAllowingRebalance()
+	}()
 	for {
 		fetches := cl.PollRecords(ctx, 1000)
 		if ctx.Err() != nil {
@@ -176,11 +187,7 @@ func (p *Planner) plan(ctx context.Context, cl *kgo.Client, records []*kgo.Recor
 	p.count.planned.Add(float64(planned))
 	p.count.unaddressed.Add(float64(unaddressed))
 	p.count.poison.Add(float64(poison))
-	if err := cl.CommitRecords(ctx, records...); err != nil && ctx.Err() == nil {
-		// A rebalance took the partitions meanwhile: their next owner plans these
-		// again, with the same ids.
-		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "committing planned offsets", slog.Any("error", err))
-	}
+	cl.MarkCommitRecords(records...)
 	return nil
 }
 

@@ -23,7 +23,7 @@ func outcomes(t testing.TB, b *deliverytest.Bench, attempts ...*record.Attempt) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		produce(t, b, schemas.TopicAttempts, a.Delivery.DeliveryID, value)
+		produce(t, b, schemas.TopicAttempts, a.Delivery.DestinationID, value)
 	}
 }
 
