@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// What is demanded of the full size.
+// What is demanded of the full size, of the median of the runs: a machine that
+// stalls for a fifth of a second spoils one.
 const (
 	singleBar    = 1500 // deliveries a second to one endpoint …
 	singleP99Bar = 120 * time.Millisecond
@@ -45,6 +46,16 @@ func (r *deliveryReport) figure(name string, value float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.figures[name] = append(r.figures[name], value)
+}
+
+// unharmed judges, after the last run, what the healthy had beside the ill.
+func (r *deliveryReport) unharmed(t *testing.T, run int, what string, without, with time.Duration) {
+	t.Helper()
+	name := "ratio " + what
+	r.figure(name, float64(with)/float64(without))
+	if got := r.median(name); run == r.runs && got > healthyBar {
+		t.Errorf("%s: p99 of the healthy is %.2f times what it is without, at most %.0f is wanted", what, got, healthyBar)
+	}
 }
 
 // median of a figure; 0 when nothing was measured.

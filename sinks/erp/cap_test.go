@@ -1,0 +1,80 @@
+package erp_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/internal/testenv"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+	"quittance/sinks/delivery/deliverytest"
+	"quittance/sinks/erp"
+)
+
+// An agency's ERP has four calls at once unless the registry says otherwise,
+// however many confirmations wait, and all that it may have.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	var mu sync.Mutex
+	now, most := map[string]int{}, map[string]int{}
+	receiver := func(name string) string {
+		r := deliverytest.NewReceiver(t, "Idempotency-Key")
+		r.Answer(func(http.ResponseWriter, *http.Request) {
+			mu.Lock()
+			now[name]++
+			most[name] = max(most[name], now[name])
+			mu.Unlock()
+			time.Sleep(50 * time.Millisecond) // long enough for the others to come
+			mu.Lock()
+			now[name]--
+			mu.Unlock()
+		})
+		return r.URL
+	}
+	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
+	cfg := erp.Config{
+		Kafka: b.Kafka, Codec: b.Codec, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now, Developer: true,
+		SessionTimeout: 6 * time.Second,
+		ERPs: &erps{by: map[string]registry.ERPSettings{
+			"usual/test": {BaseURL: receiver("usual"), Auth: auth, Networks: loopback},
+			"wide/test":  {BaseURL: receiver("wide"), Auth: auth, Networks: loopback, MaxInFlight: 10},
+		}},
+	}
+	p, err := erp.NewPlanner(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := erp.NewWorker(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliverytest.Start(t, p, w, b.Schedule(t))
+	const each = 60
+	var all []*record.Notification
+	for _, agency := range []string{"usual", "wide"} {
+		for i := range each {
+			n := b.Notification(fmt.Sprintf("tx-%s-%d", agency, i), "app")
+			n.TenantID = agency
+			all = append(all, n)
+		}
+	}
+	b.Notify(t, schemas.TopicConfirmations, true, all...)
+	deliverytest.Eventually(t, "all accepted", func() bool {
+		return b.State(t, delivery.KindERP, fmt.Sprintf("tx-usual-%d", each-1), "usual/test") == "delivered" &&
+			b.State(t, delivery.KindERP, fmt.Sprintf("tx-wide-%d", each-1), "wide/test") == "delivered"
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if most["usual"] != erp.DefaultMaxInFlight || most["wide"] != 10 {
+		t.Errorf("at once: %v, want %d and 10", most, erp.DefaultMaxInFlight)
+	}
+}
