@@ -2,10 +2,12 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -52,10 +54,61 @@ func listed(offsets kadm.ListedOffsets, err error) (map[int32]int64, error) {
 	return out, nil
 }
 
+// Progress is told how many of how many records are done.
+type Progress func(done, total int64)
+
+// ReadBetween is Read of what Between finds, all of it.
+func (c Config) ReadBetween(ctx context.Context, topic string, since, until time.Time, progress Progress, each func(*kgo.Record) error) error {
+	cl, err := c.Client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	spans, err := Between(ctx, kadm.NewClient(cl), topic, since, until)
+	if err != nil {
+		return err
+	}
+	return c.Read(ctx, topic, spans, progress, func(r *kgo.Record) (bool, error) { return true, each(r) })
+}
+
+// Unsettled is what a group has to settle of a topic: from its committed offsets,
+// or the topic's start, to the topic's end.
+func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[int32]Span, error) {
+	committed, err := adm.FetchOffsets(ctx, group)
+	if err == nil {
+		err = committed.Error()
+	}
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody has read it yet
+		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
+	}
+	stable, err := listed(adm.ListCommittedOffsets(ctx, topic))
+	if err != nil {
+		return nil, fmt.Errorf("asking for the end of %s: %w", topic, err)
+	}
+	starts, err := listed(adm.ListStartOffsets(ctx, topic))
+	if err != nil {
+		return nil, fmt.Errorf("asking for the start of %s: %w", topic, err)
+	}
+	spans := map[int32]Span{}
+	for p, from := range starts {
+		if at, ok := committed.Lookup(topic, p); ok {
+			from = max(from, at.At)
+		}
+		if from < stable[p] {
+			spans[p] = Span{From: from, To: stable[p]}
+		}
+	}
+	return spans, nil
+}
+
 // Read hands the committed records of spans to each, every partition's in order;
 // each says whether it wants more of that partition. It uses no group and commits
-// nothing.
-func (c Config) Read(ctx context.Context, topic string, spans map[int32]Span, each func(*kgo.Record) (more bool, err error)) error {
+// nothing. progress, which may be nil, is told now and then.
+func (c Config) Read(ctx context.Context, topic string, spans map[int32]Span, progress Progress, each func(*kgo.Record) (more bool, err error)) error {
+	total, done := int64(0), int64(0)
+	for _, s := range spans {
+		total += max(0, s.To-s.From)
+	}
 	offsets := map[int32]kgo.Offset{}
 	for p, s := range spans {
 		if s.From < s.To {
@@ -87,6 +140,9 @@ func (c Config) Read(ctx context.Context, topic string, spans map[int32]Span, ea
 			}
 			more := true
 			if !r.Attrs.IsControl() && r.Offset < spans[r.Partition].To {
+				if done++; done%1000 == 0 && progress != nil {
+					progress(done, total)
+				}
 				if more, err = each(r); err != nil {
 					return err
 				}
@@ -98,13 +154,4 @@ func (c Config) Read(ctx context.Context, topic string, spans map[int32]Span, ea
 		}
 	}
 	return nil
-}
-
-// Length is how many offsets spans hold.
-func Length(spans map[int32]Span) int64 {
-	var n int64
-	for _, s := range spans {
-		n += max(0, s.To-s.From)
-	}
-	return n
 }

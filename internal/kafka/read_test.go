@@ -66,7 +66,7 @@ func TestBetweenAndRead(t *testing.T) {
 			}
 		}
 		got := map[int32][]string{}
-		err = cfg.Read(t.Context(), topic, spans, func(r *kgo.Record) (bool, error) {
+		err = cfg.Read(t.Context(), topic, spans, nil, func(r *kgo.Record) (bool, error) {
 			got[r.Partition] = append(got[r.Partition], string(r.Value))
 			return true, nil
 		})
@@ -86,7 +86,7 @@ func TestBetweenAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	var first []string
-	if err := cfg.Read(t.Context(), topic, spans, func(r *kgo.Record) (bool, error) {
+	if err := cfg.Read(t.Context(), topic, spans, nil, func(r *kgo.Record) (bool, error) {
 		first = append(first, string(r.Value))
 		return false, nil
 	}); err != nil {

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -212,12 +211,7 @@ func RotateSecret(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, id
 		if err := q.ExpireWebhookSecrets(ctx, db.ExpireWebhookSecretsParams{EndpointID: e.ID, ExpiresAt: &ends}); err != nil {
 			return fmt.Errorf("ending the old secret: %w", err)
 		}
-		digest := sha256.Sum256([]byte(minted.Secret.Reveal()))
-		sealed, err := keys.Seal(labelWebhook, []byte(minted.Secret.Reveal()), []byte(e.ID))
-		if err != nil {
-			return err
-		}
-		if err := q.InsertWebhookSecret(ctx, db.InsertWebhookSecretParams{EndpointID: e.ID, Digest: digest[:], Sealed: sealed, CreatedAt: now}); err != nil {
+		if err := insertSigning(ctx, q, keys, e.ID, minted.Secret, now); err != nil {
 			return fmt.Errorf("storing the secret: %w", err)
 		}
 		if d, err = readDirectory(ctx, q, "", now); err != nil {

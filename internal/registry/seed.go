@@ -581,12 +581,17 @@ func (s *seeder) knownEndpoint(ctx context.Context, e fileEndpoint, known endpoi
 }
 
 func (s *seeder) signWith(ctx context.Context, endpointID string, with secret.Text) error {
+	return insertSigning(ctx, s.q, s.opts.Keys, endpointID, with, s.now)
+}
+
+// insertSigning gives an endpoint a secret to sign with, beside those it has.
+func insertSigning(ctx context.Context, q *db.Queries, keys *secret.Keys, endpointID string, with secret.Text, now time.Time) error {
 	digest := sha256.Sum256([]byte(with.Reveal()))
-	sealed, err := s.opts.Keys.Seal(labelWebhook, []byte(with.Reveal()), []byte(endpointID))
+	sealed, err := keys.Seal(labelWebhook, []byte(with.Reveal()), []byte(endpointID))
 	if err != nil {
 		return err
 	}
-	return s.q.InsertWebhookSecret(ctx, db.InsertWebhookSecretParams{EndpointID: endpointID, Digest: digest[:], Sealed: sealed, CreatedAt: s.now})
+	return q.InsertWebhookSecret(ctx, db.InsertWebhookSecretParams{EndpointID: endpointID, Digest: digest[:], Sealed: sealed, CreatedAt: now})
 }
 
 func (s *seeder) note(path, format string, args ...any) {

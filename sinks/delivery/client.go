@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"syscall"
@@ -107,7 +108,7 @@ type ClientConfig struct {
 // from 1.2, 5 s to connect, 5 s for TLS, 15 s in all, of the answer's body what
 // comes within 2 s, at most 16 KiB. Safe for concurrent use.
 type Client struct {
-	rule      address.Rule
+	check     func(raw string) (*url.URL, error)
 	timeout   time.Duration
 	transport *http.Transport
 	loopback  *http.Transport // developer mode only
@@ -115,11 +116,18 @@ type Client struct {
 
 // NewClient makes a client.
 func NewClient(cfg ClientConfig) *Client {
-	c := &Client{rule: cfg.Rule, timeout: cmp.Or(cfg.Timeout, callTimeout), transport: transport(cfg, cfg.Rule.Control())}
+	c := &Client{check: cfg.Rule.Check, timeout: cmp.Or(cfg.Timeout, callTimeout), transport: transport(cfg, cfg.Rule.Control())}
 	if cfg.Rule.Developer {
 		c.loopback = transport(cfg, address.ControlLoopback)
 	}
 	return c
+}
+
+// NewLoopbackClient makes a client that calls this machine alone, at addresses
+// that check takes: what an integrator tries on its own machine.
+func NewLoopbackClient(check func(raw string) (*url.URL, error)) *Client {
+	via := transport(ClientConfig{}, address.ControlLoopback)
+	return &Client{check: check, timeout: callTimeout, transport: via, loopback: via}
 }
 
 // transport keeps every connection that a call leaves behind while there is room
@@ -187,8 +195,8 @@ func (c *Client) timed(ctx context.Context, method, url string, header http.Head
 	return r
 }
 
-func (c *Client) call(ctx context.Context, method, url string, header http.Header, body []byte) Result {
-	to, err := c.rule.Check(url)
+func (c *Client) call(ctx context.Context, method, raw string, header http.Header, body []byte) Result {
+	to, err := c.check(raw)
 	if err != nil {
 		return fault(ctx, err)
 	}

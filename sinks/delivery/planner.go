@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -32,10 +32,10 @@ type PlannerConfig struct {
 
 // Planner turns each notification into one delivery per destination. It reads
 // committed records only, writes with an idempotent producer and commits offsets
-// some time after the acknowledgement; a repetition gives the same delivery ids. What stood
-// on a partition before it was assigned here may have been planned by somebody
-// who did not come to commit it: such deliveries are marked, and the worker asks
-// whether they are settled before it sends them.
+// some time after the acknowledgement; a repetition gives the same delivery ids.
+// What stood on a partition before it was assigned here may have been planned by
+// somebody who did not come to commit it: such deliveries are marked, and the
+// worker asks whether they are settled before it sends them.
 type Planner struct {
 	cfg    PlannerConfig
 	stage  Stage
@@ -174,7 +174,7 @@ func (p *Planner) plan(ctx context.Context, cl *kgo.Client, records []*kgo.Recor
 				return err
 			}
 			d := &kgo.Record{Topic: p.target, Key: []byte(id), Value: value}
-			if r.Offset < repeats[r.Partition] {
+			if end, known := repeats[r.Partition]; !known || r.Offset < end {
 				d.Headers = []kgo.RecordHeader{{Key: headerRepeat}}
 			}
 			out = append(out, d)
@@ -191,22 +191,15 @@ func (p *Planner) plan(ctx context.Context, cl *kgo.Client, records []*kgo.Recor
 	return nil
 }
 
-// repeats is up to where, in each of the records' partitions, they may have been
-// planned before. The end of a partition now is never below the one at its
-// assignment, so asking late marks too much, never too little.
+// repeats says, by partition, up to where notifications may have been planned
+// before. The end of a partition now is never below the one at its assignment:
+// asking late marks too much, never too little. A partition that is missing may
+// hold nothing else. No rebalance comes between: it waits for AllowRebalance.
 func (p *Planner) repeats(ctx context.Context, cl *kgo.Client, records []*kgo.Record) map[int32]int64 {
 	p.mu.Lock()
-	out, known := map[int32]int64{}, true
-	for _, r := range records {
-		end, ok := p.seen[r.Partition]
-		known = known && ok
-		if out[r.Partition] = end; !ok {
-			out[r.Partition] = math.MaxInt64
-		}
-	}
-	p.mu.Unlock()
-	if known {
-		return out
+	defer p.mu.Unlock()
+	if !slices.ContainsFunc(records, func(r *kgo.Record) bool { _, ok := p.seen[r.Partition]; return !ok }) {
+		return p.seen
 	}
 	ends, err := kadm.NewClient(cl).ListEndOffsets(ctx, p.cfg.Kafka.Prefix+p.stage.Topic)
 	if err == nil {
@@ -214,16 +207,14 @@ func (p *Planner) repeats(ctx context.Context, cl *kgo.Client, records []*kgo.Re
 	}
 	if err != nil {
 		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking where notifications end, all of these may be planned again", slog.Any("error", err))
-		return out
+		return p.seen
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	ends.Each(func(o kadm.ListedOffset) {
-		if _, ok := p.seen[o.Partition]; !ok && out[o.Partition] != 0 {
-			p.seen[o.Partition], out[o.Partition] = o.Offset, o.Offset
+		if _, ok := p.seen[o.Partition]; !ok {
+			p.seen[o.Partition] = o.Offset
 		}
 	})
-	return out
+	return p.seen
 }
 
 // decode tries again while the schema registry cannot be reached.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/journal"
@@ -26,17 +25,8 @@ type Replayed struct {
 // which FINAL shows one. topic, without the prefix, is checkout.events,
 // deliveries.attempts or this sink's poison topic. The sink need not run;
 // progress may be nil.
-func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress func(done, total int64)) (Replayed, error) {
-	cl, err := j.cfg.Kafka.Client()
-	if err != nil {
-		return Replayed{}, err
-	}
-	defer cl.Close()
+func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (Replayed, error) {
 	name := j.cfg.Kafka.Prefix + topic
-	spans, err := kafka.Between(ctx, kadm.NewClient(cl), name, since, until)
-	if err != nil {
-		return Replayed{}, err
-	}
 	var out Replayed
 	var entries []journal.Entry
 	flush := func() error {
@@ -46,11 +36,7 @@ func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Ti
 		}
 		return j.tryInsert(ctx, entries)
 	}
-	total, done := kafka.Length(spans), int64(0)
-	err = j.cfg.Kafka.Read(ctx, name, spans, func(r *kgo.Record) (bool, error) {
-		if done++; done%1000 == 0 && progress != nil {
-			progress(done, total)
-		}
+	err := j.cfg.Kafka.ReadBetween(ctx, name, since, until, progress, func(r *kgo.Record) error {
 		if name == j.poison {
 			r.Topic = origin(r)
 		}
@@ -58,15 +44,15 @@ func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Ti
 		switch {
 		case errors.Is(err, schemas.ErrUndecodable), errors.Is(err, journal.ErrInvalidEntry):
 			out.Unreadable++
-			return true, nil
+			return nil
 		case err != nil:
-			return false, err
+			return err
 		}
 		out.Entries++
 		if entries = append(entries, entry); len(entries) < j.cfg.BatchSize {
-			return true, nil
+			return nil
 		}
-		return true, flush()
+		return flush()
 	})
 	if err == nil {
 		err = flush()

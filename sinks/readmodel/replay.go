@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
@@ -26,17 +25,8 @@ type Replayed struct {
 // event stays as it is, so that a replay only ever adds what is missing. topic,
 // without the prefix, is checkout.events or this sink's poison topic. Positions
 // stay. The sink need not run; progress may be nil.
-func (r *ReadModel) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress func(done, total int64)) (Replayed, error) {
-	cl, err := r.cfg.Kafka.Client()
-	if err != nil {
-		return Replayed{}, err
-	}
-	defer cl.Close()
+func (r *ReadModel) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (Replayed, error) {
 	name := r.cfg.Space.Name(topic)
-	spans, err := kafka.Between(ctx, kadm.NewClient(cl), name, since, until)
-	if err != nil {
-		return Replayed{}, err
-	}
 	var out Replayed
 	var sessions []checkout.Session
 	flush := func() error {
@@ -46,26 +36,22 @@ func (r *ReadModel) Replay(ctx context.Context, topic string, since, until time.
 		}
 		return r.store.Apply(ctx, r.topic, sessions, nil)
 	}
-	total, done := kafka.Length(spans), int64(0)
-	err = r.cfg.Kafka.Read(ctx, name, spans, func(rec *kgo.Record) (bool, error) {
-		if done++; done%1000 == 0 && progress != nil {
-			progress(done, total)
-		}
+	err := r.cfg.Kafka.ReadBetween(ctx, name, since, until, progress, func(rec *kgo.Record) error {
 		e, err := r.decode(rec)
 		switch {
 		case errors.Is(err, schemas.ErrUndecodable):
 			out.Unreadable++
-			return true, nil
+			return nil
 		case err != nil:
-			return false, err
+			return err
 		case e == nil || e.session == nil:
-			return true, nil
+			return nil
 		}
 		out.Events++
 		if sessions = append(sessions, *e.session); len(sessions) < batch {
-			return true, nil
+			return nil
 		}
-		return true, flush()
+		return flush()
 	})
 	if err == nil {
 		err = flush()

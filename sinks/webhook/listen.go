@@ -1,24 +1,16 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -32,11 +24,6 @@ import (
 )
 
 const (
-	// The limits of real calls (contract-decisions § 5).
-	forwardDial   = 5 * time.Second
-	forwardWhole  = 15 * time.Second
-	forwardAnswer = 16 << 10
-
 	// listenQuiet is how long nothing comes before the broker is asked whether it
 	// is still there.
 	listenQuiet = 5 * time.Second
@@ -134,8 +121,8 @@ func (l *Listener) Run(ctx context.Context) error {
 		l.Started()
 	}
 	signing := ListenSecret(l.Keys, l.ApplicationID)
-	client := forwarder()
-	defer client.CloseIdleConnections()
+	client := delivery.NewLoopbackClient(ParseForward)
+	defer client.Close()
 	for gone := false; ; {
 		poll, cancel := context.WithTimeout(ctx, listenQuiet)
 		fetches := cl.PollFetches(poll)
@@ -186,7 +173,7 @@ func (l *Listener) begin(ctx context.Context, adm *kadm.Client, topic string) (m
 	return out, nil
 }
 
-func (l *Listener) hear(ctx context.Context, client *http.Transport, signing secret.Text, r *kgo.Record) error {
+func (l *Listener) hear(ctx context.Context, client *delivery.Client, signing secret.Text, r *kgo.Record) error {
 	var n record.Notification
 	if err := l.Codec.Decode(r.Value, &n); err != nil {
 		l.Log.LogAttrs(ctx, slog.LevelWarn, "an event cannot be decoded", slog.Int("partition", int(r.Partition)), slog.Int64("offset", r.Offset), slog.Any("error", err))
@@ -203,7 +190,7 @@ func (l *Listener) hear(ctx context.Context, client *http.Transport, signing sec
 	heard := Heard{Notification: n, OrderID: orderID(n.Body), Header: header.Clone()}
 	if l.ForwardTo != nil {
 		heard.Forwarded, heard.Tried = true, now
-		heard.Result = forward(ctx, client, l.ForwardTo, header, n.Body)
+		heard.Result = client.Post(ctx, l.ForwardTo.String(), header, n.Body)
 		first := delivery.Plan(delivery.KindWebhook, &n, "")
 		first.FirstAttemptAt = now
 		heard.Verdict = new(Policy).Judge(first, heard.Result, now)
@@ -223,69 +210,4 @@ func orderID(body []byte) string {
 	}
 	_ = json.Unmarshal(body, &of) // a body without one is shown without one
 	return of.OrderID
-}
-
-// forwarder is a transport like that of real calls, but to loopback alone: the
-// registry's rule for endpoints knows neither localhost nor https there.
-func forwarder() *http.Transport {
-	dialer := &net.Dialer{Timeout: forwardDial, Control: func(_, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if err != nil || !to.Addr().Unmap().IsLoopback() {
-			return ErrForward // localhost can be made to mean another machine
-		}
-		return nil
-	}}
-	return &http.Transport{
-		Proxy: nil, DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout: forwardDial, ForceAttemptHTTP2: true, DisableCompression: true,
-	}
-}
-
-// forward makes one call. A transport and not a client: it follows nothing.
-func forward(ctx context.Context, via *http.Transport, to *url.URL, header http.Header, body []byte) (r delivery.Result) {
-	begun := time.Now()
-	defer func() { r.Duration = time.Since(begun) }()
-	limited, cancel := context.WithTimeout(ctx, forwardWhole)
-	defer cancel()
-	req, err := http.NewRequestWithContext(limited, http.MethodPost, to.String(), bytes.NewReader(body))
-	if err != nil {
-		return delivery.Result{Fault: delivery.FaultUnusable}
-	}
-	req.Header = header
-	resp, err := via.RoundTrip(req)
-	if err != nil {
-		return delivery.Result{Fault: forwardFault(ctx, err)}
-	}
-	defer func() { _ = resp.Body.Close() }()
-	// The status is the answer; a body that breaks off changes nothing.
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, forwardAnswer))
-	r = delivery.Result{Status: resp.StatusCode}
-	if after, err := strconv.ParseUint(strings.TrimSpace(resp.Header.Get("Retry-After")), 10, 31); err == nil {
-		r.RetryAfter = time.Duration(after) * time.Second
-	}
-	return r
-}
-
-func forwardFault(ctx context.Context, err error) string {
-	var (
-		timeout interface{ Timeout() bool }
-		cert    *tls.CertificateVerificationError
-		plain   tls.RecordHeaderError
-		alert   tls.AlertError
-		unknown x509.UnknownAuthorityError
-	)
-	switch {
-	case ctx.Err() != nil:
-		return delivery.FaultInterrupted
-	case errors.Is(err, ErrForward):
-		return delivery.FaultAddress
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return delivery.FaultTimeout
-	case errors.As(err, &cert), errors.As(err, &plain), errors.As(err, &alert), errors.As(err, &unknown):
-		return delivery.FaultTLS
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return delivery.FaultConnect
-	default:
-		return delivery.FaultConnection
-	}
 }

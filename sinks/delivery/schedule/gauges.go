@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/kafka"
@@ -128,11 +127,11 @@ func (s *Schedule) untried(ctx context.Context, adm *kadm.Client) (map[delivery.
 		}
 		for _, stage := range []delivery.Stage{planning, sending} {
 			topic := s.cfg.Kafka.Prefix + stage.Topic
-			spans, err := unsettled(ctx, adm, topic, s.cfg.Kafka.Prefix+stage.Group)
+			spans, err := kafka.Unsettled(ctx, adm, topic, s.cfg.Kafka.Prefix+stage.Group)
 			if err != nil {
 				return nil, err
 			}
-			err = s.cfg.Kafka.Read(ctx, topic, spans, func(r *kgo.Record) (bool, error) {
+			err = s.cfg.Kafka.Read(ctx, topic, spans, nil, func(r *kgo.Record) (bool, error) {
 				at, ok := untriedSince(s.cfg.Codec, stage == planning, r.Value)
 				if ok {
 					out[kind] = earlier(out[kind], at)
@@ -159,44 +158,6 @@ func untriedSince(codec *schemas.Codec, notification bool, value []byte) (time.T
 	var d record.Delivery
 	err := codec.Decode(value, &d)
 	return d.OccurredAt, err == nil && d.Round == 0
-}
-
-// unsettled is what a group has to settle of a topic: from its committed offsets
-// to the topic's end.
-func unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[int32]kafka.Span, error) {
-	committed, err := adm.FetchOffsets(ctx, group)
-	if err == nil {
-		err = committed.Error()
-	}
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody has read it yet
-		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
-	}
-	stable, err := adm.ListCommittedOffsets(ctx, topic)
-	if err == nil {
-		err = stable.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("asking for the end of %s: %w", topic, err)
-	}
-	starts, err := adm.ListStartOffsets(ctx, topic)
-	if err == nil {
-		err = starts.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("asking for the start of %s: %w", topic, err)
-	}
-	spans := map[int32]kafka.Span{}
-	starts.Each(func(start kadm.ListedOffset) {
-		end, _ := stable.Lookup(topic, start.Partition)
-		from := start.Offset
-		if at, ok := committed.Lookup(topic, start.Partition); ok {
-			from = max(from, at.At)
-		}
-		if from < end.Offset {
-			spans[start.Partition] = kafka.Span{From: from, To: end.Offset}
-		}
-	})
-	return spans, nil
 }
 
 // earlier of two times, of which zero is none.

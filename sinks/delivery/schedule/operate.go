@@ -406,7 +406,7 @@ func Retry(ctx context.Context, pool *pgxpool.Pool, id string, now time.Time) (R
 			out.HoldUntil = at.HoldUntil
 		}
 		out.State, out.NextAttemptAt = stateWaiting, now
-		_, err = sendNow(ctx, tx, d.Kind, d.DestinationID, day(d.OccurredAt), []string{id}, d.State, now)
+		_, err = sendNow(ctx, tx, d.Kind, d.DestinationID, day(d.OccurredAt), []string{id}, []string{d.State}, now)
 		return err
 	})
 	if err != nil {
@@ -477,9 +477,7 @@ func makeDue(ctx context.Context, pool *pgxpool.Pool, kind delivery.Kind, id, st
 	}
 	done, total := 0, len(ids)
 	for begin, end := 0, 0; ; begin = end {
-		for end = begin; end < total && end-begin < atOnce && on[end].Equal(on[begin]); {
-			end++ // of one day: its table alone is looked at
-		}
+		end = ofOneDay(on, begin)
 		var n int
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			at, err := lockDestination(ctx, tx, kind, id)
@@ -489,7 +487,7 @@ func makeDue(ctx context.Context, pool *pgxpool.Pool, kind delivery.Kind, id, st
 			if err != nil || begin == end {
 				return err
 			}
-			n, err = sendNow(ctx, tx, kind, id, on[begin], ids[begin:end], state, now)
+			n, err = sendNow(ctx, tx, kind, id, on[begin], ids[begin:end], []string{state}, now)
 			return err
 		})
 		if err != nil {
@@ -504,13 +502,22 @@ func makeDue(ctx context.Context, pool *pgxpool.Pool, kind delivery.Kind, id, st
 	}
 }
 
+// ofOneDay is where a part that begins there ends: atOnce of one day at most,
+// whose table alone is looked at then.
+func ofOneDay(on []time.Time, begin int) (end int) {
+	for end = begin; end < len(on) && end-begin < atOnce && on[end].Equal(on[begin]); {
+		end++
+	}
+	return end
+}
+
 // sendNow makes deliveries of one destination, which is locked, and one day due
-// now if they are still in a state. The round goes up: what an earlier one says of them late
-// is history, also while they wait.
-func sendNow(ctx context.Context, tx pgx.Tx, kind delivery.Kind, id string, on time.Time, ids []string, state string, now time.Time) (int, error) {
+// now if they are still in one of the states. The round goes up: what an earlier
+// one says of them late is history, also while they wait.
+func sendNow(ctx context.Context, tx pgx.Tx, kind delivery.Kind, id string, on time.Time, ids, states []string, now time.Time) (int, error) {
 	tag, err := tx.Exec(ctx, `
 		UPDATE deliveries SET state = 'waiting', round = round + 1, next_attempt_at = $3, lease_until = NULL
-		WHERE occurred_on = $1 AND delivery_id = ANY($2) AND state = $4`, on, ids, now, state)
+		WHERE occurred_on = $1 AND delivery_id = ANY($2) AND state = ANY($4)`, on, ids, now, states)
 	if err != nil {
 		return 0, fmt.Errorf("making deliveries due: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,21 +43,33 @@ func day(occurredAt time.Time) time.Time {
 
 func suffix(day time.Time) string { return day.Format("20060102") }
 
-// ensureDays makes the daily tables that a batch needs.
-func (s *Schedule) ensureDays(ctx context.Context, outcomes []outcome) error {
+// dailyTables are those that deliveries and attempts are kept in, made when first
+// needed. Safe for concurrent use.
+type dailyTables struct {
+	pool *pgxpool.Pool
+	mu   sync.Mutex
+	made map[string]bool // known to exist
+}
+
+func newDailyTables(pool *pgxpool.Pool) *dailyTables {
+	return &dailyTables{pool: pool, made: map[string]bool{}}
+}
+
+// ensure makes the tables that a batch needs.
+func (t *dailyTables) ensure(ctx context.Context, outcomes []outcome) error {
 	missing := map[string]time.Time{}
-	s.mu.Lock()
+	t.mu.Lock()
 	for _, o := range outcomes {
 		d := day(o.attempt.Delivery.OccurredAt)
-		if name := suffix(d); !s.days[name] {
+		if name := suffix(d); !t.made[name] {
 			missing[name] = d
 		}
 	}
-	s.mu.Unlock()
+	t.mu.Unlock()
 	if len(missing) == 0 {
 		return nil
 	}
-	err := pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockDays); err != nil {
 			return err
 		}
@@ -73,10 +86,10 @@ func (s *Schedule) ensureDays(ctx context.Context, outcomes []outcome) error {
 	if err != nil {
 		return fmt.Errorf("making daily tables of deliveries: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for name := range missing {
-		s.days[name] = true
+		t.made[name] = true
 	}
 	return nil
 }
@@ -558,8 +571,12 @@ func (s *Schedule) dropDay(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("dropping the deliveries of %s: %w", name, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.days, name)
+	s.tables.forget(name)
 	return nil
+}
+
+func (t *dailyTables) forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.made, name)
 }

@@ -123,24 +123,16 @@ func toRecovery(row pgx.CollectableRow) (Recovery, error) {
 
 // ReadRecovery is a recovery as it stands. ErrNoRecovery when there is none.
 func ReadRecovery(ctx context.Context, pool *pgxpool.Pool, id string) (Recovery, error) {
-	rows, err := pool.Query(ctx, `SELECT `+recoveryColumns+` FROM delivery_recoveries WHERE id = $1`, id)
-	if err != nil {
-		return Recovery{}, fmt.Errorf("reading a recovery: %w", err)
-	}
-	r, err := pgx.CollectExactlyOneRow(rows, toRecovery)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = ErrNoRecovery
-	}
-	if err != nil {
-		return Recovery{}, fmt.Errorf("reading a recovery: %w", err)
-	}
-	return r, nil
+	return readRecovery(ctx, pool, `WHERE id = $1`, id)
 }
 
 // LatestRecovery is a destination's newest. ErrNoRecovery when it never had one.
 func LatestRecovery(ctx context.Context, pool *pgxpool.Pool, kind delivery.Kind, destinationID string) (Recovery, error) {
-	rows, err := pool.Query(ctx, `SELECT `+recoveryColumns+` FROM delivery_recoveries WHERE kind = $1 AND destination_id = $2 ORDER BY id DESC LIMIT 1`,
-		string(kind), destinationID)
+	return readRecovery(ctx, pool, `WHERE kind = $1 AND destination_id = $2 ORDER BY id DESC LIMIT 1`, string(kind), destinationID)
+}
+
+func readRecovery(ctx context.Context, pool *pgxpool.Pool, which string, args ...any) (Recovery, error) {
+	rows, err := pool.Query(ctx, `SELECT `+recoveryColumns+` FROM delivery_recoveries `+which, args...)
 	if err != nil {
 		return Recovery{}, fmt.Errorf("reading a recovery: %w", err)
 	}
@@ -180,9 +172,7 @@ func (s *Schedule) recoveries(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// advance makes the next deliveries of a recovery due. Their round is counted up:
-// an outcome that is still on its way from before decides nothing any more,
-// unless it says that the delivery was accepted.
+// advance makes the next deliveries of a recovery due.
 func (s *Schedule) advance(ctx context.Context, id string) error {
 	return pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
 		var kind, dest string
@@ -209,34 +199,30 @@ func (s *Schedule) advance(ctx context.Context, id string) error {
 		}
 		batch := min(perSecond, recoverAtMost)
 		rows, err := tx.Query(ctx, `
-			WITH next AS (
-				SELECT occurred_on, occurred_at, delivery_id FROM deliveries
-				WHERE `+recoverable+` AND (occurred_at, delivery_id) > ($5, $6)
-				ORDER BY occurred_at, delivery_id LIMIT $7
-			), made AS (
-				UPDATE deliveries d SET state = 'waiting', next_attempt_at = $8, lease_until = NULL, round = d.round + 1
-				FROM next n WHERE d.occurred_on = n.occurred_on AND d.delivery_id = n.delivery_id
-				RETURNING n.occurred_at, n.delivery_id
-			)
-			SELECT occurred_at, delivery_id FROM made ORDER BY occurred_at, delivery_id`, kind, dest, since, until, cursorAt, cursorID, batch, s.cfg.Now())
+			SELECT occurred_on, occurred_at, delivery_id FROM deliveries
+			WHERE `+recoverable+` AND (occurred_at, delivery_id) > ($5, $6)
+			ORDER BY occurred_at, delivery_id LIMIT $7`, kind, dest, since, until, cursorAt, cursorID, batch)
 		if err != nil {
-			return fmt.Errorf("making deliveries due: %w", err)
+			return fmt.Errorf("finding deliveries to recover: %w", err)
 		}
-		n := 0
-		var at time.Time
-		var delivery string
-		if _, err := pgx.ForEachRow(rows, []any{&at, &delivery}, func() error {
-			n++
-			last, lastID := at, delivery
-			cursorAt, cursorID = &last, &lastID
+		var on []time.Time
+		var ids []string
+		var d, at time.Time
+		var name string
+		if _, err := pgx.ForEachRow(rows, []any{&d, &at, &name}, func() error {
+			on, ids = append(on, d), append(ids, name)
 			return nil
 		}); err != nil {
-			return fmt.Errorf("making deliveries due: %w", err)
+			return fmt.Errorf("finding deliveries to recover: %w", err)
 		}
+		n := len(ids)
 		if n > 0 {
-			if _, err := tx.Exec(ctx, `UPDATE delivery_destinations SET next_due_at = least(next_due_at, $3) WHERE kind = $1 AND destination_id = $2`,
-				kind, dest, s.cfg.Now()); err != nil {
-				return fmt.Errorf("making deliveries due: %w", err)
+			cursorAt, cursorID = &at, &name // of the last one
+		}
+		for begin, end := 0, 0; begin < n; begin = end {
+			end = ofOneDay(on, begin)
+			if _, err := sendNow(ctx, tx, delivery.Kind(kind), dest, on[begin], ids[begin:end], Retryable, s.cfg.Now()); err != nil {
+				return err
 			}
 		}
 		var finished *time.Time

@@ -50,7 +50,7 @@ type ReplayConfig struct {
 	// DryRun changes nothing.
 	DryRun bool
 	// Progress is told, now and then, how many records of how many are done.
-	Progress func(done, total int64)
+	Progress kafka.Progress
 }
 
 // Replayed says what became of the deliveries that a range of notifications
@@ -90,7 +90,7 @@ func Replay(ctx context.Context, cfg ReplayConfig, since, until time.Time) (Repl
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	r := &replay{cfg: cfg, underWay: map[string]struct{}{}, schedule: &Schedule{cfg: Config{Pool: cfg.Pool}, days: map[string]bool{}}}
+	r := &replay{cfg: cfg, underWay: map[string]struct{}{}, tables: newDailyTables(cfg.Pool)}
 
 	// The order matters. What the planner has settled by now is on the topic of
 	// deliveries; what the workers have not settled of that is under way; what they
@@ -100,7 +100,7 @@ func Replay(ctx context.Context, cfg ReplayConfig, since, until time.Time) (Repl
 	if err != nil {
 		return Replayed{}, err
 	}
-	unplanned, err := unsettled(ctx, adm, topic, cfg.Kafka.Prefix+planning.Group)
+	unplanned, err := kafka.Unsettled(ctx, adm, topic, cfg.Kafka.Prefix+planning.Group)
 	if err != nil {
 		return Replayed{}, err
 	}
@@ -111,11 +111,11 @@ func Replay(ctx context.Context, cfg ReplayConfig, since, until time.Time) (Repl
 		}
 	}
 	deliveries := cfg.Kafka.Prefix + sending.Topic
-	open, err := unsettled(ctx, adm, deliveries, cfg.Kafka.Prefix+sending.Group)
+	open, err := kafka.Unsettled(ctx, adm, deliveries, cfg.Kafka.Prefix+sending.Group)
 	if err != nil {
 		return Replayed{}, err
 	}
-	if err := cfg.Kafka.Read(ctx, deliveries, open, func(rec *kgo.Record) (bool, error) {
+	if err := cfg.Kafka.Read(ctx, deliveries, open, nil, func(rec *kgo.Record) (bool, error) {
 		var d record.Delivery
 		err := cfg.Codec.Decode(rec.Value, &d)
 		if err == nil {
@@ -129,12 +129,7 @@ func Replay(ctx context.Context, cfg ReplayConfig, since, until time.Time) (Repl
 		return Replayed{}, err
 	}
 
-	total, done := kafka.Length(spans), int64(0)
-	err = cfg.Kafka.Read(ctx, topic, spans, func(rec *kgo.Record) (bool, error) {
-		done++
-		if done%1000 == 0 && cfg.Progress != nil {
-			cfg.Progress(done, total)
-		}
+	err = cfg.Kafka.Read(ctx, topic, spans, cfg.Progress, func(rec *kgo.Record) (bool, error) {
 		return true, r.take(ctx, rec)
 	})
 	if err == nil {
@@ -175,7 +170,7 @@ func caughtUp(ctx context.Context, adm *kadm.Client, topic string, pool *pgxpool
 
 type replay struct {
 	cfg      ReplayConfig
-	schedule *Schedule // for its daily tables
+	tables   *dailyTables
 	underWay map[string]struct{}
 	batch    []record.Delivery
 	replayed Replayed
@@ -304,7 +299,7 @@ func (r *replay) make(ctx context.Context, batch []record.Delivery) (int64, erro
 		kinds[i], ids[i] = batch[i].Kind, batch[i].DestinationID
 		c.add(&outcomes[i].attempt)
 	}
-	if err := r.schedule.ensureDays(ctx, outcomes); err != nil {
+	if err := r.tables.ensure(ctx, outcomes); err != nil {
 		return 0, err
 	}
 	var made int64

@@ -16,7 +16,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -72,11 +71,10 @@ type Config struct {
 // Schedule is the sink of outcomes. Several may run: they share the partitions,
 // and claims exclude each other.
 type Schedule struct {
-	cfg   Config
-	topic string
-	count counters
-	mu    sync.Mutex
-	days  map[string]bool // whose partitions are known to exist
+	cfg    Config
+	topic  string
+	count  counters
+	tables *dailyTables
 }
 
 type counters struct {
@@ -103,7 +101,7 @@ func New(cfg Config) (*Schedule, error) {
 		return delivery.Register(cfg.Metrics, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "erp", Name: name, Help: help}))
 	}
 	return &Schedule{
-		cfg: cfg, topic: cfg.Kafka.Prefix + schemas.TopicAttempts, days: map[string]bool{},
+		cfg: cfg, topic: cfg.Kafka.Prefix + schemas.TopicAttempts, tables: newDailyTables(cfg.Pool),
 		count: counters{
 			applied:    counter("applied_total", "Outcomes applied to Postgres."),
 			poison:     counter("poison_total", "Outcomes that cannot be decoded."),
@@ -273,7 +271,7 @@ func (s *Schedule) decode(ctx context.Context, cl *kgo.Client, records []*kgo.Re
 
 // apply writes a batch in one transaction.
 func (s *Schedule) apply(ctx context.Context, b batch) error {
-	if err := s.ensureDays(ctx, b.outcomes); err != nil {
+	if err := s.tables.ensure(ctx, b.outcomes); err != nil {
 		return err
 	}
 	return pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
