@@ -164,6 +164,17 @@ bench/delivery: deps/test ## measure deliveries, beside ill and dead endpoints t
 		go test -count=1 -v -timeout 2h -run '^TestDelivery$$' ./internal/acceptance; \
 		status=$$?; cat $(DEPS)/delivery-report.txt 2>/dev/null; exit $$status
 
+.PHONY: bench/live
+bench/live: deps/test ## tell 500 citizens at once that their payment is made, and measure how soon each knows
+	@rm -f $(DEPS)/live-report.txt
+	@QUITTANCE_LIVE=full QUITTANCE_LIVE_REPORT=$(CURDIR)/$(DEPS)/live-report.txt \
+		go test -count=1 -v -timeout 15m -run '^TestLive$$' ./internal/acceptance; \
+		status=$$?; cat $(DEPS)/live-report.txt 2>/dev/null; exit $$status
+
+.PHONY: screens
+screens: deps/test ## take the pictures of docs/screens again
+	@QUITTANCE_SCREENS=write go test -count=1 -timeout 10m -run '^TestScreens$$' ./internal/acceptance
+
 # ---- what is checked ----
 
 .PHONY: lint

@@ -23,8 +23,8 @@ type ReplyTo struct {
 	Partition     int32
 }
 
-// Action is what a command asks for: Create, Cancel, Collect, Outcome, Enquire,
-// IssueToken, ConsumeToken or Tick.
+// Action is what a command asks for: Create, Cancel, Collect, Redirected, Outcome,
+// Enquire, Reserve, Take, Release, Reverse, IssueToken, ConsumeToken or Tick.
 type Action interface{ action() }
 
 // Create asks for a new session. Configuration is resolved by the sender.
@@ -76,6 +76,44 @@ type Collect struct {
 	SendWithin time.Duration
 }
 
+// Redirected reports where the citizen goes on to pay: the acquirer's page
+// (contract, "Card payment").
+type Redirected struct {
+	CollectionID string
+	// Sealed is the redirect as its reporter and the page know it, a ciphertext here.
+	Sealed []byte
+}
+
+// Reserve is a clerk's look-up: the session waits for cash at a counter, for as
+// long as Window, and nothing else can pay it meanwhile. The holder's own look-up
+// again is the same reservation, with its first end.
+type Reserve struct {
+	CollectionID string
+	By           string // the clerk
+	Window       time.Duration
+}
+
+// Take is a clerk's word that the cash is in the till. It is never refused for
+// being late: the money is there.
+type Take struct {
+	CollectionID string
+	By           string
+	Total        int64 // due and fee, minor units of the session's currency
+	// Receipt is the counter's own number of it; may be empty.
+	Receipt string
+}
+
+// Release gives a reservation up before its window ends.
+type Release struct{ CollectionID, By string }
+
+// Reverse is a second clerk's word, on the same day, that cash was given back. It
+// is an entry and an operator case; the session stays what it is.
+type Reverse struct {
+	CollectionID string
+	By           string
+	Reason       string
+}
+
 // Source is how an outcome was learnt.
 type Source string
 
@@ -84,6 +122,7 @@ const (
 	SourceRequest  Source = "request"
 	SourceEnquiry  Source = "enquiry"
 	SourceCallback Source = "callback"
+	SourceCounter  Source = "counter"
 )
 
 // OutcomeStatus is the operator's word on a collection.
@@ -132,8 +171,13 @@ type Tick struct{}
 func (Create) action()       {}
 func (Cancel) action()       {}
 func (Collect) action()      {}
+func (Redirected) action()   {}
 func (Outcome) action()      {}
 func (Enquire) action()      {}
+func (Reserve) action()      {}
+func (Take) action()         {}
+func (Release) action()      {}
+func (Reverse) action()      {}
 func (IssueToken) action()   {}
 func (ConsumeToken) action() {}
 func (Tick) action()         {}
@@ -161,6 +205,18 @@ const (
 	CodeTokenNotFound     Code = "checkout.completion_token_not_found"
 	CodeTokenExpired      Code = "checkout.completion_token_expired"
 	CodeTokenConsumed     Code = "checkout.completion_token_consumed"
+
+	// CodeReserved: another clerk holds the session.
+	CodeReserved Code = "counter.reserved"
+	// CodeNotTaken: no cash of that id was taken, so none is given back.
+	CodeNotTaken Code = "counter.not_taken"
+	// CodeCase: the cash is on record, but the session is paid, or being paid, by
+	// other means. A person decides.
+	CodeCase Code = "counter.operator_case"
+	// CodeSecondPerson: whoever took the cash cannot reverse it.
+	CodeSecondPerson Code = "counter.second_person_required"
+	// CodeReversalLate: the day on which the cash was taken is over.
+	CodeReversalLate Code = "counter.reversal_too_late"
 )
 
 // Answer is what the asker is told.

@@ -84,10 +84,20 @@ func Decide(view View, cmd Command) (Decision, error) {
 		a = d.cancel(do)
 	case Collect:
 		a = d.collect(do)
+	case Redirected:
+		a = d.redirected(do)
 	case Outcome:
 		a = d.outcome(do)
 	case Enquire:
 		a = d.enquire(do)
+	case Reserve:
+		a = d.reserve(do)
+	case Take:
+		a = d.take(do)
+	case Release:
+		a = d.release(do)
+	case Reverse:
+		a = d.reverse(do)
 	case IssueToken:
 		a = d.issueToken(do)
 	case ConsumeToken:
@@ -305,28 +315,14 @@ func (d *decider) collect(do Collect) Answer {
 	if s.Collection != nil && s.Collection.ID == do.CollectionID {
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}
 	}
-	offer, known := s.Offer(do.OfferID)
-	o := d.order(s.orderKey())
+	offer, code := d.payable(s, do.OfferID)
 	switch {
-	case s.Ended():
-		return Answer{Code: CodeSessionEnded, Session: &s}
-	case s.Collection != nil:
-		return Answer{Code: CodeInFlight, Session: &s}
-	case !known:
-		return Answer{Code: CodeOfferUnknown, Session: &s}
+	case code != CodeOK:
+		return Answer{Code: code, Session: &s}
+	case offer.Channel == ChannelCash:
+		return Answer{Code: CodeOfferUnknown, Session: &s} // a clerk reserves it
 	case do.Total != s.Amount+offer.Fee:
 		return Answer{Code: CodeTotalChanged, Session: &s}
-	case len(o.Late) > 0:
-		// The order's money is here, though too late for its session: taking it a
-		// second time is what must not happen. An operator case decides.
-		return Answer{Code: CodeOrderPaid, Session: &s}
-	case len(o.Undecided) > 0:
-		for _, id := range o.Undecided {
-			if earlier, ok := d.session(id); ok {
-				d.ask(earlier)
-			}
-		}
-		return Answer{Code: CodePreviousUndecided, Session: &s}
 	}
 	s = d.happen(s, EventCollectionRequested, change{collection: &Collection{
 		ID: do.CollectionID, OfferID: offer.ID, Channel: offer.Channel, Status: CollectionPending,
@@ -338,10 +334,49 @@ func (d *decider) collect(do Collect) Answer {
 	return Answer{Code: CodeOK, Session: &s}
 }
 
+// payable is the offer, if the session's money may be asked for by it now.
+func (d *decider) payable(s Session, offerID string) (Offer, Code) {
+	offer, known := s.Offer(offerID)
+	o := d.order(s.orderKey())
+	switch {
+	case s.Ended():
+		return offer, CodeSessionEnded
+	case s.Collection != nil:
+		return offer, CodeInFlight
+	case !known:
+		return offer, CodeOfferUnknown
+	case len(o.Late) > 0:
+		// The order's money is here, though too late for its session: taking it a
+		// second time is what must not happen. An operator case decides.
+		return offer, CodeOrderPaid
+	case len(o.Undecided) > 0:
+		for _, id := range o.Undecided {
+			if earlier, ok := d.session(id); ok {
+				d.ask(earlier)
+			}
+		}
+		return offer, CodePreviousUndecided
+	}
+	return offer, CodeOK
+}
+
+// redirected notes where the citizen goes on to pay, once: the operator has one
+// page for one collection.
+func (d *decider) redirected(do Redirected) Answer {
+	s, ok := d.visible()
+	if !ok || s.Collection == nil || s.Collection.ID != do.CollectionID {
+		return Answer{Code: CodeSessionNotFound}
+	}
+	if s.InFlight() && s.Collection.RedirectSealed == nil {
+		s = d.happen(s, EventCollectionRedirected, change{redirect: do.Sealed}, nil)
+	}
+	return Answer{Code: CodeOK, Session: &s}
+}
+
 // ask emits an enquiry about the session's collection, unless one has just been.
 func (d *decider) ask(s Session) {
 	c := s.Collection
-	if c.Final() || s.Ended() && c.Mismatched || d.cmd.At.Before(c.LastEnquiryAt.Add(enquireAgain)) {
+	if c.Final() || c.Channel == ChannelCash || s.Ended() && c.Mismatched || d.cmd.At.Before(c.LastEnquiryAt.Add(enquireAgain)) {
 		return
 	}
 	d.enquiry(s)
@@ -442,11 +477,16 @@ func (d *decider) refused(s Session, do Outcome) Session {
 	case CollectionUndecided:
 	}
 	s = d.happen(s, EventCollectionRefused, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
+	d.decided(s)
+	return s
+}
+
+// decided notes that nothing is open any more about the money of an ended session.
+func (d *decider) decided(s Session) {
 	k := s.orderKey()
 	o := d.order(k)
 	o.Undecided = without(o.Undecided, s.ID)
 	d.putOrder(k, o)
-	return s
 }
 
 // mismatch makes an operator case of a report that does not fit, once. Money is
@@ -470,6 +510,9 @@ func (d *decider) orphan(s Session, do Outcome) Answer {
 	}
 	detail := reported(do)
 	detail[DetailCollectionID] = do.CollectionID
+	if slices.Contains(s.Orphans, do.CollectionID) {
+		return Answer{Code: CodeSessionNotFound, Session: &s} // said before
+	}
 	if s.ID != "" {
 		s = d.happen(s, EventCollectionOrphaned, change{}, detail)
 		return Answer{Code: CodeSessionNotFound, Session: &s}
@@ -495,12 +538,12 @@ func (d *decider) tick() Answer {
 	if !ok {
 		return Answer{Code: CodeSessionNotFound}
 	}
-	if s.InFlight() && !d.cmd.At.Before(s.Collection.WindowEndsAt.Add(windowGrace)) {
-		failure := FailureApprovalTimeout
-		if s.Collection.Mismatched {
-			failure = FailureOperatorError // the payer did approve something
-		}
-		s = d.finish(s, EventFailed, change{failure: failure}, nil)
+	over := s.Collection != nil && !d.cmd.At.Before(s.Collection.WindowEndsAt.Add(windowGrace))
+	switch {
+	case s.reserved() && over:
+		s = d.letGo(s, "")
+	case s.InFlight() && over:
+		s = d.finish(s, EventFailed, change{failure: s.Collection.timeout()}, nil)
 	}
 	s = d.expire(s)
 	if c := s.Collection; !c.Final() && !c.NextEnquiryAt.IsZero() && !d.cmd.At.Before(c.NextEnquiryAt) {
@@ -508,4 +551,15 @@ func (d *decider) tick() Answer {
 		s, _ = d.session(s.ID)
 	}
 	return Answer{Code: CodeOK, Session: &s}
+}
+
+// timeout is why a session fails whose approval window ended without a word.
+func (c *Collection) timeout() FailureCode {
+	switch {
+	case c.Mismatched:
+		return FailureOperatorError // the payer did approve something
+	case c.Channel == ChannelCard:
+		return FailureCardAbandoned
+	}
+	return FailureApprovalTimeout
 }

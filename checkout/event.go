@@ -22,6 +22,9 @@ const (
 	EventTokenIssued          EventType = "checkout.completion_token_issued"
 	EventTokenConsumed        EventType = "checkout.completion_token_consumed"
 	EventCollectionRequested  EventType = "collection.requested"
+	EventCollectionRedirected EventType = "collection.redirected" // to the acquirer's page
+	EventCollectionReleased   EventType = "collection.released"   // a clerk's reservation ended without cash
+	EventCollectionReversed   EventType = "collection.reversed"   // cash was given back: an operator case
 	EventCollectionEnquired   EventType = "collection.enquired"
 	EventCollectionRefused    EventType = "collection.refused"    // after the session's end; before it the session fails
 	EventCollectionMismatched EventType = "collection.mismatched" // an operator case
@@ -32,8 +35,8 @@ const (
 func EventTypes() []EventType {
 	return []EventType{
 		EventCreated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment,
-		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionEnquired,
-		EventCollectionRefused, EventCollectionMismatched, EventCollectionOrphaned,
+		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
+		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
 	}
 }
 
@@ -43,8 +46,9 @@ func (t EventType) Webhook() bool {
 	switch t {
 	case EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment:
 		return true
-	case EventCreated, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionEnquired,
-		EventCollectionRefused, EventCollectionMismatched, EventCollectionOrphaned:
+	case EventCreated, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
+		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
+		EventCollectionMismatched, EventCollectionOrphaned:
 		return false
 	}
 	return false
@@ -52,9 +56,9 @@ func (t EventType) Webhook() bool {
 
 // Names of the details that an event may carry.
 const (
-	DetailBy             = "by"              // who cancelled
-	DetailReason         = "reason"          // why a report does not fit
-	DetailCollectionID   = "collection_id"   // of an orphaned report
+	DetailBy             = "by"              // who cancelled; the clerk who reserved, took, released or reversed
+	DetailReason         = "reason"          // why a report does not fit, or cash was given back
+	DetailCollectionID   = "collection_id"   // of an orphaned report or a released reservation
 	DetailReportedAmount = "reported_amount" // minor units
 	DetailReportedCurr   = "reported_currency"
 	DetailOperatorRef    = "operator_ref"
@@ -77,11 +81,13 @@ type Event struct {
 	change change
 }
 
-// change is the part of an event that Apply folds in. One field at most is set.
+// change is the part of an event that Apply folds in.
 type change struct {
 	created    *Session
 	collection *Collection
 	outcome    *Outcome
+	redirect   []byte
+	clerk      string // who took the cash, or gave it back
 	failure    FailureCode
 	next       time.Time
 }
@@ -115,9 +121,9 @@ func Apply(s Session, e Event) Session {
 	switch e.Type {
 	case EventCompleted:
 		s = end(s, StatusCompleted, e.OccurredAt)
-		s.Collection.decide(CollectionApproved, *e.change.outcome, e.OccurredAt)
+		s.Collection.approve(e)
 	case EventLatePayment:
-		s.Collection.decide(CollectionApproved, *e.change.outcome, e.OccurredAt)
+		s.Collection.approve(e)
 	case EventCollectionRefused:
 		s.Collection.decide(CollectionRefused, *e.change.outcome, e.OccurredAt)
 	case EventFailed:
@@ -137,12 +143,20 @@ func Apply(s Session, e Event) Session {
 		s.Collection.Enquiries++
 		s.Collection.LastEnquiryAt = e.OccurredAt
 		s.Collection.NextEnquiryAt = e.change.next
+	case EventCollectionRedirected:
+		s.Collection.RedirectSealed = e.change.redirect
+	case EventCollectionReleased:
+		s.Collection = nil
+	case EventCollectionReversed:
+		s.Collection.ReversedBy, s.Collection.ReversedAt = e.change.clerk, e.OccurredAt
 	case EventCollectionMismatched:
 		s.Collection.Mismatched = true
 		if s.Ended() {
 			s.Collection.NextEnquiryAt = time.Time{} // as in end
 		}
-	case EventTokenIssued, EventTokenConsumed, EventCollectionOrphaned:
+	case EventCollectionOrphaned:
+		s.Orphans = with(s.Orphans, e.Detail[DetailCollectionID])
+	case EventTokenIssued, EventTokenConsumed:
 		// They leave a trace in the journal; the session stays as it is.
 	case EventCreated:
 	}
@@ -162,8 +176,15 @@ func end(s Session, status Status, at time.Time) Session {
 	return s
 }
 
+func (c *Collection) approve(e Event) {
+	c.decide(CollectionApproved, *e.change.outcome, e.OccurredAt)
+	if e.change.clerk != "" {
+		c.Clerk = e.change.clerk
+	}
+}
+
 func (c *Collection) decide(status CollectionStatus, o Outcome, at time.Time) {
-	c.Status, c.DecidedAt, c.NextEnquiryAt = status, at, time.Time{}
+	c.Status, c.DecidedAt, c.NextEnquiryAt, c.RedirectSealed = status, at, time.Time{}, nil
 	if o.OperatorRef != "" {
 		c.OperatorRef = o.OperatorRef
 	}

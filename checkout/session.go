@@ -108,6 +108,9 @@ type Session struct {
 	// Sequence is the number of the session's last event, from 1.
 	Sequence   int64
 	Collection *Collection
+	// Orphans are collections, by id, whose money was reported though they are not
+	// the session's: each is an operator case, once.
+	Orphans []string
 
 	FailureCode    FailureCode
 	FailureMessage string
@@ -136,7 +139,8 @@ const (
 	CollectionUndecided CollectionStatus = "undecided"
 )
 
-// Collection is the one request for money of a session.
+// Collection is the one request for money of a session, or a clerk's reservation
+// to take cash.
 type Collection struct {
 	ID      string // UUID, the id told to the operator
 	OfferID string
@@ -164,6 +168,13 @@ type Collection struct {
 	OperatorRef string
 	FailureCode FailureCode
 	DecidedAt   time.Time
+
+	// RedirectSealed is where the citizen goes on to pay, see Redirected.
+	RedirectSealed []byte
+	// Clerk reserved or took it, for cash; ReversedBy gave it back at ReversedAt.
+	Clerk      string
+	ReversedBy string
+	ReversedAt time.Time
 }
 
 // Final says that the operator's word is known.
@@ -191,6 +202,12 @@ func (s Session) InFlight() bool {
 	return s.Status == StatusOpen && s.Collection != nil && s.Collection.Status == CollectionPending
 }
 
+// reserved says that a clerk holds the session to take cash, though it may have
+// ended meanwhile. No operator has a word in it: it ends with its window.
+func (s Session) reserved() bool {
+	return s.Collection != nil && s.Collection.Channel == ChannelCash && !s.Collection.Final()
+}
+
 // windowGrace is how long after the end of the approval window a session waits for
 // the answer to the enquiry that is made at its end: the payer may have approved
 // in its last seconds, and the callback be slow or lost.
@@ -200,7 +217,7 @@ const windowGrace = 5 * time.Second
 // of its approval window and its next enquiry. ok is false when it wants none.
 func (s Session) Deadline() (at time.Time, ok bool) {
 	switch {
-	case s.InFlight():
+	case s.InFlight(), s.reserved():
 		at = earliest(s.Collection.WindowEndsAt.Add(windowGrace), s.Collection.NextEnquiryAt)
 	case s.Status == StatusOpen:
 		at = s.ExpiresAt

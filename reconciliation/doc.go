@@ -25,6 +25,9 @@
 //	SELECT tenant_id, currency, count() AS payments, sum(amount) AS due, sum(fee_amount) AS fees
 //	FROM payments WHERE livemode AND toDate(completed_at) = today() GROUP BY tenant_id, currency
 //
+// Cash that a second clerk gave back has reversed_at: the payment was made, and
+// undone by an entry of its own.
+//
 // Amounts are integers in minor units (XAF has no decimals, EUR two), times are
 // UTC. There are no phone numbers but masked ones.
 //

@@ -243,9 +243,13 @@ func TestPayments(t *testing.T) {
 	for _, s := range []string{"a", "b", "c", "d", "e"} {
 		entries = append(entries, event(s, 1, "checkout.created", "open", 5000), event(s, 2, "checkout.completed", "completed", 5000))
 	}
+	// Cash that was given back: an entry, no other state.
+	reversed := event("d", 3, "collection.reversed", "completed", 5000)
+	reversed.CompletedAt = event("d", 2, "checkout.completed", "completed", 5000).CompletedAt
 	entries = append(entries,
 		event("f", 1, "checkout.created", "open", 5000),
 		event("f", 2, "checkout.expired", "expired", 5000),
+		reversed,
 		delivery("a", "erp_a", "erp", 1, "failed", 0),
 		delivery("a", "erp_a", "erp", 2, "delivered", time.Second),
 		delivery("a", "web_a", "webhook", 1, "failed", 0), // a webhook is no confirmation
@@ -257,12 +261,12 @@ func TestPayments(t *testing.T) {
 	insert(t, conn, entries...)
 	insert(t, conn, entries...)
 	want(t, lines(t, conn, `session_id, amount, fee_amount, total_amount, channel, operator_ref, erp_due_ref, confirmation_state,
-		ifNull(toString(confirmed_at), '-'), completed_at`, "FROM payments ORDER BY session_id"),
-		"a|5000|75|5075|MOBILE_MONEY|op-a|due\n\n1|accepted|2026-02-01 00:59:59.250|2026-02-01 00:00:00.250",
-		"b|5000|75|5075|MOBILE_MONEY|op-b|due\n\n1|pending|-|2026-02-01 00:00:00.250",
-		"c|5000|75|5075|MOBILE_MONEY|op-c|due\n\n1|needs_operator|-|2026-02-01 00:00:00.250",
-		"d|5000|75|5075|MOBILE_MONEY|op-d|due\n\n1|none|-|2026-02-01 00:00:00.250",
-		"e|5000|75|5075|MOBILE_MONEY|op-e|due\n\n1|pending|-|2026-02-01 00:00:00.250")
+		ifNull(toString(confirmed_at), '-'), completed_at, ifNull(toString(reversed_at), '-')`, "FROM payments ORDER BY session_id"),
+		"a|5000|75|5075|MOBILE_MONEY|op-a|due\n\n1|accepted|2026-02-01 00:59:59.250|2026-02-01 00:00:00.250|-",
+		"b|5000|75|5075|MOBILE_MONEY|op-b|due\n\n1|pending|-|2026-02-01 00:00:00.250|-",
+		"c|5000|75|5075|MOBILE_MONEY|op-c|due\n\n1|needs_operator|-|2026-02-01 00:00:00.250|-",
+		"d|5000|75|5075|MOBILE_MONEY|op-d|due\n\n1|none|-|2026-02-01 00:00:00.250|2026-02-01 00:00:01.250",
+		"e|5000|75|5075|MOBILE_MONEY|op-e|due\n\n1|pending|-|2026-02-01 00:00:00.250|-")
 }
 
 func TestSequenceFaults(t *testing.T) {

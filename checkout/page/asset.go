@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
+	"strings"
 )
 
 // AssetPrefix is where the page expects its style and script on its own
@@ -18,8 +19,19 @@ const AssetCacheControl = "public, max-age=31536000, immutable"
 
 // ContentSecurityPolicy is the policy of every page under /c/. Nothing inline
 // runs, nothing is fetched from elsewhere, and no site may frame the page.
-const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
-	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const ContentSecurityPolicy = policy + "'none'"
+
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors "
+
+// EmbedContentSecurityPolicy is the policy of a page under /embed/: the origins,
+// and nobody else, may frame it; without any, nobody may.
+func EmbedContentSecurityPolicy(origins []string) string {
+	if len(origins) == 0 {
+		return ContentSecurityPolicy
+	}
+	return policy + strings.Join(origins, " ")
+}
 
 // ContentType is the Content-Type of a rendered page.
 const ContentType = "text/html; charset=utf-8"
@@ -27,6 +39,28 @@ const ContentType = "text/html; charset=utf-8"
 // Header is one field of an HTTP answer.
 type Header struct {
 	Name, Value string
+}
+
+// EmbedHeaders are the fields of a page under /embed/ that these origins may
+// frame; see EmbedContentSecurityPolicy.
+func EmbedHeaders(origins []string) []Header {
+	var out []Header
+	for _, h := range Headers() {
+		switch h.Name {
+		case "Content-Security-Policy":
+			h.Value = EmbedContentSecurityPolicy(origins)
+		case "Cross-Origin-Resource-Policy":
+			h.Value = "cross-origin"
+		case "X-Frame-Options": // knows no list of origins
+			if len(origins) > 0 {
+				continue
+			}
+		case "Cross-Origin-Opener-Policy": // is for pages of their own
+			continue
+		}
+		out = append(out, h)
+	}
+	return out
 }
 
 // Headers are the fields that every answer of a page under /c/ carries, errors
@@ -65,8 +99,16 @@ func loadAsset(name, contentType string) (Asset, error) {
 	if err != nil {
 		return Asset{}, fmt.Errorf("reading asset %s: %w", name, err)
 	}
+	return NewAsset(name, contentType, body), nil
+}
+
+// NewAsset is an asset named after name and a hash of its body.
+func NewAsset(name, contentType string, body []byte) Asset {
 	sum := sha256.Sum256(body)
 	ext := path.Ext(name)
 	hashed := name[:len(name)-len(ext)] + "." + hex.EncodeToString(sum[:6]) + ext
-	return Asset{Path: AssetPrefix + hashed, ContentType: contentType, Body: body}, nil
+	return Asset{Path: AssetPrefix + hashed, ContentType: contentType, Body: body}
 }
+
+// ContentTypeScript is the Content-Type of an Asset that is a script.
+const ContentTypeScript = "text/javascript; charset=utf-8"

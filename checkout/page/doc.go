@@ -1,5 +1,6 @@
 // Package page renders what a citizen sees on the hosted checkout page,
-// /c/{session_id}, in French and English.
+// /c/{session_id}, and in an integrator's frame, /embed/{session_id}, in French
+// and English.
 //
 // It is pure: a [View] holds everything that a page says, already resolved by
 // the caller, and [Renderer.Render] writes HTML. Templates, style and script
@@ -20,12 +21,23 @@
 //     and the citizen's cancel is ever on a page; the latter posts to an
 //     address that ends in /cancel and is absent while a collection is in
 //     flight.
+//   - [StateCash] is a step without a forward form: what goes forward is the
+//     citizen, to a counter.
 //   - A review with [ErrorOrderPaid] has no form at all: nothing is left to
 //     confirm, and nothing that the citizen could undo.
 //
+// # In a frame
+//
+// A page with View.Embed is moved about by a script (embed.js): it sends forms
+// and follows links of the page by fetch, with the client_secret in the
+// Authorization header, and puts the answer in the page's place. Links to
+// elsewhere open a window of their own. What the parent page is told goes as the
+// DOM event "quittance:say" to the messaging script (View.Embed.Script), which
+// alone speaks to the parent.
+//
 // # Live status
 //
-// The page of [StateWaiting] carries View.Version, an opaque version of the
+// The pages of [StateWaiting] and [StateCash] carry View.Version, an opaque version of the
 // session that the caller makes up, and View.LiveURL, which the caller serves:
 //
 //   - GET with Accept: text/event-stream and Last-Event-ID: <version> answers

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,9 +26,11 @@ var failureCodes = []string{
 	"card.authentication_failed", "card.abandoned",
 }
 
+var once = sync.OnceValues(page.New)
+
 func renderer(t *testing.T) *page.Renderer {
 	t.Helper()
-	r, err := page.New()
+	r, err := once()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +63,14 @@ func full(state page.State, lang money.Language) page.View {
 	}
 }
 
+// embedded is what a page in a frame has besides.
+func embedded() *page.Embed {
+	return &page.Embed{
+		Parent: "https://guichet.example", Script: "/c/assets/frame.000000000000.js", Layout: "compact",
+		TokenURL: "/api/v1/embed/chs_1/completion-token", ReceiptURL: "/c/chs_1?lang=fr",
+	}
+}
+
 func render(t *testing.T, v page.View) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -73,10 +84,14 @@ func everyPage(t *testing.T, check func(t *testing.T, v page.View, html string, 
 	t.Helper()
 	for _, state := range page.States {
 		for _, lang := range money.Languages {
-			for _, faulty := range []bool{false, true} {
+			for n := range 4 {
 				v := full(state, lang)
 				name := string(state) + "/" + string(lang)
-				if faulty {
+				if n&1 > 0 {
+					v.Embed = embedded()
+					name += "/embed"
+				}
+				if n&2 > 0 {
 					v.Errors = []page.FieldError{{Field: page.FieldPhone, Code: page.ErrorPhoneInvalid}, {Field: page.FieldOffer, Code: page.ErrorOfferMissing}, {Code: page.ErrorTryAgain}}
 					name += "/faulty"
 				}
@@ -97,6 +112,12 @@ func TestForms(t *testing.T) {
 	everyPage(t, func(t *testing.T, v page.View, _ string, root *element) {
 		forms := root.all("form")
 		steps := v.State == page.StateChoose || v.State == page.StatePhone || v.State == page.StateReview
+		if v.State == page.StateCash {
+			if len(forms) != 1 || !strings.HasSuffix(forms[0].attr["action"], "/cancel") {
+				t.Fatalf("%d forms, want the citizen's cancel alone", len(forms))
+			}
+			return
+		}
 		if !steps {
 			if len(forms) != 0 {
 				t.Fatalf("%d forms, want none", len(forms))
@@ -438,7 +459,9 @@ func TestHostileTextIsEscaped(t *testing.T) {
 	t.Parallel()
 	const attack = `"'><script src=//evil.example></script><img src=x onerror=alert(1)>{{.Agency}}`
 	everyPage(t, func(t *testing.T, v page.View, _ string, _ *element) {
-		plain := len(parse(t, render(t, v)).all(""))
+		v.Redirect = "https://acquirer.example/pay"
+		intact := parse(t, render(t, v))
+		plain, scripts := len(intact.all("")), len(intact.all("script"))
 		v.Agency, v.Service, v.Description, v.PaymentRef, v.OfferLabel = attack, attack, attack, attack, attack
 		v.Phone, v.Payer, v.USSD, v.Version, v.FailureCode = attack, "•"+attack, attack, attack, attack
 		v.Receipt.NoticeRef, v.Receipt.OperatorRef = attack, attack
@@ -447,14 +470,14 @@ func TestHostileTextIsEscaped(t *testing.T) {
 		for i := range v.Offers {
 			v.Offers[i].ID, v.Offers[i].Label = attack, attack
 		}
-		v.SuccessURL, v.CancelURL = "javascript:alert(1)", "javascript:alert(1)"
+		v.SuccessURL, v.CancelURL, v.Redirect = "javascript:alert(1)", "javascript:alert(1)", "javascript:alert(1)"
 		for i := range v.Errors {
 			v.Errors[i].Message = attack
 		}
 		html := render(t, v)
 		root := parse(t, html)
-		if n := len(root.all("script")); n != 1 {
-			t.Errorf("%d scripts, want 1", n)
+		if n := len(root.all("script")); n != scripts {
+			t.Errorf("%d scripts, want %d", n, scripts)
 		}
 		if got := len(root.all("")); v.State != page.StateFailed && got != plain {
 			t.Errorf("%d elements, want %d", got, plain)
@@ -469,7 +492,10 @@ func TestHostileTextIsEscaped(t *testing.T) {
 // three requests, nothing inline, nothing from elsewhere.
 func TestFirstView(t *testing.T) {
 	t.Parallel()
-	assets := renderer(t).Assets()
+	assets, sizes := renderer(t).Assets(), map[string]int{}
+	for _, a := range assets {
+		sizes[a.Path] = compressed(t, a.Body)
+	}
 	everyPage(t, func(t *testing.T, v page.View, html string, root *element) {
 		size := compressed(t, []byte(html))
 		var fetched []string
@@ -486,14 +512,15 @@ func TestFirstView(t *testing.T) {
 				t.Errorf("inline <%s>", e.name)
 			}
 		}
-		for _, a := range assets {
-			if !slices.Contains(fetched, a.Path) {
-				t.Errorf("page does not refer to %s", a.Path)
-			}
-			size += compressed(t, a.Body)
+		want := []string{assets[0].Path, assets[1].Path}
+		if v.Embed != nil {
+			want = []string{assets[0].Path, v.Embed.Script, assets[2].Path, assets[1].Path}
 		}
-		if len(fetched) != len(assets) {
-			t.Errorf("page fetches %v", fetched)
+		if !slices.Equal(fetched, want) {
+			t.Errorf("page fetches %v, want %v", fetched, want)
+		}
+		for _, path := range want {
+			size += sizes[path]
 		}
 		if size > 8000 {
 			t.Errorf("first view is %d bytes, want at most 8000", size)
@@ -509,12 +536,17 @@ func TestFirstView(t *testing.T) {
 	}
 }
 
-// The script knows only that the session changed: it has no words for what
-// became of it, nobody to tell, and keeps nothing.
+// The page's script knows only that the session changed: it has no words for what
+// became of it, nobody to tell, and keeps nothing. That of a frame knows the page
+// that is there, but only the messaging script reaches the page around it.
 func TestScriptTellsNobody(t *testing.T) {
 	t.Parallel()
-	for _, a := range renderer(t).Assets() {
-		for _, word := range []string{"postMessage", "parent", "opener", "window.top", "paid", "completed", "cookie", "Storage", "innerHTML", "eval", "sendBeacon", "http:", "https:", "@import", "url("} {
+	for i, a := range renderer(t).Assets() {
+		words := []string{"postMessage", "parent.", "window.parent", "opener", "window.top", "paid", "cookie", "Storage", "innerHTML", "eval", "sendBeacon", "http:", "https:", "@import", "url("}
+		if i < 2 {
+			words = append(words, "parent", "completed")
+		}
+		for _, word := range words {
 			if bytes.Contains(a.Body, []byte(word)) {
 				t.Errorf("%s says %q", a.Path, word)
 			}
@@ -707,4 +739,81 @@ func (e *element) text() string {
 		b.WriteString(child.text())
 	}
 	return b.String()
+}
+
+// A card is paid at the acquirer's: its waiting page leads there, in a frame by a
+// window of its own, and says nothing of a phone.
+func TestCard(t *testing.T) {
+	t.Parallel()
+	for _, lang := range money.Languages {
+		v := full(page.StateReview, lang)
+		v.Kind, v.Phone = page.KindCard, ""
+		if _, next := parse(t, render(t, v)).all("form")[0].attr["data-next"]; !next {
+			t.Error("the script does not know that the answer leads on")
+		}
+		v.State = page.StateWaiting
+		if root := parse(t, render(t, v)); root.first(func(e *element) bool { return strings.HasPrefix(e.attr["href"], "http") }) != nil {
+			t.Error("a link to a page that is not known yet")
+		}
+		v.Redirect = "https://acquirer.example/pay?token=t"
+		for _, e := range []*page.Embed{nil, embedded()} {
+			v.Embed = e
+			root := parse(t, render(t, v))
+			link := root.first(func(d *element) bool { return d.attr["href"] == v.Redirect })
+			if link == nil || (link.attr["target"] == "_blank") != (e != nil) || !strings.Contains(link.attr["rel"], "noreferrer") {
+				t.Errorf("the way to the bank is %v", link)
+			}
+			if text := root.byID("main").text(); strings.Contains(text, "*105#") || strings.Contains(text, "PIN") || strings.Contains(text, "téléphone") {
+				t.Errorf("a card page speaks of a phone: %s", text)
+			}
+		}
+	}
+}
+
+func TestCash(t *testing.T) {
+	t.Parallel()
+	for lang, until := range map[money.Language]string{money.French: "1er novembre 2026 à 15:31", money.English: "1 November 2026, 15:31"} {
+		v := full(page.StateCash, lang)
+		v.ExpiresAt = v.WindowEnds
+		root := parse(t, render(t, v))
+		if ref := root.byClass("reference"); ref.text() != "4821\u00a00933\u00a07715\u00a00264" {
+			t.Errorf("the reference reads %q", ref.text())
+		}
+		if !strings.Contains(root.text(), until) {
+			t.Errorf("the page does not say until when: %s", root.text())
+		}
+		if live := root.byID("live"); live.attr["data-live"] != v.LiveURL || live.attr["data-version"] != v.Version {
+			t.Errorf("live status is %v", live.attr)
+		}
+		v.PaymentRef = ""
+		if err := renderer(t).Render(io.Discard, v); !errors.Is(err, page.ErrView) {
+			t.Errorf("a page without its reference: %v", err)
+		}
+	}
+}
+
+// In a frame the page around it leads on: no link leaves it but to windows of
+// their own, and the scripts know where to.
+func TestEmbed(t *testing.T) {
+	t.Parallel()
+	everyPage(t, func(t *testing.T, v page.View, html string, root *element) {
+		html1 := root.all("html")[0]
+		if v.Embed == nil {
+			if html1.attr["data-parent"] != "" || strings.Contains(html, "embed.") {
+				t.Error("a hosted page knows of a frame")
+			}
+			return
+		}
+		if html1.attr["data-parent"] != v.Embed.Parent || (html1.attr["data-need"] == "navigate") != (v.State == page.StateReload) {
+			t.Errorf("the messaging script is told %v", html1.attr)
+		}
+		if main := root.byID("main"); main.attr["data-state"] != string(v.State) || main.attr["data-token"] != v.Embed.TokenURL {
+			t.Errorf("the page says of itself %v", main.attr)
+		}
+		for _, a := range root.all("a") {
+			if strings.HasPrefix(a.attr["href"], "http") && a.attr["target"] != "_blank" {
+				t.Errorf("the frame would be left to %s", a.attr["href"])
+			}
+		}
+	})
 }

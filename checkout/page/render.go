@@ -26,8 +26,8 @@ var templates embed.FS
 // Renderer holds the parsed templates and the assets. It is safe for
 // concurrent use.
 type Renderer struct {
-	pages         map[State]*template.Template
-	style, script Asset
+	pages                  map[State]*template.Template
+	style, script, journey Asset
 }
 
 // New parses the embedded templates. An error means a faulty build.
@@ -49,7 +49,10 @@ func New() (*Renderer, error) {
 	if r.style, err = loadAsset("page.css", "text/css; charset=utf-8"); err != nil {
 		return nil, err
 	}
-	if r.script, err = loadAsset("page.js", "text/javascript; charset=utf-8"); err != nil {
+	if r.script, err = loadAsset("page.js", ContentTypeScript); err != nil {
+		return nil, err
+	}
+	if r.journey, err = loadAsset("embed.js", ContentTypeScript); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -57,7 +60,7 @@ func New() (*Renderer, error) {
 
 // Assets are the files that the pages refer to.
 func (r *Renderer) Assets() []Asset {
-	return []Asset{r.style, r.script}
+	return []Asset{r.style, r.script, r.journey}
 }
 
 // Render writes the page of v.State as HTML in UTF-8. Nothing is written when
@@ -82,7 +85,7 @@ func (r *Renderer) Render(w io.Writer, v View) error {
 
 // about tells whether the page speaks of a session.
 func (s State) about() bool {
-	return s != StateUnknown && s != StateUnavailable
+	return s != StateReload && s != StateUnknown && s != StateUnavailable
 }
 
 // step tells whether the page has a forward form.
@@ -92,7 +95,7 @@ func (s State) step() bool {
 
 // sums tells whether the page shows due, fee and total.
 func (s State) sums() bool {
-	return s == StateReview || s == StateWaiting || s == StateCompleted || s == StateUndecided || s == StateLate
+	return s == StateReview || s == StateCash || s == StateWaiting || s == StateCompleted || s == StateUndecided || s == StateLate
 }
 
 // settled tells whether what the review would confirm must not be taken again.
@@ -120,8 +123,11 @@ func (v View) check() error {
 	if v.CancelAction != "" && !strings.HasSuffix(v.CancelAction, "/cancel") {
 		return fmt.Errorf("%w: address of the citizen's cancel does not end in /cancel", ErrView)
 	}
-	if v.State == StateWaiting && v.LiveURL != "" && v.SelfURL == "" {
+	if (v.State == StateWaiting || v.State == StateCash) && v.LiveURL != "" && v.SelfURL == "" {
 		return fmt.Errorf("%w: live status without an address to load again", ErrView)
+	}
+	if v.State == StateCash && v.PaymentRef == "" {
+		return fmt.Errorf("%w: no reference to pay with", ErrView)
 	}
 	return nil
 }
@@ -131,8 +137,13 @@ func (v View) check() error {
 type content struct {
 	W             *words
 	Title         string
+	State         State
 	Style, Script string
+	Journey       string // the script that moves about in a frame
+	Embed         *Embed
+	TryAgain      string // what a frame says that could not send a form
 	Test          bool
+	Kind          Kind
 
 	Agency, Service, Description, PaymentRef string
 	DueText, FeeText, TotalText              string
@@ -143,6 +154,10 @@ type content struct {
 	Hidden            []Field
 	Faults            []FieldError
 
+	Redirect                 string
+	WaitStatus, WaitOver     string
+	Reference, PayBefore     string // for a counter
+	Undecided                string // what not to do meanwhile
 	Clock, Until, Sent, USSD string
 	Left                     int64 // whole seconds of the approval window
 	Over                     bool
@@ -165,8 +180,14 @@ type choice struct {
 func (r *Renderer) content(v View) content {
 	w := wordsFor(v.Lang)
 	c := content{
-		W: w, Title: v.title(w), Style: r.style.Path, Script: r.script.Path, Test: v.Test,
+		W: w, Title: v.title(w), State: v.State, Style: r.style.Path, Script: r.script.Path, Test: v.Test, Kind: v.Kind,
 		SelfURL: v.SelfURL, LanguageURL: v.LanguageURL,
+	}
+	if v.Embed != nil {
+		c.Embed, c.Journey, c.TryAgain = v.Embed, r.journey.Path, w.Errors[ErrorTryAgain]
+	}
+	if c.Kind == "" {
+		c.Kind = KindMobileMoney
 	}
 	if !v.State.about() {
 		return c
@@ -191,8 +212,19 @@ func (r *Renderer) content(v View) content {
 		c.choices(v)
 		c.faults(v)
 	}
-	if v.State == StateWaiting {
+	switch v.State {
+	case StateWaiting:
 		c.wait(v)
+	case StateCash:
+		c.CancelAction, c.OffersURL = v.CancelAction, v.OffersURL
+		c.Reference = grouped(v.PaymentRef)
+		c.Version, c.LiveURL = v.Version, v.LiveURL
+		if !v.ExpiresAt.IsZero() {
+			c.PayBefore = fmt.Sprintf(w.CashUntil, w.date(v.ExpiresAt))
+		}
+	case StateUndecided:
+		c.Undecided = w.Undecided[c.Kind]
+	default:
 	}
 	if v.State == StateCompleted {
 		c.Payer, c.Receipt = masked(v.Payer), v.Receipt
@@ -205,7 +237,10 @@ func (r *Renderer) content(v View) content {
 		// What arrived is another amount when it does not match.
 		c.Receipt.OperatorRef, c.ShowTotal = v.Receipt.OperatorRef, v.State != StateMismatched
 	default:
-		c.SuccessURL, c.CancelURL = v.SuccessURL, v.CancelURL
+		// In a frame the page around it leads on.
+		if v.Embed == nil {
+			c.SuccessURL, c.CancelURL = v.SuccessURL, v.CancelURL
+		}
 	}
 	if v.State == StateFailed {
 		c.Failure, c.Doubt = w.failure(v.FailureCode), !definite[v.FailureCode]
@@ -227,7 +262,16 @@ func (v View) title(w *words) string {
 			return w.SettledTitle
 		}
 		return w.ReviewTitle
+	case StateCash:
+		return w.CashTitle
 	case StateWaiting:
+		switch v.Kind {
+		case KindCard:
+			return w.WaitCardTitle
+		case KindCash:
+			return w.WaitCashTitle
+		case KindMobileMoney:
+		}
 		return w.WaitTitle
 	case StateCompleted:
 		return w.DoneTitle
@@ -243,6 +287,8 @@ func (v View) title(w *words) string {
 		return w.LateTitle
 	case StateMismatched:
 		return w.MismatchTitle
+	case StateReload:
+		return w.ReloadTitle
 	case StateUnknown:
 		return w.UnknownTitle
 	case StateUnavailable:
@@ -292,8 +338,21 @@ func (c *content) faults(v View) {
 	}
 }
 
+// grouped writes a reference as people read it out: in fours.
+func grouped(ref string) string {
+	var b strings.Builder
+	for i, r := range ref {
+		if i > 0 && i%4 == 0 {
+			b.WriteRune('\u00a0')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
 func (c *content) wait(v View) {
-	c.USSD, c.Version, c.LiveURL = v.USSD, v.Version, v.LiveURL
+	c.USSD, c.Version, c.LiveURL, c.Redirect = v.USSD, v.Version, v.LiveURL, v.Redirect
+	c.WaitStatus, c.WaitOver = c.W.WaitStatuses[c.Kind], c.W.WaitOvers[c.Kind]
 	c.Sent = c.W.WaitSentPlain
 	if payer := masked(v.Payer); payer != "" {
 		c.Sent = fmt.Sprintf(c.W.WaitSent, payer)
@@ -314,4 +373,14 @@ func (c *content) wait(v View) {
 	if minutes := int(math.Ceil(left.Minutes())); minutes > 1 {
 		c.Clock = fmt.Sprintf(c.W.WaitClock, minutes)
 	}
+}
+
+// Ended tells whether nothing is left to do on the page.
+func (c content) Ended() bool {
+	switch c.State {
+	case StateCompleted, StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateMismatched, StateUnknown:
+		return true
+	case StateChoose, StatePhone, StateReview, StateCash, StateWaiting, StateReload, StateUnavailable:
+	}
+	return c.Settled
 }

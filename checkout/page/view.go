@@ -18,7 +18,7 @@ const (
 // State says which page a citizen sees.
 type State string
 
-// The pages of the journey. Choose, phone and review are steps of an open
+// The pages of the journey. Choose, phone, review and cash are steps of an open
 // session without a collection in flight.
 const (
 	StateChoose      State = "choose"      // choose an offer; without offers it says that none is configured
@@ -32,15 +32,17 @@ const (
 	StateUndecided   State = "undecided"   // ended unpaid, however that was, while the operator's word on its collection is outstanding
 	StateLate        State = "late"        // ended unpaid, and the operator approved the collection afterwards
 	StateMismatched  State = "mismatched"  // ended unpaid, and the operator reported a payment that does not fit
+	StateCash        State = "cash"        // the reference to pay with at a counter
+	StateReload      State = "reload"      // a frame that has lost its client_secret, and asks for it
 	StateUnknown     State = "unknown"     // no such session, HTTP 404
 	StateUnavailable State = "unavailable" // cannot answer now, HTTP 503
 )
 
 // States lists every State.
 var States = []State{
-	StateChoose, StatePhone, StateReview, StateWaiting, StateCompleted,
+	StateChoose, StatePhone, StateReview, StateCash, StateWaiting, StateCompleted,
 	StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateMismatched,
-	StateUnknown, StateUnavailable,
+	StateReload, StateUnknown, StateUnavailable,
 }
 
 // View is everything that one page says. Texts are plain text, never HTML; the
@@ -50,8 +52,10 @@ type View struct {
 	Lang  money.Language // anything but English is French
 	State State
 	Test  bool // a test session: a banner, and TEST on the receipt
+	// Embed is set for a page in an integrator's frame.
+	Embed *Embed
 
-	// What is paid, in every state but StateUnknown and StateUnavailable.
+	// What is paid, in every state but StateReload, StateUnknown and StateUnavailable.
 	// Service and Description may be empty.
 	Agency      string
 	Service     string
@@ -59,8 +63,8 @@ type View struct {
 	PaymentRef  string // 16 digits; shown on the receipt and where a citizen may have to ask about a payment
 
 	// Amounts in minor units of Currency. Fee and Total are for the chosen
-	// offer; StateReview, StateWaiting, StateCompleted, StateUndecided and
-	// StateLate show them and refuse a Total other than Due + Fee.
+	// offer; StateReview, StateCash, StateWaiting, StateCompleted, StateUndecided
+	// and StateLate show them and refuse a Total other than Due + Fee.
 	Currency money.Currency
 	Due      int64
 	Fee      int64
@@ -74,6 +78,8 @@ type View struct {
 	// is what a citizen calls it, from StateReview on.
 	Offer      string
 	OfferLabel string
+	// Kind is that of the chosen offer, from StateReview on; none is mobile money.
+	Kind Kind
 	// Phone is the number as typed, shown in StatePhone and StateReview only.
 	Phone string
 	// Payer is the number with its middle masked, for StateWaiting and
@@ -91,12 +97,18 @@ type View struct {
 	// to press.
 	Errors []FieldError
 
+	// ExpiresAt is the end of the session's lifetime, UTC, for StateCash.
+	ExpiresAt time.Time
+	// Redirect is the acquirer's page, for StateWaiting of a card; empty until the
+	// acquirer has told it.
+	Redirect string
+
 	// For StateWaiting. WindowEnds is the end of the approval window, zero when
 	// there is none to show. Now is the same clock. Both are UTC.
 	Now        time.Time
 	WindowEnds time.Time
 	USSD       string // code that shows pending payments at the operator, such as "*105#"; may be empty
-	Version    string // see "Live status" in the package's documentation
+	Version    string // see "Live status" in the package's documentation; also for StateCash
 	LiveURL    string // empty: no live status, the citizen verifies by hand
 
 	Receipt     Receipt // StateCompleted; of StateLate and StateMismatched the OperatorRef
@@ -118,6 +130,21 @@ type View struct {
 	LanguageURL  string
 	SuccessURL   string
 	CancelURL    string
+}
+
+// Embed is what a page in a frame needs besides.
+type Embed struct {
+	// Parent is the origin of the page around the frame. Only one that the server
+	// has found in the session's list may stand here: messages go there.
+	Parent string
+	// Script is the address of the frame's messaging script.
+	Script string
+	// Layout is "compact" or "large".
+	Layout string
+	// TokenURL is where a completed session's completion token is asked for.
+	TokenURL string
+	// ReceiptURL is the hosted page of the session, which prints well.
+	ReceiptURL string
 }
 
 // Offer is one way to pay.

@@ -37,13 +37,21 @@ type words struct {
 	ReviewTitle, ReviewText                 string
 	ReviewPay                               string // formatted total
 	ReviewNumber, ReviewOffer               string
-	WaitTitle, WaitStatus                   string
+	ReviewCard                              string
+	CashTitle, CashText, CashReference      string
+	CashAmount                              string
+	CashUntil                               string // date and time
+	CashPage, CashPrint                     string
+	WaitTitle                               string
+	WaitCardTitle, WaitCardGo, WaitCardSoon string
+	WaitCardText, WaitCardBack              string
+	WaitCashTitle, WaitCashText             string
 	WaitSent                                string // masked number
 	WaitSentPlain, WaitPIN, WaitPage        string
 	WaitClock                               string // minutes
 	WaitClockOne, WaitLeft                  string
 	WaitUntil                               string // time of day
-	WaitOver, WaitLost                      string
+	WaitLost                                string
 	WaitNoPrompt                            string
 	WaitUSSD                                string // USSD code
 	WaitMenu, WaitNoSecond, WaitCheck       string
@@ -54,7 +62,7 @@ type words struct {
 	ExpiredTitle, ExpiredText               string
 	CancelledTitle, CancelledText           string
 	UndecidedTitle, UndecidedText           string
-	UndecidedPhone, UndecidedWait           string
+	UndecidedWait                           string
 	UndecidedCheck                          string
 	LateTitle, LateText                     string
 	MismatchTitle, MismatchText             string
@@ -62,11 +70,16 @@ type words struct {
 	KeepRef, KeepRefs                       string
 	UnknownTitle, UnknownText               string
 	DownTitle, DownText, DownAgain          string
+	ReloadTitle, ReloadText                 string
+	Close, OpenReceipt, NewWindow           string
 
-	Offers   map[string]string // by offer_id
-	Kinds    map[Kind]string
-	Errors   map[ErrorCode]string
-	Failures map[string]string // by failure code
+	Offers map[string]string // by offer_id
+	Kinds  map[Kind]string
+	// WaitStatuses says what is waited for, WaitOvers that its time is over,
+	// Undecided what not to do while the result is unknown.
+	WaitStatuses, WaitOvers, Undecided map[Kind]string
+	Errors                             map[ErrorCode]string
+	Failures                           map[string]string // by failure code
 
 	months [12]string
 }
@@ -98,14 +111,21 @@ var french = words{
 	PhoneOperator: "Opérateur", PhoneContinue: "Continuer",
 	ReviewTitle: "Vérifiez avant de payer", ReviewText: "Après confirmation, votre opérateur vous demandera votre code secret sur votre téléphone.",
 	ReviewPay: "Payer %s", ReviewNumber: "Changer le numéro", ReviewOffer: "Changer le moyen de paiement",
-	WaitTitle: "Confirmez sur votre téléphone", WaitStatus: "En attente de votre confirmation…",
+	ReviewCard: "Après confirmation, vous continuez sur la page sécurisée de la banque. Votre numéro de carte n’y est demandé que par elle.",
+	CashTitle:  "Payez au guichet", CashText: "Présentez cette référence à un guichet de l’administration et payez en espèces.",
+	CashReference: "Référence à donner", CashAmount: "À payer au guichet",
+	CashUntil: "Valable jusqu’au %s.", CashPage: "Cette page montre le résultat dès que le guichet a encaissé.", CashPrint: "Imprimer",
+	WaitTitle:     "Confirmez sur votre téléphone",
+	WaitCardTitle: "Payez sur la page de la banque", WaitCardGo: "Continuer sur la page de la banque",
+	WaitCardSoon: "Nous préparons la page de la banque. Si elle n’apparaît pas, appuyez sur «\u00a0Vérifier\u00a0».",
+	WaitCardText: "La banque vous ramène ici après le paiement.", WaitCardBack: "Vous avez fini sur la page de la banque\u202f? Le résultat s’affiche ici.",
+	WaitCashTitle: "Le guichet traite votre paiement", WaitCashText: "Un agent a ouvert votre demande pour encaisser. Remettez-lui la somme et attendez le reçu.",
 	WaitSent:      "Votre opérateur envoie une demande au %s.",
 	WaitSentPlain: "Votre opérateur envoie une demande sur votre téléphone.",
 	WaitPIN:       "Sur votre téléphone, entrez votre code secret mobile money.",
 	WaitPage:      "Revenez ici\u00a0: le résultat s’affiche sur cette page.",
 	WaitClock:     "Il vous reste environ %d minutes", WaitClockOne: "Il vous reste moins d’une minute", WaitLeft: "Temps restant\u00a0:",
 	WaitUntil:    "jusqu’à %s, heure de Brazzaville",
-	WaitOver:     "Le délai est écoulé. Nous attendons la réponse de l’opérateur.",
 	WaitLost:     "Connexion interrompue. Nous réessayons\u00a0; vous pouvez aussi appuyer sur «\u00a0Vérifier\u00a0».",
 	WaitNoPrompt: "Aucun message sur votre téléphone\u202f?",
 	WaitUSSD:     "Composez %s puis choisissez l’approbation des paiements en attente.",
@@ -118,7 +138,6 @@ var french = words{
 	ExpiredTitle: "Cette demande de paiement a expiré", ExpiredText: "Le délai pour payer est passé. Pour payer, demandez un nouveau lien à l’administration.",
 	CancelledTitle: "Paiement annulé", CancelledText: "Cette demande de paiement a été annulée. Elle ne peut plus servir à payer.",
 	UndecidedTitle: "Ne payez pas encore", UndecidedText: "Cette demande de paiement est terminée, mais nous ne savons pas encore si l’argent a été débité.",
-	UndecidedPhone: "Une demande est peut-être encore sur votre téléphone\u00a0: ne l’approuvez pas.",
 	UndecidedWait:  "Ne payez pas de nouveau avant de connaître le résultat.",
 	UndecidedCheck: "L’opérateur peut mettre du temps à répondre. Vérifiez plus tard sur cette page, ou demandez à l’administration.",
 	LateTitle:      "Paiement arrivé en retard", LateText: "Votre paiement est arrivé après la fin de cette demande de paiement. L’administration en a été informée.",
@@ -128,6 +147,8 @@ var french = words{
 	KeepRefs:     "Gardez les deux références\u00a0: l’administration peut vous les demander.",
 	UnknownTitle: "Page introuvable", UnknownText: "Cette adresse ne correspond à aucun paiement. Vérifiez le lien que vous avez reçu.",
 	DownTitle: "Service momentanément indisponible", DownText: "Nous ne pouvons pas répondre maintenant. Si vous veniez de confirmer un paiement, ne le refaites pas\u00a0: réessayez d’abord dans quelques instants pour voir où il en est.", DownAgain: "Réessayer",
+	ReloadTitle: "Chargement du paiement…", ReloadText: "Si rien ne s’affiche, rechargez la page qui vous propose de payer.",
+	Close: "Fermer", OpenReceipt: "Ouvrir le reçu", NewWindow: "nouvelle fenêtre",
 
 	Offers: map[string]string{
 		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Carte bancaire", "cash_agency": "Espèces au guichet",
@@ -136,6 +157,21 @@ var french = words{
 		KindMobileMoney: "Avec votre téléphone",
 		KindCard:        "Sur la page sécurisée de la banque",
 		KindCash:        "À un guichet, avec une référence",
+	},
+	WaitStatuses: map[Kind]string{
+		KindMobileMoney: "En attente de votre confirmation…",
+		KindCard:        "En attente de la réponse de la banque…",
+		KindCash:        "En attente de l’encaissement…",
+	},
+	WaitOvers: map[Kind]string{
+		KindMobileMoney: "Le délai est écoulé. Nous attendons la réponse de l’opérateur.",
+		KindCard:        "Le délai est écoulé. Nous attendons la réponse de la banque.",
+		KindCash:        "Le délai du guichet est écoulé. Demandez à l’agent d’ouvrir à nouveau votre demande.",
+	},
+	Undecided: map[Kind]string{
+		KindMobileMoney: "Une demande est peut-être encore sur votre téléphone\u00a0: ne l’approuvez pas.",
+		KindCard:        "La page de la banque est peut-être encore ouverte\u00a0: n’y payez pas.",
+		KindCash:        "Un guichet avait ouvert cette demande\u00a0: si vous avez remis de l’argent, gardez le reçu.",
 	},
 	Errors: map[ErrorCode]string{
 		ErrorPhoneMissing:     "Entrez votre numéro de téléphone.",
@@ -194,14 +230,21 @@ var english = words{
 	PhoneOperator: "Operator", PhoneContinue: "Continue",
 	ReviewTitle: "Check before you pay", ReviewText: "After you confirm, your operator will ask for your PIN on your phone.",
 	ReviewPay: "Pay %s", ReviewNumber: "Change the number", ReviewOffer: "Change the means of payment",
-	WaitTitle: "Confirm on your phone", WaitStatus: "Waiting for your confirmation…",
+	ReviewCard: "After you confirm, you go on to the bank’s secure page. Only the bank asks for your card number.",
+	CashTitle:  "Pay at a counter", CashText: "Show this reference at one of the agency’s counters and pay in cash.",
+	CashReference: "Reference to give", CashAmount: "To pay at the counter",
+	CashUntil: "Valid until %s.", CashPage: "This page shows the result as soon as the counter has taken the cash.", CashPrint: "Print",
+	WaitTitle:     "Confirm on your phone",
+	WaitCardTitle: "Pay on the bank’s page", WaitCardGo: "Go on to the bank’s page",
+	WaitCardSoon: "We are preparing the bank’s page. If it does not appear, press “Check”.",
+	WaitCardText: "The bank brings you back here after the payment.", WaitCardBack: "Finished on the bank’s page? The result appears here.",
+	WaitCashTitle: "The counter is handling your payment", WaitCashText: "A clerk has opened your request to take the cash. Hand it over and wait for the receipt.",
 	WaitSent:      "Your operator is sending a request to %s.",
 	WaitSentPlain: "Your operator is sending a request to your phone.",
 	WaitPIN:       "On your phone, enter your mobile money PIN.",
 	WaitPage:      "Come back here: this page shows the result.",
 	WaitClock:     "You have about %d minutes left", WaitClockOne: "You have less than a minute left", WaitLeft: "Time left:",
 	WaitUntil:    "until %s, Brazzaville time",
-	WaitOver:     "Time is up. We are waiting for the operator’s answer.",
 	WaitLost:     "Connection lost. We are trying again; you can also press “Check”.",
 	WaitNoPrompt: "No message on your phone?",
 	WaitUSSD:     "Dial %s and choose to approve pending payments.",
@@ -214,7 +257,6 @@ var english = words{
 	ExpiredTitle: "This payment request has expired", ExpiredText: "The time to pay is over. To pay, ask the agency for a new link.",
 	CancelledTitle: "Payment cancelled", CancelledText: "This payment request was cancelled. Nothing more can be done with it.",
 	UndecidedTitle: "Do not pay yet", UndecidedText: "This payment request has ended, but we do not know yet whether money was taken.",
-	UndecidedPhone: "A request may still be on your phone: do not approve it.",
 	UndecidedWait:  "Do not pay again before the result is known.",
 	UndecidedCheck: "The operator may take time to answer. Check this page later, or ask the agency.",
 	LateTitle:      "Payment received late", LateText: "Your payment arrived after this payment request had ended. The agency has been told.",
@@ -224,6 +266,8 @@ var english = words{
 	KeepRefs:     "Keep both references: the agency may ask you for them.",
 	UnknownTitle: "Page not found", UnknownText: "No payment belongs to this address. Check the link that you were given.",
 	DownTitle: "Service unavailable for a moment", DownText: "We cannot answer right now. If you have just confirmed a payment, do not make it again: try again in a moment to see where it stands.", DownAgain: "Try again",
+	ReloadTitle: "Loading the payment…", ReloadText: "If nothing appears, load the page again that offers you to pay.",
+	Close: "Close", OpenReceipt: "Open the receipt", NewWindow: "new window",
 
 	Offers: map[string]string{
 		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Bank card", "cash_agency": "Cash at a counter",
@@ -232,6 +276,21 @@ var english = words{
 		KindMobileMoney: "With your phone",
 		KindCard:        "On the bank’s secure page",
 		KindCash:        "At a counter, with a reference",
+	},
+	WaitStatuses: map[Kind]string{
+		KindMobileMoney: "Waiting for your confirmation…",
+		KindCard:        "Waiting for the bank’s answer…",
+		KindCash:        "Waiting for the cash…",
+	},
+	WaitOvers: map[Kind]string{
+		KindMobileMoney: "Time is up. We are waiting for the operator’s answer.",
+		KindCard:        "Time is up. We are waiting for the bank’s answer.",
+		KindCash:        "The counter’s time is up. Ask the clerk to open your request again.",
+	},
+	Undecided: map[Kind]string{
+		KindMobileMoney: "A request may still be on your phone: do not approve it.",
+		KindCard:        "The bank’s page may still be open: do not pay there.",
+		KindCash:        "A counter had opened this request: if you handed over money, keep the receipt.",
 	},
 	Errors: map[ErrorCode]string{
 		ErrorPhoneMissing:     "Enter your phone number.",

@@ -27,6 +27,8 @@ import (
 const (
 	maxBody     = 64 << 10
 	sendTimeout = 5 * time.Second
+	// accountTimeout bounds how long an operator waits for us to look its signature up.
+	accountTimeout = 2 * time.Second
 	// buckets of the per-address limiter. Addresses that share one share its rate.
 	buckets = 4096
 )
@@ -40,8 +42,12 @@ type Sender interface {
 type Config struct {
 	// Connectors by their Operator name.
 	Connectors map[string]connector.Connector
-	Verifier   connector.Verifier
-	Sender     Sender
+	// Account is the merchant account that a report of this operator about the
+	// collection must be signed with. An error means that it cannot be told now.
+	// Required where a connector is a connector.ReportVerifier.
+	Account  func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error)
+	Verifier connector.Verifier
+	Sender   Sender
 	// Client names the caller for the limiter, for a service behind a proxy; the
 	// peer's IP when nil.
 	Client func(*http.Request) string
@@ -74,6 +80,9 @@ func New(cfg Config) (*Handler, error) {
 		if name != c.Operator() {
 			return nil, fmt.Errorf("callbacks: connector of %q stands under %q", c.Operator(), name)
 		}
+		if _, signs := c.(connector.ReportVerifier); signs && cfg.Account == nil {
+			return nil, fmt.Errorf("callbacks: Account is required: %q signs its reports", name)
+		}
 	}
 	cfg.UnprovenPerSecond = cmp.Or(cfg.UnprovenPerSecond, 50)
 	if cfg.UnprovenPerSecond < 0 {
@@ -90,7 +99,7 @@ func New(cfg Config) (*Handler, error) {
 		all: limiter(cfg.UnprovenPerSecond),
 	}
 	for _, c := range cfg.Connectors {
-		for _, outcome := range []string{outcomeUnreadable, outcomeAsked, outcomeUnproven, outcomeShed, outcomeUnavailable, outcomeTooLarge} {
+		for _, outcome := range []string{outcomeUnreadable, outcomeAsked, outcomeUnproven, outcomeShed, outcomeUnavailable, outcomeTooLarge, outcomeBadSignature, outcomeUnverified} {
 			h.reports.WithLabelValues(c.Operator(), outcome)
 		}
 	}
@@ -132,6 +141,10 @@ const (
 	outcomeShed        = "shed"
 	outcomeUnavailable = "unavailable"
 	outcomeTooLarge    = "too_large"
+	// outcomeBadSignature: not signed with the merchant account's secret.
+	outcomeBadSignature = "bad_signature"
+	// outcomeUnverified: the merchant account cannot be told now.
+	outcomeUnverified = "unverified"
 )
 
 func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
@@ -143,7 +156,7 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	cmd := checkout.Command{At: h.cfg.Now(), SessionID: sessionID, Do: checkout.Enquire{CollectionID: collectionID}}
-	if !connector.VerifyCallback(h.cfg.Verifier, sessionID, collectionID, chi.URLParam(r, "mac")) {
+	if !connector.VerifyCallback(h.cfg.Verifier, c.Operator(), sessionID, collectionID, chi.URLParam(r, "mac")) {
 		if !h.allow(r) {
 			w.Header().Set("Retry-After", strconv.Itoa(1))
 			h.answer(w, c, outcomeShed, http.StatusTooManyRequests)
@@ -162,16 +175,28 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		return // the caller went away
 	}
+	if verifier, signs := c.(connector.ReportVerifier); signs {
+		switch err := h.verify(r, verifier, c.Operator(), sessionID, collectionID, body); {
+		case errors.Is(err, connector.ErrSignature):
+			h.warn(r, c, sessionID, collectionID, outcomeBadSignature, err)
+			if !h.allow(r) {
+				h.answer(w, c, outcomeBadSignature, http.StatusUnauthorized)
+				return
+			}
+			h.send(w, r, c, cmd, outcomeBadSignature, http.StatusUnauthorized)
+			return
+		case err != nil:
+			h.warn(r, c, sessionID, collectionID, outcomeUnverified, err)
+			h.send(w, r, c, cmd, outcomeUnverified, http.StatusAccepted)
+			return
+		}
+	}
 	report, err := c.ParseCallback(r.Header, body)
 	if err == nil && report.ID != "" && report.ID != collectionID {
 		err = fmt.Errorf("the report names another collection: %w", connector.ErrCallback)
 	}
 	if err != nil {
-		h.complain.Do(func() {
-			h.cfg.Log.LogAttrs(r.Context(), slog.LevelWarn, "report of an operator cannot be read",
-				slog.String("operator", c.Operator()), slog.String("session_id", sessionID),
-				slog.String("collection_id", collectionID), slog.Any("error", err))
-		})
+		h.warn(r, c, sessionID, collectionID, outcomeUnreadable, err)
 		h.send(w, r, c, cmd, outcomeUnreadable, http.StatusAccepted)
 		return
 	}
@@ -189,6 +214,27 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode,
 	}
 	h.send(w, r, c, cmd, string(o.Status), http.StatusOK)
+}
+
+// verify judges the report's signature. The error wraps connector.ErrSignature when
+// it is not the account's; any other means that there is no telling now.
+func (h *Handler) verify(r *http.Request, verifier connector.ReportVerifier, operator, sessionID, collectionID string, body []byte) error {
+	ctx, cancel := context.WithTimeout(r.Context(), accountTimeout)
+	defer cancel()
+	account, err := h.cfg.Account(ctx, operator, sessionID, collectionID)
+	if err != nil {
+		return fmt.Errorf("finding the merchant account: %w", err)
+	}
+	return verifier.VerifyReport(account, r.Header, body)
+}
+
+// warn logs why a report does not count, at most once a second.
+func (h *Handler) warn(r *http.Request, c connector.Connector, sessionID, collectionID, outcome string, err error) {
+	h.complain.Do(func() {
+		h.cfg.Log.LogAttrs(r.Context(), slog.LevelWarn, "report of an operator does not count",
+			slog.String("operator", c.Operator()), slog.String("outcome", outcome), slog.String("session_id", sessionID),
+			slog.String("collection_id", collectionID), slog.Any("error", err))
+	})
 }
 
 // wellFormed says whether ids of ours can look like that.

@@ -3,7 +3,10 @@ package callbacks_test
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -21,6 +24,7 @@ import (
 	"quittance/ingress/callbacks"
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
+	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/secret"
 )
@@ -69,6 +73,13 @@ type edge struct {
 	url        string
 	session    string
 	collection string
+	metrics    *prometheus.Registry
+
+	// What Account is asked and answers.
+	mu      sync.Mutex
+	asked   []string
+	account connector.Account
+	trouble error
 }
 
 var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -86,11 +97,16 @@ func newEdge(t *testing.T, unproven float64) *edge {
 	e := &edge{
 		t: t, keys: secret.GenerateKeys(), outbox: &outbox{}, log: &bytes.Buffer{},
 		session: checkout.NewSessionID(at, 3, [16]byte(uuid.New())), collection: uuid.NewString(),
+		metrics: prometheus.NewRegistry(), account: acquirer,
+	}
+	cards, err := card.New(card.Config{Now: func() time.Time { return at }})
+	if err != nil {
+		t.Fatal(err)
 	}
 	h, err := callbacks.New(callbacks.Config{
-		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney}, Verifier: e.keys, Sender: e.outbox,
+		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Account: e.accountOf, Verifier: e.keys, Sender: e.outbox,
 		Now: func() time.Time { return at }, Log: slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Metrics: prometheus.NewRegistry(), UnprovenPerSecond: unproven,
+		Metrics: e.metrics, UnprovenPerSecond: unproven,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -108,11 +124,27 @@ func (e *edge) address() string {
 	return connector.CallbackURL(e.keys, e.url, "mtn", e.session, e.collection)
 }
 
+// accountOf is the handler's Account.
+func (e *edge) accountOf(_ context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked = append(e.asked, operator+" "+sessionID+" "+collectionID)
+	return e.account, e.trouble
+}
+
 func (e *edge) call(method, url, body string) int {
+	e.t.Helper()
+	return e.callSigned(method, url, body, "")
+}
+
+func (e *edge) callSigned(method, url, body, authorization string) int {
 	e.t.Helper()
 	req, err := http.NewRequestWithContext(e.t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		e.t.Fatal(err)
+	}
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -198,6 +230,170 @@ func TestReportThatLeavesThingsOut(t *testing.T) {
 		t.Errorf("another collection: status %d", got)
 	}
 	e.enquiry("another collection")
+}
+
+var acquirer = connector.Account{BaseURL: "https://acquirer.example", Merchant: "impots", Secret: "the-secret-of-impots"}
+
+// signed is the Authorization header of a report, after the comment of package card.
+func signed(secret string, when time.Time, body string) string {
+	sum := sha256.Sum256([]byte(body))
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(fmt.Appendf(nil, "report\nimpots\n%d\n%x", when.Unix(), sum))
+	return fmt.Sprintf(`HMAC-SHA256 merchant="impots", timestamp="%d", signature="%x"`, when.Unix(), mac.Sum(nil))
+}
+
+func (e *edge) cardReport(status string) string {
+	return `{"transaction_id":"T-991","reference":"` + e.collection + `","status":"` + status + `","amount":5075,"currency":"EUR"}`
+}
+
+func (e *edge) cardAddress() string {
+	return connector.CallbackURL(e.keys, e.url, "card", e.session, e.collection)
+}
+
+func TestSignedReport(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 1000)
+	for status, want := range map[string]checkout.Outcome{
+		"approved":              {Status: checkout.OutcomeApproved, Amount: 5075, Currency: "EUR"},
+		"declined":              {Status: checkout.OutcomeRefused, FailureCode: checkout.FailureCardDeclined},
+		"authentication_failed": {Status: checkout.OutcomeRefused, FailureCode: checkout.FailureCardAuthentication},
+		"abandoned":             {Status: checkout.OutcomeRefused, FailureCode: checkout.FailureCardAbandoned},
+	} {
+		body := e.cardReport(status)
+		if got := e.callSigned(http.MethodPost, e.cardAddress(), body, signed(acquirer.Secret, at, body)); got != http.StatusOK {
+			t.Errorf("%s: status %d", status, got)
+		}
+		want.CollectionID, want.Source, want.OperatorRef = e.collection, checkout.SourceCallback, "T-991"
+		if sent := e.outbox.take(); len(sent) != 1 || sent[0].Do != want {
+			t.Errorf("%s: sent %+v, want %+v", status, sent, want)
+		}
+	}
+	if want := "card " + e.session + " " + e.collection; len(e.asked) != 4 || e.asked[0] != want {
+		t.Errorf("asked for the account of %q, want %q", e.asked, want)
+	}
+	body := e.cardReport("processing")
+	if got := e.callSigned(http.MethodPost, e.cardAddress(), body, signed(acquirer.Secret, at, body)); got != http.StatusOK || len(e.outbox.take()) != 0 {
+		t.Errorf("processing: status %d", got)
+	}
+	// Well signed, and of another collection.
+	body = strings.ReplaceAll(e.cardReport("approved"), e.collection, uuid.NewString())
+	if got := e.callSigned(http.MethodPost, e.cardAddress(), body, signed(acquirer.Secret, at, body)); got != http.StatusAccepted {
+		t.Errorf("another collection: status %d", got)
+	}
+	e.enquiry("another collection")
+}
+
+// A report whose address is right and whose signature is not decides nothing, and
+// says so to the acquirer.
+func TestBadSignature(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 1000)
+	body := e.cardReport("approved")
+	for name, authorization := range map[string]string{
+		"none": "", "another scheme": "Bearer x", "another secret": signed("another", at, body), "another body": signed(acquirer.Secret, at, body+" "),
+		"old": signed(acquirer.Secret, at.Add(-6*time.Minute), body), "early": signed(acquirer.Secret, at.Add(6*time.Minute), body),
+	} {
+		if got := e.callSigned(http.MethodPost, e.cardAddress(), body, authorization); got != http.StatusUnauthorized {
+			t.Errorf("%s: status %d, want 401", name, got)
+		}
+		e.enquiry(name)
+	}
+	if n := e.counted("card", "bad_signature"); n != 6 {
+		t.Errorf("%v counted, want 6", n)
+	}
+	// Nor does the address count at an operator that signs nothing.
+	if got := e.call(http.MethodPut, strings.Replace(e.cardAddress(), "/card/", "/mtn/", 1), approved); got != http.StatusAccepted {
+		t.Errorf("at another operator: status %d, want 202", got)
+	}
+	e.enquiry("at another operator")
+	// The signature does not stand in for the address.
+	address := e.cardAddress()
+	if got := e.callSigned(http.MethodPost, address[:strings.LastIndex(address, "/")], body, signed(acquirer.Secret, at, body)); got != http.StatusAccepted {
+		t.Errorf("without MAC: status %d, want 202", got)
+	}
+	e.enquiry("without MAC")
+	for _, secret := range []string{acquirer.Secret, "another", address[strings.LastIndex(address, "/")+1:]} {
+		if strings.Contains(e.log.String(), secret+`"`) || strings.Contains(e.log.String(), acquirer.Secret) {
+			t.Errorf("the log holds %q: %s", secret, e.log)
+		}
+	}
+	if !strings.Contains(e.log.String(), e.collection) {
+		t.Error("the log does not tell of the signature")
+	}
+}
+
+// While the account cannot be told, a report brings an enquiry.
+func TestAccountAway(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 1000)
+	e.trouble = errors.New("the read model is behind")
+	body := e.cardReport("approved")
+	for _, authorization := range []string{signed(acquirer.Secret, at, body), ""} {
+		if got := e.callSigned(http.MethodPost, e.cardAddress(), body, authorization); got != http.StatusAccepted {
+			t.Errorf("status %d, want 202", got)
+		}
+		e.enquiry("no account")
+	}
+	if n := e.counted("card", "unverified"); n != 2 {
+		t.Errorf("%v counted, want 2", n)
+	}
+	// Operators that sign nothing do not depend on it.
+	if got := e.call(http.MethodPut, e.address(), approved); got != http.StatusOK {
+		t.Errorf("status %d", got)
+	}
+}
+
+// A flood of badly signed reports is refused, and asks little.
+func TestFloodOfBadSignatures(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 5)
+	for range 50 {
+		if got := e.call(http.MethodPost, e.cardAddress(), e.cardReport("approved")); got != http.StatusUnauthorized {
+			t.Fatalf("status %d, want 401", got)
+		}
+	}
+	if sent := len(e.outbox.take()); sent == 0 || sent > 10 {
+		t.Errorf("%d enquiries of 50 reports", sent)
+	}
+	if n := e.counted("card", "bad_signature"); n != 50 {
+		t.Errorf("%v counted, want 50", n)
+	}
+}
+
+func TestSigningOperatorsNeedAccounts(t *testing.T) {
+	t.Parallel()
+	cards, err := card.New(card.Config{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = callbacks.New(callbacks.Config{
+		Connectors: map[string]connector.Connector{"card": cards}, Verifier: secret.GenerateKeys(), Sender: &outbox{}, Now: time.Now,
+		Log: slog.New(slog.DiscardHandler),
+	})
+	if err == nil || !strings.Contains(err.Error(), "Account") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// counted is how many reports of an operator were taken for outcome.
+func (e *edge) counted(operator, outcome string) float64 {
+	e.t.Helper()
+	families, err := e.metrics.Gather()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if family.GetName() == "quittance_callbacks_total" && labels["operator"] == operator && labels["outcome"] == outcome {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
 }
 
 // A forged report completes nothing: the operator is asked.

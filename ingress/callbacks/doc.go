@@ -3,8 +3,10 @@
 //	PUT|POST /callbacks/{operator}/{session_id}/{collection_id}/{mac}
 //
 // A report proves nothing by itself. It counts when its address carries our MAC
-// (connector.CallbackURL): that address was told to the operator alone. Whatever
-// else arrives at most causes an enquiry.
+// (connector.CallbackURL): that address was told to the operator alone. Where the
+// operator signs its reports (connector.ReportVerifier), the signature must be that
+// of the collection's merchant account as well. Whatever else arrives at most causes
+// an enquiry.
 //
 //	valid address, decided     the outcome becomes a command       200
 //	valid address, undecided   nothing changed                     200
@@ -12,6 +14,11 @@
 //	but without amount or
 //	reason at this operator    the operator is asked instead       202
 //	valid address, unreadable  the operator is asked instead       202
+//	valid address,             the operator is asked, at the
+//	wrong signature            same bounded rate                   401
+//	valid address, signed, and
+//	the account is not to be
+//	told now                   the operator is asked instead       202
 //	wrong or no MAC            the operator is asked, at a bounded
 //	                           rate; the body is not read          202, 429 when shed
 //	no such id can be          (malformed id, unknown operator)    404

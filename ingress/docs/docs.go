@@ -91,8 +91,8 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h.resources["/openapi.yaml"] = newResource("application/yaml; charset=utf-8", cfg.OpenAPI)
 	h.resources["/docs"] = render("docs.html", view{Title: "Quittance API", Reference: ref, Samples: samples})
-	h.resources["/docs/errors/"] = render("errors.html", view{Title: "Errors"})
-	for _, e := range explanations {
+	h.resources["/docs/errors/"] = render("errors.html", view{Title: "Errors", Counter: counterExplanations})
+	for _, e := range append(slices.Clone(explanations), counterExplanations...) {
 		h.resources[errorHref(e.Code)] = render("error.html", view{Title: e.Code, Error: e})
 	}
 	h.missing = render("errors.html", view{Title: "No such error code", Missing: true})
@@ -165,8 +165,10 @@ func readSamples() ([]sample, error) {
 type view struct {
 	Title string
 	Style template.CSS
-	// Errors are all, Error is the page's own.
+	// Errors are all of the integrators' API, Counter those that only desks meet;
+	// Error is the page's own.
 	Errors    []explanation
+	Counter   []explanation
 	Error     explanation
 	Missing   bool
 	Reference reference

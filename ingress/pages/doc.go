@@ -1,14 +1,21 @@
-// Package pages serves the hosted checkout page, /c/{session_id}, to citizens.
+// Package pages serves the checkout page to citizens: hosted, /c/{session_id}, and
+// in an integrator's frame, /embed/{session_id}.
 //
 //	GET  /c/{id}          where the session stands: a step, waiting, or the end
 //	       ?step=offers     choose an offer (skipped when there is only one)
 //	       ?step=phone&offer=momo
-//	POST /c/{id}/offer    an offer is chosen      → 303 to ?step=phone
+//	       ?step=review&offer=card
+//	       ?step=cash&offer=cash_agency
+//	POST /c/{id}/offer    an offer is chosen      → 303 to its step
 //	POST /c/{id}/phone    a number is entered     → 200, the review
-//	POST /c/{id}/pay      the review is confirmed → 303 to /c/{id}
+//	POST /c/{id}/pay      the review is confirmed → 303 to /c/{id}, or next_action as JSON
 //	POST /c/{id}/cancel   the citizen's cancel    → 303 to /c/{id}
 //	GET  /c/{id}/live     the session's version, as a stream or once
-//	GET  /c/assets/…      style and script
+//	GET  /c/assets/…      style and scripts
+//
+// The same under /embed/{id}, for the holder of the session's client_secret: the
+// frame's first GET has it in the query, as the contract says, everything after
+// in the Authorization header. See embed.go.
 //
 // The package decides nothing. What a page shows is read behind the barrier of
 // the read model, what a citizen wants goes to the processors as a command, and

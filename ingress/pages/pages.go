@@ -18,12 +18,16 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/page"
+	"quittance/internal/connector"
 )
 
 // Defaults of a Config.
 const (
 	// DefaultApprovalWindow is the payer's time to approve (decisions § 6).
 	DefaultApprovalWindow = 5 * time.Minute
+	// DefaultCardWindow is the payer's time on the acquirer's page: a card has to be
+	// found and its holder authenticated.
+	DefaultCardWindow = 15 * time.Minute
 	// DefaultSendWithin bounds how late the operator may be asked.
 	DefaultSendWithin = 2 * time.Minute
 	// DefaultHeartbeat is the longest silence of a live stream.
@@ -63,6 +67,9 @@ type Agencies interface {
 	Configured(tenantID string, live bool, offerID string) bool
 	// AccountOf is the fingerprint of that account, empty when there is none.
 	AccountOf(tenantID string, live bool, offerID string) string
+	// EmbedOrigins are those that may frame the checkout of the application's
+	// sessions, or of those that a platform key made (decisions § 9).
+	EmbedOrigins(applicationID string, platform bool) []string
 }
 
 // Payer reads numbers as an operator's connector wants them.
@@ -85,15 +92,20 @@ type Config struct {
 	Sessions Sessions
 	Asker    Asker
 	Agencies Agencies
-	// MobileMoney are the offers that the page can collect, by offer_id. An offer
-	// that no entry speaks for is not shown.
+	// MobileMoney are the mobile money offers that the page can collect, by
+	// offer_id. One that no entry speaks for is not shown.
 	MobileMoney map[string]MobileMoney
+	// Opener opens the redirects to acquirers that the collect sink sealed.
+	Opener connector.Opener
+	// FrameScript is the messaging script of frames (package sdk).
+	FrameScript []byte
 	// Now is the service's clock, UTC.
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 
 	ApprovalWindow time.Duration // DefaultApprovalWindow
+	CardWindow     time.Duration // DefaultCardWindow
 	SendWithin     time.Duration // DefaultSendWithin
 	Heartbeat      time.Duration // DefaultHeartbeat
 	MaxViewers     int           // DefaultMaxViewers
@@ -103,8 +115,8 @@ func (c Config) validate() error {
 	switch {
 	case c.Sessions == nil || c.Asker == nil || c.Agencies == nil:
 		return errors.New("pages: Sessions, Asker and Agencies are required")
-	case c.Now == nil || c.Log == nil || c.Metrics == nil:
-		return errors.New("pages: Now, Log and Metrics are required")
+	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil:
+		return errors.New("pages: Now, Log, Metrics and Opener are required")
 	}
 	for offer, m := range c.MobileMoney {
 		if channel, ok := checkout.OfferChannel(offer); !ok || channel != checkout.ChannelMobileMoney || m.Payer == nil {
@@ -114,11 +126,12 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Pages serves the hosted checkout page. Safe for concurrent use.
+// Pages serves the checkout page. Safe for concurrent use.
 type Pages struct {
 	cfg      Config
 	renderer *page.Renderer
 	assets   map[string]page.Asset
+	frame    page.Asset // the messaging script
 	watcher  *watcher
 
 	rendered      *prometheus.CounterVec
@@ -131,6 +144,7 @@ func New(cfg Config) (*Pages, error) {
 		return nil, err
 	}
 	cfg.ApprovalWindow = cmp.Or(cfg.ApprovalWindow, DefaultApprovalWindow)
+	cfg.CardWindow = cmp.Or(cfg.CardWindow, DefaultCardWindow)
 	cfg.SendWithin = cmp.Or(cfg.SendWithin, DefaultSendWithin)
 	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, DefaultHeartbeat)
 	cfg.MaxViewers = cmp.Or(cfg.MaxViewers, DefaultMaxViewers)
@@ -141,9 +155,10 @@ func New(cfg Config) (*Pages, error) {
 	factory := promauto.With(cfg.Metrics)
 	p := &Pages{
 		cfg: cfg, renderer: renderer, assets: map[string]page.Asset{},
+		frame:   page.NewAsset("frame.js", page.ContentTypeScript, cfg.FrameScript),
 		watcher: newWatcher(cfg.Sessions, cfg.MaxViewers, cfg.Log, factory),
 		rendered: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_pages_rendered_total", Help: "Hosted pages shown, by state.",
+			Name: "quittance_pages_rendered_total", Help: "Checkout pages shown, by state.",
 		}, []string{"state"}),
 		confirmations: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_pages_confirmations_total", Help: "Payments that citizens confirmed, by outcome: an answer's code, or unavailable.",
@@ -152,7 +167,7 @@ func New(cfg Config) (*Pages, error) {
 	for _, outcome := range []string{string(checkout.CodeOK), "unavailable"} {
 		p.confirmations.WithLabelValues(outcome)
 	}
-	for _, asset := range renderer.Assets() {
+	for _, asset := range append(renderer.Assets(), p.frame) {
 		p.assets[asset.Path] = asset
 	}
 	return p, nil
@@ -162,8 +177,29 @@ func New(cfg Config) (*Pages, error) {
 // so that a server which drains has nothing to wait for.
 func (p *Pages) Run(ctx context.Context) error { return p.watcher.run(ctx) }
 
-// Routes mounts everything under /c.
+// Routes mounts everything under /c and /embed.
 func (p *Pages) Routes(r chi.Router) {
+	get := func(r chi.Router, pattern string, h http.HandlerFunc) {
+		r.Get(pattern, h)
+		r.Head(pattern, h)
+	}
+	journey := func(r chi.Router) {
+		get(r, "/", p.show)
+		// A step's address, typed or reopened, leads to where the session is.
+		get(r, "/{step:offer|phone|pay|cancel}", p.back)
+		r.Group(func(r chi.Router) {
+			r.Use(sameSite)
+			r.Post("/offer", p.offer)
+			r.Post("/phone", p.phone)
+			r.Post("/pay", p.pay)
+			r.Post("/cancel", p.cancel)
+		})
+		get(r, "/*", p.nowhere)
+	}
+	r.Route("/embed/{session_id}", func(r chi.Router) {
+		r.Use(p.CrossOrigin, compressor().Handler)
+		journey(r)
+	})
 	r.Route("/c", func(r chi.Router) {
 		// Streams are not compressed: an encoder would keep what it has.
 		r.Get("/{session_id}/live", p.live)
@@ -172,24 +208,10 @@ func (p *Pages) Routes(r chi.Router) {
 			// chi's compressor, as it is at hand and pools its encoders; it has no
 			// brotli of its own, which saves a citizen a sixth of gzip's bytes.
 			r.Use(compressor().Handler)
-			get := func(pattern string, h http.HandlerFunc) {
-				r.Get(pattern, h)
-				r.Head(pattern, h)
-			}
-			get("/assets/{name}", p.asset)
-			get("/{session_id}", p.show)
-			// A step's address, typed or reopened, leads to where the session is.
-			get("/{session_id}/{step:offer|phone|pay|cancel}", p.back)
-
-			r.Group(func(r chi.Router) {
-				r.Use(sameSite)
-				r.Post("/{session_id}/offer", p.offer)
-				r.Post("/{session_id}/phone", p.phone)
-				r.Post("/{session_id}/pay", p.pay)
-				r.Post("/{session_id}/cancel", p.cancel)
-			})
-			get("/*", p.nowhere)
-			get("/", p.nowhere)
+			get(r, "/assets/{name}", p.asset)
+			r.Route("/{session_id}", journey)
+			get(r, "/*", p.nowhere)
+			get(r, "/", p.nowhere)
 		})
 	})
 }
@@ -239,17 +261,25 @@ func (p *Pages) asset(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(asset.Body)
 }
 
-// write answers with a page.
-func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, v page.View) {
+// write answers with a page. One for a frame names the origins that may show it.
+func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, v page.View, origins ...string) {
 	var b bytes.Buffer
 	if err := p.renderer.Render(&b, v); err != nil {
 		p.cfg.Log.LogAttrs(r.Context(), slog.LevelError, "rendering a checkout page",
 			slog.String("state", string(v.State)), slog.Any("error", err))
-		status, v = http.StatusInternalServerError, page.View{Lang: v.Lang, State: page.StateUnavailable, SelfURL: v.SelfURL}
+		status, v = http.StatusInternalServerError, page.View{Lang: v.Lang, State: page.StateUnavailable, SelfURL: v.SelfURL, Embed: v.Embed}
 		b.Reset()
 		_ = p.renderer.Render(&b, v) // needs nothing that could be missing
 	}
 	setHeaders(w)
+	if v.Embed != nil {
+		for _, h := range page.Headers() {
+			w.Header().Del(h.Name)
+		}
+		for _, h := range page.EmbedHeaders(origins) {
+			w.Header().Set(h.Name, h.Value)
+		}
+	}
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}

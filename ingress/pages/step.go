@@ -39,8 +39,8 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
 	st := v.steps(s)
 	chosen, known := st.find(q.Get(page.FieldOffer))
 	switch {
-	case q.Get(queryStep) == stepPhone && known:
-		st.phoneStep(http.StatusOK, chosen, "")
+	case known && slices.Contains([]string{stepPhone, stepReview, stepCash}, q.Get(queryStep)):
+		st.at(http.StatusOK, chosen)
 	case q.Get(queryStep) == stepOffers:
 		st.choose(http.StatusOK)
 	default:
@@ -91,7 +91,7 @@ func (p *Pages) offer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if chosen, ok := st.chosen(); ok {
-		st.seeAt(stepPhone, chosen.ID)
+		st.seeAt(chosen.step(), chosen.ID)
 	}
 }
 
@@ -102,7 +102,7 @@ func (p *Pages) phone(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if chosen, ok := st.chosen(); ok {
-		if _, typed, ok := st.payer(chosen); ok {
+		if chosen, _, typed, ok := st.payer(chosen); ok {
 			st.review(http.StatusOK, chosen, typed, uuid.NewString())
 		}
 	}
@@ -118,7 +118,7 @@ func (p *Pages) pay(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	payer, typed, ok := st.payer(chosen)
+	chosen, payer, typed, ok := st.payer(chosen)
 	if !ok {
 		return
 	}
@@ -128,12 +128,19 @@ func (p *Pages) pay(w http.ResponseWriter, r *http.Request) {
 		st.review(http.StatusUnprocessableEntity, chosen, typed, uuid.NewString(), page.FieldError{Code: page.ErrorFormStale})
 		return
 	}
-	a, outcome, ok := st.ask(r.Context(), checkout.Collect{
+	do := checkout.Collect{
 		CollectionID: collectionID(st.id, attempt), OfferID: chosen.ID,
 		Account: p.cfg.Agencies.AccountOf(st.s.TenantID, st.s.Live, chosen.ID),
-		Payer:   payer, PayerMasked: connector.Mask(payer), Total: total,
-		ApprovalWindow: p.cfg.ApprovalWindow, SendWithin: p.cfg.SendWithin,
-	})
+		Payer:   payer, Total: total, ApprovalWindow: p.cfg.ApprovalWindow, SendWithin: p.cfg.SendWithin,
+	}
+	switch chosen.kind() {
+	case page.KindMobileMoney:
+		do.PayerMasked = connector.Mask(payer)
+	case page.KindCard:
+		do.ApprovalWindow = p.cfg.CardWindow
+	case page.KindCash: // a clerk begins it: the processor refuses
+	}
+	a, outcome, ok := st.ask(r.Context(), do)
 	p.confirmations.WithLabelValues(outcome).Inc()
 	if ok {
 		st.confirmed(r.Context(), a, chosen, typed, attempt.String())
@@ -152,7 +159,9 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 		st.review(http.StatusConflict, chosen, typed, attempt, fault)
 	}
 	switch a.Code {
-	case checkout.CodeOK, checkout.CodeInFlight, checkout.CodeSessionEnded:
+	case checkout.CodeOK:
+		st.next(ctx, chosen)
+	case checkout.CodeInFlight, checkout.CodeSessionEnded:
 		st.see()
 	case checkout.CodeTotalChanged:
 		again(page.FieldError{Code: page.ErrorFormStale})
@@ -165,7 +174,7 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 	default:
 		st.p.cfg.Log.LogAttrs(ctx, slog.LevelError, "confirmation has an answer that no page fits",
 			slog.String("session_id", st.id), slog.String("code", string(a.Code)))
-		st.p.write(st.w, st.r, http.StatusInternalServerError, page.View{
+		st.write(http.StatusInternalServerError, page.View{
 			Lang: st.lang, State: page.StateUnavailable, SelfURL: st.url(st.lang, "", ""),
 		})
 	}
@@ -208,12 +217,27 @@ type steps struct {
 	offers []option
 }
 
+func (o option) kind() page.Kind { return kinds[o.Channel] }
+
+// step is the first one of the offer.
+func (o option) step() string {
+	switch o.kind() {
+	case page.KindCard:
+		return stepReview
+	case page.KindCash:
+		return stepCash
+	case page.KindMobileMoney:
+	}
+	return stepPhone
+}
+
 // steps has those of the session's offers that the page can collect and the
-// agency has an account for.
+// agency has an account, or a counter, for.
 func (v visit) steps(s checkout.Session) steps {
 	st := steps{visit: v, s: s}
 	for _, o := range s.Offers {
-		if m, ok := v.p.cfg.MobileMoney[o.ID]; ok && v.p.cfg.Agencies.Configured(s.TenantID, s.Live, o.ID) {
+		m, ok := v.p.cfg.MobileMoney[o.ID]
+		if (ok || o.Channel != checkout.ChannelMobileMoney) && v.p.cfg.Agencies.Configured(s.TenantID, s.Live, o.ID) {
 			st.offers = append(st.offers, option{o, m})
 		}
 	}
@@ -242,9 +266,13 @@ func (st steps) chosen() (o option, ok bool) {
 	return option{}, false
 }
 
-// payer is the number of the form as the operator wants it, and as typed. When
-// ok is false the request has been answered.
-func (st steps) payer(chosen option) (payer, typed string, ok bool) {
+// payer is the number of the form as the operator wants it, and as typed. A number
+// that belongs to another operator on offer chooses that one: the review names it.
+// When ok is false the request has been answered.
+func (st steps) payer(chosen option) (_ option, payer, typed string, ok bool) {
+	if chosen.kind() != page.KindMobileMoney {
+		return chosen, "", "", true
+	}
 	typed = strings.TrimSpace(st.form.Get(page.FieldPhone))
 	code := page.ErrorPhoneMissing
 	if typed != "" {
@@ -252,9 +280,17 @@ func (st steps) payer(chosen option) (payer, typed string, ok bool) {
 		payer, err = chosen.Payer.Payer(typed)
 		switch {
 		case err == nil:
-			return payer, typed, true
+			return chosen, payer, typed, true
 		case errors.Is(err, connector.ErrPayerElsewhere):
 			code = page.ErrorOperatorMismatch
+			for _, other := range st.offers {
+				if other.Payer == nil {
+					continue
+				}
+				if payer, err := other.Payer.Payer(typed); err == nil {
+					return other, payer, typed, true
+				}
+			}
 		default:
 			code = page.ErrorPhoneInvalid
 		}
@@ -263,17 +299,29 @@ func (st steps) payer(chosen option) (payer, typed string, ok bool) {
 		typed = string(r[:maxPhone])
 	}
 	st.phoneStep(http.StatusUnprocessableEntity, chosen, typed, page.FieldError{Field: page.FieldPhone, Code: code})
-	return "", "", false
+	return chosen, "", "", false
 }
 
-// first answers with the first step: the choice of an offer, or the number where
+// first answers with the first step: the choice of an offer, or that offer's where
 // there is nothing to choose.
 func (st steps) first(status int, faults ...page.FieldError) {
 	if len(st.offers) == 1 {
-		st.phoneStep(status, st.offers[0], "", faults...)
+		st.at(status, st.offers[0], faults...)
 		return
 	}
 	st.choose(status, faults...)
+}
+
+// at answers with the first step of an offer.
+func (st steps) at(status int, chosen option, faults ...page.FieldError) {
+	switch chosen.kind() {
+	case page.KindCard:
+		st.review(status, chosen, "", uuid.NewString(), faults...)
+	case page.KindCash:
+		st.cash(status, chosen)
+	case page.KindMobileMoney:
+		st.phoneStep(status, chosen, "", faults...)
+	}
 }
 
 func (st steps) choose(status int, faults ...page.FieldError) {
@@ -286,11 +334,13 @@ func (st steps) choose(status int, faults ...page.FieldError) {
 
 func (st steps) phoneStep(status int, chosen option, typed string, faults ...page.FieldError) {
 	st.show(status, page.StatePhone, func(v *page.View) {
-		v.Offers, v.Offer, v.Phone = st.pageOffers(), chosen.ID, typed
+		v.Offers, v.Offer, v.Phone = st.operators(), chosen.ID, typed
 		v.Action, v.Errors = st.action("phone"), faults
 		v.LanguageURL = st.url(st.otherLanguage(), stepPhone, chosen.ID)
 		if len(st.offers) > 1 {
 			v.OffersURL = st.url(st.lang, stepOffers, "")
+		}
+		if len(v.Offers) > 1 {
 			return // the choice beside the number carries the offer
 		}
 		v.Hidden = []page.Field{{Name: page.FieldOffer, Value: chosen.ID}}
@@ -306,18 +356,40 @@ func (st steps) review(status int, chosen option, typed, attempt string, faults 
 		return
 	}
 	st.show(status, page.StateReview, func(v *page.View) {
-		v.Offer, v.Phone, v.Fee, v.Total = chosen.ID, typed, chosen.Fee, total
+		v.Offer, v.Kind, v.Phone, v.Fee, v.Total = chosen.ID, chosen.kind(), typed, chosen.Fee, total
 		v.Action, v.Errors = st.action("pay"), faults
-		v.BackURL = st.url(st.lang, stepPhone, chosen.ID)
-		v.LanguageURL = st.url(st.otherLanguage(), stepPhone, chosen.ID)
+		v.LanguageURL = st.url(st.otherLanguage(), chosen.step(), chosen.ID)
 		if len(st.offers) > 1 {
 			v.OffersURL = st.url(st.lang, stepOffers, "")
 		}
 		v.Hidden = []page.Field{
 			{Name: page.FieldOffer, Value: chosen.ID},
-			{Name: page.FieldPhone, Value: typed},
 			{Name: fieldTotal, Value: strconv.FormatInt(total, 10)},
 			{Name: fieldAttempt, Value: attempt},
+		}
+		if v.Kind == page.KindMobileMoney {
+			v.BackURL = st.url(st.lang, stepPhone, chosen.ID)
+			v.Hidden = append(v.Hidden, page.Field{Name: page.FieldPhone, Value: typed})
+		}
+	})
+}
+
+// cash answers with the reference to pay with at a counter. What goes on there
+// shows here, so the page is live.
+func (st steps) cash(status int, chosen option) {
+	total, err := money.Total(st.s.Amount, chosen.Fee)
+	if err != nil {
+		st.unavailable("adding the fee", err)
+		return
+	}
+	st.show(status, page.StateCash, func(v *page.View) {
+		v.Offer, v.Kind, v.Fee, v.Total = chosen.ID, page.KindCash, chosen.Fee, total
+		v.ExpiresAt = st.s.ExpiresAt
+		v.SelfURL = st.url(st.lang, stepCash, chosen.ID)
+		v.LanguageURL = st.url(st.otherLanguage(), stepCash, chosen.ID)
+		v.Version, v.LiveURL = st.live(st.s)
+		if len(st.offers) > 1 {
+			v.OffersURL = st.url(st.lang, stepOffers, "")
 		}
 	})
 }
@@ -330,7 +402,7 @@ func (st steps) show(status int, state page.State, fill func(*page.View)) {
 	}
 	v.State, v.CancelAction = state, st.path("cancel")
 	fill(&v)
-	st.p.write(st.w, st.r, status, v)
+	st.write(status, v)
 }
 
 // action is where a step's form goes. The language is also in the address, for a
@@ -342,7 +414,12 @@ func (st steps) action(step string) string {
 func (st steps) pageOffers() []page.Offer {
 	out := make([]page.Offer, len(st.offers))
 	for i, o := range st.offers {
-		out[i] = page.Offer{ID: o.ID, Kind: page.KindMobileMoney, Fee: o.Fee, FeeKnown: true}
+		out[i] = page.Offer{ID: o.ID, Kind: o.kind(), Fee: o.Fee, FeeKnown: true}
 	}
 	return out
+}
+
+// operators are the offers that the number may belong to.
+func (st steps) operators() []page.Offer {
+	return slices.DeleteFunc(st.pageOffers(), func(o page.Offer) bool { return o.Kind != page.KindMobileMoney })
 }

@@ -1,12 +1,14 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -25,6 +27,8 @@ const (
 	queryStep    = "step"
 	stepOffers   = "offers"
 	stepPhone    = "phone"
+	stepReview   = "review"
+	stepCash     = "cash"
 )
 
 // visit is one request of a citizen.
@@ -39,6 +43,10 @@ type visit struct {
 	// a POST: addresses end in logs.
 	form  url.Values
 	fault int
+	// frame is set for a visit within an integrator's page, known is the session
+	// that its secret opens.
+	frame *frame
+	known *checkout.Session
 }
 
 // visit reads the request. When ok is false it has been answered with 404.
@@ -61,8 +69,19 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) (v visit, ok bool)
 			asked = lang
 		}
 	}
+	embedded := strings.HasPrefix(r.URL.Path, prefixEmbed)
+	if embedded {
+		asked = cmp.Or(asked, r.URL.Query().Get(queryLocale))
+	}
 	v.lang = page.Negotiate(asked, r.Header.Get("Accept-Language"))
-	if _, err := checkout.SessionPartition(v.id); err != nil {
+	_, err := checkout.SessionPartition(v.id)
+	switch {
+	case embedded && err != nil:
+		v.refuse(http.StatusNotFound)
+		return v, false
+	case embedded:
+		return v.embed()
+	case err != nil:
 		v.unknown()
 		return v, false
 	}
@@ -85,7 +104,20 @@ func (v visit) path(action string) string {
 	if action != "" {
 		action = "/" + action
 	}
-	return "/c/" + v.id + action
+	if v.frame != nil {
+		return prefixEmbed + v.id + action
+	}
+	return prefixHosted + v.id + action
+}
+
+// write answers with a page, hosted or for the frame.
+func (v visit) write(status int, out page.View) {
+	if v.frame == nil {
+		v.p.write(v.w, v.r, status, out)
+		return
+	}
+	out.Embed = &v.frame.Embed
+	v.p.write(v.w, v.r, status, out, v.frame.origins...)
 }
 
 func (v visit) otherLanguage() money.Language {
@@ -96,7 +128,7 @@ func (v visit) otherLanguage() money.Language {
 }
 
 func (v visit) unknown() {
-	v.p.write(v.w, v.r, http.StatusNotFound, page.View{Lang: v.lang, State: page.StateUnknown})
+	v.write(http.StatusNotFound, page.View{Lang: v.lang, State: page.StateUnknown})
 }
 
 // unavailable says that it is not known now what is. The citizen tries again by
@@ -106,7 +138,7 @@ func (v visit) unavailable(doing string, err error) {
 		v.p.cfg.Log.LogAttrs(v.r.Context(), slog.LevelWarn, "checkout page is unavailable", slog.String("doing", doing),
 			slog.String("session_id", v.id), slog.Any("error", err))
 	}
-	v.p.write(v.w, v.r, http.StatusServiceUnavailable, page.View{
+	v.write(http.StatusServiceUnavailable, page.View{
 		Lang: v.lang, State: page.StateUnavailable,
 		SelfURL: v.url(v.lang, "", ""), LanguageURL: v.url(v.otherLanguage(), "", ""),
 	})
@@ -124,6 +156,9 @@ func (v visit) seeAt(step, offer string) {
 
 // session reads the session. When ok is false the request has been answered.
 func (v visit) session() (s checkout.Session, ok bool) {
+	if v.known != nil {
+		return *v.known, true
+	}
 	s, err := v.p.cfg.Sessions.ByID(v.r.Context(), v.id)
 	switch {
 	case errors.Is(err, readmodel.ErrNotFound), errors.Is(err, checkout.ErrMalformedID):
@@ -216,12 +251,26 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 	out.Total = s.Amount
 	if c := s.Collection; c != nil {
 		out.Fee, out.Total = c.Fee, c.Amount
-		out.Offer, out.Payer = c.OfferID, c.PayerMasked
+		out.Offer, out.Kind, out.Payer = c.OfferID, kinds[c.Channel], c.PayerMasked
+		if r := v.opened(s); r != nil {
+			out.Redirect = r.URL
+		}
 		out.USSD = v.p.cfg.MobileMoney[c.OfferID].USSD
 		out.Now, out.WindowEnds = v.p.cfg.Now().UTC(), c.WindowEndsAt
 		out.Receipt.OperatorRef = c.OperatorRef
 	}
 	out.Receipt.NoticeRef, out.Receipt.PaidAt = s.NoticeRef, s.EndedAt
-	out.Version, out.LiveURL = strconv.FormatInt(version(s), 10), v.path("live")
-	v.p.write(v.w, v.r, http.StatusOK, out)
+	out.Version, out.LiveURL = v.live(s)
+	v.write(http.StatusOK, out)
+}
+
+// live is the version of the session and where changes of it are told: in one
+// place for frames as well, since a version tells nothing.
+func (v visit) live(s checkout.Session) (now, at string) {
+	return strconv.FormatInt(version(s), 10), prefixHosted + v.id + "/live"
+}
+
+// kinds are the page's words for channels.
+var kinds = map[checkout.Channel]page.Kind{
+	checkout.ChannelMobileMoney: page.KindMobileMoney, checkout.ChannelCard: page.KindCard, checkout.ChannelCash: page.KindCash,
 }

@@ -23,6 +23,7 @@ import (
 	"quittance/ingress/pages"
 	"quittance/internal/connector"
 	"quittance/internal/readmodel"
+	"quittance/internal/secret"
 	"quittance/internal/testenv"
 )
 
@@ -43,6 +44,8 @@ type world struct {
 	polls    [][]string
 	// first happens to the session right before the next command.
 	first checkout.Action
+	// keys seal what the collect sink would.
+	keys *secret.Keys
 	// apart is how many readers of a session wait for each other, so that all of
 	// them have read before any of them goes on.
 	apart int
@@ -54,7 +57,7 @@ var (
 	_ pages.Sessions = (*readmodel.Reader)(nil)
 	_ pages.Asker    = (*world)(nil)
 	_ pages.Asker    = (*hub.Hub)(nil)
-	_ pages.Payer    = connector.Connector(nil)
+	_ pages.Payer    = connector.PayerReader(nil)
 )
 
 // state is the View of Decide; the world's lock is held.
@@ -219,10 +222,7 @@ func (w *world) create(order string, change func(*checkout.Session)) string {
 		Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted, ServiceLabel: "Contribution de la patente", Description: "Patente 2026",
 		PaymentRef: "4821093377150264", NoticeRef: "AV20260000012345", Note: "internal note",
 		SuccessURL: "https://guichet.example/merci", CancelURL: "https://guichet.example/retour",
-		Offers: []checkout.Offer{
-			{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75},
-			{ID: checkout.OfferCard, Channel: checkout.ChannelCard},
-		},
+		Offers:    []checkout.Offer{{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75}},
 		ExpiresAt: w.now.Add(24 * time.Hour),
 	}
 	if change != nil {
@@ -256,6 +256,13 @@ func (agencies) AgencyName(tenantID string) (string, bool) {
 
 func (a agencies) AccountOf(string, bool, string) string { return "account" }
 
+func (agencies) EmbedOrigins(_ string, platform bool) []string {
+	if platform {
+		return []string{"https://portal.example"}
+	}
+	return []string{"https://guichet.example", "https://autre.example"}
+}
+
 func (a agencies) Configured(tenantID string, live bool, offer string) bool {
 	for _, o := range a {
 		if o == offer {
@@ -268,13 +275,13 @@ func (a agencies) Configured(tenantID string, live bool, offer string) bool {
 // serve starts the pages over a world.
 func serve(t *testing.T) (*world, *httptest.Server) {
 	t.Helper()
-	w := &world{t: t, now: start, sessions: map[string]checkout.Session{}, orders: map[checkout.OrderKey]checkout.Order{}}
+	w := &world{t: t, keys: secret.GenerateKeys(), now: start, sessions: map[string]checkout.Session{}, orders: map[checkout.OrderKey]checkout.Order{}}
 	p, err := pages.New(pages.Config{
-		Sessions: w, Asker: w, Agencies: agencies{checkout.OfferMomo, checkout.OfferMomoB, checkout.OfferCard},
+		Sessions: w, Asker: w, Agencies: agencies{checkout.OfferMomo, checkout.OfferMomoB, checkout.OfferCard, checkout.OfferCashAgency},
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
-		Now: w.Now, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), Heartbeat: 200 * time.Millisecond,
+		Opener: w.keys, FrameScript: []byte("// frame\n"), Now: w.Now, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), Heartbeat: 200 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -428,6 +435,16 @@ func (b *browser) want(status int, texts ...string) *browser {
 	for _, text := range texts {
 		if !strings.Contains(b.root.text(), text) {
 			b.t.Fatalf("%s does not say %q:\n%s", b.at, text, b.root.text())
+		}
+	}
+	return b
+}
+
+func (b *browser) holds(texts ...string) *browser {
+	b.t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(b.html, text) {
+			b.t.Errorf("%s does not hold %q", b.at, text)
 		}
 	}
 	return b

@@ -287,7 +287,7 @@ func badAddresses(t *testing.T, u *up) {
 		{http.MethodGet, "/c/nothing-like-it", "", 404},
 		{http.MethodPost, "/c/nothing-like-it/pay", "", 404},
 		{http.MethodPost, "/c/" + s.ID + "/phone", "offer=momo&phone=" + strings.Repeat("6", 20<<10), 413},
-		{http.MethodPost, "/c/" + s.ID + "/phone", "offer=momo&phone=05+500+00+01", 422}, // another operator's
+		{http.MethodPost, "/c/" + s.ID + "/phone", "offer=momo&phone=07+500+00+01", 422}, // of no operator on offer
 		{http.MethodPost, "/c/" + s.ID + "/pay", "offer=momo&phone=06+600+00+01", 422},   // nobody has reviewed it
 		{http.MethodPut, "/callbacks/nobody/" + s.ID + "/" + uuid.NewString(), "{}", 404},
 		{http.MethodPut, "/callbacks/mtn/nothing-like-it/" + uuid.NewString(), "{}", 404},

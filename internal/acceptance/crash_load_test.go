@@ -348,7 +348,8 @@ func readForm(text string) pageForm {
 	}
 	for _, input := range inputPattern.FindAllString(m[2], -1) {
 		name, value := namePattern.FindStringSubmatch(input), valuePattern.FindStringSubmatch(input)
-		if name != nil && value != nil {
+		unchosen := strings.Contains(input, `type="radio"`) && !strings.Contains(input, " checked")
+		if name != nil && value != nil && !unchosen {
 			f.fields.Add(html.UnescapeString(name[1]), html.UnescapeString(value[1]))
 		}
 	}

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"quittance/internal/testenv"
 )
 
 // A newcomer starts everything, runs the curl line that is printed, and pays in
@@ -42,7 +40,7 @@ func TestMainJob(t *testing.T) {
 	}
 	for _, j := range journeys {
 		j.paid = u.curl(t)
-		pages := browse(t, j.paid.CheckoutURL, j.phone, j.language, j.script)
+		pages := payInBrowser(t, j.paid.CheckoutURL, j.phone, j.language, j.script)
 		checkPages(t, pages, j.language, j.paid)
 	}
 
@@ -198,50 +196,23 @@ type seen struct {
 	List  map[string]string `json:"list"`
 }
 
-// browse pays in a browser.
-func browse(t *testing.T, page, phone, language string, script bool) map[string]seen {
+// payInBrowser pays in a browser.
+func payInBrowser(t *testing.T, page, phone, language string, script bool) map[string]seen {
 	t.Helper()
-	modules, err := filepath.Abs(filepath.Join(root, ".deps/browser"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(modules, "node_modules/playwright-core")); err != nil {
-		t.Fatalf("what drives the browser is missing, `make deps/test` fetches it: %v", err)
-	}
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("Chromium is missing, `make deps/test` installs it: %v", err)
-	}
-	shots := os.Getenv("QUITTANCE_SHOTS")
-	task, err := json.Marshal(map[string]any{
-		"url": page, "phone": phone, "language": language, "javascript": script,
-		"modules": modules, "chromium": chromium, "shots": shots,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", filepath.Join(root, "scripts/browser/journey.mjs"), string(task))
-	cmd.Env = append(os.Environ(), "HOME="+testenv.Dir(t)) // a fresh user's
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("paying in a browser: %v\n%s%s", err, out, errs.Bytes())
-	}
 	pages := map[string]seen{}
-	for line := range strings.Lines(string(out)) {
+	browse(t, 3*time.Minute, "journey.mjs", map[string]any{
+		"url": page, "phone": phone, "language": language, "javascript": script, "shots": os.Getenv("QUITTANCE_SHOTS"),
+	}, func(line []byte) {
 		var s seen
-		if err := json.Unmarshal([]byte(line), &s); err != nil {
+		switch err := json.Unmarshal(line, &s); {
+		case err != nil:
 			t.Fatalf("the browser's %q: %v", line, err)
-		}
-		if s.Fault != "" {
+		case s.Fault != "":
 			t.Errorf("in the browser: %s", s.Fault)
-			continue
+		default:
+			pages[s.Step] = s
 		}
-		pages[s.Step] = s
-	}
+	})
 	return pages
 }
 

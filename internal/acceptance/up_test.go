@@ -540,9 +540,15 @@ func (c citizen) submit(t *testing.T, f pageForm) answer {
 // page is what the page shows; it must be there.
 func (c citizen) page(t *testing.T) string {
 	t.Helper()
+	return c.at(t, "")
+}
+
+// at is what the page shows at a step: a query such as "&step=phone&offer=momo".
+func (c citizen) at(t *testing.T, step string) string {
+	t.Helper()
 	var text string
 	eventually(t, "the page is shown", func() error {
-		a, err := c.up.send(t.Context(), http.MethodGet, c.up.url(atService, "/c/"+c.id+"?lang=en"), "")
+		a, err := c.up.send(t.Context(), http.MethodGet, c.up.url(atService, "/c/"+c.id+"?lang=en"+step), "")
 		if err != nil || a.status != http.StatusOK {
 			return fmt.Errorf("%d %w", a.status, err)
 		}
@@ -555,7 +561,7 @@ func (c citizen) page(t *testing.T) string {
 // review goes to the page that asks to confirm, and returns its form.
 func (c citizen) review(t *testing.T, phone string) pageForm {
 	t.Helper()
-	f := readForm(c.page(t))
+	f := readForm(c.at(t, "&step=phone&offer=momo"))
 	if !f.fields.Has("phone") {
 		t.Fatalf("the page of %s asks for no number", c.id)
 	}

@@ -27,19 +27,25 @@ type Verifier interface {
 // it from us or from the operator, so that a report to it counts (architecture,
 // "External effects happen only in sinks"). It belongs in no log.
 func CallbackURL(signer Signer, base, operator, sessionID, collectionID string) string {
-	mac := signer.MAC(callbackLabel, callbackData(sessionID, collectionID))
+	mac := signer.MAC(callbackLabel, addressData(operator, sessionID, collectionID))
 	return strings.TrimRight(base, "/") + "/callbacks/" + url.PathEscape(operator) + "/" + url.PathEscape(sessionID) + "/" +
 		url.PathEscape(collectionID) + "/" + base64.RawURLEncoding.EncodeToString(mac)
 }
 
 // VerifyCallback says whether mac is the one that CallbackURL wrote for this
-// session and collection.
-func VerifyCallback(verifier Verifier, sessionID, collectionID, mac string) bool {
+// operator, session and collection.
+func VerifyCallback(verifier Verifier, operator, sessionID, collectionID, mac string) bool {
 	if len(mac) > maxMAC {
 		return false
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(mac)
-	return err == nil && verifier.VerifyMAC(callbackLabel, callbackData(sessionID, collectionID), raw)
+	return err == nil && verifier.VerifyMAC(callbackLabel, addressData(operator, sessionID, collectionID), raw)
+}
+
+// addressData holds the operator too: who knows the address of one that signs its
+// reports must not get by without a signature at one that does not.
+func addressData(operator, sessionID, collectionID string) []byte {
+	return []byte(operator + "|" + sessionID + "|" + collectionID)
 }
 
 // callbackData is unambiguous: neither id holds a bar.

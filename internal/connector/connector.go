@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"quittance/checkout"
 )
@@ -15,13 +16,11 @@ type Connector interface {
 	// Operator is the operator's short name, such as "mtn": a path element of
 	// callback addresses and a label of metrics.
 	Operator() string
-	// Payer turns what a citizen typed into what the operator wants. Errors wrap
-	// ErrPayerMalformed or ErrPayerElsewhere.
-	Payer(input string) (string, error)
 	// Collect asks the payer for the money. The same Request.ID again is the same
 	// collection, whatever became of the first call. An approval or a refusal that
-	// it returns is final; an accepted request is pending. Errors are *Error: with
-	// Sent unset the operator surely did nothing, else it may have.
+	// it returns is final; an accepted request is pending, with a Redirect where the
+	// payer goes on at the operator's own page. Errors are *Error: with Sent unset
+	// the operator surely did nothing, else it may have.
 	Collect(ctx context.Context, account Account, request Request) (Outcome, error)
 	// Enquire asks what became of a collection; OutcomeUnknown when the operator
 	// has none of that id. Errors are *Error and say nothing of the collection.
@@ -29,6 +28,21 @@ type Connector interface {
 	// ParseCallback reads what an operator sent to a callback address. It judges no
 	// authenticity that lies in the address. Errors wrap ErrCallback.
 	ParseCallback(header http.Header, body []byte) (Callback, error)
+}
+
+// PayerReader is a Connector whose operator reaches payers by their number.
+type PayerReader interface {
+	// Payer turns what a citizen typed into what the operator wants. Errors wrap
+	// ErrPayerMalformed or ErrPayerElsewhere.
+	Payer(input string) (string, error)
+}
+
+// ReportVerifier is a Connector whose operator signs its reports with a secret of
+// the merchant account.
+type ReportVerifier interface {
+	// VerifyReport says whether the account's operator signed the report. Errors
+	// wrap ErrSignature.
+	VerifyReport(account Account, header http.Header, body []byte) error
 }
 
 // Account is an agency's own merchant account with an operator, of one mode.
@@ -45,6 +59,10 @@ type Account struct {
 	// Mobile money B.
 	ClientID     string
 	ClientSecret string
+
+	// Card acquirer.
+	Merchant string
+	Secret   string
 }
 
 // Fingerprint tells one merchant account from another, without its secrets, which
@@ -55,6 +73,9 @@ func (a Account) Fingerprint() string {
 	text := a.BaseURL + "\x00" + a.TargetEnvironment + "\x00" + a.APIUser
 	if a.ClientID != "" {
 		text += "\x00" + a.ClientID
+	}
+	if a.Merchant != "" {
+		text += "\x00" + a.Merchant
 	}
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
@@ -73,7 +94,7 @@ func (a Account) LogValue() slog.Value { return slog.StringValue(a.String()) }
 type Request struct {
 	// ID is the collection's: a UUID of version 4, unique for ever.
 	ID string
-	// Payer as Connector.Payer returned it; empty where the operator asks itself.
+	// Payer as PayerReader.Payer returned it; empty where the operator asks itself.
 	Payer string
 	// Amount is the total in minor units of Currency.
 	Amount   int64
@@ -84,6 +105,10 @@ type Request struct {
 	Description string
 	// CallbackURL is where the operator may report; see CallbackURL the function.
 	CallbackURL string
+	// ReturnURL is where the operator's own page sends the payer afterwards.
+	ReturnURL string
+	// ExpiresAt ends the payer's time to approve, UTC.
+	ExpiresAt time.Time
 }
 
 // Reference names a collection to its operator.
@@ -111,6 +136,9 @@ type Outcome struct {
 	FailureCode checkout.FailureCode
 	// Reason is the operator's code behind Status, for logs: never prose.
 	Reason string
+	// Redirect is where the payer goes on, of a pending collection; nil where the
+	// operator finds the payer itself.
+	Redirect *Redirect
 }
 
 // Decided says that the operator will not change its mind.

@@ -85,16 +85,17 @@ func TestCallbackURL(t *testing.T) {
 		t.Fatalf("address %s", address)
 	}
 	mac := parts[5]
-	if !connector.VerifyCallback(keys, "chs_a", "c1", mac) {
+	if !connector.VerifyCallback(keys, "mtn", "chs_a", "c1", mac) {
 		t.Error("its own address is not accepted")
 	}
 	for name, ok := range map[string]bool{
-		"other session":    connector.VerifyCallback(keys, "chs_b", "c1", mac),
-		"other collection": connector.VerifyCallback(keys, "chs_a", "c2", mac),
-		"other key":        connector.VerifyCallback(secret.GenerateKeys(), "chs_a", "c1", mac),
-		"no MAC":           connector.VerifyCallback(keys, "chs_a", "c1", ""),
-		"shifted border":   connector.VerifyCallback(keys, "chs_", "ac1", mac),
-		"padded":           connector.VerifyCallback(keys, "chs_a", "c1", mac+"="),
+		"other session":    connector.VerifyCallback(keys, "mtn", "chs_b", "c1", mac),
+		"other collection": connector.VerifyCallback(keys, "mtn", "chs_a", "c2", mac),
+		"other key":        connector.VerifyCallback(secret.GenerateKeys(), "mtn", "chs_a", "c1", mac),
+		"other operator":   connector.VerifyCallback(keys, "card", "chs_a", "c1", mac),
+		"no MAC":           connector.VerifyCallback(keys, "mtn", "chs_a", "c1", ""),
+		"shifted border":   connector.VerifyCallback(keys, "mtn", "chs_", "ac1", mac),
+		"padded":           connector.VerifyCallback(keys, "mtn", "chs_a", "c1", mac+"="),
 	} {
 		if ok {
 			t.Errorf("%s is accepted", name)
@@ -104,7 +105,7 @@ func TestCallbackURL(t *testing.T) {
 
 func TestAccountKeepsItsSecrets(t *testing.T) {
 	t.Parallel()
-	a := connector.Account{BaseURL: "https://operator.example", SubscriptionKey: "hush1", APIUser: "hush2", APIKey: "hush3", ClientID: "hush4", ClientSecret: "hush5"}
+	a := connector.Account{BaseURL: "https://operator.example", SubscriptionKey: "hush1", APIUser: "hush2", APIKey: "hush3", ClientID: "hush4", ClientSecret: "hush5", Merchant: "hush6", Secret: "hush7"}
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "account", a)
 	for _, text := range []string{log.String(), fmt.Sprint(a), fmt.Sprintf("%+v %#v", a, a), fmt.Sprintf("%v", struct{ A connector.Account }{a})} {
@@ -127,6 +128,12 @@ func TestFingerprint(t *testing.T) {
 	rotated.ClientSecret, other.ClientID = "t", "two"
 	if b.Fingerprint() != rotated.Fingerprint() || b.Fingerprint() == other.Fingerprint() {
 		t.Error("an account is its client id, not its secret")
+	}
+	c := connector.Account{BaseURL: "https://operator.example", Merchant: "one", Secret: "s"}
+	rotated, other = c, c
+	rotated.Secret, other.Merchant = "t", "two"
+	if c.Fingerprint() != rotated.Fingerprint() || c.Fingerprint() == other.Fingerprint() {
+		t.Error("an account is its merchant, not its secret")
 	}
 }
 

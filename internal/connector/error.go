@@ -12,6 +12,9 @@ import (
 // ErrCallback is a report that cannot be read.
 var ErrCallback = errors.New("unreadable report")
 
+// ErrSignature is a report that its operator did not sign.
+var ErrSignature = errors.New("the report's signature does not fit")
+
 // Fault is the class of an Error, a label of metrics.
 type Fault string
 

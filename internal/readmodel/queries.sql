@@ -12,11 +12,11 @@ UPDATE readmodel_positions SET next = @next WHERE topic = @topic AND partition =
 INSERT INTO sessions AS s (id, application_id, tenant_id, livemode, platform, order_id, amount, currency, mode,
     service_code, service_label, description, note, customer_id, metadata, success_url, cancel_url,
     payment_ref, notice_id, notice_ref, transaction_id, offers, created_at, expires_at, ended_at,
-    status, sequence, collection, failure_code, failure_message)
+    status, sequence, collection, failure_code, failure_message, client_secret_hash)
 VALUES (@id, @application_id, @tenant_id, @livemode, @platform, @order_id, @amount, @currency, @mode,
     @service_code, @service_label, @description, @note, @customer_id, @metadata, @success_url, @cancel_url,
     @payment_ref, @notice_id, @notice_ref, @transaction_id, @offers, @created_at, @expires_at, @ended_at,
-    @status, @sequence, @collection, @failure_code, @failure_message)
+    @status, @sequence, @collection, @failure_code, @failure_message, @client_secret_hash)
 ON CONFLICT (id) DO UPDATE SET
     application_id = excluded.application_id, tenant_id = excluded.tenant_id, livemode = excluded.livemode,
     platform = excluded.platform, order_id = excluded.order_id, amount = excluded.amount, currency = excluded.currency,
@@ -27,7 +27,7 @@ ON CONFLICT (id) DO UPDATE SET
     transaction_id = excluded.transaction_id, offers = excluded.offers, created_at = excluded.created_at,
     expires_at = excluded.expires_at, ended_at = excluded.ended_at, status = excluded.status,
     sequence = excluded.sequence, collection = excluded.collection, failure_code = excluded.failure_code,
-    failure_message = excluded.failure_message
+    failure_message = excluded.failure_message, client_secret_hash = excluded.client_secret_hash
 WHERE s.sequence < excluded.sequence;
 
 -- name: OweConfirmation :batchexec

@@ -162,7 +162,7 @@ type Filter struct {
 const columns = `id, application_id, tenant_id, livemode, platform, order_id, amount, currency, mode, service_code,
 	service_label, description, note, customer_id, metadata, success_url, cancel_url, payment_ref,
 	notice_id, notice_ref, transaction_id, offers, created_at, expires_at, ended_at, status, sequence,
-	collection, failure_code, failure_message`
+	collection, failure_code, failure_message, client_secret_hash`
 
 // List is a page of sessions, newest first by id, and how many there are on all
 // pages. Errors are ErrBehind and those of ctx.

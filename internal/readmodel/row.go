@@ -36,11 +36,16 @@ type (
 		OperatorRef   string                    `json:"operator_ref,omitempty"`
 		FailureCode   checkout.FailureCode      `json:"failure_code,omitempty"`
 		DecidedAt     time.Time                 `json:"decided_at,omitzero"`
+
+		RedirectSealed []byte    `json:"redirect_sealed,omitempty"`
+		Clerk          string    `json:"clerk,omitempty"`
+		ReversedBy     string    `json:"reversed_by,omitempty"`
+		ReversedAt     time.Time `json:"reversed_at,omitzero"`
 	}
 )
 
-// toRow maps a session to its row. Contact data and secrets of a client are not
-// kept: events do not carry them.
+// toRow maps a session to its row. Contact data and what opens a client_secret are
+// not kept: events do not carry them. Nor are orphans: they are for deciding.
 func toRow(s checkout.Session) (db.UpsertSessionParams, error) {
 	row := db.UpsertSessionParams{
 		ID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID, Livemode: s.Live, Platform: s.Platform,
@@ -50,6 +55,7 @@ func toRow(s checkout.Session) (db.UpsertSessionParams, error) {
 		PaymentRef: s.PaymentRef, NoticeID: s.NoticeID, NoticeRef: s.NoticeRef, TransactionID: s.TransactionID,
 		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, Status: string(s.Status), Sequence: s.Sequence,
 		FailureCode: text(string(s.FailureCode)), FailureMessage: text(s.FailureMessage),
+		ClientSecretHash: s.ClientSecretHash,
 	}
 	if !s.EndedAt.IsZero() {
 		row.EndedAt = &s.EndedAt
@@ -87,6 +93,7 @@ func fromRow(r db.Session) (checkout.Session, error) {
 		PaymentRef: r.PaymentRef, NoticeID: r.NoticeID, NoticeRef: r.NoticeRef, TransactionID: r.TransactionID,
 		CreatedAt: r.CreatedAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Status: checkout.Status(r.Status), Sequence: r.Sequence,
 		FailureCode: checkout.FailureCode(value(r.FailureCode)), FailureMessage: value(r.FailureMessage),
+		ClientSecretHash: r.ClientSecretHash,
 	}
 	if r.EndedAt != nil {
 		s.EndedAt = r.EndedAt.UTC()

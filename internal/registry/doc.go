@@ -14,7 +14,7 @@
 // # Registry files
 //
 // The format is that of deploy/dev/registry.yaml: unknown fields are refused and
-// all faults are named at once. What a file omits stays: an agency, application,
+// all faults are named at once. What a file omits stays: an agency, application, clerk,
 // service, key or endpoint that it does not name is untouched, and so is an
 // omitted field of one that it does. Fee rows, mappings, ERP settings, connector
 // accounts and cash-in access are values: naming one replaces it whole. A

@@ -58,6 +58,17 @@ agencies:
 		{"channel: MOBILE_MONEY", "channel: momo", agency0 + ".fees[0].channel"},
 		{"fixed: 10", "fixed: -1", agency0 + ".fees[0].fixed"},
 		{"fixed: 10", "fixed: 1.5", agency0 + ".fees[0].fixed"},
+		{"code: c01", "code: C01", agency0 + ".clerks[0].code"},
+		{"code: c01, ", "", agency0 + ".clerks[0].code"},
+		{"code: c02", "code: c01", agency0 + ".clerks[1].code"},
+		{"name: Guichet 1", `name: ""`, agency0 + ".clerks[0].name"},
+		{"counter: Hall, ", "", agency0 + ".clerks[0].counter"},
+		{"counter: Hall", "desk: Hall", agency0 + ".clerks[0].desk"},
+		{clerkTest, keyTest, agency0 + ".clerks[0].keys[0].secret"},
+		{clerkTest, "ck_test_short", agency0 + ".clerks[0].keys[0].secret"},
+		{clerkTwo, clerkTest, agency0 + ".clerks[1].keys[0].secret"},
+		{"{code: c01", "{code: c09", agency0 + ".clerks[0].keys[0].secret"}, // its key is c01's
+		{"{secret: " + clerkLive + "}", "{secret: ck_test_dddddddddddddddddddddddd}, {secret: ck_test_eeeeeeeeeeeeeeeeeeeeeeee}", agency0 + ".clerks[0].keys[2]"},
 		{"maximum: 5000", "maximum: 99", agency0 + ".fees[0].maximum"},
 		{"type: bearer", "type: oauth", agency0 + ".erp.test.auth.type"},
 		{"auth: {type: bearer, token: erp-token-very-private}", "auth: {type: bearer}", agency0 + ".erp.test.auth.token"},
@@ -224,7 +235,7 @@ func TestOutsideDeveloperMode(t *testing.T) {
 	for _, path := range []string{
 		"platform.keys[0].secret", "platform.webhook_endpoints[0].secret", app0 + ".keys[0].secret", app0 + ".keys[1].secret", endpoint0 + ".secret", endpoint0 + ".url",
 		agency0 + ".erp.test.auth.token", agency0 + ".erp.test.base_url", agency0 + ".erp.test.networks[0]", agency0 + ".erp.live.auth.password",
-		agency0 + ".connectors.test.momo.subscription_key", agency0 + ".connectors.test.momo.api_key", app0 + ".cashin.api_key", app0 + ".cashin.secret_key",
+		agency0 + ".connectors.test.momo.subscription_key", agency0 + ".connectors.test.momo.api_key", app0 + ".cashin.api_key", app0 + ".cashin.secret_key", agency0 + ".clerks[0].keys[0].secret",
 	} {
 		if !slices.ContainsFunc(faults, func(f registry.Fault) bool { return f.Path == path }) {
 			t.Errorf("no fault at %s", path)

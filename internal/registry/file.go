@@ -37,6 +37,7 @@ type fileAgency struct {
 	erp            []ERPSettings
 	connectors     []ConnectorAccount
 	applications   []fileApplication
+	clerks         []fileClerk
 }
 
 type fileService struct {
@@ -73,6 +74,13 @@ type fileCashin struct {
 	origins           []string
 	webhookURL        string
 	providers         []string
+}
+
+type fileClerk struct {
+	path                string
+	code, name, counter string
+	active              *bool
+	keys                []fileKey
 }
 
 type fileKey struct {
@@ -181,6 +189,7 @@ func (p parser) agency(o *object) fileAgency {
 		}
 	})
 	o.objects("applications", func(o *object) { a.applications = append(a.applications, p.application(o)) })
+	o.objects("clerks", func(o *object) { a.clerks = append(a.clerks, p.clerk(o)) })
 	return a
 }
 
@@ -349,6 +358,23 @@ func (p parser) key(o *object, platform bool) fileKey {
 		k.readsPerMinute = o.integer("reads_per_minute", 1, maxPerMinute)
 	}
 	return k
+}
+
+func (p parser) clerk(o *object) fileClerk {
+	c := fileClerk{path: o.path, code: o.require("code"), name: name(o, "name"), counter: name(o, "counter"), active: o.boolean("active")}
+	if c.code != "" && !slugPattern.MatchString(c.code) {
+		o.fault("code", "must be lower-case letters, digits and hyphens, a letter first, at most 63")
+		c.code = ""
+	}
+	o.objects("keys", func(o *object) {
+		k := fileKey{path: o.path, secret: p.secret(o, "secret")}
+		if !k.secret.Empty() && !presentedClerk.MatchString(k.secret.Reveal()) {
+			o.fault("secret", "must be ck_test_ or ck_live_ and 20 to 200 letters or digits")
+		}
+		k.live = strings.HasPrefix(k.secret.Reveal(), prefixClerkLive)
+		c.keys = append(c.keys, k)
+	})
+	return c
 }
 
 func (p parser) endpoint(o *object) fileEndpoint {

@@ -78,10 +78,15 @@ type snapshot struct {
 	erp          map[modeKey]ERPSettings
 	connectors   map[connectorKey]ConnectorAccount
 	applications map[string]Application
-	integrators  map[string]string // agency → application
-	cashin       map[hash]string   // API key → application
+	byAgency     map[string][]string // agency → applications, sorted
+	integrators  map[string]string   // agency → application
+	cashin       map[hash]string     // API key → application
 	keys         map[hash]Key
 	keyOrder     []hash
+	clerks       map[codeKey]Clerk
+	clerkKeys    map[hash]ClerkKey
+	clerkKeyIDs  map[string]hash
+	cashDesks    map[desk]bool
 	endpoints    map[string]endpoint
 	endpointIDs  []string
 	byOwner      map[string][]string // application, or "" for the platform → endpoints
@@ -106,10 +111,12 @@ func load(ctx context.Context, q *db.Queries, keys *secret.Keys) (*snapshot, err
 		agencies: map[string]Agency{}, slugs: map[string]string{}, services: map[codeKey]Service{}, serviceIDs: map[string]Service{},
 		mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{},
 		connectors: map[connectorKey]ConnectorAccount{}, applications: map[string]Application{}, integrators: map[string]string{},
-		cashin: map[hash]string{}, keys: map[hash]Key{}, endpoints: map[string]endpoint{}, byOwner: map[string][]string{},
+		cashin: map[hash]string{}, keys: map[hash]Key{}, byAgency: map[string][]string{},
+		clerks: map[codeKey]Clerk{}, clerkKeys: map[hash]ClerkKey{}, clerkKeyIDs: map[string]hash{}, cashDesks: map[desk]bool{},
+		endpoints: map[string]endpoint{}, byOwner: map[string][]string{},
 	}
 	for _, step := range []func(context.Context, *db.Queries, *secret.Keys) error{
-		s.loadPlatform, s.loadAgencies, s.loadBackends, s.loadApplications, s.loadKeys, s.loadEndpoints,
+		s.loadPlatform, s.loadAgencies, s.loadBackends, s.loadApplications, s.loadKeys, s.loadClerks, s.loadEndpoints,
 	} {
 		if err := step(ctx, q, keys); err != nil {
 			return nil, err
@@ -219,6 +226,7 @@ func (s *snapshot) loadApplications(ctx context.Context, q *db.Queries, keys *se
 			CreationsPerMinute: int(r.CreationsPerMinute), ReadsPerMinute: int(r.ReadsPerMinute), PageSize: int(r.PageSize),
 			Cashin: cashin[r.ID], CreatedAt: r.CreatedAt.UTC(),
 		}
+		s.byAgency[r.AgencyID] = append(s.byAgency[r.AgencyID], r.ID) // in their order
 		if r.Integrator {
 			s.integrators[r.AgencyID] = r.ID
 		}

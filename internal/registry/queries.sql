@@ -42,6 +42,12 @@ SELECT * FROM webhook_endpoints ORDER BY id;
 -- name: WebhookSecrets :many
 SELECT * FROM webhook_secrets ORDER BY endpoint_id, created_at DESC, digest;
 
+-- name: Clerks :many
+SELECT * FROM clerks ORDER BY agency_id, code;
+
+-- name: ClerkKeys :many
+SELECT * FROM clerk_keys ORDER BY id;
+
 -- name: SuspendedEndpoints :many
 SELECT destination_id, suspended_at FROM delivery_destinations WHERE kind = 'webhook' AND suspended_at IS NOT NULL;
 
@@ -120,7 +126,24 @@ UPDATE api_keys SET agencies = COALESCE(sqlc.narg('agencies')::uuid[], agencies)
     reads_per_minute = COALESCE(sqlc.narg('reads_per_minute')::integer, reads_per_minute)
 WHERE id = @id;
 
+-- name: UpsertClerk :exec
+INSERT INTO clerks (agency_id, code, name, counter, active, created_at)
+VALUES (@agency_id, @code, @name, @counter, COALESCE(sqlc.narg('active')::boolean, true), @created_at)
+ON CONFLICT (agency_id, code) DO UPDATE SET name = excluded.name, counter = excluded.counter,
+    active = COALESCE(sqlc.narg('active')::boolean, clerks.active);
+
+-- name: InsertClerkKey :exec
+INSERT INTO clerk_keys (id, hash, agency_id, clerk_code, live, created_at)
+VALUES (@id, @hash, @agency_id, @clerk_code, @live, @created_at);
+
 -- Keys, beside seeding.
+
+-- name: RevokeClerkKey :exec
+UPDATE clerk_keys SET revoked_at = @revoked_at WHERE id = @id AND revoked_at IS NULL;
+
+-- name: NoteClerkKeyUse :batchexec
+UPDATE clerk_keys SET last_used_at = @last_used_at
+WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @last_used_at);
 
 -- name: RevokeAPIKey :exec
 UPDATE api_keys SET revoked_at = @revoked_at WHERE id = @id AND revoked_at IS NULL;

@@ -79,7 +79,9 @@ type Registry struct {
 	current  atomic.Pointer[snapshot]
 	syncedAt atomic.Int64 // Unix nanoseconds of the machine's clock
 	uses     uses
-	reloads  *prometheus.CounterVec
+	// clerkUses are those of clerks' keys.
+	clerkUses uses
+	reloads   *prometheus.CounterVec
 }
 
 // Open reads the registry. It fails while Postgres is away; Run does not.

@@ -82,12 +82,16 @@ agencies:
         reads_per_minute: 500
         page_size: 25
         cashin: {api_key: cashin-api-private, secret_key: cashin-secret-private, redirect_origins: [https://partner.example], webhook_url: https://partner.example.org/hook, providers: [mobile_money_a]}
+    clerks:
+      - {code: c01, name: Guichet 1, counter: Hall, active: true, keys: [{secret: ck_test_aaaaaaaaaaaaaaaaaaaaaaaa}, {secret: ck_live_aaaaaaaaaaaaaaaaaaaaaaaa}]}
+      - {code: c02, name: Guichet 2, counter: Annexe, keys: [{secret: ck_test_bbbbbbbbbbbbbbbbbbbbbbbb}]}
 `
 
 // plain is every secret of full.
 var plain = []string{
 	keyTest, keyLive, keyPlat, whsec, "whsec_tttttttttttttttttttttttt", "erp-token-very-private", "erp-password-very-private",
 	"momo-sub-private", "momo-key-private", "cashin-api-private", "cashin-secret-private",
+	clerkTest, clerkLive, clerkTwo,
 }
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -169,7 +173,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	t.Parallel()
 	h := setUp(t)
 	report := h.seed(t, full)
-	if report.Agencies != 1 || report.Applications != 1 || report.Services != 2 || report.Keys != 3 || report.Endpoints != 2 || !report.Changed || len(report.Minted) != 0 {
+	if report.Agencies != 1 || report.Applications != 1 || report.Services != 2 || report.Keys != 6 || report.Endpoints != 2 || report.Clerks != 2 || !report.Changed || len(report.Minted) != 0 {
 		t.Errorf("report = %+v", report)
 	}
 	r := h.open(t)

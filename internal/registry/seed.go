@@ -35,7 +35,7 @@ type SeedOptions struct {
 // Report is what a registry file did.
 type Report struct {
 	// What the file holds.
-	Agencies, Applications, Services, Keys, Endpoints int
+	Agencies, Applications, Services, Keys, Endpoints, Clerks int
 	// Changed is false when the database held all of it already.
 	Changed bool
 	// Minted are the secrets made for new endpoints that came without one: to be
@@ -199,6 +199,7 @@ func (c *checker) agency(a fileAgency) {
 	for _, app := range a.applications {
 		c.application(a, app)
 	}
+	c.clerks(a)
 }
 
 func (c *checker) services(a fileAgency) map[string]bool {
@@ -295,6 +296,43 @@ func (c *checker) key(k fileKey, owner string) {
 	c.keys[k.hash()] = true
 	if known, ok := c.known.keys[k.hash()]; ok && known.ApplicationID != owner {
 		c.faults.add(k.path+".secret", "is a key of another owner")
+	}
+}
+
+func (c *checker) clerks(a fileAgency) {
+	codes := map[string]bool{}
+	for _, clerk := range a.clerks {
+		if a.id == "" || clerk.code == "" {
+			continue // told: whose the keys are cannot be compared
+		}
+		if codes[clerk.code] {
+			c.faults.add(clerk.path+".code", "stands twice")
+		}
+		codes[clerk.code] = true
+		inForce := map[bool]int{}
+		for _, k := range c.known.clerkKeys {
+			if k.AgencyID == a.id && k.ClerkCode == clerk.code && k.InForce() {
+				inForce[k.Live]++
+			}
+		}
+		for _, k := range clerk.keys {
+			if k.secret.Empty() {
+				continue // told
+			}
+			if c.keys[k.hash()] {
+				c.faults.add(k.path+".secret", "stands twice")
+			}
+			c.keys[k.hash()] = true
+			known, ok := c.known.clerkKeys[k.hash()]
+			if ok && (known.AgencyID != a.id || known.ClerkCode != clerk.code) {
+				c.faults.add(k.path+".secret", "is a key of another clerk")
+			}
+			if !ok {
+				if inForce[k.live]++; inForce[k.live] > maxKeys {
+					c.faults.add(k.path, "would be one too many: a clerk has at most %d %s keys in force", maxKeys, mode(k.live))
+				}
+			}
+		}
 	}
 }
 
@@ -409,6 +447,11 @@ func (s *seeder) agency(ctx context.Context, a fileAgency) error {
 			return err
 		}
 	}
+	for _, c := range a.clerks {
+		if err := s.clerk(ctx, a.id, c); err != nil {
+			return fmt.Errorf("%s: %w", c.path, err)
+		}
+	}
 	return nil
 }
 
@@ -519,6 +562,31 @@ func (s *seeder) key(ctx context.Context, k fileKey, applicationID *string) erro
 		return nil
 	}
 	return s.q.UpdatePlatformKey(ctx, db.UpdatePlatformKeyParams{ID: known.ID, Agencies: k.agencies, ReadsPerMinute: narrow(k.readsPerMinute)})
+}
+
+func (s *seeder) clerk(ctx context.Context, agencyID string, c fileClerk) error {
+	s.report.Clerks++
+	if err := s.q.UpsertClerk(ctx, db.UpsertClerkParams{
+		AgencyID: agencyID, Code: c.code, Name: c.name, Counter: c.counter, Active: c.active, CreatedAt: s.now,
+	}); err != nil {
+		return err
+	}
+	for _, k := range c.keys {
+		s.report.Keys++
+		h := k.hash()
+		known, ok := s.known.clerkKeys[h]
+		switch {
+		case !ok:
+			if err := s.q.InsertClerkKey(ctx, db.InsertClerkKeyParams{
+				ID: newID(), Hash: h[:], AgencyID: agencyID, ClerkCode: c.code, Live: k.live, CreatedAt: s.now,
+			}); err != nil {
+				return err
+			}
+		case !known.InForce():
+			s.note(k.path, "this key was revoked at %s and stays so", known.RevokedAt.Format(time.RFC3339))
+		}
+	}
+	return nil
 }
 
 func (s *seeder) endpoints(ctx context.Context, endpoints []fileEndpoint, applicationID *string) error {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -56,18 +57,42 @@ func (r *Registry) writeUses(ctx context.Context) {
 }
 
 func (r *Registry) writeUsesOnce(ctx context.Context) error {
-	type news struct {
-		*use
-		at int64
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	q := db.New(r.cfg.Pool)
+	keys := r.uses.write(func(batch []sighting) func(func(int, error)) {
+		rows := make([]db.NoteKeyUseParams, len(batch))
+		for i, s := range batch {
+			rows[i] = db.NoteKeyUseParams{ID: s.keyID, LastUsedAt: &s.at}
+		}
+		return q.NoteKeyUse(ctx, rows).Exec
+	})
+	clerks := r.clerkUses.write(func(batch []sighting) func(func(int, error)) {
+		rows := make([]db.NoteClerkKeyUseParams, len(batch))
+		for i, s := range batch {
+			rows[i] = db.NoteClerkKeyUseParams{ID: s.keyID, LastUsedAt: &s.at}
+		}
+		return q.NoteClerkKeyUse(ctx, rows).Exec
+	})
+	if err := errors.Join(keys, clerks); err != nil {
+		return fmt.Errorf("writing when keys were last used: %w", err)
 	}
-	var batch []db.NoteKeyUseParams
-	var of []news
-	r.uses.latest.Range(func(id, v any) bool {
-		u := v.(*use)
-		if at := u.at.Load(); at > u.written {
-			seen := time.Unix(at, 0).UTC()
-			batch = append(batch, db.NoteKeyUseParams{ID: id.(string), LastUsedAt: &seen})
-			of = append(of, news{u, at})
+	return nil
+}
+
+// sighting is when a key was last used.
+type sighting struct {
+	keyID string
+	at    time.Time
+}
+
+// write gives what is new to send, in one batch, and remembers it once it is
+// written.
+func (u *uses) write(send func([]sighting) (exec func(func(int, error)))) error {
+	var batch []sighting
+	u.latest.Range(func(id, v any) bool {
+		if at, used := v.(*use).at.Load(), v.(*use); at > used.written {
+			batch = append(batch, sighting{id.(string), time.Unix(at, 0).UTC()})
 		}
 		return true
 	})
@@ -76,20 +101,20 @@ func (r *Registry) writeUsesOnce(ctx context.Context) error {
 	}
 	// A batch is one transaction: in one order, so that two instances that write
 	// the same keys cannot wait for each other.
-	slices.SortFunc(batch, func(a, b db.NoteKeyUseParams) int { return strings.Compare(a.ID, b.ID) })
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	slices.SortFunc(batch, func(a, b sighting) int { return strings.Compare(a.keyID, b.keyID) })
 	var failed error
-	db.New(r.cfg.Pool).NoteKeyUse(ctx, batch).Exec(func(_ int, err error) {
+	send(batch)(func(_ int, err error) {
 		if failed == nil {
 			failed = err
 		}
 	})
 	if failed != nil {
-		return fmt.Errorf("writing when keys were last used: %w", failed)
+		return failed
 	}
-	for _, n := range of {
-		n.written = n.at
+	for _, s := range batch {
+		if v, ok := u.latest.Load(s.keyID); ok {
+			v.(*use).written = s.at.Unix()
+		}
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package role
 
 import (
+	"slices"
 	"strings"
 
+	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/registry"
 	"quittance/sinks/delivery"
@@ -10,7 +12,18 @@ import (
 
 // configuration is the registry as the roles' parts look at it: each declares the
 // little that it needs.
-type configuration struct{ *registry.Registry }
+type configuration struct {
+	*registry.Registry
+	developer bool
+	// shop is the origin of the demo shop, empty outside `up`.
+	shop string
+}
+
+func (b *base) configuration() configuration { return configuration{b.reg, b.Developer, b.ShopURL} }
+
+// demoShop stands for the demo shop in a registry file, as 8081 does for the
+// simulators: in developer mode it follows the shop.
+const demoShop = "https://127.0.0.1:8088"
 
 // AgencyName is what citizens call the agency.
 func (c configuration) AgencyName(tenantID string) (string, bool) {
@@ -18,8 +31,12 @@ func (c configuration) AgencyName(tenantID string) (string, bool) {
 	return a.Name, ok
 }
 
-// Configured says whether the agency has a usable account for the offer.
+// Configured says whether the agency has a usable account for the offer, or for
+// cash a counter. As with accounts, developer mode stands in for what a test has not.
 func (c configuration) Configured(tenantID string, live bool, offerID string) bool {
+	if offerID == checkout.OfferCashAgency {
+		return c.TakesCash(tenantID, live) || c.developer && !live
+	}
 	_, ok := c.Account(tenantID, live, offerID)
 	return ok
 }
@@ -33,6 +50,21 @@ func (c configuration) AccountOf(tenantID string, live bool, offerID string) str
 	return a.Fingerprint()
 }
 
+// EmbedOrigins are those that may frame the sessions of an application, or of
+// platform keys (decisions § 9).
+func (c configuration) EmbedOrigins(applicationID string, platform bool) []string {
+	app, _ := c.Application(applicationID)
+	origins := app.EmbedOrigins
+	if platform {
+		origins = c.Platform().EmbedOrigins
+	}
+	if i := slices.Index(origins, demoShop); i >= 0 && c.shop != "" {
+		origins = slices.Clone(origins)
+		origins[i] = c.shop
+	}
+	return origins
+}
+
 // Account is an agency's merchant account.
 func (c configuration) Account(tenantID string, live bool, offerID string) (connector.Account, bool) {
 	a, ok := c.Connector(tenantID, live, offerID)
@@ -42,6 +74,7 @@ func (c configuration) Account(tenantID string, live bool, offerID string) (conn
 	return connector.Account{
 		BaseURL: a.BaseURL, TargetEnvironment: a.TargetEnvironment, SubscriptionKey: a.SubscriptionKey.Reveal(),
 		APIUser: a.APIUser, APIKey: a.APIKey.Reveal(), ClientID: a.ClientID, ClientSecret: a.ClientSecret.Reveal(),
+		Merchant: a.Merchant, Secret: a.Secret.Reveal(),
 	}, true
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -19,12 +20,18 @@ type demo struct {
 		ID           string `yaml:"id"`
 		Name         string `yaml:"name"`
 		Applications []struct {
-			Name      string    `yaml:"name"`
-			Keys      []demoKey `yaml:"keys"`
-			Endpoints []struct {
+			Name         string    `yaml:"name"`
+			Keys         []demoKey `yaml:"keys"`
+			EmbedOrigins []string  `yaml:"embed_origins"`
+			Endpoints    []struct {
 				URL string `yaml:"url"`
 			} `yaml:"webhook_endpoints"`
 		} `yaml:"applications"`
+		Clerks []struct {
+			Code string    `yaml:"code"`
+			Name string    `yaml:"name"`
+			Keys []demoKey `yaml:"keys"`
+		} `yaml:"clerks"`
 	} `yaml:"agencies"`
 }
 
@@ -32,15 +39,39 @@ type demoKey struct {
 	Secret string `yaml:"secret"`
 }
 
+func (u *developer) demo() (d demo, err error) {
+	text, err := os.ReadFile(u.registry)
+	if err == nil {
+		err = yaml.Unmarshal(text, &d)
+	}
+	if err != nil {
+		return d, fmt.Errorf("reading the registry file: %w", err)
+	}
+	return d, nil
+}
+
+// shopKey is a test key of the application whose checkout the demo shop may frame.
+func (d demo) shopKey() string {
+	for _, agency := range d.Agencies {
+		for _, app := range agency.Applications {
+			if !slices.Contains(app.EmbedOrigins, demoShop) {
+				continue
+			}
+			for _, k := range app.Keys {
+				if strings.HasPrefix(k.Secret, "sk_test_") {
+					return k.Secret
+				}
+			}
+		}
+	}
+	return ""
+}
+
 // banner is the one block that may show a key or a test number.
 func (u *developer) banner(out io.Writer) error {
-	text, err := os.ReadFile(u.registry)
+	d, err := u.demo()
 	if err != nil {
-		return fmt.Errorf("reading the registry file: %w", err)
-	}
-	var d demo
-	if err := yaml.Unmarshal(text, &d); err != nil {
-		return fmt.Errorf("reading the registry file: %w", err)
+		return err
 	}
 	base := "http://" + local(u.Port)
 	var b strings.Builder
@@ -53,8 +84,10 @@ func (u *developer) banner(out io.Writer) error {
 	line("")
 	line("  API          %s/api/v1", base)
 	line("  Checkout     %s/c/{session_id}", base)
+	line("  Counter      %s/counter   where clerks take cash", base)
 	line("  ClickHouse   curl 'http://%s/?query=SELECT+*+FROM+quittance.payments'", local(u.Port+portClickHouse))
 	line("  Health       http://%s/readyz   metrics on /metrics", local(u.Port+portHealth))
+	line("  Demo shop    https://%s/   an agency's site with the embedded checkout", local(u.Port+portShop))
 	line("  Simulators   %s/   operators, ERPs, webhook inboxes, /control", u.SimulatorURL)
 	line("")
 	key := ""
@@ -72,6 +105,11 @@ func (u *developer) banner(out io.Writer) error {
 			for _, e := range app.Endpoints {
 				url := strings.Replace(e.URL, "http://127.0.0.1:8081", u.SimulatorURL, 1)
 				line("  Webhooks     curl %s", url)
+			}
+		}
+		for _, clerk := range agency.Clerks {
+			for _, k := range clerk.Keys {
+				line("  Clerk        %s   %s, %s (%s)", k.Secret, agency.Name, clerk.Name, clerk.Code)
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/callbacks"
+	"quittance/ingress/cash"
 	"quittance/ingress/docs"
 	"quittance/ingress/hub"
 	"quittance/ingress/measure"
@@ -26,6 +27,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
+	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/quota"
 	"quittance/internal/readmodel"
@@ -34,6 +36,7 @@ import (
 	"quittance/processors/session"
 	"quittance/reconciliation"
 	"quittance/schemas"
+	"quittance/sdk"
 	"quittance/sinks/collect"
 	"quittance/sinks/delivery/schedule"
 	"quittance/sinks/erp"
@@ -95,6 +98,7 @@ func sink() *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	s.runFlags(cmd.Flags())
 	cmd.Flags().StringVar(&s.CallbackURL, "callback-url", "http://127.0.0.1:8080", "where operators reach /callbacks (sink collect)")
+	cmd.Flags().StringVar(&s.CheckoutURL, "checkout-url", "http://127.0.0.1:8080", "where citizens reach the checkout pages (sink collect)")
 	return cmd
 }
 
@@ -155,7 +159,8 @@ func (b *base) ingress() error {
 		return err
 	}
 	citizen, err := pages.New(pages.Config{
-		Asker: h, Sessions: sessions, Agencies: configuration{b.reg}, MobileMoney: mobileMoney(connectors),
+		Asker: h, Sessions: sessions, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
+		Opener: b.keys, FrameScript: sdk.Frame(),
 		Now: b.now, Log: b.log, Metrics: b.metrics,
 	})
 	if err != nil {
@@ -163,7 +168,16 @@ func (b *base) ingress() error {
 	}
 	b.run("pages", citizen.Run)
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.keys, Connectors: operators(connectors), Now: b.now, Log: b.log, Metrics: b.metrics,
+		Sender: h, Verifier: b.keys, Connectors: operators(connectors), Account: b.accountOfReport(sessions, connectors),
+		Now: b.now, Log: b.log, Metrics: b.metrics,
+	})
+	if err != nil {
+		return err
+	}
+
+	counters, err := cash.New(cash.Config{
+		Hub: h, Sessions: sessions, Registry: b.reg, Reads: reads, Keys: b.keys, PublicURL: checkoutURL,
+		Now: b.now, Log: b.log, Metrics: b.metrics,
 	})
 	if err != nil {
 		return err
@@ -176,9 +190,12 @@ func (b *base) ingress() error {
 
 	r := chi.NewRouter()
 	r.Use(measure.Requests(b.metrics), problem.WithRequestID)
-	api.Routes(r)
+	// The completion token is asked for from a frame too, by the same origins.
+	api.Routes(r.With(citizen.CrossOrigin))
 	citizen.Routes(r)
+	sdk.Routes(r)
 	reports.Routes(r)
+	counters.Routes(r)
 	manual.Routes(r)
 	return b.serve("ingress", b.Listen, http.Handler(r))
 }
@@ -223,7 +240,46 @@ func (b *base) connectors() (map[string]connector.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]connector.Connector{checkout.OfferMomo: momo, checkout.OfferMomoB: momoB}, nil
+	// Signatures carry the machine's time, also where a developer's clock jumps.
+	acquirer, err := card.New(card.Config{Now: func() time.Time { return time.Now().UTC() }})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]connector.Connector{checkout.OfferMomo: momo, checkout.OfferMomoB: momoB, checkout.OfferCard: acquirer}, nil
+}
+
+// accountOfReport finds the merchant account that signs an operator's reports about
+// a collection: the one that was asked for the money, as it is configured now. Of a
+// collection that is not the session's it is the agency's own, whatever it was then:
+// such a report changes no session, and an operator case must come of it.
+func (b *base) accountOfReport(sessions *readmodel.Reader, connectors map[string]connector.Connector) func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
+	return func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
+		s, err := sessions.ByID(ctx, sessionID)
+		if err != nil {
+			return connector.Account{}, err
+		}
+		var offer, fingerprint string
+		if c := s.Collection; c != nil && c.ID == collectionID {
+			offer, fingerprint = c.OfferID, c.Account
+			if collects, ok := connectors[offer]; !ok || collects.Operator() != operator {
+				return connector.Account{}, errors.New("the collection is another operator's")
+			}
+		} else {
+			for id, c := range connectors {
+				if c.Operator() == operator {
+					offer = id
+				}
+			}
+		}
+		account, ok := b.configuration().Account(s.TenantID, s.Live, offer)
+		switch {
+		case !ok:
+			return connector.Account{}, errors.New("the agency has no account for the offer")
+		case fingerprint != "" && account.Fingerprint() != fingerprint:
+			return connector.Account{}, errors.New("the collection was begun with another account")
+		}
+		return account, nil
+	}
 }
 
 // operators are the same connectors by their operator's name.
@@ -235,9 +291,18 @@ func operators(connectors map[string]connector.Connector) map[string]connector.C
 	return out
 }
 
-// mobileMoney are the connectors that the page collects through.
+// ussd has the code that shows pending payments at an operator, where it is known.
+var ussd = map[string]string{checkout.OfferMomo: "*105#"}
+
+// mobileMoney are the connectors that reach payers by their number.
 func mobileMoney(connectors map[string]connector.Connector) map[string]pages.MobileMoney {
-	return map[string]pages.MobileMoney{checkout.OfferMomo: {Payer: connectors[checkout.OfferMomo], USSD: "*105#"}}
+	out := map[string]pages.MobileMoney{}
+	for offer, c := range connectors {
+		if payers, ok := c.(connector.PayerReader); ok {
+			out[offer] = pages.MobileMoney{Payer: payers, USSD: ussd[offer]}
+		}
+	}
+	return out
 }
 
 func (b *base) processor() error {
@@ -271,8 +336,8 @@ func (b *base) collect() error {
 		return err
 	}
 	c, err := collect.New(collect.Config{
-		Kafka: b.kafkaConfig(), Space: b.space, Codec: b.codec, Account: configuration{b.reg}.Account, Connectors: connectors, Signer: b.keys,
-		PublicURL: strings.TrimSuffix(b.CallbackURL, "/"), Now: b.now, Log: b.log, Metrics: b.metrics,
+		Kafka: b.kafkaConfig(), Space: b.space, Codec: b.codec, Account: b.configuration().Account, Connectors: connectors, Signer: b.keys,
+		PublicURL: strings.TrimSuffix(b.CallbackURL, "/"), Sealer: b.keys, CheckoutURL: strings.TrimSuffix(b.CheckoutURL, "/"), Now: b.now, Log: b.log, Metrics: b.metrics,
 	})
 	if err != nil {
 		return err

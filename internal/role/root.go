@@ -28,7 +28,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(up(), ingress(), processor(), sink(), migrate(), seed(), doctor(), simulate(), benchCommand(), keys(), endpoints(), deliveries(), replay(), listen())
+	root.AddCommand(up(), ingress(), processor(), sink(), migrate(), seed(), doctor(), simulate(), benchCommand(), keys(), clerks(), endpoints(), deliveries(), replay(), listen())
 	if err := root.ExecuteContext(ctx); err != nil {
 		_, _ = fmt.Fprintf(stderr, "quittance: %v\n", err)
 		return 1

@@ -42,6 +42,7 @@ type Settings struct {
 	CheckoutURL  string
 	CallbackURL  string
 	SimulatorURL string
+	ShopURL      string
 
 	Instance string
 	Store    string

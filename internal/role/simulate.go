@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quittance/checkout"
 	"quittance/internal/clock"
 	"quittance/internal/devstack/simulator"
 	"quittance/internal/registry"
@@ -36,7 +37,7 @@ func (b *base) simulate(addr string) error {
 		return err
 	}
 	sim, err := simulator.New(simulator.Config{
-		Now: b.now, Log: b.log, Metrics: b.metrics, Secrets: b.inboxSecrets, ERPAuth: b.erpAuth,
+		Now: b.now, Log: b.log, Metrics: b.metrics, Secrets: b.inboxSecrets, ERPAuth: b.erpAuth, Card: b.cardSecret,
 		AdvanceClock: func(ctx context.Context, d time.Duration) error {
 			_, err := clock.Advance(ctx, b.pool, d)
 			return err
@@ -60,6 +61,17 @@ func (b *base) inboxSecrets(inbox string) []string {
 		}
 	}
 	return out
+}
+
+// cardSecret is what an agency's account shares with the simulated acquirer.
+func (b *base) cardSecret(merchant string) (string, bool) {
+	for _, agency := range b.reg.Agencies() {
+		a, ok := b.reg.Connector(agency.ID, false, checkout.OfferCard)
+		if ok && a.Merchant == merchant && a.BaseURL == b.SimulatorURL+"/card" {
+			return a.Secret.Reveal(), true
+		}
+	}
+	return "", false
 }
 
 // erpAuth are the credentials with which the service goes to an agency's

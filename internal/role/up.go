@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"quittance/deploy/dev/shop"
 	"quittance/internal/devstack"
 	"quittance/internal/devstack/chdb"
 )
@@ -28,6 +29,7 @@ const (
 	portClickHouse     = 5
 	portSchemaRegistry = 6
 	portHealth         = 7
+	portShop           = 8
 )
 
 // Values of --broker that are no address.
@@ -194,6 +196,8 @@ func (u *developer) roles(ctx context.Context) (*base, error) {
 	s.Listen = local(u.Port)
 	s.Health = local(u.Port + portHealth)
 	s.CallbackURL = "http://" + s.Listen
+	s.CheckoutURL = s.CallbackURL
+	s.ShopURL = "https://" + local(u.Port+portShop)
 	b, err := openBase(ctx, s, u.log)
 	if err != nil {
 		return nil, err
@@ -201,7 +205,7 @@ func (u *developer) roles(ctx context.Context) (*base, error) {
 	start := []func(*base) error{
 		func(b *base) error { return b.simulate(local(u.Port + portSimulators)) },
 		(*base).processor, (*base).readmodel, (*base).journal, (*base).collect, (*base).webhook, (*base).erp, (*base).schedule,
-		(*base).ingress, (*base).serveHealth,
+		(*base).ingress, u.shop, (*base).serveHealth,
 	}
 	for _, role := range start {
 		if err := role(b); err != nil {
@@ -210,6 +214,24 @@ func (u *developer) roles(ctx context.Context) (*base, error) {
 		}
 	}
 	return b, nil
+}
+
+// shop runs the demo shop, with a test key of the application whose sessions it
+// may hold.
+func (u *developer) shop(b *base) error {
+	d, err := u.demo()
+	if err != nil {
+		return err
+	}
+	s, err := shop.New(shop.Config{
+		Listen: local(u.Port + portShop), DataDir: filepath.Join(u.Data, "shop"), APIBase: b.CheckoutURL, CheckoutURL: b.CheckoutURL,
+		Key: d.shopKey(), Log: b.log,
+	})
+	if err != nil {
+		return err
+	}
+	b.run("demo shop", s.Run)
+	return nil
 }
 
 // announce waits until a session can be created and paid, and says so.

@@ -18,6 +18,11 @@ const (
 	CommandCollect      = "collection.start"
 	CommandOutcome      = "collection.outcome"
 	CommandEnquire      = "collection.enquire"
+	CommandRedirected   = "collection.redirected"
+	CommandReserve      = "counter.reserve"
+	CommandTake         = "counter.take"
+	CommandRelease      = "counter.release"
+	CommandReverse      = "counter.reverse"
 	CommandIssueToken   = "completion_token.issue"
 	CommandConsumeToken = "completion_token.consume"
 )
@@ -54,6 +59,21 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 	case checkout.Enquire:
 		r.Type = CommandEnquire
 		r.Outcome = &record.CollectionOutcome{CollectionID: do.CollectionID}
+	case checkout.Redirected:
+		r.Type = CommandRedirected
+		r.Redirect = &record.CollectionRedirect{CollectionID: do.CollectionID, Sealed: do.Sealed}
+	case checkout.Reserve:
+		r.Type = CommandReserve
+		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, WindowMs: do.Window.Milliseconds()}
+	case checkout.Take:
+		r.Type = CommandTake
+		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, Total: do.Total, Receipt: do.Receipt}
+	case checkout.Release:
+		r.Type = CommandRelease
+		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By}
+	case checkout.Reverse:
+		r.Type = CommandReverse
+		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, Reason: do.Reason}
 	case checkout.IssueToken:
 		r.Type = CommandIssueToken
 		r.Token = &record.CompletionToken{Hash: do.Hash, ClientSecretHash: do.ClientSecretHash, LifetimeMs: do.Lifetime.Milliseconds()}
@@ -95,6 +115,16 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 		}
 	case r.Type == CommandEnquire && r.Outcome != nil:
 		c.Do = checkout.Enquire{CollectionID: r.Outcome.CollectionID}
+	case r.Type == CommandRedirected && r.Redirect != nil:
+		c.Do = checkout.Redirected{CollectionID: r.Redirect.CollectionID, Sealed: r.Redirect.Sealed}
+	case r.Type == CommandReserve && r.Counter != nil:
+		c.Do = checkout.Reserve{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Window: time.Duration(r.Counter.WindowMs) * time.Millisecond}
+	case r.Type == CommandTake && r.Counter != nil:
+		c.Do = checkout.Take{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Total: r.Counter.Total, Receipt: r.Counter.Receipt}
+	case r.Type == CommandRelease && r.Counter != nil:
+		c.Do = checkout.Release{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk}
+	case r.Type == CommandReverse && r.Counter != nil:
+		c.Do = checkout.Reverse{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Reason: r.Counter.Reason}
 	case r.Type == CommandIssueToken && r.Token != nil:
 		c.Do = checkout.IssueToken{Hash: r.Token.Hash, ClientSecretHash: r.Token.ClientSecretHash, Lifetime: time.Duration(r.Token.LifetimeMs) * time.Millisecond}
 	case r.Type == CommandConsumeToken && r.Token != nil:
@@ -116,6 +146,7 @@ func FromSession(s checkout.Session) record.Session {
 		ClientSecretHash: s.ClientSecretHash, ClientSecretSealed: s.ClientSecretSealed,
 		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
 		Status: string(s.Status), Sequence: s.Sequence, FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage,
+		Orphans: s.Orphans,
 	}
 	if s.Customer != nil {
 		r.Customer = &record.Customer{Name: s.Customer.Name, Email: s.Customer.Email, Phone: s.Customer.Phone}
@@ -133,6 +164,7 @@ func FromSession(s checkout.Session) record.Session {
 			WindowEndsAt: c.WindowEndsAt, Enquiries: int32(c.Enquiries), LastEnquiryAt: c.LastEnquiryAt, //nolint:gosec // small
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: string(c.FailureCode), DecidedAt: c.DecidedAt,
+			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
 		}
 	}
 	return r
@@ -149,7 +181,7 @@ func ToSession(r *record.Session) checkout.Session {
 		ClientSecretHash: r.ClientSecretHash, ClientSecretSealed: r.ClientSecretSealed,
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
 		Status: checkout.Status(r.Status), Sequence: r.Sequence,
-		FailureCode: checkout.FailureCode(r.FailureCode), FailureMessage: r.FailureMessage,
+		FailureCode: checkout.FailureCode(r.FailureCode), FailureMessage: r.FailureMessage, Orphans: r.Orphans,
 	}
 	if r.Customer != nil {
 		s.Customer = &checkout.Customer{Name: r.Customer.Name, Email: r.Customer.Email, Phone: r.Customer.Phone}
@@ -167,20 +199,22 @@ func ToSession(r *record.Session) checkout.Session {
 			NotAfter: c.NotAfter, WindowEndsAt: c.WindowEndsAt, Enquiries: int(c.Enquiries), LastEnquiryAt: c.LastEnquiryAt,
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: checkout.FailureCode(c.FailureCode), DecidedAt: c.DecidedAt,
+			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
 		}
 	}
 	return s
 }
 
 // FromEvent is an event as checkout.events carries it for ever: without contact
-// data, phone numbers and secrets.
+// data, phone numbers and secrets. The hash of a client_secret, from which there
+// is no way back, lets a page know its holder.
 func FromEvent(e checkout.Event) *record.Event {
 	r := &record.Event{
 		EventID: e.ID, Type: string(e.Type), SessionID: e.SessionID, Sequence: e.Sequence, OccurredAt: e.OccurredAt, Detail: e.Detail,
 	}
 	if e.Session.ID != "" {
 		s := FromSession(e.Session)
-		s.Customer, s.ClientSecretHash, s.ClientSecretSealed = nil, nil, nil
+		s.Customer, s.ClientSecretSealed = nil, nil
 		r.Session = &s
 	}
 	return r
@@ -244,7 +278,7 @@ func FromRequest(q checkout.CollectionRequest) *record.CollectionRequest {
 	r := &record.CollectionRequest{
 		Kind: string(q.Kind), CollectionID: c.ID, SessionID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID,
 		Livemode: s.Live, OfferID: c.OfferID, Amount: c.Amount, Currency: c.Currency, Account: c.Account, Payer: q.Payer,
-		PaymentRef: s.PaymentRef, Description: s.Description, RequestedAt: q.At, NotAfter: c.NotAfter,
+		PaymentRef: s.PaymentRef, Description: s.Description, RequestedAt: q.At, NotAfter: c.NotAfter, WindowEndsAt: c.WindowEndsAt,
 	}
 	if q.Kind == checkout.RequestEnquire {
 		r.Enquiry = int32(c.Enquiries) //nolint:gosec // small

@@ -74,8 +74,9 @@ func webhookBody(e checkout.Event) func() ([]byte, error) {
 		case checkout.EventFailed:
 			w.webhookFailure = &webhookFailure{FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage}
 		case checkout.EventCreated, checkout.EventCancelled, checkout.EventExpired, checkout.EventTokenIssued,
-			checkout.EventTokenConsumed, checkout.EventCollectionRequested, checkout.EventCollectionEnquired,
-			checkout.EventCollectionRefused, checkout.EventCollectionMismatched, checkout.EventCollectionOrphaned:
+			checkout.EventTokenConsumed, checkout.EventCollectionRequested, checkout.EventCollectionRedirected,
+			checkout.EventCollectionEnquired, checkout.EventCollectionRefused, checkout.EventCollectionReleased,
+			checkout.EventCollectionReversed, checkout.EventCollectionMismatched, checkout.EventCollectionOrphaned:
 		}
 		return json.Marshal(w)
 	}

@@ -32,6 +32,11 @@ SELECT
     argMax(tuple(j.expires_at), j.sequence).1 AS expires_at,
     argMax(tuple(j.ended_at), j.sequence).1 AS ended_at,
     argMax(tuple(j.completed_at), j.sequence).1 AS completed_at,
+    -- Who took cash, and who gave it back: clerks, by their codes.
+    anyIf(j.detail['by'], j.event IN ('checkout.completed', 'checkout.late_payment') AND j.channel = 'CASH') AS clerk,
+    anyIf(j.detail['by'], j.event = 'collection.reversed') AS reversed_by,
+    -- Cash that a second clerk gave back: the session stays completed.
+    minOrNullIf(j.occurred_at, j.event = 'collection.reversed') AS reversed_at,
     argMax(j.occurred_at, j.sequence) AS updated_at,
     max(j.sequence) AS sequence
 FROM journal AS j FINAL

@@ -28,7 +28,10 @@ SELECT
     c.confirmed_at   AS confirmed_at,
     s.metadata       AS metadata,
     s.created_at     AS created_at,
-    s.completed_at   AS completed_at
+    s.completed_at   AS completed_at,
+    s.clerk          AS clerk,
+    s.reversed_by    AS reversed_by,
+    s.reversed_at    AS reversed_at
 FROM sessions AS s
 LEFT JOIN
 (

@@ -37,6 +37,11 @@ type Config struct {
 	Signer connector.Signer
 	// PublicURL is where operators reach the service: callbacks go below it.
 	PublicURL string
+	// Sealer seals the redirects that operators answer with.
+	Sealer connector.Sealer
+	// CheckoutURL is where citizens reach the checkout pages: an operator's own
+	// page sends them back there.
+	CheckoutURL string
 
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -59,14 +64,16 @@ func (c *Config) validate() error {
 	c.MaxAccountEnquiries = cmp.Or(c.MaxAccountEnquiries, 16)
 	c.Backlog = cmp.Or(c.Backlog, 16384)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 8*time.Second)
-	if c.Space == nil || c.Codec == nil || c.Account == nil || c.Signer == nil || c.Now == nil || c.Log == nil {
-		return errors.New("collect: Space, Codec, Account, Signer, Now and Log are required")
+	if c.Space == nil || c.Codec == nil || c.Account == nil || c.Signer == nil || c.Sealer == nil || c.Now == nil || c.Log == nil {
+		return errors.New("collect: Space, Codec, Account, Signer, Sealer, Now and Log are required")
 	}
 	if len(c.Connectors) == 0 {
 		return errors.New("collect: no connectors")
 	}
-	if u, err := url.Parse(c.PublicURL); err != nil || !u.IsAbs() || u.Host == "" {
-		return errors.New("collect: PublicURL must be an absolute URL")
+	for _, address := range []string{c.PublicURL, c.CheckoutURL} {
+		if u, err := url.Parse(address); err != nil || !u.IsAbs() || u.Host == "" {
+			return errors.New("collect: PublicURL and CheckoutURL must be absolute URLs")
+		}
 	}
 	if c.MaxCalls < 0 || c.MaxAccountEnquiries < 0 || c.Backlog < 0 || c.DrainTimeout < 0 {
 		return errors.New("collect: limits must not be negative")

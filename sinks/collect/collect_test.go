@@ -1,10 +1,13 @@
 package collect_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +22,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
+	"quittance/internal/connector/card"
 	"quittance/internal/connector/connectortest"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/devstack/simulator"
@@ -109,7 +113,7 @@ func (w *world) listen() {
 		parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/callbacks/"), "/") // operator, session, collection, MAC
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if len(parts) == 4 && connector.VerifyCallback(w.keys, parts[1], parts[2], parts[3]) {
+		if len(parts) == 4 && connector.VerifyCallback(w.keys, parts[0], parts[1], parts[2], parts[3]) {
 			w.verified[parts[2]]++
 		} else {
 			w.forged++
@@ -213,7 +217,7 @@ func (w *world) run(configure ...func(*collect.Config)) (stop func()) {
 		Account: func(id string, live bool, _ string) (connector.Account, bool) {
 			return w.account(), id == tenant && !live
 		},
-		Signer: w.keys, PublicURL: w.callbacks, Now: w.clock.now, Log: testenv.Logger(w.t), Metrics: prometheus.NewRegistry(),
+		Signer: w.keys, PublicURL: w.callbacks, Sealer: w.keys, CheckoutURL: "https://pay.example", Now: w.clock.now, Log: testenv.Logger(w.t), Metrics: prometheus.NewRegistry(),
 	}
 	for _, f := range configure {
 		f(&cfg)
@@ -934,4 +938,119 @@ func TestTokenExpired(t *testing.T) {
 	w.send(second)
 	w.committed()
 	w.once(second)
+}
+
+// redirects are the reports on where the payer of a collection goes on.
+func (w *world) redirects(id string) []checkout.Command {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []checkout.Command
+	for _, c := range w.commands {
+		if r, ok := c.Do.(checkout.Redirected); ok && r.CollectionID == id {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// An operator that redirects: the page is reported sealed, the same at every
+// redelivery, and enquiries say the rest.
+func TestRedirect(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acquirer, err := card.New(card.Config{Now: func() time.Time { return time.Now().UTC() }, EnquiriesPerSecond: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log syncBuffer
+	w.run(func(c *collect.Config) {
+		c.Connectors = map[string]connector.Connector{checkout.OfferCard: acquirer}
+		c.Account = func(string, bool, string) (connector.Account, bool) {
+			return connector.Account{BaseURL: w.operator + "/card", Merchant: "impots", Secret: "simulator"}, true
+		}
+		c.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	q := w.request("collect", "", time.Minute)
+	q.OfferID, q.Currency, q.WindowEndsAt = checkout.OfferCard, "EUR", w.clock.now().Add(5*time.Minute)
+	// The first answer is lost: the operator has the payment, and nobody its page.
+	w.faults.Next(1, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/v1/transactions") }, connectortest.CutAfter)
+	w.send(q, q) // a redelivery
+	w.eventually("two redirects", func() bool { return len(w.redirects(q.CollectionID)) == 2 })
+	w.committed()
+
+	var pages []connector.Redirect
+	for _, c := range w.redirects(q.CollectionID) {
+		sealed := c.Do.(checkout.Redirected).Sealed
+		r, err := connector.OpenRedirect(w.keys, q.SessionID, q.CollectionID, sealed)
+		if err != nil || c.SessionID != q.SessionID || c.ApplicationID != app {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		if bytes.Contains(sealed, []byte(r.ClientToken)) || bytes.Contains(sealed, []byte("/card/pay/")) {
+			t.Error("the redirect is not sealed")
+		}
+		pages = append(pages, r)
+	}
+	if pages[0] != pages[1] || !strings.HasPrefix(pages[0].URL, w.operator+"/card/pay/") || pages[0].ClientToken == "" || pages[0].TransactionID == "" || pages[0].Environment != "test" {
+		t.Errorf("redirects %q and %q", pages[0].URL, pages[1].URL)
+	}
+	if got := w.outcomes(q.CollectionID); len(got) != 0 {
+		t.Errorf("outcomes %+v of a payment that nobody has made", got)
+	}
+	if text := log.String(); strings.Contains(text, pages[0].ClientToken) || strings.Contains(text, "/card/pay/") || strings.Contains(text, "/callbacks/") || !strings.Contains(text, q.CollectionID) {
+		t.Errorf("log %s", text)
+	}
+
+	// The citizen pays there, is sent back, and the next enquiry tells of it.
+	u, err := url.Parse(pages[0].URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := url.Values{"token": {u.Query().Get("token")}, "action": {"approve"}}
+	u.RawQuery = ""
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, u.String(), strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := client.Transport.RoundTrip(req) // which follows nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if to := resp.Header.Get("Location"); resp.StatusCode != http.StatusSeeOther || to != "https://pay.example/c/"+q.SessionID {
+		t.Errorf("%s to %q", resp.Status, to)
+	}
+	w.eventually("the report at its address", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.verified[q.CollectionID] == 1 && w.forged == 0
+	})
+	enquiry := q
+	enquiry.Kind, enquiry.Enquiry = "enquire", 1
+	w.send(enquiry)
+	w.eventually("the approval", func() bool { return len(w.outcomes(q.CollectionID)) == 1 })
+	if o := w.outcomes(q.CollectionID)[0]; o.Status != checkout.OutcomeApproved || o.Amount != q.Amount || o.Currency != "EUR" || o.OperatorRef != pages[0].TransactionID || o.Source != checkout.SourceEnquiry {
+		t.Errorf("outcome %+v", o)
+	}
+	if n := len(w.redirects(q.CollectionID)); n != 2 {
+		t.Errorf("%d redirects, an enquiry tells of none", n)
+	}
+}
+
+// syncBuffer is a buffer that several write to.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }

@@ -199,7 +199,7 @@ func (j *job) collect() string {
 			switch {
 			case errors.Is(enquiry, errLeft):
 				return outcomeLeft
-			case enquiry == nil && o.Status != checkout.OutcomeUnknown:
+			case enquiry == nil && o.Status != checkout.OutcomeUnknown && (o.Decided() || !j.redirects()):
 				return j.report(o, checkout.SourceEnquiry)
 			}
 		}
@@ -207,6 +207,13 @@ func (j *job) collect() string {
 			return outcomeLeft
 		}
 	}
+}
+
+// redirects says whether the payer goes on at the operator's own page, which only
+// the answer to the request tells: it is asked for again until it has come.
+func (j *job) redirects() bool {
+	_, reachesPayers := j.connector.(connector.PayerReader)
+	return !reachesPayers
 }
 
 // late asks about a request that may have been sent by an earlier reader of this
@@ -290,6 +297,7 @@ func (j *job) ask() (connector.Outcome, error) {
 		ID: q.CollectionID, Payer: q.Payer, Amount: q.Amount, Currency: q.Currency,
 		PaymentRef: q.PaymentRef, Description: q.Description,
 		CallbackURL: connector.CallbackURL(j.sink.cfg.Signer, j.sink.cfg.PublicURL, j.connector.Operator(), q.SessionID, q.CollectionID),
+		ReturnURL:   j.sink.cfg.CheckoutURL + "/c/" + q.SessionID, ExpiresAt: q.WindowEndsAt,
 	})
 	return o, j.called(kindCollect, begun, o, err)
 }
@@ -371,18 +379,28 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelDebug, "operator answered",
 		slog.String("operator", j.connector.Operator()), slog.String("kind", q.Kind), slog.String("collection_id", q.CollectionID),
 		slog.String("session_id", q.SessionID), slog.String("status", string(o.Status)), slog.String("reason", o.Reason))
+	var do checkout.Action
+	var err error
 	switch o.Status {
 	case checkout.OutcomePending, checkout.OutcomeAmbiguous:
-		return string(o.Status)
+		if o.Redirect == nil {
+			return string(o.Status)
+		}
+		var sealed []byte
+		sealed, err = connector.SealRedirect(j.sink.cfg.Sealer, q.SessionID, q.CollectionID, *o.Redirect)
+		do = checkout.Redirected{CollectionID: q.CollectionID, Sealed: sealed}
 	case checkout.OutcomeApproved, checkout.OutcomeRefused, checkout.OutcomeUnknown:
-	}
-	command, err := wire.FromCommand(checkout.Command{
-		At: j.sink.cfg.Now(), SessionID: q.SessionID, ApplicationID: q.ApplicationID, Live: q.Livemode,
-		Do: checkout.Outcome{
+		do = checkout.Outcome{
 			CollectionID: q.CollectionID, Source: source, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
 			OperatorRef: o.OperatorRef, FailureCode: o.FailureCode,
-		},
-	})
+		}
+	}
+	var command *record.Command
+	if err == nil {
+		command, err = wire.FromCommand(checkout.Command{
+			At: j.sink.cfg.Now(), SessionID: q.SessionID, ApplicationID: q.ApplicationID, Live: q.Livemode, Do: do,
+		})
+	}
 	var value []byte
 	if err == nil {
 		value, err = j.sink.cfg.Codec.Encode(command)

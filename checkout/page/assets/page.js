@@ -5,64 +5,88 @@
   "use strict";
   var doc = document;
   var at = function (id) { return doc.getElementById(id); };
+  // In a frame another script brings pages (embed.js), and says when one is there.
+  var load = window.quittanceLoad || function (url) { location.replace(url); };
+  var framed = !!window.quittanceLoad;
 
   // The review is the answer to a form. Without this Back or a reload would ask
   // the browser for a page that it cannot ask for again.
-  if (history.replaceState) history.replaceState(null, "", location.href);
-
-  var errors = at("errors");
-  if (errors) errors.focus();
-
-  var printer = at("print");
-  if (printer) {
-    printer.hidden = false;
-    printer.addEventListener("click", function () { window.print(); });
-  }
+  if (history.replaceState && !framed) history.replaceState(null, "", location.href);
 
   // A second tap on a form that is on its way does nothing. The button is not
   // disabled, since the offer that it names would then not be sent.
+  function busy(form, on) {
+    form.sent = on;
+    form.querySelectorAll("button").forEach(function (button) {
+      if (on) button.setAttribute("aria-disabled", "true"); else button.removeAttribute("aria-disabled");
+    });
+  }
   doc.addEventListener("submit", function (event) {
     var form = event.target;
     if (form.sent) return event.preventDefault();
-    form.sent = true;
-    form.querySelectorAll("button").forEach(function (button) { button.setAttribute("aria-disabled", "true"); });
+    busy(form, true);
+    if (framed || !("next" in form.dataset) || !window.fetch || !window.URLSearchParams) return;
+    // A card goes on at the acquirer's page: the answer says where.
+    event.preventDefault();
+    fetch(form.action, {
+      method: "POST", headers: { "Accept": "application/json" }, credentials: "omit", cache: "no-store",
+      body: new URLSearchParams(new FormData(form))
+    }).then(function (answer) { return answer.ok ? answer.json() : {}; }).then(function (answer) {
+      var to = answer.next_action && answer.next_action.redirect && answer.next_action.redirect.url;
+      if (to) location.assign(to); else form.submit();
+    }).catch(function () { form.submit(); });
   });
   window.addEventListener("pageshow", function (event) {
     if (!event.persisted) return;
-    doc.querySelectorAll("form").forEach(function (form) {
-      form.sent = false;
-      form.querySelectorAll("button").forEach(function (button) { button.removeAttribute("aria-disabled"); });
-    });
+    doc.querySelectorAll("form").forEach(function (form) { busy(form, false); });
     ask();
   });
 
-  var live = at("live"), data = live ? live.dataset : {}, said = at("status"), clock = at("clock");
-  var calm = said ? said.textContent : ""; // what the status says while all is well
+  var data, said, calm, timer, ticking, running, leaving, shown, failures, delays;
 
-  // What is left of the approval window, counted from the server's own figure:
-  // a phone's clock may be hours off.
-  if (clock && data.left) {
-    var end = performance.now() + 1000 * data.left;
-    var tick = function () {
-      var left = Math.max(0, Math.round((end - performance.now()) / 1000));
-      clock.textContent = data.label + " " + Math.floor(left / 60) + ":" + ("0" + left % 60).slice(-2);
-      if (left) return setTimeout(tick, 500);
-      say(calm = data.over);
-    };
-    tick();
+  // show begins with the page that stands in the document.
+  function show() {
+    if (running) running.abort();
+    clearTimeout(timer);
+    clearTimeout(ticking);
+    leaving = running = null;
+    shown = performance.now();
+    failures = 0;
+    var errors = at("errors");
+    if (errors) errors.focus();
+    var printer = at("print");
+    if (printer) {
+      printer.hidden = false;
+      printer.addEventListener("click", function () { window.print(); });
+    }
+    var live = at("live"), clock = at("clock");
+    data = live ? live.dataset : {};
+    said = at("status");
+    calm = said ? said.textContent : ""; // what the status says while all is well
+
+    // What is left of the approval window, counted from the server's own figure:
+    // a phone's clock may be hours off.
+    if (clock && data.left) {
+      var end = shown + 1000 * data.left, words = data;
+      var tick = function () {
+        var left = Math.max(0, Math.round((end - performance.now()) / 1000));
+        clock.textContent = words.label + " " + Math.floor(left / 60) + ":" + ("0" + left % 60).slice(-2);
+        if (left) ticking = setTimeout(tick, 500); else say(calm = words.over);
+      };
+      tick();
+    }
+    ask();
   }
 
   function say(text) {
     if (said && said.textContent !== text) said.textContent = text;
   }
 
-  var delays = [2000, 3000, 5000], failures = 0, timer, running, leaving;
-
   function reload() {
     if (leaving) return;
     leaving = true;
     // Never faster than every two seconds, should the server disagree with itself.
-    setTimeout(function () { location.replace(data.self); }, Math.max(0, 2000 - performance.now()));
+    timer = setTimeout(function () { load(data.self); }, Math.max(0, 2000 - (performance.now() - shown)));
   }
 
   function heard(version) {
@@ -86,12 +110,12 @@
     var mine = running = new AbortController();
     var limit = setTimeout(function () { mine.abort(); }, 10000);
     get("application/json", mine.signal).then(function (answer) { return answer.json(); }).then(function (body) {
-      heard(body.version);
+      if (mine === running) heard(body.version);
     }, function () {
       if (mine === running && ++failures > 2) say(data.lost);
     }).then(function () {
       clearTimeout(limit);
-      if (mine !== running) return;
+      if (mine !== running || leaving) return;
       timer = setTimeout(poll, delays[0]);
       if (delays.length > 1) delays.shift();
     });
@@ -111,7 +135,7 @@
       return (function next() {
         return reader.read().then(function (part) {
           alive();
-          if (part.done) return;
+          if (part.done || mine !== running) return;
           worked = true;
           heard();
           text += decoder.decode(part.value, { stream: true });
@@ -127,7 +151,7 @@
     }).catch(function () {}).then(function () {
       clearTimeout(silence);
       // A stream that once spoke was cut off; one that never did is not to be had.
-      if (mine === running) timer = setTimeout(worked ? stream : poll, 1000);
+      if (mine === running && !leaving) timer = setTimeout(worked ? stream : poll, 1000);
     });
   }
 
@@ -142,5 +166,6 @@
   }
   doc.addEventListener("visibilitychange", function () { if (!doc.hidden) ask(); });
   window.addEventListener("online", ask);
-  ask();
+  doc.addEventListener("quittance:page", show);
+  show();
 })();

@@ -86,7 +86,7 @@ func TestConformance(t *testing.T) {
 		wrong.ClientSecret = "another-secret"
 		return connectortest.Target{
 			Connector: newConnector(t), Account: account(base + "/airtel"), Wrong: wrong,
-			Faults: faults, Asks: isRequest, Enquires: isEnquiry,
+			Faults: faults, Asks: isRequest, Enquires: isEnquiry, Tokens: true,
 			Approves: "05 500 00 01", Waits: "05 500 00 03",
 			Refuses: map[string]checkout.FailureCode{
 				"05 500 00 04": checkout.FailureRejected,

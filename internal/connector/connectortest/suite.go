@@ -3,11 +3,14 @@
 package connectortest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,13 +31,25 @@ type Target struct {
 	// Asks matches the call that asks for money, Enquires the one that asks about it.
 	Asks, Enquires Match
 
-	// Approves is a payer, as a citizen types it, who approves at once; Waits one
-	// who does not answer.
+	// Approves is a payer who approves at once, Waits one who does not answer: a
+	// number as a citizen types it, or a name that Visit knows.
 	Approves, Waits string
 	// Refuses has a payer for every refusal of the operator.
 	Refuses map[string]checkout.FailureCode
-	// Malformed are inputs that are no number of this operator.
+	// Malformed are inputs that are no number of this operator; of a PayerReader.
 	Malformed []string
+	// Visit plays the payer on the operator's own page. Set if and only if the
+	// operator redirects.
+	Visit func(t *testing.T, redirect connector.Redirect, payer string)
+	// Redirects is an answer to the call that asks for money which sends the payer of
+	// this id to an address; of an operator that redirects.
+	Redirects func(id, address string) (status int, body string)
+
+	// Tokens says that calls carry a token which the operator gives out.
+	Tokens bool
+	// Sign is the header of a report that the account's operator signs at a time.
+	// Set if and only if the connector is a ReportVerifier.
+	Sign func(account connector.Account, at time.Time, body []byte) http.Header
 
 	// Collections says how many collections of this id the operator has.
 	Collections func(t *testing.T, id string) int
@@ -44,6 +59,8 @@ type Target struct {
 	// Claims is an answer to the call that asks for money which tells that the
 	// payment of this id is made already.
 	Claims func(id string) (status int, body string)
+
+	visits *sync.Map // payers who have yet to go to the operator's page, by collection
 }
 
 const (
@@ -75,11 +92,20 @@ func Run(t *testing.T, target func(t *testing.T) Target) {
 		"forgotten token":            forgottenToken,
 		"context ends":               contextEnds,
 		"payers":                     payers,
+		"redirect":                   redirect,
+		"malformed redirect":         malformedRedirect,
+		"other content":              otherContent,
 		"reports":                    reports,
+		"signatures":                 signatures,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, target(t))
+			x := target(t)
+			x.visits = &sync.Map{}
+			if _, ok := x.Connector.(connector.ReportVerifier); ok != (x.Sign != nil) {
+				t.Fatal("Sign belongs to a ReportVerifier")
+			}
+			test(t, x)
 		})
 	}
 }
@@ -87,21 +113,38 @@ func Run(t *testing.T, target func(t *testing.T) Target) {
 // request is a new collection.
 func (x Target) request(t *testing.T, payer string) connector.Request {
 	t.Helper()
-	number, err := x.Connector.Payer(payer)
-	if err != nil {
-		t.Fatalf("Payer(%q): %v", payer, err)
-	}
-	return connector.Request{
-		ID: uuid.NewString(), Payer: number, Amount: amount, Currency: currency, PaymentRef: "1234567890123456",
+	r := connector.Request{
+		ID: uuid.NewString(), Amount: amount, Currency: currency, PaymentRef: "1234567890123456",
 		Description: "L'impôt — « 2026 » (n° 7)",
+		// Nobody listens there.
+		CallbackURL: "http://127.0.0.1:9/callbacks/hush", ReturnURL: "http://127.0.0.1:9/c/hush",
+		ExpiresAt: time.Now().UTC().Add(5 * time.Minute),
 	}
+	if reader, ok := x.Connector.(connector.PayerReader); ok {
+		var err error
+		if r.Payer, err = reader.Payer(payer); err != nil {
+			t.Fatalf("Payer(%q): %v", payer, err)
+		}
+	}
+	x.visits.Store(r.ID, payer)
+	return r
 }
 
+// collect asks for the money, and where the operator redirects, its payer goes to
+// the page.
 func (x Target) collect(t *testing.T, r connector.Request) connector.Outcome {
 	t.Helper()
 	o, err := x.Connector.Collect(t.Context(), x.Account, r)
 	if err != nil {
 		t.Fatalf("Collect: %v", err)
+	}
+	if x.Visit == nil && o.Redirect != nil {
+		t.Fatal("a redirect, and the suite knows no page")
+	}
+	if o.Redirect != nil {
+		if payer, ok := x.visits.LoadAndDelete(r.ID); ok {
+			x.Visit(t, *o.Redirect, payer.(string))
+		}
 	}
 	return o
 }
@@ -145,7 +188,10 @@ func (x Target) fault(t *testing.T, r connector.Request, err error, want connect
 	if e.Fault != want || e.Sent != sent || connector.Uncertain(err) != sent {
 		t.Errorf("error %v: fault %s, sent %v; want %s, %v", err, e.Fault, e.Sent, want, sent)
 	}
-	for _, secret := range []string{r.Payer, x.Account.APIKey, x.Account.SubscriptionKey, x.Account.APIUser, x.Account.ClientID, x.Account.ClientSecret, r.CallbackURL} {
+	for _, secret := range []string{
+		r.Payer, x.Account.APIKey, x.Account.SubscriptionKey, x.Account.APIUser, x.Account.ClientID, x.Account.ClientSecret,
+		x.Account.Secret, r.CallbackURL, r.ReturnURL,
+	} {
 		if secret != "" && strings.Contains(err.Error(), secret) {
 			t.Errorf("error tells %q: %v", secret, err)
 		}
@@ -204,6 +250,9 @@ func claimedApproval(t *testing.T, x Target) {
 // forgottenToken: the operator no longer takes a token that should still live.
 // Each call meets that once and goes on with a new token.
 func forgottenToken(t *testing.T, x Target) {
+	if !x.Tokens {
+		t.Skip("this operator gives out no tokens")
+	}
 	forget := func(call Match) {
 		token := ""
 		x.Faults.Answer(1_000_000, func(r *http.Request) bool {
@@ -376,17 +425,142 @@ func contextEnds(t *testing.T, x Target) {
 }
 
 func payers(t *testing.T, x Target) {
+	reader, ok := x.Connector.(connector.PayerReader)
+	if !ok {
+		t.Skip("this operator reaches payers by itself")
+	}
 	for _, input := range x.Malformed {
-		if number, err := x.Connector.Payer(input); !errors.Is(err, connector.ErrPayerMalformed) && !errors.Is(err, connector.ErrPayerElsewhere) {
+		if number, err := reader.Payer(input); !errors.Is(err, connector.ErrPayerMalformed) && !errors.Is(err, connector.ErrPayerElsewhere) {
 			t.Errorf("Payer(%q) = %q, %v", input, number, err)
 		}
 	}
-	number, err := x.Connector.Payer(x.Approves)
+	number, err := reader.Payer(x.Approves)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := x.Connector.Payer(number); err != nil || again != number {
+	if again, err := reader.Payer(number); err != nil || again != number {
 		t.Errorf("Payer of its own result: %q, %v, want %q", again, err, number)
+	}
+}
+
+// redirect: the payer's page is one page, however often it is asked for, and asking
+// about the payment does not tell it.
+func redirect(t *testing.T, x Target) {
+	if x.Visit == nil {
+		t.Skip("this operator does not redirect")
+	}
+	r := x.request(t, x.Waits)
+	x.Faults.Next(1, x.Asks, CutAfter)
+	if _, err := x.Connector.Collect(t.Context(), x.Account, r); err == nil {
+		t.Fatal("a lost answer brings no error")
+	}
+	first := x.collect(t, r)
+	if first.Status != checkout.OutcomePending || first.Redirect == nil {
+		t.Fatalf("outcome %+v, want pending and a redirect", first)
+	}
+	if d := *first.Redirect; d.URL == "" || d.TransactionID == "" || d.ClientToken == "" || d.Environment != "test" && d.Environment != "live" {
+		t.Errorf("redirect %q %q, a token of %d bytes, %q", d.URL, d.TransactionID, len(d.ClientToken), d.Environment)
+	}
+	r.Description, r.ReturnURL, r.CallbackURL = "another", r.ReturnURL+"2", r.CallbackURL+"2" // addresses move between versions
+	r.ExpiresAt = r.ExpiresAt.Add(time.Second)
+	if again := x.collect(t, r); again.Redirect == nil || *again.Redirect != *first.Redirect {
+		t.Errorf("asked again: %+v, want the same redirect", again)
+	}
+	if o := x.enquire(t, r.ID); o.Redirect != nil || o.Decided() {
+		t.Errorf("enquiry: %+v", o)
+	}
+	x.once(t, r.ID)
+	other := x.collect(t, x.request(t, x.Waits))
+	if other.Redirect == nil || other.Redirect.URL == first.Redirect.URL || other.Redirect.ClientToken == first.Redirect.ClientToken {
+		t.Error("two collections have one page")
+	}
+}
+
+// malformedRedirect: nobody is sent to an address that is not one, and no error
+// tells it.
+func malformedRedirect(t *testing.T, x Target) {
+	if x.Visit == nil {
+		t.Skip("this operator does not redirect")
+	}
+	for _, address := range []string{
+		"", "/pay", "//pay.example/x", "http://pay.example/x", "javascript:alert(1)", "https:///x", "https://bank.example@evil.example/x",
+		"data:text/html,x", "https://pay.example/\u0000", "ftp://127.0.0.1/x", "https://pay.example/" + strings.Repeat("a", 9000),
+	} {
+		r := x.request(t, x.Waits)
+		status, body := x.Redirects(r.ID, address)
+		x.Faults.Answer(1, x.Asks, status, body)
+		o, err := x.Connector.Collect(t.Context(), x.Account, r)
+		if err == nil {
+			t.Errorf("%.60q: %+v, want an error", address, o)
+			continue
+		}
+		x.fault(t, r, err, connector.FaultMalformed, true)
+		if strings.Contains(err.Error(), "example") {
+			t.Errorf("the error tells the address: %v", err)
+		}
+	}
+}
+
+// otherContent: an id stands for the money that it was first asked with.
+func otherContent(t *testing.T, x Target) {
+	r := x.request(t, x.Waits)
+	x.collect(t, r)
+	r.Amount++
+	if o, err := x.Connector.Collect(t.Context(), x.Account, r); err == nil && (o.Decided() || o.Redirect != nil) {
+		t.Errorf("another amount: %+v", o)
+	}
+	x.once(t, r.ID)
+}
+
+// signatures: a report is its operator's if it is signed so, and then every byte of it.
+func signatures(t *testing.T, x Target) {
+	verifier, ok := x.Connector.(connector.ReportVerifier)
+	if !ok {
+		t.Skip("this operator signs nothing")
+	}
+	now := time.Now().UTC()
+	body := x.Report(uuid.NewString(), amount, currency)
+	other := x.Report(uuid.NewString(), amount, currency)
+	changed := bytes.Replace(body, []byte(strconv.Itoa(amount)), []byte(strconv.Itoa(amount+1)), 1)
+	if bytes.Equal(changed, body) {
+		t.Fatal("the report names no amount")
+	}
+	bare := x.Account
+	bare.Secret = ""
+	for _, at := range []time.Time{now, now.Add(-4 * time.Minute), now.Add(4 * time.Minute)} {
+		if err := verifier.VerifyReport(x.Account, x.Sign(x.Account, at, body), body); err != nil {
+			t.Errorf("signed at %v: %v", at.Sub(now), err)
+		}
+	}
+	twice := x.Sign(x.Account, now, body)
+	for name, values := range x.Sign(x.Account, now, body) {
+		twice[name] = append(twice[name], values...)
+	}
+	for name, c := range map[string]struct {
+		account connector.Account
+		header  http.Header
+		body    []byte
+	}{
+		"no header":            {x.Account, http.Header{}, body},
+		"another account":      {x.Account, x.Sign(x.Wrong, now, body), body},
+		"for another account":  {x.Wrong, x.Sign(x.Account, now, body), body},
+		"changed body":         {x.Account, x.Sign(x.Account, now, body), changed},
+		"one byte more":        {x.Account, x.Sign(x.Account, now, body), append(bytes.Clone(body), ' ')},
+		"no body":              {x.Account, x.Sign(x.Account, now, body), nil},
+		"another collection's": {x.Account, x.Sign(x.Account, now, other), body},
+		"too old":              {x.Account, x.Sign(x.Account, now.Add(-6*time.Minute), body), body},
+		"of the future":        {x.Account, x.Sign(x.Account, now.Add(6*time.Minute), body), body},
+		"two headers":          {x.Account, twice, body},
+		"no secret":            {bare, x.Sign(bare, now, body), body},
+	} {
+		err := verifier.VerifyReport(c.account, c.header, c.body)
+		if !errors.Is(err, connector.ErrSignature) {
+			t.Errorf("%s: error %v, want ErrSignature", name, err)
+			continue
+		}
+		if strings.Contains(err.Error(), x.Account.Secret) {
+			t.Errorf("%s: the error tells the secret", name)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func TestConformance(t *testing.T) {
 		wrong.APIKey = "another-key"
 		return connectortest.Target{
 			Connector: newConnector(t), Account: account(base + "/mtn"), Wrong: wrong,
-			Faults: faults, Asks: isRequest, Enquires: isEnquiry,
+			Faults: faults, Asks: isRequest, Enquires: isEnquiry, Tokens: true,
 			Approves: "06 600 00 01", Waits: "06 600 00 03",
 			Refuses: map[string]checkout.FailureCode{
 				"06 600 00 04": checkout.FailureRejected,

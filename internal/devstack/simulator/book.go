@@ -23,16 +23,18 @@ type collection struct {
 	externalID  string
 	amount      string
 	currency    string
-	payer       string
 	message     string
 	note        string
 	callbackURL string
 	operatorRef string
 	receivedAt  time.Time
-	script      script
-	dueAt       time.Time // of the script's decision; zero when only /control decides
+	page        hostedPage // of operators that redirect
 
 	// Changing.
+	payer         string
+	script        script
+	dueAt         time.Time // of the script's decision; zero when only /control decides
+	chosen        bool      // the payer has chosen on the operator's page
 	state         string
 	reason        string // the operator's word for a refusal
 	decidedAt     time.Time
@@ -108,6 +110,29 @@ func (b *book) get(id string, now time.Time) (collection, bool) {
 		return collection{}, false
 	}
 	return *c, true
+}
+
+// choose gives a pending collection the script that its payer has chosen on the
+// operator's page, once, and says when it is due.
+func (b *book) choose(id string, s script, payer string, now time.Time) (due time.Time, chosen bool) {
+	b.settle(id, now)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.byID[id]
+	if c == nil || c.state != statePending || c.chosen {
+		return time.Time{}, false
+	}
+	c.script, c.payer, c.dueAt, c.chosen = s, payer, now.Add(s.after), true
+	return c.dueAt, true
+}
+
+// duplicate counts a request for a collection that is there.
+func (b *book) duplicate(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.byID[id]; c != nil {
+		c.duplicates++
+	}
 }
 
 // enquired counts a question of the merchant.

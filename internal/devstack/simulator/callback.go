@@ -25,6 +25,8 @@ type callback struct {
 	url        string
 	body       []byte
 	attempt    int
+	// authorization makes the header of an attempt; nil for none.
+	authorization func() string
 }
 
 // callbacks sends them. A receiver that hangs occupies a worker for five
@@ -106,6 +108,9 @@ func (c *callbacks) put(ctx context.Context, cb callback) (int, error) {
 		return 0, fmt.Errorf("building the callback: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if cb.authorization != nil {
+		req.Header.Set("Authorization", cb.authorization())
+	}
 	resp, err := c.client.Do(req)
 	if err != nil {
 		return 0, fmt.Errorf("calling back: %w", err)

@@ -26,6 +26,7 @@ func (s *Simulator) controlRoutes(r chi.Router) {
 	r.Post("/collections/{id}/reject", s.controlReject)
 	r.Post("/mtn", s.controlGateway(s.mtn))
 	r.Post("/airtel", s.controlGateway(s.airtel))
+	r.Post("/card", s.controlGateway(s.card))
 	r.Post("/clock", s.controlClock)
 	r.Route("/erp/{agency}", func(r chi.Router) {
 		r.Use(nameChecked("agency"))

@@ -44,7 +44,22 @@ MOBILE MONEY B (Airtel Money, Congo)           /airtel
   05 500 00 07  is not known: the request itself is refused
   05 500 00 13  mistypes the PIN: DP00800001002
 
-BOTH
+CARD ACQUIRER                                  /card
+  POST /card/v1/transactions                   signed, see the package connector/card
+  GET  /card/v1/transactions/{reference}?merchant=…
+  GET  /card/pay/{transaction_id}?token=…      the page: its address is in the answer
+
+  The citizen decides on the page, with a button or by a card number; the last two
+  digits of 4000 0000 0000 00NN mean the same as above, but
+  4000 0000 0000 0003  no answer: expired when its time is over
+  4000 0000 0000 0004  declined, as are 05 (insufficient funds), 06 (limit), 07 (unknown)
+  4000 0000 0000 0010  approved after its time is over
+  4000 0000 0000 0013  authentication failed
+  4000 0000 0000 0014  abandoned
+  A total of 1111 minor units: the first request gets a 500 and is not taken.
+  Any other card waits for /control. Amounts are in minor units.
+
+ALL OF THEM
   curl '{base}/control/collections?status=pending'
   curl -X POST {base}/control/collections/ID/approve
   curl -X POST {base}/control/collections/ID/approve -d '{"amount": "1"}'
@@ -54,6 +69,8 @@ BOTH
   curl -X POST {base}/control/mtn -d '{"reset": true}'
   curl -X POST {base}/control/collections/ID/reject -d '{"reason": "DP00800001029"}'
   curl -X POST {base}/control/airtel -d '{"status": 503, "times": 3}'
+  curl -X POST {base}/control/collections/ID/reject -d '{"reason": "authentication_failed"}'
+  curl -X POST {base}/control/card -d '{"status": 503, "times": 3}'
 
 AN AGENCY'S ERP                                /erp/{agency}
   GET  /erp/{agency}/health

@@ -21,7 +21,7 @@ const (
 // /control and calls back once.
 type script struct {
 	decides   bool          // else only /control decides
-	after     time.Duration // on the simulators' clock, from acceptance
+	after     time.Duration // on the simulators' clock, from acceptance or the choice on the operator's page
 	refusal   cause         // empty: approves
 	ambiguous bool          // says neither yes nor no until it decides
 	failFirst bool          // the first request of an id gets a 500 and is not registered

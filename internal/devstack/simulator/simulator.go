@@ -52,8 +52,8 @@ type Config struct {
 	// follow it, and it may jump forward.
 	Now func() time.Time
 	Log *slog.Logger
-	// Timestamp is the clock by which inboxes judge webhook-timestamp: the
-	// machine's, as receivers elsewhere do; time.Now when nil.
+	// Timestamp is the clock by which inboxes judge webhook-timestamp and the card
+	// acquirer signatures: the machine's, as receivers elsewhere do; time.Now when nil.
 	Timestamp func() time.Time
 	// Metrics receives the counters; nil keeps none.
 	Metrics prometheus.Registerer
@@ -69,6 +69,9 @@ type Config struct {
 	// Airtel says whether a merchant's application exists. Nil: any two non-empty
 	// values.
 	Airtel func(clientID, clientSecret string) bool
+	// Card returns the secret that a merchant shares with the card acquirer; false
+	// where there is none of that name. Nil: any merchant, with the secret "simulator".
+	Card func(merchant string) (secret string, ok bool)
 	// AdvanceClock moves the clock of the whole service forward. Nil: 501.
 	AdvanceClock func(ctx context.Context, d time.Duration) error
 
@@ -143,6 +146,7 @@ type Simulator struct {
 	callbacks *callbacks
 	mtn       *gateway
 	airtel    *gateway
+	card      *gateway
 	erps      erps
 	inboxes   inboxes
 	stopping  chan struct{} // closed when Run ends: hanging answers let go
@@ -153,12 +157,15 @@ type operator struct {
 	reasons    map[cause]string // its words for a payer's refusals
 	rejections []string         // every reason that /control may have it give
 	callback   func(collection) (method string, body []byte)
+	// sign is the Authorization header of a call to the merchant; nil for none.
+	sign func(s *Simulator, account string, body []byte) string
 }
 
 // operators by the name that their collections carry.
 var operators = map[string]operator{
 	operatorMTN:    {reasons: mtnReasons, rejections: mtnRejections, callback: mtnCallback},
 	operatorAirtel: {reasons: airtelReasons, rejections: airtelRejections, callback: airtelCallback},
+	operatorCard:   {reasons: cardReasons, rejections: cardRejections, callback: cardCallback, sign: (*Simulator).cardSign},
 }
 
 type metrics struct {
@@ -197,6 +204,7 @@ func New(cfg Config) (*Simulator, error) {
 		callbacks: newCallbacks(cfg.CallbackAttempts, cfg.CallbackBackoff),
 		mtn:       newGateway(),
 		airtel:    newGateway(),
+		card:      newGateway(),
 		erps:      erps{byAgency: map[string]*erp{}},
 		inboxes:   inboxes{byName: map[string]*inbox{}},
 		stopping:  make(chan struct{}),
@@ -230,6 +238,7 @@ func (s *Simulator) Handler() http.Handler {
 	r.Get("/", s.index)
 	r.Route("/mtn", s.mtnRoutes)
 	r.Route("/airtel", s.airtelRoutes)
+	r.Route("/card", s.cardRoutes)
 	r.Route("/erp/{agency}", s.erpRoutes)
 	r.Route("/inbox/{name}", s.inboxRoutes)
 	r.Route("/control", s.controlRoutes)
@@ -279,7 +288,11 @@ func (s *Simulator) collectionDecided(c collection) {
 		return
 	}
 	cb := callback{collection: c.id, operator: c.operator, url: c.callbackURL}
-	cb.method, cb.body = operators[c.operator].callback(c)
+	words := operators[c.operator]
+	cb.method, cb.body = words.callback(c)
+	if words.sign != nil {
+		cb.authorization = func() string { return words.sign(s, c.account, cb.body) }
+	}
 	for range c.script.callbacks {
 		s.callbacks.queue.add(s.cfg.Now(), cb)
 	}

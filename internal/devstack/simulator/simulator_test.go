@@ -43,9 +43,10 @@ func (c *clock) advance(d time.Duration) {
 
 // received is one call that reached the merchant.
 type received struct {
-	method string
-	path   string
-	body   string
+	method        string
+	path          string
+	body          string
+	authorization string
 }
 
 // world is a running simulator and the merchant that operators call back.
@@ -69,7 +70,7 @@ func newWorld(t *testing.T, change func(*simulator.Config)) *world {
 			t.Errorf("reading a callback: %v", err)
 		}
 		w.mu.Lock()
-		w.calls = append(w.calls, received{r.Method, r.URL.Path, string(body)})
+		w.calls = append(w.calls, received{r.Method, r.URL.Path, string(body), r.Header.Get("Authorization")})
 		status := w.callback(len(w.calls))
 		w.mu.Unlock()
 		rw.WriteHeader(status)

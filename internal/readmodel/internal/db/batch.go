@@ -79,11 +79,11 @@ const upsertSession = `-- name: UpsertSession :batchexec
 INSERT INTO sessions AS s (id, application_id, tenant_id, livemode, platform, order_id, amount, currency, mode,
     service_code, service_label, description, note, customer_id, metadata, success_url, cancel_url,
     payment_ref, notice_id, notice_ref, transaction_id, offers, created_at, expires_at, ended_at,
-    status, sequence, collection, failure_code, failure_message)
+    status, sequence, collection, failure_code, failure_message, client_secret_hash)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
     $10, $11, $12, $13, $14, $15, $16, $17,
     $18, $19, $20, $21, $22, $23, $24, $25,
-    $26, $27, $28, $29, $30)
+    $26, $27, $28, $29, $30, $31)
 ON CONFLICT (id) DO UPDATE SET
     application_id = excluded.application_id, tenant_id = excluded.tenant_id, livemode = excluded.livemode,
     platform = excluded.platform, order_id = excluded.order_id, amount = excluded.amount, currency = excluded.currency,
@@ -94,7 +94,7 @@ ON CONFLICT (id) DO UPDATE SET
     transaction_id = excluded.transaction_id, offers = excluded.offers, created_at = excluded.created_at,
     expires_at = excluded.expires_at, ended_at = excluded.ended_at, status = excluded.status,
     sequence = excluded.sequence, collection = excluded.collection, failure_code = excluded.failure_code,
-    failure_message = excluded.failure_message
+    failure_message = excluded.failure_message, client_secret_hash = excluded.client_secret_hash
 WHERE s.sequence < excluded.sequence
 `
 
@@ -105,36 +105,37 @@ type UpsertSessionBatchResults struct {
 }
 
 type UpsertSessionParams struct {
-	ID             string
-	ApplicationID  string
-	TenantID       string
-	Livemode       bool
-	Platform       bool
-	OrderID        string
-	Amount         int64
-	Currency       string
-	Mode           string
-	ServiceCode    *string
-	ServiceLabel   *string
-	Description    *string
-	Note           *string
-	CustomerID     *string
-	Metadata       []byte
-	SuccessUrl     *string
-	CancelUrl      *string
-	PaymentRef     string
-	NoticeID       string
-	NoticeRef      string
-	TransactionID  string
-	Offers         []byte
-	CreatedAt      time.Time
-	ExpiresAt      time.Time
-	EndedAt        *time.Time
-	Status         string
-	Sequence       int64
-	Collection     []byte
-	FailureCode    *string
-	FailureMessage *string
+	ID               string
+	ApplicationID    string
+	TenantID         string
+	Livemode         bool
+	Platform         bool
+	OrderID          string
+	Amount           int64
+	Currency         string
+	Mode             string
+	ServiceCode      *string
+	ServiceLabel     *string
+	Description      *string
+	Note             *string
+	CustomerID       *string
+	Metadata         []byte
+	SuccessUrl       *string
+	CancelUrl        *string
+	PaymentRef       string
+	NoticeID         string
+	NoticeRef        string
+	TransactionID    string
+	Offers           []byte
+	CreatedAt        time.Time
+	ExpiresAt        time.Time
+	EndedAt          *time.Time
+	Status           string
+	Sequence         int64
+	Collection       []byte
+	FailureCode      *string
+	FailureMessage   *string
+	ClientSecretHash []byte
 }
 
 func (q *Queries) UpsertSession(ctx context.Context, arg []UpsertSessionParams) *UpsertSessionBatchResults {
@@ -171,6 +172,7 @@ func (q *Queries) UpsertSession(ctx context.Context, arg []UpsertSessionParams) 
 			a.Collection,
 			a.FailureCode,
 			a.FailureMessage,
+			a.ClientSecretHash,
 		}
 		batch.Queue(upsertSession, vals...)
 	}

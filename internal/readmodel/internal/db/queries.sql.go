@@ -82,7 +82,7 @@ func (q *Queries) Positions(ctx context.Context, topic string) ([]PositionsRow, 
 }
 
 const session = `-- name: Session :one
-SELECT id, application_id, tenant_id, livemode, platform, order_id, amount, currency, mode, service_code, service_label, description, note, customer_id, metadata, success_url, cancel_url, payment_ref, notice_id, notice_ref, transaction_id, offers, created_at, expires_at, ended_at, status, sequence, collection, failure_code, failure_message FROM sessions WHERE id = $1
+SELECT id, application_id, tenant_id, livemode, platform, order_id, amount, currency, mode, service_code, service_label, description, note, customer_id, metadata, success_url, cancel_url, payment_ref, notice_id, notice_ref, transaction_id, offers, created_at, expires_at, ended_at, status, sequence, collection, failure_code, failure_message, client_secret_hash FROM sessions WHERE id = $1
 `
 
 func (q *Queries) Session(ctx context.Context, id string) (Session, error) {
@@ -119,12 +119,13 @@ func (q *Queries) Session(ctx context.Context, id string) (Session, error) {
 		&i.Collection,
 		&i.FailureCode,
 		&i.FailureMessage,
+		&i.ClientSecretHash,
 	)
 	return i, err
 }
 
 const sessionsByID = `-- name: SessionsByID :many
-SELECT id, application_id, tenant_id, livemode, platform, order_id, amount, currency, mode, service_code, service_label, description, note, customer_id, metadata, success_url, cancel_url, payment_ref, notice_id, notice_ref, transaction_id, offers, created_at, expires_at, ended_at, status, sequence, collection, failure_code, failure_message FROM sessions WHERE id = ANY($1::text[])
+SELECT id, application_id, tenant_id, livemode, platform, order_id, amount, currency, mode, service_code, service_label, description, note, customer_id, metadata, success_url, cancel_url, payment_ref, notice_id, notice_ref, transaction_id, offers, created_at, expires_at, ended_at, status, sequence, collection, failure_code, failure_message, client_secret_hash FROM sessions WHERE id = ANY($1::text[])
 `
 
 func (q *Queries) SessionsByID(ctx context.Context, ids []string) ([]Session, error) {
@@ -167,6 +168,7 @@ func (q *Queries) SessionsByID(ctx context.Context, ids []string) ([]Session, er
 			&i.Collection,
 			&i.FailureCode,
 			&i.FailureMessage,
+			&i.ClientSecretHash,
 		); err != nil {
 			return nil, err
 		}

@@ -17,6 +17,56 @@ var (
 	ErrBatchAlreadyClosed = errors.New("batch already closed")
 )
 
+const noteClerkKeyUse = `-- name: NoteClerkKeyUse :batchexec
+UPDATE clerk_keys SET last_used_at = $1
+WHERE id = $2 AND (last_used_at IS NULL OR last_used_at < $1)
+`
+
+type NoteClerkKeyUseBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type NoteClerkKeyUseParams struct {
+	LastUsedAt *time.Time
+	ID         string
+}
+
+func (q *Queries) NoteClerkKeyUse(ctx context.Context, arg []NoteClerkKeyUseParams) *NoteClerkKeyUseBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.LastUsedAt,
+			a.ID,
+		}
+		batch.Queue(noteClerkKeyUse, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &NoteClerkKeyUseBatchResults{br, len(arg), false}
+}
+
+func (b *NoteClerkKeyUseBatchResults) Exec(f func(int, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		if b.closed {
+			if f != nil {
+				f(t, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		_, err := b.br.Exec()
+		if f != nil {
+			f(t, err)
+		}
+	}
+}
+
+func (b *NoteClerkKeyUseBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
 const noteKeyUse = `-- name: NoteKeyUse :batchexec
 UPDATE api_keys SET last_used_at = $1
 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at < $1)

@@ -54,6 +54,26 @@ type CashinAccess struct {
 	Providers       []string
 }
 
+type Clerk struct {
+	AgencyID  string
+	Code      string
+	Name      string
+	Counter   string
+	Active    bool
+	CreatedAt time.Time
+}
+
+type ClerkKey struct {
+	ID         string
+	Hash       []byte
+	AgencyID   string
+	ClerkCode  string
+	Live       bool
+	CreatedAt  time.Time
+	RevokedAt  *time.Time
+	LastUsedAt *time.Time
+}
+
 type ConnectorAccount struct {
 	AgencyID string
 	Live     bool

@@ -144,6 +144,70 @@ func (q *Queries) CashinAccess(ctx context.Context) ([]CashinAccess, error) {
 	return items, nil
 }
 
+const clerkKeys = `-- name: ClerkKeys :many
+SELECT id, hash, agency_id, clerk_code, live, created_at, revoked_at, last_used_at FROM clerk_keys ORDER BY id
+`
+
+func (q *Queries) ClerkKeys(ctx context.Context) ([]ClerkKey, error) {
+	rows, err := q.db.Query(ctx, clerkKeys)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ClerkKey
+	for rows.Next() {
+		var i ClerkKey
+		if err := rows.Scan(
+			&i.ID,
+			&i.Hash,
+			&i.AgencyID,
+			&i.ClerkCode,
+			&i.Live,
+			&i.CreatedAt,
+			&i.RevokedAt,
+			&i.LastUsedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const clerks = `-- name: Clerks :many
+SELECT agency_id, code, name, counter, active, created_at FROM clerks ORDER BY agency_id, code
+`
+
+func (q *Queries) Clerks(ctx context.Context) ([]Clerk, error) {
+	rows, err := q.db.Query(ctx, clerks)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Clerk
+	for rows.Next() {
+		var i Clerk
+		if err := rows.Scan(
+			&i.AgencyID,
+			&i.Code,
+			&i.Name,
+			&i.Counter,
+			&i.Active,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const connectorAccounts = `-- name: ConnectorAccounts :many
 SELECT agency_id, live, offer, base_url, sealed FROM connector_accounts
 `
@@ -306,6 +370,32 @@ func (q *Queries) InsertAPIKey(ctx context.Context, arg InsertAPIKeyParams) erro
 	return err
 }
 
+const insertClerkKey = `-- name: InsertClerkKey :exec
+INSERT INTO clerk_keys (id, hash, agency_id, clerk_code, live, created_at)
+VALUES ($1, $2, $3, $4, $5, $6)
+`
+
+type InsertClerkKeyParams struct {
+	ID        string
+	Hash      []byte
+	AgencyID  string
+	ClerkCode string
+	Live      bool
+	CreatedAt time.Time
+}
+
+func (q *Queries) InsertClerkKey(ctx context.Context, arg InsertClerkKeyParams) error {
+	_, err := q.db.Exec(ctx, insertClerkKey,
+		arg.ID,
+		arg.Hash,
+		arg.AgencyID,
+		arg.ClerkCode,
+		arg.Live,
+		arg.CreatedAt,
+	)
+	return err
+}
+
 const insertWebhookEndpoint = `-- name: InsertWebhookEndpoint :exec
 
 INSERT INTO webhook_endpoints (id, application_id, url, events, modes, max_in_flight, max_per_second, created_at)
@@ -397,7 +487,6 @@ func (q *Queries) Revision(ctx context.Context) (int64, error) {
 }
 
 const revokeAPIKey = `-- name: RevokeAPIKey :exec
-
 UPDATE api_keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL
 `
 
@@ -406,9 +495,24 @@ type RevokeAPIKeyParams struct {
 	ID        string
 }
 
-// Keys, beside seeding.
 func (q *Queries) RevokeAPIKey(ctx context.Context, arg RevokeAPIKeyParams) error {
 	_, err := q.db.Exec(ctx, revokeAPIKey, arg.RevokedAt, arg.ID)
+	return err
+}
+
+const revokeClerkKey = `-- name: RevokeClerkKey :exec
+
+UPDATE clerk_keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL
+`
+
+type RevokeClerkKeyParams struct {
+	RevokedAt *time.Time
+	ID        string
+}
+
+// Keys, beside seeding.
+func (q *Queries) RevokeClerkKey(ctx context.Context, arg RevokeClerkKeyParams) error {
+	_, err := q.db.Exec(ctx, revokeClerkKey, arg.RevokedAt, arg.ID)
 	return err
 }
 
@@ -662,6 +766,34 @@ func (q *Queries) UpsertCashinAccess(ctx context.Context, arg UpsertCashinAccess
 		arg.RedirectOrigins,
 		arg.WebhookUrl,
 		arg.Providers,
+	)
+	return err
+}
+
+const upsertClerk = `-- name: UpsertClerk :exec
+INSERT INTO clerks (agency_id, code, name, counter, active, created_at)
+VALUES ($1, $2, $3, $4, COALESCE($5::boolean, true), $6)
+ON CONFLICT (agency_id, code) DO UPDATE SET name = excluded.name, counter = excluded.counter,
+    active = COALESCE($5::boolean, clerks.active)
+`
+
+type UpsertClerkParams struct {
+	AgencyID  string
+	Code      string
+	Name      string
+	Counter   string
+	Active    *bool
+	CreatedAt time.Time
+}
+
+func (q *Queries) UpsertClerk(ctx context.Context, arg UpsertClerkParams) error {
+	_, err := q.db.Exec(ctx, upsertClerk,
+		arg.AgencyID,
+		arg.Code,
+		arg.Name,
+		arg.Counter,
+		arg.Active,
+		arg.CreatedAt,
 	)
 	return err
 }

@@ -1,0 +1,104 @@
+// Moves about in a frame. Every form and link of ours goes out by fetch with the
+// client_secret in the Authorization header, never in an address, and its answer
+// takes the page's place. What the parent page may know is said to the messaging
+// script as the DOM event "quittance:say".
+(function () {
+  "use strict";
+  var doc = document, root = doc.documentElement, main = function () { return doc.getElementById("main"); };
+  var secret = window.quittanceSecret, told = {}, asking = 0;
+
+  function say(type, data) {
+    doc.dispatchEvent(new CustomEvent("quittance:say", { detail: { type: type, data: data || {} } }));
+  }
+  function once(type, data) {
+    if (!told[type]) say(told[type] = type, data);
+  }
+
+  // go brings a page of ours; body is a form's.
+  function go(url, body, form) {
+    var mine = ++asking;
+    fetch(url, {
+      method: body ? "POST" : "GET", body: body, credentials: "omit", cache: "no-store",
+      headers: { "Accept": "text/html", "Authorization": "Bearer " + secret }
+    }).then(function (answer) {
+      return answer.text().then(function (text) {
+        if (mine === asking) put(text, answer.ok);
+      });
+    }).catch(function () {
+      if (mine !== asking) return;
+      say("error", { code: "network", retryable: true });
+      if (form) form.sent = false;
+      doc.querySelectorAll("button").forEach(function (b) { b.removeAttribute("aria-disabled"); });
+      var p = doc.getElementById("lost") || main().insertBefore(doc.createElement("p"), main().firstChild);
+      p.id = "lost";
+      p.className = "errors";
+      p.setAttribute("role", "alert");
+      p.textContent = main().dataset.lost;
+      if (!form) setTimeout(function () { if (mine === asking) go(url); }, 5000);
+    });
+  }
+
+  function put(text) {
+    var page = new DOMParser().parseFromString(text, "text/html");
+    if (!page.getElementById("main")) return say("error", { code: "unavailable", retryable: true });
+    doc.title = page.title;
+    root.lang = page.documentElement.lang;
+    doc.body.replaceWith(page.body);
+    scrollTo(0, 0);
+    doc.dispatchEvent(new CustomEvent("quittance:page"));
+    if (!doc.getElementById("errors")) main().focus({ preventScroll: true });
+    show();
+  }
+
+  // show tells the parent what it may know of the page that is there.
+  function show() {
+    var m = main(), state = m.dataset.state, close = doc.getElementById("close");
+    if (close) {
+      close.hidden = false;
+      close.addEventListener("click", function () { say("closed"); });
+    }
+    if (state === "reload") return; // the messaging script asks for the secret
+    if (state === "unknown") return say("error", { code: "session_not_found", retryable: false });
+    if (state === "unavailable") return say("error", { code: "unavailable", retryable: true });
+    once("ready");
+    if (state === "waiting" && m.dataset.kind === "card") once("pending", { reason: "card" });
+    if (state === "completed") return complete(m.dataset.token, 0);
+    if (/^(failed|expired|cancelled|undecided|late|mismatched)$/.test(state)) once("ended");
+  }
+
+  // complete gets the token that the integrator's back end verifies. It is asked
+  // for until it is there: the payment is made.
+  function complete(url, n) {
+    if (told.complete) return;
+    fetch(url, { method: "POST", credentials: "omit", cache: "no-store", headers: { "Authorization": "Bearer " + secret } }).then(function (answer) {
+      if (answer.status === 401 || answer.status === 404) {
+        told.complete = true;
+        return say("error", { code: "completion_token_refused", retryable: false });
+      }
+      if (!answer.ok) throw new Error(answer.status);
+      return answer.json().then(function (body) { once("complete", { completion_token: body.completion_token }); });
+    }).catch(function () {
+      setTimeout(function () { complete(url, n + 1); }, Math.min(1000 * Math.pow(2, n), 15000));
+    });
+  }
+
+  if (!secret) return show();
+  window.quittanceLoad = go;
+  doc.addEventListener("submit", function (event) {
+    var form = event.target;
+    if (event.defaultPrevented) return;
+    event.preventDefault();
+    if (form.sent) return;
+    var body = new URLSearchParams(new FormData(form)), by = event.submitter;
+    if (by && by.name) body.set(by.name, by.value);
+    go(form.action, body, form);
+  });
+  doc.addEventListener("click", function (event) {
+    var a = event.target.closest ? event.target.closest("a") : null;
+    if (!a || a.target || a.origin !== location.origin || a.pathname.indexOf("/embed/") || a.hash) return;
+    event.preventDefault();
+    go(a.href);
+  });
+  // The scripts of the page are there, but page.js comes after this one.
+  setTimeout(show, 0);
+})();

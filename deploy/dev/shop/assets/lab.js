@@ -1,0 +1,13 @@
+// For tests: keeps every message that this page sees, those of the SDK's ports
+// included, in window.messages.
+(() => {
+  "use strict";
+  const messages = (window.messages = []);
+  addEventListener("message", ({ origin, data }) => messages.push({ origin, data }));
+  const Channel = window.MessageChannel;
+  window.MessageChannel = function () {
+    const channel = new Channel();
+    channel.port1.addEventListener("message", ({ data }) => messages.push({ origin: "port", data }));
+    return channel;
+  };
+})();

@@ -1,0 +1,148 @@
+package pages_test
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/checkout"
+)
+
+const (
+	secretOfFrame = "chs_secret_0123456789abcdefghijABCDEFGHIJ0123456789abc"
+	guichet       = "https://guichet.example"
+)
+
+func inFrame(s *checkout.Session) {
+	every(s)
+	sum := sha256.Sum256([]byte(secretOfFrame))
+	s.Mode, s.ClientSecretHash = checkout.ModeEmbedded, sum[:]
+}
+
+// address is where the SDK sends the frame.
+func address(id, secret, parent string) string {
+	q := url.Values{"parent_origin": {parent}, "layout": {"large"}, "locale": {"en"}}
+	if secret != "" {
+		q.Set("client_secret", secret)
+	}
+	return "/embed/" + id + "?" + q.Encode()
+}
+
+// A frame that its own page asks for has the whole journey, all of it with the
+// secret in the header.
+func TestEmbeddedJourney(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", inFrame)
+	b := browse(t, server)
+	b.header.Set("Sec-Fetch-Dest", "iframe")
+	b.get(address(id, secretOfFrame, guichet)).want(200, "How do you want to pay?").holds(`data-parent="`+guichet+`"`, `class="embed large"`)
+	if got := b.answer.Get("Content-Security-Policy"); !strings.HasSuffix(got, "frame-ancestors https://guichet.example https://autre.example") {
+		t.Errorf("policy is %s", got)
+	}
+	if b.answer.Get("X-Frame-Options") != "" || b.answer.Get("Cross-Origin-Resource-Policy") != "cross-origin" || b.answer.Get("Cache-Control") != "no-store" {
+		t.Errorf("headers are %v", b.answer)
+	}
+	if strings.Contains(b.html, secretOfFrame) || strings.Contains(b.html, "guichet.example/merci") {
+		t.Error("the page holds the secret, or leads out of the frame")
+	}
+
+	b.header.Set("Sec-Fetch-Dest", "empty")
+	b.forward("offer", "momo").want(401)
+	b.header.Set("Authorization", "Bearer "+secretOfFrame)
+	b.get("/embed/"+id+"?lang=en").want(200, "How do you want to pay?")
+	b.forward("offer", "momo").want(200, "Your mobile money number").forward("phone", "06 600 00 02").want(200, "Check before you pay")
+	b.forward().want(200, "Confirm on your phone")
+	if b.at.Path != "/embed/"+id {
+		t.Errorf("the journey left the frame for %s", b.at)
+	}
+	w.outcome(id, checkout.OutcomeApproved, "")
+	b.link("Check").want(200, "Payment successful").holds(`data-state="completed"`, "/embed/"+id+"/completion-token")
+	for _, address := range b.visited[1:] {
+		if strings.Contains(address, "secret") {
+			t.Errorf("the secret is in %s", address)
+		}
+	}
+
+	// The secret ends with the session, or ten minutes after it.
+	w.set(func() { w.now = w.now.Add(23 * time.Hour) })
+	b.get("/embed/"+id).want(200, "Paiement réussi")
+	w.set(func() { w.now = w.now.Add(2 * time.Hour) })
+	b.get("/embed/" + id).want(404)
+}
+
+// Whoever lies about the page around the frame, or opens the frame as a page of
+// its own, sees nothing.
+func TestFrameIsRefused(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", inFrame)
+	platform := w.create("A-2", func(s *checkout.Session) { inFrame(s); s.Platform = true })
+	hosted := w.create("A-3", every)
+	for name, row := range map[string]struct {
+		path, dest string
+		status     int
+	}{
+		"another origin":           {address(id, secretOfFrame, "https://evil.example"), "iframe", 403},
+		"no origin":                {"/embed/" + id + "?client_secret=" + secretOfFrame, "iframe", 403},
+		"a prefix of an origin":    {address(id, secretOfFrame, guichet+".evil.example"), "iframe", 403},
+		"as a page":                {address(id, secretOfFrame, guichet), "document", 403},
+		"as an object":             {address(id, secretOfFrame, guichet), "object", 403},
+		"the application's list":   {address(platform, secretOfFrame, guichet), "iframe", 403},
+		"the platform's list":      {address(platform, secretOfFrame, "https://portal.example"), "iframe", 200},
+		"an old browser":           {address(id, secretOfFrame, guichet), "", 200},
+		"another's secret":         {address(id, secretOfFrame+"x", guichet), "iframe", 404},
+		"no session":               {address("chs_nobody", secretOfFrame, guichet), "iframe", 404},
+		"a session without secret": {address(hosted, secretOfFrame, guichet), "iframe", 404},
+	} {
+		b := browse(t, server)
+		if row.dest != "" {
+			b.header.Set("Sec-Fetch-Dest", row.dest)
+		}
+		b.get(row.path)
+		if b.status != row.status {
+			t.Errorf("%s: %d, want %d", name, b.status, row.status)
+		}
+		if policy := b.answer.Get("Content-Security-Policy"); row.status == 403 && !strings.HasSuffix(policy, "frame-ancestors 'none'") {
+			t.Errorf("%s: policy is %s", name, policy)
+		}
+		if row.status != 200 && strings.Contains(b.html, "Direction générale") {
+			t.Errorf("%s: the page tells of the session", name)
+		}
+	}
+}
+
+// A frame that was reloaded has lost its secret and asks the page around it.
+func TestReloadedFrame(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	b := browse(t, server)
+	b.header.Set("Sec-Fetch-Dest", "iframe")
+	b.get(address(w.create("A-1", inFrame), "", guichet)).want(200, "Loading the payment").holds(`data-need="navigate"`)
+	if strings.Contains(b.html, "Direction générale") {
+		t.Error("the page tells of the session before it knows the secret")
+	}
+}
+
+// Pages that may frame the session may also call what belongs to it.
+func TestCrossOrigin(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", inFrame)
+	for origin, allowed := range map[string]bool{guichet: true, "https://autre.example": true, "https://portal.example": false, "https://evil.example": false, "null": false} {
+		b := browse(t, server)
+		b.header.Set("Origin", origin)
+		b.header.Set("Access-Control-Request-Method", http.MethodPost)
+		b.header.Set("Access-Control-Request-Headers", "authorization")
+		b.request(http.MethodOptions, "/embed/"+id+"/pay", nil)
+		if got := b.answer.Get("Access-Control-Allow-Origin"); (got == origin) != allowed || got == "*" {
+			t.Errorf("%s is answered %q", origin, got)
+		}
+		if b.answer.Get("Access-Control-Allow-Credentials") != "" {
+			t.Error("credentials are allowed")
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package pages_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+)
+
+// every is a session with all offers.
+func every(s *checkout.Session) {
+	both(s)
+	s.Offers = append(s.Offers,
+		checkout.Offer{ID: checkout.OfferCard, Channel: checkout.ChannelCard, Fee: 200},
+		checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50})
+}
+
+// A number tells its operator: the citizen need not know the offers' names.
+func TestOperatorOfTheNumber(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	b := browse(t, server).get("/c/" + w.create("A-1", every))
+	b.forward("offer", "momo").want(200, "Votre numéro mobile money")
+	if n := strings.Count(b.html, `type="radio"`); n != 2 {
+		t.Errorf("%d operators beside the number, want those of mobile money", n)
+	}
+	b.forward("phone", "05 500 00 02").want(200, "Vérifiez avant de payer", "Airtel Money", "100"+narrow+"FCFA")
+	b.forward()
+	if c := w.collected()[0]; c.Session.Collection.OfferID != checkout.OfferMomoB || c.Payer != "242055000002" || c.Session.Collection.Fee != 100 {
+		t.Errorf("asked for %+v", c.Session.Collection)
+	}
+
+	// One of no operator on offer stays a fault.
+	b = browse(t, server).get("/c/" + w.create("A-2", nil))
+	b.forward("phone", "05 500 00 02").want(422, "Ce numéro n’est pas de cet opérateur")
+}
+
+func redirectTo(w *world, id string) connector.Redirect {
+	r := connector.Redirect{URL: "https://acquirer.example/pay?token=secret-of-the-page", TransactionID: "tx-1", ClientToken: "secret-of-the-page", Environment: "test"}
+	s := w.session(id)
+	sealed, err := connector.SealRedirect(w.keys, id, s.Collection.ID, r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.do(id, checkout.Redirected{CollectionID: s.Collection.ID, Sealed: sealed})
+	return r
+}
+
+// Without JavaScript a card goes on by the link of our own page.
+func TestCardWithoutScript(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", every)
+	b := browse(t, server).get("/c/" + id)
+	b.forward("offer", "card").want(200, "Vérifiez avant de payer", "Carte bancaire", "200"+narrow+"FCFA", "page sécurisée de la banque")
+	if strings.Contains(b.html, `type="tel"`) || strings.Contains(b.html, "code secret") {
+		t.Error("a card page asks for a number or speaks of a phone")
+	}
+	told := make(chan connector.Redirect, 1)
+	go func() {
+		for len(w.collected()) == 0 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		told <- redirectTo(w, id)
+	}()
+	b.forward().want(200, "Payez sur la page de la banque", "Continuer sur la page de la banque")
+	r := <-told
+	if b.at.Path != "/c/"+id || b.link("Vérifier") == nil {
+		t.Errorf("waiting is at %s", b.at)
+	}
+	link := ""
+	for _, a := range b.root.all("a") {
+		if strings.Contains(a.text(), "Continuer sur la page") {
+			link = a.attr["href"]
+		}
+	}
+	if link != r.URL {
+		t.Errorf("the way on is %q, want the acquirer's page", link)
+	}
+	c := w.collected()[0]
+	if c.Payer != "" || c.Session.Collection.PayerMasked != "" || !c.Session.Collection.WindowEndsAt.Equal(start.Add(15*time.Minute)) {
+		t.Errorf("asked for %+v of %q", c.Session.Collection, c.Payer)
+	}
+	w.outcome(id, checkout.OutcomeRefused, checkout.FailureCardAuthentication)
+	b.link("Vérifier").want(200, "La banque n’a pas pu vérifier votre identité")
+	if strings.Contains(b.html, "acquirer") {
+		t.Error("a page that is over leads to the bank")
+	}
+}
+
+// The JSON answer to a confirmation (contract, "Card payment").
+func TestNextAction(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	confirm := func(id, offer string) (int, map[string]any) {
+		b := browse(t, server).get("/c/" + id + "?step=review&offer=" + offer)
+		if offer == "momo" {
+			b = browse(t, server).get("/c/"+id).forward("offer", "momo").forward("phone", "06 600 00 02")
+		}
+		form := url.Values{}
+		for _, input := range b.root.all("form")[0].all("input") {
+			form.Set(input.attr["name"], input.attr["value"])
+		}
+		b.header.Set("Accept", "application/json")
+		b.request(http.MethodPost, b.root.all("form")[0].attr["action"], form)
+		var out map[string]any
+		if err := json.Unmarshal([]byte(b.html), &out); err != nil {
+			t.Fatalf("%d %s: %v", b.status, b.html, err)
+		}
+		return b.status, out
+	}
+	id := w.create("A-1", every)
+	go func() {
+		for len(w.collected()) == 0 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		redirectTo(w, id)
+	}()
+	status, out := confirm(id, "card")
+	next, _ := out["next_action"].(map[string]any)
+	redirect, _ := next["redirect"].(map[string]any)
+	want := map[string]any{"url": "https://acquirer.example/pay?token=secret-of-the-page", "transaction_id": "tx-1", "client_token": "secret-of-the-page", "checkout_environment": "test"}
+	if status != 200 || len(redirect) != len(want) {
+		t.Errorf("%d %v", status, out)
+	}
+	for k, v := range want {
+		if redirect[k] != v {
+			t.Errorf("%s is %v, want %v", k, redirect[k], v)
+		}
+	}
+	if status, out = confirm(w.create("A-2", every), "momo"); status != 200 || out["next_action"] != nil {
+		t.Errorf("mobile money answers %d %v", status, out)
+	}
+}
+
+// Cash needs no collection until a clerk begins it; the citizen may still choose
+// something else.
+func TestCash(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", every)
+	b := browse(t, server).get("/c/" + id)
+	b.forward("offer", "cash_agency").want(200, "Payez au guichet", "4821\u00a00933\u00a07715\u00a00264", "5"+narrow+"050"+narrow+"FCFA", "22 novembre 2026 à 10:00")
+	if len(w.commands) != 0 {
+		t.Error("choosing cash is a command")
+	}
+	b.link("Vérifier").want(200, "Payez au guichet")
+	b.link("Changer le moyen de paiement").want(200, "Comment voulez-vous payer")
+
+	collection := "11111111-1111-4111-8111-111111111111"
+	w.do(id, checkout.Reserve{CollectionID: collection, By: "c01", Window: 10 * time.Minute})
+	b.get("/c/"+id).want(200, "Le guichet traite votre paiement", "Remettez-lui la somme")
+	if n := len(b.root.all("form")); n != 0 {
+		t.Errorf("%d forms while a clerk has the session", n)
+	}
+	w.set(func() { w.now = w.now.Add(11 * time.Minute) })
+	w.do(id, checkout.Tick{})
+	b.get("/c/"+id).want(200, "Comment voulez-vous payer")
+	w.do(id, checkout.Take{CollectionID: collection, By: "c01", Total: 5050})
+	b.get("/c/"+id).want(200, "Paiement réussi", "Espèces au guichet")
+	if len(w.collected()) != 0 {
+		t.Error("an operator was asked")
+	}
+}
+
+// What a page of an earlier minute says must not be confirmed by cash.
+func TestCashIsNotConfirmedByThePage(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", every)
+	b := browse(t, server).get("/c/" + id + "?step=review&offer=card")
+	form := url.Values{}
+	for _, input := range b.root.all("form")[0].all("input") {
+		form.Set(input.attr["name"], input.attr["value"])
+	}
+	form.Set("offer", "cash_agency")
+	form.Set("total", "5050")
+	b.request(http.MethodPost, "/c/"+id+"/pay", form)
+	if s := w.session(id); s.Collection != nil {
+		t.Errorf("the page began %+v", s.Collection)
+	}
+}

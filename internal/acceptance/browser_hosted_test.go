@@ -1,0 +1,386 @@
+package acceptance_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// shown is what hosted.mjs says of a page.
+type shown struct {
+	Tab    int               `json:"tab"`
+	Step   string            `json:"step"`
+	Lang   string            `json:"lang"`
+	Title  string            `json:"title"`
+	Text   string            `json:"text"`
+	List   map[string]string `json:"list"`
+	Errors []string          `json:"errors"`
+	Focus  string            `json:"focus"`
+	Offers []string          `json:"offers"`
+	Links  []string          `json:"links"`
+	Forms  []string          `json:"forms"`
+	Test   bool              `json:"test"`
+}
+
+// journeyOf is a visitor in one of the two browsers.
+type journeyOf struct {
+	visitor
+	script bool
+	lang   string
+	made   session
+	seen   []shown
+	faults []string
+}
+
+// Citizens pay on the hosted page by every offer, with every outcome, with a
+// script and without, and do what citizens do; meanwhile nothing that is secret
+// is logged.
+func TestHosted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation and a browser")
+	}
+	t.Parallel()
+	u := newUp(t, "--log", "debug")
+	u.registry = withoutQuota(t, u.dir)
+	u.start(t)
+
+	t.Run("first view", u.firstView)
+	t.Run("paid is shown at once", u.paidIsShown)
+	t.Run("fifty wait and none is forgotten", func(t *testing.T) { u.live(t, 50, 0) })
+
+	rows := slices.Concat(byPhone("momo"), byPhone("momo_b"), byCard(), byCash(), otherwise())
+	var journeys []*journeyOf
+	byName := map[string]*journeyOf{}
+	for i, v := range rows {
+		for _, script := range []bool{true, false} {
+			j := &journeyOf{visitor: v, script: script, lang: "fr"}
+			if script == (i%2 == 0) { // so that both browsers see both languages
+				j.lang = "en"
+			}
+			if !script && v.noScript != "" {
+				j.pages = v.noScript
+			}
+			j.name += map[bool]string{true: " with a script", false: " without"}[script]
+			if v.status != "" {
+				j.made = u.hosted(t, fmt.Sprintf("hosted-%d-%t", i, script), v)
+			}
+			journeys, byName[j.name] = append(journeys, j), j
+		}
+	}
+	var tasks []map[string]any
+	for _, j := range journeys {
+		task := map[string]any{
+			"name": j.name, "scenario": cmp.Or(j.scenario, "pay"), "offer": cmp.Or(j.offer, "momo"), "answers": j.answers,
+			"at": j.at, "decision": j.decision, "clock": j.clock, "script": j.script, "lang": j.lang,
+			"url": j.made.CheckoutURL, "id": j.made.ID, "ref": j.made.PaymentRef, "order": j.made.OrderID,
+		}
+		if j.url != "" {
+			task["url"] = u.url(atService, j.url)
+		}
+		tasks = append(tasks, task)
+	}
+	begun := time.Now()
+	browse(t, 10*time.Minute, "hosted.mjs", map[string]any{
+		"api": u.sessions(""), "key": guichetKey, "control": u.url(atSimulators, "/control"), "rows": tasks,
+		"counter": u.url(atService, "/api/v1/counter"), "clerk": clerk1,
+		// A phone's window of five minutes and its grace; a card's of fifteen; what the
+		// operators say afterwards; the lifetime of a session.
+		"clock": []string{"5m6s", "15m6s", "20m", "24h"},
+	}, func(line []byte) {
+		var told struct {
+			Row    string   `json:"row"`
+			Seen   []shown  `json:"seen"`
+			Faults []string `json:"faults"`
+		}
+		if err := json.Unmarshal(line, &told); err != nil || byName[told.Row] == nil {
+			t.Fatalf("the browser's %q: %v", line, err)
+		}
+		t.Log(time.Since(begun).Round(time.Second), told.Row, told.Faults)
+		byName[told.Row].seen, byName[told.Row].faults = told.Seen, told.Faults
+	})
+	t.Logf("%d journeys in %v", len(journeys), time.Since(begun).Round(time.Second))
+	for _, j := range journeys {
+		t.Run(j.name, func(t *testing.T) { u.checkJourney(t, j) })
+	}
+	u.end(30 * time.Second)
+	t.Run("nothing secret is logged", func(t *testing.T) { u.logsNoSecret(t, journeys) })
+}
+
+// hosted makes a visitor's session, which knows the way back.
+func (u *up) hosted(t *testing.T, order string, v visitor) (s session) {
+	t.Helper()
+	key, amount, currency := guichetKey, 5000, "XAF"
+	if v.live {
+		key = guichetLiveKey
+	}
+	if v.euros {
+		amount, currency = 10000, "EUR"
+	}
+	body := fmt.Sprintf(`{"order_id":%q,"amount":%d,"currency":%q,"description":"Patente 2026","service_code":"patente","success_url":%q,"cancel_url":%q}`,
+		order, amount, currency, successURL, cancelURL)
+	idempotency := uuid.NewString()
+	eventually(t, "session is created", func() error {
+		a := u.call(t, http.MethodPost, u.sessions(""), body,
+			"Authorization", "Bearer "+key, "Content-Type", "application/json", "Idempotency-Key", idempotency)
+		if a.status != http.StatusCreated {
+			return fmt.Errorf("%d %s", a.status, a.body)
+		}
+		a.into(t, &s)
+		return nil
+	})
+	return s
+}
+
+const (
+	successURL = "https://guichet.example/merci"
+	cancelURL  = "https://guichet.example/retour"
+)
+
+// checkJourney holds what a visitor saw, and what is known afterwards, against
+// the table.
+func (u *up) checkJourney(t *testing.T, j *journeyOf) {
+	for _, fault := range j.faults {
+		t.Errorf("in the browser: %s", fault)
+	}
+	for tab, want := range []string{j.pages, j.other} {
+		var pages []string
+		for _, s := range j.seen {
+			if s.Tab != tab {
+				continue
+			}
+			page := called(s.Title, s.Lang)
+			if page == "" {
+				t.Errorf("no page is called %q in %s", s.Title, s.Lang)
+			}
+			if len(pages) == 0 || pages[len(pages)-1] != page {
+				pages = append(pages, page)
+			}
+			if page != "unknown" {
+				checkShown(t, j, page, s)
+			}
+		}
+		if !follows(pages, strings.Fields(want)) {
+			t.Errorf("tab %d showed %q, want %q", tab, strings.Join(pages, " "), want)
+		}
+	}
+	if j.check != nil {
+		j.check(t, j.visitor, j.seen)
+	}
+	if j.status != "" {
+		u.checkKnown(t, j)
+	}
+}
+
+// follows says whether pages are those wanted.
+func follows(pages, want []string) bool {
+	for _, w := range want {
+		w, missable := strings.CutSuffix(w, "?")
+		switch {
+		case len(pages) > 0 && pages[0] == w:
+			pages = pages[1:]
+		case !missable:
+			return false
+		}
+	}
+	return len(pages) == 0
+}
+
+// listWords are the names of what a page lists.
+type listWords struct{ due, fee, total, ref, offer string }
+
+var wordsOf = map[string]listWords{
+	"fr": {"Montant dû", "Frais de service", "Total", "Référence de paiement", "Moyen de paiement"},
+	"en": {"Amount due", "Service fee", "Total", "Payment reference", "Means of payment"},
+}
+
+// amounts are what a visitor owes and pays, as a page writes it.
+func (v visitor) amounts(lang, offer string) (due, fee, total string) {
+	phone := strings.Contains(offer, "Money")
+	switch {
+	case v.euros && lang == "fr":
+		return "100,00 €", "2,80 €", "102,80 €"
+	case v.euros:
+		return "€100.00", "€2.80", "€102.80"
+	case phone && lang == "fr":
+		return "5 000 FCFA", "75 FCFA", "5 075 FCFA"
+	case phone:
+		return "FCFA 5,000", "FCFA 75", "FCFA 5,075"
+	case lang == "fr":
+		return "5 000 FCFA", "0 FCFA", "5 000 FCFA"
+	}
+	return "FCFA 5,000", "FCFA 0", "FCFA 5,000"
+}
+
+// checkShown: amounts wherever they count, a way on that fits, and no other.
+func checkShown(t *testing.T, j *journeyOf, page string, s shown) {
+	t.Helper()
+	words := wordsOf[s.Lang]
+	due, fee, total := j.amounts(s.Lang, s.List[words.offer])
+	if page == "bank" {
+		if !strings.Contains(s.Text, total) {
+			t.Errorf("the bank does not ask for %s: %s", total, s.Text)
+		}
+		return
+	}
+	if s.Lang != j.lang && j.scenario != "languages" {
+		t.Errorf("page %s is in %q", page, s.Lang)
+	}
+	if !s.Test && !j.live {
+		t.Errorf("page %s of a test session does not say so", page)
+	}
+	switch page {
+	case "review", "cash", "waiting", "bankwait", "counter", "completed":
+		for what, amount := range map[string]string{words.due: due, words.fee: fee, words.total: total} {
+			if got := s.List[what]; got != amount {
+				t.Errorf("page %s shows %s as %q, want %q", page, what, got, amount)
+			}
+		}
+	case "choose", "phone", "none", "failed", "expired", "cancelled":
+		if !strings.Contains(s.Text, due) {
+			t.Errorf("page %s does not show %s: %q", page, due, s.Text)
+		}
+	}
+	switch page {
+	case "choose":
+		if !slices.Equal(s.Offers, hostedOffers) {
+			t.Errorf("offered are %q, want %q", s.Offers, hostedOffers)
+		}
+	case "phone":
+		if !slices.Equal(s.Offers, hostedOffers[:2]) {
+			t.Errorf("operators to choose from are %q, want %q", s.Offers, hostedOffers[:2])
+		}
+	case "cash":
+		if ref := j.made.PaymentRef; !strings.Contains(s.Text, strings.Join([]string{ref[:4], ref[4:8], ref[8:12], ref[12:]}, " ")) {
+			t.Errorf("the reference %s for the counter is not on its page: %s", ref, s.Text)
+		}
+	case "completed":
+		ref := strings.ReplaceAll(s.List[words.ref], " ", "")
+		if s.Tab == 0 && (ref != j.made.PaymentRef || !slices.Contains(s.Links, successURL)) {
+			t.Errorf("the receipt has the reference %q and the links %q", ref, s.Links)
+		}
+		if want := offerNames[cmp.Or(j.offer, "momo")][s.Lang]; j.check == nil && j.scenario != "counterGivesUp" && s.List[words.offer] != want {
+			t.Errorf("paid by %q, want %q", s.List[words.offer], want)
+		}
+	case "failed":
+		if said := refusalWords[j.failure][s.Lang]; said == "" || !strings.Contains(s.Text, said) {
+			t.Errorf("a refusal for %s reads %q", j.failure, s.Text)
+		}
+		if !slices.Contains(s.Links, cancelURL) {
+			t.Errorf("no way to start again: %q", s.Links)
+		}
+	case "undecided", "late", "mismatched", "settled":
+		for _, link := range s.Links {
+			if !strings.HasPrefix(link, "/c/"+j.made.ID+"?") || page != "undecided" {
+				t.Errorf("page %s leads to %s, where one might pay again", page, link)
+			}
+		}
+	}
+	if !slices.Equal(s.Forms, formsOf[page]) {
+		t.Errorf("page %s has the forms %q, want %q", page, s.Forms, formsOf[page])
+	}
+}
+
+// checkKnown: the API, the integrator and the operator have the same outcome.
+func (u *up) checkKnown(t *testing.T, j *journeyOf) {
+	s := j.made
+	if j.live {
+		a := u.call(t, http.MethodGet, u.sessions("/"+s.ID), "", "Authorization", "Bearer "+guichetLiveKey)
+		a.into(t, &s)
+	} else {
+		s = u.becomes(t, s.ID, j.status)
+	}
+	if s.Status != j.status || s.Paid != (j.status == "completed") {
+		t.Errorf("the session is %+v, want it %s", s, j.status)
+	}
+	if j.event != "" {
+		u.delivered(t, s.ID, j.event)
+	}
+	if j.late {
+		u.delivered(t, s.ID, "checkout.late_payment")
+	}
+	want := map[string]int{}
+	if j.event != "" {
+		want[j.event] = 1
+	}
+	if j.late {
+		want["checkout.late_payment"] = 1
+	}
+	got := map[string]int{}
+	for _, m := range u.inbox(t, s.ID) {
+		got[m.event.Event]++
+		var body struct {
+			Failure string `json:"failure_code"`
+		}
+		if err := json.Unmarshal([]byte(m.Body), &body); err != nil || m.event.Event == "checkout.failed" && body.Failure != j.failure {
+			t.Errorf("%s tells %q, want %q (%v)", m.event.Event, body.Failure, j.failure, err)
+		}
+		if m.SignatureValid == nil || !*m.SignatureValid {
+			t.Errorf("signature of %s is not valid", m.event.Event)
+		}
+	}
+	for event, n := range want {
+		if got[event] != n {
+			t.Errorf("the inbox has %v, want %v", got, want)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("the inbox has %v, want %v", got, want)
+	}
+	collections := u.collections(t, s)
+	if len(collections) != j.collect {
+		t.Errorf("the operator has %+v, want %d", collections, j.collect)
+	}
+	for _, c := range collections {
+		want := "5075"
+		if j.euros {
+			want = "10280"
+		}
+		if c.Amount != want {
+			t.Errorf("the operator was asked for %s, want %s", c.Amount, want)
+		}
+	}
+}
+
+// logsNoSecret: no key, token or phone number is in what the program logged.
+func (u *up) logsNoSecret(t *testing.T, journeys []*journeyOf) {
+	log, err := os.ReadFile(u.stderr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const between = `(?:[\s.+-]|%20|%2B|%C2%A0|\\u00a0)*`
+	patterns := []string{`sk_(?:test|live)_\w`, `cpt_\w`, `whsec_\w`, `_secret_\w`}
+	for _, secret := range publishedSecrets(t) {
+		patterns = append(patterns, regexp.QuoteMeta(secret))
+	}
+	// Whatever the spelling: the last eight digits of a number that was used.
+	for _, j := range journeys {
+		for _, answer := range j.answers {
+			digits := regexp.MustCompile(`\D`).ReplaceAllString(answer, "")
+			if len(digits) < 9 {
+				continue
+			}
+			patterns = append(patterns, strings.Join(strings.Split(digits[len(digits)-8:], ""), between))
+		}
+	}
+	slices.Sort(patterns)
+	for _, pattern := range slices.Compact(patterns) {
+		if at := regexp.MustCompile(pattern).FindIndex(log); at != nil {
+			t.Errorf("the log has what matches %s: …%s…", pattern, log[max(0, at[0]-200):min(len(log), at[1]+50)])
+		}
+	}
+	for line := range bytes.Lines(log) {
+		if bytes.Contains(line, []byte("level=ERROR")) {
+			t.Errorf("an error: %s", line)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package acceptance_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Citizens wait at their pages, all at once, and each of them is told when the
+// payment is made: nobody waits for ever. QUITTANCE_LIVE=full has 500 of them
+// and holds how soon they are told against the budget (`make bench/live`), which
+// the normal suite does with a few, without looking at the time, in TestHosted.
+func TestLive(t *testing.T) {
+	if os.Getenv("QUITTANCE_LIVE") != "full" {
+		t.Skip("`make bench/live` measures it")
+	}
+	u := newUp(t)
+	u.registry = withoutQuota(t, u.dir)
+	u.start(t)
+	u.live(t, 20, 0) // warm
+	const citizens = 500
+	report := ""
+	for _, pace := range []time.Duration{0, 10 * time.Millisecond} {
+		told, lost := u.live(t, citizens, pace)
+		line := fmt.Sprintf("live_citizens=%d lost=%d p50_ms=%d p95_ms=%d p99_ms=%d approvals=%s", citizens, lost,
+			percentile(told, 0.5).Milliseconds(), percentile(told, 0.95).Milliseconds(), percentile(told, 0.99).Milliseconds(),
+			map[bool]string{true: "at-once", false: "100/s"}[pace == 0])
+		t.Log(line)
+		report += line + "\n"
+		if p95 := percentile(told, 0.95); p95 > paidShown && pace > 0 {
+			t.Errorf("told after %v (p95), want %v", p95, paidShown)
+		}
+	}
+	if file := os.Getenv("QUITTANCE_LIVE_REPORT"); file != "" {
+		if err := os.WriteFile(file, []byte(report), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// waiter is a citizen at a page that waits for the operator.
+type waiter struct {
+	session
+	collection string
+	version    string // that the page was made of
+	approved   time.Time
+	toldAt     time.Time
+}
+
+var versionPattern = regexp.MustCompile(`data-version="([^"]*)"`)
+
+// live lets citizens wait at their pages, all at once, and then approves their
+// payments, one every pace: how soon each was told, and how many never were or
+// were told something else than that it is paid.
+func (u *up) live(t *testing.T, citizens int, pace time.Duration) (told []time.Duration, lost int) {
+	t.Helper()
+	// Streams have no end of their own, and no other client shall wait for them.
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: citizens}}
+	defer client.CloseIdleConnections()
+	all := make([]*waiter, citizens)
+	run := time.Now().UnixNano()
+	for i := range all {
+		all[i] = &waiter{session: u.hosted(t, fmt.Sprintf("live-%d-%d", run, i), visitor{})}
+		u.citizen(all[i].session).pay(t, "06 600 00 77")
+	}
+	for _, w := range all {
+		w.collection = u.collected(t, w.session).ID
+		if m := versionPattern.FindStringSubmatch(u.citizen(w.session).page(t)); m != nil {
+			w.version = m[1]
+		} else {
+			t.Fatalf("the page of %s is not live", w.ID)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var here, done sync.WaitGroup
+	faults := make(chan error, citizens)
+	for _, w := range all {
+		here.Add(1)
+		done.Go(func() {
+			if err := u.follow(ctx, client, w, here.Done); err != nil {
+				faults <- fmt.Errorf("%s: %w", w.ID, err)
+			}
+		})
+	}
+	here.Wait()
+	begun := time.Now()
+	var approvals sync.WaitGroup
+	gate := make(chan struct{}, 16) // as many operators' lines
+	for i, w := range all {
+		time.Sleep(time.Until(begun.Add(time.Duration(i) * pace)))
+		gate <- struct{}{}
+		approvals.Go(func() {
+			defer func() { <-gate }()
+			w.approved = time.Now()
+			a, err := u.send(ctx, http.MethodPost, u.url(atSimulators, "/control/collections/"+w.collection+"/approve"), "")
+			if err != nil || a.status != http.StatusOK {
+				t.Errorf("approving: %d %v", a.status, err)
+			}
+		})
+	}
+	approvals.Wait()
+	done.Wait()
+	close(faults)
+	for err := range faults {
+		lost++
+		t.Errorf("an update is lost: %v", err)
+	}
+	for _, w := range all {
+		if !w.toldAt.IsZero() {
+			told = append(told, w.toldAt.Sub(w.approved))
+		}
+	}
+	return told, lost
+}
+
+// follow listens to a page's stream until the page shows the receipt. here is
+// called once, when the stream speaks.
+func (u *up) follow(ctx context.Context, client *http.Client, w *waiter, here func()) error {
+	var once sync.Once
+	defer once.Do(here)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.url(atService, "/c/"+w.ID+"/live"), http.NoBody)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Last-Event-ID", w.version)
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status)
+	}
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		once.Do(here)
+		id, isID := strings.CutPrefix(lines.Text(), "id: ")
+		if !isID {
+			continue
+		}
+		at := time.Now()
+		page, err := u.send(ctx, http.MethodGet, u.url(atService, "/c/"+w.ID+"?lang=en"), "")
+		switch {
+		case err != nil:
+			return err
+		case strings.Contains(string(page.body), titles["completed"]["en"][len("✓ "):]) && strings.Contains(string(page.body), w.PaymentRef):
+			w.toldAt = at
+			return nil
+		case !versionPattern.Match(page.body):
+			return fmt.Errorf("told version %s, and the page is %d and shows neither that it waits nor the receipt", id, page.status)
+		}
+	}
+	return errors.New("the stream ends before the payment")
+}

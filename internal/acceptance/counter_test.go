@@ -1,0 +1,163 @@
+package acceptance_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+)
+
+// The demo registry's clerks.
+const (
+	clerk1 = "ck_test_Guichet1DemoKey0000000000"
+	clerk2 = "ck_test_Guichet2DemoKey0000000000"
+)
+
+// counterCall is one of an agency's desk software.
+func (u *up) counterCall(t *testing.T, key, path, body string) (out map[string]any) {
+	t.Helper()
+	a := u.call(t, http.MethodPost, u.url(atService, "/api/v1/counter/"+path), body, "Authorization", "Bearer "+key, "Content-Type", "application/json")
+	if a.status/100 != 2 {
+		t.Fatalf("%s %s: %d %s", path, body, a.status, a.body)
+	}
+	a.into(t, &out)
+	return out
+}
+
+// A citizen pays in cash at an agency's counter: once by the agency's own
+// software, once by the clerk's page. The integrator, the ERP and the analyst
+// learn of it as of every payment; a second person reverses one of them.
+func TestCounter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation")
+	}
+	t.Parallel()
+	u := newUp(t, "--log", "debug")
+	u.start(t)
+	if !strings.Contains(u.banner, clerk1) || !strings.Contains(u.banner, u.url(atService, "/counter")) {
+		t.Errorf("the banner tells no clerk where to go:\n%s", u.banner)
+	}
+
+	bySoftware := u.create(t, "cash-by-software")
+	held := u.counterCall(t, clerk1, "reservations", fmt.Sprintf(`{"payment_ref": %q}`, bySoftware.PaymentRef))
+	payment := fmt.Sprintf(`{"payment_ref": %q, "collection_id": %q, "total": %.0f, "receipt": "R-1"}`, bySoftware.PaymentRef, held["collection_id"], held["total"])
+	for range 2 {
+		if taken := u.counterCall(t, clerk1, "payments", payment); taken["status"] != "completed" || taken["clerk"] != "c01" {
+			t.Errorf("taken as %v", taken)
+		}
+	}
+
+	byPage := u.create(t, "cash-by-page")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &up{port: u.port, client: &http.Client{Jar: jar}} // follows redirects, keeps cookies
+	page := func(a answer, says string) pageForm {
+		t.Helper()
+		if !strings.Contains(string(a.body), says) {
+			t.Fatalf("the counter answers %d, and does not say %q:\n%s", a.status, says, a.body)
+		}
+		return readForm(string(a.body))
+	}
+	send := func(f pageForm, field, value string) answer {
+		t.Helper()
+		f.fields.Set(field, value)
+		return browser.call(t, http.MethodPost, u.url(atService, f.action), f.fields.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+	}
+	signIn := page(browser.call(t, http.MethodGet, u.url(atService, "/counter?lang=en"), ""), "Open the counter")
+	desk := page(send(signIn, "key", clerk2), "Look a payment up")
+	review := page(send(desk, "payment_ref", byPage.PaymentRef[:8]+" "+byPage.PaymentRef[8:]), "Take the cash")
+	page(send(review, "receipt", "R-2"), "Receipt for cash")
+	page(send(review, "receipt", "R-2"), "Receipt for cash") // pressed twice
+
+	for _, s := range []session{bySoftware, byPage} {
+		u.becomes(t, s.ID, "completed")
+		u.delivered(t, s.ID, "checkout.completed")
+		u.confirmed(t, s)
+	}
+	other := page(browser.call(t, http.MethodGet, u.url(atService, "/counter/"+bySoftware.PaymentRef+"?lang=en"), ""), "Give the cash back")
+	page(send(other, "reason", "wrong case"), "given back by c02")
+
+	for _, s := range []session{bySoftware, byPage} {
+		var body struct {
+			Channel string `json:"channel"`
+			OfferID string `json:"offer_id"`
+			Total   int64  `json:"total_amount"`
+			Ref     string `json:"operator_ref"`
+		}
+		inbox := u.inbox(t, s.ID)
+		if len(inbox) != 1 || json.Unmarshal([]byte(inbox[0].Body), &body) != nil || inbox[0].event.Event != "checkout.completed" ||
+			body.Channel != "CASH" || body.OfferID != "cash_agency" || body.Total != 5000 || !strings.HasPrefix(body.Ref, "R-") {
+			t.Errorf("the inbox has %+v, want one checkout.completed in cash", inbox)
+		}
+		if c := u.collections(t, s); len(c) != 0 {
+			t.Errorf("an operator was asked: %+v", c)
+		}
+	}
+	var erp struct {
+		Accepted []struct {
+			Accepted int `json:"accepted"`
+			Body     struct {
+				PaymentRef string `json:"payment_ref"`
+				Payment    struct {
+					Channel string `json:"channel"`
+				} `json:"payment"`
+			} `json:"body"`
+		} `json:"accepted"`
+	}
+	u.call(t, http.MethodGet, u.url(atSimulators, "/control/erp/impots"), "").into(t, &erp)
+	for _, c := range erp.Accepted {
+		if c.Accepted != 1 || c.Body.Payment.Channel != "CASH" {
+			t.Errorf("the ERP has accepted %+v, want one in cash", c)
+		}
+	}
+	if len(erp.Accepted) != 2 {
+		t.Errorf("the ERP has accepted %d confirmations, want 2", len(erp.Accepted))
+	}
+	if n := u.journalled(t, bySoftware.ID, "collection.reversed"); n != 1 {
+		t.Errorf("the journal has %d reversals", n)
+	}
+	o := operator{u}
+	var third struct {
+		Secret string `json:"secret"`
+	}
+	o.json(t, &third, "clerks", "add", "--agency", "impots", "--code", "c03", "--name", "Guichet 3", "--counter", "Annexe", "--mode", "test")
+	stands := u.url(atService, "/api/v1/counter/payments/"+bySoftware.PaymentRef)
+	answers := func(want int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("the third clerk is answered %d", want), func() error {
+			if a := u.call(t, http.MethodGet, stands, "", "Authorization", "Bearer "+third.Secret); a.status != want {
+				return fmt.Errorf("%d", a.status)
+			}
+			return nil
+		})
+	}
+	answers(http.StatusOK)
+	o.says(t, "impots/c03", "clerks", "list")
+	o.refused(t, "quittance clerks list", "clerks", "revoke", "impots/c04")
+	o.says(t, "is revoked", "clerks", "revoke", "impots/c03")
+	answers(http.StatusUnauthorized)
+	if s := u.session(t, bySoftware.ID); s.Status != "completed" {
+		t.Errorf("reversed, and the session is %s", s.Status)
+	}
+
+	log, err := os.ReadFile(u.stderr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookies := jar.Cookies(&url.URL{Scheme: "http", Host: local(u.port), Path: "/counter"})
+	if len(cookies) != 1 {
+		t.Fatalf("the browser holds %v", cookies)
+	}
+	for _, secret := range []string{clerk1, clerk2, third.Secret, cookies[0].Value} {
+		if bytes.Contains(log, []byte(secret)) {
+			t.Errorf("the log holds %q", secret)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package card
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/internal/connector"
+)
+
+// transaction is the body of POST /v1/transactions.
+type transaction struct {
+	Merchant    string    `json:"merchant"`
+	Reference   string    `json:"reference"`
+	Amount      int64     `json:"amount"`
+	Currency    string    `json:"currency"`
+	Description string    `json:"description"`
+	ReturnURL   string    `json:"return_url"`
+	CallbackURL string    `json:"callback_url"`
+	ExpiresAt   time.Time `json:"expires_at"`
+}
+
+// toTransaction is a request as the acquirer takes it. Any currency of the service
+// goes to it: which ones a merchant account takes is the acquirer's to say.
+func toTransaction(account connector.Account, r connector.Request) (transaction, error) {
+	if _, ok := money.Lookup(r.Currency); !ok || r.Amount <= 0 {
+		return transaction{}, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
+	}
+	if r.ReturnURL == "" || r.CallbackURL == "" || r.ExpiresAt.IsZero() {
+		return transaction{}, errors.New("a card payment needs a way back and a deadline")
+	}
+	return transaction{
+		Merchant: account.Merchant, Reference: r.ID, Amount: r.Amount, Currency: r.Currency, Description: r.Description,
+		ReturnURL: r.ReturnURL, CallbackURL: r.CallbackURL, ExpiresAt: r.ExpiresAt.UTC(),
+	}, nil
+}
+
+// created is the answer to it.
+type created struct {
+	TransactionID string `json:"transaction_id"`
+	Reference     string `json:"reference"`
+	Status        string `json:"status"`
+	URL           string `json:"url"`
+	ClientToken   string `json:"client_token"`
+	Environment   string `json:"checkout_environment"`
+}
+
+// toPending reads the answer to a request as a pending collection: with its redirect
+// unless the answer says that all is decided.
+func toPending(m created, id string) (connector.Outcome, error) {
+	if m.Reference != id {
+		return connector.Outcome{}, errors.New("the answer is about another payment")
+	}
+	status, _, err := toStatus(m.Status)
+	if err != nil {
+		return connector.Outcome{}, err
+	}
+	o := connector.Outcome{Status: checkout.OutcomePending}
+	if status != checkout.OutcomePending {
+		return o, nil
+	}
+	switch {
+	case !isTransactionID(m.TransactionID):
+		return connector.Outcome{}, errTransactionID
+	case m.ClientToken == "" || len(m.ClientToken) > maxToken:
+		return connector.Outcome{}, errors.New("the client token is missing or too long")
+	case m.Environment != "test" && m.Environment != "live":
+		return connector.Outcome{}, errors.New("the environment is neither test nor live")
+	case !isPage(m.URL):
+		return connector.Outcome{}, errors.New("the page has no absolute https address")
+	}
+	o.Redirect = &connector.Redirect{URL: m.URL, TransactionID: m.TransactionID, ClientToken: m.ClientToken, Environment: m.Environment}
+	return o, nil
+}
+
+// state is the answer to an enquiry and the body of a report.
+type state struct {
+	TransactionID string `json:"transaction_id"`
+	Reference     string `json:"reference"`
+	Status        string `json:"status"`
+	Amount        int64  `json:"amount"`
+	Currency      string `json:"currency"`
+	Reason        string `json:"reason"`
+}
+
+func toOutcome(m state) (connector.Outcome, error) {
+	status, failure, err := toStatus(m.Status)
+	if err != nil {
+		return connector.Outcome{}, err
+	}
+	if !isTransactionID(m.TransactionID) {
+		return connector.Outcome{}, errTransactionID
+	}
+	o := connector.Outcome{Status: status, FailureCode: failure, OperatorRef: m.TransactionID, Reason: code(m.Reason)}
+	if o.Reason == "" {
+		o.Reason = m.Status
+	}
+	if status == checkout.OutcomeApproved {
+		o.Amount, o.Reason = m.Amount, ""
+		if _, known := money.Lookup(m.Currency); known {
+			o.Currency = m.Currency
+		}
+	}
+	return o, nil
+}
+
+const (
+	maxToken         = 4096
+	maxURL           = 4096
+	maxTransactionID = 64
+)
+
+var errTransactionID = errors.New("the transaction id is none")
+
+func isTransactionID(s string) bool {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_"
+	return s != "" && len(s) <= maxTransactionID && strings.Trim(s, allowed) == ""
+}
+
+// isPage says whether a citizen can be sent to the address: https, or http on this
+// machine, for developers. User names in it serve deception only.
+func isPage(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || len(address) > maxURL || u.Hostname() == "" || u.User != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
+}

@@ -1,0 +1,364 @@
+package simulator
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+
+	"quittance/checkout/money"
+)
+
+const (
+	operatorCard = "card"
+	// cardMagicPrefix holds all but the last two digits of magic card numbers.
+	cardMagicPrefix = "40000000000000"
+	// cardSecret is every merchant's where Config.Card names none.
+	cardSecret = "simulator"
+	// cardFailingAmount is the total, in minor units, whose first request gets a
+	// 500: the acquirer meets it before there is a card.
+	cardFailingAmount = 1111
+	cardClockSkew     = 5 * time.Minute
+	cardTransaction   = "txn_"
+)
+
+// Why card payments do not come about, besides what all operators know.
+const (
+	causeAbandoned cause = "abandoned"
+	causeExpired   cause = "expired"
+)
+
+// The words for them of the protocol.
+const (
+	cardApproved   = "approved"
+	cardDeclined   = "declined"
+	cardPending    = "pending"
+	cardProcessing = "processing"
+	cardAuthFailed = "authentication_failed"
+	cardAbandoned  = "abandoned"
+	cardExpired    = "expired"
+)
+
+var cardReasons = map[cause]string{
+	causeRejected:          cardDeclined,
+	causeInsufficientFunds: "insufficient_funds",
+	causeLimitReached:      "limit_exceeded",
+	causeUnknownPayer:      "unknown_card",
+	causeWrongPIN:          cardAuthFailed,
+	causeAbandoned:         cardAbandoned,
+	causeExpired:           cardExpired,
+}
+
+// cardRejections are the reasons that /control may have the acquirer give.
+var cardRejections = []string{
+	cardDeclined, "insufficient_funds", "limit_exceeded", "unknown_card", cardAuthFailed, cardAbandoned, cardExpired,
+}
+
+// hostedPage is what the page of a transaction needs, constant from acceptance.
+type hostedPage struct {
+	url         string
+	token       string // in url
+	clientToken string
+	returnURL   string
+	expiresAt   time.Time
+}
+
+func (s *Simulator) cardRoutes(r chi.Router) {
+	r.Group(func(r chi.Router) {
+		r.Use(s.misbehave(s.card, func(w http.ResponseWriter, status int) {
+			cardRefuse(w, status, "internal_error", "Something went wrong")
+		}))
+		r.Post("/v1/transactions", s.cardCreate)
+		r.Get("/v1/transactions/{reference}", s.cardEnquire)
+	})
+	r.Get("/pay/{transaction_id}", s.cardShow)
+	r.Post("/pay/{transaction_id}", s.cardPay)
+	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
+		cardRefuse(w, http.StatusNotFound, "no_such_path", "There is no such path")
+	})
+}
+
+func cardRefuse(w http.ResponseWriter, status int, code, message string) {
+	writeJSON(w, status, map[string]string{"code": code, "message": message})
+}
+
+// secretOf is the secret that a merchant shares with the acquirer.
+func (s *Simulator) secretOf(merchant string) (string, bool) {
+	if s.cfg.Card == nil {
+		return cardSecret, merchant != ""
+	}
+	secret, ok := s.cfg.Card(merchant)
+	return secret, ok && secret != ""
+}
+
+var cardAuthorization = regexp.MustCompile(`^HMAC-SHA256 merchant="([!#-\[\]-~]{1,200})", timestamp="([0-9]{1,12})", signature="([0-9a-f]{64})"$`)
+
+func cardSignature(secret string, lines ...string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(strings.Join(lines, "\n")))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func hexSHA256(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// cardAuthorize returns the merchant who signed a request, or answers 401.
+func (s *Simulator) cardAuthorize(w http.ResponseWriter, r *http.Request, body []byte) (merchant string, ok bool) {
+	parts := cardAuthorization.FindStringSubmatch(r.Header.Get("Authorization"))
+	if parts == nil {
+		cardRefuse(w, http.StatusUnauthorized, "signature_missing", `send Authorization: HMAC-SHA256 merchant="…", timestamp="…", signature="…"`)
+		return "", false
+	}
+	merchant, timestamp := parts[1], parts[2]
+	secret, known := s.secretOf(merchant)
+	want := cardSignature(secret, "request", merchant, timestamp, r.Method, r.URL.RequestURI(), hexSHA256(body))
+	if !known || !hmac.Equal([]byte(want), []byte(parts[3])) {
+		cardRefuse(w, http.StatusUnauthorized, "signature_invalid", "the signature is not this merchant's of this request")
+		return "", false
+	}
+	seconds, err := strconv.ParseInt(timestamp, 10, 64)
+	if err != nil || time.Unix(seconds, 0).Sub(s.cfg.Timestamp()).Abs() > cardClockSkew {
+		cardRefuse(w, http.StatusUnauthorized, "timestamp_out_of_range", "the timestamp is more than five minutes from now")
+		return "", false
+	}
+	return merchant, true
+}
+
+// cardRequest is the body of a request for a transaction.
+type cardRequest struct {
+	Merchant    string    `json:"merchant"`
+	Reference   string    `json:"reference"`
+	Amount      int64     `json:"amount"`
+	Currency    string    `json:"currency"`
+	Description string    `json:"description"`
+	ReturnURL   string    `json:"return_url"`
+	CallbackURL string    `json:"callback_url"`
+	ExpiresAt   time.Time `json:"expires_at"`
+}
+
+// fault says what is wrong with the request, empty for nothing.
+func (q *cardRequest) fault(merchant string, now time.Time) (code, message string) {
+	id, err := uuid.Parse(q.Reference)
+	currency, known := money.Lookup(q.Currency)
+	switch {
+	case q.Merchant != merchant:
+		return "merchant_mismatch", "merchant is not the one who signed"
+	case err != nil || id.String() != q.Reference:
+		return "reference_invalid", "reference must be a UUID in small letters"
+	case !known || !currency.Card() && q.Currency != money.Default:
+		return "currency_not_supported", "this acquirer does not take the currency"
+	case q.Amount <= 0:
+		return "amount_not_supported", "amount must be above zero, in minor units"
+	case len([]rune(q.Description)) > 200:
+		return "description_invalid", "description takes 200 characters at most"
+	case !isAbsoluteURL(q.ReturnURL):
+		return "return_url_invalid", "return_url must be an absolute URL"
+	case !isAbsoluteURL(q.CallbackURL):
+		return "callback_url_invalid", "callback_url must be an absolute URL"
+	case !q.ExpiresAt.After(now):
+		return "expires_at_invalid", "expires_at must be in the future"
+	}
+	return "", ""
+}
+
+func isAbsoluteURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// cardCreate is POST /v1/transactions.
+func (s *Simulator) cardCreate(w http.ResponseWriter, r *http.Request) {
+	body, ok := readBody(w, r, maxOperatorBody)
+	if !ok {
+		return
+	}
+	merchant, ok := s.cardAuthorize(w, r, body)
+	if !ok {
+		return
+	}
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
+		cardRefuse(w, http.StatusUnsupportedMediaType, "content_type_invalid", "Content-Type must be application/json")
+		return
+	}
+	var q cardRequest
+	decoder := json.NewDecoder(strings.NewReader(string(body)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&q); err != nil || decoder.More() {
+		cardRefuse(w, http.StatusBadRequest, "body_invalid", "the body is not the JSON of a transaction; amount is a whole number, expires_at is RFC 3339")
+		return
+	}
+	now := s.cfg.Now()
+	if _, found := s.book.get(q.Reference, now); found {
+		s.book.duplicate(q.Reference)
+		s.cardReplay(w, r, merchant, q)
+		return
+	}
+	if code, message := q.fault(merchant, now); code != "" {
+		cardRefuse(w, http.StatusUnprocessableEntity, code, message)
+		return
+	}
+	if q.Amount == cardFailingAmount && s.card.failsFirst(q.Reference) {
+		cardRefuse(w, http.StatusInternalServerError, "internal_error", "Something went wrong")
+		return
+	}
+	c := collection{
+		id: q.Reference, operator: operatorCard, account: merchant, externalID: q.Reference, amount: strconv.FormatInt(q.Amount, 10), currency: q.Currency,
+		message: q.Description, callbackURL: q.CallbackURL, operatorRef: cardTransaction + strings.ReplaceAll(q.Reference, "-", ""), receivedAt: now,
+		script: script{decides: true, after: q.ExpiresAt.Sub(now), refusal: causeExpired, callbacks: 1},
+		page:   hostedPage{token: rand.Text(), clientToken: rand.Text(), returnURL: q.ReturnURL, expiresAt: q.ExpiresAt},
+	}
+	c.page.url = "http://" + r.Host + "/card/pay/" + c.operatorRef + "?token=" + c.page.token
+	if !s.submit(c) {
+		s.cardReplay(w, r, merchant, q) // it came twice at once, and the other one won
+		return
+	}
+	s.accept(w, r, c, func() { writeJSON(w, http.StatusCreated, cardCreated(c)) })
+}
+
+// cardReplay answers a request whose reference is taken.
+func (s *Simulator) cardReplay(w http.ResponseWriter, r *http.Request, merchant string, q cardRequest) {
+	c, _ := s.book.get(q.Reference, s.cfg.Now())
+	if !s.holdBack(w, r) {
+		return
+	}
+	if c.operator != operatorCard || c.account != merchant || c.amount != strconv.FormatInt(q.Amount, 10) || c.currency != q.Currency {
+		cardRefuse(w, http.StatusConflict, "reference_conflict", "there is a transaction of this reference with another amount or currency")
+		return
+	}
+	writeJSON(w, http.StatusOK, cardCreated(c))
+}
+
+func cardCreated(c collection) map[string]string {
+	return map[string]string{
+		"transaction_id": c.operatorRef, "reference": c.id, "status": cardStatus(c),
+		"url": c.page.url, "client_token": c.page.clientToken, "checkout_environment": "test",
+	}
+}
+
+// cardEnquire is GET /v1/transactions/{reference}. A transaction of another
+// merchant is unknown.
+func (s *Simulator) cardEnquire(w http.ResponseWriter, r *http.Request) {
+	merchant, ok := s.cardAuthorize(w, r, nil)
+	if !ok {
+		return
+	}
+	if r.URL.Query().Get("merchant") != merchant {
+		cardRefuse(w, http.StatusUnprocessableEntity, "merchant_mismatch", "merchant is not the one who signed")
+		return
+	}
+	id := chi.URLParam(r, "reference")
+	c, found := s.book.get(id, s.cfg.Now())
+	if !s.holdBack(w, r) {
+		return
+	}
+	if !found || c.operator != operatorCard || c.account != merchant {
+		cardRefuse(w, http.StatusNotFound, "transaction_not_found", "there is no transaction of this reference")
+		return
+	}
+	s.book.enquired(id)
+	writeJSON(w, http.StatusOK, cardResultOf(c))
+}
+
+// cardResult is the body of an enquiry's answer and of a report.
+type cardResult struct {
+	TransactionID string `json:"transaction_id"`
+	Reference     string `json:"reference"`
+	Status        string `json:"status"`
+	Amount        int64  `json:"amount"`
+	Currency      string `json:"currency"`
+	Reason        string `json:"reason,omitempty"`
+}
+
+func cardResultOf(c collection) cardResult {
+	amount, err := strconv.ParseInt(c.reported, 10, 64)
+	if err != nil {
+		amount = 0 // /control may have it report what is no amount in minor units
+	}
+	return cardResult{
+		TransactionID: c.operatorRef, Reference: c.id, Status: cardStatus(c), Amount: amount, Currency: c.currency, Reason: c.reason,
+	}
+}
+
+// cardStatus is a collection in the protocol's words. A reason without a status of
+// its own is a way to be declined.
+func cardStatus(c collection) string {
+	switch {
+	case c.state == stateApproved:
+		return cardApproved
+	case c.state == stateRejected:
+		switch c.reason {
+		case cardAuthFailed, cardAbandoned, cardExpired:
+			return c.reason
+		}
+		return cardDeclined
+	case c.script.ambiguous:
+		return cardProcessing
+	}
+	return cardPending
+}
+
+// cardCallback is the report to the merchant.
+func cardCallback(c collection) (method string, body []byte) {
+	body, err := json.Marshal(cardResultOf(c))
+	if err != nil {
+		body = nil // strings and numbers always marshal
+	}
+	return http.MethodPost, body
+}
+
+// cardSign is the Authorization header of a report to the merchant, as of now.
+func (s *Simulator) cardSign(merchant string, body []byte) string {
+	secret, _ := s.secretOf(merchant)
+	timestamp := strconv.FormatInt(s.cfg.Timestamp().Unix(), 10)
+	return fmt.Sprintf(`HMAC-SHA256 merchant="%s", timestamp="%s", signature="%s"`, merchant, timestamp,
+		cardSignature(secret, "report", merchant, timestamp, hexSHA256(body)))
+}
+
+// cardScript is what becomes of a transaction whose card holder pressed action on
+// the page, with a card of that number.
+func (s *Simulator) cardScript(action, number string, left time.Duration) (script, bool) {
+	decided := script{decides: true, callbacks: 1}
+	switch action {
+	case "approve":
+		return decided, true
+	case "decline":
+		decided.refusal = causeRejected
+		return decided, true
+	case "fail_authentication":
+		decided.refusal = causeWrongPIN
+		return decided, true
+	case "abandon":
+		decided.refusal = causeAbandoned
+		return decided, true
+	case "pay":
+	default:
+		return script{}, false
+	}
+	switch number {
+	case cardMagicPrefix + "10":
+		decided.after = left + s.cfg.LateDelay
+		return decided, true
+	case cardMagicPrefix + "14":
+		decided.refusal = causeAbandoned
+		return decided, true
+	}
+	chosen := s.magicScript(number, cardMagicPrefix)
+	if !chosen.decides || chosen.after > left {
+		chosen.decides, chosen.after, chosen.refusal = true, left, causeExpired
+	}
+	return chosen, true
+}

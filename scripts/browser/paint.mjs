@@ -1,0 +1,82 @@
+// Measures the hosted page in a browser and prints a JSON object a line.
+//
+//   node paint.mjs '{"first": {"url": …, "within": 1500, "tries": 3}}'
+//   node paint.mjs '{"paid": {"payments": [{"url", "collection"}], "control": …}}'
+//
+// first loads a page that the browser has never seen: over a line of 400 ms and
+// 400 kbit/s, with a processor six times slower, until one of the tries paints
+// within so many ms; {"paint", "requests", "bytes", "encodings"}. bytes are those
+// of the answers with their headers, as sent.
+//
+// paid opens pages that wait for their payers, approves each collection and tells
+// how long it took until the page had painted the receipt: {"paid": ms}.
+import { launch, moment, task, tell } from './hosted-browser.mjs';
+
+const line = { offline: false, latency: 400, downloadThroughput: 400_000 / 8, uploadThroughput: 400_000 / 8 };
+const slower = 6;
+// Of one host a browser asks six things at once, and a live page keeps one of them.
+const pagesOfWindow = 4;
+
+const browser = await launch();
+try {
+  if (task.first) await first(task.first);
+  if (task.paid) await paid(task.paid);
+} finally {
+  await browser.close();
+}
+
+async function first({ url, within, tries }) {
+  for (let n = 0; n < tries; n++) {
+    const context = await browser.newContext({ locale: 'fr-CG', viewport: { width: 360, height: 740 } });
+    const tab = await context.newPage();
+    const devtools = await context.newCDPSession(tab);
+    const encodings = {}, answers = new Map();
+    let bytes = 0;
+    devtools.on('Network.responseReceived', ({ requestId, response }) => {
+      if (response.url.startsWith('data:')) return;
+      answers.set(requestId, response.url);
+      encodings[new URL(response.url).pathname.replace(/.*\//, '')] = response.headers['Content-Encoding'] ?? '';
+    });
+    devtools.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+      if (answers.has(requestId)) bytes += encodedDataLength;
+    });
+    await devtools.send('Network.enable');
+    await devtools.send('Network.emulateNetworkConditions', line);
+    await devtools.send('Emulation.setCPUThrottlingRate', { rate: slower });
+    await tab.goto(url, { waitUntil: 'load' });
+    const paint = await painted(tab);
+    tell({ paint: Math.round(paint), requests: answers.size, bytes, encodings });
+    await context.close();
+    if (paint <= within) return;
+  }
+}
+
+async function paid({ payments, control }) {
+  const tabs = [];
+  for (let n = 0; n < payments.length; n += pagesOfWindow) {
+    const context = await browser.newContext({ locale: 'fr-CG', viewport: { width: 360, height: 740 } });
+    for (const payment of payments.slice(n, n + pagesOfWindow)) {
+      const tab = await context.newPage();
+      const live = tab.waitForResponse((r) => r.url().endsWith('/live'));
+      await tab.goto(payment.url);
+      await live;
+      tabs.push(tab);
+    }
+  }
+  await moment(2500); // a page does not load itself again sooner than 2 s
+  await Promise.all(payments.map(async ({ collection }, n) => {
+    await moment(n * 150);
+    const tab = tabs[n], approved = Date.now();
+    const answer = await fetch(`${control}/collections/${collection}/approve`, { method: 'POST' });
+    if (!answer.ok) throw new Error(`approving: ${answer.status}`);
+    await tab.waitForSelector('.mark.ok', { timeout: 60_000 });
+    const shown = await painted(tab) + await tab.evaluate(() => performance.timeOrigin);
+    tell({ paid: Math.round(shown - approved) });
+  }));
+}
+
+// painted is when the page first showed something, in ms since it was asked for.
+async function painted(tab) {
+  await tab.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length);
+  return tab.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime);
+}

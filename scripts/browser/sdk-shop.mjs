@@ -1,0 +1,363 @@
+// Pays in the demo shop, as a citizen does, with the real checkout in its frame,
+// in the system's Chromium, and prints a JSON object a line: {"passed": name} or
+// {"fault": text}, and {"secrets": […]}: what the browser was given.
+//
+//   node sdk-shop.mjs '{"shop": "https://…", "checkout": "http://…", "control": "http://…/control", "stranger": "https://…", "session": "chs_…:chs_secret_…", …}'
+//
+// Members: shop, checkout, control (of the simulators), stranger, an origin that
+// may not hold the checkout; session, the client secret of a session of the
+// shop's application; modules (the folder that
+// holds playwright-core), chromium (its path).
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import assert from 'node:assert/strict';
+
+const task = JSON.parse(process.argv[2]);
+const required = createRequire(join(task.modules, 'package.json'));
+const { chromium } = required('playwright-core');
+const axeText = readFileSync(required.resolve('axe-core/axe.min.js'), 'utf8');
+
+const patience = 90_000;
+const secrets = new Set();
+
+const browser = await chromium.launch({
+  executablePath: task.chromium,
+  args: ['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  chromiumSandbox: process.getuid() !== 0, // Chromium's own sandbox does not work for root
+});
+
+// open opens a page of the shop; every answer that gives the browser a session
+// is kept in page.sessions.
+async function open(path, { viewport = { width: 1280, height: 900 }, context } = {}) {
+  context ||= await browser.newContext({ ignoreHTTPSErrors: true, viewport, locale: 'fr-CG' });
+  context.setDefaultTimeout(patience);
+  const page = await context.newPage();
+  page.sessions = [];
+  page.faults = [];
+  page.on('pageerror', (e) => page.faults.push(`script: ${e.message}`));
+  page.on('console', (m) => page.faults.push(`console: ${m.text()}`));
+  page.on('response', async (r) => {
+    if (!r.url().endsWith('/checkout') || r.request().method() !== 'POST') return;
+    const { client_secret: both } = await r.json().catch(() => ({}));
+    if (!both) return;
+    page.sessions.push(both);
+    secrets.add(both.split(':')[1]);
+  });
+  await page.goto(task.shop + path);
+  return page;
+}
+
+const frameOf = (page) => page.frameLocator('#checkout iframe');
+const state = (page, s) => page.waitForSelector(`#payment[data-state="${s}"]`, { timeout: patience });
+
+// begin starts the payment and waits for the checkout.
+async function begin(page) {
+  await page.click('#start:visible, #again:visible');
+  await state(page, 'locked');
+  await frameOf(page).locator('button[name=offer]').first().waitFor();
+}
+
+// choose goes to the review of a payment by a number.
+async function choose(page, phone) {
+  const frame = frameOf(page);
+  await frame.locator('button[name=offer][value=momo]').click();
+  await frame.locator('#phone').fill(phone);
+  await frame.locator('form[action*="/phone"] button').click();
+  await frame.locator('form[action*="/pay"] button').waitFor();
+}
+
+async function confirm(page) {
+  await frameOf(page).locator('form[action*="/pay"] button').click();
+}
+
+async function pay(page, phone) {
+  await begin(page);
+  await choose(page, phone);
+  await confirm(page);
+}
+
+// collection waits for the operator's one that waits for a payer.
+async function collection(payer) {
+  for (const until = Date.now() + patience; ; await new Promise((done) => setTimeout(done, 200))) {
+    const all = await (await fetch(`${task.control}/collections?status=pending`)).json();
+    const mine = all.filter((c) => c.payer.endsWith(payer));
+    if (mine.length) return mine[0].id;
+    if (Date.now() > until) throw new Error(`the operator is not asked for ${payer}`);
+  }
+}
+
+async function approve(payer) {
+  const answer = await fetch(`${task.control}/collections/${await collection(payer)}/approve`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{}' });
+  assert.ok(answer.ok, await answer.text());
+}
+
+// unlocked: the browser says so, and the shop's back end as well.
+async function unlocked(page) {
+  await state(page, 'unlocked');
+  const id = await page.getAttribute('#payment', 'data-case');
+  const other = await page.context().newPage();
+  await other.goto(`${task.shop}/cases/${id}`);
+  assert.equal(await other.locator('#unlocked').count(), 1, 'the back end has not unlocked the case');
+  await other.close();
+}
+
+// discreet holds all that the page around the checkout could see against what it
+// must not learn.
+async function discreet(page, ...words) {
+  assert.ok(page.sessions.length > 0, 'no session was seen');
+  const both = page.sessions.flatMap((s) => s.split(':'));
+  const messages = JSON.stringify(await page.evaluate(() => window.messages));
+  for (const word of ['paid', 'status', 'order_id', 'amount', '5000', '5075', '5 000', ...both, 'chs_', ...words]) {
+    assert.ok(!messages.includes(word), `a message holds ${word}: ${messages}`);
+  }
+  const known = await page.evaluate(() => JSON.stringify([
+    document.documentElement.outerHTML, location.href, history.state, document.cookie, { ...localStorage }, { ...sessionStorage },
+    performance.getEntries().map((e) => e.toJSON()),
+  ]));
+  for (const word of both) assert.ok(!known.includes(word), `the page holds ${word}`);
+  assert.deepEqual(page.faults.filter((f) => !f.includes('An iframe which has both allow-scripts and allow-same-origin')), []);
+}
+
+const spoken = (page) => page.evaluate(() => messages.map((m) => m.data.type).filter((t) => t !== 'resize'));
+
+const cases = {
+  async 'pays, and the back end unlocks the case'() {
+    const page = await open('/lab?layout=large');
+    const depth = await page.evaluate(() => history.length);
+    await pay(page, '06 600 00 01');
+    await unlocked(page);
+    assert.deepEqual(await spoken(page), ['hello', 'ready', 'complete']);
+    assert.equal(await page.evaluate(() => history.length), depth);
+    await discreet(page);
+    const frame = page.frames().find((f) => f.url().startsWith(task.checkout));
+    assert.ok(!frame.url().includes('chs_secret_'), frame.url());
+    assert.deepEqual(await frame.evaluate(() => Object.keys(window).filter((k) => k === 'quittanceSecret')), []);
+    const box = await page.locator('#checkout iframe').boundingBox();
+    assert.deepEqual([box.width, box.height], [760, 560]);
+  },
+
+  async 'pays from the list of notices, in English, on a phone'() {
+    const page = await open('/?lang=en', { viewport: { width: 360, height: 740 } });
+    await page.click('button[value=patente]');
+    await page.waitForSelector('#payment');
+    await pay(page, '06 600 00 02');
+    assert.equal(await page.frames().find((f) => f.url().startsWith(task.checkout)).evaluate(() => document.documentElement.lang), 'en');
+    const box = await page.locator('#checkout iframe').boundingBox();
+    assert.ok(box.width <= 360 && box.height === 620, JSON.stringify(box));
+    await unlocked(page);
+  },
+
+  async 'fits the frame to its content when it is asked to'() {
+    const page = await open('/lab?layout=compact&resize=auto&locale=fr');
+    await begin(page);
+    const fits = () => page.waitForFunction((origin) => {
+      const told = messages.filter((m) => m.data.type === 'resize').pop();
+      return told && Math.abs(document.querySelector('#checkout iframe').offsetHeight - told.data.data.height) <= 1 && origin;
+    }, task.checkout);
+    await fits();
+    const frame = page.frames().find((f) => f.url().startsWith(task.checkout));
+    assert.ok(await frame.evaluate(() => document.documentElement.scrollHeight <= innerHeight + 1), 'the frame scrolls');
+    await discreet(page);
+  },
+
+  async 'a refusal ends the session, and a new try is a new one'() {
+    const page = await open('/lab');
+    await pay(page, '06 600 00 04');
+    await state(page, 'over');
+    assert.deepEqual(await spoken(page), ['hello', 'ready', 'ended']);
+    await pay(page, '06 600 00 01');
+    await unlocked(page);
+    assert.equal(new Set(page.sessions).size, 2);
+    await discreet(page, 'reject', 'fail');
+  },
+
+  async 'goes on after a reload of the frame'() {
+    const page = await open('/lab');
+    await pay(page, '06 677 00 51');
+    await frameOf(page).locator('#live').waitFor();
+    await page.frames().find((f) => f.url().startsWith(task.checkout)).evaluate(() => location.reload());
+    await page.waitForFunction(() => messages.filter((m) => m.data.type === 'ready').length === 2);
+    await frameOf(page).locator('#live').waitFor();
+    await approve('77' + '0051');
+    await unlocked(page);
+    assert.deepEqual(await spoken(page), ['hello', 'ready', 'hello', 'hello', 'ready', 'complete']);
+    await discreet(page);
+  },
+
+  async 'goes on after a reload of the page'() {
+    const page = await open('/');
+    await page.click('button[value=vignette]');
+    await page.waitForSelector('#payment');
+    await pay(page, '06 677 00 52');
+    await frameOf(page).locator('#live').waitFor();
+    await page.reload();
+    await page.click('#start');
+    await frameOf(page).locator('#live').waitFor();
+    await approve('770052');
+    await unlocked(page);
+    assert.equal(new Set(page.sessions).size, 1, 'the same session');
+  },
+
+  async 'unlocks once, in two tabs'() {
+    const one = await open('/');
+    await one.click('button[value=vignette]');
+    await one.waitForSelector('#payment');
+    const two = await open(new URL(one.url()).pathname, { context: one.context() });
+    await begin(one);
+    await begin(two);
+    await choose(one, '06 600 00 02');
+    await choose(two, '06 600 00 02');
+    await confirm(one);
+    await unlocked(one);
+    await confirm(two);
+    await unlocked(two);
+    assert.equal(new Set([...one.sessions, ...two.sessions]).size, 1);
+  },
+
+  async 'shows nothing to a page that lies about its origin'() {
+    const context = await browser.newContext({ ignoreHTTPSErrors: true });
+    const [id, secret] = task.session.split(':');
+    for (const parent of [task.shop, task.stranger, '']) {
+      const page = await context.newPage();
+      await page.goto(`${task.stranger}/lies`);
+      await page.evaluate((src) => {
+        window.messages = [];
+        addEventListener('message', (e) => messages.push(e.data));
+        const f = document.createElement('iframe');
+        f.src = src;
+        document.body.append(f);
+        return new Promise((done) => { f.onload = done; });
+      }, `${task.checkout}/embed/${id}?${new URLSearchParams({ client_secret: secret, parent_origin: parent })}`);
+      await page.waitForTimeout(500);
+      assert.equal(page.frames()[1].url(), 'chrome-error://chromewebdata/', `it is shown to ${parent || 'nobody'}`);
+      assert.deepEqual(await page.evaluate(() => messages), []);
+    }
+    // Nor outside a frame.
+    const page = await context.newPage();
+    const answer = await page.goto(`${task.checkout}/embed/${id}?${new URLSearchParams({ client_secret: secret, parent_origin: task.shop })}`);
+    assert.equal(answer.status(), 403);
+    await context.close();
+  },
+
+  async 'says that the origin is rejected'() {
+    const context = await browser.newContext({ ignoreHTTPSErrors: true });
+    const page = await context.newPage();
+    await page.goto(`${task.stranger}/lies`);
+    await page.addScriptTag({ url: `${task.checkout}/sdk/v1.js` });
+    const said = await page.evaluate((clientSecret) => new Promise((onError) => {
+      Quittance.initEmbeddedCheckout({ clientSecret, onError }).then((c) => c.mount(document.body));
+    }), task.session);
+    assert.equal(said.code, 'origin_rejected');
+    await context.close();
+  },
+
+  async 'hears nobody else'() {
+    const page = await open('/lab');
+    await begin(page);
+    const popup = page.waitForEvent('popup');
+    await page.evaluate((stranger) => void window.open(`${stranger}/lies`), task.stranger);
+    const spoofer = await popup;
+    await spoofer.waitForLoadState();
+    await spoofer.evaluate(() => {
+      const message = (type, data) => ({ ns: 'quittance.checkout', v: 1, cid: '0'.repeat(32), seq: 99, type, data });
+      window.heard = [];
+      addEventListener('message', (e) => heard.push(e.data));
+      opener.postMessage(message('hello', { versions: [1] }), '*');
+      opener.postMessage(message('hello', { versions: [1], need: 'navigate' }), '*');
+      opener.postMessage(message('complete', { completion_token: 'cpt_spoofed' }), '*');
+      const channel = new MessageChannel();
+      channel.port1.onmessage = (e) => heard.push(e.data);
+      opener.frames[0].postMessage(message('connect', {}), '*', [channel.port2]);
+    });
+    await page.waitForFunction(() => messages.some((m) => m.data.type === 'complete'));
+    await choose(page, '06 600 00 01'); // what it was told to forget it would show now
+    assert.deepEqual(await spoofer.evaluate(() => heard), []);
+    assert.equal(await page.getAttribute('#payment', 'data-state'), 'locked');
+    await spoofer.close();
+    await confirm(page);
+    await unlocked(page);
+  },
+
+  async 'unlocks for no token of another case'() {
+    const paid = await open('/lab'), other = await open('/lab');
+    await pay(paid, '06 600 00 01');
+    await unlocked(paid);
+    const token = await paid.evaluate(() => messages.find((m) => m.data.type === 'complete').data.data.completion_token);
+    const ask = (t) => other.evaluate(async (completion_token) => {
+      const answer = await fetch(`/cases/${document.querySelector('#payment').dataset.case}/completion`, {
+        method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ completion_token }),
+      });
+      return [answer.status, await answer.json()];
+    }, t);
+    assert.deepEqual(await ask(token), [200, { unlocked: false }]);
+    assert.equal((await ask('cpt_guessed'))[0], 502);
+    await other.reload();
+    assert.equal(await other.locator('#unlocked').count(), 0);
+  },
+
+  async 'shows pages that everybody can use'() {
+    for (const lang of ['fr', 'en']) {
+      for (const width of [320, 1280]) {
+        const page = await open(`/?lang=${lang}`, { viewport: { width, height: 740 } });
+        const check = async (where) => {
+          const found = await page.evaluate(async () => (await axe.run(document, { iframes: false })).violations.map((v) => [v.id, v.nodes.map((n) => n.html)]));
+          assert.deepEqual(found, [], `${where} in ${lang} at ${width} px`);
+          const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+          assert.ok(wide <= width, `${where} in ${lang} is ${wide} px wide at ${width} px`);
+        };
+        // The pages' policy allows no script but their own.
+        const see = async () => page.evaluate(axeText);
+        await see();
+        await check('the list');
+        await page.click('button[value=patente]');
+        await page.waitForSelector('#start:visible');
+        await see();
+        await check('a case');
+        await page.click('#start');
+        await state(page, 'locked');
+        await check('a payment');
+        for (const s of ['slow', 'pending', 'checking', 'unproved', 'over', 'failed', 'closed', 'unlocked']) {
+          await page.evaluate((n) => { for (const p of document.querySelectorAll('#status [data-say]')) p.hidden = p.dataset.say !== n; }, s);
+          await check(s);
+        }
+        await page.context().close();
+      }
+    }
+  },
+
+  async 'knows a case that is paid already'() {
+    const page = await open('/');
+    await page.click('button[value=vignette]');
+    await page.waitForSelector('#payment');
+    const id = await page.getAttribute('#payment', 'data-case');
+    await begin(page);
+    await choose(page, '06 600 00 01');
+    // The citizen's browser is closed before it can hand on the token.
+    await page.route('**/completion', (route) => route.abort());
+    await confirm(page);
+    await frameOf(page).locator('.mark.ok').waitFor();
+    await page.close({ runBeforeUnload: false });
+    const again = await open(`/cases/${id}`, { context: page.context() });
+    await again.click('#start');
+    await unlocked(again);
+  },
+};
+
+const waiting = Object.entries(cases).filter(([name]) => !task.only || new RegExp(task.only).test(name));
+try {
+  await Promise.all([1, 2].map(async () => {
+    for (let next; (next = waiting.shift());) {
+      const [name, run] = next;
+      try {
+        await run();
+        console.log(JSON.stringify({ passed: name }));
+      } catch (e) {
+        console.log(JSON.stringify({ fault: `${name}: ${e.stack}` }));
+      }
+    }
+  }));
+} finally {
+  console.log(JSON.stringify({ secrets: [...secrets] }));
+  await browser.close();
+}

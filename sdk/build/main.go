@@ -1,0 +1,102 @@
+// Command build makes sdk/dist from sdk/src: `go generate` runs it in sdk.
+//
+// A released version never changes, since pages name it with its hash: when the
+// source makes other bytes than dist/<version> holds, build refuses, and the
+// version below goes up.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"quittance/sdk"
+)
+
+func main() {
+	if err := build("."); err != nil {
+		fmt.Fprintln(os.Stderr, "sdk:", err)
+		os.Exit(1)
+	}
+}
+
+// build makes dist in the folder of the package.
+func build(dir string) error {
+	script, err := bundle(dir, "src/sdk.ts")
+	if err != nil {
+		return err
+	}
+	types, err := os.ReadFile(filepath.Join(dir, "types/quittance.d.ts"))
+	if err != nil {
+		return fmt.Errorf("reading the types: %w", err)
+	}
+	frame, err := bundle(dir, "src/frame.ts")
+	if err != nil {
+		return err
+	}
+	release := filepath.Join(dir, "dist", sdk.Version)
+	if err := os.MkdirAll(release, 0o755); err != nil { //nolint:gosec // a folder of sources
+		return fmt.Errorf("making the release's folder: %w", err)
+	}
+	return errors.Join(
+		keep(filepath.Join(release, "quittance.js"), script),
+		keep(filepath.Join(release, "quittance.d.ts"), types),
+		write(filepath.Join(dir, "dist/frame.js"), frame),
+	)
+}
+
+// keep writes a file of a release, which must not be there with other bytes.
+func keep(path string, content []byte) error {
+	old, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return write(path, content)
+	case err != nil:
+		return fmt.Errorf("reading what is released: %w", err)
+	case !bytes.Equal(old, content):
+		return fmt.Errorf("%s is released and the source now makes other bytes: raise Version in sdk/sdk.go", path)
+	}
+	return nil
+}
+
+func write(path string, content []byte) error {
+	return os.WriteFile(path, content, 0o644) //nolint:gosec // a file of sources
+}
+
+// bundle is a script for browsers of 2018 and later, minified.
+func bundle(dir, entry string) ([]byte, error) {
+	result := api.Build(api.BuildOptions{
+		AbsWorkingDir:     absolute(dir),
+		EntryPoints:       []string{entry},
+		Bundle:            true,
+		Format:            api.FormatIIFE,
+		Target:            api.ES2018,
+		Charset:           api.CharsetUTF8,
+		MinifyWhitespace:  true,
+		MinifyIdentifiers: true,
+		MinifySyntax:      true,
+		LegalComments:     api.LegalCommentsNone,
+		Define:            map[string]string{"VERSION": fmt.Sprintf("%q", sdk.Version)},
+		TsconfigRaw:       `{"compilerOptions": {"target": "ES2018"}}`,
+		LogLevel:          api.LogLevelSilent,
+	})
+	if len(result.Errors) > 0 || len(result.Warnings) > 0 {
+		texts := append(api.FormatMessages(result.Errors, api.FormatMessagesOptions{}),
+			api.FormatMessages(result.Warnings, api.FormatMessagesOptions{Kind: api.WarningMessage})...)
+		return nil, fmt.Errorf("building %s: %s", entry, strings.Join(texts, ""))
+	}
+	return result.OutputFiles[0].Contents, nil
+}
+
+func absolute(dir string) string {
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return dir
+	}
+	return path
+}

@@ -1,0 +1,224 @@
+// Package sdk serves the browser SDK, with which an integrator's page holds the
+// checkout in a frame, and has the frame's side of it (contract, "Embedded
+// checkout pages and SDK"; contract-decisions § 13).
+//
+// The sources are in src and types, what browsers get in dist: made by
+// `go generate`, committed and embedded. dist/<version> is a release. It never
+// changes, since pages name its script with a hash.
+package sdk
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"crypto/sha512"
+	"embed"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/andybalholm/brotli"
+	"github.com/go-chi/chi/v5"
+)
+
+//go:generate go run ./build
+
+// Version is the newest release, which /sdk/v1.js is.
+const Version = "1.0.0"
+
+// Cache-Control of an address that leads to the newest release, and of a
+// release's own.
+const (
+	newestCacheControl  = "public, max-age=300"
+	releaseCacheControl = "public, max-age=31536000, immutable"
+)
+
+const (
+	scriptType = "text/javascript; charset=utf-8"
+	typesType  = "application/typescript; charset=utf-8"
+	jsonType   = "application/json"
+	textType   = "text/plain; charset=utf-8"
+)
+
+//go:embed dist
+var dist embed.FS
+
+// Frame is the script that the embedded page loads before its own. It tells the
+// SDK what the page says by the DOM event quittance:say, and nothing else; and
+// it takes the client_secret out of the address and gives it to the page as
+// window.quittanceSecret. The page's <html> has data-parent, the validated
+// origin of the page around it, and data-need="navigate" when it was asked for
+// without a secret. The bytes are shared and must not be changed.
+func Frame() []byte { return content("frame.js") }
+
+// Integrity lists the releases with the integrity value (Subresource Integrity)
+// of each file that a page may load.
+func Integrity() map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, version := range releases() {
+		sum := sha512.Sum384(content(version + "/quittance.js"))
+		out[version] = map[string]string{"quittance.js": "sha384-" + base64.StdEncoding.EncodeToString(sum[:])}
+	}
+	return out
+}
+
+// Routes mounts everything under /sdk: the newest release as /sdk/v1.js and
+// /sdk/v1.d.ts, each release as /sdk/<version>/quittance.js and quittance.d.ts,
+// and /sdk/integrity.json. Any site may fetch them.
+func Routes(r chi.Router) {
+	h := http.HandlerFunc(serve)
+	for _, pattern := range []string{"/sdk", "/sdk/*"} {
+		r.Method(http.MethodGet, pattern, h)
+		r.Method(http.MethodHead, pattern, h)
+	}
+}
+
+func serve(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	// A browser checks the integrity only of what it may read.
+	header.Set("Access-Control-Allow-Origin", "*")
+	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Add("Vary", "Accept-Encoding")
+	all := files()
+	status := http.StatusOK
+	f, ok := all[r.URL.Path]
+	if !ok {
+		status, f = http.StatusNotFound, all[""]
+	}
+	header.Set("Content-Type", f.contentType)
+	header.Set("Cache-Control", f.cacheControl)
+	body, etag := f.encoded(accepted(r), header)
+	if ok {
+		header.Set("ETag", etag)
+		if slices.Contains(tags(r), etag) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	header.Set("Content-Length", fmt.Sprint(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // the caller is gone when it fails
+	}
+}
+
+// file is an answer in each encoding, made once.
+type file struct {
+	contentType, cacheControl string
+	plain, gzip, brotli       []byte
+	etag                      string // without quotes
+}
+
+// encoded is the body in the shortest accepted encoding, and its ETag.
+func (f file) encoded(accepts map[string]bool, header http.Header) (body []byte, etag string) {
+	switch {
+	case accepts["br"]:
+		header.Set("Content-Encoding", "br")
+		return f.brotli, `"` + f.etag + `-br"`
+	case accepts["gzip"]:
+		header.Set("Content-Encoding", "gzip")
+		return f.gzip, `"` + f.etag + `-gzip"`
+	}
+	return f.plain, `"` + f.etag + `"`
+}
+
+// files are the answers by path; the empty one is for every path that is not there.
+var files = sync.OnceValue(func() map[string]file {
+	out := map[string]file{}
+	script, types := content(Version+"/quittance.js"), content(Version+"/quittance.d.ts")
+	out["/sdk/v1.js"] = newFile(scriptType, newestCacheControl, script)
+	out["/sdk/v1.d.ts"] = newFile(typesType, newestCacheControl, types)
+	for _, version := range releases() {
+		out["/sdk/"+version+"/quittance.js"] = newFile(scriptType, releaseCacheControl, content(version+"/quittance.js"))
+		out["/sdk/"+version+"/quittance.d.ts"] = newFile(typesType, releaseCacheControl, content(version+"/quittance.d.ts"))
+	}
+	list, err := json.MarshalIndent(Integrity(), "", "  ")
+	if err != nil {
+		panic("sdk: strings have a JSON: " + err.Error())
+	}
+	out["/sdk/integrity.json"] = newFile(jsonType, newestCacheControl, append(list, '\n'))
+
+	paths := make([]string, 0, len(out))
+	for p := range out {
+		paths = append(paths, p)
+	}
+	slices.Sort(paths)
+	out[""] = newFile(textType, "no-store", []byte("Nothing is here. There are:\n\n"+strings.Join(paths, "\n")+"\n"))
+	return out
+})
+
+func newFile(contentType, cacheControl string, plain []byte) file {
+	var zipped, smallest bytes.Buffer
+	// Neither writer fails on a buffer, nor the level that its package names.
+	g, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	_, _ = g.Write(plain)
+	_ = g.Close()
+	b := brotli.NewWriterLevel(&smallest, brotli.BestCompression)
+	_, _ = b.Write(plain)
+	_ = b.Close()
+	sum := sha256.Sum256(plain)
+	return file{
+		contentType: contentType, cacheControl: cacheControl,
+		plain: plain, gzip: zipped.Bytes(), brotli: smallest.Bytes(), etag: hex.EncodeToString(sum[:12]),
+	}
+}
+
+// releases are the versions in dist.
+func releases() (out []string) {
+	entries, err := dist.ReadDir("dist")
+	if err != nil {
+		panic("sdk: dist is embedded: " + err.Error())
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
+// content is a file of dist.
+func content(name string) []byte {
+	b, err := dist.ReadFile(path.Join("dist", name))
+	if err != nil {
+		panic("sdk: run go generate: " + err.Error())
+	}
+	return b
+}
+
+// accepted reads Accept-Encoding (RFC 9110 § 12.5.3); any weight but zero will do.
+func accepted(r *http.Request) map[string]bool {
+	out := map[string]bool{}
+	for _, coding := range list(r.Header.Values("Accept-Encoding")) {
+		name, weight, _ := strings.Cut(coding, ";")
+		q, weighted := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
+		out[strings.ToLower(strings.TrimSpace(name))] = !weighted || strings.Trim(q, "0.") != ""
+	}
+	return out
+}
+
+// tags reads If-None-Match (RFC 9110 § 13.1.2), which compares weakly.
+func tags(r *http.Request) []string {
+	out := list(r.Header.Values("If-None-Match"))
+	for i, tag := range out {
+		out[i] = strings.TrimPrefix(tag, "W/")
+	}
+	return out
+}
+
+// list splits a header field of values with commas between them.
+func list(values []string) (out []string) {
+	for value := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		if value = strings.TrimSpace(value); value != "" {
+			out = append(out, value)
+		}
+	}
+	return out
+}

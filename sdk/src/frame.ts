@@ -1,0 +1,82 @@
+// Speaks for the checkout page in a frame to the SDK around it. The page says
+// things by the DOM event "quittance:say"; nothing but the messages of `allowed`
+// ever leaves, so that no fault of the page can tell the host what it must learn
+// from its own back end.
+import { envelope, read, type Envelope } from "./protocol";
+
+type Check = (value: any) => unknown;
+
+// Words, so that neither amounts nor ids fit; and none that tells an outcome.
+const word: Check = (s) => /^(?!.*(paid|status|order))[a-z._]{1,40}$/.test(s);
+// A request's id: neither a session's nor a number.
+const reference: Check = (s) => /^(?!chs_)(?=.*[a-z-])[\w-]{1,64}$/.test(s);
+
+// Whatever is not here, type or field, is never sent.
+const allowed: Record<string, Record<string, Check>> = {
+  ready: {},
+  resize: { height: (n) => n > 0 && n < 1e4 },
+  pending: { reason: word },
+  complete: { completion_token: (s) => /^cpt_\w+$/.test(s) },
+  ended: {},
+  closed: {},
+  error: { code: word, retryable: (b) => b === !!b, ref: reference },
+};
+
+const html = document.documentElement;
+const host = html.dataset.parent;
+
+// The secret leaves the address before anything else can read it there.
+const query = new URLSearchParams(location.search);
+Object.defineProperty(window, "quittanceSecret", { value: query.get("client_secret") });
+query.delete("client_secret");
+history.replaceState(history.state, "", location.pathname + "?" + query);
+
+let port: MessagePort | undefined;
+let cid = "";
+let seq = 0;
+let queue: Array<() => void> = [];
+let again: number | undefined; // sends `complete` until it is acknowledged
+
+const say = (type: string, said: any): void => {
+  const fields = allowed.hasOwnProperty(type) && allowed[type];
+  if (!fields) return;
+  let data: Record<string, unknown> | undefined;
+  for (const name in fields) {
+    const value = said && said[name];
+    if (value == null) continue;
+    if (Object(value) === value || !fields[name](value)) return;
+    (data = data || {})[name] = value;
+  }
+  const send = () => {
+    const message = envelope(cid, ++seq, type, data);
+    port!.postMessage(message);
+    if (type === "complete" && !again) again = setInterval(() => port!.postMessage(message), 1e3);
+  };
+  port ? send() : queue.push(send);
+};
+
+document.addEventListener("quittance:say", ((event: CustomEvent) => {
+  const { type, data } = event.detail;
+  // Heights are measured here, and told only to an SDK that wants them.
+  if (type !== "resize") say(type, data);
+}) as EventListener);
+
+if (host && parent !== window) {
+  addEventListener("message", (event) => {
+    const message = read(event.data);
+    if (port || event.source !== parent || event.origin !== host || !message || message.type !== "connect" ||
+      !/^[0-9a-f]{32}$/.test(message.cid) || !event.ports[0]) return;
+    port = event.ports[0];
+    cid = message.cid;
+    port.onmessage = ({ data }: { data: Envelope }) => {
+      const heard = read(data);
+      if (heard && heard.cid === cid && heard.type === "ack") clearInterval(again);
+    };
+    queue.forEach((send) => send());
+    queue = [];
+    if (message.data && message.data.resize === "auto" && window.ResizeObserver) {
+      new ResizeObserver(() => say("resize", { height: Math.ceil(html.getBoundingClientRect().height) })).observe(html);
+    }
+  });
+  parent.postMessage(envelope("", 0, "hello", { versions: [1], need: html.dataset.need }), host);
+}
