@@ -213,6 +213,9 @@ const (
 	// CodeCase: the cash is on record, but the session is paid, or being paid, by
 	// other means. A person decides.
 	CodeCase Code = "counter.operator_case"
+	// CodeTooMany: so much cash was reported for a paid session that a program must
+	// be at fault. Nothing was put on record.
+	CodeTooMany Code = "counter.too_many_entries"
 	// CodeSecondPerson: whoever took the cash cannot reverse it.
 	CodeSecondPerson Code = "counter.second_person_required"
 	// CodeReversalLate: the day on which the cash was taken is over.

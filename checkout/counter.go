@@ -14,6 +14,10 @@ import (
 // civil is the time of a counter's day. Congo has no summer time.
 var civil = time.FixedZone("WAT", 60*60)
 
+// maxOrphans bounds what one session keeps of cash that is not its own: software
+// that makes up an id for each try must not grow it for ever.
+const maxOrphans = 100
+
 // reserve holds the session for a clerk. The holder's own look-up again is the
 // same reservation, so that two windows of one desk cannot take the cash twice.
 func (d *decider) reserve(do Reserve) Answer {
@@ -99,11 +103,14 @@ func (d *decider) take(do Take) Answer {
 		return Answer{Code: CodeOfferUnknown, Session: &s}
 	case do.Total != s.Amount+offer.Fee:
 		return Answer{Code: CodeTotalChanged, Session: &s}
+	case len(s.Orphans) >= maxOrphans:
+		return Answer{Code: CodeTooMany, Session: &s}
 	}
 	if s.reserved() && s.Collection.ID != do.CollectionID {
 		s = d.letGo(s, "") // a later look-up, by whom no cash was taken yet
 	}
-	if s.Collection == nil {
+	// Of a payment that was refused no money is there but this.
+	if s.Collection == nil || s.Ended() && s.Collection.ID != do.CollectionID && s.Collection.Status == CollectionRefused {
 		s = d.expire(s)
 		s = d.cash(s, offer, do.CollectionID, do.By, 0)
 	}
@@ -146,6 +153,13 @@ func (d *decider) reverse(do Reverse) Answer {
 		return Answer{Code: CodeReversalLate, Session: &s}
 	}
 	s = d.happen(s, EventCollectionReversed, change{clerk: do.By}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
+	if !s.Paid() && len(s.Orphans) == 0 {
+		// The order's money is gone again: it can be paid.
+		k := s.orderKey()
+		o := d.order(k)
+		o.Late = without(o.Late, s.ID)
+		d.putOrder(k, o)
+	}
 	return Answer{Code: CodeOK, Session: &s}
 }
 

@@ -290,16 +290,16 @@ func TestCounter(t *testing.T) {
 			w.outcome("a", approved())
 			wantReplay(w.t, c01.take("a", "k1"), checkout.CodeCase)
 		}, checkout.StatusCompleted, types{requested, released, requested, checkout.EventCollectionOrphaned, checkout.EventCompleted}},
-		{"let go, refused on the phone, then taken: an operator case", func(w *world, c01, _ counter) {
+		{"let go, refused on the phone, then taken: late", func(w *world, c01, _ counter) {
 			c01.reserve("a", "k1")
 			w.advance(counterWindow)
 			w.collect("a")
 			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
-			wantCode(w.t, c01.take("a", "k1"), checkout.CodeCase)
+			wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
 			if o := w.order("o"); len(o.Late) != 1 {
 				w.t.Errorf("money is there, but the order is %+v", o)
 			}
-		}, checkout.StatusFailed, types{requested, released, requested, checkout.EventFailed, checkout.EventCollectionOrphaned}},
+		}, checkout.StatusFailed, types{requested, released, requested, checkout.EventFailed, requested, checkout.EventLatePayment}},
 		{"let go, held by another, then taken by the first: his is the payment, the other's a case", func(w *world, c01, c02 counter) {
 			c01.reserve("a", "k1")
 			w.advance(counterWindow)
@@ -585,4 +585,54 @@ func counterInvariants(t *rapid.T, w *world, taken map[string]string) {
 			t.Fatalf("reversed as %+v", e.Session.Collection)
 		}
 	}
+}
+
+// Software that makes up an id for each try must not grow a session for ever.
+func TestOrphansAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.withCash("a", "o")
+	d := w.desk("c01")
+	wantCode(t, d.take("a", "own"), checkout.CodeOK)
+	for n := range 100 {
+		wantCode(t, d.take("a", fmt.Sprint("other", n)), checkout.CodeCase)
+	}
+	events := len(w.events)
+	wantCode(t, d.take("a", "one more"), checkout.CodeTooMany)
+	wantCode(t, d.take("a", "other7"), checkout.CodeCase)
+	wantCode(t, d.take("a", "own"), checkout.CodeOK)
+	if n := len(w.sessions["a"].Orphans); n != 100 || len(w.events) != events {
+		t.Errorf("%d orphans, %d events more", n, len(w.events)-events)
+	}
+}
+
+// Late cash that was given back leaves the order as it was before.
+func TestLateCashGivenBackFreesTheOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.withCash("a", "o")
+	wantCode(t, w.desk("c01").reserve("a", "k1"), checkout.CodeOK)
+	w.cancel("a")
+	wantCode(t, w.desk("c01").take("a", "k1"), checkout.CodeOK)
+	w.withCash("b", "o")
+	wantCode(t, w.desk("c02").reserve("b", "k2"), checkout.CodeOrderPaid)
+	wantCode(t, w.desk("c02").reverse("a", "k1"), checkout.CodeOK)
+	wantCode(t, w.desk("c02").reserve("b", "k2"), checkout.CodeOK)
+}
+
+// A clerk holds cash for a session whose other payment was refused: it is the only
+// money there is, late, and can be given back.
+func TestCashAfterARefusedPayment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.withCash("a", "o")
+	wantCode(t, w.desk("c01").reserve("a", "k1"), checkout.CodeOK)
+	w.advance(counterWindow)
+	w.collect("a")
+	w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+	wantCode(t, w.desk("c01").take("a", "k1"), checkout.CodeOK)
+	if last := w.events[len(w.events)-1]; last.Type != checkout.EventLatePayment || last.Session.Collection.Channel != checkout.ChannelCash {
+		t.Errorf("the cash is %s", last.Type)
+	}
+	wantCode(t, w.desk("c02").reverse("a", "k1"), checkout.CodeOK)
 }

@@ -21,7 +21,7 @@ func (d *decider) issueToken(do IssueToken) Answer {
 	if grace := s.EndedAt.Add(secretGrace); s.Ended() && grace.After(accepted) {
 		accepted = grace
 	}
-	if subtle.ConstantTimeCompare(s.ClientSecretHash, do.ClientSecretHash) != 1 || !d.cmd.At.Before(accepted) {
+	if subtle.ConstantTimeCompare(s.ClientSecretHash, do.ClientSecretHash) != 1 || !s.InFlight() && !d.cmd.At.Before(accepted) {
 		return Answer{Code: CodeSecretRefused}
 	}
 	s = d.expire(s)

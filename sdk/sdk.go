@@ -16,12 +16,12 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/andybalholm/brotli"
 	"github.com/go-chi/chi/v5"
@@ -87,26 +87,22 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Add("Vary", "Accept-Encoding")
 	all := files()
-	status := http.StatusOK
 	f, ok := all[r.URL.Path]
 	if !ok {
-		status, f = http.StatusNotFound, all[""]
+		f = all[""]
 	}
 	header.Set("Content-Type", f.contentType)
 	header.Set("Cache-Control", f.cacheControl)
 	body, etag := f.encoded(accepted(r), header)
-	if ok {
-		header.Set("ETag", etag)
-		if slices.Contains(tags(r), etag) {
-			w.WriteHeader(http.StatusNotModified)
-			return
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		if r.Method != http.MethodHead {
+			_, _ = w.Write(body) // the caller is gone when it fails
 		}
+		return
 	}
-	header.Set("Content-Length", fmt.Sprint(len(body)))
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the caller is gone when it fails
-	}
+	header.Set("ETag", etag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body)) // conditional requests, HEAD
 }
 
 // file is an answer in each encoding, made once.
@@ -200,15 +196,6 @@ func accepted(r *http.Request) map[string]bool {
 		name, weight, _ := strings.Cut(coding, ";")
 		q, weighted := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
 		out[strings.ToLower(strings.TrimSpace(name))] = !weighted || strings.Trim(q, "0.") != ""
-	}
-	return out
-}
-
-// tags reads If-None-Match (RFC 9110 § 13.1.2), which compares weakly.
-func tags(r *http.Request) []string {
-	out := list(r.Header.Values("If-None-Match"))
-	for i, tag := range out {
-		out[i] = strings.TrimPrefix(tag, "W/")
 	}
 	return out
 }

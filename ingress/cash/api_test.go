@@ -303,3 +303,16 @@ func TestDescriptionIsServed(t *testing.T) {
 		t.Errorf("%d %.60s", b.status, b.html)
 	}
 }
+
+// A late repetition of a confirmation must not read as money that is there.
+func TestTakeAfterReversal(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	id := w.held(c01, s)
+	w.want(w.take(c01, s, id), http.StatusOK, "")
+	w.want(w.reverse(c02, s, id), http.StatusOK, "")
+	if a := w.want(w.take(c01, s, id), http.StatusOK, ""); a.text("status") != "reversed" {
+		t.Errorf("cash that was given back is answered %s", a.raw)
+	}
+}

@@ -128,6 +128,7 @@ const (
 	takenCompleted = "completed" // it paid the session
 	takenLate      = "late"      // the session had ended
 	takenCase      = "case"      // the session is paid, or being paid, by other means
+	takenReversed  = "reversed"  // it was given back since
 )
 
 // take puts cash on record.
@@ -143,6 +144,8 @@ func (d *desk) take(ctx context.Context, t taking) (s checkout.Session, became s
 	switch {
 	case a.Code == checkout.CodeCase:
 		became = takenCase
+	case a.Session.Collection.ReversedBy != "":
+		became = takenReversed // since; the call is a late repetition
 	case a.Session.Paid():
 		became = takenCompleted
 	}

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/go-chi/chi/v5"
@@ -349,6 +350,9 @@ func (v visit) showWith(status int, faults ...fieldFault) {
 	v.showSession(status, s, faults...)
 }
 
+// justTaken is how long after its confirmation a receipt is that of the cash at hand.
+const justTaken = 2 * time.Minute
+
 func (v visit) showSession(status int, s checkout.Session, faults ...fieldFault) {
 	now := v.c.now()
 	show := func(out *view, field string) {
@@ -365,6 +369,9 @@ func (v visit) showSession(status int, s checkout.Session, faults ...fieldFault)
 		out := v.view(pageReceipt, v.words().ReceiptTitle)
 		out.about(s)
 		out.receipt(s, v.desk.ClerkPrincipal, today(c.DecidedAt, now))
+		if c.Clerk != v.desk.Code || now.Sub(c.DecidedAt) > justTaken {
+			out.Already = out.W.Already
+		}
 		show(out, fieldReason)
 	case held(s, now) && c.Clerk == v.desk.Code:
 		out := v.view(pageReview, v.words().ReviewTitle)
@@ -489,6 +496,8 @@ type view struct {
 	Free                     bool
 
 	Late, Mine, CanReverse bool
+	// Already warns of cash that was taken before this look-up.
+	Already                string
 	Clerk, Receipt, PaidAt string
 	Reversed               string
 }

@@ -98,6 +98,8 @@ func (r *refusal) words(now time.Time) (title, detail string) {
 		return "Other total", detail
 	case string(checkout.CodeNotTaken):
 		return "Not taken", "No cash of this collection_id is on record as this payment's, so there is none to reverse."
+	case string(checkout.CodeTooMany):
+		return "Too many entries", "A hundred payments in cash are on record for this reference beside its own: nothing more is. A program makes up a collection_id for each try; use that of the reservation."
 	case string(checkout.CodeSecondPerson):
 		return "Second person required", "Whoever took the cash cannot reverse it: another clerk has to."
 	case string(checkout.CodeReversalLate):

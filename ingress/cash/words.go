@@ -29,9 +29,9 @@ type words struct {
 	GiveUp                                                                       string
 	CancelledMeanwhile                                                           string
 
-	ReceiptTitle, LateTitle, LateText, ReversedTitle, PaidAt, Clerk, DeskReceipt, Print, Next string
-	ReversedText                                                                              string // clerk, date
-	ReverseTitle, ReverseOwn, ReasonLabel, ReasonHint, Reverse                                string
+	ReceiptTitle, Already, LateTitle, LateText, ReversedTitle, PaidAt, Clerk, DeskReceipt, Print, Next string
+	ReversedText                                                                                       string // clerk, date
+	ReverseTitle, ReverseOwn, ReasonLabel, ReasonHint, Reverse                                         string
 
 	CaseTitle, CaseText                     string
 	StandsTitle                             string
@@ -62,6 +62,7 @@ var french = words{
 	Received: "Espèces reçues : %s", GiveUp: "Abandonner",
 	CancelledMeanwhile: "Ce paiement vient d’être annulé : rendez les espèces et abandonnez. Si vous ne pouvez pas les rendre, confirmez : l’agence décidera.",
 	ReceiptTitle:       "Reçu de paiement en espèces", LateTitle: "Espèces enregistrées après la fin du paiement",
+	Already:       "Ces espèces ont déjà été reçues : n’en acceptez pas d’autres.",
 	LateText:      "Le paiement avait pris fin entre-temps. Les espèces sont enregistrées et l’agence en est informée : elle décidera. Remettez ce reçu au citoyen.",
 	ReversedTitle: "Paiement restitué", PaidAt: "Reçu le", Clerk: "Guichet", DeskReceipt: "Numéro du reçu", Print: "Pour imprimer ce reçu, utilisez l’impression du navigateur.", Next: "Paiement suivant",
 	ReversedText: "Les espèces ont été rendues par %s le %s. L’agence en est informée.",
@@ -91,6 +92,7 @@ var french = words{
 		string(checkout.CodeOfferUnknown):      "Ce paiement ne peut pas être réglé en espèces.",
 		string(checkout.CodeTotalChanged):      "Le total n’est plus le même : rien n’a été enregistré. Recherchez de nouveau.",
 		string(checkout.CodeNotTaken):          "Aucune réception d’espèces de ce paiement n’est enregistrée.",
+		string(checkout.CodeTooMany):           "Trop d’espèces sont déjà enregistrées à part pour cette référence : rien de plus ne l’est. Prévenez votre responsable.",
 		string(checkout.CodeSecondPerson):      "La personne qui a reçu les espèces ne peut pas les restituer : une autre doit le faire.",
 		string(checkout.CodeReversalLate):      "Le jour de la réception est passé : l’agence s’en occupe.",
 	},
@@ -113,6 +115,7 @@ var english = words{
 	Received: "Cash received: %s", GiveUp: "Give up",
 	CancelledMeanwhile: "This payment has just been cancelled: hand the cash back and give up. If you cannot hand it back, confirm: the agency will decide.",
 	ReceiptTitle:       "Receipt for cash", LateTitle: "Cash recorded after the payment had ended",
+	Already:       "This cash has been taken already: take no more.",
 	LateText:      "The payment had ended meanwhile. The cash is on record and the agency is told: it will decide. Give this receipt to the citizen.",
 	ReversedTitle: "Payment reversed", PaidAt: "Received on", Clerk: "Counter", DeskReceipt: "Receipt number", Print: "To print this receipt, use the browser’s print function.", Next: "Next payment",
 	ReversedText: "The cash was given back by %s on %s. The agency is told.",
@@ -142,6 +145,7 @@ var english = words{
 		string(checkout.CodeOfferUnknown):      "This payment cannot be settled in cash.",
 		string(checkout.CodeTotalChanged):      "The total is another one: nothing was put on record. Look it up again.",
 		string(checkout.CodeNotTaken):          "No cash of this payment is on record.",
+		string(checkout.CodeTooMany):           "Too much cash is on record apart for this reference already: nothing more is. Tell your supervisor.",
 		string(checkout.CodeSecondPerson):      "Whoever took the cash cannot reverse it: another person has to.",
 		string(checkout.CodeReversalLate):      "The day on which it was taken is over: the agency sees to it.",
 	},

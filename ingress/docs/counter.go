@@ -32,6 +32,13 @@ var counterExplanations = []explanation{
 		Detail:  "No cash of this collection_id is on record as this payment's, so there is none to reverse.",
 	},
 	{
+		Code: "counter.too_many_entries", Status: 409, Title: "Too many entries",
+		Meaning: "A hundred payments in cash are on record for this reference beside its own, each an operator case. Nothing more is put on record.",
+		Causes:  []string{"A program makes up a `collection_id` for each try."},
+		Mend:    []string{"Use the `collection_id` of the reservation, and repeat the same call.", "Have the agency's office look at the cases."},
+		Detail:  "A hundred payments in cash are on record for this reference beside its own: nothing more is. A program makes up a collection_id for each try; use that of the reservation.",
+	},
+	{
 		Code: "counter.second_person_required", Status: 409, Title: "Second person required",
 		Meaning: "Whoever took the cash cannot put on record that it was given back.",
 		Causes:  []string{"The reversal was sent with the key of the clerk who took the cash."},

@@ -47,18 +47,23 @@ type frame struct {
 // embed admits a visit to a frame and reads its session. When ok is false the
 // request has been answered.
 func (v visit) embed() (_ visit, ok bool) {
+	q := v.r.URL.Query()
+	secret, scripted := strings.CutPrefix(v.r.Header.Get("Authorization"), "Bearer ")
+	parent := q.Get(queryParentOrigin)
 	s, err := v.p.cfg.Sessions.ByID(v.r.Context(), v.id)
 	switch {
 	case errors.Is(err, readmodel.ErrNotFound), errors.Is(err, checkout.ErrMalformedID):
 		v.refuse(http.StatusNotFound)
 		return v, false
 	case err != nil:
+		// Whose session it is cannot be told now. That the service is away may be
+		// shown in any page that is somebody's: else it would read as a refusal.
+		if v.p.cfg.Agencies.Embeds(parent) {
+			v.frameOf(parent, []string{parent})
+		}
 		v.unavailable("reading the session", err)
 		return v, false
 	}
-	q := v.r.URL.Query()
-	secret, scripted := strings.CutPrefix(v.r.Header.Get("Authorization"), "Bearer ")
-	parent := q.Get(queryParentOrigin)
 	origins := v.p.cfg.Agencies.EmbedOrigins(s.ApplicationID, s.Platform)
 	switch {
 	case scripted:
@@ -74,13 +79,7 @@ func (v visit) embed() (_ visit, ok bool) {
 		}
 		secret = q.Get(queryClientSecret)
 	}
-	v.frame = &frame{origins: origins, Embed: page.Embed{
-		Parent: parent, Script: v.p.frame.Path, Layout: layoutSmall,
-		TokenURL: prefixEmbed + v.id + "/completion-token", ReceiptURL: prefixHosted + v.id + "?" + page.FieldLanguage + "=" + string(v.lang),
-	}}
-	if q.Get(queryLayout) == layoutLarge {
-		v.frame.Layout = layoutLarge
-	}
+	v.frameOf(parent, origins)
 	switch {
 	case secret == "" && !scripted:
 		v.p.write(v.w, v.r, http.StatusOK, page.View{Lang: v.lang, State: page.StateReload, Embed: &v.frame.Embed}, origins...)
@@ -94,6 +93,17 @@ func (v visit) embed() (_ visit, ok bool) {
 	return v, true
 }
 
+// frameOf makes the visit one within a frame that these origins may show.
+func (v *visit) frameOf(parent string, origins []string) {
+	v.frame = &frame{origins: origins, Embed: page.Embed{
+		Parent: parent, Script: v.p.frame.Path, Layout: layoutSmall,
+		TokenURL: prefixEmbed + v.id + "/completion-token", ReceiptURL: prefixHosted + v.id + "?" + page.FieldLanguage + "=" + string(v.lang),
+	}}
+	if v.r.URL.Query().Get(queryLayout) == layoutLarge {
+		v.frame.Layout = layoutLarge
+	}
+}
+
 // opens says whether the client_secret is that of the session, and still good.
 func (v visit) opens(s checkout.Session, secret string) bool {
 	accepted := s.ExpiresAt
@@ -101,7 +111,8 @@ func (v visit) opens(s checkout.Session, secret string) bool {
 		accepted = grace
 	}
 	hash := sha256.Sum256([]byte(secret))
-	return len(s.ClientSecretHash) > 0 && subtle.ConstantTimeCompare(hash[:], s.ClientSecretHash) == 1 && v.p.cfg.Now().Before(accepted)
+	// A payment in flight keeps the session open past its expiry, and its page with it.
+	return len(s.ClientSecretHash) > 0 && subtle.ConstantTimeCompare(hash[:], s.ClientSecretHash) == 1 && (s.InFlight() || v.p.cfg.Now().Before(accepted))
 }
 
 // refuse answers what no page may frame. It tells nothing of the session.
@@ -113,9 +124,11 @@ func (v visit) refuse(status int) {
 		"This page is shown only inside the site of a public service that is configured for it: parent_origin must be one of its embed origins.\n")
 }
 
-// CrossOrigin lets the pages that may frame a session also call what belongs to
-// it, by the same list of origins (contract, "Embedded checkout pages and SDK" 4).
-// It looks only at paths below /embed/{session_id}, with or without a prefix.
+// CrossOrigin lets the pages that may frame a session also ask for its completion
+// token, by the same list of origins (contract, "Embedded checkout pages and SDK"
+// 4). The pages of the frame are for the frame alone: what they tell a citizen no
+// script of the host page may read. It looks only at paths below
+// /embed/{session_id}.
 func (p *Pages) CrossOrigin(next http.Handler) http.Handler {
 	shared := cors.Handler(cors.Options{
 		AllowOriginFunc: func(r *http.Request, origin string) bool {
@@ -127,8 +140,8 @@ func (p *Pages) CrossOrigin(next http.Handler) http.Handler {
 			s, err := p.cfg.Sessions.ByID(r.Context(), id)
 			return err == nil && slices.Contains(p.cfg.Agencies.EmbedOrigins(s.ApplicationID, s.Platform), origin)
 		},
-		AllowedMethods: []string{http.MethodGet, http.MethodPost},
-		AllowedHeaders: []string{"Authorization", "Content-Type", "Accept", "Last-Event-ID"},
+		AllowedMethods: []string{http.MethodPost},
+		AllowedHeaders: []string{"Authorization", "Content-Type"},
 		MaxAge:         600,
 	})(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

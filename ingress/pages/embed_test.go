@@ -2,6 +2,7 @@ package pages_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -115,6 +116,24 @@ func TestFrameIsRefused(t *testing.T) {
 	}
 }
 
+// A short outage must not read as a refusal: the frame says that the service is away.
+func TestFrameWhileTheServiceIsAway(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", inFrame)
+	w.set(func() { w.blind = errors.New("away") })
+	b := browse(t, server)
+	b.header.Set("Sec-Fetch-Dest", "iframe")
+	b.get(address(id, secretOfFrame, guichet)).want(503, "Service unavailable for a moment").holds(`data-parent="`+guichet+`"`, `data-state="unavailable"`)
+	if got := b.answer.Get("Content-Security-Policy"); !strings.HasSuffix(got, "frame-ancestors "+guichet) {
+		t.Errorf("policy is %s", got)
+	}
+	b.get(address(id, secretOfFrame, "https://evil.example")).want(503)
+	if got := b.answer.Get("Content-Security-Policy"); !strings.HasSuffix(got, "frame-ancestors 'none'") {
+		t.Errorf("policy for a stranger is %s", got)
+	}
+}
+
 // A frame that was reloaded has lost its secret and asks the page around it.
 func TestReloadedFrame(t *testing.T) {
 	t.Parallel()
@@ -137,7 +156,7 @@ func TestCrossOrigin(t *testing.T) {
 		b.header.Set("Origin", origin)
 		b.header.Set("Access-Control-Request-Method", http.MethodPost)
 		b.header.Set("Access-Control-Request-Headers", "authorization")
-		b.request(http.MethodOptions, "/embed/"+id+"/pay", nil)
+		b.request(http.MethodOptions, "/embed/"+id+"/completion-token", nil)
 		if got := b.answer.Get("Access-Control-Allow-Origin"); (got == origin) != allowed || got == "*" {
 			t.Errorf("%s is answered %q", origin, got)
 		}

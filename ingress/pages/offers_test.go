@@ -185,3 +185,20 @@ func TestCashIsNotConfirmedByThePage(t *testing.T) {
 		t.Errorf("the page began %+v", s.Collection)
 	}
 }
+
+// What the review named is what is confirmed.
+func TestConfirmationChoosesNoOtherOperator(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", every)
+	b := browse(t, server).get("/c/"+id).forward("offer", "momo").forward("phone", "06 600 00 02")
+	form := url.Values{}
+	for _, input := range b.root.all("form")[0].all("input") {
+		form.Set(input.attr["name"], input.attr["value"])
+	}
+	form.Set("phone", "05 500 00 02")
+	b.request(http.MethodPost, "/c/"+id+"/pay", form).want(422, "Vérifiez avant de payer", "Airtel Money")
+	if n := len(w.collected()); n != 0 {
+		t.Errorf("%d collections", n)
+	}
+}

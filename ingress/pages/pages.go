@@ -70,6 +70,8 @@ type Agencies interface {
 	// EmbedOrigins are those that may frame the checkout of the application's
 	// sessions, or of those that a platform key made (decisions § 9).
 	EmbedOrigins(applicationID string, platform bool) []string
+	// Embeds says whether the origin is on anybody's list.
+	Embeds(origin string) bool
 }
 
 // Payer reads numbers as an operator's connector wants them.
@@ -197,7 +199,7 @@ func (p *Pages) Routes(r chi.Router) {
 		get(r, "/*", p.nowhere)
 	}
 	r.Route("/embed/{session_id}", func(r chi.Router) {
-		r.Use(p.CrossOrigin, compressor().Handler)
+		r.Use(compressor().Handler)
 		journey(r)
 	})
 	r.Route("/c", func(r chi.Router) {

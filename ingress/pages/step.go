@@ -74,6 +74,11 @@ func (p *Pages) form(w http.ResponseWriter, r *http.Request) (st steps, ok bool)
 	}
 	st = v.steps(s)
 	switch {
+	case s.InFlight() && v.confirms(s):
+		// The same confirmation again, while the answer to the first is awaited.
+		offer, _ := s.Offer(s.Collection.OfferID)
+		st.next(r.Context(), option{Offer: offer})
+		return st, false
 	case end(s, p.cfg.Now()) != "", len(st.offers) == 0:
 		v.see()
 		return st, false
@@ -82,6 +87,13 @@ func (p *Pages) form(w http.ResponseWriter, r *http.Request) (st steps, ok bool)
 		return st, false
 	}
 	return st, true
+}
+
+// confirms says whether the form is the confirmation that the session's collection
+// came from.
+func (v visit) confirms(s checkout.Session) bool {
+	attempt, err := uuid.Parse(v.form.Get(fieldAttempt))
+	return err == nil && s.Collection.ID == collectionID(v.id, attempt)
 }
 
 // offer is POST /c/{id}/offer.
@@ -118,8 +130,13 @@ func (p *Pages) pay(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	reviewed := chosen.ID
 	chosen, payer, typed, ok := st.payer(chosen)
 	if !ok {
+		return
+	}
+	if chosen.ID != reviewed { // another operator than the review named
+		st.review(http.StatusUnprocessableEntity, chosen, typed, uuid.NewString(), page.FieldError{Code: page.ErrorFormStale})
 		return
 	}
 	attempt, err := uuid.Parse(st.form.Get(fieldAttempt))

@@ -256,6 +256,8 @@ func (agencies) AgencyName(tenantID string) (string, bool) {
 
 func (a agencies) AccountOf(string, bool, string) string { return "account" }
 
+func (agencies) Embeds(origin string) bool { return origin == "https://guichet.example" }
+
 func (agencies) EmbedOrigins(_ string, platform bool) []string {
 	if platform {
 		return []string{"https://portal.example"}
@@ -288,6 +290,7 @@ func serve(t *testing.T) (*world, *httptest.Server) {
 	}
 	r := chi.NewRouter()
 	p.Routes(r)
+	r.With(p.CrossOrigin).HandleFunc("/embed/{session_id}/completion-token", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	server := httptest.NewServer(r)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

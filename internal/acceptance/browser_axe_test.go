@@ -47,7 +47,7 @@ var looks = []look{
 	{name: "one", states: []page.State{page.StatePhone}, change: func(v *page.View) { v.Offers, v.OffersURL = v.Offers[:1], "" }},
 	{name: "card", states: anyOffer, pictured: []page.State{page.StateReview, page.StateWaiting}, change: asCard},
 	{name: "cash", states: anyOffer, pictured: []page.State{page.StateWaiting}, change: func(v *page.View) {
-		v.Kind, v.Offer, v.OfferLabel, v.Phone, v.Payer = page.KindCash, "cash_agency", "", "", ""
+		v.Kind, v.Offer, v.Phone, v.Payer, v.BackURL = page.KindCash, "cash_agency", "", "", ""
 	}},
 	{name: "over", states: []page.State{page.StateWaiting}, change: func(v *page.View) { v.WindowEnds = v.Now }},
 	{name: "refused", states: []page.State{page.StateFailed}, change: func(v *page.View) { v.FailureCode = "collect.rejected" }},
@@ -80,7 +80,7 @@ var looks = []look{
 var anyOffer = []page.State{page.StateReview, page.StateWaiting, page.StateCompleted, page.StateFailed, page.StateUndecided}
 
 func asCard(v *page.View) {
-	v.Kind, v.Offer, v.OfferLabel, v.Phone, v.Payer = page.KindCard, "card", "", "", ""
+	v.Kind, v.Offer, v.Phone, v.Payer, v.BackURL = page.KindCard, "card", "", "", ""
 	v.Redirect, v.FailureCode = "https://acquirer.example/pay/4f7c", "card.declined"
 }
 
@@ -116,8 +116,14 @@ func everything(state page.State, lang money.Language) page.View {
 		BackURL: "/c/chs_1?step=phone", OffersURL: "/c/chs_1?step=offers", LanguageURL: "/c/chs_1?lang=en",
 		SuccessURL: successURL, CancelURL: cancelURL,
 	}
-	if state == page.StateReload { // only a frame can lose what this one asks for
+	switch state {
+	case page.StatePhone: // the choice is one of operators
+		v.Offers = v.Offers[:2]
+	case page.StateReload: // only a frame can lose what this one asks for
 		v.Embed = inFrame("compact")
+	case page.StateUnknown, page.StateUnavailable:
+		v.Test = false
+	default:
 	}
 	return v
 }

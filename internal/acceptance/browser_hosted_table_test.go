@@ -31,7 +31,7 @@ type visitor struct {
 	event    string // the one that ended it, in the integrator's inbox; empty: none did
 	failure  string // its failure code
 	late     bool   // checkout.late_payment as well
-	collect  int    // how many collections the operator has
+	collect  int    // how many collections the operator has; of cards see acquired
 	check    func(t *testing.T, v visitor, seen []shown)
 }
 
@@ -89,18 +89,18 @@ func byCard() []visitor {
 		{name: "authentication failed", answers: []string{"fail_authentication"}, pages: "bankwait? failed", failure: "card.authentication_failed"},
 		{name: "abandoned", answers: []string{"abandon"}, pages: "bankwait? failed", failure: "card.abandoned"},
 		{name: "02 approved after 5 s", pages: "bankwait completed"},
-		{name: "03 never answers", pages: "bankwait undecided", scenario: "undecided", clock: 2, failure: "collect.approval_timeout"},
+		{name: "03 never answers", pages: "bankwait failed", scenario: "undecided", clock: 2, failure: "card.abandoned"},
 		{name: "05 insufficient funds", pages: "bankwait? failed", failure: "card.declined"},
 		{name: "06 limit", pages: "bankwait? failed", failure: "card.declined"},
 		{name: "07 unknown card", pages: "bankwait? failed", failure: "card.declined"},
 		{name: "08 callback lost", pages: "bankwait completed"},
 		{name: "09 callback twice", pages: "bankwait? completed"},
-		{name: "10 approved late", pages: "bankwait undecided late", scenario: "late", clock: 2, failure: "collect.approval_timeout", late: true},
+		{name: "10 approved late", pages: "bankwait undecided late", scenario: "late", clock: 2, failure: "card.abandoned", late: true},
 		{name: "12 being processed", pages: "bankwait completed"},
 	}
 	for i := range rows {
 		v := &rows[i]
-		v.offer, v.euros, v.collect = "card", true, 1
+		v.offer, v.euros = "card", true
 		if v.answers == nil {
 			v.answers = []string{number("card", v.name[:2], i)}
 		}

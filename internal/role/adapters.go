@@ -65,6 +65,13 @@ func (c configuration) EmbedOrigins(applicationID string, platform bool) []strin
 	return origins
 }
 
+// Embeds says whether the origin may frame anybody's sessions.
+func (c configuration) Embeds(origin string) bool {
+	return slices.Contains(c.EmbedOrigins("", true), origin) || slices.ContainsFunc(c.Applications(), func(a registry.Application) bool {
+		return slices.Contains(c.EmbedOrigins(a.ID, false), origin)
+	})
+}
+
 // Account is an agency's merchant account.
 func (c configuration) Account(tenantID string, live bool, offerID string) (connector.Account, bool) {
 	a, ok := c.Connector(tenantID, live, offerID)

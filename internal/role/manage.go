@@ -97,8 +97,8 @@ func seed() *cobra.Command {
 		if asJSON {
 			return json.NewEncoder(out).Encode(report)
 		}
-		_, _ = fmt.Fprintf(out, "%s: %d agencies, %d applications, %d services, %d keys, %d webhook endpoints: %s\n", args[0],
-			report.Agencies, report.Applications, report.Services, report.Keys, report.Endpoints,
+		_, _ = fmt.Fprintf(out, "%s: %d agencies, %d applications, %d services, %d keys, %d webhook endpoints, %d clerks: %s\n", args[0],
+			report.Agencies, report.Applications, report.Services, report.Keys, report.Endpoints, report.Clerks,
 			map[bool]string{true: "applied", false: "nothing changed"}[report.Changed])
 		for _, m := range report.Minted {
 			_, _ = fmt.Fprintf(out, "new secret, shown once: %s %s\n", m.Path, m.Secret.Reveal())

@@ -214,7 +214,7 @@ func FromEvent(e checkout.Event) *record.Event {
 	}
 	if e.Session.ID != "" {
 		s := FromSession(e.Session)
-		s.Customer, s.ClientSecretSealed = nil, nil
+		s.Customer, s.ClientSecretSealed, s.Orphans = nil, nil, nil // of an orphan the detail tells
 		r.Session = &s
 	}
 	return r

@@ -249,10 +249,14 @@ class Citizen {
   async walk(tab, to, answer = this.row.answers?.[0]) {
     for (let steps = 0; steps < 8; steps++) {
       const { step } = await this.look(tab);
-      if (step === to || step === 'end') return;
+      if (step === to && !(to === 'waiting' && this.bankAhead()) || step === 'end') return;
       await this.go(tab, step, answer);
     }
     throw new Error(`goes round in circles, wanted ${to ?? 'the end'}`);
+  }
+
+  bankAhead() {
+    return this.row.offer === 'card' && !this.seen.some((s) => s.step === 'bank');
   }
 
   // go goes forward from a page.
@@ -270,7 +274,7 @@ class Citizen {
         await tab.fill('#card', answer);
         return this.click(tab, 'button[value=pay]');
       case 'waiting': // without a script nobody goes to the bank by himself
-        if (this.row.offer === 'card' && !this.seen.some((s) => s.step === 'bank')) return this.click(tab, 'main a.button');
+        if (this.bankAhead()) return this.click(tab, 'main a.button');
         return this.changed(tab);
       default:
         throw new Error(`nothing leads on from ${step}`);
@@ -310,7 +314,7 @@ class Citizen {
 
   // becomes waits until a page that may not be live shows another one.
   async becomes(tab) {
-    const title = this.seen.at(-1).title;
+    const { title } = this.seen.findLast((s) => s.tab === this.tabs.indexOf(tab));
     const other = async () => (await tab.evaluate(read)).title !== title;
     if (!this.row.script || !await tab.locator('#live').count()) return this.until(tab, other);
     await tab.waitForFunction((was) => document.querySelector('h1')?.textContent.replace(/\s+/gu, ' ').trim() !== was, title);

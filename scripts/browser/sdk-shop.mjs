@@ -148,6 +148,22 @@ const cases = {
     await unlocked(page);
   },
 
+  async 'says that a card payment is under way'() {
+    const page = await open('/lab?notice=visa'); // in euros, which only the card takes
+    await page.evaluate(() => document.addEventListener('quittance:checkout.pending', (e) => { window.pending = [e.target.id, e.detail]; }));
+    await page.click('#start');
+    await confirm(page);
+    await state(page, 'pending');
+    assert.deepEqual(await page.evaluate(() => pending), ['checkout', { reason: 'card' }]);
+    const opened = page.waitForEvent('popup');
+    await frameOf(page).locator('a.button[target=_blank]').click();
+    const bank = await opened;
+    await bank.locator('button[name=action][value=approve]').click();
+    await unlocked(page);
+    assert.deepEqual(await spoken(page), ['hello', 'ready', 'pending', 'complete']);
+    await discreet(page);
+  },
+
   async 'fits the frame to its content when it is asked to'() {
     const page = await open('/lab?layout=compact&resize=auto&locale=fr');
     await begin(page);

@@ -346,8 +346,8 @@ const cases = {
     const connect = async (over) => {
       await page.evaluate(([o, to]) => {
         const channel = new MessageChannel();
-        window.got = [];
-        channel.port1.onmessage = (e) => got.push(e.data.type);
+        const mine = (window.got = []);
+        channel.port1.onmessage = (e) => mine.push(e.data.type);
         const ports = o.ports === 0 ? [] : [channel.port2];
         document.querySelector('#pay iframe').contentWindow.postMessage(
           { ns: 'quittance.checkout', v: 1, cid: '0'.repeat(32), seq: 0, type: 'connect', data: {}, ...o.message }, to, ports);
@@ -379,6 +379,9 @@ const cases = {
     }
     assert.deepEqual(await connect({}), ['ready', 'closed'], 'the parent itself is heard');
     assert.deepEqual(await connect({}), [], 'once');
+    await say(embedded(page), 'closed');
+    await page.waitForTimeout(300);
+    assert.deepEqual(await page.evaluate(() => got), [], 'a second connection took the first one’s place');
     // A frame without a parent says nothing and breaks nothing.
     await page.goto(`${task.checkout}/embed/${session}?client_secret=${secret}&parent_origin=${encodeURIComponent(task.host)}`);
     assert.equal(await page.evaluate(() => window.quittanceSecret), secret);

@@ -1054,3 +1054,23 @@ func (s *syncBuffer) String() string {
 	defer s.mu.Unlock()
 	return s.b.String()
 }
+
+// What a test acquirer approves is no money.
+func TestLiveSessionAtATestAcquirer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acquirer, _ := card.New(card.Config{Now: func() time.Time { return time.Now().UTC() }, EnquiriesPerSecond: 100})
+	w.run(func(c *collect.Config) {
+		c.Connectors = map[string]connector.Connector{checkout.OfferCard: acquirer}
+		c.Account = func(string, bool, string) (connector.Account, bool) {
+			return connector.Account{BaseURL: w.operator + "/card", Merchant: "impots", Secret: "simulator"}, true
+		}
+	})
+	q := w.request("collect", "", time.Minute)
+	q.Livemode, q.OfferID, q.Currency, q.WindowEndsAt = true, checkout.OfferCard, "EUR", w.clock.now().Add(5*time.Minute)
+	w.send(q)
+	w.committed()
+	if n := len(w.redirects(q.CollectionID)); n != 0 {
+		t.Errorf("a live session is sent to %d pages of a test acquirer", n)
+	}
+}

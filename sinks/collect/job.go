@@ -42,6 +42,9 @@ const (
 	glance = 500 * time.Millisecond
 )
 
+// environmentLive is the checkout_environment of real money.
+const environmentLive = "live"
+
 // Values of the outcome label beside the operator's own statuses.
 const (
 	outcomePoison    = "poison"
@@ -385,6 +388,14 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	case checkout.OutcomePending, checkout.OutcomeAmbiguous:
 		if o.Redirect == nil {
 			return string(o.Status)
+		}
+		if (o.Redirect.Environment == environmentLive) != q.Livemode {
+			// The account is one of the other mode: its approval would be no money, or
+			// a test would take some. Nobody has its page, so nothing can come of it.
+			j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelError, "the agency's account is of the other mode",
+				slog.String("operator", j.connector.Operator()), slog.String("tenant_id", q.TenantID), slog.Bool("livemode", q.Livemode),
+				slog.String("environment", o.Redirect.Environment))
+			return j.report(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailurePayeeUnavailable, Reason: "other_mode"}, source)
 		}
 		var sealed []byte
 		sealed, err = connector.SealRedirect(j.sink.cfg.Sealer, q.SessionID, q.CollectionID, *o.Redirect)

@@ -22,6 +22,9 @@
       headers: { "Accept": "text/html", "Authorization": "Bearer " + secret }
     }).then(function (answer) {
       return answer.text().then(function (text) {
+        // What is no page of ours comes from something between; and what only could
+        // not be read now is asked for again, or nobody would learn of the payment.
+        if (!/ id="main"/.test(text) || !form && (answer.status > 499 || answer.status === 429)) throw new Error(answer.status);
         if (mine === asking) put(text, answer.ok);
       });
     }).catch(function () {

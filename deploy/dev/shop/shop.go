@@ -74,14 +74,16 @@ type Shop struct {
 
 // notice is what a citizen may owe.
 type notice struct {
-	Code   string
-	Name   map[string]string // by language
-	Amount int64             // XAF, which has no minor units
+	Code     string
+	Name     map[string]string // by language
+	Amount   int64             // in minor units: XAF has none, EUR has cents
+	Currency string
 }
 
 var notices = []notice{
-	{"vignette", map[string]string{"fr": "Vignette automobile 2026", "en": "Vehicle licence 2026"}, 5_000},
-	{"patente", map[string]string{"fr": "Patente 2026", "en": "Business licence 2026"}, 25_000},
+	{"vignette", map[string]string{"fr": "Vignette automobile 2026", "en": "Vehicle licence 2026"}, 5_000, "XAF"},
+	{"patente", map[string]string{"fr": "Patente 2026", "en": "Business licence 2026"}, 25_000, "XAF"},
+	{"visa", map[string]string{"fr": "Visa d’entrée", "en": "Entry visa"}, 60_00, "EUR"}, // by card
 }
 
 // kase is a citizen's case: its id is the order_id.
@@ -232,11 +234,12 @@ func (s *Shop) page(w http.ResponseWriter, r *http.Request) {
 	s.render(w, r, "case.html", http.StatusOK, view{Case: c.id, Notice: c.notice, Unlocked: c.unlocked})
 }
 
-// lab is a case's page with the layout, locale and resize of its address. Its
-// window.messages has every message that the page sees.
+// lab is a new case's page with the notice, layout, locale and resize of its
+// address. Its window.messages has every message that the page sees.
 func (s *Shop) lab(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	c := s.newCase(notices[0])
+	i := slices.IndexFunc(notices, func(n notice) bool { return n.Code == query.Get("notice") })
+	c := s.newCase(notices[max(i, 0)])
 	s.render(w, r, "case.html", http.StatusOK, view{
 		Case: c.id, Notice: c.notice, Lab: true,
 		Layout: query.Get("layout"), Locale: query.Get("locale"), Resize: query.Get("resize"),
@@ -266,7 +269,7 @@ func (s *Shop) checkout(w http.ResponseWriter, r *http.Request) {
 	// same session again; its answer has a secret as long as that session is open.
 	for range 2 {
 		created, err := s.api.create(r.Context(), c.id+"-"+strconv.Itoa(c.attempt), newSession{
-			OrderID: c.id, Amount: c.notice.Amount, Currency: "XAF", Mode: "embedded", Description: c.notice.Name["fr"],
+			OrderID: c.id, Amount: c.notice.Amount, Currency: c.notice.Currency, Mode: "embedded", Description: c.notice.Name["fr"],
 			Metadata: map[string]string{"notice": c.notice.Code},
 		})
 		var p problem
@@ -343,17 +346,22 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the caller is gone when it fails
 }
 
-// money is an amount of XAF as people write it.
-func money(lang string, amount int64) string {
+// money is what a notice costs as people write it.
+func money(lang string, n notice) string {
+	amount, cents := n.Amount, ""
+	if n.Currency == "EUR" {
+		amount, cents = amount/100, fmt.Sprintf(",%02d", amount%100)
+	}
 	digits, separator := strconv.FormatInt(amount, 10), "\u202f"
 	if lang == "en" {
-		separator = ","
+		separator, cents = ",", strings.Replace(cents, ",", ".", 1)
 	}
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + separator + digits[i:]
 	}
+	sign := map[string]string{"XAF": "FCFA", "EUR": "€"}[n.Currency]
 	if lang == "en" {
-		return "FCFA\u00a0" + digits
+		return strings.Replace(sign+"\u00a0"+digits+cents, "€\u00a0", "€", 1)
 	}
-	return digits + "\u00a0FCFA"
+	return digits + cents + "\u00a0" + sign
 }

@@ -60,6 +60,11 @@ func TestPagesWithoutKey(t *testing.T) {
 	if status, body := get(t, site+"/?lang=en"); status != http.StatusOK || !strings.Contains(body, "has no key") || !strings.Contains(body, "FCFA\u00a025,000") {
 		t.Errorf("%d %s", status, body)
 	}
+	for lang, want := range map[string]string{"fr": "60,00\u00a0€", "en": "€60.00"} {
+		if _, body := get(t, site+"/?lang="+lang); !strings.Contains(body, want) {
+			t.Errorf("no %s in %s", want, body)
+		}
+	}
 	status, body := post(t, site+"/cases", url.Values{"notice": {"patente"}, "lang": {"en"}})
 	if status != http.StatusOK || !strings.Contains(body, "Business licence") || !strings.Contains(body, "has no key") || strings.Contains(body, "<script") {
 		t.Errorf("a case without a key: %d %s", status, body)
