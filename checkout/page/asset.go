@@ -3,13 +3,15 @@ package page
 import (
 	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 )
 
-// AssetPrefix is where the page expects its style and script on its own
+// AssetPrefix is where the page expects its scripts on its own
 // origin. No session id collides with it: they begin with chs_.
 const AssetPrefix = "/c/assets/"
 
@@ -17,21 +19,32 @@ const AssetPrefix = "/c/assets/"
 // its content does.
 const AssetCacheControl = "public, max-age=31536000, immutable"
 
-// ContentSecurityPolicy is the policy of every page under /c/. Nothing inline
-// runs, nothing is fetched from elsewhere, and no site may frame the page.
-const ContentSecurityPolicy = policy + "'none'"
-
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
-	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors "
-
-// EmbedContentSecurityPolicy is the policy of a page under /embed/: the origins,
-// and nobody else, may frame it; without any, nobody may.
-func EmbedContentSecurityPolicy(origins []string) string {
+// ContentSecurityPolicy is the policy of every page. No script that is not ours
+// runs, nothing is fetched from elsewhere, and only these origins may frame the
+// page: without any, which is the hosted page's way, nobody may.
+func ContentSecurityPolicy(origins ...string) string {
 	if len(origins) == 0 {
-		return ContentSecurityPolicy
+		origins = []string{"'none'"}
 	}
-	return policy + strings.Join(origins, " ")
+	return policy() + strings.Join(origins, " ")
 }
+
+// policy names the style by its hash. It stands in the page: on a slow line the
+// first view would wait for another journey there and back.
+var policy = sync.OnceValue(func() string {
+	sum := sha256.Sum256([]byte(style()))
+	return "default-src 'none'; script-src 'self'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; img-src 'self' data:; " +
+		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors "
+})
+
+// style is page.css without its indentation.
+var style = sync.OnceValue(func() string {
+	body, err := assets.ReadFile("assets/page.css")
+	if err != nil {
+		panic("page: page.css is embedded: " + err.Error())
+	}
+	return strings.ReplaceAll(string(body), "\n  ", "\n")
+})
 
 // ContentType is the Content-Type of a rendered page.
 const ContentType = "text/html; charset=utf-8"
@@ -42,13 +55,13 @@ type Header struct {
 }
 
 // EmbedHeaders are the fields of a page under /embed/ that these origins may
-// frame; see EmbedContentSecurityPolicy.
+// frame; see ContentSecurityPolicy.
 func EmbedHeaders(origins []string) []Header {
 	var out []Header
 	for _, h := range Headers() {
 		switch h.Name {
 		case "Content-Security-Policy":
-			h.Value = EmbedContentSecurityPolicy(origins)
+			h.Value = ContentSecurityPolicy(origins...)
 		case "Cross-Origin-Resource-Policy":
 			h.Value = "cross-origin"
 		case "X-Frame-Options": // knows no list of origins
@@ -71,7 +84,7 @@ func EmbedHeaders(origins []string) []Header {
 func Headers() []Header {
 	return []Header{
 		{"Content-Type", ContentType},
-		{"Content-Security-Policy", ContentSecurityPolicy},
+		{"Content-Security-Policy", ContentSecurityPolicy()},
 		{"Cache-Control", "no-store"},
 		{"Cross-Origin-Opener-Policy", "same-origin"},
 		{"Cross-Origin-Resource-Policy", "same-origin"},
@@ -84,7 +97,7 @@ func Headers() []Header {
 	}
 }
 
-// Asset is the page's style or script. Body is shared and must not be changed.
+// Asset is a script of the page. Body is shared and must not be changed.
 type Asset struct {
 	Path        string // absolute, below AssetPrefix, with a hash of the content
 	ContentType string

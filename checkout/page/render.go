@@ -26,8 +26,9 @@ var templates embed.FS
 // Renderer holds the parsed templates and the assets. It is safe for
 // concurrent use.
 type Renderer struct {
-	pages                  map[State]*template.Template
-	style, script, journey Asset
+	pages           map[State]*template.Template
+	style           template.CSS
+	script, journey Asset
 }
 
 // New parses the embedded templates. An error means a faulty build.
@@ -46,9 +47,7 @@ func New() (*Renderer, error) {
 			return nil, fmt.Errorf("parsing page %s: %w", state, err)
 		}
 	}
-	if r.style, err = loadAsset("page.css", "text/css; charset=utf-8"); err != nil {
-		return nil, err
-	}
+	r.style = template.CSS(style()) //nolint:gosec // our own file
 	if r.script, err = loadAsset("page.js", ContentTypeScript); err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func New() (*Renderer, error) {
 
 // Assets are the files that the pages refer to.
 func (r *Renderer) Assets() []Asset {
-	return []Asset{r.style, r.script, r.journey}
+	return []Asset{r.script, r.journey}
 }
 
 // Render writes the page of v.State as HTML in UTF-8. Nothing is written when
@@ -135,15 +134,16 @@ func (v View) check() error {
 // content is a View in words, as the templates use it. Fields of the View
 // that a page must not show are not here.
 type content struct {
-	W             *words
-	Title         string
-	State         State
-	Style, Script string
-	Journey       string // the script that moves about in a frame
-	Embed         *Embed
-	TryAgain      string // what a frame says that could not send a form
-	Test          bool
-	Kind          Kind
+	W        *words
+	Title    string
+	State    State
+	Style    template.CSS
+	Script   string
+	Journey  string // the script that moves about in a frame
+	Embed    *Embed
+	TryAgain string // what a frame says that could not send a form
+	Test     bool
+	Kind     Kind
 
 	Agency, Service, Description, PaymentRef string
 	DueText, FeeText, TotalText              string
@@ -156,7 +156,8 @@ type content struct {
 
 	Redirect                 string
 	WaitStatus, WaitOver     string
-	Reference, PayBefore     string // for a counter
+	Reference                string // PaymentRef as people read it out
+	PayBefore                string
 	Undecided                string // what not to do meanwhile
 	Clock, Until, Sent, USSD string
 	Left                     int64 // whole seconds of the approval window
@@ -180,7 +181,7 @@ type choice struct {
 func (r *Renderer) content(v View) content {
 	w := wordsFor(v.Lang)
 	c := content{
-		W: w, Title: v.title(w), State: v.State, Style: r.style.Path, Script: r.script.Path, Test: v.Test, Kind: v.Kind,
+		W: w, Title: v.title(w), State: v.State, Style: r.style, Script: r.script.Path, Test: v.Test, Kind: v.Kind,
 		SelfURL: v.SelfURL, LanguageURL: v.LanguageURL,
 	}
 	if v.Embed != nil {
@@ -193,6 +194,7 @@ func (r *Renderer) content(v View) content {
 		return c
 	}
 	c.Agency, c.Service, c.Description, c.PaymentRef = v.Agency, v.Service, v.Description, v.PaymentRef
+	c.Reference = grouped(v.PaymentRef)
 	c.OfferLabel = v.OfferLabel
 	if c.OfferLabel == "" {
 		c.OfferLabel = w.Offers[v.Offer]
@@ -217,7 +219,6 @@ func (r *Renderer) content(v View) content {
 		c.wait(v)
 	case StateCash:
 		c.CancelAction, c.OffersURL = v.CancelAction, v.OffersURL
-		c.Reference = grouped(v.PaymentRef)
 		c.Version, c.LiveURL = v.Version, v.LiveURL
 		if !v.ExpiresAt.IsZero() {
 			c.PayBefore = fmt.Sprintf(w.CashUntil, w.date(v.ExpiresAt))
@@ -310,7 +311,10 @@ func (c *content) choices(v View) {
 			item.Label = o.ID
 		}
 		if o.FeeKnown {
-			item.FeeText = fmt.Sprintf(c.W.OfferFee, v.Currency.Format(v.Lang, o.Fee))
+			item.FeeText = c.W.OfferFree
+			if o.Fee > 0 {
+				item.FeeText = fmt.Sprintf(c.W.OfferFee, v.Currency.Format(v.Lang, o.Fee))
+			}
 		}
 		c.Choices = append(c.Choices, item)
 	}

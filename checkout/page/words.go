@@ -27,6 +27,7 @@ type words struct {
 	OperatorRef                      string
 	ErrorTitle, ErrorPrefix, Payment string
 	OfferFee                         string // formatted amount
+	OfferFree                        string
 	FeesLater                        string
 	ReturnTo                         string // agency
 	Cancel, Back, Sending            string
@@ -56,6 +57,7 @@ type words struct {
 	WaitUSSD                                string // USSD code
 	WaitMenu, WaitNoSecond, WaitCheck       string
 	DoneTitle, DoneText, DonePrint          string
+	DoneEmbed                               string
 	FailTitle, FailNothing, FailAgain       string
 	FailAgainPlain                          string // agency
 	FailKeep                                string // payment reference
@@ -100,6 +102,7 @@ var french = words{
 	PaymentRef: "Référence de paiement", NoticeRef: "Numéro d’avis", OperatorRef: "Référence de l’opérateur",
 	ErrorTitle: "Il y a un problème", ErrorPrefix: "Erreur\u00a0: ", Payment: "Paiement",
 	OfferFee:  "Frais\u00a0: %s",
+	OfferFree: "Sans frais",
 	FeesLater: "Les frais éventuels vous sont montrés avant la confirmation.",
 	ReturnTo:  "Retourner sur le site\u00a0: %s",
 	Cancel:    "Annuler le paiement", Back: "Retour", Sending: "Envoi en cours…",
@@ -132,6 +135,7 @@ var french = words{
 	WaitMenu:     "Ouvrez le menu mobile money de votre opérateur et cherchez les paiements en attente.",
 	WaitNoSecond: "Ne payez pas une deuxième fois.", WaitCheck: "Vérifier",
 	DoneTitle: "Paiement réussi", DoneText: "Votre paiement a été reçu. Gardez cette page comme reçu.", DonePrint: "Imprimer le reçu",
+	DoneEmbed: "Votre paiement a été reçu. Ouvrez le reçu pour le garder ou l’imprimer.",
 	FailTitle: "Le paiement n’a pas abouti", FailNothing: "Cette demande de paiement est close.",
 	FailAgain: "Recommencer", FailAgainPlain: "Pour recommencer, demandez un nouveau lien de paiement à\u00a0: %s.",
 	FailKeep:     "Si votre compte a tout de même été débité, ne payez pas une deuxième fois\u00a0: gardez la référence %s et adressez-vous à l’administration.",
@@ -219,6 +223,7 @@ var english = words{
 	PaymentRef: "Payment reference", NoticeRef: "Notice number", OperatorRef: "Operator’s reference",
 	ErrorTitle: "There is a problem", ErrorPrefix: "Error: ", Payment: "Payment",
 	OfferFee:  "Fee: %s",
+	OfferFree: "No fee",
 	FeesLater: "Any fee is shown to you before you confirm.",
 	ReturnTo:  "Return to the site: %s",
 	Cancel:    "Cancel the payment", Back: "Back", Sending: "Sending…",
@@ -251,6 +256,7 @@ var english = words{
 	WaitMenu:     "Open your operator’s mobile money menu and look for pending payments.",
 	WaitNoSecond: "Do not pay a second time.", WaitCheck: "Check",
 	DoneTitle: "Payment successful", DoneText: "Your payment was received. Keep this page as your receipt.", DonePrint: "Print the receipt",
+	DoneEmbed: "Your payment was received. Open the receipt to keep or print it.",
 	FailTitle: "The payment did not go through", FailNothing: "This payment request is closed.",
 	FailAgain: "Start again", FailAgainPlain: "To start again, ask for a new payment link from: %s.",
 	FailKeep:     "If your account was charged all the same, do not pay a second time: keep the reference %s and ask the agency.",

@@ -41,7 +41,7 @@ func TestLinearizability(t *testing.T) {
 		t.Skip("starts an installation and kills parts of it")
 	}
 	t.Parallel()
-	rounds, killEvery := 3, 2
+	rounds, killEvery := 2, 2
 	if os.Getenv("QUITTANCE_LINEARIZABILITY") == "full" {
 		rounds = 52
 	}

@@ -31,7 +31,7 @@ func TestSchemathesis(t *testing.T) {
 		t.Skip("starts an installation and makes some hundred requests of it")
 	}
 	t.Parallel()
-	perOperation, least, seed := 10, 300, uint64(1)
+	perOperation, least, seed := 6, 200, uint64(1)
 	if os.Getenv("QUITTANCE_SCHEMATHESIS") == "full" {
 		// Most of half of the operations: the others have too few different requests.
 		perOperation, least, seed = 2200, 5000, rand.Uint64N(1<<31)
