@@ -6,6 +6,16 @@
 // how, TestBadDays what goes wrong on the way of a payment; they run `quittance
 // up`. QUITTANCE_SHOTS names a folder that keeps pictures of the pages.
 //
+// # Browsers
+//
+// TestHosted is one table of journeys on the hosted page, each with a script and
+// without, and afterwards a search of the log for what must not stand there.
+// TestPagesForEverybody audits every page and state with axe. TestSDKInBrowser
+// holds the SDK and the frame's script against a page of its own, TestShopInBrowser
+// the embedded checkout against the demo shop. QUITTANCE_LIVE=full (`make
+// bench/live`) measures how soon citizens are told; QUITTANCE_SCREENS=write (`make
+// screens`) writes docs/screens.
+//
 // # The crash test
 //
 // TestCrash starts every role at least twice, lets citizens create and pay

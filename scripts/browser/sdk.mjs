@@ -70,15 +70,24 @@ async function open(url = task.host, viewport = { width: 1280, height: 900 }) {
   return page;
 }
 
+// until waits for what is true in the page. It asks from outside: a page behind
+// another draws no frames, which Playwright's own wait counts.
+async function until(page, what, argument) {
+  for (const end = Date.now() + patience; !(await page.evaluate(what, argument));) {
+    if (Date.now() > end) throw new Error(`never: ${what}`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
 const start = (page, options = {}, target) =>
   page.evaluate(async ([o, t]) => void (await start(o, t)), [{ clientSecret: both, ...options }, target]);
 // What was called, as JSON has it: without what is undefined.
 const calls = async (page, name) => JSON.parse(await page.evaluate((n) => JSON.stringify(calls.filter((c) => !n || c[1] === n)), name));
-const called = (page, name, n = 1) => page.waitForFunction(([w, k]) => calls.filter((c) => c[1] === w).length >= k, [name, n]);
+const called = (page, name, n = 1) => until(page, ([w, k]) => calls.filter((c) => c[1] === w).length >= k, [name, n]);
 const embedded = (page) => page.frames().find((f) => f.url().startsWith(`${task.checkout}/embed/`));
 const say = (frame, type, data) => frame.evaluate(([t, d]) => say(t, d), [type, data]);
 const ported = (page, type) => page.evaluate((t) => messages.filter((m) => m.on === 'port' && (!t || m.data.type === t)), type);
-const loaded = (page, n) => page.waitForFunction((k) => loads >= k, n);
+const loaded = (page, n) => until(page, (k) => loads >= k, n);
 // probe lets the moment come when the SDK asks whether the service answers.
 const probe = async (page) => {
   const asked = page.waitForEvent('response', (r) => r.url().endsWith('/sdk/integrity.json'));
@@ -242,7 +251,7 @@ const cases = {
     await page.evaluate(() => { acks.drop = 2; });
     await say(embedded(page), 'complete', { completion_token: 'cpt_once' });
     for (let n = 1; n <= 3; n++) {
-      await page.waitForFunction((k) => acks.sent === k, n);
+      await until(page, (k) => acks.sent === k, n);
       await page.clock.runFor(1000);
     }
     await page.clock.runFor(5000);
@@ -254,9 +263,9 @@ const cases = {
     assert.equal(await page.evaluate(() => acks.sent), 3);
     await say(embedded(page), 'complete', { completion_token: 'cpt_twice' });
     await embedded(page).evaluate(() => location.reload());
-    await page.waitForFunction(() => messages.filter((m) => m.data.type === 'ready').length === 2);
+    await until(page, () => messages.filter((m) => m.data.type === 'ready').length === 2);
     await say(embedded(page), 'complete', { completion_token: 'cpt_thrice' });
-    await page.waitForFunction(() => messages.some((m) => m.data.data?.completion_token === 'cpt_thrice'));
+    await until(page, () => messages.some((m) => m.data.data?.completion_token === 'cpt_thrice'));
     assert.deepEqual(await calls(page, 'Complete'), [['', 'Complete', { completion_token: 'cpt_once' }]]);
   },
 
@@ -281,7 +290,7 @@ const cases = {
     const page = await ready();
     for (let n = 1; n <= 3; n++) {
       await embedded(page).evaluate(() => location.reload());
-      await page.waitForFunction((k) => messages.filter((m) => m.data.type === 'ready').length === k + 1, n);
+      await until(page, (k) => messages.filter((m) => m.data.type === 'ready').length === k + 1, n);
       assert.equal(await embedded(page).evaluate(() => window.quittanceSecret), secret);
     }
     assert.deepEqual(await calls(page), [['', 'Ready', { layout: 'large' }]]);
@@ -307,7 +316,7 @@ const cases = {
     const popup = page.waitForEvent('popup');
     await page.evaluate((stranger) => void open(`${stranger}/spoof`), task.stranger);
     await (await popup).waitForLoadState();
-    await page.waitForFunction(() => messages.filter((m) => m.data.spoof).length === 9);
+    await until(page, () => messages.filter((m) => m.data.spoof).length === 9);
     await say(embedded(page), 'closed');
     await called(page, 'Close');
     const spoofs = page.frames().filter((f) => f.url().endsWith('/spoof'));
@@ -320,7 +329,7 @@ const cases = {
   async 'hears nobody who has taken its frame over'() {
     const page = await ready();
     await embedded(page).evaluate((to) => { location.href = to; }, `${task.stranger}/spoof`);
-    await page.waitForFunction(() => messages.filter((m) => m.data.spoof).length === 3);
+    await until(page, () => messages.filter((m) => m.data.spoof).length === 3);
     await page.waitForTimeout(500); // long enough to be led back, or answered
     const taken = page.frames().find((f) => f.url() === `${task.stranger}/spoof`);
     assert.ok(taken, 'the frame was led back');

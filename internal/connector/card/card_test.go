@@ -78,7 +78,7 @@ func TestRefusalsOfTheRequest(t *testing.T) {
 	t.Parallel()
 	faults := &connectortest.Faults{}
 	base := operator(t, faults)
-	c := newConnector(t)
+	c := patient(t)
 	for code, want := range map[string]checkout.FailureCode{
 		"currency_not_supported": checkout.FailureAmountInvalid,
 		"amount_not_supported":   checkout.FailureAmountInvalid,
@@ -131,7 +131,7 @@ func TestAnswersToARequest(t *testing.T) {
 	t.Parallel()
 	faults := &connectortest.Faults{}
 	base := operator(t, faults)
-	c := newConnector(t)
+	c := patient(t)
 	answer := func(change func(map[string]any)) (connector.Outcome, error) {
 		r := request()
 		m := map[string]any{
@@ -179,7 +179,7 @@ func TestAnswersToAnEnquiry(t *testing.T) {
 	t.Parallel()
 	faults := &connectortest.Faults{}
 	base := operator(t, faults)
-	c := newConnector(t)
+	c := patient(t)
 	r := request()
 	enquire := func(status int, body string) (connector.Outcome, error) {
 		faults.Answer(1, isEnquiry, status, body)
@@ -220,7 +220,7 @@ func TestAnswersToAnEnquiry(t *testing.T) {
 
 func TestReports(t *testing.T) {
 	t.Parallel()
-	c := newConnector(t)
+	c := patient(t)
 	id := uuid.NewString()
 	for status, want := range map[string]checkout.FailureCode{
 		"declined": checkout.FailureCardDeclined, "authentication_failed": checkout.FailureCardAuthentication,
@@ -246,7 +246,7 @@ func TestReports(t *testing.T) {
 // An account without a usable secret signs nothing and asks nobody.
 func TestAccountWithoutSecret(t *testing.T) {
 	t.Parallel()
-	c := newConnector(t)
+	c := patient(t)
 	for _, a := range []connector.Account{
 		{BaseURL: "http://127.0.0.1:9", Merchant: "impots"},
 		{BaseURL: "http://127.0.0.1:9", Secret: "hush"},
@@ -291,7 +291,7 @@ func TestInTheCourseOfTime(t *testing.T) {
 				cfg.Now = func() time.Time { return now().Add(time.Duration(ahead.Load())) }
 				cfg.AmbiguousDelay, cfg.LateDelay = 30*time.Second, 30*time.Second
 			})
-			c := newConnector(t)
+			c := patient(t)
 			r := request()
 			r.ReturnURL, r.CallbackURL = "https://pay.example/c/hush", merchant.URL+"/callbacks/card"
 			o, err := c.Collect(t.Context(), account(base), r)
@@ -319,4 +319,14 @@ func TestInTheCourseOfTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// patient is a connector that waits for an operator on a busy machine.
+func patient(t *testing.T) *card.Connector {
+	t.Helper()
+	c, err := card.New(card.Config{Now: now, Timeout: 20 * time.Second, EnquiriesPerSecond: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
