@@ -33,33 +33,26 @@ type look struct {
 // looks begin with the plain one: everything there that the page may show.
 var looks = []look{
 	{name: "", pictured: page.States, change: func(*page.View) {}},
-	{name: "faulty", states: []page.State{page.StateChoose, page.StatePhone, page.StateReview}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {
+	{name: "faulty", widths: pictureWidths, states: []page.State{page.StateChoose, page.StatePhone, page.StateReview}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {
 		v.Errors = []page.FieldError{
 			{Field: page.FieldPhone, Code: page.ErrorPhoneInvalid},
 			{Field: page.FieldOffer, Code: page.ErrorOfferMissing},
 			{Code: page.ErrorPreviousUndecided},
 		}
 	}},
-	{name: "paid", states: []page.State{page.StateReview}, pictured: []page.State{page.StateReview}, change: func(v *page.View) {
+	{name: "paid", widths: pictureWidths, states: []page.State{page.StateReview}, pictured: []page.State{page.StateReview}, change: func(v *page.View) {
 		v.Errors = []page.FieldError{{Code: page.ErrorOrderPaid}}
 	}},
-	{name: "none", states: []page.State{page.StateChoose}, pictured: []page.State{page.StateChoose}, change: func(v *page.View) { v.Offers = nil }},
-	{name: "one", states: []page.State{page.StatePhone}, change: func(v *page.View) { v.Offers, v.OffersURL = v.Offers[:1], "" }},
-	{name: "card", states: anyOffer, pictured: []page.State{page.StateReview, page.StateWaiting}, change: asCard},
-	{name: "cash", states: anyOffer, pictured: []page.State{page.StateWaiting}, change: func(v *page.View) {
+	{name: "none", widths: pictureWidths, states: []page.State{page.StateChoose}, pictured: []page.State{page.StateChoose}, change: func(v *page.View) { v.Offers = nil }},
+	{name: "one", widths: pictureWidths, states: []page.State{page.StatePhone}, change: func(v *page.View) { v.Offers, v.OffersURL = v.Offers[:1], "" }},
+	{name: "card", widths: pictureWidths, states: anyOffer, pictured: []page.State{page.StateReview, page.StateWaiting}, change: asCard},
+	{name: "cash", widths: pictureWidths, states: anyOffer, pictured: []page.State{page.StateWaiting}, change: func(v *page.View) {
 		v.Kind, v.Offer, v.Phone, v.Payer, v.BackURL = page.KindCash, "cash_agency", "", "", ""
 	}},
-	{name: "over", states: []page.State{page.StateWaiting}, change: func(v *page.View) { v.WindowEnds = v.Now }},
-	{name: "refused", states: []page.State{page.StateFailed}, change: func(v *page.View) { v.FailureCode = "collect.rejected" }},
-	// What the caller need not fill is empty.
-	{name: "bare", french: true, widths: []int{320}, change: func(v *page.View) {
-		v.Test, v.Service, v.Description, v.USSD, v.OfferLabel, v.Payer = false, "", "", "", "", ""
-		v.WindowEnds, v.ExpiresAt, v.LiveURL, v.Redirect = time.Time{}, time.Time{}, "", ""
-		v.Receipt.OperatorRef = ""
-		v.CancelAction, v.BackURL, v.OffersURL, v.LanguageURL, v.SuccessURL, v.CancelURL = "", "", "", "", "", ""
-	}},
+	{name: "over", widths: pictureWidths, states: []page.State{page.StateWaiting}, change: func(v *page.View) { v.WindowEnds = v.Now }},
+	{name: "refused", widths: pictureWidths, states: []page.State{page.StateFailed}, change: func(v *page.View) { v.FailureCode = "collect.rejected" }},
 	// Words and amounts as long as they come.
-	{name: "long", french: true, widths: []int{320, 1280}, change: func(v *page.View) {
+	{name: "long", states: []page.State{page.StateChoose, page.StateReview, page.StateCompleted}, french: true, widths: []int{320}, change: func(v *page.View) {
 		v.Agency = "Direction générale des impôts et des domaines, circonscription de Pointe-Noire"
 		v.Service = "Contribution de la patente et des licences, régularisation des exercices antérieurs"
 		v.Description = "https://guichet.example/demandes/2026/0001f3a8c5e94b0e9a1f5b7d2c6e8a90?exercice=2025-2026"
