@@ -111,7 +111,7 @@ run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everyth
 .PHONY: test
 test: deps/test ## run all tests on real servers, which it starts and stops (PACKAGES=, TESTFLAGS=)
 	@$(GOBUILD) -o $(BIN)/testservers ./internal/testenv/testservers
-	@$(BIN)/testservers -- go test -p 2 -timeout 25m $(TESTFLAGS) $(PACKAGES)
+	@$(BIN)/testservers -- go test -p 2 -timeout 40m $(TESTFLAGS) $(PACKAGES)
 
 # The crash test brings its own servers: it kills them.
 .PHONY: test/crash
