@@ -74,6 +74,8 @@ type Collect struct {
 	ApprovalWindow time.Duration
 	// SendWithin bounds how late the operator may be asked.
 	SendWithin time.Duration
+	// Language is the page's, for the way back from an acquirer; may be empty.
+	Language string
 }
 
 // Redirected reports where the citizen goes on to pay: the acquirer's page

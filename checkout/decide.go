@@ -46,7 +46,9 @@ type CollectionRequest struct {
 	Kind    RequestKind
 	Session Session // with the collection meant
 	Payer   string  // only to collect
-	At      time.Time
+	// Language is the page's, only to collect.
+	Language string
+	At       time.Time
 }
 
 // MetadataERPDueRef is the metadata key by which a ministry session names the
@@ -330,7 +332,7 @@ func (d *decider) collect(do Collect) Answer {
 		RequestedAt: d.cmd.At, NotAfter: d.cmd.At.Add(do.SendWithin), WindowEndsAt: d.cmd.At.Add(do.ApprovalWindow),
 		NextEnquiryAt: d.cmd.At.Add(enquiryStep), Account: do.Account,
 	}}, nil)
-	d.out.Collections = append(d.out.Collections, CollectionRequest{Kind: RequestCollect, Session: s, Payer: do.Payer, At: d.cmd.At})
+	d.out.Collections = append(d.out.Collections, CollectionRequest{Kind: RequestCollect, Session: s, Payer: do.Payer, Language: do.Language, At: d.cmd.At})
 	return Answer{Code: CodeOK, Session: &s}
 }
 

@@ -149,6 +149,7 @@ func (p *Pages) pay(w http.ResponseWriter, r *http.Request) {
 		CollectionID: collectionID(st.id, attempt), OfferID: chosen.ID,
 		Account: p.cfg.Agencies.AccountOf(st.s.TenantID, st.s.Live, chosen.ID),
 		Payer:   payer, Total: total, ApprovalWindow: p.cfg.ApprovalWindow, SendWithin: p.cfg.SendWithin,
+		Language: string(st.lang),
 	}
 	switch chosen.kind() {
 	case page.KindMobileMoney:

@@ -233,9 +233,7 @@ func checkShown(t *testing.T, j *journeyOf, page string, s shown) {
 		}
 		return
 	}
-	// From the bank the citizen comes back to the page's bare address, and so in the
-	// language of the browser.
-	if s.Lang != j.lang && j.scenario != "languages" && j.offer != "card" {
+	if s.Lang != j.lang && j.scenario != "languages" {
 		t.Errorf("page %s is in %q", page, s.Lang)
 	}
 	if !s.Test && !j.live {

@@ -48,7 +48,7 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Type = CommandCollect
 		r.Collect = &record.StartCollection{
 			CollectionID: do.CollectionID, OfferID: do.OfferID, Account: do.Account, Payer: do.Payer, PayerMasked: do.PayerMasked, Total: do.Total,
-			ApprovalWindowMs: do.ApprovalWindow.Milliseconds(), SendWithinMs: do.SendWithin.Milliseconds(),
+			ApprovalWindowMs: do.ApprovalWindow.Milliseconds(), SendWithinMs: do.SendWithin.Milliseconds(), Language: do.Language,
 		}
 	case checkout.Outcome:
 		r.Type = CommandOutcome
@@ -105,7 +105,7 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 		c.Do = checkout.Collect{
 			CollectionID: r.Collect.CollectionID, OfferID: r.Collect.OfferID, Account: r.Collect.Account, Payer: r.Collect.Payer, PayerMasked: r.Collect.PayerMasked,
 			Total: r.Collect.Total, ApprovalWindow: time.Duration(r.Collect.ApprovalWindowMs) * time.Millisecond,
-			SendWithin: time.Duration(r.Collect.SendWithinMs) * time.Millisecond,
+			SendWithin: time.Duration(r.Collect.SendWithinMs) * time.Millisecond, Language: r.Collect.Language,
 		}
 	case r.Type == CommandOutcome && r.Outcome != nil:
 		c.Do = checkout.Outcome{
@@ -279,6 +279,7 @@ func FromRequest(q checkout.CollectionRequest) *record.CollectionRequest {
 		Kind: string(q.Kind), CollectionID: c.ID, SessionID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID,
 		Livemode: s.Live, OfferID: c.OfferID, Amount: c.Amount, Currency: c.Currency, Account: c.Account, Payer: q.Payer,
 		PaymentRef: s.PaymentRef, Description: s.Description, RequestedAt: q.At, NotAfter: c.NotAfter, WindowEndsAt: c.WindowEndsAt,
+		Language: q.Language,
 	}
 	if q.Kind == checkout.RequestEnquire {
 		r.Enquiry = int32(c.Enquiries) //nolint:gosec // small

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -300,9 +301,18 @@ func (j *job) ask() (connector.Outcome, error) {
 		ID: q.CollectionID, Payer: q.Payer, Amount: q.Amount, Currency: q.Currency,
 		PaymentRef: q.PaymentRef, Description: q.Description,
 		CallbackURL: connector.CallbackURL(j.sink.cfg.Signer, j.sink.cfg.PublicURL, j.connector.Operator(), q.SessionID, q.CollectionID),
-		ReturnURL:   j.sink.cfg.CheckoutURL + "/c/" + q.SessionID, ExpiresAt: q.WindowEndsAt,
+		ReturnURL:   j.returnURL(), ExpiresAt: q.WindowEndsAt,
 	})
 	return o, j.called(kindCollect, begun, o, err)
+}
+
+// returnURL is the citizen's page, in the language that they were reading.
+func (j *job) returnURL() string {
+	address := j.sink.cfg.CheckoutURL + "/c/" + j.request.SessionID
+	if j.request.Language != "" {
+		address += "?lang=" + url.QueryEscape(j.request.Language)
+	}
+	return address
 }
 
 // account is the merchant account that the collection belongs to; false when the
