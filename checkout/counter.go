@@ -11,9 +11,6 @@ import (
 // pays it while the citizen counts notes; a reservation that ends without cash
 // leaves the session as it was.
 
-// civil is the time of a counter's day. Congo has no summer time.
-var civil = time.FixedZone("WAT", 60*60)
-
 // maxOrphans bounds what one session keeps of cash that is not its own: software
 // that makes up an id for each try must not grow it for ever.
 const maxOrphans = 100
@@ -25,7 +22,6 @@ func (d *decider) reserve(do Reserve) Answer {
 	if !ok {
 		return Answer{Code: CodeSessionNotFound}
 	}
-	s = d.expire(s)
 	if s.InFlight() && s.reserved() {
 		switch held := d.cmd.At.Before(s.Collection.WindowEndsAt); {
 		case held && s.Collection.Clerk == do.By, s.Collection.ID == do.CollectionID:
@@ -149,7 +145,7 @@ func (d *decider) reverse(do Reverse) Answer {
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}
 	case c.Clerk == do.By:
 		return Answer{Code: CodeSecondPerson, Session: &s}
-	case !sameDay(c.DecidedAt, d.cmd.At):
+	case !SameDay(c.DecidedAt, d.cmd.At):
 		return Answer{Code: CodeReversalLate, Session: &s}
 	}
 	s = d.happen(s, EventCollectionReversed, change{clerk: do.By}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
@@ -161,11 +157,4 @@ func (d *decider) reverse(do Reverse) Answer {
 		d.putOrder(k, o)
 	}
 	return Answer{Code: CodeOK, Session: &s}
-}
-
-// sameDay says whether both are on one day of the counter.
-func sameDay(a, b time.Time) bool {
-	ay, am, ad := a.In(civil).Date()
-	by, bm, bd := b.In(civil).Date()
-	return ay == by && am == bm && ad == bd
 }

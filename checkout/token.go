@@ -8,20 +8,27 @@ import (
 // CompletionTokenLifetime is how long a completion token is good for.
 const CompletionTokenLifetime = 10 * time.Minute
 
-// secretGrace is how long after a session's end its client_secret still gets a
-// token, if that is later than the session's expiry (decisions § 4).
+// secretGrace is how long after a session's end its client_secret is still
+// good, if that is later than the session's expiry (decisions § 4).
 const secretGrace = CompletionTokenLifetime
+
+// OpensWith says whether the client_secret of this SHA-256 is the session's, and
+// still good at that moment: a payment in flight keeps the session open past its
+// expiry, and what belongs to it with it.
+func (s Session) OpensWith(secretHash []byte, at time.Time) bool {
+	accepted := s.ExpiresAt
+	if grace := s.EndedAt.Add(secretGrace); s.Ended() && grace.After(accepted) {
+		accepted = grace
+	}
+	return len(s.ClientSecretHash) > 0 && subtle.ConstantTimeCompare(s.ClientSecretHash, secretHash) == 1 && (s.InFlight() || at.Before(accepted))
+}
 
 func (d *decider) issueToken(do IssueToken) Answer {
 	s, ok := d.visible()
 	if !ok || len(s.ClientSecretHash) == 0 {
 		return Answer{Code: CodeSessionNotFound}
 	}
-	accepted := s.ExpiresAt
-	if grace := s.EndedAt.Add(secretGrace); s.Ended() && grace.After(accepted) {
-		accepted = grace
-	}
-	if subtle.ConstantTimeCompare(s.ClientSecretHash, do.ClientSecretHash) != 1 || !s.InFlight() && !d.cmd.At.Before(accepted) {
+	if !s.OpensWith(do.ClientSecretHash, d.cmd.At) {
 		return Answer{Code: CodeSecretRefused}
 	}
 	s = d.expire(s)

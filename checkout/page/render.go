@@ -194,7 +194,7 @@ func (r *Renderer) content(v View) content {
 		return c
 	}
 	c.Agency, c.Service, c.Description, c.PaymentRef = v.Agency, v.Service, v.Description, v.PaymentRef
-	c.Reference = grouped(v.PaymentRef)
+	c.Reference = GroupReference(v.PaymentRef)
 	c.OfferLabel = v.OfferLabel
 	if c.OfferLabel == "" {
 		c.OfferLabel = w.Offers[v.Offer]
@@ -221,7 +221,7 @@ func (r *Renderer) content(v View) content {
 		c.CancelAction, c.OffersURL = v.CancelAction, v.OffersURL
 		c.Version, c.LiveURL = v.Version, v.LiveURL
 		if !v.ExpiresAt.IsZero() {
-			c.PayBefore = fmt.Sprintf(w.CashUntil, w.date(v.ExpiresAt))
+			c.PayBefore = fmt.Sprintf(w.CashUntil, Date(v.Lang, v.ExpiresAt))
 		}
 	case StateUndecided:
 		c.Undecided = w.Undecided[c.Kind]
@@ -230,7 +230,7 @@ func (r *Renderer) content(v View) content {
 	if v.State == StateCompleted {
 		c.Payer, c.Receipt = masked(v.Payer), v.Receipt
 		if !v.Receipt.PaidAt.IsZero() {
-			c.PaidAt = w.date(v.Receipt.PaidAt)
+			c.PaidAt = Date(v.Lang, v.Receipt.PaidAt)
 		}
 	}
 	switch v.State {
@@ -342,18 +342,6 @@ func (c *content) faults(v View) {
 	}
 }
 
-// grouped writes a reference as people read it out: in fours.
-func grouped(ref string) string {
-	var b strings.Builder
-	for i, r := range ref {
-		if i > 0 && i%4 == 0 {
-			b.WriteRune('\u00a0')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
 func (c *content) wait(v View) {
 	c.USSD, c.Version, c.LiveURL, c.Redirect = v.USSD, v.Version, v.LiveURL, v.Redirect
 	c.WaitStatus, c.WaitOver = c.W.WaitStatuses[c.Kind], c.W.WaitOvers[c.Kind]
@@ -370,7 +358,7 @@ func (c *content) wait(v View) {
 		return
 	}
 	c.Left = int64(left / time.Second)
-	c.Until = fmt.Sprintf(c.W.WaitUntil, c.W.clock(v.WindowEnds))
+	c.Until = fmt.Sprintf(c.W.WaitUntil, Clock(v.WindowEnds))
 	c.Clock = c.W.WaitClockOne
 	// Rounded up, as a citizen who is told "1 minute" hurries for nothing, but
 	// a last minute is never called two.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"quittance/checkout"
 	"quittance/checkout/money"
 )
 
@@ -355,27 +356,36 @@ var definite = map[string]bool{
 	"collect.payee_unavailable": true, "card.declined": true, "card.authentication_failed": true, "card.abandoned": true,
 }
 
-// brazzaville is the time of the whole Congo, without summer time. It is
-// written out so that a machine without a time zone database tells it right.
-var brazzaville = time.FixedZone("WAT", 60*60)
-
-// clock writes a time of day: 15:32.
-func (w *words) clock(t time.Time) string {
-	return t.In(brazzaville).Format("15:04")
+// Clock writes a time of day, as it is in Brazzaville: 15:32.
+func Clock(t time.Time) string {
+	return checkout.LocalTime(t).Format("15:04")
 }
 
-// date writes a date with its time of day: 1er novembre 2026 à 15:32.
-func (w *words) date(t time.Time) string {
-	t = t.In(brazzaville)
-	month := w.months[t.Month()-1]
-	if w == &english {
-		return fmt.Sprintf("%d %s %d, %s", t.Day(), month, t.Year(), w.clock(t))
+// Date writes a date with its time of day there: 1er novembre 2026 à 15:32.
+func Date(lang money.Language, t time.Time) string {
+	t = checkout.LocalTime(t)
+	month := wordsFor(lang).months[t.Month()-1]
+	if lang == money.English {
+		return fmt.Sprintf("%d %s %d, %s", t.Day(), month, t.Year(), Clock(t))
 	}
 	day := fmt.Sprint(t.Day())
 	if t.Day() == 1 {
 		day = "1er"
 	}
-	return fmt.Sprintf("%s %s %d à %s", day, month, t.Year(), w.clock(t))
+	return fmt.Sprintf("%s %s %d à %s", day, month, t.Year(), Clock(t))
+}
+
+// GroupReference writes a reference as people read it out: in fours, with no-break
+// spaces.
+func GroupReference(ref string) string {
+	var b strings.Builder
+	for i, r := range ref {
+		if i > 0 && i%4 == 0 {
+			b.WriteRune('\u00a0')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // Negotiate picks the language of a page: the one asked for by name, as in

@@ -266,7 +266,7 @@ func (v visit) refusal(r *refusal) string {
 	if s := r.session; s != nil {
 		switch {
 		case r.code == string(checkout.CodeReserved) && held(*s, v.c.now()):
-			return fmt.Sprintf(w.HeldBy, s.Collection.Clerk, w.clock(s.Collection.WindowEndsAt))
+			return fmt.Sprintf(w.HeldBy, s.Collection.Clerk, page.Clock(s.Collection.WindowEndsAt))
 		case r.code == string(checkout.CodeSessionEnded):
 			return v.stands(*s)
 		}
@@ -296,7 +296,7 @@ func (v visit) stands(s checkout.Session) string {
 	case !cash:
 		return w.Elsewhere
 	case held(s, v.c.now()):
-		return fmt.Sprintf(w.HeldBy, s.Collection.Clerk, w.clock(s.Collection.WindowEndsAt))
+		return fmt.Sprintf(w.HeldBy, s.Collection.Clerk, page.Clock(s.Collection.WindowEndsAt))
 	case s.Collection != nil && s.Collection.Channel != checkout.ChannelCash:
 		return w.InFlight
 	}
@@ -368,7 +368,7 @@ func (v visit) showSession(status int, s checkout.Session, faults ...fieldFault)
 	case c != nil && isTaken(s, c.ID):
 		out := v.view(pageReceipt, v.words().ReceiptTitle)
 		out.about(s)
-		out.receipt(s, v.desk.ClerkPrincipal, today(c.DecidedAt, now))
+		out.receipt(s, v.desk.ClerkPrincipal, checkout.SameDay(c.DecidedAt, now))
 		if c.Clerk != v.desk.Code || now.Sub(c.DecidedAt) > justTaken {
 			out.Already = out.W.Already
 		}
@@ -376,7 +376,7 @@ func (v visit) showSession(status int, s checkout.Session, faults ...fieldFault)
 	case held(s, now) && c.Clerk == v.desk.Code:
 		out := v.view(pageReview, v.words().ReviewTitle)
 		out.about(s)
-		out.Until = fmt.Sprintf(out.W.HeldUntil, out.W.clock(c.WindowEndsAt))
+		out.Until = fmt.Sprintf(out.W.HeldUntil, page.Clock(c.WindowEndsAt))
 		out.CollectionID, out.TotalMinor, out.Ended = c.ID, c.Amount, s.Ended()
 		show(out, fieldReceipt)
 	default:
@@ -526,7 +526,7 @@ func (v visit) view(name, title string) *view {
 
 // about says what is paid.
 func (out *view) about(s checkout.Session) {
-	out.Ref, out.RefText = s.PaymentRef, grouped(s.PaymentRef)
+	out.Ref, out.RefText = s.PaymentRef, page.GroupReference(s.PaymentRef)
 	out.Service, out.Subject = s.ServiceLabel, s.Description
 	currency, ok := money.Lookup(s.Currency)
 	if !ok {
@@ -543,24 +543,12 @@ func (out *view) about(s checkout.Session) {
 func (out *view) receipt(s checkout.Session, clerk registry.ClerkPrincipal, today bool) {
 	c := s.Collection
 	out.CollectionID, out.Clerk, out.Receipt = c.ID, c.Clerk, c.OperatorRef
-	out.PaidAt = out.W.date(c.DecidedAt)
+	out.PaidAt = page.Date(money.Language(out.W.Code), c.DecidedAt)
 	out.Late, out.Mine = !s.Paid(), c.Clerk == clerk.Code
 	out.CanReverse = c.ReversedBy == "" && today
 	if c.ReversedBy != "" {
-		out.Reversed = fmt.Sprintf(out.W.ReversedText, c.ReversedBy, out.W.date(c.ReversedAt))
+		out.Reversed = fmt.Sprintf(out.W.ReversedText, c.ReversedBy, page.Date(money.Language(out.W.Code), c.ReversedAt))
 	}
-}
-
-// grouped writes a reference as people read it out: in fours.
-func grouped(ref string) string {
-	var b strings.Builder
-	for i, r := range ref {
-		if i > 0 && i%4 == 0 {
-			b.WriteRune('\u00a0')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 func (v visit) write(status int, out *view) {

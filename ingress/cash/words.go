@@ -1,9 +1,6 @@
 package cash
 
 import (
-	"fmt"
-	"time"
-
 	"quittance/checkout"
 	"quittance/checkout/money"
 )
@@ -43,7 +40,6 @@ type words struct {
 	ReasonRequired, ReceiptTooLong          string
 
 	Refusals map[string]string // by code
-	months   [12]string
 }
 
 var french = words{
@@ -96,7 +92,6 @@ var french = words{
 		string(checkout.CodeSecondPerson):      "La personne qui a reçu les espèces ne peut pas les restituer : une autre doit le faire.",
 		string(checkout.CodeReversalLate):      "Le jour de la réception est passé : l’agence s’en occupe.",
 	},
-	months: [12]string{"janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre", "novembre", "décembre"},
 }
 
 var english = words{
@@ -149,7 +144,6 @@ var english = words{
 		string(checkout.CodeSecondPerson):      "Whoever took the cash cannot reverse it: another person has to.",
 		string(checkout.CodeReversalLate):      "The day on which it was taken is over: the agency sees to it.",
 	},
-	months: [12]string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
 }
 
 func wordsFor(lang money.Language) *words {
@@ -157,29 +151,4 @@ func wordsFor(lang money.Language) *words {
 		return &english
 	}
 	return &french
-}
-
-// brazzaville is the counter's time: Congo has no summer time.
-var brazzaville = time.FixedZone("WAT", 60*60)
-
-func (w *words) clock(t time.Time) string { return t.In(brazzaville).Format("15:04") }
-
-// date writes a date with its time of day: 1er novembre 2026 à 15:32.
-func (w *words) date(t time.Time) string {
-	t = t.In(brazzaville)
-	month := w.months[t.Month()-1]
-	if w == &english {
-		return fmt.Sprintf("%d %s %d, %s", t.Day(), month, t.Year(), w.clock(t))
-	}
-	day := fmt.Sprint(t.Day())
-	if t.Day() == 1 {
-		day = "1er"
-	}
-	return fmt.Sprintf("%s %s %d à %s", day, month, t.Year(), w.clock(t))
-}
-
-// today says whether both are on one day of the counter.
-func today(a, b time.Time) bool {
-	const day = "2006-01-02"
-	return a.In(brazzaville).Format(day) == b.In(brazzaville).Format(day)
 }

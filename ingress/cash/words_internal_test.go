@@ -5,8 +5,13 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/checkout/page"
 )
 
 // Both languages say everything, with the same verbs.
@@ -33,9 +38,11 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 			t.Errorf("no words for %s", code[1])
 		}
 	}
-	for _, month := range append(french.months[:], english.months[:]...) {
-		if month == "" {
-			t.Error("a month has no name")
+	for _, lang := range money.Languages {
+		for month := time.January; month <= time.December; month++ {
+			if name := page.Date(lang, time.Date(2026, month, 2, 12, 0, 0, 0, time.UTC)); strings.Contains(name, "2  ") || !strings.Contains(name, " 2026") {
+				t.Errorf("a month has no name: %q", name)
+			}
 		}
 	}
 }
@@ -43,10 +50,10 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 func TestDatesAreBrazzavilles(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 10, 31, 23, 5, 0, 0, time.UTC)
-	if fr, en := french.date(at), english.date(at); fr != "1er novembre 2026 à 00:05" || en != "1 November 2026, 00:05" {
+	if fr, en := page.Date(money.French, at), page.Date(money.English, at); fr != "1er novembre 2026 à 00:05" || en != "1 November 2026, 00:05" {
 		t.Errorf("%q, %q", fr, en)
 	}
-	if today(at, at.Add(-10*time.Minute)) || !today(at, at.Add(23*time.Hour)) {
+	if checkout.SameDay(at, at.Add(-10*time.Minute)) || !checkout.SameDay(at, at.Add(23*time.Hour)) {
 		t.Error("the day does not change at midnight in Brazzaville")
 	}
 	if got := digits(" 1234\u00a05678-9012.3456\u202f"); got != "1234567890123456" {

@@ -2,13 +2,11 @@ package pages
 
 import (
 	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-chi/cors"
 
@@ -32,10 +30,6 @@ const (
 	prefixHosted = "/c/"
 	layoutLarge  = "large"
 	layoutSmall  = "compact"
-
-	// secretGrace is how long after a session's end its client_secret still opens
-	// the frame, if that is later than the session's expiry (decisions § 4).
-	secretGrace = 10 * time.Minute
 )
 
 // frame is what a visit within a frame has besides: who may frame it.
@@ -80,11 +74,12 @@ func (v visit) embed() (_ visit, ok bool) {
 		secret = q.Get(queryClientSecret)
 	}
 	v.frameOf(parent, origins)
+	hash := sha256.Sum256([]byte(secret))
 	switch {
 	case secret == "" && !scripted:
 		v.p.write(v.w, v.r, http.StatusOK, page.View{Lang: v.lang, State: page.StateReload, Embed: &v.frame.Embed}, origins...)
 		return v, false
-	case !v.opens(s, secret):
+	case !s.OpensWith(hash[:], v.p.cfg.Now()):
 		// The same for a session that this secret does not open as for none.
 		v.unknown()
 		return v, false
@@ -102,17 +97,6 @@ func (v *visit) frameOf(parent string, origins []string) {
 	if v.r.URL.Query().Get(queryLayout) == layoutLarge {
 		v.frame.Layout = layoutLarge
 	}
-}
-
-// opens says whether the client_secret is that of the session, and still good.
-func (v visit) opens(s checkout.Session, secret string) bool {
-	accepted := s.ExpiresAt
-	if grace := s.EndedAt.Add(secretGrace); s.Ended() && grace.After(accepted) {
-		accepted = grace
-	}
-	hash := sha256.Sum256([]byte(secret))
-	// A payment in flight keeps the session open past its expiry, and its page with it.
-	return len(s.ClientSecretHash) > 0 && subtle.ConstantTimeCompare(hash[:], s.ClientSecretHash) == 1 && (s.InFlight() || v.p.cfg.Now().Before(accepted))
 }
 
 // refuse answers what no page may frame. It tells nothing of the session.

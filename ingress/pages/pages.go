@@ -244,8 +244,12 @@ func sameSite(next http.Handler) http.Handler {
 	})
 }
 
-func setHeaders(w http.ResponseWriter) {
-	for _, h := range page.Headers() {
+// setHeaders sets the headers of a page, those of the hosted one if none are given.
+func setHeaders(w http.ResponseWriter, headers ...page.Header) {
+	if len(headers) == 0 {
+		headers = page.Headers()
+	}
+	for _, h := range headers {
 		w.Header().Set(h.Name, h.Value)
 	}
 }
@@ -273,14 +277,10 @@ func (p *Pages) write(w http.ResponseWriter, r *http.Request, status int, v page
 		b.Reset()
 		_ = p.renderer.Render(&b, v) // needs nothing that could be missing
 	}
-	setHeaders(w)
 	if v.Embed != nil {
-		for _, h := range page.Headers() {
-			w.Header().Del(h.Name)
-		}
-		for _, h := range page.EmbedHeaders(origins) {
-			w.Header().Set(h.Name, h.Value)
-		}
+		setHeaders(w, page.EmbedHeaders(origins)...)
+	} else {
+		setHeaders(w)
 	}
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
