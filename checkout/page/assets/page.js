@@ -25,6 +25,7 @@
     var form = event.target;
     if (form.sent) return event.preventDefault();
     busy(form, true);
+    leave();
     if (framed || !("next" in form.dataset) || !window.fetch || !window.URLSearchParams) return;
     // A card goes on at the acquirer's page: the answer says where.
     event.preventDefault();
@@ -36,8 +37,13 @@
       if (to) location.assign(to); else form.submit();
     }).catch(function () { form.submit(); });
   });
+  doc.addEventListener("click", function (event) {
+    var a = event.target.closest ? event.target.closest("a") : null;
+    if (a && !a.target && !a.hash && a.origin === location.origin) leave();
+  });
   window.addEventListener("pageshow", function (event) {
     if (!event.persisted) return;
+    leaving = null;
     doc.querySelectorAll("form").forEach(function (form) { busy(form, false); });
     ask();
   });
@@ -93,6 +99,15 @@
     if (failures) say(calm);
     failures = 0;
     if (version !== undefined && version !== data.version) reload();
+  }
+
+  // leave stops listening, since the citizen is going somewhere: to load this page
+  // again meanwhile would take back what was sent. In a frame nothing is taken back.
+  function leave() {
+    if (framed) return;
+    leaving = true;
+    if (running) running.abort();
+    clearTimeout(timer);
   }
 
   function get(type, signal) {
