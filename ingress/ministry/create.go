@@ -147,9 +147,9 @@ func (a *API) draft(q createRequest, app registry.Application, p registry.Princi
 		}
 	}
 	if q.currency != "" {
-		s.Offers = a.offers(app, q.amount, q.currency)
+		s.Offers = a.offers(app, p.Live, q.amount, q.currency)
 		if len(s.Offers) == 0 {
-			fault(checkout.CodeValidationFailed, "currency", "supported", "currency is not one that an offer of this application takes: mobile money and agency counters take XAF, cards the contract's list.")
+			fault(checkout.CodeValidationFailed, "currency", "supported", "currency is not one that an offer of this application takes: mobile money and agency counters take XAF, cards the contract's list, and XAF where the agency's acquirer is configured for it.")
 		}
 	}
 	origins := app.EmbedOrigins
@@ -163,18 +163,13 @@ func (a *API) draft(q createRequest, app registry.Application, p registry.Princi
 }
 
 // offers are the application's offers that take the currency, with their fees.
-func (a *API) offers(app registry.Application, amount int64, code string) []checkout.Offer {
-	currency, known := money.Lookup(code)
+func (a *API) offers(app registry.Application, live bool, amount int64, code string) []checkout.Offer {
 	var out []checkout.Offer
 	for _, id := range app.Offers {
-		channel, ok := checkout.OfferChannel(id)
-		takes := code == money.Default
-		if channel == checkout.ChannelCard {
-			takes = currency.Card()
-		}
-		if !ok || !known || !takes {
+		if !a.cfg.Registry.Takes(app.AgencyID, live, id, code) {
 			continue
 		}
+		channel, _ := checkout.OfferChannel(id)
 		o := checkout.Offer{ID: id, Channel: channel}
 		if schedule, ok := a.cfg.Registry.Fee(app.AgencyID, channel, code); ok && amount > 0 {
 			fee, err := money.Fee(amount, schedule)

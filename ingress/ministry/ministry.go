@@ -32,6 +32,7 @@ type Registry interface {
 	Application(id string) (registry.Application, bool)
 	IntegratorOf(agencyID string) (registry.Application, bool)
 	Service(agencyID, code string) (registry.Service, bool)
+	Takes(agencyID string, live bool, offer, currency string) bool
 	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)
 	Platform() registry.Platform
 }

@@ -51,6 +51,18 @@ func redirectTo(w *world, id string) connector.Redirect {
 	return r
 }
 
+// redirectSoon is redirectTo as soon as the session's citizen has confirmed.
+func redirectSoon(w *world, id string) <-chan connector.Redirect {
+	told := make(chan connector.Redirect, 1)
+	go func() {
+		for w.session(id).Collection == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+		told <- redirectTo(w, id)
+	}()
+	return told
+}
+
 // Without JavaScript a card goes on by the link of our own page.
 func TestCardWithoutScript(t *testing.T) {
 	t.Parallel()
@@ -61,13 +73,7 @@ func TestCardWithoutScript(t *testing.T) {
 	if strings.Contains(b.html, `type="tel"`) || strings.Contains(b.html, "code secret") {
 		t.Error("a card page asks for a number or speaks of a phone")
 	}
-	told := make(chan connector.Redirect, 1)
-	go func() {
-		for len(w.collected()) == 0 {
-			time.Sleep(5 * time.Millisecond)
-		}
-		told <- redirectTo(w, id)
-	}()
+	told := redirectSoon(w, id)
 	b.forward().want(200, "Payez sur la page de la banque", "Continuer sur la page de la banque")
 	r := <-told
 	if b.at.Path != "/c/"+id || b.link("Vérifier") == nil {
@@ -93,6 +99,42 @@ func TestCardWithoutScript(t *testing.T) {
 	}
 }
 
+// A card pays XAF where the agency's acquirer takes it, and only as long as it
+// does: sessions outlive the configuration they were made by.
+func TestCardInXAF(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	choice := `value="` + checkout.OfferCard + `"`
+
+	paid := w.create("A-1", every)
+	b := browse(t, server).get("/c/" + paid).holds(choice)
+	b.forward("offer", "card").want(200, "Vérifiez avant de payer", "Carte bancaire", "5"+narrow+"000"+narrow+"FCFA", "200"+narrow+"FCFA", "5"+narrow+"200"+narrow+"FCFA")
+	redirectSoon(w, paid)
+	b.forward().want(200, "Payez sur la page de la banque")
+	c := w.collected()[0]
+	if got := c.Session.Collection; got.OfferID != checkout.OfferCard || got.Amount != 5200 || got.Fee != 200 || got.Currency != "XAF" {
+		t.Errorf("asked for %+v", got)
+	}
+
+	id, only := w.create("A-2", every), w.create("A-3", func(s *checkout.Session) {
+		s.Offers = []checkout.Offer{{ID: checkout.OfferCard, Channel: checkout.ChannelCard}}
+	})
+	review := browse(t, server).get("/c/"+id+"?step=review&offer=card").want(200, "Carte bancaire")
+	w.set(func() { w.takes[checkout.OfferCard] = []string{"EUR"} })
+	if b := browse(t, server).get("/c/"+id).want(200, "Comment voulez-vous payer"); strings.Contains(b.html, choice) {
+		t.Error("a card is offered for XAF that the acquirer does not take")
+	}
+	review.forward().want(422, "Comment voulez-vous payer")
+	browse(t, server).get("/c/"+only).want(200, "Aucun moyen de paiement n’est configuré")
+	euros := w.create("A-4", func(s *checkout.Session) {
+		s.Currency, s.Offers = "EUR", []checkout.Offer{{ID: checkout.OfferCard, Channel: checkout.ChannelCard}}
+	})
+	browse(t, server).get("/c/"+euros).want(200, "Vérifiez avant de payer", "50,00"+narrow+"€")
+	if n := len(w.collected()); n != 1 {
+		t.Errorf("%d collections, want the first alone", n)
+	}
+}
+
 // The JSON answer to a confirmation (contract, "Card payment").
 func TestNextAction(t *testing.T) {
 	t.Parallel()
@@ -115,12 +157,7 @@ func TestNextAction(t *testing.T) {
 		return b.status, out
 	}
 	id := w.create("A-1", every)
-	go func() {
-		for len(w.collected()) == 0 {
-			time.Sleep(5 * time.Millisecond)
-		}
-		redirectTo(w, id)
-	}()
+	redirectSoon(w, id)
 	status, out := confirm(id, "card")
 	next, _ := out["next_action"].(map[string]any)
 	redirect, _ := next["redirect"].(map[string]any)

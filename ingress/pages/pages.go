@@ -63,8 +63,9 @@ type Asker interface {
 type Agencies interface {
 	// AgencyName is what citizens call the agency.
 	AgencyName(tenantID string) (name string, ok bool)
-	// Configured says whether the agency has an account for the offer in that mode.
-	Configured(tenantID string, live bool, offerID string) bool
+	// Configured says whether the agency can be paid in the currency by the offer in
+	// that mode: it has an account that takes it, or a counter.
+	Configured(tenantID string, live bool, offerID, currency string) bool
 	// AccountOf is the fingerprint of that account, empty when there is none.
 	AccountOf(tenantID string, live bool, offerID string) string
 	// EmbedOrigins are those that may frame the checkout of the application's

@@ -250,12 +250,13 @@ func (o option) step() string {
 }
 
 // steps has those of the session's offers that the page can collect and the
-// agency has an account, or a counter, for.
+// agency has an account, or a counter, for. What an acquirer has ceased to take
+// since the session was made is not offered any more.
 func (v visit) steps(s checkout.Session) steps {
 	st := steps{visit: v, s: s}
 	for _, o := range s.Offers {
 		m, ok := v.p.cfg.MobileMoney[o.ID]
-		if (ok || o.Channel != checkout.ChannelMobileMoney) && v.p.cfg.Agencies.Configured(s.TenantID, s.Live, o.ID) {
+		if (ok || o.Channel != checkout.ChannelMobileMoney) && v.p.cfg.Agencies.Configured(s.TenantID, s.Live, o.ID, s.Currency) {
 			st.offers = append(st.offers, option{o, m})
 		}
 	}

@@ -50,6 +50,8 @@ type world struct {
 	// them have read before any of them goes on.
 	apart int
 	met   chan struct{}
+	// takes has the currencies of the agency's account, or counter, for each offer.
+	takes map[string][]string
 }
 
 var (
@@ -247,14 +249,14 @@ type operator string
 
 func (o operator) Payer(input string) (string, error) { return connector.CongoPayer(input, string(o)) }
 
-// agencies has one agency, with accounts for the offers, in test mode only.
-type agencies []string
+// agencies has one agency, with what its world takes, in test mode only.
+type agencies struct{ *world }
 
 func (agencies) AgencyName(tenantID string) (string, bool) {
 	return "Direction générale des impôts", tenantID == tenant
 }
 
-func (a agencies) AccountOf(string, bool, string) string { return "account" }
+func (agencies) AccountOf(string, bool, string) string { return "account" }
 
 func (agencies) Embeds(origin string) bool { return origin == "https://guichet.example" }
 
@@ -265,21 +267,21 @@ func (agencies) EmbedOrigins(_ string, platform bool) []string {
 	return []string{"https://guichet.example", "https://autre.example"}
 }
 
-func (a agencies) Configured(tenantID string, live bool, offer string) bool {
-	for _, o := range a {
-		if o == offer {
-			return tenantID == tenant && !live
-		}
-	}
-	return false
+func (a agencies) Configured(tenantID string, live bool, offer, currency string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return tenantID == tenant && !live && slices.Contains(a.takes[offer], currency)
 }
 
 // serve starts the pages over a world.
 func serve(t *testing.T) (*world, *httptest.Server) {
 	t.Helper()
 	w := &world{t: t, keys: secret.GenerateKeys(), now: start, sessions: map[string]checkout.Session{}, orders: map[checkout.OrderKey]checkout.Order{}}
+	w.takes = map[string][]string{
+		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
+	}
 	p, err := pages.New(pages.Config{
-		Sessions: w, Asker: w, Agencies: agencies{checkout.OfferMomo, checkout.OfferMomoB, checkout.OfferCard, checkout.OfferCashAgency},
+		Sessions: w, Asker: w, Agencies: agencies{w},
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},

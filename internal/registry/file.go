@@ -291,6 +291,9 @@ func (p parser) connectors(o *object, agencyID string, live bool) []ConnectorAcc
 	})
 	account(checkout.OfferCard, func(o *object, c *ConnectorAccount) {
 		c.Merchant, c.Secret = credential(o, "merchant"), p.secret(o, "secret")
+		if xaf := o.boolean("xaf"); xaf != nil {
+			c.XAF = *xaf
+		}
 	})
 	return out
 }

@@ -193,7 +193,7 @@ func (s *snapshot) loadBackends(ctx context.Context, q *db.Queries, keys *secret
 			return fmt.Errorf("reading the %s account of agency %s: its sealed value is no JSON", r.Offer, r.AgencyID)
 		}
 		s.connectors[connectorKey{r.AgencyID, r.Live, r.Offer}] = ConnectorAccount{
-			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseURL: r.BaseUrl, Locked: !ok,
+			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseURL: r.BaseUrl, XAF: r.Xaf, Locked: !ok,
 			TargetEnvironment: c.TargetEnvironment, SubscriptionKey: secret.NewText(c.SubscriptionKey), APIUser: c.APIUser, APIKey: secret.NewText(c.APIKey),
 			ClientID: c.ClientID, ClientSecret: secret.NewText(c.ClientSecret), Merchant: c.Merchant, Secret: secret.NewText(c.Secret),
 		}

@@ -210,6 +210,8 @@ type ConnectorAccount struct {
 	// Of card.
 	Merchant string
 	Secret   secret.Text
+	// XAF: the acquirer takes it beside the contract's list (decisions § 7).
+	XAF bool
 
 	// Locked says that the credentials do not open with this process's master
 	// keys: requests wait.

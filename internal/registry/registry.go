@@ -455,3 +455,22 @@ func (r *Registry) Connector(agencyID string, live bool, offer string) (Connecto
 	}
 	return c, true
 }
+
+// Takes tells whether an offer of an agency takes a currency: mobile money and
+// counters XAF, cards the contract's list and, where the agency's account of that
+// mode is configured for it, XAF (decisions § 7). For the list an account need not
+// be there.
+func (r *Registry) Takes(agencyID string, live bool, offer, currency string) bool {
+	c, known := money.Lookup(currency)
+	channel, offered := checkout.OfferChannel(offer)
+	switch {
+	case !known || !offered:
+		return false
+	case channel != checkout.ChannelCard:
+		return currency == money.Default
+	case currency != money.Default:
+		return c.Card()
+	}
+	account, _ := r.Connector(agencyID, live, offer)
+	return account.XAF
+}

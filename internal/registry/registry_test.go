@@ -344,6 +344,69 @@ func TestConnectorsAndSimulators(t *testing.T) {
 	}
 }
 
+// XAF is no card currency of the contract's: an acquirer takes it where the
+// agency's account of that mode says so.
+func TestTakes(t *testing.T) {
+	t.Parallel()
+	h := setUp(t)
+	h.seed(t, full)
+	r := h.open(t)
+	for _, c := range []struct {
+		offer, takes, refuses string
+	}{
+		{checkout.OfferMomo, "XAF", "EUR XOF xaf"},
+		{checkout.OfferMomoB, "XAF", "EUR"},
+		{checkout.OfferCashAgency, "XAF", "EUR"},
+		{checkout.OfferCard, "EUR USD JPY", "XAF XOF"}, // of the simulators, in developer mode
+		{"bank", "", "XAF EUR"},
+	} {
+		for _, code := range strings.Fields(c.takes) {
+			if !r.Takes(agencyA, false, c.offer, code) || !r.Takes(agencyA, true, c.offer, code) { // no account is needed
+				t.Errorf("%s does not take %s", c.offer, code)
+			}
+		}
+		for _, code := range append(strings.Fields(c.refuses), "") {
+			if r.Takes(agencyA, false, c.offer, code) {
+				t.Errorf("%s takes %q", c.offer, code)
+			}
+		}
+	}
+
+	account := func(xaf string) string {
+		return "agencies: [{id: " + agencyA + ", slug: impots, name: X, connectors: {test: {card: {base_url: https://card.example.org, merchant: m, secret: card-secret-private" + xaf + "}}}}]"
+	}
+	for _, c := range []struct {
+		xaf   string
+		takes bool
+	}{{"", false}, {", xaf: true", true}, {", xaf: false", false}, {", xaf: true", true}, {"", false}} {
+		if report := h.seed(t, account(c.xaf)); !report.Changed && c.xaf != "" {
+			t.Errorf("%q is no change", c.xaf)
+		}
+		if report := h.seed(t, account(c.xaf)); report.Changed {
+			t.Errorf("%q again is a change", c.xaf)
+		}
+		r = h.open(t)
+		if got := r.Takes(agencyA, false, checkout.OfferCard, "XAF"); got != c.takes {
+			t.Errorf("with %q the acquirer takes XAF: %v", c.xaf, got)
+		}
+		if !r.Takes(agencyA, false, checkout.OfferCard, "EUR") || r.Takes(agencyA, true, checkout.OfferCard, "XAF") || r.Takes(agencyB, false, checkout.OfferCard, "XAF") {
+			t.Errorf("%q changes another currency, mode or agency", c.xaf)
+		}
+	}
+
+	// Without the master key the account cannot be used, but what it takes is known.
+	h.seed(t, account(", xaf: true"))
+	cfg := h.config(t)
+	cfg.Keys = secret.GenerateKeys()
+	r, err := registry.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, ok := r.Connector(agencyA, false, checkout.OfferCard); !ok || !c.Locked || !c.XAF {
+		t.Errorf("locked account: %+v, %v", c, ok)
+	}
+}
+
 // Backups, logs of statements and curious eyes see tables: no secret may stand
 // in any of them as it is.
 func TestNoSecretIsPlainInAnyTable(t *testing.T) {

@@ -477,7 +477,7 @@ func (s *seeder) backends(ctx context.Context, a fileAgency) error {
 	}
 	for _, c := range a.connectors {
 		old, ok := s.known.connectors[connectorKey{a.id, c.Live, c.Offer}]
-		if ok && !old.Locked && old.BaseURL == c.BaseURL && toCredentials(old) == toCredentials(c) {
+		if ok && !old.Locked && old.BaseURL == c.BaseURL && old.XAF == c.XAF && toCredentials(old) == toCredentials(c) {
 			continue
 		}
 		text, err := json.Marshal(toCredentials(c)) //nolint:gosec // to be sealed, two lines on
@@ -489,7 +489,7 @@ func (s *seeder) backends(ctx context.Context, a fileAgency) error {
 			return err
 		}
 		if err := s.q.UpsertConnectorAccount(ctx, db.UpsertConnectorAccountParams{
-			AgencyID: a.id, Live: c.Live, Offer: c.Offer, BaseUrl: c.BaseURL, Sealed: sealed,
+			AgencyID: a.id, Live: c.Live, Offer: c.Offer, BaseUrl: c.BaseURL, Sealed: sealed, Xaf: c.XAF,
 		}); err != nil {
 			return err
 		}

@@ -31,9 +31,13 @@ func (c configuration) AgencyName(tenantID string) (string, bool) {
 	return a.Name, ok
 }
 
-// Configured says whether the agency has a usable account for the offer, or for
-// cash a counter. As with accounts, developer mode stands in for what a test has not.
-func (c configuration) Configured(tenantID string, live bool, offerID string) bool {
+// Configured says whether the agency has a usable account for the offer that takes
+// the currency, or for cash a counter. As with accounts, developer mode stands in
+// for what a test has not.
+func (c configuration) Configured(tenantID string, live bool, offerID, currency string) bool {
+	if !c.Takes(tenantID, live, offerID, currency) {
+		return false
+	}
 	if offerID == checkout.OfferCashAgency {
 		return c.TakesCash(tenantID, live) || c.developer && !live
 	}

@@ -80,6 +80,7 @@ type ConnectorAccount struct {
 	Offer    string
 	BaseUrl  string
 	Sealed   []byte
+	Xaf      bool
 }
 
 type ErpSetting struct {

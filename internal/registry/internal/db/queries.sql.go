@@ -209,7 +209,7 @@ func (q *Queries) Clerks(ctx context.Context) ([]Clerk, error) {
 }
 
 const connectorAccounts = `-- name: ConnectorAccounts :many
-SELECT agency_id, live, offer, base_url, sealed FROM connector_accounts
+SELECT agency_id, live, offer, base_url, sealed, xaf FROM connector_accounts
 `
 
 func (q *Queries) ConnectorAccounts(ctx context.Context) ([]ConnectorAccount, error) {
@@ -227,6 +227,7 @@ func (q *Queries) ConnectorAccounts(ctx context.Context) ([]ConnectorAccount, er
 			&i.Offer,
 			&i.BaseUrl,
 			&i.Sealed,
+			&i.Xaf,
 		); err != nil {
 			return nil, err
 		}
@@ -799,8 +800,9 @@ func (q *Queries) UpsertClerk(ctx context.Context, arg UpsertClerkParams) error 
 }
 
 const upsertConnectorAccount = `-- name: UpsertConnectorAccount :exec
-INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed
+INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, xaf)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, xaf = excluded.xaf
 `
 
 type UpsertConnectorAccountParams struct {
@@ -809,6 +811,7 @@ type UpsertConnectorAccountParams struct {
 	Offer    string
 	BaseUrl  string
 	Sealed   []byte
+	Xaf      bool
 }
 
 func (q *Queries) UpsertConnectorAccount(ctx context.Context, arg UpsertConnectorAccountParams) error {
@@ -818,6 +821,7 @@ func (q *Queries) UpsertConnectorAccount(ctx context.Context, arg UpsertConnecto
 		arg.Offer,
 		arg.BaseUrl,
 		arg.Sealed,
+		arg.Xaf,
 	)
 	return err
 }

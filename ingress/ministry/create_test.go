@@ -1,0 +1,81 @@
+package ministry
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"quittance/checkout"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/internal/testenv"
+)
+
+// An application that offers cards alone has sessions of XAF where its agency's
+// acquirer of that mode is configured for it (decisions § 7).
+func TestOffersTakeTheCurrency(t *testing.T) {
+	t.Parallel()
+	const agency, cards, all = "018f0000-0000-7000-8000-000000000001", "018f0000-0000-7000-8000-00000000000a", "018f0000-0000-7000-8000-00000000000b"
+	_, pool := testenv.Database(t)
+	keys := secret.GenerateKeys()
+	now := func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
+	// configured is the API with that account; the agency's live one is not there.
+	configured := func(account string) *API {
+		t.Helper()
+		_, err := registry.Seed(t.Context(), pool, fmt.Appendf(nil, `
+agencies:
+  - id: %s
+    slug: impots
+    name: Direction générale des impôts
+    fees: [{channel: CARD, currency: XAF, ratio: "0.02", fixed: 10}, {channel: CARD, currency: EUR, fixed: 30}, {channel: MOBILE_MONEY, ratio: "0.01"}]
+    connectors: {test: {%s}}
+    applications:
+      - {id: %s, name: Cartes, offers: [card]}
+      - {id: %s, name: Tout, offers: [momo, card, cash_agency]}
+`, agency, account, cards, all), registry.SeedOptions{Keys: keys, Developer: true, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: testenv.Logger(t), Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &API{cfg: Config{Registry: r}}
+	}
+	// want creates a session of 1003 and reads its offers with their fees.
+	want := func(a *API, application string, live bool, currency, offers string) {
+		t.Helper()
+		app, ok := a.cfg.Registry.Application(application)
+		if !ok {
+			t.Fatalf("no application %s", application)
+		}
+		q := createRequest{orderID: "A-1", amount: 1003, currency: currency, mode: checkout.ModeHosted}
+		s, faults := a.draft(q, app, registry.Principal{Live: live, ApplicationID: app.ID, AgencyIDs: []string{agency}}, now())
+		got := ""
+		for _, o := range s.Offers {
+			got += fmt.Sprintf("%s %s %d, ", o.ID, o.Channel, o.Fee)
+		}
+		if got != offers {
+			t.Errorf("%s, live %v, %s: offers %q, want %q", app.Name, live, currency, got, offers)
+		}
+		refused := len(faults) == 1 && faults[0].Code == checkout.CodeValidationFailed && faults[0].Field == "currency" && faults[0].Rule == "supported"
+		if offers == "" && !refused || offers != "" && len(faults) != 0 {
+			t.Errorf("%s, live %v, %s: faults %+v", app.Name, live, currency, faults)
+		}
+	}
+	const account = "card: {base_url: https://card.example.org, merchant: impots, secret: s"
+	for _, without := range []string{"", account + "}"} {
+		a := configured(without)
+		want(a, cards, false, "XAF", "")
+		want(a, cards, false, "EUR", "card CARD 30, ")
+		want(a, all, false, "XAF", "momo MOBILE_MONEY 10, cash_agency CASH 0, ")
+	}
+	a := configured(account + ", xaf: true}")
+	want(a, cards, false, "XAF", "card CARD 30, ") // 20.06 and 10
+	want(a, cards, false, "EUR", "card CARD 30, ")
+	want(a, cards, false, "XOF", "")
+	want(a, all, false, "XAF", "momo MOBILE_MONEY 10, card CARD 30, cash_agency CASH 0, ")
+	want(a, cards, true, "XAF", "")
+	want(a, cards, true, "EUR", "card CARD 30, ") // whether its account is configured or not
+	want(a, all, true, "XAF", "momo MOBILE_MONEY 10, cash_agency CASH 0, ")
+}
