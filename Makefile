@@ -108,10 +108,12 @@ run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everyth
 	@$(GOBUILD) -o $(BIN)/quittance .
 	@exec $(BIN)/quittance up $(if $(BROKER),--broker $(BROKER)) $(if $(PORT),--port $(PORT)) $(if $(DATA),--data $(DATA))
 
+# Brokers live for seconds, the linter vets, and nobody debugs these binaries.
 .PHONY: test
 test: deps/test ## run all tests on real servers, which it starts and stops (PACKAGES=, TESTFLAGS=)
 	@$(GOBUILD) -o $(BIN)/testservers ./internal/testenv/testservers
-	@$(BIN)/testservers -- go test -p 2 -timeout 40m $(TESTFLAGS) $(PACKAGES)
+	@QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" \
+		$(BIN)/testservers -- go test -p 2 -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS) $(PACKAGES)
 
 # The crash test brings its own servers: it kills them.
 .PHONY: test/crash
@@ -163,6 +165,14 @@ bench/delivery: deps/test ## measure deliveries, beside ill and dead endpoints t
 	@QUITTANCE_DELIVERY=full QUITTANCE_DELIVERY_REPORT=$(CURDIR)/$(DEPS)/delivery-report.txt \
 		go test -count=1 -v -timeout 2h -run '^TestDelivery$$' ./internal/acceptance; \
 		status=$$?; cat $(DEPS)/delivery-report.txt 2>/dev/null; exit $$status
+
+# Alone on the machine: what it takes is what the citizens wait for.
+.PHONY: test/live
+test/live: deps/test ## hold how soon citizens see that they have paid against the budget, 500 of them at once
+	@rm -f $(DEPS)/live-report.txt
+	@QUITTANCE_LIVE=budget QUITTANCE_LIVE_REPORT=$(CURDIR)/$(DEPS)/live-report.txt \
+		go test -count=1 -timeout 10m -run '^TestLive$$' ./internal/acceptance; \
+		status=$$?; cat $(DEPS)/live-report.txt 2>/dev/null; exit $$status
 
 .PHONY: bench/live
 bench/live: deps/test ## tell 500 citizens at once that their payment is made, and measure how soon each knows

@@ -1,10 +1,12 @@
 package acceptance_test
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	stdlog "log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -12,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 )
 
@@ -20,197 +21,154 @@ import (
 // left of a screen of 1280 px at a zoom of 400 %.
 var auditWidths = []int{320, 400, 1280}
 
-// look is a way in which the pages of some states look different.
-type look struct {
-	name     string
-	states   []page.State // none: all
-	french   bool         // the longer words are enough
-	widths   []int        // none: auditWidths
-	pictured []page.State // those of which docs/screens has pictures
-	change   func(*page.View)
-}
-
-// looks begin with the plain one: everything there that the page may show.
-var looks = []look{
-	{name: "", pictured: page.States, change: func(*page.View) {}},
-	{name: "faulty", widths: pictureWidths, states: []page.State{page.StateChoose, page.StatePhone, page.StateReview}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {
-		v.Errors = []page.FieldError{
-			{Field: page.FieldPhone, Code: page.ErrorPhoneInvalid},
-			{Field: page.FieldOffer, Code: page.ErrorOfferMissing},
-			{Code: page.ErrorPreviousUndecided},
-		}
-	}},
-	{name: "paid", widths: pictureWidths, states: []page.State{page.StateReview}, pictured: []page.State{page.StateReview}, change: func(v *page.View) {
-		v.Errors = []page.FieldError{{Code: page.ErrorOrderPaid}}
-	}},
-	{name: "none", widths: pictureWidths, states: []page.State{page.StateChoose}, pictured: []page.State{page.StateChoose}, change: func(v *page.View) { v.Offers = nil }},
-	{name: "one", widths: pictureWidths, states: []page.State{page.StatePhone}, change: func(v *page.View) { v.Offers, v.OffersURL = v.Offers[:1], "" }},
-	{name: "card", widths: pictureWidths, states: anyOffer, pictured: []page.State{page.StateReview, page.StateWaiting}, change: asCard},
-	{name: "cash", widths: pictureWidths, states: anyOffer, pictured: []page.State{page.StateWaiting}, change: func(v *page.View) {
-		v.Kind, v.Offer, v.Phone, v.Payer, v.BackURL = page.KindCash, "cash_agency", "", "", ""
-	}},
-	{name: "over", widths: pictureWidths, states: []page.State{page.StateWaiting}, change: func(v *page.View) { v.WindowEnds = v.Now }},
-	{name: "refused", widths: pictureWidths, states: []page.State{page.StateFailed}, change: func(v *page.View) { v.FailureCode = "collect.rejected" }},
-	// Words and amounts as long as they come.
-	{name: "long", states: []page.State{page.StateChoose, page.StateReview, page.StateCompleted}, french: true, widths: []int{320}, change: func(v *page.View) {
-		v.Agency = "Direction générale des impôts et des domaines, circonscription de Pointe-Noire"
-		v.Service = "Contribution de la patente et des licences, régularisation des exercices antérieurs"
-		v.Description = "https://guichet.example/demandes/2026/0001f3a8c5e94b0e9a1f5b7d2c6e8a90?exercice=2025-2026"
-		v.Due, v.Fee, v.Total = 99_999_999_999_999, 5000, 100_000_000_004_999
-	}},
-	{name: "compact", widths: []int{320, 400}, pictured: []page.State{page.StateChoose, page.StateReview, page.StateWaiting, page.StateCompleted}, change: func(v *page.View) { v.Embed = inFrame("compact") }},
-	{name: "large", widths: []int{1280}, change: func(v *page.View) { v.Embed = inFrame("large") }},
-	{name: "compact-faulty", widths: []int{320}, states: []page.State{page.StateChoose, page.StatePhone, page.StateReview}, change: func(v *page.View) {
-		v.Embed, v.Errors = inFrame("compact"), []page.FieldError{{Field: page.FieldPhone, Code: page.ErrorPhoneMissing}, {Code: page.ErrorFormStale}}
-	}},
-	{name: "compact-card", widths: []int{320}, states: []page.State{page.StateWaiting}, change: func(v *page.View) {
-		asCard(v)
-		v.Embed = inFrame("compact")
-	}},
-}
-
-// anyOffer are the pages that each kind of offer has words of its own on.
-var anyOffer = []page.State{page.StateReview, page.StateWaiting, page.StateCompleted, page.StateFailed, page.StateUndecided}
-
-func asCard(v *page.View) {
-	v.Kind, v.Offer, v.Phone, v.Payer, v.BackURL = page.KindCard, "card", "", "", ""
-	v.Redirect, v.FailureCode = "https://acquirer.example/pay/4f7c", "card.declined"
-}
-
-// inFrame is a page in an integrator's frame. Its scripts are left empty: nobody is
-// around it to speak to.
-func inFrame(layout string) *page.Embed {
-	return &page.Embed{
-		Parent: "https://guichet.example", Script: "/c/assets/frame.js", Layout: layout,
-		TokenURL: "/embed/chs_1/completion-token", ReceiptURL: "/c/chs_1",
-	}
-}
-
-// everything is a View with every field set, as if for every state at once.
-func everything(state page.State, lang money.Language) page.View {
-	xaf, _ := money.Lookup("XAF")
-	now := time.Date(2026, 11, 1, 14, 27, 22, 0, time.UTC)
-	v := page.View{
-		Lang: lang, State: state, Test: true,
-		Agency: "Direction générale des impôts", Service: "Contribution de la patente", Description: "Patente 2026",
-		PaymentRef: "4821093377150264", Currency: xaf, Due: 5000, Fee: 75, Total: 5075,
-		Offers: []page.Offer{
-			{ID: "momo", Kind: page.KindMobileMoney, Fee: 75, FeeKnown: true},
-			{ID: "momo_b", Kind: page.KindMobileMoney, Fee: 75, FeeKnown: true},
-			{ID: "card", Kind: page.KindCard, FeeKnown: true},
-			{ID: "cash_agency", Kind: page.KindCash},
-		},
-		Offer: "momo", Kind: page.KindMobileMoney, Phone: "06 600 00 01", Payer: "+242066000001",
-		Hidden: []page.Field{{Name: "attempt", Value: "01K9"}},
-		Now:    now, WindowEnds: now.Add(4*time.Minute + 37*time.Second), USSD: "*105#", ExpiresAt: now.Add(24 * time.Hour),
-		Version: "7", LiveURL: "/c/chs_1/live", FailureCode: "collect.approval_timeout",
-		Receipt: page.Receipt{NoticeRef: "AV20260000012345", OperatorRef: "23503452", PaidAt: now},
-		Action:  "/c/chs_1/next", CancelAction: "/c/chs_1/cancel", SelfURL: "/c/chs_1?lang=fr",
-		BackURL: "/c/chs_1?step=phone", OffersURL: "/c/chs_1?step=offers", LanguageURL: "/c/chs_1?lang=en",
-		SuccessURL: successURL, CancelURL: cancelURL,
-	}
-	switch state {
-	case page.StatePhone: // the choice is one of operators
-		v.Offers = v.Offers[:2]
-	case page.StateReload: // only a frame can lose what this one asks for
-		v.Embed = inFrame("compact")
-	case page.StateUnknown, page.StateUnavailable:
-		v.Test = false
-	default:
-	}
-	return v
-}
+// galleryTime is when the pages are looked at.
+var galleryTime = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 // view is a page to look at.
 type view struct {
-	page.View
-	name     string // state[.look]-language
+	name     string // state[.look]-language; of others' pages counter.page, shop.state, …
 	widths   []int
-	pictured bool
+	pictured bool // docs/screens has pictures of it
+
+	// Where it is; neither: what the view before becomes by press, run and until,
+	// see axe.mjs.
+	page              *answered
+	path              string
+	press, run, until string
 }
 
-// views are all pages, without those that look the same as another.
-func views(t *testing.T, r *page.Renderer) (out []view) {
+// serviceOf is whose page one of that name is, empty for the hosted page.
+func serviceOf(name string) string {
+	before, _, _ := strings.Cut(name, ".")
+	before, _, _ = strings.Cut(before, "-")
+	switch before {
+	case "counter", "shop", "bank":
+		return before
+	}
+	return ""
+}
+
+// tour is what is looked at in one tab, one after another.
+type tour []view
+
+// answered is a page as a handler answered it.
+type answered struct {
+	header http.Header
+	body   []byte
+}
+
+// answerTo asks a handler, without a network.
+func answerTo(t *testing.T, h http.Handler, r *http.Request, status int) *httptest.ResponseRecorder {
 	t.Helper()
-	same := map[string]bool{}
-	for _, l := range looks {
-		for _, state := range page.States {
-			if len(l.states) > 0 && !slices.Contains(l.states, state) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != status {
+		t.Fatalf("%s %s answers %d, want %d:\n%s", r.Method, r.URL.Path, w.Code, status, w.Body)
+	}
+	return w
+}
+
+func pageOf(w *httptest.ResponseRecorder) *answered {
+	header := w.Header().Clone()
+	header.Del("Set-Cookie")
+	return &answered{header, w.Body.Bytes()}
+}
+
+// gallery serves all pages with the headers, styles and scripts that the services
+// send with them.
+type gallery struct {
+	base, secure string // the same over http and https
+	tours        []tour
+	mux          *http.ServeMux
+}
+
+func newGallery(t *testing.T) *gallery {
+	t.Helper()
+	g := &gallery{mux: http.NewServeMux()}
+	server, secure := httptest.NewServer(g.mux), httptest.NewUnstartedServer(g.mux)
+	// A browser tries a certificate, and again when it is told to trust it.
+	secure.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(server.Close)
+	t.Cleanup(secure.Close)
+	g.base, g.secure = server.URL, secure.URL
+	g.hosted(t)
+	g.counter(t)
+	g.shop(t)
+	g.bank(t)
+	for _, tour := range g.tours {
+		for i, v := range tour {
+			if v.page == nil {
 				continue
 			}
-			for _, lang := range money.Languages {
-				if l.french && lang != money.French {
-					continue
-				}
-				v := everything(state, lang)
-				l.change(&v)
-				var b bytes.Buffer
-				if err := r.Render(&b, v); err != nil {
-					t.Fatalf("%s %s: %v", state, l.name, err)
-				}
-				if same[b.String()] {
-					continue
-				}
-				same[b.String()] = true
-				name := string(state)
-				if l.name != "" {
-					name += "." + l.name
-				}
-				widths := l.widths
-				if widths == nil {
-					widths = auditWidths
-				}
-				out = append(out, view{v, name + "-" + string(lang), widths, slices.Contains(l.pictured, state)})
-			}
+			tour[i].path = "/pages/" + v.name
+			g.mux.HandleFunc("GET "+tour[i].path, func(w http.ResponseWriter, _ *http.Request) {
+				maps.Copy(w.Header(), v.page.header)
+				_, _ = w.Write(v.page.body)
+			})
 		}
 	}
-	return out
+	return g
 }
 
-// serveViews serves pages with the headers, style and script that the service
-// sends with them.
-func serveViews(t *testing.T, r *page.Renderer, all []view) (base string) {
-	t.Helper()
-	mux := http.NewServeMux()
-	for _, v := range all {
-		mux.HandleFunc("GET /pages/"+v.name, func(w http.ResponseWriter, _ *http.Request) {
-			for _, h := range page.Headers() {
-				w.Header().Set(h.Name, h.Value)
-			}
-			if err := r.Render(w, v.View); err != nil {
-				t.Errorf("%s: %v", v.name, err)
-			}
-		})
+// task is what axe.mjs is asked to look at. It shows nothing at the widths that
+// only leaves out.
+func (g *gallery) task(only func(view) []int) map[string]any {
+	var tours [][]map[string]any
+	for _, tour := range g.tours {
+		var views []map[string]any
+		seen := false
+		for _, v := range tour {
+			widths := only(v)
+			seen = seen || len(widths) > 0
+			views = append(views, map[string]any{
+				"name": v.name, "path": v.path, "widths": append([]int{}, widths...), "press": v.press, "run": v.run, "until": v.until,
+			})
+		}
+		if seen {
+			tours = append(tours, views)
+		}
 	}
-	mux.HandleFunc("GET /c/assets/frame.js", func(w http.ResponseWriter, _ *http.Request) {
+	return map[string]any{"base": g.base, "origins": []string{g.base, g.secure}, "tours": tours}
+}
+
+func (g *gallery) hosted(t *testing.T) {
+	t.Helper()
+	r, err := page.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.tours = append(g.tours, hostedTours(t, r)...)
+	g.mux.HandleFunc("GET /c/assets/frame.js", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", page.ContentTypeScript)
 	})
 	for _, asset := range r.Assets() {
 		if strings.Contains(asset.Path, "/embed.") {
 			asset.Body = nil // see inFrame
 		}
-		mux.HandleFunc("GET "+asset.Path, func(w http.ResponseWriter, _ *http.Request) {
+		g.mux.HandleFunc("GET "+asset.Path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", asset.ContentType)
 			_, _ = w.Write(asset.Body)
 		})
 	}
-	mux.HandleFunc("GET /c/chs_1/live", func(w http.ResponseWriter, r *http.Request) {
+	g.mux.HandleFunc("GET /c/chs_1/live", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = fmt.Fprint(w, ": here\n\n")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
-	mux.HandleFunc("GET /pages/"+ugly, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", page.ContentType)
-		_, _ = io.WriteString(w, `<!DOCTYPE html><html><head><title>x</title></head><body style="width: 2000px"><p style="color: #ccc">pale</p><button>x</button></body></html>`)
-	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	return server.URL
 }
 
 // ugly is the name of a page that has all the faults which are looked for.
 const ugly = "ugly"
+
+func (g *gallery) ugly() {
+	g.mux.HandleFunc("GET /"+ugly, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", page.ContentType)
+		_, _ = io.WriteString(w, `<!DOCTYPE html><html><head><title>x</title></head><body style="width: 2000px"><p style="color: #ccc">pale</p><button>x</button></body></html>`)
+	})
+	g.tours = append(g.tours, tour{{name: ugly, path: "/" + ugly, widths: auditWidths}})
+}
 
 // audit is what axe.mjs says of a page.
 type audit struct {
@@ -222,29 +180,26 @@ type audit struct {
 	Small    []string `json:"small"`
 }
 
-// Every page in every state, in both languages and at every width: axe finds
-// nothing, nothing has to be scrolled sideways, and whatever can be pressed is at
-// least 44 px wide and high.
+// Every page that citizens and clerks see, in every state, in both languages and at
+// every width: axe finds nothing, nothing has to be scrolled sideways, and whatever
+// can be pressed is at least 44 px wide and high.
 func TestPagesForEverybody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
 	}
 	t.Parallel()
-	r, err := page.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := views(t, r)
-	pages := []map[string]any{{"name": ugly, "widths": auditWidths}}
-	missing := map[string]bool{}
-	for _, v := range all {
-		pages = append(pages, map[string]any{"name": v.name, "widths": v.widths})
+	g := newGallery(t)
+	missing, pages := map[string]bool{}, map[string]int{}
+	for _, v := range slices.Concat(g.tours...) {
 		for _, width := range v.widths {
 			missing[fmt.Sprint(v.name, " at ", width)] = true
 		}
+		pages[cmp.Or(serviceOf(v.name), "hosted")]++
 	}
+	audits := len(missing)
+	g.ugly()
 	begun := time.Now()
-	browse(t, 5*time.Minute, "axe.mjs", map[string]any{"base": serveViews(t, r, all), "pages": pages}, func(line []byte) {
+	browse(t, 10*time.Minute, "axe.mjs", g.task(func(v view) []int { return v.widths }), func(line []byte) {
 		var a audit
 		if err := json.Unmarshal(line, &a); err != nil {
 			t.Fatalf("the browser's %q: %v", line, err)
@@ -270,7 +225,7 @@ func TestPagesForEverybody(t *testing.T) {
 			t.Errorf("%s is %d px wide at %d px", a.Page, a.Wide, a.Width)
 		}
 	})
-	t.Logf("%d pages in %v", len(pages), time.Since(begun).Round(time.Second))
+	t.Logf("%d audits of %v pages in %v", audits, pages, time.Since(begun).Round(time.Second))
 	for page := range missing {
 		t.Errorf("nothing is said of %s px", page)
 	}

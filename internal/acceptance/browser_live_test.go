@@ -15,34 +15,44 @@ import (
 )
 
 // How soon citizens who wait at their pages are told that the payment is made: 500
-// of them at once, by their streams, and 40 by what a browser shows. TestHosted
-// does the same with a few, and looks only whether each is told.
+// of them at once, by their streams, and some by what a browser shows. It needs the
+// machine for itself; TestJourneys does the same beside other tests with a few, and
+// looks only whether each is told.
 func TestLive(t *testing.T) {
-	if os.Getenv("QUITTANCE_LIVE") != "full" {
-		t.Skip("`make bench/live` measures it")
+	// Approvals that come at once are harder on a browser than on the service.
+	const citizens = 500
+	pages, tries, paces := 20, tries, []time.Duration{20 * time.Millisecond}
+	switch mode := os.Getenv("QUITTANCE_LIVE"); mode {
+	case "budget":
+	case "full":
+		pages, tries, paces = 40, 1, append(paces, 0)
+	default:
+		t.Skip("`make test/live` holds it against the budget, `make bench/live` measures it")
 	}
 	u := newUp(t)
 	u.registry = withoutQuota(t, u.dir)
 	u.start(t)
 	u.live(t, 20, 0) // the first ones open connections and caches
 	report := ""
-	judge := func(what string, told []time.Duration) {
-		p95 := percentile(told, 0.95)
-		line := fmt.Sprintf("%s p50_ms=%d p95_ms=%d p99_ms=%d", what, percentile(told, 0.5).Milliseconds(), p95.Milliseconds(), percentile(told, 0.99).Milliseconds())
-		t.Log(line)
-		report += line + "\n"
-		if p95 > paidShown {
-			t.Errorf("%s: told after %v (p95), want %v", what, p95, paidShown)
+	judge := func(what string, measure func() (told []time.Duration, lost int)) {
+		for try := 1; ; try++ {
+			told, lost := measure()
+			p95 := percentile(told, 0.95)
+			line := fmt.Sprintf("%s lost=%d p50_ms=%d p95_ms=%d p99_ms=%d", what, lost, percentile(told, 0.5).Milliseconds(), p95.Milliseconds(), percentile(told, 0.99).Milliseconds())
+			t.Log(line)
+			report += line + "\n"
+			switch {
+			case p95 <= paidShown && len(told) > 0:
+				return
+			case try == tries:
+				t.Errorf("%s: told after %v (p95), want %v", what, p95, paidShown)
+				return
+			}
 		}
 	}
-	judge("browser_pages=40", u.paidIsShown(t, 40))
-	const citizens = 500
-	for _, pace := range []struct {
-		name  string
-		every time.Duration
-	}{{"50/s", 20 * time.Millisecond}, {"all-at-once", 0}} {
-		told, lost := u.live(t, citizens, pace.every)
-		judge(fmt.Sprintf("live_citizens=%d approved=%s lost=%d", citizens, pace.name, lost), told)
+	judge(fmt.Sprintf("browser_pages=%d", pages), func() ([]time.Duration, int) { return u.paidIsShown(t, pages), 0 })
+	for _, pace := range paces {
+		judge(fmt.Sprintf("live_citizens=%d every_ms=%d", citizens, pace.Milliseconds()), func() ([]time.Duration, int) { return u.live(t, citizens, pace) })
 	}
 	if file := os.Getenv("QUITTANCE_LIVE_REPORT"); file != "" {
 		if err := os.WriteFile(file, []byte(report), 0o600); err != nil {

@@ -26,40 +26,43 @@ const screens = root + "/docs/screens"
 // pictureWidths are those of a small phone and of a desk.
 var pictureWidths = []int{320, 1280}
 
-// picture is one of the folder's: state[.look]-language-width.png.
+// picture is one of the folder's: a view's name and a width.
 func picture(name string, width int) string { return fmt.Sprintf("%s-%d.png", name, width) }
+
+// pictureWidthsOf are those at which pictures of a view are taken.
+func pictureWidthsOf(v view) []int {
+	if !v.pictured {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(pictureWidths), func(w int) bool { return !slices.Contains(v.widths, w) })
+}
 
 // There is a picture of each page in each state, language and width, and no
 // other. QUITTANCE_SCREENS=write makes them (`make screens`); how a page looks is
 // for people to judge, so nothing compares them.
 func TestScreens(t *testing.T) {
 	t.Parallel()
-	r, err := page.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pictured []view
-	for _, v := range views(t, r) {
-		if v.pictured {
-			v.widths = slices.DeleteFunc(slices.Clone(pictureWidths), func(w int) bool { return !slices.Contains(v.widths, w) })
-			pictured = append(pictured, v)
+	g := newGallery(t)
+	want := map[string]bool{}
+	var names []string // without the width, each once
+	for _, v := range slices.Concat(g.tours...) {
+		for _, width := range pictureWidthsOf(v) {
+			want[picture(v.name, width)] = true
+			if !slices.Contains(names, v.name) {
+				names = append(names, v.name)
+			}
 		}
 	}
+	index := screensIndex(names, want)
 	if os.Getenv("QUITTANCE_SCREENS") == "write" {
-		takePictures(t, r, pictured)
+		g.takePictures(t, want, index)
 	}
-	index, err := os.ReadFile(filepath.Join(screens, "README.md"))
+	said, err := os.ReadFile(filepath.Join(screens, "README.md"))
 	if err != nil {
 		t.Fatalf("%v; `make screens` makes it", err)
 	}
-	if want := screensIndex(pictured); string(index) != want {
+	if string(said) != index {
 		t.Error("the index of docs/screens is not of these pages; `make screens` makes it")
-	}
-	want := map[string]bool{"README.md": true}
-	for _, v := range pictured {
-		for _, width := range v.widths {
-			want[picture(v.name, width)] = true
-		}
 	}
 	for _, state := range page.States {
 		for _, lang := range money.Languages {
@@ -74,6 +77,7 @@ func TestScreens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	want["README.md"] = true
 	for _, f := range there {
 		if !want[f.Name()] {
 			t.Errorf("docs/screens has %s, which is no page's", f.Name())
@@ -85,14 +89,12 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-func takePictures(t *testing.T, r *page.Renderer, of []view) {
+func (g *gallery) takePictures(t *testing.T, of map[string]bool, index string) {
 	t.Helper()
 	shots := testenv.Dir(t)
-	var pages []map[string]any
-	for _, v := range of {
-		pages = append(pages, map[string]any{"name": v.name, "widths": v.widths})
-	}
-	browse(t, 5*time.Minute, "axe.mjs", map[string]any{"base": serveViews(t, r, of), "pages": pages, "shots": shots}, func(line []byte) {
+	task := g.task(pictureWidthsOf)
+	task["shots"] = shots
+	browse(t, 10*time.Minute, "axe.mjs", task, func(line []byte) {
 		if bytes.Contains(line, []byte(`"fault"`)) {
 			t.Errorf("in the browser: %s", line)
 		}
@@ -103,15 +105,12 @@ func takePictures(t *testing.T, r *page.Renderer, of []view) {
 	if err := os.MkdirAll(screens, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range of {
-		for _, width := range v.widths {
-			name := picture(v.name, width)
-			if err := os.WriteFile(filepath.Join(screens, name), smaller(t, filepath.Join(shots, name)), 0o644); err != nil {
-				t.Fatal(err)
-			}
+	for name := range of {
+		if err := os.WriteFile(filepath.Join(screens, name), smaller(t, filepath.Join(shots, name)), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(screens, "README.md"), []byte(screensIndex(of)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(screens, "README.md"), []byte(index), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -154,30 +153,39 @@ func smaller(t *testing.T, file string) []byte {
 	return b.Bytes()
 }
 
+// screensParts are the tables of the index, by what their names begin with.
+var screensParts = []struct{ prefix, title, about string }{
+	{"", "The hosted checkout page", "`checkout/page`, in each of its states. What follows a point is a variant of the state: `faulty` a form that was refused, `paid` an order that is paid already, " +
+		"`none` no means of payment, `card` and `cash` another offer than mobile money, `compact` the page in an integrator's frame."},
+	{"counter", "The clerk's desk", "`ingress/cash`, where citizens pay in cash. What follows `counter` is the page, and its variant."},
+	{"shop", "The demo shop", "`deploy/dev/shop`, an integrator's site with the checkout in its page."},
+	{"bank", "The simulated bank", "`internal/devstack/simulator`, to which developer mode sends citizens who pay by card."},
+}
+
 // screensIndex is the folder's README: each page as a phone shows it, and links
 // to how a desk does.
-func screensIndex(of []view) string {
+func screensIndex(names []string, taken map[string]bool) string {
 	var b strings.Builder
-	b.WriteString("# What citizens see\n\n" +
-		"The hosted checkout page in each of its states (`checkout/page`), in French and English, at 320 px and at 1280 px. " +
-		"`make screens` takes the pictures again; what follows a point is a variant of the state: `faulty` a form that was refused, `paid` an order that is paid already, " +
-		"`none` no means of payment, `card` and `cash` another offer than mobile money, `compact` the page in an integrator's frame.\n\n" +
-		"| | Français, 320 px | English, 320 px | 1280 px |\n|---|---|---|---|\n")
-	for _, v := range of {
-		name, isFrench := strings.CutSuffix(v.name, "-"+string(money.French))
-		if !isFrench {
-			continue
-		}
-		fmt.Fprintf(&b, "| `%s` |", name)
-		for _, lang := range money.Languages {
-			fmt.Fprintf(&b, " ![%s, %s](%s) |", name, lang, picture(name+"-"+string(lang), pictureWidths[0]))
-		}
-		for _, lang := range money.Languages {
-			if slices.Contains(v.widths, pictureWidths[1]) {
-				fmt.Fprintf(&b, " [%s](%s)", lang, picture(name+"-"+string(lang), pictureWidths[1]))
+	b.WriteString("# What citizens and clerks see\n\n" +
+		"Every page in French and English, at 320 px and at 1280 px. `make screens` takes the pictures again.\n")
+	for _, part := range screensParts {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| | Français, 320 px | English, 320 px | 1280 px |\n|---|---|---|---|\n", part.title, part.about)
+		for _, full := range names {
+			name, isFrench := strings.CutSuffix(full, "-"+string(money.French))
+			if !isFrench || serviceOf(name) != part.prefix {
+				continue
 			}
+			fmt.Fprintf(&b, "| `%s` |", name)
+			for _, lang := range money.Languages {
+				fmt.Fprintf(&b, " ![%s, %s](%s) |", name, lang, picture(name+"-"+string(lang), pictureWidths[0]))
+			}
+			for _, lang := range money.Languages {
+				if wide := picture(name+"-"+string(lang), pictureWidths[1]); taken[wide] {
+					fmt.Fprintf(&b, " [%s](%s)", lang, wide)
+				}
+			}
+			b.WriteString(" |\n")
 		}
-		b.WriteString(" |\n")
 	}
 	return b.String()
 }

@@ -8,13 +8,15 @@
 //
 // # Browsers
 //
-// TestHosted is one table of journeys on the hosted page, each with a script and
-// without, and afterwards a search of the log for what must not stand there.
-// TestPagesForEverybody audits every page and state with axe. TestSDKInBrowser
-// holds the SDK and the frame's script against a page of its own, TestShopInBrowser
-// the embedded checkout against the demo shop. QUITTANCE_LIVE=full (`make
-// bench/live`) measures how soon citizens are told; QUITTANCE_SCREENS=write (`make
-// screens`) writes docs/screens.
+// TestJourneys is one table of journeys, each on the hosted page with a script and
+// without and in the demo shop's frame, and afterwards a search of the log for what
+// must not stand there. TestPagesForEverybody audits every page and state with axe.
+// TestSDKInBrowser holds the SDK and the frame's script against a page of its own,
+// TestShopInBrowser the embedded checkout against what a shop and its visitors may
+// do beside paying. QUITTANCE_LIVE=budget (`make test/live`, alone on the machine)
+// holds how soon citizens are told against the budget, QUITTANCE_LIVE=full (`make
+// bench/live`) measures it; QUITTANCE_SCREENS=write (`make screens`) writes
+// docs/screens.
 //
 // # The crash test
 //

@@ -2,6 +2,7 @@ package devstack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -31,7 +32,9 @@ var kafkaProperties string
 
 var kafkaTemplate = template.Must(template.New("kafka.properties").Option("missingkey=error").Parse(kafkaProperties))
 
-// KafkaConfig says where a single-node Apache Kafka runs.
+// KafkaConfig says where a single-node Apache Kafka runs. QUITTANCE_KAFKA_JVM, if
+// set, takes the place of the flags that choose its collector: brokers that live
+// for seconds are better off without G1 and the second compiler.
 type KafkaConfig struct {
 	// Dir holds the log and the metadata (Dir/data), the generated
 	// configuration and kafka.log. It is created when absent and formatted only
@@ -191,9 +194,10 @@ func (k *Kafka) start(ctx context.Context) error {
 	}
 	begun := time.Now()
 	cmd := exec.Command(k.java, //nolint:gosec,noctx // java by the PATH; the process outlives ctx, which bounds the start alone
-		"-Xms256m", "-Xmx768m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:+ExitOnOutOfMemoryError",
-		"-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
-		"-cp", filepath.Join(k.libs, "*"), "kafka.Kafka", k.properties())
+		append(strings.Fields(cmp.Or(os.Getenv("QUITTANCE_KAFKA_JVM"), "-XX:+UseG1GC -XX:MaxGCPauseMillis=20")),
+			"-Xms256m", "-Xmx768m", "-XX:+ExitOnOutOfMemoryError",
+			"-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
+			"-cp", filepath.Join(k.libs, "*"), "kafka.Kafka", k.properties())...)
 	cmd.Dir = k.cfg.Dir
 	// SIGKILL: a broker whose owner is gone must free its ports now, and its log
 	// survives that by design.

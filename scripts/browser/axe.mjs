@@ -2,13 +2,16 @@
 // has large fingers, and prints what is wrong, a JSON object a line:
 // {"page", "width", "findings", "wide", "small"}.
 //
-//   node axe.mjs '{"base": "http://…", "pages": [{"name": …, "widths": [320]}], "shots": "/…"}'
+//   node axe.mjs '{"base": "http://…", "origins": [base, …], "tours": [[{"name": …, "path": "/…", "widths": [320]}, …]], "shots": "/…"}'
 //
-// Pages are at base/pages/<name>. With shots, a folder, pictures are taken
-// instead: <name>-<width>.png.
+// A tour is what is looked at in one tab, in this order. A view with a path goes
+// there; one without is what became of the page before once something was pressed
+// (press, a selector), said (run, a script) and waited for (until, a selector of
+// what is in sight then). A view without widths is on the way only. With shots, a
+// folder, pictures are taken instead: <name>-<width>.png.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { launch, limited, task, tell, watch } from './hosted-browser.mjs';
+import { launch, limited, task, tell, watch } from './chromium.mjs';
 
 const atOnce = 3;
 const axe = readFileSync(join(task.modules, 'node_modules/axe-core/axe.min.js'), 'utf8');
@@ -17,37 +20,54 @@ const browser = await launch();
 const tabs = [];
 async function tabOf(worker) {
   if (!tabs[worker]) {
-    const context = await browser.newContext({ locale: 'fr-CG' });
-    // So that a picture is the same each time: the clock of the page stands still.
-    if (task.shots) await context.addInitScript(() => { performance.now = () => 0; });
+    const context = await browser.newContext({ locale: 'fr-CG', ignoreHTTPSErrors: true });
+    context.setDefaultTimeout(90_000);
+    await context.addInitScript(axe); // in frames as well; twice as quick as afterwards
     tabs[worker] = await context.newPage();
-    watch(tabs[worker], [task.base], (fault) => tell({ page: tabs[worker].showing, fault }));
+    // So that a picture is the same each time: the clock of the page stands still.
+    if (task.shots) await tabs[worker].addInitScript(() => { performance.now = () => 0; });
+    watch(tabs[worker], task.origins, (fault) => tell({ page: tabs[worker].showing, fault }));
   }
   return tabs[worker];
 }
 
-async function audit(tab, { name: page, widths }) {
-  await tab.evaluate(axe);
-  for (const width of widths) {
-    await tab.setViewportSize({ width, height: 720 });
-    tell({
-      page, width,
-      findings: await tab.evaluate(async () => {
-        const { violations } = await window.axe.run({ resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } });
-        return violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(' ')}`);
-      }),
-      wide: await tab.evaluate(() => document.documentElement.scrollWidth),
-      small: await tab.evaluate(small),
-    });
+async function reach(tab, { name, path, widths, press, run, until }) {
+  tab.showing = name;
+  if (path) {
+    await resize(tab, widths[0]);
+    await tab.goto(new URL(path, task.base).href);
   }
+  if (press) await tab.click(press);
+  if (run) await tab.evaluate(run);
+  if (until) await tab.waitForSelector(until);
 }
 
-async function picture(tab, { name, widths }) {
-  for (const width of widths) {
-    await tab.setViewportSize({ width, height: 480 });
-    await tab.screenshot({ path: join(task.shots, `${name}-${width}.png`), fullPage: true });
-    tell({ page: name, width });
-  }
+async function resize(tab, width) {
+  if (width && tab.width !== width) await tab.setViewportSize({ width, height: task.shots ? 480 : 720 });
+  tab.width = width || tab.width;
+}
+
+async function audit(tab, page, width) {
+  tell({
+    page, width,
+    findings: await tab.evaluate(async () => {
+      const { violations } = await window.axe.run({ resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } });
+      return violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(' ')}`);
+    }),
+    wide: await tab.evaluate(wide),
+    small: await tab.evaluate(small),
+  });
+}
+
+async function picture(tab, page, width) {
+  await tab.screenshot({ path: join(task.shots, `${page}-${width}.png`), fullPage: true });
+  tell({ page, width });
+}
+
+// wide runs in the page: how wide it is, with what does not fit into its frames.
+function wide() {
+  const spare = Array.from(frames, ({ innerWidth, document: d }) => d.documentElement.scrollWidth - innerWidth);
+  return document.documentElement.scrollWidth + Math.max(0, ...spare);
 }
 
 // small runs in the page: what one can press and is less than 44 px wide or high,
@@ -69,11 +89,15 @@ function small() {
 }
 
 try {
-  await limited(atOnce, task.pages, async (page, worker) => {
+  await limited(atOnce, task.tours, async (tour, worker) => {
     const tab = await tabOf(worker);
-    tab.showing = page.name;
-    await tab.goto(`${task.base}/pages/${page.name}`);
-    await (task.shots ? picture : audit)(tab, page);
+    for (const view of tour) {
+      await reach(tab, view);
+      for (const width of view.widths) {
+        await resize(tab, width);
+        await (task.shots ? picture : audit)(tab, view.name, width);
+      }
+    }
   });
 } finally {
   await browser.close();

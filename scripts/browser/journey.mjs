@@ -6,21 +6,12 @@
 // Members: url, phone, language (fr or en: asked for by the page's own link),
 // javascript, modules (the folder that holds playwright-core), chromium (its
 // path), shots (a folder for screenshots, none when empty).
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-
-const task = JSON.parse(process.argv[2]);
-const { chromium } = createRequire(join(task.modules, 'package.json'))('playwright-core');
+import { launch, task, tell } from './chromium.mjs';
 
 const widths = [1280, 320];
 const patience = 60_000;
 
-const browser = await chromium.launch({
-  executablePath: task.chromium,
-  args: ['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  // Chromium's own sandbox does not work for root.
-  chromiumSandbox: process.getuid() !== 0,
-});
+const browser = await launch();
 try {
   const context = await browser.newContext({ javaScriptEnabled: task.javascript, locale: 'fr-CG' });
   context.setDefaultTimeout(patience);
@@ -79,8 +70,4 @@ try {
 // clean makes every kind of space a plain one.
 function clean(s) {
   return s.replace(/\s+/gu, ' ').trim();
-}
-
-function tell(what) {
-  console.log(JSON.stringify(what));
 }

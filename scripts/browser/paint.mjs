@@ -10,7 +10,7 @@
 //
 // paid opens pages that wait for their payers, approves each collection and tells
 // how long it took until the page had painted the receipt: {"paid": ms}.
-import { launch, moment, task, tell } from './hosted-browser.mjs';
+import { launch, moment, task, tell } from './chromium.mjs';
 
 const line = { offline: false, latency: 400, downloadThroughput: 400_000 / 8, uploadThroughput: 400_000 / 8 };
 const slower = 6;
@@ -18,7 +18,7 @@ const slower = 6;
 const pagesOfWindow = 4;
 const apart = 300; // two approvals, ms
 
-const browser = await launch();
+const browser = await launch({ lean: false });
 try {
   if (task.first) await first(task.first);
   if (task.paid) await paid(task.paid);

@@ -8,24 +8,13 @@
 // may not hold the checkout; session, the client secret of a session of the
 // shop's application; modules (the folder that
 // holds playwright-core), chromium (its path).
-import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import assert from 'node:assert/strict';
-
-const task = JSON.parse(process.argv[2]);
-const required = createRequire(join(task.modules, 'package.json'));
-const { chromium } = required('playwright-core');
-const axeText = readFileSync(required.resolve('axe-core/axe.min.js'), 'utf8');
+import { launch, leaks, runCases, task, tell } from './chromium.mjs';
 
 const patience = 90_000;
 const secrets = new Set();
 
-const browser = await chromium.launch({
-  executablePath: task.chromium,
-  args: ['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  chromiumSandbox: process.getuid() !== 0, // Chromium's own sandbox does not work for root
-});
+const browser = await launch();
 
 // open opens a page of the shop; every answer that gives the browser a session
 // is kept in page.sessions.
@@ -106,16 +95,7 @@ async function unlocked(page) {
 // must not learn.
 async function discreet(page, ...words) {
   assert.ok(page.sessions.length > 0, 'no session was seen');
-  const both = page.sessions.flatMap((s) => s.split(':'));
-  const messages = JSON.stringify(await page.evaluate(() => window.messages));
-  for (const word of ['paid', 'status', 'order_id', 'amount', '5000', '5075', '5 000', ...both, 'chs_', ...words]) {
-    assert.ok(!messages.includes(word), `a message holds ${word}: ${messages}`);
-  }
-  const known = await page.evaluate(() => JSON.stringify([
-    document.documentElement.outerHTML, location.href, history.state, document.cookie, { ...localStorage }, { ...sessionStorage },
-    performance.getEntries().map((e) => e.toJSON()),
-  ]));
-  for (const word of both) assert.ok(!known.includes(word), `the page holds ${word}`);
+  assert.deepEqual(await leaks(page, page.sessions.flatMap((s) => s.split(':')), words), []);
   assert.deepEqual(page.faults.filter((f) => !f.includes('An iframe which has both allow-scripts and allow-same-origin')), []);
 }
 
@@ -312,36 +292,6 @@ const cases = {
     assert.equal(await other.locator('#unlocked').count(), 0);
   },
 
-  async 'shows pages that everybody can use'() {
-    for (const lang of ['fr', 'en']) {
-      for (const width of [320, 1280]) {
-        const page = await open(`/?lang=${lang}`, { viewport: { width, height: 740 } });
-        const check = async (where) => {
-          const found = await page.evaluate(async () => (await axe.run(document, { iframes: false })).violations.map((v) => [v.id, v.nodes.map((n) => n.html)]));
-          assert.deepEqual(found, [], `${where} in ${lang} at ${width} px`);
-          const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-          assert.ok(wide <= width, `${where} in ${lang} is ${wide} px wide at ${width} px`);
-        };
-        // The pages' policy allows no script but their own.
-        const see = async () => page.evaluate(axeText);
-        await see();
-        await check('the list');
-        await page.click('button[value=patente]');
-        await page.waitForSelector('#start:visible');
-        await see();
-        await check('a case');
-        await page.click('#start');
-        await state(page, 'locked');
-        await check('a payment');
-        for (const s of ['slow', 'pending', 'checking', 'unproved', 'over', 'failed', 'closed', 'unlocked']) {
-          await page.evaluate((n) => { for (const p of document.querySelectorAll('#status [data-say]')) p.hidden = p.dataset.say !== n; }, s);
-          await check(s);
-        }
-        await page.context().close();
-      }
-    }
-  },
-
   async 'knows a case that is paid already'() {
     const page = await open('/');
     await page.click('button[value=vignette]');
@@ -360,20 +310,9 @@ const cases = {
   },
 };
 
-const waiting = Object.entries(cases).filter(([name]) => !task.only || new RegExp(task.only).test(name));
 try {
-  await Promise.all([1, 2].map(async () => {
-    for (let next; (next = waiting.shift());) {
-      const [name, run] = next;
-      try {
-        await run();
-        console.log(JSON.stringify({ passed: name }));
-      } catch (e) {
-        console.log(JSON.stringify({ fault: `${name}: ${e.stack}` }));
-      }
-    }
-  }));
+  await runCases(2, cases);
 } finally {
-  console.log(JSON.stringify({ secrets: [...secrets] }));
+  tell({ secrets: [...secrets] });
   await browser.close();
 }

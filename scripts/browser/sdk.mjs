@@ -7,23 +7,15 @@
 // Members: host, an origin that may hold the checkout; stranger, one that may
 // not; checkout, where it is; dead, an origin where nothing is; modules (the
 // folder that holds playwright-core), chromium (its path).
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
 import assert from 'node:assert/strict';
-
-const task = JSON.parse(process.argv[2]);
-const { chromium } = createRequire(join(task.modules, 'package.json'))('playwright-core');
+import { launch, runCases, task } from './chromium.mjs';
 
 const session = 'chs_06f2sessionid';
 const secret = 'chs_secret_Very-Secret_0';
 const both = `${session}:${secret}`;
 const patience = 40_000;
 
-const browser = await chromium.launch({
-  executablePath: task.chromium,
-  args: ['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  chromiumSandbox: process.getuid() !== 0, // Chromium's own sandbox does not work for root
-});
+const browser = await launch();
 
 // open opens a page that logs every message, those of the SDK's ports included,
 // and in which window.start(options, target) mounts a checkout, logging what it
@@ -497,19 +489,8 @@ const cases = {
   },
 };
 
-const waiting = Object.entries(cases).filter(([name]) => !task.only || new RegExp(task.only).test(name));
 try {
-  await Promise.all([1, 2, 3].map(async () => {
-    for (let next; (next = waiting.shift());) {
-      const [name, run] = next;
-      try {
-        await run();
-        console.log(JSON.stringify({ passed: name }));
-      } catch (e) {
-        console.log(JSON.stringify({ fault: `${name}: ${e.stack}` }));
-      }
-    }
-  }));
+  await runCases(3, cases);
 } finally {
   await browser.close();
 }

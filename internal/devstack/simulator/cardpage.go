@@ -22,6 +22,7 @@ const maxCardForm = 4 << 10
 
 const cardStyle = `body{font:1rem/1.5 system-ui,sans-serif;margin:0;background:#f4f4f2;color:#1b1b1b}
 main{max-width:34rem;margin:0 auto;padding:1.5rem 1rem}
+h1{font-size:1.5rem;line-height:1.25}h2{font-size:1.125rem}
 .note{background:#fff3cd;color:#4a3800;padding:.5rem .75rem;border-radius:.25rem}
 .due{font-size:1.75rem;font-weight:700;margin:.5rem 0}
 label{display:block;font-weight:600}
@@ -29,7 +30,7 @@ input{font:inherit;width:100%;box-sizing:border-box;padding:.6rem;border:1px sol
 button{font:inherit;width:100%;margin-top:.75rem;padding:.7rem;border:1px solid #1d4e3f;border-radius:.25rem;background:#fff;color:#1d4e3f}
 button.main{background:#1d4e3f;color:#fff}
 button:focus-visible,input:focus-visible,a:focus-visible{outline:3px solid #b45309;outline-offset:2px}
-a{color:#1d4e3f}
+a{display:inline-block;padding:.625rem 0;color:#1d4e3f}
 table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.25rem .5rem .25rem 0;border-bottom:1px solid #c9c9c4;font-weight:400}`
 
 // cardStyleHash lets the page's own style, and nothing else, through its policy.

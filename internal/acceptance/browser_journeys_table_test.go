@@ -14,18 +14,20 @@ var hostedOffers = []string{"momo", "momo_b", "cash_agency"}
 // and known of it in the end.
 type visitor struct {
 	name     string
-	scenario string   // of hosted.mjs; empty: pay
+	scenario string   // of journeys.mjs; empty: pay
 	offer    string   // empty: momo
 	answers  []string // what the citizen enters
 	at       string   // the page on which it happens
 	decision string   // of the operator, afterwards
-	clock    int      // when it begins, if it needs the clock moved; see hosted.mjs
+	clock    int      // when it begins, if it needs the clock moved; see journeys.mjs
 	live     bool     // a live session, for which developer mode has no accounts
 	url      string   // instead of the session's own page
-	euros    bool     // 100.00 EUR instead of 5,000 XAF
+	euros    bool     // 60.00 EUR instead of 5,000 XAF
+	hosted   bool     // only there: it is about tabs, the way back, or no frame
 
 	pages    string // in their order, one that was shown again counts once; x? may be missed
 	noScript string // the same without a script, where it differs
+	embedded string // and in a frame
 	other    string // the pages in the second tab
 	status   string // by the API; empty: there is no session
 	event    string // the one that ended it, in the integrator's inbox; empty: none did
@@ -89,7 +91,7 @@ func byCard() []visitor {
 		{name: "authentication failed", answers: []string{"fail_authentication"}, pages: "bankwait? failed", failure: "card.authentication_failed"},
 		{name: "abandoned", answers: []string{"abandon"}, pages: "bankwait? failed", failure: "card.abandoned"},
 		{name: "02 approved after 5 s", pages: "bankwait completed"},
-		{name: "03 never answers", pages: "bankwait failed", scenario: "undecided", clock: 2, failure: "card.abandoned"},
+		{name: "03 never answers", pages: "bankwait undecided? failed", scenario: "abandoned", clock: 2, failure: "card.abandoned"},
 		{name: "05 insufficient funds", pages: "bankwait? failed", failure: "card.declined"},
 		{name: "06 limit", pages: "bankwait? failed", failure: "card.declined"},
 		{name: "07 unknown card", pages: "bankwait? failed", failure: "card.declined"},
@@ -105,7 +107,9 @@ func byCard() []visitor {
 			v.answers = []string{number("card", v.name[:2], i)}
 		}
 		// A script goes to the bank by itself, without one there is a link.
-		v.pages, v.noScript = "review bank "+v.pages, "review bankwait bank "+v.pages
+		// From a frame the bank's page opens beside it.
+		_, outcome, _ := strings.Cut(v.pages, " ")
+		v.pages, v.noScript, v.embedded = "review bank "+v.pages, "review bankwait bank "+v.pages, "review bankwait "+outcome
 	}
 	return ended("card", rows)
 }
@@ -145,17 +149,23 @@ func otherwise() []visitor {
 		like(completed, func(v *visitor) { v.name, v.scenario = "double click on confirm", "doubleClick" }),
 		like(completed, func(v *visitor) {
 			v.name, v.scenario, v.other = "two tabs", "twoTabs", toReview+"waiting? completed"
+			v.hosted = true
 			v.answers = []string{number("momo", "02", 0), number("momo", "02", 1)}
 		}),
 		// A script makes the review an address that can be asked for again, which
 		// leads to the first step; without one it is the same form once more.
 		like(completed, func(v *visitor) {
 			v.name, v.scenario = "reload at every page", "reload"
+			v.hosted = true
 			v.pages, v.noScript = toReview+toReview+"waiting completed", v.pages
 		}),
-		like(completed, func(v *visitor) { v.name, v.scenario = "back after confirming and at the end", "back" }),
+		like(completed, func(v *visitor) {
+			v.name, v.scenario = "back after confirming and at the end", "back"
+			v.hosted = true
+		}),
 		like(completed, func(v *visitor) {
 			v.name, v.scenario, v.check = "other language at every page", "languages", checkLanguages
+			v.hosted = true
 			v.pages = "choose phone review phone review waiting completed"
 		}),
 		like(completed, func(v *visitor) {
@@ -178,6 +188,11 @@ func otherwise() []visitor {
 		like(cancelled, func(v *visitor) {
 			v.name, v.scenario, v.at, v.pages, v.offer = "cancels with a reference for a counter", "cancel", "cash", "choose cash cancelled", "cash_agency"
 		}),
+		// Without a script nothing loads the page again.
+		like(cancelled, func(v *visitor) {
+			v.name, v.scenario, v.at, v.pages, v.offer = "integrator cancels while the citizen's cancel is on its way", "cancelSlow", "cash", "choose cash cancelled", "cash_agency"
+			v.hosted = true
+		}),
 		like(cancelled, func(v *visitor) {
 			v.name, v.scenario, v.at, v.pages = "integrator cancels at the number", "cancelled", "phone", "choose phone cancelled"
 		}),
@@ -186,19 +201,22 @@ func otherwise() []visitor {
 		}),
 		like(cancelled, func(v *visitor) {
 			v.name, v.scenario, v.at, v.decision = "integrator cancels, payer approves", "cancelledThen", "waiting", "approve"
+			v.hosted = true
 			v.answers, v.collect, v.late = pays("77"), 1, true
 			v.pages, v.other, v.check = toReview+"waiting undecided late", toReview+"settled", checkUndecidedFirst
 		}),
 		like(cancelled, func(v *visitor) {
 			v.name, v.scenario, v.at, v.decision = "integrator cancels, payer rejects", "cancelledThen", "waiting", "reject"
+			v.hosted = true
 			v.answers, v.collect = append(pays("77"), pays("01")...), 1
 			v.pages, v.other, v.check = toReview+"waiting undecided cancelled", toReview+"waiting? completed", checkUndecidedFirst
 		}),
 		like(cancelled, func(v *visitor) {
 			v.name, v.scenario, v.live, v.at, v.pages = "no means of payment", "cancel", true, "end", "none cancelled"
+			v.hosted = true
 		}),
-		{name: "unknown session", scenario: "only", url: "/c/chs_00000000000000000000000000", pages: "unknown"},
-		{name: "no session", scenario: "only", url: "/c/nothing", pages: "unknown"},
+		{name: "unknown session", hosted: true, scenario: "only", url: "/c/chs_00000000000000000000000000", pages: "unknown"},
+		{name: "no session", hosted: true, scenario: "only", url: "/c/nothing", pages: "unknown"},
 		{
 			name: "expires at the number", scenario: "expired", at: "phone", clock: 1, answers: pays("01"),
 			pages: "choose phone expired", status: "expired", event: "checkout.expired",

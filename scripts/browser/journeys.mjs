@@ -1,18 +1,21 @@
-// Lets citizens pay on hosted pages, many at once, and prints for each of them
-// what every page showed, a JSON object a line: {"row", "seen", "faults"}.
+// Lets citizens pay, many at once, on hosted pages and in a shop's frame, and prints
+// for each of them what every page showed, a JSON object a line: {"row", "session",
+// "seen", "faults"}.
 //
-//   node hosted.mjs '{"api": …, "key": …, "control": …, "clock": […], "rows": […]}'
+//   node journeys.mjs '{"api": …, "key": …, "control": …, "shop": …, "clock": […], "rows": […]}'
 //
 // api is the address of the sessions and key the integrator's, counter that of the
-// agency's counters and clerk a clerk's; control is the simulators' /control. A row
-// is {name, scenario, url, id, ref, order, offer, answers, script, lang, at, clock}:
-// scenario names one of those below, answers are what the citizen enters, script
-// says whether the browser runs scripts.
+// agency's counters and clerk a clerk's; control is the simulators' /control, shop
+// the demo shop. A row is {name, scenario, url, id, ref, order, offer, answers,
+// script, lang, at, clock}: scenario names one of those below, answers are what the
+// citizen enters, script says whether the browser runs scripts. Embedded is a row
+// with frame, {notice, layout, ends}: what is paid, where the frame's text goes, and
+// how the page around it must end. It learns url, id, ref and order itself.
 //
 // Rows with clock, which is above 0, run last, all at once: at each mark of their
 // way they wait for one another, and then everybody's clock moves by one of the
 // task's clock. A row begins when all those before its clock have passed.
-import { launch, limited, moment, task, tell, watch } from './hosted-browser.mjs';
+import { launch, leaks, limited, moment, task, tell, watch } from './chromium.mjs';
 
 const atOnce = 6;
 const patience = 60_000;
@@ -28,17 +31,18 @@ const clocked = task.rows.filter((row) => row.clock);
 const reached = task.clock.map(() => new Set());
 
 async function play(row, worker) {
-  const c = new Citizen(row);
+  const c = row.frame ? new Framed(row) : new Citizen(row);
   try {
     if (row.clock > 1) await c.mark(-1);
     await c.arrive(worker);
     await scenarios[row.scenario](c);
+    await c.end();
   } catch (e) {
     c.faults.push(`${e.message.split('\n')[0]} (${c.where()})`);
   }
   if (row.clock) task.clock.forEach((_, n) => arrived(n, row));
   await c.leave();
-  tell({ row: row.name, seen: c.seen, faults: c.faults });
+  tell({ row: row.name, session: row.id, seen: c.seen, faults: c.faults });
 }
 
 // windowOf is a browser that remembers nothing of others, but style and script.
@@ -48,7 +52,7 @@ const windows = new Map();
 function windowOf(worker, script) {
   const name = `${worker} ${script}`;
   if (!windows.has(name)) {
-    windows.set(name, browser.newContext({ javaScriptEnabled: script, locale: 'fr-CG', viewport: { width: 360, height: 740 } }).then((context) => {
+    windows.set(name, browser.newContext({ ignoreHTTPSErrors: true, javaScriptEnabled: script, locale: 'fr-CG', viewport: { width: 360, height: 740 } }).then((context) => {
       context.setDefaultTimeout(patience);
       return { context, free: [] };
     }));
@@ -68,10 +72,10 @@ const scenarios = {
   // Straight on.
   async pay({ tab, walk }) { await walk(tab); },
 
-  async doubleClick({ tab, walk, look }) {
+  async doubleClick({ tab, walk, look, place }) {
     await walk(tab, 'review');
-    await tab.locator(forward).first().dblclick();
-    await tab.waitForSelector('main:not(:has(form[action*="/pay"])) h1');
+    await place(tab).locator(forward).first().dblclick();
+    await place(tab).waitForSelector('main:not(:has(form[action*="/pay"])) h1');
     await look(tab);
     await walk(tab);
   },
@@ -107,6 +111,21 @@ const scenarios = {
   async cancel({ tab, walk, look, row, click }) {
     await walk(tab, row.at);
     await click(tab, 'form[action*="/cancel"] button');
+    await look(tab);
+  },
+
+  // The integrator cancels, and the live page would be loaded again, while what the
+  // citizen sent is on its way: that is not taken back.
+  async cancelSlow({ tab, walk, look, row, click }) {
+    await walk(tab, row.at);
+    const slow = `**/c/${row.id}/cancel*`;
+    await tab.route(slow, async (route) => {
+      await post(`${task.api}/${row.id}/cancel`, undefined, task.key);
+      await moment(3000);
+      await route.continue();
+    });
+    await click(tab, 'form[action*="/cancel"] button');
+    await tab.unroute(slow);
     await look(tab);
   },
 
@@ -187,6 +206,13 @@ const scenarios = {
     await changed(tab);
     await look(tab);
   },
+  // The acquirer says at the end of the window that nobody came.
+  async abandoned(c) {
+    await scenarios.undecided(c);
+    if (!await c.place(c.tab).locator('main a.button[href*="lang="]').count()) return;
+    await c.becomes(c.tab);
+    await c.look(c.tab);
+  },
   async late(c) {
     await scenarios.undecided(c);
     await c.mark(1);
@@ -217,7 +243,7 @@ class Citizen {
     this.seen = [];
     this.faults = [];
     this.tabs = [];
-    for (const name of ['newTab', 'walk', 'go', 'look', 'click', 'again', 'goBack', 'changed', 'becomes', 'mark']) this[name] = this[name].bind(this);
+    for (const name of ['newTab', 'walk', 'go', 'look', 'click', 'again', 'goBack', 'changed', 'becomes', 'mark', 'place']) this[name] = this[name].bind(this);
   }
 
   async arrive(worker) {
@@ -226,21 +252,34 @@ class Citizen {
   }
 
   async newTab(url = this.row.url) {
-    let tab = this.window.free.pop();
-    if (!tab) {
-      tab = await this.window.context.newPage();
-      watch(tab, [new URL(url).origin, new URL(task.control).origin], (fault) => tab.citizen.faults.push(fault));
-    }
-    tab.citizen = this;
-    this.tabs.push(tab);
+    const tab = await this.emptyTab();
     await tab.goto(`${url}?lang=${this.row.lang}`);
     return tab;
   }
 
+  async emptyTab() {
+    const tab = this.window.free.pop() || this.watched(await this.window.context.newPage());
+    tab.citizen = this;
+    this.tabs.push(tab);
+    return tab;
+  }
+
+  watched(tab) {
+    const origins = [task.api, task.control, task.shop].map((url) => new URL(url).origin);
+    watch(tab, origins, (fault) => tab.citizen.faults.push(fault));
+    return tab;
+  }
+
+  // place is where a tab shows the checkout.
+  place(tab) { return tab; }
+
+  async end() {}
+
   // leave gives the tabs back. One that still shows a live page is of no use.
   async leave() {
     for (const tab of this.tabs) {
-      if (await tab.locator('#live').count()) await tab.close();
+      if (tab.isClosed()) continue;
+      if (await this.place(tab).locator('#live').count()) await tab.close();
       else this.window.free.push(tab);
     }
   }
@@ -265,7 +304,7 @@ class Citizen {
       case 'choose':
         return this.click(tab, `button[name=offer][value="${this.row.offer}"]`);
       case 'phone':
-        await tab.fill('#phone', answer);
+        await this.place(tab).locator('#phone').fill(answer);
         return this.click(tab, forward);
       case 'review':
         return this.click(tab, forward);
@@ -273,17 +312,21 @@ class Citizen {
         if (!/^\d/.test(answer)) return this.click(tab, `button[value=${answer}]`);
         await tab.fill('#card', answer);
         return this.click(tab, 'button[value=pay]');
-      case 'waiting': // without a script nobody goes to the bank by himself
-        if (this.bankAhead()) return this.click(tab, 'main a.button');
-        return this.changed(tab);
+      case 'waiting':
+        return this.bankAhead() ? this.toBank(tab, answer) : this.changed(tab);
       default:
         throw new Error(`nothing leads on from ${step}`);
     }
   }
 
+  // toBank: without a script nobody goes there by himself.
+  toBank(tab) {
+    return this.click(tab, 'main a.button');
+  }
+
   // click follows a link or sends a form, and waits for what comes.
   click(tab, what) {
-    return this.again(tab, () => tab.locator(what).first().click());
+    return this.again(tab, () => this.place(tab).locator(what).first().click());
   }
 
   again(tab, move) {
@@ -305,20 +348,22 @@ class Citizen {
   // changed waits until the page shows something else than that it waits: by
   // itself, or by « Vérifier ».
   async changed(tab) {
+    const place = this.place(tab);
     if (this.row.script) {
-      await tab.waitForSelector('main:not(:has(#live)) h1');
-      return tab.waitForLoadState('domcontentloaded');
+      await place.waitForSelector('main:not(:has(#live)) h1');
+      return place.waitForLoadState('domcontentloaded');
     }
-    return this.until(tab, () => tab.locator('#live').count().then((n) => n === 0));
+    return this.until(tab, () => place.locator('#live').count().then((n) => n === 0));
   }
 
   // becomes waits until a page that may not be live shows another one.
   async becomes(tab) {
     const { title } = this.seen.findLast((s) => s.tab === this.tabs.indexOf(tab));
-    const other = async () => (await tab.evaluate(read)).title !== title;
-    if (!this.row.script || !await tab.locator('#live').count()) return this.until(tab, other);
-    await tab.waitForFunction((was) => document.querySelector('h1')?.textContent.replace(/\s+/gu, ' ').trim() !== was, title);
-    return tab.waitForLoadState('domcontentloaded');
+    const place = this.place(tab);
+    const other = async () => (await place.evaluate(read)).title !== title;
+    if (!this.row.script || !await place.locator('#live').count()) return this.until(tab, other);
+    await place.waitForFunction((was) => document.querySelector('h1')?.textContent.replace(/\s+/gu, ' ').trim() !== was, title);
+    return place.waitForLoadState('domcontentloaded');
   }
 
   async until(tab, done) {
@@ -341,19 +386,76 @@ class Citizen {
   async look(tab) {
     for (let tries = 0; ; tries++) {
       try {
-        const shown = { tab: this.tabs.indexOf(tab), ...await tab.evaluate(read) };
+        const shown = { tab: this.tabs.indexOf(tab), ...await this.place(tab).evaluate(read) };
         this.seen.push(shown);
         return shown;
       } catch (e) { // the page went on by itself at that moment
         if (tries === 3) throw e;
         await moment(100);
-        await tab.waitForLoadState('domcontentloaded');
+        await this.place(tab).waitForLoadState('domcontentloaded');
       }
     }
   }
 
   where() {
     return `after ${this.seen.map((s) => s.step).join(', ') || 'nothing'}`;
+  }
+}
+
+// Framed is a citizen in the frame of the shop's page, which logs every message.
+class Framed extends Citizen {
+  async newTab() {
+    const tab = await this.emptyTab();
+    const { lang, frame } = this.row;
+    await tab.goto(`${task.shop}/lab?${new URLSearchParams({ lang, notice: frame.notice, layout: frame.layout })}`);
+    const [answer] = await Promise.all([
+      tab.waitForResponse((r) => r.request().method() === 'POST' && r.url().endsWith('/checkout')),
+      tab.locator('#start').click(),
+    ]);
+    this.both = (await answer.json()).client_secret.split(':');
+    [this.row.id] = this.both;
+    const session = await (await fetch(`${task.api}/${this.row.id}`, { headers: { Authorization: `Bearer ${task.key}` } })).json();
+    this.row.ref = session.payment_ref;
+    await tab.frameLocator('#checkout iframe').locator('main h1').waitFor();
+    return tab;
+  }
+
+  place(tab) {
+    return tab.frames().find((f) => f.url().includes('/embed/')) || tab;
+  }
+
+  // again: the answer takes the place of what the frame shows.
+  async again(tab, move) {
+    const place = this.place(tab);
+    if (place === tab) return super.again(tab, move);
+    await place.evaluate(() => { document.body.gone = false; });
+    await move();
+    for (const end = Date.now() + patience; await place.evaluate(() => document.body.gone === false); await moment(30)) {
+      if (Date.now() > end) throw new Error('the frame brings no other page');
+    }
+  }
+
+  // toBank: its page opens beside the shop's.
+  async toBank(tab, answer) {
+    const [bank] = await Promise.all([
+      tab.waitForEvent('popup'), this.place(tab).locator('main a.button[target=_blank]').click(),
+    ]);
+    bank.citizen = this;
+    this.tabs.push(this.watched(bank));
+    await bank.waitForSelector('form[action*="/card/pay/"]');
+    await this.look(bank);
+    await this.go(bank, 'bank', answer);
+    await bank.close();
+  }
+
+  // end: the page around the frame knows what it must and nothing else.
+  async end() {
+    const { tab, row } = this;
+    await tab.waitForSelector(`#payment[data-state="${row.frame.ends}"]`);
+    this.faults.push(...await leaks(tab, this.both, [row.ref]));
+    const said = await tab.evaluate(() => messages.map((m) => m.data.type).filter((t) => t !== 'resize'));
+    const want = ['hello', 'ready', ...row.offer === 'card' ? ['pending'] : [], ...{ unlocked: ['complete'], over: ['ended'] }[row.frame.ends] || []];
+    if (said.join() !== want.join()) this.faults.push(`the frame says ${said}, want ${want}`);
   }
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// shown is what hosted.mjs says of a page.
+// shown is what journeys.mjs says of a page.
 type shown struct {
 	Tab    int               `json:"tab"`
 	Step   string            `json:"step"`
@@ -32,20 +32,27 @@ type shown struct {
 	Test   bool              `json:"test"`
 }
 
-// journeyOf is a visitor in one of the two browsers.
+// The ways to the checkout.
+const (
+	withScript = "with a script"
+	without    = "without"
+	embedded   = "embedded"
+)
+
+// journeyOf is a visitor by one of the ways.
 type journeyOf struct {
 	visitor
-	script bool
+	way    string
 	lang   string
 	made   session
 	seen   []shown
 	faults []string
 }
 
-// Citizens pay on the hosted page by every offer, with every outcome, with a
-// script and without, and do what citizens do; meanwhile nothing that is secret
-// is logged.
-func TestHosted(t *testing.T) {
+// Citizens pay by every offer, with every outcome, on the hosted page with a
+// script and without, and in the shop's frame, and do what citizens do; meanwhile
+// the shop's page learns nothing of it and nothing that is secret is logged.
+func TestJourneys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation and a browser")
 	}
@@ -55,7 +62,7 @@ func TestHosted(t *testing.T) {
 	u.start(t)
 
 	t.Run("first view", u.firstView)
-	// How soon is for `make bench/live` to say.
+	// How soon is for `make test/live` to say.
 	t.Run("paid is shown", func(t *testing.T) { u.paidIsShown(t, 4) })
 	t.Run("fifty wait and none is forgotten", func(t *testing.T) { u.live(t, 50, 0) })
 
@@ -63,17 +70,25 @@ func TestHosted(t *testing.T) {
 	var journeys []*journeyOf
 	byName := map[string]*journeyOf{}
 	for i, v := range rows {
-		for _, script := range []bool{true, false} {
-			j := &journeyOf{visitor: v, script: script, lang: "fr"}
-			if script == (i%2 == 0) { // so that both browsers see both languages
+		for n, way := range []string{withScript, without, embedded} {
+			j := &journeyOf{visitor: v, way: way, lang: "fr"}
+			if (i+n)%2 == 0 { // so that each way is seen in both languages
 				j.lang = "en"
 			}
-			if !script && v.noScript != "" {
-				j.pages = v.noScript
+			j.name += " " + way
+			switch {
+			case way == embedded && v.hosted:
+				continue
+			case way == embedded:
+				j.pages = cmp.Or(v.embedded, v.pages)
+				if v.offer == "card" {
+					j.other = "bank"
+				}
+			case way == without:
+				j.pages = cmp.Or(v.noScript, v.pages)
 			}
-			j.name += map[bool]string{true: " with a script", false: " without"}[script]
-			if v.status != "" {
-				j.made = u.hosted(t, fmt.Sprintf("hosted-%d-%t", i, script), v)
+			if v.status != "" && way != embedded {
+				j.made = u.hosted(t, fmt.Sprintf("hosted-%d-%d", i, n), v)
 			}
 			journeys, byName[j.name] = append(journeys, j), j
 		}
@@ -82,31 +97,40 @@ func TestHosted(t *testing.T) {
 	for _, j := range journeys {
 		task := map[string]any{
 			"name": j.name, "scenario": cmp.Or(j.scenario, "pay"), "offer": cmp.Or(j.offer, "momo"), "answers": j.answers,
-			"at": j.at, "decision": j.decision, "clock": j.clock, "script": j.script, "lang": j.lang,
+			"at": j.at, "decision": j.decision, "clock": j.clock, "script": j.way != without, "lang": j.lang,
 			"url": j.made.CheckoutURL, "id": j.made.ID, "ref": j.made.PaymentRef, "order": j.made.OrderID,
 		}
 		if j.url != "" {
 			task["url"] = u.url(atService, j.url)
 		}
+		if j.way == embedded {
+			task["frame"] = frameOf(j, len(tasks))
+		}
 		tasks = append(tasks, task)
 	}
 	begun := time.Now()
-	browse(t, 10*time.Minute, "hosted.mjs", map[string]any{
+	browse(t, 10*time.Minute, "journeys.mjs", map[string]any{
 		"api": u.sessions(""), "key": guichetKey, "control": u.url(atSimulators, "/control"), "rows": tasks,
+		"shop":    "https://" + local(u.port+atShop),
 		"counter": u.url(atService, "/api/v1/counter"), "clerk": clerk1,
 		// A phone's window of five minutes and its grace; a card's of fifteen; what the
 		// operators say afterwards; the lifetime of a session.
 		"clock": []string{"5m6s", "15m6s", "20m", "24h"},
 	}, func(line []byte) {
 		var told struct {
-			Row    string   `json:"row"`
-			Seen   []shown  `json:"seen"`
-			Faults []string `json:"faults"`
+			Row     string   `json:"row"`
+			Session string   `json:"session"`
+			Seen    []shown  `json:"seen"`
+			Faults  []string `json:"faults"`
 		}
 		if err := json.Unmarshal(line, &told); err != nil || byName[told.Row] == nil {
 			t.Fatalf("the browser's %q: %v", line, err)
 		}
-		byName[told.Row].seen, byName[told.Row].faults = told.Seen, told.Faults
+		j := byName[told.Row]
+		j.seen, j.faults = told.Seen, told.Faults
+		if j.way == embedded && told.Session != "" {
+			j.made = u.session(t, told.Session)
+		}
 	})
 	t.Logf("%d journeys in %v", len(journeys), time.Since(begun).Round(time.Second))
 	for _, j := range journeys {
@@ -117,6 +141,18 @@ func TestHosted(t *testing.T) {
 	t.Run("nothing secret is logged", func(t *testing.T) { u.logsNoSecret(t, journeys) })
 }
 
+// frameOf is how the shop's page is asked for, and how it must end.
+func frameOf(j *journeyOf, n int) map[string]string {
+	frame := map[string]string{"notice": "vignette", "layout": []string{"large", "compact"}[n%2], "ends": "over"}
+	if j.euros {
+		frame["notice"] = "visa"
+	}
+	if j.status == "completed" {
+		frame["ends"] = "unlocked"
+	}
+	return frame
+}
+
 // hosted makes a visitor's session, which knows the way back.
 func (u *up) hosted(t *testing.T, order string, v visitor) (s session) {
 	t.Helper()
@@ -125,7 +161,7 @@ func (u *up) hosted(t *testing.T, order string, v visitor) (s session) {
 		key = guichetLiveKey
 	}
 	if v.euros {
-		amount, currency = 10000, "EUR"
+		amount, currency = 6000, "EUR"
 	}
 	body := fmt.Sprintf(`{"order_id":%q,"amount":%d,"currency":%q,"description":"Patente 2026","service_code":"patente","success_url":%q,"cancel_url":%q}`,
 		order, amount, currency, successURL, cancelURL)
@@ -209,9 +245,9 @@ func (v visitor) amounts(lang, offer string) (due, fee, total string) {
 	phone := strings.Contains(offer, "Money")
 	switch {
 	case v.euros && lang == "fr":
-		return "100,00 €", "2,80 €", "102,80 €"
+		return "60,00 €", "1,80 €", "61,80 €"
 	case v.euros:
-		return "€100.00", "€2.80", "€102.80"
+		return "€60.00", "€1.80", "€61.80"
 	case phone && lang == "fr":
 		return "5 000 FCFA", "75 FCFA", "5 075 FCFA"
 	case phone:
@@ -261,12 +297,16 @@ func checkShown(t *testing.T, j *journeyOf, page string, s shown) {
 			t.Errorf("operators to choose from are %q, want %q", s.Offers, hostedOffers[:2])
 		}
 	case "cash":
-		if ref := j.made.PaymentRef; !strings.Contains(s.Text, strings.Join([]string{ref[:4], ref[4:8], ref[8:12], ref[12:]}, " ")) {
+		if ref := j.made.PaymentRef; len(ref) != 16 || !strings.Contains(s.Text, strings.Join([]string{ref[:4], ref[4:8], ref[8:12], ref[12:]}, " ")) {
 			t.Errorf("the reference %s for the counter is not on its page: %s", ref, s.Text)
 		}
 	case "completed":
 		ref := strings.ReplaceAll(s.List[words.ref], " ", "")
-		if s.Tab == 0 && (ref != j.made.PaymentRef || !slices.Contains(s.Links, successURL)) {
+		wayOn := successURL
+		if j.way == embedded { // the receipt of its own opens beside the shop's page
+			wayOn = "/c/" + j.made.ID + "?lang=" + s.Lang
+		}
+		if s.Tab == 0 && (ref != j.made.PaymentRef || !slices.Contains(s.Links, wayOn)) {
 			t.Errorf("the receipt has the reference %q and the links %q", ref, s.Links)
 		}
 		if want := offerNames[cmp.Or(j.offer, "momo")][s.Lang]; j.check == nil && j.scenario != "counterGivesUp" && s.List[words.offer] != want {
@@ -276,12 +316,12 @@ func checkShown(t *testing.T, j *journeyOf, page string, s shown) {
 		if said := refusalWords[j.failure][s.Lang]; said == "" || !strings.Contains(s.Text, said) {
 			t.Errorf("a refusal for %s reads %q", j.failure, s.Text)
 		}
-		if !slices.Contains(s.Links, cancelURL) {
+		if j.way != embedded && !slices.Contains(s.Links, cancelURL) {
 			t.Errorf("no way to start again: %q", s.Links)
 		}
 	case "undecided", "late", "mismatched", "settled":
 		for _, link := range s.Links {
-			if !strings.HasPrefix(link, "/c/"+j.made.ID+"?") || page != "undecided" {
+			if !strings.Contains(link, "/"+j.made.ID+"?") || page != "undecided" {
 				t.Errorf("page %s leads to %s, where one might pay again", page, link)
 			}
 		}
@@ -363,7 +403,7 @@ func (u *up) acquired(t *testing.T, journeys []*journeyOf) {
 		t.Errorf("the acquirer has %d collections, want %d", len(all), want)
 	}
 	for _, c := range all {
-		if c.Amount != "10280" {
+		if c.Amount != "6180" {
 			t.Errorf("the acquirer was asked for %s", c.Amount)
 		}
 	}
