@@ -114,14 +114,21 @@ func byCard() []visitor {
 	return ended("card", rows)
 }
 
-// byCash: a clerk decides.
+// byCash: a clerk decides, or nobody comes.
 func byCash() []visitor {
-	return ended("cash", []visitor{
+	rows := ended("cash", []visitor{
 		{name: "paid at the counter", scenario: "counter", offer: "cash_agency", pages: "choose cash counter completed"},
 		{
 			name: "the clerk gives it up", scenario: "counterGivesUp", offer: "cash_agency", answers: []string{number("momo", "01", 0)}, collect: 1,
 			pages: "choose cash counter cash? " + toReview + "waiting? completed",
 		},
+	})
+	return append(rows, visitor{
+		name: "cash nobody pays", scenario: "overAtCounter", offer: "cash_agency", clock: 1,
+		pages: "choose cash expired", status: "expired", event: "checkout.expired",
+	}, visitor{
+		name: "cash paid late", scenario: "counterLate", offer: "cash_agency", clock: 1, hosted: true,
+		pages: "choose cash counter cash? expired late", status: "expired", event: "checkout.expired", late: true,
 	})
 }
 

@@ -197,6 +197,28 @@ const scenarios = {
     await walk(tab);
   },
 
+  async overAtCounter({ tab, walk, mark, changed, look }) {
+    await walk(tab, 'cash');
+    await mark(task.clock.length - 1);
+    await changed(tab);
+    await look(tab);
+  },
+
+  // The clerk held the payment, and has the cash when its time is long over.
+  async counterLate(c) {
+    const { tab, walk, look, row, becomes, mark, changed, again } = c;
+    await walk(tab, 'cash');
+    const held = await post(`${task.counter}/reservations`, { payment_ref: row.ref }, task.clerk);
+    await becomes(tab);
+    await look(tab);
+    await mark(task.clock.length - 1);
+    await changed(tab);
+    await look(tab);
+    await post(`${task.counter}/payments`, { payment_ref: row.ref, collection_id: held.collection_id, total: held.total, receipt: row.name }, task.clerk);
+    await again(tab, () => tab.reload());
+    await look(tab);
+  },
+
   async only({ tab, look }) { await look(tab); },
 
   // With the clock.

@@ -305,10 +305,12 @@ const cases = {
       // The page itself: the right words from the wrong window.
       postMessage({ ns: 'quittance.checkout', v: 1, cid: '', seq: 0, type: 'hello', data: { versions: [1], need: 'navigate' } }, '*');
     }, [task.stranger, task.checkout]);
+    const spoofed = (n) => until(page, (k) => messages.filter((m) => m.data.spoof).length === k, n);
+    await spoofed(6); // behind a window that comes now a frame would not go on loading
     const popup = page.waitForEvent('popup');
     await page.evaluate((stranger) => void open(`${stranger}/spoof`), task.stranger);
     await (await popup).waitForLoadState();
-    await until(page, () => messages.filter((m) => m.data.spoof).length === 9);
+    await spoofed(9);
     await say(embedded(page), 'closed');
     await called(page, 'Close');
     const spoofs = page.frames().filter((f) => f.url().endsWith('/spoof'));

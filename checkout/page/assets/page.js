@@ -103,11 +103,13 @@
 
   // leave stops listening, since the citizen is going somewhere: to load this page
   // again meanwhile would take back what was sent. In a frame nothing is taken back.
+  // Whoever is still here after a while went nowhere, or to another tab.
   function leave() {
     if (framed) return;
     leaving = true;
     if (running) running.abort();
     clearTimeout(timer);
+    timer = setTimeout(function () { leaving = null; ask(); }, 30000);
   }
 
   function get(type, signal) {
