@@ -108,13 +108,12 @@ run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everyth
 	@$(GOBUILD) -o $(BIN)/quittance .
 	@exec $(BIN)/quittance up $(if $(BROKER),--broker $(BROKER)) $(if $(PORT),--port $(PORT)) $(if $(DATA),--data $(DATA))
 
-# Brokers live for seconds, the linter vets, nobody debugs these binaries, and a
-# test in three waits.
+# Brokers live for seconds, the linter vets, and nobody debugs these binaries.
 .PHONY: test
 test: deps/test ## run all tests on real servers, which it starts and stops (PACKAGES=, TESTFLAGS=)
 	@$(GOBUILD) -o $(BIN)/testservers ./internal/testenv/testservers
 	@QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" \
-		$(BIN)/testservers -- go test -p 2 -parallel 3 -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS) $(PACKAGES)
+		$(BIN)/testservers -- go test -p 2 -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS) $(PACKAGES)
 
 # The crash test brings its own servers: it kills them.
 .PHONY: test/crash

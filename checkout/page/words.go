@@ -74,7 +74,7 @@ type words struct {
 	UnknownTitle, UnknownText               string
 	DownTitle, DownText, DownAgain          string
 	ReloadTitle, ReloadText                 string
-	Close, OpenReceipt, NewWindow           string
+	Close, OpenReceipt, NewWindow, Frame    string
 
 	Offers map[string]string // by offer_id
 	Kinds  map[Kind]string
@@ -153,7 +153,7 @@ var french = words{
 	UnknownTitle: "Page introuvable", UnknownText: "Cette adresse ne correspond à aucun paiement. Vérifiez le lien que vous avez reçu.",
 	DownTitle: "Service momentanément indisponible", DownText: "Nous ne pouvons pas répondre maintenant. Si vous veniez de confirmer un paiement, ne le refaites pas\u00a0: réessayez d’abord dans quelques instants pour voir où il en est.", DownAgain: "Réessayer",
 	ReloadTitle: "Chargement du paiement…", ReloadText: "Si rien ne s’affiche, rechargez la page qui vous propose de payer.",
-	Close: "Fermer", OpenReceipt: "Ouvrir le reçu", NewWindow: "nouvelle fenêtre",
+	Close: "Fermer", OpenReceipt: "Ouvrir le reçu", NewWindow: "nouvelle fenêtre", Frame: "Paiement par Quittance",
 
 	Offers: map[string]string{
 		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Carte bancaire", "cash_agency": "Espèces au guichet",
@@ -274,7 +274,7 @@ var english = words{
 	UnknownTitle: "Page not found", UnknownText: "No payment belongs to this address. Check the link that you were given.",
 	DownTitle: "Service unavailable for a moment", DownText: "We cannot answer right now. If you have just confirmed a payment, do not make it again: try again in a moment to see where it stands.", DownAgain: "Try again",
 	ReloadTitle: "Loading the payment…", ReloadText: "If nothing appears, load the page again that offers you to pay.",
-	Close: "Close", OpenReceipt: "Open the receipt", NewWindow: "new window",
+	Close: "Close", OpenReceipt: "Open the receipt", NewWindow: "new window", Frame: "Payment by Quittance",
 
 	Offers: map[string]string{
 		"momo": "MTN Mobile Money", "momo_b": "Airtel Money", "card": "Bank card", "cash_agency": "Cash at a counter",

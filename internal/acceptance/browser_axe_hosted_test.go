@@ -112,6 +112,11 @@ func everything(state page.State, lang money.Language) page.View {
 	return v
 }
 
+// otherwiseSeen are the pages that people print, and some in their own colours.
+var otherwiseSeen = map[page.State]string{
+	page.StateCash: "print", page.StateCompleted: "print", page.StateChoose: "forced", page.StateReview: "forced", page.StateWaiting: "forced",
+}
+
 // hostedTours are all hosted pages, without those that look the same as another.
 func hostedTours(t *testing.T, r *page.Renderer) (out []tour) {
 	t.Helper()
@@ -129,10 +134,10 @@ func hostedTours(t *testing.T, r *page.Renderer) (out []tour) {
 				if l.french && lang != money.French {
 					continue
 				}
-				v := everything(state, lang)
-				l.change(&v)
+				content := everything(state, lang)
+				l.change(&content)
 				var b bytes.Buffer
-				if err := r.Render(&b, v); err != nil {
+				if err := r.Render(&b, content); err != nil {
 					t.Fatalf("%s %s: %v", state, l.name, err)
 				}
 				if same[b.String()] {
@@ -147,10 +152,15 @@ func hostedTours(t *testing.T, r *page.Renderer) (out []tour) {
 				if widths == nil {
 					widths = auditWidths
 				}
-				out = append(out, tour{{
+				v := view{
 					name: name + "-" + string(lang), widths: widths, pictured: slices.Contains(l.pictured, state),
 					page: &answered{header, b.Bytes()},
-				}})
+				}
+				seen := tour{v}
+				if media := otherwiseSeen[state]; media != "" && l.name == "" {
+					seen = append(seen, v.in(media))
+				}
+				out = append(out, seen)
 			}
 		}
 	}

@@ -28,7 +28,8 @@ var galleryTime = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 type view struct {
 	name     string // state[.look]-language; of others' pages counter.page, shop.state, …
 	widths   []int
-	pictured bool // docs/screens has pictures of it
+	pictured bool   // docs/screens has pictures of it
+	media    string // how it is looked at: empty as usual, "print" on paper, "forced" in the reader's own colours
 
 	// Where it is; neither: what the view before becomes by press, run and until,
 	// see axe.mjs.
@@ -50,6 +51,12 @@ func serviceOf(name string) string {
 
 // tour is what is looked at in one tab, one after another.
 type tour []view
+
+// in is the same view in another medium, right after it.
+func (v view) in(media string) view {
+	name, lang, _ := strings.Cut(v.name, "-")
+	return view{name: name + "." + media + "-" + lang, widths: pictureWidths, pictured: true, media: media}
+}
 
 // answered is a page as a handler answered it.
 type answered struct {
@@ -122,7 +129,7 @@ func (g *gallery) task(only func(view) []int) map[string]any {
 			widths := only(v)
 			seen = seen || len(widths) > 0
 			views = append(views, map[string]any{
-				"name": v.name, "path": v.path, "widths": append([]int{}, widths...), "press": v.press, "run": v.run, "until": v.until,
+				"name": v.name, "path": v.path, "widths": append([]int{}, widths...), "press": v.press, "run": v.run, "until": v.until, "media": v.media,
 			})
 		}
 		if seen {
@@ -144,7 +151,7 @@ func (g *gallery) hosted(t *testing.T) {
 	})
 	for _, asset := range r.Assets() {
 		if strings.Contains(asset.Path, "/embed.") {
-			asset.Body = nil // see inFrame
+			asset.Body = []byte(`document.body.removeAttribute("inert")`) // and nothing else, see inFrame
 		}
 		g.mux.HandleFunc("GET "+asset.Path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", asset.ContentType)

@@ -128,7 +128,7 @@ func byCash() []visitor {
 		pages: "choose cash expired", status: "expired", event: "checkout.expired",
 	}, visitor{
 		name: "cash paid late", scenario: "counterLate", offer: "cash_agency", clock: 1, hosted: true,
-		pages: "choose cash counter cash? expired late", status: "expired", event: "checkout.expired", late: true,
+		pages: "choose cash counter expired late", status: "expired", event: "checkout.expired", late: true,
 	})
 }
 

@@ -16,8 +16,7 @@ import (
 
 // How soon citizens who wait at their pages are told that the payment is made: 500
 // of them at once, by their streams, and some by what a browser shows. It needs the
-// machine for itself; TestJourneys does the same beside other tests with a few, and
-// looks only whether each is told.
+// machine for itself.
 func TestLive(t *testing.T) {
 	// Approvals that come at once are harder on a browser than on the service.
 	const citizens = 500

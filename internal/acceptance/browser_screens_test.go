@@ -156,7 +156,7 @@ func smaller(t *testing.T, file string) []byte {
 // screensParts are the tables of the index, by what their names begin with.
 var screensParts = []struct{ prefix, title, about string }{
 	{"", "The hosted checkout page", "`checkout/page`, in each of its states. What follows a point is a variant of the state: `faulty` a form that was refused, `paid` an order that is paid already, " +
-		"`none` no means of payment, `card` and `cash` another offer than mobile money, `compact` the page in an integrator's frame."},
+		"`none` no means of payment, `card` and `cash` another offer than mobile money, `compact` the page in an integrator's frame, `print` the page on paper, `forced` in the colours that a reader's system forces."},
 	{"counter", "The clerk's desk", "`ingress/cash`, where citizens pay in cash. What follows `counter` is the page, and its variant."},
 	{"shop", "The demo shop", "`deploy/dev/shop`, an integrator's site with the checkout in its page."},
 	{"bank", "The simulated bank", "`internal/devstack/simulator`, to which developer mode sends citizens who pay by card."},

@@ -7,8 +7,9 @@
 // A tour is what is looked at in one tab, in this order. A view with a path goes
 // there; one without is what became of the page before once something was pressed
 // (press, a selector), said (run, a script) and waited for (until, a selector of
-// what is in sight then). A view without widths is on the way only. With shots, a
-// folder, pictures are taken instead: <name>-<width>.png.
+// what is in sight then). media is print, forced (colours) or empty. A view without
+// widths is on the way only. With shots, a folder, pictures are taken instead:
+// <name>-<width>.png.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch, limited, task, tell, watch } from './chromium.mjs';
@@ -31,8 +32,10 @@ async function tabOf(worker) {
   return tabs[worker];
 }
 
-async function reach(tab, { name, path, widths, press, run, until }) {
+async function reach(tab, { name, path, widths, press, run, until, media }) {
   tab.showing = name;
+  if (media !== tab.media) await tab.emulateMedia({ media: media === 'print' ? media : 'screen', forcedColors: media === 'forced' ? 'active' : 'none' });
+  tab.media = media;
   if (path) {
     await resize(tab, widths[0]);
     await tab.goto(new URL(path, task.base).href);

@@ -47,10 +47,11 @@ async function play(row, worker) {
 
 // windowOf is a browser that remembers nothing of others, but style and script.
 // It is shared by the rows of a worker, one after another, as are its tabs: a new
-// one costs more than a whole journey.
+// one costs more than a whole journey. Frames have windows of their own: behind
+// another tab nothing is drawn, and what is not drawn in a frame cannot be pressed.
 const windows = new Map();
-function windowOf(worker, script) {
-  const name = `${worker} ${script}`;
+function windowOf(worker, { script, frame }) {
+  const name = `${worker} ${script} ${!!frame}`;
   if (!windows.has(name)) {
     windows.set(name, browser.newContext({ ignoreHTTPSErrors: true, javaScriptEnabled: script, locale: 'fr-CG', viewport: { width: 360, height: 740 } }).then((context) => {
       context.setDefaultTimeout(patience);
@@ -205,14 +206,14 @@ const scenarios = {
   },
 
   // The clerk held the payment, and has the cash when its time is long over.
-  async counterLate(c) {
-    const { tab, walk, look, row, becomes, mark, changed, again } = c;
+  async counterLate({ tab, walk, look, row, becomes, mark, again }) {
     await walk(tab, 'cash');
     const held = await post(`${task.counter}/reservations`, { payment_ref: row.ref }, task.clerk);
     await becomes(tab);
     await look(tab);
     await mark(task.clock.length - 1);
-    await changed(tab);
+    await ends(row, 'expired');
+    await again(tab, () => tab.reload());
     await look(tab);
     await post(`${task.counter}/payments`, { payment_ref: row.ref, collection_id: held.collection_id, total: held.total, receipt: row.name }, task.clerk);
     await again(tab, () => tab.reload());
@@ -269,7 +270,7 @@ class Citizen {
   }
 
   async arrive(worker) {
-    this.window = await windowOf(worker, this.row.script);
+    this.window = await windowOf(worker, this.row);
     this.tab = await this.newTab();
   }
 
@@ -438,6 +439,7 @@ class Framed extends Citizen {
     [this.row.id] = this.both;
     const session = await (await fetch(`${task.api}/${this.row.id}`, { headers: { Authorization: `Bearer ${task.key}` } })).json();
     this.row.ref = session.payment_ref;
+    await tab.waitForSelector('#payment:not([data-state=opening], [data-state=slow])');
     await tab.frameLocator('#checkout iframe').locator('main h1').waitFor();
     return tab;
   }
@@ -517,6 +519,15 @@ async function post(url, body, key) {
   return answer.status === 204 ? {} : answer.json();
 }
 
+// ends waits until a row's session has that status.
+async function ends(row, status) {
+  for (const end = Date.now() + patience; Date.now() < end; await moment(200)) {
+    const session = await (await fetch(`${task.api}/${row.id}`, { headers: { Authorization: `Bearer ${task.key}` } })).json();
+    if (session.status === status) return;
+  }
+  throw new Error(`the session is not ${status}`);
+}
+
 // decide is the word of the operator about a row's collection.
 async function decide(row, word, body) {
   for (const end = Date.now() + patience; Date.now() < end; await moment(100)) {
@@ -529,7 +540,7 @@ async function decide(row, word, body) {
 try {
   await limited(atOnce, task.rows.filter((row) => !row.clock), play);
   // A browser asks a host six things at once, and a live page keeps one of them.
-  await Promise.all(clocked.map((row, i) => play(row, Math.floor(i / 4))));
+  await Promise.all(clocked.map((row, i) => play(row, row.frame ? i + atOnce : Math.floor(i / 4))));
 } finally {
   await browser.close();
 }

@@ -195,6 +195,19 @@ const cases = {
     assert.equal(new Set(page.sessions).size, 1, 'the same session');
   },
 
+  async 'lets nobody press what its scripts are not there for'() {
+    const context = await browser.newContext({ ignoreHTTPSErrors: true });
+    await context.route(/\/embed\.\w+\.js$/, async (route) => {
+      await new Promise((done) => setTimeout(done, 2000));
+      await route.continue();
+    });
+    const page = await open('/lab', { context });
+    await page.click('#start');
+    await frameOf(page).locator('button[name=offer][value=momo]').click();
+    await frameOf(page).locator('#phone').waitFor();
+    await discreet(page);
+  },
+
   async 'unlocks once, in two tabs'() {
     const one = await open('/');
     await one.click('button[value=vignette]');

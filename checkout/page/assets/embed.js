@@ -45,6 +45,7 @@
     var page = new DOMParser().parseFromString(text, "text/html");
     if (!page.getElementById("main")) return say("error", { code: "unavailable", retryable: true });
     doc.title = page.title;
+    page.body.removeAttribute("inert");
     root.lang = page.documentElement.lang;
     doc.body.replaceWith(page.body);
     scrollTo(0, 0);
@@ -85,6 +86,7 @@
     });
   }
 
+  doc.body.removeAttribute("inert");
   if (!secret) return show();
   window.quittanceLoad = go;
   doc.addEventListener("submit", function (event) {
