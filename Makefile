@@ -202,7 +202,8 @@ generate/check: deps $(GENERATORS) ## fail if that would change anything
 	@scripts/generate-check $(MAKE) generate
 
 .PHONY: verify
-verify: ## lint, generate/check and test: what CI runs
+verify: ## lint, generate/check, test and test/live: what CI runs
 	@$(MAKE) lint
 	@$(MAKE) generate/check
 	@$(MAKE) test
+	@$(MAKE) test/live
