@@ -167,19 +167,19 @@ bench/delivery: deps/test ## measure deliveries, beside ill and dead endpoints t
 		status=$$?; cat $(DEPS)/delivery-report.txt 2>/dev/null; exit $$status
 
 # Alone on the machine: what it takes is what the citizens wait for.
-.PHONY: test/live
-test/live: deps/test ## hold how soon citizens see that they have paid against the budget, 500 of them at once
-	@rm -f $(DEPS)/live-report.txt
-	@QUITTANCE_LIVE=budget QUITTANCE_LIVE_REPORT=$(CURDIR)/$(DEPS)/live-report.txt \
-		go test -count=1 -timeout 10m -run '^TestLive$$' ./internal/acceptance; \
-		status=$$?; cat $(DEPS)/live-report.txt 2>/dev/null; exit $$status
+.PHONY: test/budgets
+test/budgets: deps/test ## hold the first paint, and how soon 500 citizens at once see that they have paid, against the budgets
+	@rm -f $(DEPS)/budgets-report.txt
+	@QUITTANCE_BUDGETS=hold QUITTANCE_BUDGETS_REPORT=$(CURDIR)/$(DEPS)/budgets-report.txt \
+		go test -count=1 -timeout 10m -run '^TestBudgets$$' ./internal/acceptance; \
+		status=$$?; cat $(DEPS)/budgets-report.txt 2>/dev/null; exit $$status
 
 .PHONY: bench/live
 bench/live: deps/test ## tell 500 citizens at once that their payment is made, and measure how soon each knows
-	@rm -f $(DEPS)/live-report.txt
-	@QUITTANCE_LIVE=full QUITTANCE_LIVE_REPORT=$(CURDIR)/$(DEPS)/live-report.txt \
-		go test -count=1 -v -timeout 15m -run '^TestLive$$' ./internal/acceptance; \
-		status=$$?; cat $(DEPS)/live-report.txt 2>/dev/null; exit $$status
+	@rm -f $(DEPS)/budgets-report.txt
+	@QUITTANCE_BUDGETS=measure QUITTANCE_BUDGETS_REPORT=$(CURDIR)/$(DEPS)/budgets-report.txt \
+		go test -count=1 -v -timeout 15m -run '^TestBudgets$$' ./internal/acceptance; \
+		status=$$?; cat $(DEPS)/budgets-report.txt 2>/dev/null; exit $$status
 
 .PHONY: screens
 screens: deps/test ## take the pictures of docs/screens again
@@ -202,8 +202,8 @@ generate/check: deps $(GENERATORS) ## fail if that would change anything
 	@scripts/generate-check $(MAKE) generate
 
 .PHONY: verify
-verify: ## lint, generate/check, test and test/live: what CI runs
+verify: ## lint, generate/check, test and test/budgets: what CI runs
 	@$(MAKE) lint
 	@$(MAKE) generate/check
 	@$(MAKE) test
-	@$(MAKE) test/live
+	@$(MAKE) test/budgets

@@ -61,7 +61,6 @@ func TestJourneys(t *testing.T) {
 	u.registry = withoutQuota(t, u.dir)
 	u.start(t)
 
-	t.Run("first view", u.firstView)
 	rows := slices.Concat(byPhone("momo"), byPhone("momo_b"), byCard(), byCash(), otherwise())
 	var journeys []*journeyOf
 	byName := map[string]*journeyOf{}

@@ -13,10 +13,10 @@
 // must not stand there. TestPagesForEverybody audits every page and state with axe.
 // TestSDKInBrowser holds the SDK and the frame's script against a page of its own,
 // TestShopInBrowser the embedded checkout against what a shop and its visitors may
-// do beside paying. QUITTANCE_LIVE=budget (`make test/live`, alone on the machine)
-// holds how soon citizens are told against the budget, QUITTANCE_LIVE=full (`make
-// bench/live`) measures it; QUITTANCE_SCREENS=write (`make screens`) writes
-// docs/screens.
+// do beside paying. QUITTANCE_BUDGETS=hold (`make test/budgets`, alone on the
+// machine) holds the first paint and how soon citizens are told against the budgets,
+// QUITTANCE_BUDGETS=measure (`make bench/live`) measures them; QUITTANCE_SCREENS=write
+// (`make screens`) writes docs/screens.
 //
 // # The crash test
 //
