@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The demo registry's clerks.
@@ -147,6 +148,8 @@ func TestCounter(t *testing.T) {
 		t.Errorf("reversed, and the session is %s", s.Status)
 	}
 
+	t.Run("numbers", u.counterNumbers)
+
 	log, err := os.ReadFile(u.stderr())
 	if err != nil {
 		t.Fatal(err)
@@ -160,4 +163,109 @@ func TestCounter(t *testing.T) {
 			t.Errorf("the log holds %q", secret)
 		}
 	}
+}
+
+// Cash has every outcome that the other channels' magic numbers have, played by the
+// simulated counter, whose desk software speaks for a clerk to the service's own API.
+func (u *up) counterNumbers(t *testing.T) {
+	visit := func(s session, body string) (c collection) {
+		u.control(t, "counter/"+s.PaymentRef, body).into(t, &c)
+		return c
+	}
+	stands := func(s session) (p struct {
+		Status string `json:"status"`
+		Cash   *struct {
+			Status     string `json:"status"`
+			ReversedBy string `json:"reversed_by"`
+		} `json:"cash"`
+	},
+	) {
+		u.call(t, http.MethodGet, u.url(atService, "/api/v1/counter/payments/"+s.PaymentRef), "", "Authorization", "Bearer "+clerk1).into(t, &p)
+		return p
+	}
+	numbers := map[string]struct {
+		becomes  string // of the visit
+		calls    int    // of the desk, after the look-up
+		answered int    // to the last of them
+		clock    bool   // only when the reservation has ended
+	}{
+		"01": {becomes: "approved", calls: 1, answered: 200},
+		"02": {becomes: "approved", calls: 1, answered: 200},
+		"03": {becomes: "pending", clock: true},
+		"04": {becomes: "rejected", calls: 1, answered: 200},
+		"05": {becomes: "rejected", calls: 1, answered: 200},
+		"06": {becomes: "rejected", calls: 1, answered: 200},
+		"08": {becomes: "approved", calls: 1, answered: 200},
+		"09": {becomes: "approved", calls: 2, answered: 200},
+		"10": {becomes: "approved", calls: 1, answered: 200, clock: true},
+		"11": {becomes: "approved", calls: 1, answered: 200},
+		"12": {becomes: "approved", calls: 1, answered: 200},
+		"13": {becomes: "rejected", calls: 1, answered: 200},
+	}
+	made := map[string]session{}
+	for number := range numbers {
+		made[number] = u.create(t, "cash-number-"+number)
+		if c := visit(made[number], fmt.Sprintf(`{"number": %q}`, number)); c.Amount != "5000" {
+			t.Errorf("%s: the clerk is to take %s", number, c.Amount)
+		}
+	}
+	mistyped := u.create(t, "cash-number-07")
+	a := u.call(t, http.MethodPost, u.url(atSimulators, "/control/counter/"+mistyped.PaymentRef), `{"number": "07"}`)
+	if a.status != http.StatusUnprocessableEntity || !bytes.Contains(a.body, []byte("counter.reference_mistyped")) || stands(mistyped).Cash != nil {
+		t.Errorf("a mistyped reference: %d %s", a.status, a.body)
+	}
+	byHand := u.create(t, "cash-by-hand")
+	held := visit(byHand, "")
+	u.control(t, "collections/"+held.ID+"/approve", `{"amount": "1"}`)
+	if p := stands(byHand); p.Status != "open" || p.Cash == nil || p.Cash.Status != "reserved" {
+		t.Errorf("held, and another amount taken: %+v", p)
+	}
+
+	settles := func(clock bool) {
+		for number, want := range numbers {
+			if want.clock != clock {
+				continue
+			}
+			s := made[number]
+			eventually(t, number+" is settled", func() error {
+				c := u.collected(t, s)
+				if c.Status != want.becomes || c.CallbacksSent != want.calls || c.CallbackStatus != want.answered {
+					return fmt.Errorf("%+v", c)
+				}
+				return nil
+			})
+			if want.becomes != "approved" {
+				if p := stands(s); p.Status != "open" || p.Cash != nil {
+					t.Errorf("%s: without cash the payment is %+v", number, p)
+				}
+				continue
+			}
+			u.becomes(t, s.ID, "completed")
+			u.delivered(t, s.ID, "checkout.completed")
+			if p := stands(s); p.Cash == nil || p.Cash.Status != "taken" {
+				t.Errorf("%s: paid, and it stands at %+v", number, p)
+			}
+			u.confirmed(t, s) // by the ERP, once
+		}
+	}
+	settles(false)
+	if c := u.collected(t, byHand); c.CallbackStatus != http.StatusConflict {
+		t.Errorf("another amount is answered %+v", c)
+	}
+	u.control(t, "counter/"+made["01"].PaymentRef+"/reverse", "")
+	if p := stands(made["01"]); p.Status != "completed" || p.Cash == nil || p.Cash.Status != "reversed" || p.Cash.ReversedBy != "c02" {
+		t.Errorf("given back: %+v", p)
+	}
+	if c, s := u.collected(t, made["10"]), u.session(t, made["10"].ID); c.Status != "pending" || s.Status != "open" {
+		t.Errorf("10: before the reservation has ended: %+v, the session is %s", c, s.Status)
+	}
+	u.advance(t, 10*time.Minute+time.Second)
+	eventually(t, "the reservation has ended", func() error {
+		if p := stands(made["03"]); p.Cash != nil {
+			return fmt.Errorf("%+v", *p.Cash)
+		}
+		return nil
+	})
+	u.advance(t, time.Minute)
+	settles(true)
 }

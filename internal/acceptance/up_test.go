@@ -354,6 +354,7 @@ func (u *up) advance(t *testing.T, by time.Duration) {
 // collection is a payment as the operator knows it.
 type collection struct {
 	ID             string `json:"id"`
+	Operator       string `json:"operator"`
 	Amount         string `json:"amount"`
 	Status         string `json:"status"`
 	CallbackURL    string `json:"callback_url"`

@@ -67,6 +67,22 @@ func (d demo) shopKey() string {
 	return ""
 }
 
+// clerkKeys are the test keys of the clerks, an agency a list.
+func (d demo) clerkKeys() (keys [][]string) {
+	for _, agency := range d.Agencies {
+		var of []string
+		for _, clerk := range agency.Clerks {
+			for _, k := range clerk.Keys {
+				if strings.HasPrefix(k.Secret, "ck_test_") {
+					of = append(of, k.Secret)
+				}
+			}
+		}
+		keys = append(keys, of)
+	}
+	return keys
+}
+
 // banner is the one block that may show a key or a test number.
 func (u *developer) banner(out io.Writer) error {
 	d, err := u.demo()

@@ -1,7 +1,9 @@
 package role
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,25 +21,29 @@ func simulate() *cobra.Command {
 			s.Port = defaultPort
 		}
 		s.SimulatorURL = "http://" + local(s.Port+portSimulators)
+		s.CheckoutURL = cmp.Or(s.CheckoutURL, "http://"+local(s.Port))
 		port := s.Port
 		if s.Kafka != "" {
 			s.Port = 0 // the parts are named: --port is only where to listen
 		}
 		s.Developer = true
-		return runRole(cmd, *s, func(b *base) error { return b.simulate(local(port + portSimulators)) })
+		return runRole(cmd, *s, func(b *base) error { return b.simulate(local(port+portSimulators), nil) })
 	})
 	s.runFlags(cmd.Flags())
+	cmd.Flags().StringVar(&s.CheckoutURL, "checkout-url", "", "where the agencies' counters reach the service; that of an up on this port when empty")
 	return cmd
 }
 
 // simulate runs the simulators on addr. They know the registry's webhook secrets
-// and ERP credentials, so that what is signed or sent wrongly is refused.
-func (b *base) simulate(addr string) error {
+// and ERP credentials, so that what is signed or sent wrongly is refused. Clerks are
+// keys, an agency a list.
+func (b *base) simulate(addr string, clerks [][]string) error {
 	if err := b.openRegistry(); err != nil {
 		return err
 	}
 	sim, err := simulator.New(simulator.Config{
 		Now: b.now, Log: b.log, Metrics: b.metrics, Secrets: b.inboxSecrets, ERPAuth: b.erpAuth, Card: b.cardSecret,
+		Counter: strings.TrimSuffix(b.CheckoutURL, "/"), Clerks: func() [][]string { return clerks },
 		AdvanceClock: func(ctx context.Context, d time.Duration) error {
 			_, err := clock.Advance(ctx, b.pool, d)
 			return err

@@ -198,14 +198,18 @@ func (u *developer) roles(ctx context.Context) (*base, error) {
 	s.CallbackURL = "http://" + s.Listen
 	s.CheckoutURL = s.CallbackURL
 	s.ShopURL = "https://" + local(u.Port+portShop)
+	d, err := u.demo()
+	if err != nil {
+		return nil, err
+	}
 	b, err := openBase(ctx, s, u.log)
 	if err != nil {
 		return nil, err
 	}
 	start := []func(*base) error{
-		func(b *base) error { return b.simulate(local(u.Port + portSimulators)) },
+		func(b *base) error { return b.simulate(local(u.Port+portSimulators), d.clerkKeys()) },
 		(*base).processor, (*base).readmodel, (*base).journal, (*base).collect, (*base).webhook, (*base).erp, (*base).schedule,
-		(*base).ingress, u.shop, (*base).serveHealth,
+		(*base).ingress, func(b *base) error { return u.shop(b, d.shopKey()) }, (*base).serveHealth,
 	}
 	for _, role := range start {
 		if err := role(b); err != nil {
@@ -218,14 +222,10 @@ func (u *developer) roles(ctx context.Context) (*base, error) {
 
 // shop runs the demo shop, with a test key of the application whose sessions it
 // may hold.
-func (u *developer) shop(b *base) error {
-	d, err := u.demo()
-	if err != nil {
-		return err
-	}
+func (u *developer) shop(b *base, key string) error {
 	s, err := shop.New(shop.Config{
 		Listen: local(u.Port + portShop), DataDir: filepath.Join(u.Data, "shop"), APIBase: b.CheckoutURL, CheckoutURL: b.CheckoutURL,
-		Key: d.shopKey(), Log: b.log,
+		Key: key, Log: b.log,
 	})
 	if err != nil {
 		return err

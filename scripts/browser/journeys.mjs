@@ -4,13 +4,13 @@
 //
 //   node journeys.mjs '{"api": …, "key": …, "control": …, "shop": …, "clock": […], "rows": […]}'
 //
-// api is the address of the sessions and key the integrator's, counter that of the
-// agency's counters and clerk a clerk's; control is the simulators' /control, shop
-// the demo shop. A row is {name, scenario, url, id, ref, order, offer, answers,
-// script, lang, at, clock}: scenario names one of those below, answers are what the
-// citizen enters, script says whether the browser runs scripts. Embedded is a row
-// with frame, {notice, layout, ends}: what is paid, where the frame's text goes, and
-// how the page around it must end. It learns url, id, ref and order itself.
+// api is the address of the sessions and key the integrator's; control is the
+// simulators' /control, shop the demo shop. A row is {name, scenario, url, id, ref,
+// order, offer, answers, script, lang, at, clock}: scenario names one of those below,
+// answers are what the citizen enters, script says whether the browser runs scripts.
+// Embedded is a row with frame, {notice, layout, ends}: what is paid, where the
+// frame's text goes, and how the page around it must end. It learns url, id, ref and
+// order itself.
 //
 // Rows with clock, which is above 0, run last, all at once: at each mark of their
 // way they wait for one another, and then everybody's clock moves by one of the
@@ -177,10 +177,10 @@ const scenarios = {
   // In cash: a clerk looks the payment up, and then takes the money.
   async counter({ tab, walk, look, row, becomes }) {
     await walk(tab, 'cash');
-    const held = await post(`${task.counter}/reservations`, { payment_ref: row.ref }, task.clerk);
+    const held = await post(`${task.control}/counter/${row.ref}`);
     await becomes(tab);
     await look(tab);
-    await post(`${task.counter}/payments`, { payment_ref: row.ref, collection_id: held.collection_id, total: held.total, receipt: row.name }, task.clerk);
+    await post(`${task.control}/collections/${held.id}/approve`);
     await becomes(tab);
     await look(tab);
   },
@@ -188,10 +188,10 @@ const scenarios = {
   // The clerk gives the payment up, and the citizen pays otherwise.
   async counterGivesUp({ tab, walk, look, row, becomes, click }) {
     await walk(tab, 'cash');
-    const held = await post(`${task.counter}/reservations`, { payment_ref: row.ref }, task.clerk);
+    const held = await post(`${task.control}/counter/${row.ref}`);
     await becomes(tab);
     await look(tab);
-    await post(`${task.counter}/releases`, { payment_ref: row.ref, collection_id: held.collection_id }, task.clerk);
+    await post(`${task.control}/collections/${held.id}/reject`);
     await becomes(tab);
     row.offer = 'momo';
     if ((await look(tab)).step === 'cash') await click(tab, 'main a.link');
@@ -208,14 +208,14 @@ const scenarios = {
   // The clerk held the payment, and has the cash when its time is long over.
   async counterLate({ tab, walk, look, row, becomes, mark, again }) {
     await walk(tab, 'cash');
-    const held = await post(`${task.counter}/reservations`, { payment_ref: row.ref }, task.clerk);
+    const held = await post(`${task.control}/counter/${row.ref}`);
     await becomes(tab);
     await look(tab);
     await mark(task.clock.length - 1);
     await ends(row, 'expired');
     await again(tab, () => tab.reload());
     await look(tab);
-    await post(`${task.counter}/payments`, { payment_ref: row.ref, collection_id: held.collection_id, total: held.total, receipt: row.name }, task.clerk);
+    await post(`${task.control}/collections/${held.id}/approve`);
     await again(tab, () => tab.reload());
     await look(tab);
   },

@@ -25,6 +25,7 @@ type callback struct {
 	url        string
 	body       []byte
 	attempt    int
+	insists    bool // until it is answered: neither nothing, nor 429, nor a fault of the merchant's
 	// authorization makes the header of an attempt; nil for none.
 	authorization func() string
 }
@@ -96,7 +97,11 @@ func (c *callbacks) send(ctx context.Context, s *Simulator, cb callback) {
 	s.cfg.Log.Debug("operator called back",
 		slog.String("operator", cb.operator), slog.String("collection", cb.collection),
 		slog.Int("attempt", cb.attempt), slog.Int("status", status), slog.String("outcome", outcome))
-	if outcome == "failed" && cb.attempt < c.attempts {
+	again := cb.attempt < c.attempts
+	if cb.insists {
+		again = status == 0 || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+	}
+	if outcome == "failed" && again {
 		c.queue.add(s.cfg.Now().Add(c.backoff), cb)
 	}
 }

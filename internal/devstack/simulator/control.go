@@ -24,6 +24,8 @@ func (s *Simulator) controlRoutes(r chi.Router) {
 	r.Get("/collections/{id}", s.controlCollection)
 	r.Post("/collections/{id}/approve", s.controlApprove)
 	r.Post("/collections/{id}/reject", s.controlReject)
+	r.Post("/counter/{payment_ref}", s.controlVisit)
+	r.Post("/counter/{payment_ref}/reverse", s.controlReverse)
 	r.Post("/mtn", s.controlGateway(s.mtn))
 	r.Post("/airtel", s.controlGateway(s.airtel))
 	r.Post("/card", s.controlGateway(s.card))

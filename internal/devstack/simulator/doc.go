@@ -1,6 +1,6 @@
 // Package simulator stands in, in developer mode, for everything Quittance talks
 // to outside its own house: the mobile money operators, the card acquirer, the
-// agencies' ERPs and the integrators' webhook receivers. The mobile money operators
+// agencies' counters and ERPs and the integrators' webhook receivers. The mobile money operators
 // speak their own public protocols, the acquirer the one that package connector/card
 // asks for, so the connectors under test are the real connectors; the receivers are
 // strict, so a fault shows here before it shows at an agency.
@@ -10,6 +10,8 @@
 //	/mtn/…           mobile money A: MTN MoMo Collections   mtn.go
 //	/airtel/…        mobile money B: Airtel Money           airtel.go
 //	/card/…          the card acquirer and its page         card.go, cardpage.go
+//	/control/counter an agency's counter, whose desk        counter.go
+//	                 software calls the service's own API
 //	/erp/{agency}/…  an agency's ERP                        erp.go
 //	/inbox/{name}    a webhook receiver                     inbox.go
 //	/control/…       what the payer, the ERP and the        control*.go

@@ -59,6 +59,24 @@ CARD ACQUIRER                                  /card
   A total of 1111 minor units: the first request gets a 500 and is not taken.
   Any other card waits for /control. Amounts are in minor units.
 
+CASH AT A COUNTER                              /control/counter
+  A citizen comes to an agency's counter with the payment_ref, whose desk software
+  looks it up at the service and says there what became of it:
+
+  curl -X POST {base}/control/counter/PAYMENT_REF -d '{"number": "01"}'
+  curl -X POST {base}/control/counter/PAYMENT_REF
+  curl -X POST {base}/control/counter/PAYMENT_REF/reverse
+
+  The numbers mean the same as above, without one it waits for /control, but
+  03  the clerk leaves it: the reservation ends after ten minutes
+  04  given up, as are 05 (not enough cash), 06 and 13
+  07  the clerk mistypes the reference: the look-up is refused
+  08  taken; the line is away, and the desk says it two seconds later
+  09  taken, and said twice
+  10  taken after the reservation has ended
+  11  the answer to the first look-up is lost, and the clerk looks up again
+  "key" names a clerk by the key; a reversal is by another one than took the cash.
+
 ALL OF THEM
   curl '{base}/control/collections?status=pending'
   curl -X POST {base}/control/collections/ID/approve

@@ -72,6 +72,12 @@ type Config struct {
 	// Card returns the secret that a merchant shares with the card acquirer; false
 	// where there is none of that name. Nil: any merchant, with the secret "simulator".
 	Card func(merchant string) (secret string, ok bool)
+	// Counter is the service's address, where the desk software of the agencies'
+	// counters looks payments up, without a path. Empty: nobody comes to a counter.
+	Counter string
+	// Clerks are the keys of those who work there, an agency a list. Nil or an empty
+	// answer: calls to /control name a key.
+	Clerks func() [][]string
 	// AdvanceClock moves the clock of the whole service forward. Nil: 501.
 	AdvanceClock func(ctx context.Context, d time.Duration) error
 
@@ -134,7 +140,7 @@ func (c Config) validate() error {
 			return fmt.Errorf("simulator: %s is negative", name)
 		}
 	}
-	return nil
+	return checkedCounter(c.Counter)
 }
 
 // Simulator plays the outside world. Safe for concurrent use.
@@ -157,8 +163,11 @@ type operator struct {
 	reasons    map[cause]string // its words for a payer's refusals
 	rejections []string         // every reason that /control may have it give
 	callback   func(collection) (method string, body []byte)
+	path       func(collection) string // below callbackURL; nil for none
 	// sign is the Authorization header of a call to the merchant; nil for none.
 	sign func(s *Simulator, account string, body []byte) string
+	// insists: it calls until it is answered, since nobody would ask it.
+	insists bool
 }
 
 // operators by the name that their collections carry.
@@ -166,6 +175,10 @@ var operators = map[string]operator{
 	operatorMTN:    {reasons: mtnReasons, rejections: mtnRejections, callback: mtnCallback},
 	operatorAirtel: {reasons: airtelReasons, rejections: airtelRejections, callback: airtelCallback},
 	operatorCard:   {reasons: cardReasons, rejections: cardRejections, callback: cardCallback, sign: (*Simulator).cardSign},
+	operatorCounter: {
+		reasons: counterReasons, rejections: counterRejections, callback: counterCallback, path: counterPath,
+		sign: (*Simulator).counterSign, insists: true,
+	},
 }
 
 type metrics struct {
@@ -287,14 +300,21 @@ func (s *Simulator) collectionDecided(c collection) {
 	if c.callbackURL == "" {
 		return
 	}
-	cb := callback{collection: c.id, operator: c.operator, url: c.callbackURL}
 	words := operators[c.operator]
+	cb := callback{collection: c.id, operator: c.operator, url: c.callbackURL, insists: words.insists}
 	cb.method, cb.body = words.callback(c)
+	if words.path != nil {
+		cb.url += words.path(c)
+	}
 	if words.sign != nil {
 		cb.authorization = func() string { return words.sign(s, c.account, cb.body) }
 	}
-	for range c.script.callbacks {
-		s.callbacks.queue.add(s.cfg.Now(), cb)
+	at, calls := s.cfg.Now(), c.script.callbacks
+	if words.insists && calls == 0 {
+		at, calls = at.Add(s.cfg.CallbackBackoff), 1 // the first one was lost
+	}
+	for range calls {
+		s.callbacks.queue.add(at, cb)
 	}
 }
 

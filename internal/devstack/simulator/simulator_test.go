@@ -213,7 +213,7 @@ func TestIndexListsSurfaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	a := w.call(http.MethodGet, "/", "", nil)
-	for _, want := range []string{"/mtn", "/erp/{agency}", "/inbox/guichet", "/control/clock", "06 600 00 13", "/airtel", "05 500 00 13", "curl -X POST " + w.url} {
+	for _, want := range []string{"/mtn", "/erp/{agency}", "/inbox/guichet", "/control/clock", "06 600 00 13", "/airtel", "05 500 00 13", "/control/counter/PAYMENT_REF", "curl -X POST " + w.url} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("the index does not mention %q", want)
 		}

@@ -1,0 +1,262 @@
+package simulator
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+)
+
+const operatorCounter = "counter"
+
+// The clerk's words for cash that was not taken.
+const (
+	counterGivenUp  = "GIVEN_UP"
+	counterTooShort = "NOT_ENOUGH_CASH"
+)
+
+// counterReasons has no word of its own where a counter knows no such thing.
+var counterReasons = map[cause]string{
+	causeRejected: counterGivenUp, causeInsufficientFunds: counterTooShort, causeLimitReached: counterGivenUp,
+	causeUnknownPayer: counterGivenUp, causeWrongPIN: counterGivenUp,
+}
+
+var counterRejections = []string{counterGivenUp, counterTooShort}
+
+var (
+	paymentReference = regexp.MustCompile(`^[0-9]{16}$`)
+	magicNumber      = regexp.MustCompile(`^(0[1-9]|1[0-3])$`)
+)
+
+// counterTimeout is how long the desk software waits for an answer.
+const counterTimeout = 10 * time.Second
+
+// controlVisit is POST /control/counter/{payment_ref}: a citizen comes to the
+// counter. The desk software looks the payment up at the service's own API; what
+// then happens is a collection in the book: a magic number decides it, or
+// /control/collections/{id} does. What the service refuses comes back as it said it.
+func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
+	ref, f, ok := s.atCounter(w, r)
+	if !ok {
+		return
+	}
+	var number, key string
+	if f.take("number", &number, `the two digits of a magic number, "01" to "13"`) && !magicNumber.MatchString(number) {
+		f.fail("number", fmt.Sprintf("%q is not a magic number", number), `send "01" to "13", or leave it out to decide by /control/collections`)
+	}
+	keys := s.visitors(f, &key)
+	if !f.accepted(w) {
+		return
+	}
+	plan := s.magicScript(number, "")
+	if plan.refusal == causeUnknownPayer {
+		ref = mistyped(ref)
+	}
+	tries := 1
+	if plan.failFirst {
+		tries = 2 // the first answer never reaches the desk
+	}
+	var held reservation
+	for range tries {
+		var status int
+		var answer []byte
+		for _, key = range keys {
+			if status, answer = s.desk(r.Context(), key, "reservations", map[string]any{"payment_ref": ref}); status != http.StatusNotFound {
+				break // this agency's
+			}
+		}
+		if status/100 != 2 || json.Unmarshal(answer, &held) != nil {
+			relay(w, status, answer)
+			return
+		}
+	}
+	now := s.cfg.Now()
+	if plan.after > s.cfg.ApprovalWindow { // after the time to decide, which is the reservation's here
+		plan.after = held.ReservedUntil.Sub(now) + s.cfg.LateDelay
+	}
+	c := collection{
+		id: held.CollectionID, operator: operatorCounter, account: key, externalID: ref,
+		amount: strconv.FormatInt(held.Total, 10), currency: held.Currency, callbackURL: s.counterURL(),
+		operatorRef: "R-" + held.CollectionID[:8], receivedAt: now, script: plan,
+	}
+	if s.submit(c) {
+		s.schedule(c)
+	}
+	c, _ = s.book.get(c.id, now)
+	writeJSON(w, http.StatusCreated, viewOf(c))
+}
+
+// controlReverse is POST /control/counter/{payment_ref}/reverse: another clerk
+// gives the cash back. The answer is the service's.
+func (s *Simulator) controlReverse(w http.ResponseWriter, r *http.Request) {
+	ref, f, ok := s.atCounter(w, r)
+	if !ok {
+		return
+	}
+	var key string
+	keys := s.visitors(f, &key)
+	taken := s.book.list(filter{state: stateApproved, operator: operatorCounter, externalID: ref}, page{}, s.cfg.Now())
+	if !f.accepted(w) {
+		return
+	}
+	if len(taken) == 0 {
+		writeProblem(w, http.StatusNotFound, "No cash was taken for "+ref+" at this counter.",
+			fault{"payment_ref", "has no cash", "take some with POST /control/counter/" + ref + ` {"number": "01"}`})
+		return
+	}
+	c := taken[len(taken)-1]
+	if key == "" {
+		key = cmp.Or(s.colleague(c.account), keys[0])
+	}
+	status, answer := s.desk(r.Context(), key, "reversals", map[string]any{"payment_ref": ref, "collection_id": c.id, "reason": "by /control"})
+	relay(w, status, answer)
+}
+
+// atCounter reads what every call to the counter has.
+func (s *Simulator) atCounter(w http.ResponseWriter, r *http.Request) (ref string, f *form, ok bool) {
+	if s.cfg.Counter == "" {
+		writeProblem(w, http.StatusNotImplemented, "This process knows no service to bring cash to (use quittance up).")
+		return "", nil, false
+	}
+	if f, ok = readForm(w, r); !ok {
+		return "", nil, false
+	}
+	if ref = chi.URLParam(r, "payment_ref"); !paymentReference.MatchString(ref) {
+		f.fail("payment_ref", "is not a payment reference", "send the 16 digits of the session's payment_ref in the address")
+	}
+	return ref, f, true
+}
+
+// visitors are the keys to try, one of each agency, or the one that the caller names.
+func (s *Simulator) visitors(f *form, key *string) (keys []string) {
+	if f.take("key", key, "a clerk's key, ck_test_…") && *key != "" {
+		return []string{*key}
+	}
+	for _, agency := range s.clerks() {
+		keys = append(keys, agency[0])
+	}
+	if len(keys) == 0 {
+		f.fail("key", "is missing: this process knows no clerk", "send a clerk's key, ck_test_…; `quittance clerks` makes them")
+	}
+	return keys
+}
+
+func (s *Simulator) clerks() [][]string {
+	if s.cfg.Clerks == nil {
+		return nil
+	}
+	return slices.DeleteFunc(s.cfg.Clerks(), func(agency []string) bool { return len(agency) == 0 })
+}
+
+// colleague is another clerk's key of the same agency; empty when there is none.
+func (s *Simulator) colleague(key string) string {
+	for _, agency := range s.clerks() {
+		if !slices.Contains(agency, key) {
+			continue
+		}
+		for _, other := range agency {
+			if other != key {
+				return other
+			}
+		}
+	}
+	return ""
+}
+
+// reservation is what a desk reads of the answer to a look-up.
+type reservation struct {
+	CollectionID  string    `json:"collection_id"`
+	Total         int64     `json:"total"`
+	Currency      string    `json:"currency"`
+	ReservedUntil time.Time `json:"reserved_until"`
+}
+
+func (s *Simulator) counterURL() string { return s.cfg.Counter + "/api/v1/counter/" }
+
+// desk makes a call of the desk software; status 0 means there was no answer.
+func (s *Simulator) desk(ctx context.Context, key, path string, body map[string]any) (status int, answer []byte) {
+	ctx, cancel := context.WithTimeout(ctx, counterTimeout)
+	defer cancel()
+	text, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.counterURL()+path, bytes.NewReader(text))
+	if err != nil {
+		return 0, nil
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := s.callbacks.client.Do(req)
+	if err != nil {
+		return 0, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxOperatorBody))
+	if err != nil {
+		return 0, nil
+	}
+	return resp.StatusCode, answer
+}
+
+// relay answers what the service answered the desk.
+func relay(w http.ResponseWriter, status int, answer []byte) {
+	if status == 0 {
+		writeProblem(w, http.StatusBadGateway, "The service does not answer the counter.")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if status/100 != 2 {
+		w.Header().Set("Content-Type", "application/problem+json")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(answer) // who hung up does not want it
+}
+
+// mistyped is a reference with one wrong digit.
+func mistyped(ref string) string {
+	last := (ref[len(ref)-1]-'0'+1)%10 + '0'
+	return ref[:len(ref)-1] + string(last)
+}
+
+// counterCallback puts on record what became of the visit.
+func counterCallback(c collection) (method string, body []byte) {
+	entry := map[string]any{"payment_ref": c.externalID, "collection_id": c.id}
+	if c.state == stateApproved {
+		entry["total"], entry["receipt"] = json.Number(c.reported), c.operatorRef
+	}
+	body, err := json.Marshal(entry)
+	if err != nil {
+		body = nil // what is made of strings and digits marshals
+	}
+	return http.MethodPost, body
+}
+
+// counterPath is where that goes.
+func counterPath(c collection) string {
+	if c.state == stateApproved {
+		return "payments"
+	}
+	return "releases"
+}
+
+// counterSign is a clerk's authorization.
+func (s *Simulator) counterSign(key string, _ []byte) string { return "Bearer " + key }
+
+// checkedCounter is the address of a counter without what follows the host.
+func checkedCounter(address string) error {
+	if u, err := url.Parse(address); address != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
+		return fmt.Errorf("simulator: Counter %q is no address such as http://127.0.0.1:8080", address)
+	}
+	return nil
+}
