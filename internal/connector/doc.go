@@ -11,4 +11,9 @@
 //     (contract decisions § 6).
 //   - Numbers, keys and what an operator wrote in prose stand in no error and no
 //     log; only the operator's own codes do.
+//
+// Cash at an agency's counter is a collection as well, but has no Connector: there
+// is no operator to ask. The clerk comes to the service (ingress/cash), and a look-up
+// reserves, a payment decides within the session's own transaction. The simulated
+// counter plays the same thirteen outcomes as the operators.
 package connector
