@@ -67,8 +67,10 @@ $(DEPS)/.kafka: deploy/kafka/pom.xml | $(DEPS)
 	@scripts/kafka-jars $(DEPS)/kafka/libs
 	@touch $@
 
+# Chromium without a window costs half as much; where there is none, tests use the other.
 $(DEPS)/.browser: scripts/browser/package-lock.json | $(DEPS)
 	@scripts/need node npm chromium
+	@scripts/need chromium-headless-shell || echo "going on without chromium-headless-shell: tests take longer" >&2
 	@echo "fetching what drives the browser" >&2
 	@scripts/npm-ci scripts/browser $(DEPS)/browser
 	@touch $@

@@ -34,6 +34,9 @@ func browse(t *testing.T, patience time.Duration, script string, task map[string
 	}
 	task = maps.Clone(task)
 	task["modules"], task["chromium"] = modules, chromium
+	if shell, err := exec.LookPath("chromium-headless-shell"); err == nil {
+		task["shell"] = shell
+	}
 	text, err := json.Marshal(task)
 	if err != nil {
 		t.Fatal(err)

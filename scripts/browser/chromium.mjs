@@ -4,29 +4,32 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
 // The task comes as the one argument. Every task names modules (the folder that
-// holds what is fetched) and chromium (its path).
+// holds what is fetched), chromium (its path) and shell (that of Chromium without a
+// window, if there is one).
 export const task = JSON.parse(process.argv[2]);
 
 export function required(name) {
   return createRequire(join(task.modules, 'package.json'))(name);
 }
 
-// A quarter of what it costs to open a page is spent on processes and documents kept
-// ready for the next one. Chromium heeds the last list of features alone, so that
-// what of Playwright's own matters here is repeated.
+// A quarter of what it costs Chromium to open a page is spent on processes and
+// documents kept ready for the next one. It heeds the last list of features alone, so
+// that what of Playwright's own matters here is repeated.
 const spared = [
   'RenderDocument', 'SpareRendererForSitePerProcess',
   'AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades', 'HttpsFirstBalancedModeAutoEnable',
   'LensOverlay', 'MediaRouter', 'PaintHolding', 'ThirdPartyStoragePartitioning', 'OptimizationHints', 'AimEnabled', 'PreconnectToSearch',
 ];
 
-// launch starts Chromium; as citizens have it, when it is not to be lean.
+// launch starts Chromium: lean, which is without a window of its own where that
+// (task.shell) is installed, or as citizens have it.
 export function launch({ lean = true } = {}) {
+  const shell = lean && task.shell;
   return required('playwright-core').chromium.launch({
-    executablePath: task.chromium,
+    executablePath: shell || task.chromium,
     args: [
-      '--disable-background-networking', '--disable-component-update', '--disable-sync',
-      '--process-per-site', ...lean ? ['--in-process-gpu', `--disable-features=${spared}`] : [],
+      '--disable-background-networking', '--disable-component-update', '--disable-sync', '--process-per-site',
+      ...shell ? ['--disable-gpu'] : [], ...lean && !shell ? ['--in-process-gpu', `--disable-features=${spared}`] : [],
     ],
     // Chromium's own sandbox does not work for root.
     chromiumSandbox: process.getuid() !== 0,
