@@ -140,6 +140,7 @@ func (w *world) try(ctx context.Context, method, path, body string, header map[s
 		req.Header.Set(name, value)
 	}
 	client := &http.Client{
+		Transport:     &http.Transport{}, // other tests close the idle connections of theirs
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	defer client.CloseIdleConnections()
