@@ -205,6 +205,9 @@ func (u *up) counterNumbers(t *testing.T) {
 	made := map[string]session{}
 	for number := range numbers {
 		made[number] = u.create(t, "cash-number-"+number)
+		if number == "12" { // the number comes when the clerk holds it already
+			visit(made[number], "")
+		}
 		if c := visit(made[number], fmt.Sprintf(`{"number": %q}`, number)); c.Amount != "5000" {
 			t.Errorf("%s: the clerk is to take %s", number, c.Amount)
 		}
@@ -216,7 +219,13 @@ func (u *up) counterNumbers(t *testing.T) {
 	}
 	byHand := u.create(t, "cash-by-hand")
 	held := visit(byHand, "")
+	if again := visit(byHand, ""); again.ID != held.ID || again.Status != "pending" {
+		t.Errorf("looked up again: %+v after %+v", again, held)
+	}
 	u.control(t, "collections/"+held.ID+"/approve", `{"amount": "1"}`)
+	if a := u.call(t, http.MethodPost, u.url(atSimulators, "/control/counter/"+byHand.PaymentRef), `{"number": "04"}`); a.status != http.StatusConflict {
+		t.Errorf("a number for what is decided: %d %s", a.status, a.body)
+	}
 	if p := stands(byHand); p.Status != "open" || p.Cash == nil || p.Cash.Status != "reserved" {
 		t.Errorf("held, and another amount taken: %+v", p)
 	}

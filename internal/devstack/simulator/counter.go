@@ -91,6 +91,13 @@ func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.submit(c) {
 		s.schedule(c)
+	} else if plan.decides { // the clerk holds it already
+		due, chosen := s.book.choose(c.id, plan, "", now)
+		if !chosen {
+			writeProblem(w, http.StatusConflict, "What becomes of this visit is decided.", fault{"number", "comes too late", "take another session"})
+			return
+		}
+		s.decisions.add(due, c.id)
 	}
 	c, _ = s.book.get(c.id, now)
 	writeJSON(w, http.StatusCreated, viewOf(c))
