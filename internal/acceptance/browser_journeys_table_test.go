@@ -171,6 +171,9 @@ func otherwise() []visitor {
 			v.hosted = true
 		}),
 		like(completed, func(v *visitor) {
+			v.name, v.scenario, v.hosted, v.answers = "a link opened in another tab while it waits", "linkElsewhere", true, pays("77")
+		}),
+		like(completed, func(v *visitor) {
 			v.name, v.scenario, v.check = "other language at every page", "languages", checkLanguages
 			v.hosted = true
 			v.pages = "choose phone review phone review waiting completed"

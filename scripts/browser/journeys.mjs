@@ -130,6 +130,21 @@ const scenarios = {
     await look(tab);
   },
 
+  // A link of the page that waits is opened in a tab of its own: the page goes on
+  // listening.
+  async linkElsewhere({ tab, walk, look, row, becomes, faults, window }) {
+    await walk(tab, 'waiting');
+    const stopped = (request) => faults.push(`${new URL(request.url()).pathname} is stopped`);
+    tab.on('requestfailed', stopped);
+    const [other] = await Promise.all([window.context.waitForEvent('page'), tab.locator('a[hreflang]').first().click({ modifiers: ['Control'] })]);
+    await other.waitForSelector('#live');
+    await other.close();
+    tab.off('requestfailed', stopped);
+    await decide(row, 'approve');
+    await becomes(tab);
+    await look(tab);
+  },
+
   // The integrator cancels while the citizen is at a step, or pays.
   async cancelled({ tab, walk, look, row, go, changed }) {
     await walk(tab, row.at);

@@ -39,7 +39,8 @@
   });
   doc.addEventListener("click", function (event) {
     var a = event.target.closest ? event.target.closest("a") : null;
-    if (a && !a.target && !a.hash && a.origin === location.origin) leave();
+    var elsewhere = event.ctrlKey || event.metaKey || event.shiftKey; // in a tab of its own
+    if (a && !elsewhere && !a.target && !a.hash && a.origin === location.origin) leave();
   });
   window.addEventListener("pageshow", function (event) {
     if (!event.persisted) return;
