@@ -75,7 +75,7 @@ func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 				break // this agency's
 			}
 		}
-		if status/100 != 2 || json.Unmarshal(answer, &held) != nil {
+		if status/100 != 2 || json.Unmarshal(answer, &held) != nil || len(held.CollectionID) < 8 {
 			relay(w, status, answer)
 			return
 		}
