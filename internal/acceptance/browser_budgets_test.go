@@ -31,8 +31,8 @@ func TestBudgets(t *testing.T) {
 	u := newUp(t)
 	u.registry = withoutQuota(t, u.dir)
 	u.start(t)
-	report := u.firstView(t) + "\n"
 	u.live(t, 20, 0) // the first ones open connections and caches
+	report := u.firstView(t) + "\n"
 	judge := func(what string, measure func() (told []time.Duration, lost int)) {
 		for try := 1; ; try++ {
 			told, lost := measure()

@@ -127,8 +127,8 @@ func byCash() []visitor {
 		name: "cash nobody pays", scenario: "overAtCounter", offer: "cash_agency", clock: 1,
 		pages: "choose cash expired", status: "expired", event: "checkout.expired",
 	}, visitor{
-		name: "cash paid late", scenario: "counterLate", offer: "cash_agency", clock: 1, collect: 1, hosted: true,
-		pages: "choose cash counter expired late", status: "expired", event: "checkout.expired", late: true,
+		name: "cash paid late", scenario: "counterLate", offer: "cash_agency", clock: 1, collect: 1,
+		pages: "choose cash counter expired late", embedded: "choose cash counter choose? expired", status: "expired", event: "checkout.expired", late: true,
 	})
 }
 
