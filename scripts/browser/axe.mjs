@@ -16,7 +16,7 @@ import { launch, limited, task, tell, watch } from './chromium.mjs';
 
 const atOnce = 3;
 const axe = readFileSync(join(task.modules, 'node_modules/axe-core/axe.min.js'), 'utf8');
-const browser = await launch();
+const browser = await launch({ lean: !task.shots }); // pictures are of what citizens have
 
 const tabs = [];
 async function tabOf(worker) {
