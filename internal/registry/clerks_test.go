@@ -58,7 +58,7 @@ func TestClerkIsSwitchedOff(t *testing.T) {
 	r := h.open(t)
 	run(t, r)
 	h.seed(t, edit(t, "active: true, keys: [{secret: ck", "active: false, keys: [{secret: ck"))
-	within(t, soon, "switching off", func() bool {
+	within(t, time.Second, "switching off", func() bool {
 		_, err := r.AuthenticateClerk(clerkTest)
 		return errors.Is(err, registry.ErrClerkInactive)
 	})
@@ -78,7 +78,7 @@ func TestAddClerk(t *testing.T) {
 	if err != nil || first.Ref() != "impots/c03" || first.Name != "Guichet 3" || first.Key.Live || first.Key.CreatedAt != epoch || !strings.HasPrefix(first.Secret.Reveal(), "ck_test_") {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	within(t, soon, "the new clerk", func() bool {
+	within(t, time.Second, "the new clerk", func() bool {
 		c, err := r.AuthenticateClerk(first.Secret.Reveal())
 		return err == nil && c.KeyID == first.Key.ID && c.Code == "c03"
 	})
@@ -132,7 +132,7 @@ func TestRevokeClerkKeys(t *testing.T) {
 	if err != nil || clerk.Ref() != "impots/c01" || len(ended) != 1 || ended[0].ID != c.KeyID {
 		t.Fatalf("%+v, %+v, %v", clerk, ended, err)
 	}
-	within(t, soon, "revocation", func() bool {
+	within(t, time.Second, "revocation", func() bool {
 		return !slices.ContainsFunc(instances, func(r *registry.Registry) bool {
 			_, presented := r.AuthenticateClerk(clerkTest)
 			_, signedIn := r.ClerkByKey(c.KeyID)
@@ -177,7 +177,7 @@ func TestClerksLastUse(t *testing.T) {
 	if _, err := r.AuthenticateClerk(clerkTwo); err != nil {
 		t.Fatal(err)
 	}
-	within(t, soon, "the use is written", func() bool {
+	within(t, 10*time.Second, "the use is written", func() bool {
 		list, err := registry.ListClerks(t.Context(), h.pool)
 		return err == nil && list[1].Keys[0].LastUsedAt.Equal(epoch) && list[0].Keys[0].LastUsedAt.IsZero()
 	})

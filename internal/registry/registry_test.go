@@ -151,10 +151,6 @@ func run(t *testing.T, r *registry.Registry) {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
-// soon is how long a test waits for what takes a second at most (poll) on a machine
-// that does nothing else.
-const soon = 10 * time.Second
-
 func within(t *testing.T, limit time.Duration, what string, done func() bool) {
 	t.Helper()
 	begun := time.Now()
@@ -620,7 +616,7 @@ func TestChangeIsSeenWithinASecond(t *testing.T) {
 	run(t, r)
 	digest := sha256.Sum256([]byte(keyTest))
 	h.exec(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = $1`, digest[:])
-	within(t, soon, "revocation", func() bool {
+	within(t, time.Second, "revocation", func() bool {
 		_, err := r.AuthenticateKey(keyTest)
 		return errors.Is(err, registry.ErrKeyRevoked)
 	})
@@ -628,7 +624,7 @@ func TestChangeIsSeenWithinASecond(t *testing.T) {
 	h.exec(t, `ALTER TABLE webhook_endpoints DISABLE TRIGGER USER`)
 	h.exec(t, `UPDATE webhook_endpoints SET max_in_flight = 5 WHERE application_id = $1`, appA)
 	h.exec(t, `UPDATE registry_revision SET revision = revision + 1`)
-	within(t, soon, "cap", func() bool {
+	within(t, time.Second, "cap", func() bool {
 		return r.Endpoints(appA, false, false, "checkout.completed")[0].MaxInFlight == 5
 	})
 	// Use of a key is no change.
@@ -719,7 +715,7 @@ func TestPostgresAway(t *testing.T) {
 	}
 	run(t, r)
 	g.set(true)
-	within(t, soon, "noticing", func() bool { return r.Age() > time.Second })
+	within(t, 5*time.Second, "noticing", func() bool { return r.Age() > time.Second })
 	if _, err := r.AuthenticateKey(keyTest); err != nil {
 		t.Errorf("while Postgres is away: %v", err)
 	}
@@ -729,7 +725,7 @@ func TestPostgresAway(t *testing.T) {
 	digest := sha256.Sum256([]byte(keyTest))
 	h.exec(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = $1`, digest[:]) // by another way
 	g.set(false)
-	within(t, soon, "catching up", func() bool {
+	within(t, 2*time.Second, "catching up", func() bool {
 		_, err := r.AuthenticateKey(keyTest)
 		return errors.Is(err, registry.ErrKeyRevoked)
 	})
