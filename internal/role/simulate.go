@@ -43,7 +43,7 @@ func (b *base) simulate(addr string, clerks [][]string) error {
 	}
 	sim, err := simulator.New(simulator.Config{
 		Now: b.now, Log: b.log, Metrics: b.metrics, Secrets: b.inboxSecrets, ERPAuth: b.erpAuth, Card: b.cardSecret,
-		Counter: strings.TrimSuffix(b.CheckoutURL, "/"), Clerks: func() [][]string { return clerks },
+		Counter: strings.TrimSuffix(b.CheckoutURL, "/"), Clerks: clerks,
 		AdvanceClock: func(ctx context.Context, d time.Duration) error {
 			_, err := clock.Advance(ctx, b.pool, d)
 			return err

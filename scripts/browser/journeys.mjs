@@ -468,8 +468,7 @@ class Framed extends Citizen {
     ]);
     this.both = (await answer.json()).client_secret.split(':');
     [this.row.id] = this.both;
-    const session = await (await fetch(`${task.api}/${this.row.id}`, { headers: { Authorization: `Bearer ${task.key}` } })).json();
-    this.row.ref = session.payment_ref;
+    this.row.ref = (await sessionOf(this.row)).payment_ref;
     await tab.waitForSelector('#payment:not([data-state=opening], [data-state=slow])');
     await tab.frameLocator('#checkout iframe').locator('main h1').waitFor();
     return tab;
@@ -550,11 +549,15 @@ async function post(url, body, key) {
   return answer.status === 204 ? {} : answer.json();
 }
 
+// sessionOf is a row's session as its integrator reads it.
+async function sessionOf(row) {
+  return (await fetch(`${task.api}/${row.id}`, { headers: { Authorization: `Bearer ${task.key}` } })).json();
+}
+
 // ends waits until a row's session has that status.
 async function ends(row, status) {
   for (const end = Date.now() + patience; Date.now() < end; await moment(200)) {
-    const session = await (await fetch(`${task.api}/${row.id}`, { headers: { Authorization: `Bearer ${task.key}` } })).json();
-    if (session.status === status) return;
+    if ((await sessionOf(row)).status === status) return;
   }
   throw new Error(`the session is not ${status}`);
 }

@@ -87,7 +87,7 @@ func (c *callbacks) run(ctx context.Context, s *Simulator) error {
 
 func (c *callbacks) send(ctx context.Context, s *Simulator, cb callback) {
 	cb.attempt++
-	status, err := c.put(context.WithoutCancel(ctx), cb)
+	status, _, err := c.put(context.WithoutCancel(ctx), cb)
 	outcome := "delivered"
 	if err != nil || status/100 != 2 {
 		outcome = "failed"
@@ -106,11 +106,11 @@ func (c *callbacks) send(ctx context.Context, s *Simulator, cb callback) {
 	}
 }
 
-// put makes one call and returns the status of its answer, 0 if there was none.
-func (c *callbacks) put(ctx context.Context, cb callback) (int, error) {
+// put makes one call and returns its answer, whose status is 0 if there was none.
+func (c *callbacks) put(ctx context.Context, cb callback) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, cb.method, cb.url, bytes.NewReader(cb.body))
 	if err != nil {
-		return 0, fmt.Errorf("building the callback: %w", err)
+		return 0, nil, fmt.Errorf("building the callback: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if cb.authorization != nil {
@@ -118,10 +118,10 @@ func (c *callbacks) put(ctx context.Context, cb callback) (int, error) {
 	}
 	resp, err := c.client.Do(req)
 	if err != nil {
-		return 0, fmt.Errorf("calling back: %w", err)
+		return 0, nil, fmt.Errorf("calling back: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	// Read so that the connection can be used again; a long answer is cut off.
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 16<<10))
-	return resp.StatusCode, nil
+	answer, _ = io.ReadAll(io.LimitReader(resp.Body, 16<<10))
+	return resp.StatusCode, answer, nil
 }

@@ -1,12 +1,10 @@
 package simulator
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -38,9 +36,6 @@ var (
 	magicNumber      = regexp.MustCompile(`^(0[1-9]|1[0-3])$`)
 )
 
-// counterTimeout is how long the desk software waits for an answer.
-const counterTimeout = 10 * time.Second
-
 // controlVisit is POST /control/counter/{payment_ref}: a citizen comes to the
 // counter. The desk software looks the payment up at the service's own API; what
 // then happens is a collection in the book: a magic number decides it, or
@@ -50,11 +45,11 @@ func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	var number, key string
+	var number string
 	if f.take("number", &number, `the two digits of a magic number, "01" to "13"`) && !magicNumber.MatchString(number) {
 		f.fail("number", fmt.Sprintf("%q is not a magic number", number), `send "01" to "13", or leave it out to decide by /control/collections`)
 	}
-	keys := s.visitors(f, &key)
+	keys, _ := s.clerks(f)
 	if !f.accepted(w) {
 		return
 	}
@@ -67,6 +62,7 @@ func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 		tries = 2 // the first answer never reaches the desk
 	}
 	var held reservation
+	var key string
 	for range tries {
 		var status int
 		var answer []byte
@@ -81,7 +77,7 @@ func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	now := s.cfg.Now()
-	if plan.after > s.cfg.ApprovalWindow { // after the time to decide, which is the reservation's here
+	if number == "10" { // the time to decide is the reservation's
 		plan.after = held.ReservedUntil.Sub(now) + s.cfg.LateDelay
 	}
 	c := collection{
@@ -110,8 +106,7 @@ func (s *Simulator) controlReverse(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	var key string
-	keys := s.visitors(f, &key)
+	keys, named := s.clerks(f)
 	taken := s.book.list(filter{state: stateApproved, operator: operatorCounter, externalID: ref}, page{}, s.cfg.Now())
 	if !f.accepted(w) {
 		return
@@ -122,8 +117,9 @@ func (s *Simulator) controlReverse(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := taken[len(taken)-1]
-	if key == "" {
-		key = cmp.Or(s.colleague(c.account), keys[0])
+	key := keys[0]
+	if !named {
+		key = cmp.Or(s.colleague(c.account), key)
 	}
 	status, answer := s.desk(r.Context(), key, "reversals", map[string]any{"payment_ref": ref, "collection_id": c.id, "reason": "by /control"})
 	relay(w, status, answer)
@@ -144,30 +140,26 @@ func (s *Simulator) atCounter(w http.ResponseWriter, r *http.Request) (ref strin
 	return ref, f, true
 }
 
-// visitors are the keys to try, one of each agency, or the one that the caller names.
-func (s *Simulator) visitors(f *form, key *string) (keys []string) {
-	if f.take("key", key, "a clerk's key, ck_test_…") && *key != "" {
-		return []string{*key}
+// clerks are the keys to try, one of each agency, or the one that the caller names.
+func (s *Simulator) clerks(f *form) (keys []string, named bool) {
+	var key string
+	if f.take("key", &key, "a clerk's key, ck_test_…") && key != "" {
+		return []string{key}, true
 	}
-	for _, agency := range s.clerks() {
-		keys = append(keys, agency[0])
+	for _, agency := range s.cfg.Clerks {
+		if len(agency) > 0 {
+			keys = append(keys, agency[0])
+		}
 	}
 	if len(keys) == 0 {
 		f.fail("key", "is missing: this process knows no clerk", "send a clerk's key, ck_test_…; `quittance clerks` makes them")
 	}
-	return keys
-}
-
-func (s *Simulator) clerks() [][]string {
-	if s.cfg.Clerks == nil {
-		return nil
-	}
-	return slices.DeleteFunc(s.cfg.Clerks(), func(agency []string) bool { return len(agency) == 0 })
+	return keys, false
 }
 
 // colleague is another clerk's key of the same agency; empty when there is none.
 func (s *Simulator) colleague(key string) string {
-	for _, agency := range s.clerks() {
+	for _, agency := range s.cfg.Clerks {
 		if !slices.Contains(agency, key) {
 			continue
 		}
@@ -192,28 +184,18 @@ func (s *Simulator) counterURL() string { return s.cfg.Counter + "/api/v1/counte
 
 // desk makes a call of the desk software; status 0 means there was no answer.
 func (s *Simulator) desk(ctx context.Context, key, path string, body map[string]any) (status int, answer []byte) {
-	ctx, cancel := context.WithTimeout(ctx, counterTimeout)
-	defer cancel()
 	text, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.counterURL()+path, bytes.NewReader(text))
+	status, answer, err = s.callbacks.put(ctx, callback{
+		method: http.MethodPost, url: s.counterURL() + path, body: text,
+		authorization: func() string { return s.counterSign(key, text) },
+	})
 	if err != nil {
 		return 0, nil
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := s.callbacks.client.Do(req)
-	if err != nil {
-		return 0, nil
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxOperatorBody))
-	if err != nil {
-		return 0, nil
-	}
-	return resp.StatusCode, answer
+	return status, answer
 }
 
 // relay answers what the service answered the desk.

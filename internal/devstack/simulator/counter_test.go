@@ -30,11 +30,9 @@ func TestCounterRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(c *simulator.Config) {
-				c.Counter, c.Clerks = "http://127.0.0.1:1", func() [][]string {
-					if row.clerks != nil {
-						return row.clerks
-					}
-					return [][]string{nil, {"ck_test_1", "ck_test_2"}}
+				c.Counter, c.Clerks = "http://127.0.0.1:1", [][]string{nil, {"ck_test_1", "ck_test_2"}}
+				if row.clerks != nil {
+					c.Clerks = row.clerks
 				}
 			})
 			a := w.call(http.MethodPost, row.path, row.body, nil)

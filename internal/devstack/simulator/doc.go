@@ -1,9 +1,9 @@
 // Package simulator stands in, in developer mode, for everything Quittance talks
 // to outside its own house: the mobile money operators, the card acquirer, the
-// agencies' counters and ERPs and the integrators' webhook receivers. The mobile money operators
-// speak their own public protocols, the acquirer the one that package connector/card
-// asks for, so the connectors under test are the real connectors; the receivers are
-// strict, so a fault shows here before it shows at an agency.
+// agencies' counters and ERPs and the integrators' webhook receivers. The mobile
+// money operators speak their own public protocols, the acquirer the one that package
+// connector/card asks for, so the connectors under test are the real connectors; the
+// receivers are strict, so a fault shows here before it shows at an agency.
 //
 // One handler serves it all, each surface in a file of its own:
 //

@@ -75,9 +75,9 @@ type Config struct {
 	// Counter is the service's address, where the desk software of the agencies'
 	// counters looks payments up, without a path. Empty: nobody comes to a counter.
 	Counter string
-	// Clerks are the keys of those who work there, an agency a list. Nil or an empty
-	// answer: calls to /control name a key.
-	Clerks func() [][]string
+	// Clerks are the keys of those who work there, an agency a list. None: calls to
+	// /control name a key.
+	Clerks [][]string
 	// AdvanceClock moves the clock of the whole service forward. Nil: 501.
 	AdvanceClock func(ctx context.Context, d time.Duration) error
 
