@@ -40,8 +40,8 @@ type Sender interface {
 
 // Config of a Handler. Zero rates mean the defaults that their comments name.
 type Config struct {
-	// Connectors by their Operator name.
-	Connectors map[string]connector.Connector
+	// Connectors by their Operator name: of those that can be asked what a report leaves open.
+	Connectors map[string]connector.Collector
 	// Account is the merchant account that a report of this operator about the
 	// collection must be signed with. An error means that it cannot be told now.
 	// Required where a connector is a connector.ReportVerifier.
@@ -191,9 +191,9 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	report, err := c.ParseCallback(r.Header, body)
+	report, err := c.ParseReport(r.Header, body)
 	if err == nil && report.ID != "" && report.ID != collectionID {
-		err = fmt.Errorf("the report names another collection: %w", connector.ErrCallback)
+		err = fmt.Errorf("the report names another collection: %w", connector.ErrReport)
 	}
 	if err != nil {
 		h.warn(r, c, sessionID, collectionID, outcomeUnreadable, err)

@@ -104,7 +104,7 @@ func newEdge(t *testing.T, unproven float64) *edge {
 		t.Fatal(err)
 	}
 	h, err := callbacks.New(callbacks.Config{
-		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Account: e.accountOf, Verifier: e.keys, Sender: e.outbox,
+		Connectors: map[string]connector.Collector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Account: e.accountOf, Verifier: e.keys, Sender: e.outbox,
 		Now: func() time.Time { return at }, Log: slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Metrics: e.metrics, UnprovenPerSecond: unproven,
 	})
@@ -367,7 +367,7 @@ func TestSigningOperatorsNeedAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = callbacks.New(callbacks.Config{
-		Connectors: map[string]connector.Connector{"card": cards}, Verifier: secret.GenerateKeys(), Sender: &outbox{}, Now: time.Now,
+		Connectors: map[string]connector.Collector{"card": cards}, Verifier: secret.GenerateKeys(), Sender: &outbox{}, Now: time.Now,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err == nil || !strings.Contains(err.Error(), "Account") {

@@ -4,22 +4,17 @@ import (
 	_ "embed" // openapi.yaml
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/google/uuid"
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
+	"quittance/internal/form"
 )
 
 // Prefix is the path below which the API answers, with problem documents also for
@@ -33,14 +28,13 @@ var openAPI []byte
 func OpenAPI() []byte { return openAPI }
 
 const (
-	maxBody    = 64 << 10
-	maxReceipt = 64
-	maxReason  = 200
+	maxRef    = 64 // more than a reference has: what is no reference is told so
+	maxReason = 200
 )
 
-// handler is one operation of the API. The answer is written as JSON; the error is
-// a *refusal or a *problem.Problem.
-type handler func(d *desk, r *http.Request) (status int, answer any, replayed bool, err error)
+// handler is one operation of the API; body is that of a POST. The answer is written
+// as JSON; the error is a *refusal, a *problem.Problem or what package form says.
+type handler func(d *desk, r *http.Request, body []byte) (status int, answer any, replayed bool, err error)
 
 func (c *Counter) api() http.Handler {
 	r := chi.NewRouter()
@@ -85,8 +79,14 @@ func (c *Counter) answer(h handler) http.HandlerFunc {
 			return
 		}
 		d := &desk{c: c, ClerkPrincipal: clerk}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		status, body, replayed, err := h(d, r)
+		var body []byte
+		if r.Method == http.MethodPost {
+			if body, err = problem.ReadBody(w, r); err != nil {
+				c.fail(w, r, err)
+				return
+			}
+		}
+		status, out, replayed, err := h(d, r, body)
 		if err != nil {
 			c.fail(w, r, err)
 			return
@@ -100,15 +100,21 @@ func (c *Counter) answer(h handler) http.HandlerFunc {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(body) // the caller is gone when it fails
+		_ = json.NewEncoder(w).Encode(out) // the caller is gone when it fails
 	}
 }
 
 func (c *Counter) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var told *problem.Problem
 	var refused *refusal
+	var malformed *form.MalformedError
+	var faulty *form.FaultsError
 	switch {
 	case errors.As(err, &told):
+	case errors.As(err, &malformed):
+		told = problem.Malformed(err)
+	case errors.As(err, &faulty):
+		told = (&refusal{status: http.StatusUnprocessableEntity, code: string(checkout.CodeValidationFailed), faults: faulty.Faults}).problem(c.now())
 	case errors.As(err, &refused):
 		told = refused.problem(c.now())
 	default:
@@ -144,13 +150,13 @@ type reservationJSON struct {
 	ExpiresAt     string `json:"expires_at"`
 }
 
-func reservations(d *desk, r *http.Request) (int, any, bool, error) {
-	b, err := readBody(r)
+func reservations(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
+	f, err := form.Read(body)
 	if err != nil {
 		return 0, nil, false, err
 	}
-	ref := b.text("payment_ref", true, nil)
-	if err := b.done(); err != nil {
+	ref := f.Text("payment_ref", true, 1, maxRef)
+	if err := f.Err(); err != nil {
 		return 0, nil, false, err
 	}
 	s, fresh, err := d.reserve(r.Context(), ref)
@@ -193,23 +199,16 @@ func toTaken(s checkout.Session, became, collectionID string, total int64) taken
 	return out
 }
 
-func payments(d *desk, r *http.Request) (int, any, bool, error) {
-	b, err := readBody(r)
+func payments(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
+	report, err := d.c.cfg.Reports.ParseReport(r.Header, body)
 	if err != nil {
 		return 0, nil, false, err
 	}
-	t := taking{
-		ref: b.text("payment_ref", true, nil), collectionID: b.id("collection_id"), total: b.integer("total"),
-		receipt: b.text("receipt", false, printable(maxReceipt)),
-	}
-	if err := b.done(); err != nil {
-		return 0, nil, false, err
-	}
-	s, became, replayed, err := d.take(r.Context(), t)
+	s, became, replayed, err := d.take(r.Context(), report)
 	if err != nil {
 		return 0, nil, false, err
 	}
-	return http.StatusOK, toTaken(s, became, t.collectionID, t.total), replayed, nil
+	return http.StatusOK, toTaken(s, became, report.ID, report.Outcome.Amount), replayed, nil
 }
 
 // releasedJSON is the answer to a reservation that was given up.
@@ -219,13 +218,13 @@ type releasedJSON struct {
 	Status       string `json:"status"` // released
 }
 
-func releases(d *desk, r *http.Request) (int, any, bool, error) {
-	b, err := readBody(r)
+func releases(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
+	f, err := form.Read(body)
 	if err != nil {
 		return 0, nil, false, err
 	}
-	ref, id := b.text("payment_ref", true, nil), b.id("collection_id")
-	if err := b.done(); err != nil {
+	ref, id := f.Text("payment_ref", true, 1, maxRef), f.UUID("collection_id", true)
+	if err := f.Err(); err != nil {
 		return 0, nil, false, err
 	}
 	if err := d.release(r.Context(), ref, id); err != nil {
@@ -234,13 +233,13 @@ func releases(d *desk, r *http.Request) (int, any, bool, error) {
 	return http.StatusOK, releasedJSON{CollectionID: id, PaymentRef: ref, Status: "released"}, false, nil
 }
 
-func reversals(d *desk, r *http.Request) (int, any, bool, error) {
-	b, err := readBody(r)
+func reversals(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
+	f, err := form.Read(body)
 	if err != nil {
 		return 0, nil, false, err
 	}
-	ref, id, reason := b.text("payment_ref", true, nil), b.id("collection_id"), b.text("reason", true, printable(maxReason))
-	if err := b.done(); err != nil {
+	ref, id, reason := f.Text("payment_ref", true, 1, maxRef), f.UUID("collection_id", true), f.Line("reason", true, maxReason)
+	if err := f.Err(); err != nil {
 		return 0, nil, false, err
 	}
 	s, replayed, err := d.reverse(r.Context(), ref, id, reason)
@@ -277,7 +276,7 @@ type cashJSON struct {
 	ReversedAt    *string `json:"reversed_at"`
 }
 
-func payment(d *desk, r *http.Request) (int, any, bool, error) {
+func payment(d *desk, r *http.Request, _ []byte) (int, any, bool, error) {
 	if err := d.lookUps(r.Context()); err != nil {
 		return 0, nil, false, err
 	}
@@ -327,117 +326,4 @@ func text(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// body is a request's JSON object, read field by field. done tells all faults.
-type body struct {
-	fields map[string]json.RawMessage
-	known  []string
-	faults []problem.Fault
-}
-
-func readBody(r *http.Request) (*body, error) {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return nil, &problem.Problem{Status: http.StatusUnsupportedMediaType, Code: "generic.unsupported_media_type", Title: "Unsupported media type", Detail: "Send the body as application/json."}
-	}
-	raw, err := io.ReadAll(r.Body)
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, &problem.Problem{Status: http.StatusRequestEntityTooLarge, Code: "generic.body_too_large", Title: "Body too large", Detail: "The body has more than 64 KiB."}
-	}
-	b := &body{}
-	if err != nil || json.Unmarshal(raw, &b.fields) != nil || b.fields == nil {
-		return nil, &problem.Problem{Status: http.StatusBadRequest, Code: "generic.malformed_json", Title: "Malformed JSON", Detail: "The body is not one JSON object."}
-	}
-	return b, nil
-}
-
-func (b *body) fault(field, rule, message string) {
-	b.faults = append(b.faults, problem.Fault{Field: field, Rule: rule, Message: field + " " + message})
-}
-
-// get is a field's value; absent and null are alike.
-func (b *body) get(name string, required bool) (json.RawMessage, bool) {
-	b.known = append(b.known, name)
-	raw, ok := b.fields[name]
-	if ok && string(raw) != "null" {
-		return raw, true
-	}
-	if required {
-		b.fault(name, "required", "is required.")
-	}
-	return nil, false
-}
-
-// text is a field's text. check says what is wrong with it; required text is not
-// empty.
-func (b *body) text(name string, required bool, check func(string) string) (s string) {
-	raw, ok := b.get(name, required)
-	switch {
-	case !ok:
-	case json.Unmarshal(raw, &s) != nil:
-		b.fault(name, "type", "must be text.")
-	case s == "" && required:
-		b.fault(name, "required", "must not be empty.")
-	case s != "" && check != nil:
-		if wrong := check(s); wrong != "" {
-			b.fault(name, "format", wrong)
-		}
-	}
-	return s
-}
-
-func (b *body) integer(name string) (n int64) {
-	if raw, ok := b.get(name, true); ok && json.Unmarshal(raw, &n) != nil {
-		b.fault(name, "type", "must be a whole number of minor units.")
-	}
-	return n
-}
-
-// id is a field's UUID, in lower case.
-func (b *body) id(name string) string {
-	s := b.text(name, true, func(s string) string {
-		if _, ok := canonicalID(s); !ok {
-			return "must be the collection_id of a reservation, a UUID."
-		}
-		return ""
-	})
-	s, _ = canonicalID(s)
-	return s
-}
-
-// canonicalID is a UUID in lower case. Only the form with hyphens is one.
-func canonicalID(s string) (string, bool) {
-	u, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 {
-		return "", false
-	}
-	return u.String(), true
-}
-
-// printable checks text of at most so many characters.
-func printable(atMost int) func(string) string {
-	return func(s string) string {
-		if !isPrintable(s, atMost) {
-			return fmt.Sprintf("must be 1 to %d printable characters.", atMost)
-		}
-		return ""
-	}
-}
-
-func isPrintable(s string, atMost int) bool {
-	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= atMost && strings.TrimSpace(s) != "" &&
-		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
-}
-
-// done tells what is wrong with the body, fields that nobody asked for included.
-func (b *body) done() error {
-	for _, name := range slices.Sorted(maps.Keys(b.fields)) {
-		if !slices.Contains(b.known, name) {
-			b.fault(name, "unknown", "is not a field of this request.")
-		}
-	}
-	if len(b.faults) == 0 {
-		return nil
-	}
-	return &refusal{status: http.StatusUnprocessableEntity, code: string(checkout.CodeValidationFailed), faults: b.faults}
 }

@@ -1,6 +1,7 @@
 package cash_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -193,6 +194,7 @@ func TestEntriesAreRefused(t *testing.T) {
 		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id}, "total"},
 		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": 5050.5}, "total"},
 		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": "5050"}, "total"},
+		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": -5050}, "total"},
 		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": 5050, "receipt": strings.Repeat("x", 65)}, "receipt"},
 		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": 5050, "receipt": "a\nb"}, "receipt"},
 		{"/releases", object{"payment_ref": s.PaymentRef}, "collection_id"},
@@ -205,6 +207,10 @@ func TestEntriesAreRefused(t *testing.T) {
 	}
 	w.want(post("/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": 5000}), http.StatusConflict, "checkout.total_changed")
 	w.want(post("/payments", "[]"), http.StatusBadRequest, "generic.malformed_json")
+	twice := fmt.Sprintf(`{"payment_ref":%q,"collection_id":%q,"total":5000,"total":5050}`, s.PaymentRef, id)
+	if a := w.want(post("/payments", twice), http.StatusBadRequest, "generic.malformed_json"); !strings.Contains(a.text("detail"), `"total" twice`) {
+		t.Errorf("said is %s", a.raw)
+	}
 	w.want(post("/payments", `{"payment_ref":`), http.StatusBadRequest, "generic.malformed_json")
 	w.want(post("/payments", `{"payment_ref": "`+strings.Repeat("x", 70<<10)+`"}`), http.StatusRequestEntityTooLarge, "generic.body_too_large")
 	w.want(w.reverse(c02, s, id), http.StatusConflict, "counter.not_taken")

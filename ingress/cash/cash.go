@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
+	"quittance/internal/connector"
 	"quittance/internal/quota"
 	"quittance/internal/readmodel"
 	"quittance/internal/registry"
@@ -55,7 +56,9 @@ type Config struct {
 	Hub      Asker
 	Sessions Sessions
 	Registry Registry
-	Reads    Reads
+	// Reports reads what desk software reports: internal/connector/counter.
+	Reports connector.Connector
+	Reads   Reads
 	// Keys seal the cookie of the page.
 	Keys *secret.Keys
 	// PublicURL is where clerks reach the page; with https its cookie is Secure.
@@ -80,7 +83,7 @@ type Counter struct {
 
 // New makes a Counter.
 func New(cfg Config) (*Counter, error) {
-	if cfg.Hub == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Reads == nil || cfg.Keys == nil ||
+	if cfg.Hub == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Reports == nil || cfg.Reads == nil || cfg.Keys == nil ||
 		cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("counter: every field of the configuration is required")
 	}

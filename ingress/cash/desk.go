@@ -11,6 +11,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
+	"quittance/internal/connector"
 	"quittance/internal/readmodel"
 	"quittance/internal/registry"
 )
@@ -116,13 +117,6 @@ func (d *desk) reserve(ctx context.Context, ref string) (s checkout.Session, fre
 	return *a.Session, !a.Replayed, nil
 }
 
-// taking is cash that a clerk has in the till.
-type taking struct {
-	ref, collectionID string
-	total             int64
-	receipt           string
-}
-
 // What became of cash that was put on record.
 const (
 	takenCompleted = "completed" // it paid the session
@@ -131,12 +125,12 @@ const (
 	takenReversed  = "reversed"  // it was given back since
 )
 
-// take puts cash on record.
-func (d *desk) take(ctx context.Context, t taking) (s checkout.Session, became string, replayed bool, err error) {
-	if s, err = d.findToPut(ctx, t.ref, t.collectionID); err != nil {
+// take puts cash on record that the clerk reports.
+func (d *desk) take(ctx context.Context, t connector.Report) (s checkout.Session, became string, replayed bool, err error) {
+	if s, err = d.findToPut(ctx, t.PaymentRef, t.ID); err != nil {
 		return s, "", false, err
 	}
-	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.collectionID, By: d.Code, Total: t.total, Receipt: t.receipt})
+	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.ID, By: d.Code, Total: t.Outcome.Amount, Receipt: t.Outcome.OperatorRef})
 	if err != nil {
 		return s, "", false, err
 	}

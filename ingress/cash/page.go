@@ -23,6 +23,8 @@ import (
 	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/ingress/problem"
+	"quittance/internal/connector/counter"
+	"quittance/internal/form"
 	"quittance/internal/registry"
 )
 
@@ -391,41 +393,40 @@ func (v visit) showSession(status int, s checkout.Session, faults ...fieldFault)
 // take is POST /counter/{payment_ref}/take. The form may be sent as often as it
 // likes.
 func (v visit) take() {
-	t := taking{ref: chi.URLParam(v.r, fieldRef), receipt: strings.TrimSpace(v.form.Get(fieldReceipt))}
-	id, ok := canonicalID(v.form.Get(fieldCollection))
+	ref, receipt := chi.URLParam(v.r, fieldRef), strings.TrimSpace(v.form.Get(fieldReceipt))
+	id, ok := form.CanonicalUUID(v.form.Get(fieldCollection))
 	total, err := strconv.ParseInt(v.form.Get(fieldTotal), 10, 64)
-	t.collectionID, t.total = id, total
 	switch {
 	case !ok || err != nil:
-		v.see(t.ref)
+		v.see(ref)
 		return
-	case t.receipt != "" && !isPrintable(t.receipt, maxReceipt):
+	case receipt != "" && !form.IsLine(receipt, counter.MaxReceipt):
 		v.showWith(http.StatusUnprocessableEntity, fieldFault{fieldReceipt, v.words().ReceiptTooLong})
 		return
 	}
-	s, became, _, err := v.desk.take(v.r.Context(), t)
+	s, became, _, err := v.desk.take(v.r.Context(), counter.Cash(ref, id, total, receipt))
 	refused := (*refusal)(nil)
 	switch {
 	case err == nil && became == takenCase:
 		out := v.view(pageCase, v.words().CaseTitle)
 		out.about(s)
-		out.Clerk, out.Receipt, out.CollectionID = v.desk.Code, t.receipt, t.collectionID
+		out.Clerk, out.Receipt, out.CollectionID = v.desk.Code, receipt, id
 		v.write(http.StatusOK, out)
 	case err == nil:
-		v.see(t.ref)
+		v.see(ref)
 	case errors.As(err, &refused) && (refused.code == codeUnavailable || refused.code == string(checkout.CodeRateLimited)):
 		out := v.view(pageUnsure, v.words().UnsureTitle)
-		out.Ref, out.CollectionID, out.TotalMinor, out.Receipt = t.ref, t.collectionID, t.total, t.receipt
+		out.Ref, out.CollectionID, out.TotalMinor, out.Receipt = ref, id, total, receipt
 		v.write(refused.status, out)
 	default:
-		v.refuse(err, t.ref)
+		v.refuse(err, ref)
 	}
 }
 
 // release is POST /counter/{payment_ref}/release.
 func (v visit) release() {
 	ref := chi.URLParam(v.r, fieldRef)
-	id, ok := canonicalID(v.form.Get(fieldCollection))
+	id, ok := form.CanonicalUUID(v.form.Get(fieldCollection))
 	if !ok {
 		v.see(ref)
 		return
@@ -440,12 +441,12 @@ func (v visit) release() {
 // reverse is POST /counter/{payment_ref}/reverse.
 func (v visit) reverse() {
 	ref, reason := chi.URLParam(v.r, fieldRef), strings.TrimSpace(v.form.Get(fieldReason))
-	id, ok := canonicalID(v.form.Get(fieldCollection))
+	id, ok := form.CanonicalUUID(v.form.Get(fieldCollection))
 	switch {
 	case !ok:
 		v.see(ref)
 		return
-	case !isPrintable(reason, maxReason):
+	case !form.IsLine(reason, maxReason):
 		v.showWith(http.StatusUnprocessableEntity, fieldFault{fieldReason, v.words().ReasonRequired})
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
+	"quittance/internal/form"
 )
 
 // Codes of this surface, beside those of the processors' answers.
@@ -26,7 +27,7 @@ type refusal struct {
 	session *checkout.Session
 	quota   *problem.Quota
 	// faults of the request's form.
-	faults []problem.Fault
+	faults []form.Fault
 }
 
 func (r *refusal) Error() string { return r.code }

@@ -28,6 +28,7 @@ import (
 	"quittance/ingress/cash"
 	"quittance/ingress/hub"
 	"quittance/ingress/problem"
+	"quittance/internal/connector/counter"
 	"quittance/internal/quota"
 	"quittance/internal/readmodel"
 	"quittance/internal/registry"
@@ -246,19 +247,19 @@ func serve(t *testing.T, change ...func(*cash.Config)) *world {
 		t.Fatal(err)
 	}
 	cfg := cash.Config{
-		Hub: w, Sessions: w, Registry: clerks, Reads: reads, Keys: keys, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
+		Hub: w, Sessions: w, Registry: clerks, Reports: counter.Connector{}, Reads: reads, Keys: keys, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {
 		c(&cfg)
 	}
-	counter, err := cash.New(cfg)
+	desks, err := cash.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := chi.NewRouter()
 	r.Use(problem.WithRequestID)
-	counter.Routes(r)
+	desks.Routes(r)
 	server := httptest.NewServer(r)
 	w.url = server.URL
 	t.Cleanup(func() {

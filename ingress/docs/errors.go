@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"quittance/ingress/problem"
+	"quittance/internal/form"
 )
 
 // explanation is the page of an error code.
@@ -19,32 +20,17 @@ type explanation struct {
 	Causes, Mend []string
 	// Detail and Faults are those of the example.
 	Detail string
-	Faults []problem.Fault
+	Faults []form.Fault
 }
 
 // Example is a problem document of the code, as it is answered.
 func (e explanation) Example() (string, error) {
-	faults := e.Faults
-	if faults == nil {
-		faults = []problem.Fault{}
-	}
+	told := problem.Problem{Status: e.Status, Code: e.Code, Title: e.Title, Detail: e.Detail, Faults: e.Faults}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	err := enc.Encode(struct {
-		Type      string          `json:"type"`
-		Title     string          `json:"title"`
-		Status    int             `json:"status"`
-		Detail    string          `json:"detail"`
-		Code      string          `json:"code"`
-		Message   string          `json:"message"`
-		RequestID string          `json:"request_id"`
-		Errors    []problem.Fault `json:"errors"`
-	}{
-		problem.TypePrefix + e.Code, e.Title, e.Status, e.Detail, e.Code, e.Detail,
-		"4c1e6f7a-3f5e-4c65-9a55-0d8e3c0c1c7b", faults,
-	})
+	err := enc.Encode(told.Document("4c1e6f7a-3f5e-4c65-9a55-0d8e3c0c1c7b"))
 	if err != nil {
 		return "", fmt.Errorf("writing the example of %s: %w", e.Code, err)
 	}
@@ -76,7 +62,7 @@ var explanations = []explanation{
 		},
 		Mend:   []string{"Read `errors`: each entry names a parameter and what it must be.", "Compare with the parameters of the operation in the reference."},
 		Detail: "page_size must be from 1 to 100.",
-		Faults: []problem.Fault{{Field: "page_size", Rule: "range", Message: "page_size must be from 1 to 100."}},
+		Faults: []form.Fault{{Field: "page_size", Rule: "range", Message: "page_size must be from 1 to 100."}},
 	},
 	{
 		Code: "generic.unauthorized", Status: 401, Title: "Unauthorized",
@@ -162,7 +148,7 @@ var explanations = []explanation{
 			"Show `message` to your developers, not to citizens.",
 		},
 		Detail: "2 fields are not as they must be; errors names each.",
-		Faults: []problem.Fault{
+		Faults: []form.Fault{
 			{Field: "amount", Rule: "type", Message: "amount must be an integer in minor units of the currency."},
 			{Field: "oder_id", Rule: "unknown", Message: "oder_id is not a field of this request."},
 		},
@@ -235,7 +221,7 @@ var explanations = []explanation{
 			"Or leave `mode` out, and send the citizen to `checkout_url`.",
 		},
 		Detail: "mode embedded needs embed origins, and none are configured for this key's scope.",
-		Faults: []problem.Fault{{Field: "mode", Rule: "origins_required", Message: "mode embedded needs embed origins, and none are configured for this key's scope."}},
+		Faults: []form.Fault{{Field: "mode", Rule: "origins_required", Message: "mode embedded needs embed origins, and none are configured for this key's scope."}},
 	},
 	{
 		Code: "checkout.session_not_found", Status: 404, Title: "Session not found",

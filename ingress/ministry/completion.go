@@ -12,16 +12,16 @@ import (
 // VerifyCompletion answers POST /checkout/sessions/verify-completion (decisions § 4).
 func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionRequestObject) (api.VerifyCompletionResponseObject, error) {
 	p := callerOf(ctx).Principal
-	token, tenantID, form, err := parseVerify(*r.Body)
+	token, tenantID, faults, err := parseVerify(*r.Body)
 	if err != nil {
 		return nil, err
 	}
-	app, form, err := a.target(p, tenantID, form)
+	app, faults, err := a.target(p, tenantID, faults)
 	if err != nil {
 		return nil, err
 	}
-	if len(form) > 0 {
-		return nil, invalid(form)
+	if len(faults) > 0 {
+		return nil, invalid(faults)
 	}
 	// A token of another partition is another application's: none that this key
 	// may know of.

@@ -15,6 +15,7 @@ import (
 	"quittance/checkout/money"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
+	"quittance/internal/form"
 	"quittance/internal/registry"
 )
 
@@ -27,11 +28,11 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 	if !validKey(r.Params.IdempotencyKey) {
 		return nil, keyInvalid()
 	}
-	q, form, err := parseCreate(*r.Body, p.Live)
+	q, faults, err := parseCreate(*r.Body, p.Live)
 	if err != nil {
 		return nil, err
 	}
-	app, form, err := a.target(p, q.tenantID, form)
+	app, faults, err := a.target(p, q.tenantID, faults)
 	if err != nil {
 		return nil, err
 	}
@@ -41,13 +42,13 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 		cmd.Session, cmd.Faults = a.draft(q, app, p, now)
 		cmd.CreationsPerMinute = app.CreationsPerMinute
 	}
-	if len(form) > 0 { // refused at the edge, with what the configuration adds; the key stays unused
+	if len(faults) > 0 { // refused at the edge, with what the configuration adds; the key stays unused
 		for _, f := range cmd.Faults {
-			if !slices.ContainsFunc(form, func(g problem.Fault) bool { return g.Field == f.Field }) {
-				form = append(form, problem.Fault{Field: f.Field, Rule: f.Rule, Message: f.Message})
+			if !slices.ContainsFunc(faults, func(g form.Fault) bool { return g.Field == f.Field }) {
+				faults = append(faults, form.Fault{Field: f.Field, Rule: f.Rule, Message: f.Message})
 			}
 		}
-		return nil, invalid(form)
+		return nil, invalid(faults)
 	}
 	if after, ok := a.flood.admit("create "+app.ID, commandsOf(app.CreationsPerMinute), now); !ok {
 		return nil, rateLimited(creations(app.CreationsPerMinute, 0, after), after)

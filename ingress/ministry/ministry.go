@@ -1,8 +1,11 @@
 package ministry
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -15,6 +18,7 @@ import (
 	"quittance/ingress/hub"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
+	"quittance/internal/form"
 	"quittance/internal/quota"
 	"quittance/internal/readmodel"
 	"quittance/internal/registry"
@@ -148,7 +152,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 			err = op.checkQuery(r)
 		}
 		if err == nil && op.hasBody() {
-			err = readBody(w, r)
+			err = keepBody(w, r)
 		}
 		if err != nil {
 			a.fail(w, r, err)
@@ -156,6 +160,21 @@ func (a *API) guard(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
 	})
+}
+
+// keepBody reads a JSON body whole, so that what the generated code decodes is one
+// value and ends where the body ends. The error is a *problem.Problem.
+func keepBody(w http.ResponseWriter, r *http.Request) error {
+	body, err := problem.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	if !json.Valid(body) {
+		_, err := form.Decode(body) // says where
+		return problem.Malformed(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
 }
 
 func (a *API) admit(r *http.Request, op operation) (caller, error) {

@@ -7,6 +7,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
+	"quittance/internal/form"
 )
 
 func unauthorized() *problem.Problem {
@@ -55,7 +56,7 @@ func unavailable() *problem.Problem {
 	}
 }
 
-func invalid(faults []problem.Fault) *problem.Problem {
+func invalid(faults []form.Fault) *problem.Problem {
 	p := &problem.Problem{
 		Status: http.StatusUnprocessableEntity, Code: string(checkout.CodeValidationFailed), Title: "Validation failed", Faults: faults,
 		Detail: fmt.Sprintf("%d fields are not as they must be; errors names each.", len(faults)),
@@ -66,7 +67,7 @@ func invalid(faults []problem.Fault) *problem.Problem {
 	return p
 }
 
-func badQuery(faults []problem.Fault) *problem.Problem {
+func badQuery(faults []form.Fault) *problem.Problem {
 	p := invalid(faults)
 	p.Status, p.Code, p.Title = http.StatusBadRequest, "generic.invalid_query", "Invalid query"
 	return p
@@ -135,10 +136,10 @@ func refusal(a checkout.Answer) *problem.Problem {
 		}
 	}
 	if len(a.Faults) > 0 {
-		faults := make([]problem.Fault, len(a.Faults))
+		faults := make([]form.Fault, len(a.Faults))
 		code := a.Faults[0].Code
 		for i, f := range a.Faults {
-			faults[i] = problem.Fault{Field: f.Field, Rule: f.Rule, Message: f.Message}
+			faults[i] = form.Fault{Field: f.Field, Rule: f.Rule, Message: f.Message}
 			if f.Code != code {
 				code = checkout.CodeValidationFailed
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"quittance/ingress/problem"
+	"quittance/internal/form"
 )
 
 // checkQuery holds the query against the operation's parameters. The generated
@@ -20,12 +20,9 @@ import (
 // notice of parameters that are unknown or given twice.
 func (o operation) checkQuery(r *http.Request) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
-	var faults []problem.Fault
-	fault := func(name, rule, message string) {
-		faults = append(faults, problem.Fault{Field: name, Rule: rule, Message: name + " " + message + "."})
-	}
+	f := form.Of(nil)
 	if err != nil {
-		fault("query", "format", "string is malformed: percent-encode what it holds")
+		f.Fault("query", "format", "string is malformed: percent-encode what it holds")
 	}
 	var known []string
 	for _, p := range o.Parameters {
@@ -37,22 +34,22 @@ func (o operation) checkQuery(r *http.Request) error {
 		case 0:
 		case 1:
 			if rule, message := p.Schema.check(v[0]); rule != "" {
-				fault(p.Name, rule, message)
+				f.Fault(p.Name, rule, message)
 			}
 		default:
-			fault(p.Name, "repeated", "must be given once")
+			f.Fault(p.Name, "repeated", "must be given once")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case slices.Contains(known, name):
 		case len(known) == 0:
-			fault(shorten(name), "unknown", "is not a parameter of this request, which has none")
+			f.Fault(name, "unknown", "is not a parameter of this request, which has none")
 		default:
-			fault(shorten(name), "unknown", "is not a parameter of this request; the parameters are "+strings.Join(known, ", "))
+			f.Fault(name, "unknown", "is not a parameter of this request; the parameters are "+strings.Join(known, ", "))
 		}
 	}
-	if len(faults) > 0 {
+	if faults := f.Faults(); len(faults) > 0 {
 		return badQuery(faults)
 	}
 	return nil
@@ -81,7 +78,7 @@ func (s schema) check(v string) (rule, message string) {
 			return "format", "must be a UUID"
 		}
 	case n < s.MinLength || s.MaxLength > 0 && n > s.MaxLength:
-		return "length", lengthRule(s.MinLength, s.MaxLength)
+		return "length", form.LengthRule(s.MinLength, s.MaxLength)
 	}
 	return "", ""
 }

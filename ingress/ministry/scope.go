@@ -3,31 +3,31 @@ package ministry
 import (
 	"slices"
 
-	"quittance/ingress/problem"
+	"quittance/internal/form"
 	"quittance/internal/registry"
 )
 
 // target is the application that the request is for: the key's own, or for a
 // platform key the integrator application of the agency that tenant_id names
 // (decisions § 9).
-func (a *API) target(p registry.Principal, tenantID string, form []problem.Fault) (registry.Application, []problem.Fault, error) {
-	fault := func(rule, message string) (registry.Application, []problem.Fault, error) {
-		return registry.Application{}, append(form, problem.Fault{Field: "tenant_id", Rule: rule, Message: message}), nil
+func (a *API) target(p registry.Principal, tenantID string, faults []form.Fault) (registry.Application, []form.Fault, error) {
+	fault := func(rule, message string) (registry.Application, []form.Fault, error) {
+		return registry.Application{}, append(faults, form.Fault{Field: "tenant_id", Rule: rule, Message: message}), nil
 	}
-	malformed := slices.ContainsFunc(form, func(f problem.Fault) bool { return f.Field == "tenant_id" })
+	malformed := slices.ContainsFunc(faults, func(f form.Fault) bool { return f.Field == "tenant_id" })
 	if !p.Platform {
 		app, ok := a.cfg.Registry.Application(p.ApplicationID)
 		if !ok || !app.Active {
 			return registry.Application{}, nil, unauthorized()
 		}
 		if tenantID != "" && tenantID != app.AgencyID {
-			form = append(form, foreignTenant())
+			faults = append(faults, foreignTenant())
 		}
-		return app, form, nil
+		return app, faults, nil
 	}
 	switch {
 	case malformed:
-		return registry.Application{}, form, nil
+		return registry.Application{}, faults, nil
 	case tenantID == "":
 		return fault("required", "tenant_id is required with a platform key.")
 	case !slices.Contains(p.AgencyIDs, tenantID):
@@ -37,13 +37,13 @@ func (a *API) target(p registry.Principal, tenantID string, form []problem.Fault
 	if !ok || !app.Active {
 		return fault("integrator", "tenant_id names an agency that has no active integrator application; the platform's operators configure one.")
 	}
-	return app, form, nil
+	return app, faults, nil
 }
 
 // foreignTenant is what an application key is told that names another agency
 // (decisions § 9).
-func foreignTenant() problem.Fault {
-	return problem.Fault{
+func foreignTenant() form.Fault {
+	return form.Fault{
 		Field: "tenant_id", Rule: "own_agency",
 		Message: "tenant_id is not the agency of this key's application; leave it out, an application key needs none.",
 	}
@@ -58,7 +58,7 @@ func (a *API) scope(p registry.Principal, tenantID string) ([]string, error) {
 			return nil, unauthorized()
 		}
 		if tenantID != "" && tenantID != app.AgencyID {
-			return nil, invalid([]problem.Fault{foreignTenant()})
+			return nil, invalid([]form.Fault{foreignTenant()})
 		}
 		return []string{app.ID}, nil
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"quittance/internal/form"
 )
 
 // Problem is an error as a caller is told it.
@@ -22,7 +24,7 @@ type Problem struct { //nolint:errname // RFC 9457 calls it a problem
 	Title  string
 	Detail string
 	// Faults are the fields at fault.
-	Faults []Fault
+	Faults []form.Fault
 	// RetryAfter is told in whole seconds, rounded up, when positive.
 	RetryAfter time.Duration
 	// Quota is told when the request was counted against one.
@@ -51,27 +53,32 @@ func (q Quota) State() string {
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// Fault is one field at fault.
-type Fault struct {
-	// Field is a dotted path such as metadata.case.
-	Field string `json:"field"`
-	// Rule names what was broken: required, type, range, length, format, enum, unknown…
-	Rule    string `json:"rule"`
-	Message string `json:"message"`
-}
-
 // Error makes a Problem an error that handlers may return.
 func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
 
-type document struct {
-	Type      string  `json:"type"`
-	Title     string  `json:"title"`
-	Status    int     `json:"status"`
-	Detail    string  `json:"detail"`
-	Code      string  `json:"code"`
-	Message   string  `json:"message"`
-	RequestID string  `json:"request_id"`
-	Errors    []Fault `json:"errors"`
+// Document is a problem as it is written (RFC 9457), with the extensions of
+// decisions § 2.
+type Document struct {
+	Type      string       `json:"type"`
+	Title     string       `json:"title"`
+	Status    int          `json:"status"`
+	Detail    string       `json:"detail"`
+	Code      string       `json:"code"`
+	Message   string       `json:"message"`
+	RequestID string       `json:"request_id"`
+	Errors    []form.Fault `json:"errors"`
+}
+
+// Document is the problem as the request of this id is told it.
+func (p *Problem) Document(requestID string) Document {
+	faults := p.Faults
+	if faults == nil {
+		faults = []form.Fault{}
+	}
+	return Document{
+		Type: TypePrefix + p.Code, Title: p.Title, Status: p.Status, Detail: p.Detail, Code: p.Code, Message: p.Detail,
+		RequestID: requestID, Errors: faults,
+	}
 }
 
 // TypePrefix is where a problem's type is explained; the code follows.
@@ -95,15 +102,8 @@ func Write(w http.ResponseWriter, r *http.Request, p *Problem) {
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="quittance"`)
 	}
-	faults := p.Faults
-	if faults == nil {
-		faults = []Fault{}
-	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(document{ // the caller is gone when it fails
-		Type: TypePrefix + p.Code, Title: p.Title, Status: p.Status, Detail: p.Detail, Code: p.Code, Message: p.Detail,
-		RequestID: RequestID(r.Context()), Errors: faults,
-	})
+	_ = json.NewEncoder(w).Encode(p.Document(RequestID(r.Context()))) // the caller is gone when it fails
 }
 
 type requestIDKey struct{}

@@ -18,6 +18,7 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	"quittance/ingress/cash" //nolint:depguard // its pages alone, which no running service has all of
+	"quittance/internal/connector/counter"
 	keyquota "quittance/internal/quota"
 	"quittance/internal/readmodel"
 	"quittance/internal/registry"
@@ -242,15 +243,15 @@ func counterReference() string {
 func (g *gallery) counter(t *testing.T) {
 	t.Helper()
 	b := &backroom{now: galleryTime}
-	counter, err := cash.New(cash.Config{
-		Hub: b, Sessions: b, Registry: b, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
+	desks, err := cash.New(cash.Config{
+		Hub: b, Sessions: b, Registry: b, Reports: counter.Connector{}, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
 		Now: func() time.Time { return b.now }, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := chi.NewRouter()
-	counter.Routes(r)
+	desks.Routes(r)
 	g.mux.Handle("GET /counter/assets/", r)
 
 	post := func(path string, form url.Values) *http.Request {

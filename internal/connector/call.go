@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"quittance/internal/form"
 )
 
 const (
@@ -124,16 +126,14 @@ func (a Answer) Decode(v any) error { return DecodeObject(a.Body, v) }
 // a decoder would quote of it.
 var ErrNotObject = errors.New("not the JSON expected")
 
-// DecodeObject reads exactly one JSON object. Its error is ErrNotObject.
+// DecodeObject reads exactly one JSON object, in which no field stands twice: see
+// form.Decode. Prose that is no UTF-8 costs no decision. Its error is ErrNotObject.
 func DecodeObject(body []byte, v any) error {
-	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
+	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	if _, err := form.Decode(body); err != nil {
 		return ErrNotObject
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	if err := d.Decode(v); err != nil {
-		return ErrNotObject
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	if err := json.Unmarshal(body, v); err != nil {
 		return ErrNotObject
 	}
 	return nil

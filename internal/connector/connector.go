@@ -11,11 +11,22 @@ import (
 	"quittance/checkout"
 )
 
-// Connector speaks one operator's protocol. Safe for concurrent use.
+// Connector is the way to one who takes money, and reads what they say of it. Every
+// offer has one. Safe for concurrent use.
 type Connector interface {
 	// Operator is the operator's short name, such as "mtn": a path element of
 	// callback addresses and a label of metrics.
 	Operator() string
+	// ParseReport reads what was reported of a collection: to a callback address, or
+	// at a counter. Whether the report is to be believed is the caller's to know, from
+	// its address, its signature (ReportVerifier) or its bearer. Errors wrap ErrReport
+	// and tell nothing of what was written.
+	ParseReport(header http.Header, body []byte) (Report, error)
+}
+
+// Collector is a Connector whose operator is asked for the money.
+type Collector interface {
+	Connector
 	// Collect asks the payer for the money. The same Request.ID again is the same
 	// collection, whatever became of the first call. An approval or a refusal that
 	// it returns is final; an accepted request is pending, with a Redirect where the
@@ -25,9 +36,6 @@ type Connector interface {
 	// Enquire asks what became of a collection; OutcomeUnknown when the operator
 	// has none of that id. Errors are *Error and say nothing of the collection.
 	Enquire(ctx context.Context, account Account, ref Reference) (Outcome, error)
-	// ParseCallback reads what an operator sent to a callback address. It judges no
-	// authenticity that lies in the address. Errors wrap ErrCallback.
-	ParseCallback(header http.Header, body []byte) (Callback, error)
 }
 
 // PayerReader is a Connector whose operator reaches payers by their number.
@@ -146,12 +154,15 @@ func (o Outcome) Decided() bool {
 	return o.Status == checkout.OutcomeApproved || o.Status == checkout.OutcomeRefused
 }
 
-// Callback is what an operator reported of its own accord.
-type Callback struct {
-	// ID is the collection's as the operator names it; empty when the report has
-	// none and only the address tells.
-	ID      string
-	Outcome Outcome
+// Report is what was said of a collection without having been asked for.
+type Report struct {
+	// ID is the collection's as the report names it; empty when it has none and only
+	// the address tells.
+	ID string
+	// PaymentRef is the reference that payer and agency know; empty where the report
+	// names the collection alone.
+	PaymentRef string
+	Outcome    Outcome
 	// Ask says that the operator's reports leave out what a decision needs, such as
 	// the amount or the reason: the operator is asked, Outcome decides nothing.
 	Ask bool

@@ -157,3 +157,16 @@ func TestUncertain(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestDecodeObject(t *testing.T) {
+	t.Parallel()
+	var v struct{ Status, Message string }
+	if err := connector.DecodeObject([]byte("{\"status\":\"TS\",\"message\":\"re\xe7u\"}"), &v); err != nil || v.Status != "TS" {
+		t.Errorf("prose in another encoding costs the decision: %+v, %v", v, err)
+	}
+	for _, body := range []string{"", "[]", "{}{}", `{"status":1}`, `{"status":"TS","status":"TF"}`, `{"x":[{"status":"TS","status":"TF"}]}`} {
+		if err := connector.DecodeObject([]byte(body), &v); !errors.Is(err, connector.ErrNotObject) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}

@@ -1,5 +1,7 @@
-// Package connector is the one way to operators. A Connector speaks one
-// operator's protocol; package connectortest is the suite that every one passes.
+// Package connector is the one way to those who take money: mobile operators, a card
+// acquirer, the counters of agencies. Every offer has a Connector, which reads what
+// they report; operators that are asked for the money have a Collector. Package
+// connectortest is the suite that every one passes.
 //
 // Three rules hold for all of them:
 //
@@ -12,8 +14,7 @@
 //   - Numbers, keys and what an operator wrote in prose stand in no error and no
 //     log; only the operator's own codes do.
 //
-// Cash at an agency's counter is a collection as well, but has no Connector: there
-// is no operator to ask. The clerk comes to the service (ingress/cash), and a look-up
-// reserves, a payment decides within the session's own transaction. The simulated
-// counter plays the same thirteen outcomes as the operators.
+// A report arrives at ingress/callbacks, where its address and signature prove it and
+// what it leaves open is asked; a clerk's at ingress/cash, where a key proves it and
+// the clerk is answered what became of the cash.
 package connector

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ErrCallback is a report that cannot be read.
-var ErrCallback = errors.New("unreadable report")
+// ErrReport is a report that cannot be read.
+var ErrReport = errors.New("unreadable report")
 
 // ErrSignature is a report that its operator did not sign.
 var ErrSignature = errors.New("the report's signature does not fit")

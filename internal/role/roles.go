@@ -28,6 +28,7 @@ import (
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/card"
+	"quittance/internal/connector/counter"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/quota"
 	"quittance/internal/readmodel"
@@ -168,7 +169,7 @@ func (b *base) ingress() error {
 	}
 	b.run("pages", citizen.Run)
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.keys, Connectors: operators(connectors), Account: b.accountOfReport(sessions, connectors),
+		Sender: h, Verifier: b.keys, Connectors: operators(asked(connectors)), Account: b.accountOfReport(sessions, asked(connectors)),
 		Now: b.now, Log: b.log, Metrics: b.metrics,
 	})
 	if err != nil {
@@ -176,7 +177,7 @@ func (b *base) ingress() error {
 	}
 
 	counters, err := cash.New(cash.Config{
-		Hub: h, Sessions: sessions, Registry: b.reg, Reads: reads, Keys: b.keys, PublicURL: checkoutURL,
+		Hub: h, Sessions: sessions, Registry: b.reg, Reports: connectors[checkout.OfferCashAgency], Reads: reads, Keys: b.keys, PublicURL: checkoutURL,
 		Now: b.now, Log: b.log, Metrics: b.metrics,
 	})
 	if err != nil {
@@ -230,7 +231,7 @@ func (b *base) probe(h *hub.Hub) func(context.Context) error {
 	}
 }
 
-// connectors by offer id: how each offer is collected.
+// connectors by offer id: every offer has one.
 func (b *base) connectors() (map[string]connector.Connector, error) {
 	momo, err := mtn.New(mtn.Config{Now: b.now})
 	if err != nil {
@@ -245,14 +246,14 @@ func (b *base) connectors() (map[string]connector.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]connector.Connector{checkout.OfferMomo: momo, checkout.OfferMomoB: momoB, checkout.OfferCard: acquirer}, nil
+	return map[string]connector.Connector{checkout.OfferMomo: momo, checkout.OfferMomoB: momoB, checkout.OfferCard: acquirer, checkout.OfferCashAgency: counter.Connector{}}, nil
 }
 
 // accountOfReport finds the merchant account that signs an operator's reports about
 // a collection: the one that was asked for the money, as it is configured now. Of a
 // collection that is not the session's it is the agency's own, whatever it was then:
 // such a report changes no session, and an operator case must come of it.
-func (b *base) accountOfReport(sessions *readmodel.Reader, connectors map[string]connector.Connector) func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
+func (b *base) accountOfReport(sessions *readmodel.Reader, asked map[string]connector.Collector) func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
 	return func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
 		s, err := sessions.ByID(ctx, sessionID)
 		if err != nil {
@@ -261,11 +262,11 @@ func (b *base) accountOfReport(sessions *readmodel.Reader, connectors map[string
 		var offer, fingerprint string
 		if c := s.Collection; c != nil && c.ID == collectionID {
 			offer, fingerprint = c.OfferID, c.Account
-			if collects, ok := connectors[offer]; !ok || collects.Operator() != operator {
+			if collects, ok := asked[offer]; !ok || collects.Operator() != operator {
 				return connector.Account{}, errors.New("the collection is another operator's")
 			}
 		} else {
-			for id, c := range connectors {
+			for id, c := range asked {
 				if c.Operator() == operator {
 					offer = id
 				}
@@ -282,10 +283,21 @@ func (b *base) accountOfReport(sessions *readmodel.Reader, connectors map[string
 	}
 }
 
-// operators are the same connectors by their operator's name.
-func operators(connectors map[string]connector.Connector) map[string]connector.Connector {
-	out := map[string]connector.Connector{}
-	for _, c := range connectors {
+// asked are those connectors whose operators are asked for the money.
+func asked(connectors map[string]connector.Connector) map[string]connector.Collector {
+	out := map[string]connector.Collector{}
+	for offer, c := range connectors {
+		if collector, ok := c.(connector.Collector); ok {
+			out[offer] = collector
+		}
+	}
+	return out
+}
+
+// operators are the same by their operator's name.
+func operators(asked map[string]connector.Collector) map[string]connector.Collector {
+	out := map[string]connector.Collector{}
+	for _, c := range asked {
 		out[c.Operator()] = c
 	}
 	return out
@@ -336,7 +348,7 @@ func (b *base) collect() error {
 		return err
 	}
 	c, err := collect.New(collect.Config{
-		Kafka: b.kafkaConfig(), Space: b.space, Codec: b.codec, Account: b.configuration().Account, Connectors: connectors, Signer: b.keys,
+		Kafka: b.kafkaConfig(), Space: b.space, Codec: b.codec, Account: b.configuration().Account, Connectors: asked(connectors), Signer: b.keys,
 		PublicURL: strings.TrimSuffix(b.CallbackURL, "/"), Sealer: b.keys, CheckoutURL: strings.TrimSuffix(b.CheckoutURL, "/"), Now: b.now, Log: b.log, Metrics: b.metrics,
 	})
 	if err != nil {

@@ -213,7 +213,7 @@ func (w *world) run(configure ...func(*collect.Config)) (stop func()) {
 	w.t.Helper()
 	cfg := collect.Config{
 		Kafka: w.kafka, Space: w.space, Codec: w.codec,
-		Connectors: map[string]connector.Connector{checkout.OfferMomo: w.momo(500 * time.Millisecond)},
+		Connectors: map[string]connector.Collector{checkout.OfferMomo: w.momo(500 * time.Millisecond)},
 		Account: func(id string, live bool, _ string) (connector.Account, bool) {
 			return w.account(), id == tenant && !live
 		},
@@ -669,7 +669,7 @@ func TestOldRequestsKeepNoneWaiting(t *testing.T) {
 
 // counting counts requests for money, by collection.
 type counting struct {
-	connector.Connector
+	connector.Collector
 	mu sync.Mutex
 	n  map[string]int
 }
@@ -678,7 +678,7 @@ func (c *counting) Collect(ctx context.Context, account connector.Account, q con
 	c.mu.Lock()
 	c.n[q.ID]++
 	c.mu.Unlock()
-	return c.Connector.Collect(ctx, account, q)
+	return c.Collector.Collect(ctx, account, q)
 }
 
 func (c *counting) of(id string) int {
@@ -706,7 +706,7 @@ func TestRevokedAsksNoMore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first, second := &counting{Connector: w.momo(time.Second), n: map[string]int{}}, &counting{Connector: w.momo(time.Second), n: map[string]int{}}
+	first, second := &counting{Collector: w.momo(time.Second), n: map[string]int{}}, &counting{Collector: w.momo(time.Second), n: map[string]int{}}
 	tried := func(c *counting) (out []string) {
 		for _, id := range ids {
 			if c.of(id) > 0 {
@@ -964,7 +964,7 @@ func TestRedirect(t *testing.T) {
 	}
 	var log syncBuffer
 	w.run(func(c *collect.Config) {
-		c.Connectors = map[string]connector.Connector{checkout.OfferCard: acquirer}
+		c.Connectors = map[string]connector.Collector{checkout.OfferCard: acquirer}
 		c.Account = func(string, bool, string) (connector.Account, bool) {
 			return connector.Account{BaseURL: w.operator + "/card", Merchant: "impots", Secret: "simulator"}, true
 		}
@@ -1061,7 +1061,7 @@ func TestLiveSessionAtATestAcquirer(t *testing.T) {
 	w := newWorld(t)
 	acquirer, _ := card.New(card.Config{Now: func() time.Time { return time.Now().UTC() }, EnquiriesPerSecond: 100})
 	w.run(func(c *collect.Config) {
-		c.Connectors = map[string]connector.Connector{checkout.OfferCard: acquirer}
+		c.Connectors = map[string]connector.Collector{checkout.OfferCard: acquirer}
 		c.Account = func(string, bool, string) (connector.Account, bool) {
 			return connector.Account{BaseURL: w.operator + "/card", Merchant: "impots", Secret: "simulator"}, true
 		}

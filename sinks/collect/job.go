@@ -68,7 +68,7 @@ type job struct {
 	waiting, calls context.Context
 
 	request   record.CollectionRequest
-	connector connector.Connector
+	connector connector.Collector
 }
 
 // do returns true when the record needs nothing any more, false when it is left

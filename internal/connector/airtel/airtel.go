@@ -15,7 +15,7 @@
 //   - Neither answers nor callbacks name an amount. An id stands for the one
 //     amount that it was asked with, so that is what an approval is of.
 //   - A callback names no reason either, and comes once. It makes us ask
-//     (connector.Callback.Ask). In Airtel's public protocol a merchant's callbacks
+//     (connector.Report.Ask). In Airtel's public protocol a merchant's callbacks
 //     have one address, set in its portal, which cannot tell the session: our
 //     address travels in X-Callback-Url for gateways that honour it. Without
 //     callbacks every payment is found by enquiry.
@@ -203,25 +203,25 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	return o, nil
 }
 
-// ParseCallback reads the body of a callback: which payment, and how Airtel says
+// ParseReport reads the body of a callback: which payment, and how Airtel says
 // that it ended. It names neither amount nor reason, so Ask is set. The hash that
 // stands in it where a merchant has switched that on is not judged: nothing is
 // believed of the report but that asking is worth while.
-func (c *Connector) ParseCallback(_ http.Header, body []byte) (connector.Callback, error) {
+func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	var r report
 	if err := connector.DecodeObject(body, &r); err != nil {
-		return connector.Callback{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrCallback, err)
+		return connector.Report{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrReport, err)
 	}
 	id, err := fromTransactionID(string(r.Transaction.ID))
 	if err != nil {
-		return connector.Callback{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrCallback, err)
+		return connector.Report{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrReport, err)
 	}
 	o, err := toStatus(r.Transaction.StatusCode, "")
 	if err != nil {
-		return connector.Callback{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrCallback, err)
+		return connector.Report{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrReport, err)
 	}
 	o.OperatorRef = string(r.Transaction.AirtelMoneyID)
-	return connector.Callback{ID: id, Outcome: o, Ask: true}, nil
+	return connector.Report{ID: id, Outcome: o, Ask: true}, nil
 }
 
 // authorized makes a call below the account's address with its token.

@@ -280,7 +280,7 @@ func TestCallbacks(t *testing.T) {
 	for status, want := range map[string]checkout.OutcomeStatus{
 		"TS": checkout.OutcomeApproved, "TF": checkout.OutcomeRefused, "TE": checkout.OutcomeRefused, "TIP": checkout.OutcomePending, "TA": checkout.OutcomeAmbiguous,
 	} {
-		got, err := c.ParseCallback(nil, fmt.Appendf(nil, `{"transaction":{"id":%q,"status_code":%q,"message":"m","airtel_money_id":"MP1"}}`, bare(id), status))
+		got, err := c.ParseReport(nil, fmt.Appendf(nil, `{"transaction":{"id":%q,"status_code":%q,"message":"m","airtel_money_id":"MP1"}}`, bare(id), status))
 		if err != nil || got.ID != id || got.Outcome.Status != want || !got.Ask || got.Outcome.OperatorRef != "MP1" {
 			t.Errorf("%s: %+v, %v", status, got, err)
 		}
@@ -293,8 +293,8 @@ func TestCallbacks(t *testing.T) {
 		`{"transaction":{"id":"` + bare(id) + `"}}`,
 		`{"transaction":[]}`,
 	} {
-		if got, err := c.ParseCallback(nil, []byte(body)); !errors.Is(err, connector.ErrCallback) {
-			t.Errorf("%s: %+v, %v, want ErrCallback", body, got, err)
+		if got, err := c.ParseReport(nil, []byte(body)); !errors.Is(err, connector.ErrReport) {
+			t.Errorf("%s: %+v, %v, want ErrReport", body, got, err)
 		}
 	}
 }

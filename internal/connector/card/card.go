@@ -246,9 +246,9 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	return o, nil
 }
 
-// ParseCallback reads the body of a report. Whether the acquirer signed it is
+// ParseReport reads the body of a report. Whether the acquirer signed it is
 // VerifyReport's to say.
-func (c *Connector) ParseCallback(_ http.Header, body []byte) (connector.Callback, error) {
+func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	var m state
 	var o connector.Outcome
 	err := connector.DecodeObject(body, &m)
@@ -259,9 +259,9 @@ func (c *Connector) ParseCallback(_ http.Header, body []byte) (connector.Callbac
 		err = errors.New("it names no reference")
 	}
 	if err != nil {
-		return connector.Callback{}, fmt.Errorf("reading the acquirer's report: %w: %w", connector.ErrCallback, err)
+		return connector.Report{}, fmt.Errorf("reading the acquirer's report: %w: %w", connector.ErrReport, err)
 	}
-	return connector.Callback{ID: m.Reference, Outcome: o}, nil
+	return connector.Report{ID: m.Reference, Outcome: o}, nil
 }
 
 // VerifyReport says whether the account's acquirer signed the report within five

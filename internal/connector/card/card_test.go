@@ -226,18 +226,18 @@ func TestReports(t *testing.T) {
 		"declined": checkout.FailureCardDeclined, "authentication_failed": checkout.FailureCardAuthentication,
 		"abandoned": checkout.FailureCardAbandoned, "expired": checkout.FailureCardAbandoned,
 	} {
-		got, err := c.ParseCallback(nil, report(id, status, 1, "EUR"))
+		got, err := c.ParseReport(nil, report(id, status, 1, "EUR"))
 		if err != nil || got.ID != id || got.Ask || got.Outcome.Status != checkout.OutcomeRefused || got.Outcome.FailureCode != want {
 			t.Errorf("%s: %+v, %v", status, got, err)
 		}
 	}
 	for _, status := range []string{"pending", "processing"} {
-		if got, err := c.ParseCallback(nil, report(id, status, 1, "EUR")); err != nil || got.Outcome.Decided() {
+		if got, err := c.ParseReport(nil, report(id, status, 1, "EUR")); err != nil || got.Outcome.Decided() {
 			t.Errorf("%s: %+v, %v", status, got, err)
 		}
 	}
 	for _, body := range []string{string(report("", "approved", 1, "EUR")), string(report(id, "APPROVED", 1, "EUR")), `{"reference":"` + id + `","status":"approved","amount":"1"}`} {
-		if got, err := c.ParseCallback(nil, []byte(body)); !errors.Is(err, connector.ErrCallback) {
+		if got, err := c.ParseReport(nil, []byte(body)); !errors.Is(err, connector.ErrReport) {
 			t.Errorf("%s: %+v, %v", body, got, err)
 		}
 	}
@@ -313,7 +313,7 @@ func TestInTheCourseOfTime(t *testing.T) {
 			if err := c.VerifyReport(account(base), got.header, got.body); err != nil {
 				t.Errorf("report: %v", err)
 			}
-			told, err := c.ParseCallback(got.header, got.body)
+			told, err := c.ParseReport(got.header, got.body)
 			if err != nil || told.ID != r.ID || told.Outcome != o {
 				t.Errorf("the report says %+v, %v, the enquiry %+v", told, err, o)
 			}

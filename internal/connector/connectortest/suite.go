@@ -1,11 +1,15 @@
-// Package connectortest is the suite that every connector passes: what a caller
-// may rely on whichever operator stands behind a connector.Connector.
+// Package connectortest is the suite that every connector passes: what a caller may
+// rely on whoever stands behind a connector.Connector, and behind a Collector,
+// whichever operator is asked for the money.
 package connectortest
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -20,10 +24,19 @@ import (
 	"quittance/internal/connector"
 )
 
-// Target is a connector and an operator that it talks to. The connector should
-// give a call up after a second or so: the suite waits for it.
+// Target is a connector, and of a Collector an operator that it talks to. A
+// Collector should give a call up after a second or so: the suite waits for it.
 type Target struct {
 	Connector connector.Connector
+	// Report is the body of a report that the collection of this id was approved,
+	// of amount and currency, as it would be sent.
+	Report func(id string, amount int64, currency string) []byte
+	// Sign is the header of a report that the account's operator signs at a time.
+	// Set if and only if the connector is a ReportVerifier.
+	Sign func(account connector.Account, at time.Time, body []byte) http.Header
+
+	// The rest is of a Collector.
+
 	// Account is accepted by the operator, Wrong is not.
 	Account, Wrong connector.Account
 	// Faults stands in front of the operator.
@@ -47,20 +60,15 @@ type Target struct {
 
 	// Tokens says that calls carry a token which the operator gives out.
 	Tokens bool
-	// Sign is the header of a report that the account's operator signs at a time.
-	// Set if and only if the connector is a ReportVerifier.
-	Sign func(account connector.Account, at time.Time, body []byte) http.Header
 
 	// Collections says how many collections of this id the operator has.
 	Collections func(t *testing.T, id string) int
-	// Report is the body of a report that the collection of this id was approved,
-	// of amount and currency, as the operator would send it.
-	Report func(id string, amount int64, currency string) []byte
 	// Claims is an answer to the call that asks for money which tells that the
 	// payment of this id is made already.
 	Claims func(id string) (status int, body string)
 
-	visits *sync.Map // payers who have yet to go to the operator's page, by collection
+	collector connector.Collector
+	visits    *sync.Map // payers who have yet to go to the operator's page, by collection
 }
 
 const (
@@ -75,28 +83,30 @@ const (
 func Run(t *testing.T, target func(t *testing.T) Target) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Target){
-		"approval":                   approval,
-		"claimed approval":           claimedApproval,
-		"refusals":                   refusals,
-		"waiting payer":              waiting,
-		"same id twice":              sameID,
-		"unknown id":                 unknownID,
-		"500 then works":             serverError,
-		"silent before":              silentBefore,
-		"silent after":               silentAfter,
-		"cut after":                  cutAfter,
-		"unreachable":                unreachable,
-		"malformed answers":          malformedAnswers,
-		"malformed answer to asking": malformedRequestAnswer,
-		"wrong credentials":          wrongCredentials,
-		"forgotten token":            forgottenToken,
-		"context ends":               contextEnds,
-		"payers":                     payers,
-		"redirect":                   redirect,
-		"malformed redirect":         malformedRedirect,
-		"other content":              otherContent,
-		"reports":                    reports,
-		"signatures":                 signatures,
+		"reports":            reports,
+		"unreadable reports": unreadableReports,
+		"signatures":         signatures,
+
+		"approval":                   asked(approval),
+		"claimed approval":           asked(claimedApproval),
+		"refusals":                   asked(refusals),
+		"waiting payer":              asked(waiting),
+		"same id twice":              asked(sameID),
+		"unknown id":                 asked(unknownID),
+		"500 then works":             asked(serverError),
+		"silent before":              asked(silentBefore),
+		"silent after":               asked(silentAfter),
+		"cut after":                  asked(cutAfter),
+		"unreachable":                asked(unreachable),
+		"malformed answers":          asked(malformedAnswers),
+		"malformed answer to asking": asked(malformedRequestAnswer),
+		"wrong credentials":          asked(wrongCredentials),
+		"forgotten token":            asked(forgottenToken),
+		"context ends":               asked(contextEnds),
+		"payers":                     asked(payers),
+		"redirect":                   asked(redirect),
+		"malformed redirect":         asked(malformedRedirect),
+		"other content":              asked(otherContent),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,6 +117,18 @@ func Run(t *testing.T, target func(t *testing.T) Target) {
 			}
 			test(t, x)
 		})
+	}
+}
+
+// asked is a test of operators that are asked for money.
+func asked(test func(*testing.T, Target)) func(*testing.T, Target) {
+	return func(t *testing.T, x Target) {
+		t.Helper()
+		var ok bool
+		if x.collector, ok = x.Connector.(connector.Collector); !ok {
+			t.Skip("nobody is asked for this money")
+		}
+		test(t, x)
 	}
 }
 
@@ -134,7 +156,7 @@ func (x Target) request(t *testing.T, payer string) connector.Request {
 // the page.
 func (x Target) collect(t *testing.T, r connector.Request) connector.Outcome {
 	t.Helper()
-	o, err := x.Connector.Collect(t.Context(), x.Account, r)
+	o, err := x.collector.Collect(t.Context(), x.Account, r)
 	if err != nil {
 		t.Fatalf("Collect: %v", err)
 	}
@@ -158,7 +180,7 @@ func reference(id string) connector.Reference {
 func (x Target) settled(t *testing.T, id string) connector.Outcome {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		o, err := x.Connector.Enquire(t.Context(), x.Account, reference(id))
+		o, err := x.collector.Enquire(t.Context(), x.Account, reference(id))
 		if err != nil {
 			t.Fatalf("Enquire: %v", err)
 		}
@@ -239,7 +261,7 @@ func claimedApproval(t *testing.T, x Target) {
 	r := x.request(t, x.Waits)
 	status, body := x.Claims(r.ID)
 	x.Faults.Answer(1, x.Asks, status, body)
-	if o, err := x.Connector.Collect(t.Context(), x.Account, r); err == nil && o.Decided() {
+	if o, err := x.collector.Collect(t.Context(), x.Account, r); err == nil && o.Decided() {
 		t.Errorf("outcome %+v, want undecided", o)
 	}
 	if n := x.Collections(t, r.ID); n != 0 {
@@ -283,7 +305,7 @@ func waiting(t *testing.T, x Target) {
 
 func (x Target) enquire(t *testing.T, id string) connector.Outcome {
 	t.Helper()
-	o, err := x.Connector.Enquire(t.Context(), x.Account, reference(id))
+	o, err := x.collector.Enquire(t.Context(), x.Account, reference(id))
 	if err != nil {
 		t.Fatalf("Enquire: %v", err)
 	}
@@ -318,7 +340,7 @@ func unknownID(t *testing.T, x Target) {
 func serverError(t *testing.T, x Target) {
 	r := x.request(t, x.Approves)
 	x.Faults.Next(1, x.Asks, Error500)
-	_, err := x.Connector.Collect(t.Context(), x.Account, r)
+	_, err := x.collector.Collect(t.Context(), x.Account, r)
 	x.fault(t, r, err, connector.FaultServer, true)
 
 	x.collect(t, r)
@@ -328,14 +350,14 @@ func serverError(t *testing.T, x Target) {
 	x.once(t, r.ID)
 
 	x.Faults.Next(1, x.Enquires, Error500)
-	_, err = x.Connector.Enquire(t.Context(), x.Account, reference(r.ID))
+	_, err = x.collector.Enquire(t.Context(), x.Account, reference(r.ID))
 	x.fault(t, r, err, connector.FaultServer, false)
 }
 
 func silentBefore(t *testing.T, x Target) {
 	r := x.request(t, x.Approves)
 	x.Faults.Next(1, x.Asks, Silent)
-	_, err := x.Connector.Collect(t.Context(), x.Account, r)
+	_, err := x.collector.Collect(t.Context(), x.Account, r)
 	x.fault(t, r, err, connector.FaultTimeout, true)
 	if o := x.enquire(t, r.ID); o.Status != checkout.OutcomeUnknown {
 		t.Errorf("outcome %+v, want unknown", o)
@@ -350,7 +372,7 @@ func cutAfter(t *testing.T, x Target)    { lostAnswer(t, x, CutAfter, connector.
 func lostAnswer(t *testing.T, x Target, fault Fault, want connector.Fault) {
 	r := x.request(t, x.Approves)
 	x.Faults.Next(1, x.Asks, fault)
-	_, err := x.Connector.Collect(t.Context(), x.Account, r)
+	_, err := x.collector.Collect(t.Context(), x.Account, r)
 	x.fault(t, r, err, want, true)
 	x.collect(t, r)
 	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
@@ -368,7 +390,7 @@ func unreachable(t *testing.T, x Target) {
 	account.BaseURL = "http://" + l.Addr().String()
 	_ = l.Close()
 	r := x.request(t, x.Approves)
-	_, err = x.Connector.Collect(t.Context(), account, r)
+	_, err = x.collector.Collect(t.Context(), account, r)
 	x.fault(t, r, err, connector.FaultNetwork, false)
 }
 
@@ -377,7 +399,7 @@ func malformedAnswers(t *testing.T, x Target) {
 	x.collect(t, r)
 	for _, fault := range []Fault{Garbage, Empty, Twice, Endless, Elsewhere} {
 		x.Faults.Next(1, x.Enquires, fault)
-		_, err := x.Connector.Enquire(t.Context(), x.Account, reference(r.ID))
+		_, err := x.collector.Enquire(t.Context(), x.Account, reference(r.ID))
 		if err == nil {
 			t.Errorf("%s: no error", fault)
 			continue
@@ -393,7 +415,7 @@ func malformedRequestAnswer(t *testing.T, x Target) {
 	for _, fault := range []Fault{Garbage, Empty, Endless, Elsewhere} {
 		r := x.request(t, x.Approves)
 		x.Faults.Next(1, x.Asks, fault)
-		if o, err := x.Connector.Collect(t.Context(), x.Account, r); err == nil && o.Decided() {
+		if o, err := x.collector.Collect(t.Context(), x.Account, r); err == nil && o.Decided() {
 			t.Errorf("%s: %+v", fault, o)
 		} else if err != nil {
 			x.fault(t, r, err, connector.FaultMalformed, true)
@@ -403,9 +425,9 @@ func malformedRequestAnswer(t *testing.T, x Target) {
 
 func wrongCredentials(t *testing.T, x Target) {
 	r := x.request(t, x.Approves)
-	_, err := x.Connector.Collect(t.Context(), x.Wrong, r)
+	_, err := x.collector.Collect(t.Context(), x.Wrong, r)
 	x.fault(t, r, err, connector.FaultCredentials, false)
-	_, err = x.Connector.Enquire(t.Context(), x.Wrong, reference(r.ID))
+	_, err = x.collector.Enquire(t.Context(), x.Wrong, reference(r.ID))
 	x.fault(t, r, err, connector.FaultCredentials, false)
 	if n := x.Collections(t, r.ID); n != 0 {
 		t.Errorf("the operator has %d collections, want none", n)
@@ -418,7 +440,7 @@ func contextEnds(t *testing.T, x Target) {
 	x.Faults.Next(1, x.Enquires, Silent)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := x.Connector.Enquire(ctx, x.Account, reference(r.ID))
+	_, err := x.collector.Enquire(ctx, x.Account, reference(r.ID))
 	if err == nil {
 		t.Error("an ended context brings no error")
 	}
@@ -451,7 +473,7 @@ func redirect(t *testing.T, x Target) {
 	}
 	r := x.request(t, x.Waits)
 	x.Faults.Next(1, x.Asks, CutAfter)
-	if _, err := x.Connector.Collect(t.Context(), x.Account, r); err == nil {
+	if _, err := x.collector.Collect(t.Context(), x.Account, r); err == nil {
 		t.Fatal("a lost answer brings no error")
 	}
 	first := x.collect(t, r)
@@ -489,7 +511,7 @@ func malformedRedirect(t *testing.T, x Target) {
 		r := x.request(t, x.Waits)
 		status, body := x.Redirects(r.ID, address)
 		x.Faults.Answer(1, x.Asks, status, body)
-		o, err := x.Connector.Collect(t.Context(), x.Account, r)
+		o, err := x.collector.Collect(t.Context(), x.Account, r)
 		if err == nil {
 			t.Errorf("%.60q: %+v, want an error", address, o)
 			continue
@@ -506,7 +528,7 @@ func otherContent(t *testing.T, x Target) {
 	r := x.request(t, x.Waits)
 	x.collect(t, r)
 	r.Amount++
-	if o, err := x.Connector.Collect(t.Context(), x.Account, r); err == nil && (o.Decided() || o.Redirect != nil) {
+	if o, err := x.collector.Collect(t.Context(), x.Account, r); err == nil && (o.Decided() || o.Redirect != nil) {
 		t.Errorf("another amount: %+v", o)
 	}
 	x.once(t, r.ID)
@@ -566,18 +588,46 @@ func signatures(t *testing.T, x Target) {
 
 func reports(t *testing.T, x Target) {
 	id := uuid.NewString()
-	report := x.Report(id, amount, currency)
-	c, err := x.Connector.ParseCallback(nil, report)
-	if err != nil || c.Outcome.Status != checkout.OutcomeApproved || c.ID != "" && c.ID != id {
-		t.Errorf("report: %+v, %v", c, err)
+	r, err := x.Connector.ParseReport(nil, x.Report(id, amount, currency))
+	if err != nil || r.Outcome.Status != checkout.OutcomeApproved || r.ID != "" && r.ID != id {
+		t.Errorf("report: %+v, %v", r, err)
 	}
-	// A report either says what was taken or makes us ask.
-	if !c.Ask && (c.Outcome.Amount != amount || c.Outcome.Currency != currency) {
-		t.Errorf("report: %+v, want %d %s", c, amount, currency)
+	// A report either says what was taken or makes us ask, if there is one to ask.
+	if !r.Ask && (r.Outcome.Amount != amount || r.Outcome.Currency != currency) {
+		t.Errorf("report: %+v, want %d %s", r, amount, currency)
 	}
-	for _, body := range []string{"", "{}", "[]", "null", "\x00", `{"status":7}`, string(report) + "{}"} {
-		if c, err := x.Connector.ParseCallback(nil, []byte(body)); !errors.Is(err, connector.ErrCallback) {
-			t.Errorf("report %q: %+v, %v, want ErrCallback", body, c, err)
+	if _, ok := x.Connector.(connector.Collector); r.Ask && !ok {
+		t.Errorf("report: %+v, and nobody can be asked", r)
+	}
+}
+
+// unreadableReports: what is no report, or says a thing twice, is not guessed at,
+// and no error tells what was written: it may be a payer's number.
+func unreadableReports(t *testing.T, x Target) {
+	const number = "+242066000001"
+	report := x.Report(uuid.NewString(), amount, currency)
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(report, &fields); err != nil {
+		t.Fatal(err)
+	}
+	bodies := []string{"", "{}", "[]", "null", "\x00", "\xff", `{"status":7}`, `{"` + number + `":1}`, string(report) + "{}", string(report[:len(report)-1])}
+	for name, value := range fields {
+		bodies = append(bodies, fmt.Sprintf(`{%q:%s,%s`, name, value, report[1:]))
+	}
+	for _, body := range bodies {
+		if r, err := x.Connector.ParseReport(nil, []byte(body)); !errors.Is(err, connector.ErrReport) {
+			t.Errorf("report %q: %+v, %v, want ErrReport", body, r, err)
+		}
+	}
+	for name := range fields { // readable or not, nothing is told
+		fields := maps.Clone(fields)
+		fields[name] = json.RawMessage(`"` + number + `"`)
+		body, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.Connector.ParseReport(nil, body); err != nil && strings.Contains(err.Error(), number[1:]) {
+			t.Errorf("report %s: the error tells it: %v", body, err)
 		}
 	}
 }

@@ -180,17 +180,17 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	return connector.Outcome{}, a.Fault(doing, false, "")
 }
 
-// ParseCallback reads the body of a callback, which is that of a status answer.
-func (c *Connector) ParseCallback(_ http.Header, body []byte) (connector.Callback, error) {
+// ParseReport reads the body of a callback, which is that of a status answer.
+func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	var r result
 	if err := connector.DecodeObject(body, &r); err != nil {
-		return connector.Callback{}, fmt.Errorf("reading MTN's report: %w: %w", connector.ErrCallback, err)
+		return connector.Report{}, fmt.Errorf("reading MTN's report: %w: %w", connector.ErrReport, err)
 	}
 	o, err := toOutcome(r)
 	if err != nil {
-		return connector.Callback{}, fmt.Errorf("reading MTN's report: %w: %w", connector.ErrCallback, err)
+		return connector.Report{}, fmt.Errorf("reading MTN's report: %w: %w", connector.ErrReport, err)
 	}
-	return connector.Callback{ID: r.ReferenceID, Outcome: o}, nil
+	return connector.Report{ID: r.ReferenceID, Outcome: o}, nil
 }
 
 // authorized makes a call below the account's address with its token.

@@ -83,7 +83,7 @@ func TestStates(t *testing.T) {
 		if got, err := c.Enquire(t.Context(), a, connector.Reference{ID: uuid.NewString()}); err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", body, got, err, want)
 		}
-		if got, err := c.ParseCallback(nil, []byte(body)); err != nil || got.Outcome != want {
+		if got, err := c.ParseReport(nil, []byte(body)); err != nil || got.Outcome != want {
 			t.Errorf("report %s: %+v, %v, want %+v", body, got, err, want)
 		}
 	}

@@ -1,0 +1,232 @@
+package form
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// MaxAmount keeps amounts exact in every caller's language: JavaScript's largest
+// safe integer, 2^53 - 1.
+const MaxAmount = 1<<53 - 1
+
+// Fault is one field at fault, as callers are told it (decisions § 2).
+type Fault struct {
+	// Field is a dotted path such as metadata.case.
+	Field string `json:"field"`
+	// Rule names what was broken: required, type, range, length, format, enum, unknown…
+	Rule string `json:"rule"`
+	// Message is a sentence that begins with Field and says how to mend it.
+	Message string `json:"message"`
+}
+
+// FaultsError is an object with fields at fault; it holds all of them.
+type FaultsError struct{ Faults []Fault }
+
+// Error is without what the fields say.
+func (e *FaultsError) Error() string { return fmt.Sprintf("%d fields at fault", len(e.Faults)) }
+
+// Form takes fields out of an object and collects what is wrong with them. A field
+// that is null counts as absent; one at fault is returned as its zero value.
+type Form struct {
+	prefix string
+	fields map[string]any
+	faults []Fault
+	known  []string
+}
+
+// Of is the form of an object that Decode read.
+func Of(fields map[string]any) *Form { return &Form{fields: fields} }
+
+// Read is the form of a JSON object. The error is a *MalformedError.
+func Read(body []byte) (*Form, error) {
+	fields, err := Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	return Of(fields), nil
+}
+
+// Fault adds one: message goes on after the field's name and ends without a stop.
+func (f *Form) Fault(field, rule, message string) {
+	name := f.prefix + shorten(field)
+	f.faults = append(f.faults, Fault{Field: name, Rule: rule, Message: name + " " + message + "."})
+}
+
+// Faulty says whether a field is at fault.
+func (f *Form) Faulty(field string) bool {
+	return slices.ContainsFunc(f.faults, func(p Fault) bool { return p.Field == f.prefix+shorten(field) })
+}
+
+// Take is a field's value as Decode read it, and whether there is one.
+func (f *Form) Take(field string, required bool) (any, bool) {
+	f.known = append(f.known, field)
+	value := f.fields[field]
+	if value == nil {
+		if required {
+			f.Fault(field, "required", "is required")
+		}
+		return nil, false
+	}
+	return value, true
+}
+
+// Text is a string of so many characters, without the zero character.
+func (f *Form) Text(field string, required bool, shortest, longest int) string {
+	value, ok := f.Take(field, required)
+	if !ok {
+		return ""
+	}
+	s, ok := value.(string)
+	if !ok {
+		f.Fault(field, "type", "must be a string")
+		return ""
+	}
+	if n := utf8.RuneCountInString(s); n < shortest || n > longest {
+		f.Fault(field, "length", LengthRule(shortest, longest))
+		return ""
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r == 0 || r == utf8.RuneError }) {
+		f.Fault(field, "format", "must not hold the zero character or half a surrogate pair")
+		return ""
+	}
+	return s
+}
+
+// LengthRule says how many characters there must be.
+func LengthRule(shortest, longest int) string {
+	if shortest == longest {
+		return fmt.Sprintf("must have %d characters", shortest)
+	}
+	return fmt.Sprintf("must have %d to %d characters", shortest, longest)
+}
+
+// Line is text that fits a receipt: 1 to so many characters, all printable, one at
+// least that is no space. Where it is not required, empty text is none.
+func (f *Form) Line(field string, required bool, longest int) string {
+	shortest := 0
+	if required {
+		shortest = 1
+	}
+	s := f.Text(field, required, shortest, longest)
+	if s != "" && !IsLine(s, longest) {
+		f.Fault(field, "format", "must be printable characters on one line")
+		return ""
+	}
+	return s
+}
+
+// IsLine says whether Line takes the text.
+func IsLine(s string, longest int) bool {
+	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= longest && strings.TrimSpace(s) != "" &&
+		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// UUID is a UUID in lower case. Only the form with hyphens is one (RFC 9562).
+func (f *Form) UUID(field string, required bool) string {
+	s := f.Text(field, required, 1, 200)
+	if s == "" {
+		return ""
+	}
+	id, ok := CanonicalUUID(s)
+	if !ok {
+		f.Fault(field, "format", "must be a UUID")
+	}
+	return id
+}
+
+// CanonicalUUID is a UUID in lower case, if UUID takes it.
+func CanonicalUUID(s string) (string, bool) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		return "", false
+	}
+	return id.String(), true
+}
+
+var integer = regexp.MustCompile(`^-?[0-9]+$`)
+
+// Amount is a required number of minor units, from 1 to MaxAmount.
+func (f *Form) Amount(field string) int64 {
+	value, ok := f.Take(field, true)
+	if !ok {
+		return 0
+	}
+	n, ok := value.(json.Number)
+	if !ok {
+		f.Fault(field, "type", "must be an integer in minor units of the currency")
+		return 0
+	}
+	if !integer.MatchString(n.String()) {
+		f.Fault(field, "type", "must be an integer in minor units of the currency, without fraction or exponent")
+		return 0
+	}
+	v, err := n.Int64()
+	if err != nil {
+		v = math.MaxInt64
+	}
+	if strings.HasPrefix(n.String(), "-") || v <= 0 || v > MaxAmount {
+		f.Fault(field, "range", fmt.Sprintf("must be greater than 0 and at most %d", int64(MaxAmount)))
+		return 0
+	}
+	return v
+}
+
+// Object hands an optional object's own form to read, and takes over its faults.
+// Fields that read leaves are unknown.
+func (f *Form) Object(field string, read func(*Form)) {
+	value, ok := f.Take(field, false)
+	if !ok {
+		return
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		f.Fault(field, "type", "must be an object")
+		return
+	}
+	inner := &Form{prefix: f.prefix + field + ".", fields: fields}
+	read(inner)
+	f.faults = append(f.faults, inner.Faults()...)
+}
+
+// Names are the object's fields, sorted: for an object whose names its writer
+// chooses.
+func (f *Form) Names() []string { return slices.Sorted(maps.Keys(f.fields)) }
+
+// Faults ends the form, once every field was taken: what is wrong with those, in
+// the order in which they were taken, then the fields that nobody asked for.
+func (f *Form) Faults() []Fault {
+	for _, name := range f.Names() {
+		if !slices.Contains(f.known, name) {
+			f.Fault(name, "unknown", "is not a field of this request; the fields are "+strings.Join(f.known, ", "))
+		}
+	}
+	return f.faults
+}
+
+// Err is Faults as a *FaultsError, nil when there are none.
+func (f *Form) Err() error {
+	if faults := f.Faults(); len(faults) > 0 {
+		return &FaultsError{Faults: faults}
+	}
+	return nil
+}
+
+// shorten is a name that the caller chose, as it is told back.
+func shorten(s string) string {
+	switch {
+	case s == "":
+		return `""`
+	case utf8.RuneCountInString(s) <= 64:
+		return s
+	}
+	return string([]rune(s)[:64]) + "…"
+}
