@@ -127,7 +127,7 @@ const (
 
 // take puts cash on record that the clerk reports.
 func (d *desk) take(ctx context.Context, t connector.Report) (s checkout.Session, became string, replayed bool, err error) {
-	if s, err = d.findToPut(ctx, t.PaymentRef, t.ID); err != nil {
+	if s, err = d.findToPut(ctx, t.PaymentRef); err != nil {
 		return s, "", false, err
 	}
 	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.ID, By: d.Code, Total: t.Outcome.Amount, Receipt: t.Outcome.OperatorRef})
@@ -148,7 +148,7 @@ func (d *desk) take(ctx context.Context, t connector.Report) (s checkout.Session
 
 // release gives a reservation up.
 func (d *desk) release(ctx context.Context, ref, collectionID string) error {
-	s, err := d.findToPut(ctx, ref, collectionID)
+	s, err := d.findToPut(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (d *desk) release(ctx context.Context, ref, collectionID string) error {
 
 // reverse puts on record that cash was given back.
 func (d *desk) reverse(ctx context.Context, ref, collectionID, reason string) (checkout.Session, bool, error) {
-	s, err := d.findToPut(ctx, ref, collectionID)
+	s, err := d.findToPut(ctx, ref)
 	if err != nil {
 		return s, false, err
 	}
@@ -172,17 +172,12 @@ func (d *desk) reverse(ctx context.Context, ref, collectionID, reason string) (c
 	return *a.Session, a.Replayed, nil
 }
 
-// findToPut finds the session that an entry is about. An id that is a payment of
-// the citizen's own is none that a desk was ever told.
-func (d *desk) findToPut(ctx context.Context, ref, collectionID string) (checkout.Session, error) {
+// findToPut finds the session that an entry is about, and counts the entry.
+func (d *desk) findToPut(ctx context.Context, ref string) (checkout.Session, error) {
 	if err := d.puts(ctx); err != nil {
 		return checkout.Session{}, err
 	}
-	s, err := d.find(ctx, ref)
-	if err == nil && s.Collection != nil && s.Collection.ID == collectionID && s.Collection.Channel != checkout.ChannelCash {
-		err = &refusal{status: http.StatusConflict, code: string(checkout.CodeNotTaken), session: &s}
-	}
-	return s, err
+	return d.find(ctx, ref)
 }
 
 // isTaken says that this very cash is on record as the session's payment.

@@ -204,7 +204,7 @@ func (v visit) askForKey(status int, ref, fault string) {
 	out := v.view(pageSignIn, v.words().SignInTitle)
 	out.Ref = ref
 	if fault != "" {
-		out.Faults = []fieldFault{{fieldKey, fault}}
+		out.Faults = []fieldFault{{Field: fieldKey, Message: fault}}
 	}
 	v.write(status, out)
 }
@@ -257,7 +257,7 @@ func (v visit) showDesk(status int, ref string, refused *refusal) {
 		out.Notice = v.words().Released
 	}
 	if refused != nil {
-		out.Faults = []fieldFault{{fieldRef, v.refusal(refused)}}
+		out.Faults = []fieldFault{{Field: fieldRef, Message: v.refusal(refused)}}
 	}
 	v.write(status, out)
 }
@@ -401,7 +401,7 @@ func (v visit) take() {
 		v.see(ref)
 		return
 	case receipt != "" && !form.IsLine(receipt, counter.MaxReceipt):
-		v.showWith(http.StatusUnprocessableEntity, fieldFault{fieldReceipt, v.words().ReceiptTooLong})
+		v.showWith(http.StatusUnprocessableEntity, fieldFault{fieldReceipt, v.words().ReceiptTooLong, receipt})
 		return
 	}
 	s, became, _, err := v.desk.take(v.r.Context(), counter.Cash(ref, id, total, receipt))
@@ -447,7 +447,7 @@ func (v visit) reverse() {
 		v.see(ref)
 		return
 	case !form.IsLine(reason, maxReason):
-		v.showWith(http.StatusUnprocessableEntity, fieldFault{fieldReason, v.words().ReasonRequired})
+		v.showWith(http.StatusUnprocessableEntity, fieldFault{fieldReason, v.words().ReasonRequired, reason})
 		return
 	}
 	_, _, err := v.desk.reverse(v.r.Context(), ref, id, reason)
@@ -456,7 +456,7 @@ func (v visit) reverse() {
 	case err == nil:
 		v.see(ref)
 	case errors.As(err, &refused) && refused.session != nil:
-		v.showSession(refused.status, *refused.session, fieldFault{"", v.refusal(refused)})
+		v.showSession(refused.status, *refused.session, fieldFault{Message: v.refusal(refused)})
 	default:
 		v.refuse(err, ref)
 	}
@@ -472,8 +472,9 @@ func digits(s string) string {
 	}, s)
 }
 
-// fieldFault is what is wrong with a field of the page, or with no field.
-type fieldFault struct{ Field, Message string }
+// fieldFault is what is wrong with a field of the page, or with no field, and what
+// was typed there.
+type fieldFault struct{ Field, Message, Typed string }
 
 // view is what a page says.
 type view struct {
@@ -503,14 +504,14 @@ type view struct {
 	Reversed               string
 }
 
-// FaultOf is what is wrong with a field.
-func (out *view) FaultOf(field string) string {
+// At is what is wrong with a field; nothing is.
+func (out *view) At(field string) fieldFault {
 	for _, f := range out.Faults {
 		if f.Field == field {
-			return f.Message
+			return f
 		}
 	}
-	return ""
+	return fieldFault{}
 }
 
 func (v visit) view(name, title string) *view {

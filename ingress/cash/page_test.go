@@ -113,6 +113,19 @@ func TestClerkIsTold(t *testing.T) {
 		t.Errorf("%d events, want 3", n)
 	}
 
+	// What was typed can be mended, and its fault is at the field.
+	typed := w.create(nil)
+	lookUp(typed.PaymentRef)
+	long := strings.Repeat("7", 65)
+	if b.post("/take", "receipt", long).want(http.StatusUnprocessableEntity, "64 caractères"); !strings.Contains(b.html, `value="`+long+`"`) || !strings.Contains(b.html, `href="#receipt"`) {
+		t.Errorf("the receipt's number is gone, or its fault is not at its field:\n%s", b.html)
+	}
+	b.post("/take", "receipt", "R-7").want(http.StatusOK, "R-7")
+	second := w.signedIn(c02).get("/counter/" + typed.PaymentRef)
+	if second.post("/reverse", "reason", long+long+long+long).want(http.StatusUnprocessableEntity, "200 caractères"); !strings.Contains(second.html, `value="`+long) {
+		t.Errorf("the reason is gone:\n%s", second.html)
+	}
+
 	wrong := w.create(nil)
 	lookUp(wrong.PaymentRef)
 	b.post("/take", "total", "1").want(http.StatusConflict, "rien n’a été enregistré")

@@ -231,7 +231,7 @@ func (s *Shop) page(w http.ResponseWriter, r *http.Request) {
 		s.render(w, r, "unknown.html", http.StatusNotFound, view{})
 		return
 	}
-	s.render(w, r, "case.html", http.StatusOK, view{Case: c.id, Notice: c.notice, Unlocked: c.unlocked})
+	s.render(w, r, "case.html", http.StatusOK, view{Case: c.id, Notice: c.notice, Unlocked: c.unlocked, Resize: "auto"})
 }
 
 // lab is a new case's page with the notice, layout, locale and resize of its

@@ -75,7 +75,7 @@ func TestCase(t *testing.T) {
 	t.Parallel()
 	site := serve(t, "sk_test_Secret0000000000000000")
 	status, body := post(t, site+"/cases", url.Values{"notice": {"vignette"}})
-	if status != http.StatusOK || !strings.Contains(body, `data-case="VIGNETTE-`) || !strings.Contains(body, `<script src="https://pay.example/sdk/v1.js">`) {
+	if status != http.StatusOK || !strings.Contains(body, `data-case="VIGNETTE-`) || !strings.Contains(body, `data-resize="auto"`) || !strings.Contains(body, `<script src="https://pay.example/sdk/v1.js">`) {
 		t.Errorf("%d %s", status, body)
 	}
 	if strings.Contains(body, "sk_test") {
