@@ -50,7 +50,13 @@
     doc.body.replaceWith(page.body);
     scrollTo(0, 0);
     doc.dispatchEvent(new CustomEvent("quittance:page"));
-    if (!doc.getElementById("errors")) main().focus({ preventScroll: true });
+    var first = doc.getElementById("errors");
+    if (!first) {
+      main().focus({ preventScroll: true });
+      first = doc.querySelector("h1");
+    }
+    // The frame may be as high as its page: then it is the parent that scrolls.
+    if (first) first.scrollIntoView({ block: "nearest" });
     show();
   }
 
