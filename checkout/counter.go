@@ -70,6 +70,8 @@ func (d *decider) release(do Release) Answer {
 	switch c := s.Collection; {
 	case c == nil:
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}
+	case c.ID == do.CollectionID && c.Channel != ChannelCash:
+		return Answer{Code: CodeNotTaken, Session: &s} // the citizen's own payment: no desk was ever told its id
 	case c.ID != do.CollectionID || !s.reserved():
 		return Answer{Code: CodeInFlight, Session: &s}
 	case c.Clerk != do.By:

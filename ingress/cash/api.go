@@ -14,6 +14,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
+	"quittance/internal/connector/counter"
 	"quittance/internal/form"
 )
 
@@ -151,7 +152,7 @@ type reservationJSON struct {
 }
 
 func reservations(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
-	f, err := form.Read(body)
+	f, err := counter.Read(body)
 	if err != nil {
 		return 0, nil, false, err
 	}
@@ -219,7 +220,7 @@ type releasedJSON struct {
 }
 
 func releases(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
-	f, err := form.Read(body)
+	f, err := counter.Read(body)
 	if err != nil {
 		return 0, nil, false, err
 	}
@@ -234,7 +235,7 @@ func releases(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
 }
 
 func reversals(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
-	f, err := form.Read(body)
+	f, err := counter.Read(body)
 	if err != nil {
 		return 0, nil, false, err
 	}

@@ -229,7 +229,9 @@ func TestEntriesAreRefused(t *testing.T) {
 	// The citizen's own payment is none that a clerk takes, whatever id is sent.
 	phone := w.create(nil)
 	w.byPhone(phone)
-	w.want(w.take(c01, phone, w.session(phone.ID).Collection.ID), http.StatusConflict, "counter.not_taken")
+	theirs := w.session(phone.ID).Collection.ID
+	w.want(w.take(c01, phone, theirs), http.StatusConflict, "counter.not_taken")
+	w.want(post("/releases", object{"payment_ref": phone.PaymentRef, "collection_id": theirs}), http.StatusConflict, "counter.not_taken")
 	if s := w.session(phone.ID); s.Status != checkout.StatusOpen || s.Collection.Status != checkout.CollectionPending {
 		t.Errorf("it is %s, %+v", s.Status, s.Collection)
 	}

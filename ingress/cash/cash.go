@@ -15,6 +15,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/connector/counter"
 	"quittance/internal/quota"
 	"quittance/internal/readmodel"
 	"quittance/internal/registry"
@@ -90,6 +91,9 @@ func New(cfg Config) (*Counter, error) {
 	c := &Counter{cfg: cfg, sameSite: http.NewCrossOriginProtection(), secure: strings.HasPrefix(cfg.PublicURL, "https://")}
 	if err := c.sameSite.AddTrustedOrigin(originOf(cfg.PublicURL)); err != nil {
 		return nil, errors.New("counter: PublicURL is no absolute URL")
+	}
+	if cfg.Reports.Operator() != counter.Operator {
+		return nil, errors.New("counter: Reports must be the counter's: what it reads is cash in the till")
 	}
 	var err error
 	if c.templates, err = loadTemplates(); err != nil {

@@ -126,17 +126,29 @@ func (a Answer) Decode(v any) error { return DecodeObject(a.Body, v) }
 // a decoder would quote of it.
 var ErrNotObject = errors.New("not the JSON expected")
 
-// DecodeObject reads exactly one JSON object, in which no field stands twice: see
-// form.Decode. Prose that is no UTF-8 costs no decision. Its error is ErrNotObject.
+// DecodeObject reads exactly one JSON object. Its error is ErrNotObject.
 func DecodeObject(body []byte, v any) error {
-	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
-	if _, err := form.Decode(body); err != nil {
+	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
 		return ErrNotObject
 	}
-	if err := json.Unmarshal(body, v); err != nil {
+	d := json.NewDecoder(bytes.NewReader(body))
+	if err := d.Decode(v); err != nil {
+		return ErrNotObject
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return ErrNotObject
 	}
 	return nil
+}
+
+// DecodeReport is DecodeObject for what need not be guessed at, since it can be asked
+// about: a report that has a field twice is ErrNotObject. An answer may have one, or
+// a payment would stay undecided for a field that nobody reads.
+func DecodeReport(body []byte, v any) error {
+	if _, err := form.Decode(bytes.ToValidUTF8(body, []byte("\uFFFD"))); err != nil {
+		return ErrNotObject
+	}
+	return DecodeObject(body, v)
 }
 
 // WithSent is err with another Sent. It copies: those who waited for the same

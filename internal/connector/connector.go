@@ -14,13 +14,13 @@ import (
 // Connector is the way to one who takes money, and reads what they say of it. Every
 // offer has one. Safe for concurrent use.
 type Connector interface {
-	// Operator is the operator's short name, such as "mtn": a path element of
+	// Operator is a short name, such as "mtn". A Collector's is a path element of
 	// callback addresses and a label of metrics.
 	Operator() string
 	// ParseReport reads what was reported of a collection: to a callback address, or
 	// at a counter. Whether the report is to be believed is the caller's to know, from
 	// its address, its signature (ReportVerifier) or its bearer. Errors wrap ErrReport
-	// and tell nothing of what was written.
+	// and tell nothing of what was written but codes.
 	ParseReport(header http.Header, body []byte) (Report, error)
 }
 

@@ -158,15 +158,25 @@ func TestUncertain(t *testing.T) {
 	}
 }
 
-func TestDecodeObject(t *testing.T) {
+func TestDecode(t *testing.T) {
 	t.Parallel()
 	var v struct{ Status, Message string }
-	if err := connector.DecodeObject([]byte("{\"status\":\"TS\",\"message\":\"re\xe7u\"}"), &v); err != nil || v.Status != "TS" {
-		t.Errorf("prose in another encoding costs the decision: %+v, %v", v, err)
+	for name, decode := range map[string]func([]byte, any) error{"object": connector.DecodeObject, "report": connector.DecodeReport} {
+		if err := decode([]byte("{\"status\":\"TS\",\"message\":\"re\xe7u\"}"), &v); err != nil || v.Status != "TS" {
+			t.Errorf("%s: prose in another encoding costs the decision: %+v, %v", name, v, err)
+		}
+		for _, body := range []string{"", "[]", "{}{}", `{"status":1}`} {
+			if err := decode([]byte(body), &v); !errors.Is(err, connector.ErrNotObject) {
+				t.Errorf("%s: %s: %v", name, body, err)
+			}
+		}
 	}
-	for _, body := range []string{"", "[]", "{}{}", `{"status":1}`, `{"status":"TS","status":"TF"}`, `{"x":[{"status":"TS","status":"TF"}]}`} {
-		if err := connector.DecodeObject([]byte(body), &v); !errors.Is(err, connector.ErrNotObject) {
-			t.Errorf("%s: %v", body, err)
+	for _, body := range []string{`{"status":"TS","status":"TF"}`, `{"x":[{"status":"TS","status":"TF"}]}`} {
+		if err := connector.DecodeReport([]byte(body), &v); !errors.Is(err, connector.ErrNotObject) {
+			t.Errorf("report: %s: %v", body, err)
+		}
+		if err := connector.DecodeObject([]byte(body), &v); err != nil {
+			t.Errorf("answer: %s: %v", body, err)
 		}
 	}
 }

@@ -79,8 +79,19 @@ func (f *Form) Take(field string, required bool) (any, bool) {
 	return value, true
 }
 
-// Text is a string of so many characters, without the zero character.
+// Text is a string of so many characters. The zero character and U+FFFD, which stands
+// for what was no character, are refused.
 func (f *Form) Text(field string, required bool, shortest, longest int) string {
+	s := f.str(field, required, shortest, longest)
+	if strings.ContainsFunc(s, func(r rune) bool { return r == 0 || r == utf8.RuneError }) {
+		f.Fault(field, "format", "must not hold the zero character, U+FFFD or half a surrogate pair")
+		return ""
+	}
+	return s
+}
+
+// str is a string of so many characters.
+func (f *Form) str(field string, required bool, shortest, longest int) string {
 	value, ok := f.Take(field, required)
 	if !ok {
 		return ""
@@ -92,10 +103,6 @@ func (f *Form) Text(field string, required bool, shortest, longest int) string {
 	}
 	if n := utf8.RuneCountInString(s); n < shortest || n > longest {
 		f.Fault(field, "length", LengthRule(shortest, longest))
-		return ""
-	}
-	if strings.ContainsFunc(s, func(r rune) bool { return r == 0 || r == utf8.RuneError }) {
-		f.Fault(field, "format", "must not hold the zero character or half a surrogate pair")
 		return ""
 	}
 	return s
@@ -110,13 +117,14 @@ func LengthRule(shortest, longest int) string {
 }
 
 // Line is text that fits a receipt: 1 to so many characters, all printable, one at
-// least that is no space. Where it is not required, empty text is none.
+// least that is no space. What was no character is told as U+FFFD and costs nothing.
+// Where it is not required, empty text is none.
 func (f *Form) Line(field string, required bool, longest int) string {
 	shortest := 0
 	if required {
 		shortest = 1
 	}
-	s := f.Text(field, required, shortest, longest)
+	s := f.str(field, required, shortest, longest)
 	if s != "" && !IsLine(s, longest) {
 		f.Fault(field, "format", "must be printable characters on one line")
 		return ""
@@ -124,7 +132,7 @@ func (f *Form) Line(field string, required bool, longest int) string {
 	return s
 }
 
-// IsLine says whether Line takes the text.
+// IsLine says whether Line takes the text as one that is there.
 func IsLine(s string, longest int) bool {
 	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= longest && strings.TrimSpace(s) != "" &&
 		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
@@ -204,8 +212,12 @@ func (f *Form) Names() []string { return slices.Sorted(maps.Keys(f.fields)) }
 // Faults ends the form, once every field was taken: what is wrong with those, in
 // the order in which they were taken, then the fields that nobody asked for.
 func (f *Form) Faults() []Fault {
+	known := map[string]bool{}
+	for _, name := range f.known {
+		known[name] = true
+	}
 	for _, name := range f.Names() {
-		if !slices.Contains(f.known, name) {
+		if !known[name] {
 			f.Fault(name, "unknown", "is not a field of this request; the fields are "+strings.Join(f.known, ", "))
 		}
 	}

@@ -63,6 +63,9 @@ func TestFields(t *testing.T) {
 		{line, `{"x":"a\nb"}`, "", "x:format"},
 		{line, `{"x":"  "}`, "", "x:format"},
 		{line, `{"x":"\u202ea"}`, "", "x:format"},
+		{line, `{"x":"a\ud800"}`, "a\ufffd", ""},
+		{line, `{"x":"a\u0000"}`, "", "x:format"},
+		{text, `{"x":"�"}`, "", "x:format"},
 		{line, `{}`, "", ""},
 		{line, `{"x":""}`, "", ""},
 		{id, `{"x":"018F0000-0000-7000-8000-00000000000a"}`, "018f0000-0000-7000-8000-00000000000a", ""},
@@ -119,8 +122,11 @@ func TestUnknown(t *testing.T) {
 		`"" is not a field of this request; the fields are a.`, "b is not a field of this request; the fields are a.",
 		strings.Repeat("é", 64) + "… is not a field of this request; the fields are a.",
 	}
+	if len(faults.Faults) != len(want) {
+		t.Fatalf("%d faults, want %d", len(faults.Faults), len(want))
+	}
 	for i, fault := range faults.Faults {
-		if i >= len(want) || fault.Message != want[i] {
+		if fault.Message != want[i] {
 			t.Errorf("%q", fault.Message)
 		}
 	}

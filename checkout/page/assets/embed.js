@@ -14,8 +14,9 @@
     if (!told[type]) say(told[type] = type, data);
   }
 
-  // go brings a page of ours; body is a form's.
-  function go(url, body, form) {
+  // go brings a page of ours. by is the link or form that the citizen used, if so,
+  // body what the form says.
+  function go(url, body, by) {
     var mine = ++asking;
     fetch(url, {
       method: body ? "POST" : "GET", body: body, credentials: "omit", cache: "no-store",
@@ -24,24 +25,24 @@
       return answer.text().then(function (text) {
         // What is no page of ours comes from something between; and what only could
         // not be read now is asked for again, or nobody would learn of the payment.
-        if (!/ id="main"/.test(text) || !form && (answer.status > 499 || answer.status === 429)) throw new Error(answer.status);
-        if (mine === asking) put(text, answer.ok);
+        if (!/ id="main"/.test(text) || !body && (answer.status > 499 || answer.status === 429)) throw new Error(answer.status);
+        if (mine === asking) put(text, by);
       });
     }).catch(function () {
       if (mine !== asking) return;
       say("error", { code: "network", retryable: true });
-      if (form) form.sent = false;
+      if (body) by.sent = false;
       doc.querySelectorAll("button").forEach(function (b) { b.removeAttribute("aria-disabled"); });
       var p = doc.getElementById("lost") || main().insertBefore(doc.createElement("p"), main().firstChild);
       p.id = "lost";
       p.className = "errors";
       p.setAttribute("role", "alert");
       p.textContent = main().dataset.lost;
-      if (!form) setTimeout(function () { if (mine === asking) go(url); }, 5000);
+      if (!body) setTimeout(function () { if (mine === asking) go(url, null, by); }, 5000);
     });
   }
 
-  function put(text) {
+  function put(text, by) {
     var page = new DOMParser().parseFromString(text, "text/html");
     if (!page.getElementById("main")) return say("error", { code: "unavailable", retryable: true });
     doc.title = page.title;
@@ -55,8 +56,9 @@
       main().focus({ preventScroll: true });
       first = doc.querySelector("h1");
     }
-    // The frame may be as high as its page: then it is the parent that scrolls.
-    if (first) first.scrollIntoView({ block: "nearest" });
+    // The frame may be as high as its page: then it is the parent that scrolls, where
+    // the browser lets a frame ask for it.
+    if (by && first) first.scrollIntoView({ block: "nearest" });
     show();
   }
 
@@ -108,7 +110,7 @@
     var a = event.target.closest ? event.target.closest("a") : null;
     if (!a || a.target || a.origin !== location.origin || a.pathname.indexOf("/embed/") || a.hash) return;
     event.preventDefault();
-    go(a.href);
+    go(a.href, null, a);
   });
   // The scripts of the page are there, but page.js comes after this one.
   setTimeout(show, 0);

@@ -73,7 +73,7 @@ type Connector struct {
 	accounts map[connector.Account]*session
 }
 
-var _ connector.Connector = (*Connector)(nil)
+var _ connector.Collector = (*Connector)(nil)
 
 // session is what we keep of one account: in memory, and worth nothing.
 type session struct {
@@ -209,7 +209,7 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 // believed of the report but that asking is worth while.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	var r report
-	if err := connector.DecodeObject(body, &r); err != nil {
+	if err := connector.DecodeReport(body, &r); err != nil {
 		return connector.Report{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrReport, err)
 	}
 	id, err := fromTransactionID(string(r.Transaction.ID))

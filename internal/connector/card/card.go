@@ -129,6 +129,11 @@ type Connector struct {
 }
 
 var (
+	_ connector.Collector      = (*Connector)(nil)
+	_ connector.ReportVerifier = (*Connector)(nil)
+)
+
+var (
 	_ connector.Connector      = (*Connector)(nil)
 	_ connector.ReportVerifier = (*Connector)(nil)
 )
@@ -251,7 +256,7 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	var m state
 	var o connector.Outcome
-	err := connector.DecodeObject(body, &m)
+	err := connector.DecodeReport(body, &m)
 	if err == nil {
 		o, err = toOutcome(m)
 	}

@@ -36,6 +36,9 @@ func TestFaults(t *testing.T) {
 	for _, row := range []struct{ field, value, want string }{
 		{"receipt", `"R-7"`, ""},
 		{"receipt", "null", ""},
+		{"receipt", "\"N\xb0 7\"", ""},
+		{"receipt", `"N\ud800 7"`, ""},
+		{"receipt", "\"N\ufffd 7\"", ""},
 		{"receipt", "7", "receipt:type"},
 		{"receipt", `"a\nb"`, "receipt:format"},
 		{"receipt", `"` + strings.Repeat("x", 65) + `"`, "receipt:length"},

@@ -1,7 +1,6 @@
 // Package counter is cash at an agency's counter. Nobody is asked for that money:
 // a clerk reports that it is in the till, so that its Connector is no Collector, and
-// a report decides (contract decisions § 6; package ingress/cash, which knows the
-// clerk by a key).
+// a report decides. Package ingress/cash knows the clerk by a key.
 //
 // The report is the body of POST /api/v1/counter/payments: payment_ref and
 // collection_id of the reservation, total in minor units, and where the desk has one
@@ -10,6 +9,7 @@
 package counter
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 
@@ -38,7 +38,7 @@ func (Connector) Operator() string { return Operator }
 // it. Whether the key is a clerk's, and whether payment_ref is the session's that has
 // the collection, is the caller's to check.
 func (Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
-	f, err := form.Read(body)
+	f, err := Read(body)
 	if err != nil {
 		return connector.Report{}, fmt.Errorf("reading a clerk's report: %w: %w", connector.ErrReport, err)
 	}
@@ -47,6 +47,13 @@ func (Connector) ParseReport(_ http.Header, body []byte) (connector.Report, erro
 		return connector.Report{}, fmt.Errorf("reading a clerk's report: %w: %w", connector.ErrReport, err)
 	}
 	return report, nil
+}
+
+// Read is the form of what desk software sends. Text in another encoding than UTF-8
+// costs nothing: cash that is in the till is not refused for an accent. The error is a
+// *form.MalformedError.
+func Read(body []byte) (*form.Form, error) {
+	return form.Read(bytes.ToValidUTF8(body, []byte("\uFFFD")))
 }
 
 // Cash is the report of total minor units in the till, with the number of the desk's

@@ -59,7 +59,7 @@ type Connector struct {
 	accounts map[connector.Account]*session
 }
 
-var _ connector.Connector = (*Connector)(nil)
+var _ connector.Collector = (*Connector)(nil)
 
 // session is what we keep of one account: in memory, and worth nothing.
 type session struct {
@@ -183,7 +183,7 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 // ParseReport reads the body of a callback, which is that of a status answer.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	var r result
-	if err := connector.DecodeObject(body, &r); err != nil {
+	if err := connector.DecodeReport(body, &r); err != nil {
 		return connector.Report{}, fmt.Errorf("reading MTN's report: %w: %w", connector.ErrReport, err)
 	}
 	o, err := toOutcome(r)
