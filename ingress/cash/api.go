@@ -115,7 +115,7 @@ func (c *Counter) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &malformed):
 		told = problem.Malformed(err)
 	case errors.As(err, &faulty):
-		told = (&refusal{status: http.StatusUnprocessableEntity, code: string(checkout.CodeValidationFailed), faults: faulty.Faults}).problem(c.now())
+		told = problem.Invalid(faulty.Faults)
 	case errors.As(err, &refused):
 		told = refused.problem(c.now())
 	default:

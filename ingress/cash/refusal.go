@@ -7,7 +7,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
-	"quittance/internal/form"
 )
 
 // Codes of this surface, beside those of the processors' answers.
@@ -26,8 +25,6 @@ type refusal struct {
 	// session as it stands, where that is the reason.
 	session *checkout.Session
 	quota   *problem.Quota
-	// faults of the request's form.
-	faults []form.Fault
 }
 
 func (r *refusal) Error() string { return r.code }
@@ -39,7 +36,7 @@ func unknownReference() *refusal {
 // problem is the refusal as desk software is told it. The words are for the clerk
 // who reads them there.
 func (r *refusal) problem(now time.Time) *problem.Problem {
-	p := &problem.Problem{Status: r.status, Code: r.code, Faults: r.faults, Quota: r.quota}
+	p := &problem.Problem{Status: r.status, Code: r.code, Quota: r.quota}
 	p.Title, p.Detail = r.words(now)
 	switch r.status {
 	case http.StatusTooManyRequests:
@@ -63,12 +60,6 @@ func (r *refusal) words(now time.Time) (title, detail string) {
 		return "Reference mistyped", "The digits of payment_ref do not fit its check: read all 16 again from the citizen's page."
 	case codeTaken:
 		return "Cash is taken", "This cash is on record as taken, so the reservation cannot be given up; a second clerk can reverse it today."
-	case string(checkout.CodeValidationFailed):
-		detail = fmt.Sprintf("%d fields are not as they must be; errors names each.", len(r.faults))
-		if len(r.faults) == 1 {
-			detail = r.faults[0].Message
-		}
-		return "Validation failed", detail
 	case string(checkout.CodeRateLimited):
 		return "Too many requests", "This key has asked too often in this minute; Retry-After says when to go on."
 	case string(checkout.CodeSessionNotFound):

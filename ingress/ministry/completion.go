@@ -7,6 +7,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/ministry/internal/api"
+	"quittance/ingress/problem"
 )
 
 // VerifyCompletion answers POST /checkout/sessions/verify-completion (decisions § 4).
@@ -21,7 +22,7 @@ func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionReques
 		return nil, err
 	}
 	if len(faults) > 0 {
-		return nil, invalid(faults)
+		return nil, problem.Invalid(faults)
 	}
 	// A token of another partition is another application's: none that this key
 	// may know of.

@@ -48,7 +48,7 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 				faults = append(faults, form.Fault{Field: f.Field, Rule: f.Rule, Message: f.Message})
 			}
 		}
-		return nil, invalid(faults)
+		return nil, problem.Invalid(faults)
 	}
 	if after, ok := a.flood.admit("create "+app.ID, commandsOf(app.CreationsPerMinute), now); !ok {
 		return nil, rateLimited(creations(app.CreationsPerMinute, 0, after), after)

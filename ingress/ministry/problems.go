@@ -56,19 +56,8 @@ func unavailable() *problem.Problem {
 	}
 }
 
-func invalid(faults []form.Fault) *problem.Problem {
-	p := &problem.Problem{
-		Status: http.StatusUnprocessableEntity, Code: string(checkout.CodeValidationFailed), Title: "Validation failed", Faults: faults,
-		Detail: fmt.Sprintf("%d fields are not as they must be; errors names each.", len(faults)),
-	}
-	if len(faults) == 1 {
-		p.Detail = faults[0].Message
-	}
-	return p
-}
-
 func badQuery(faults []form.Fault) *problem.Problem {
-	p := invalid(faults)
+	p := problem.Invalid(faults)
 	p.Status, p.Code, p.Title = http.StatusBadRequest, "generic.invalid_query", "Invalid query"
 	return p
 }
@@ -144,7 +133,7 @@ func refusal(a checkout.Answer) *problem.Problem {
 				code = checkout.CodeValidationFailed
 			}
 		}
-		p := invalid(faults)
+		p := problem.Invalid(faults)
 		p.Code = string(code)
 		if code == checkout.CodeOriginsRequired {
 			p.Title = "Embed origins required"

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"quittance/internal/form"
 )
 
@@ -74,7 +72,7 @@ func (s schema) check(v string) (rule, message string) {
 			return "enum", "must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.Enum), " ", ", "), "[]")
 		}
 	case s.Format == "uuid":
-		if _, err := uuid.Parse(v); err != nil || len(v) != 36 {
+		if _, ok := form.CanonicalUUID(v); !ok {
 			return "format", "must be a UUID"
 		}
 	case n < s.MinLength || s.MaxLength > 0 && n > s.MaxLength:

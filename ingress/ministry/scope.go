@@ -3,6 +3,7 @@ package ministry
 import (
 	"slices"
 
+	"quittance/ingress/problem"
 	"quittance/internal/form"
 	"quittance/internal/registry"
 )
@@ -58,7 +59,7 @@ func (a *API) scope(p registry.Principal, tenantID string) ([]string, error) {
 			return nil, unauthorized()
 		}
 		if tenantID != "" && tenantID != app.AgencyID {
-			return nil, invalid([]form.Fault{foreignTenant()})
+			return nil, problem.Invalid([]form.Fault{foreignTenant()})
 		}
 		return []string{app.ID}, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 
+	"quittance/checkout"
 	"quittance/internal/form"
 )
 
@@ -43,6 +44,18 @@ func Malformed(err error) *Problem {
 		return malformed(not.Detail)
 	}
 	return malformed("The body is not one JSON object.")
+}
+
+// Invalid is the problem of fields at fault, at least one.
+func Invalid(faults []form.Fault) *Problem {
+	p := &Problem{
+		Status: http.StatusUnprocessableEntity, Code: string(checkout.CodeValidationFailed), Title: "Validation failed", Faults: faults,
+		Detail: fmt.Sprintf("%d fields are not as they must be; errors names each.", len(faults)),
+	}
+	if len(faults) == 1 {
+		p.Detail = faults[0].Message
+	}
+	return p
 }
 
 func malformed(detail string) *Problem {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/form"
 	"quittance/internal/registry/internal/db"
 	"quittance/internal/secret"
 )
@@ -213,9 +214,9 @@ func AddClerk(ctx context.Context, pool *pgxpool.Pool, req ClerkRequest, now tim
 		switch {
 		case !slugPattern.MatchString(req.Code):
 			return keyError("code", "must be lower-case letters, digits and hyphens, a letter first, at most 63")
-		case !printable(req.Name, maxName):
+		case !form.IsLine(req.Name, maxName):
 			return keyError("name", "must be 1 to %d printable characters; a new clerk needs one", maxName)
-		case !printable(req.Counter, maxName):
+		case !form.IsLine(req.Counter, maxName):
 			return keyError("counter", "must be 1 to %d printable characters: the desk or place; a new clerk needs one", maxName)
 		}
 		if inForce := known.inForce(req.Live); found && len(inForce) >= maxKeys {
@@ -269,7 +270,7 @@ func RevokeClerkKeys(ctx context.Context, pool *pgxpool.Pool, which string, now 
 			}
 			keys = clerk.Keys
 		} else {
-			id, ok := canonicalID(which)
+			id, ok := form.CanonicalUUID(which)
 			if !ok {
 				return keyError("id", "that is neither AGENCY/CODE, such as impots/c01, nor the id of a key; `quittance clerks list` shows them")
 			}
@@ -377,7 +378,7 @@ func (d *desks) find(slug, code string) (ClerkEntry, bool) {
 
 // agency is the one with this id or slug.
 func (d *desks) agency(named string) (db.Agency, error) {
-	id, _ := canonicalID(named)
+	id, _ := form.CanonicalUUID(named)
 	var all []string
 	for _, a := range d.agencies {
 		if a.ID == id || a.Slug == named {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/form"
 	"quittance/internal/registry/internal/db"
 	"quittance/internal/secret"
 )
@@ -60,7 +61,7 @@ type Directory struct {
 
 // Agency finds one by its slug or id.
 func (d Directory) Agency(named string) (Agency, bool) {
-	id, _ := canonicalID(named)
+	id, _ := form.CanonicalUUID(named)
 	i := slices.IndexFunc(d.Agencies, func(a Agency) bool { return a.Slug == named || a.ID == id })
 	if i < 0 {
 		return Agency{}, false
@@ -70,7 +71,7 @@ func (d Directory) Agency(named string) (Agency, bool) {
 
 // Endpoint finds a webhook endpoint by its id.
 func (d Directory) Endpoint(id string) (EndpointEntry, bool) {
-	parsed, _ := canonicalID(id)
+	parsed, _ := form.CanonicalUUID(id)
 	i := slices.IndexFunc(d.Endpoints, func(e EndpointEntry) bool { return e.ID == parsed })
 	if i < 0 {
 		return EndpointEntry{}, false

@@ -8,13 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/google/uuid"
 
 	"quittance/checkout"
 	"quittance/checkout/money"
+	"quittance/internal/form"
 	"quittance/internal/secret"
 )
 
@@ -163,7 +160,7 @@ func (p parser) agency(o *object) fileAgency {
 	})
 	o.objects("service_mappings", func(o *object) {
 		m := fileMapping{path: o.path, erpCode: o.require("erp_code"), service: code(o, "service")}
-		if m.erpCode != "" && !printable(m.erpCode, maxCode) {
+		if m.erpCode != "" && !form.IsLine(m.erpCode, maxCode) {
 			o.fault("erp_code", "must be 1 to %d printable characters", maxCode)
 		}
 		a.mappings = append(a.mappings, m)
@@ -257,7 +254,7 @@ func (p parser) erp(o *object) ERPSettings {
 			}
 		case AuthBasic:
 			e.Auth.Name, e.Auth.Secret = o.require("username"), p.secret(o, "password")
-			if strings.Contains(e.Auth.Name, ":") || e.Auth.Name != "" && !printable(e.Auth.Name, maxName) {
+			if strings.Contains(e.Auth.Name, ":") || e.Auth.Name != "" && !form.IsLine(e.Auth.Name, maxName) {
 				o.fault("username", "must be 1 to %d printable characters without a colon", maxName)
 			}
 		case "":
@@ -349,7 +346,7 @@ func (p parser) key(o *object, platform bool) fileKey {
 	if platform {
 		o.list("agencies", func(path string, value any) {
 			s, _ := value.(string)
-			parsed, ok := canonicalID(s)
+			parsed, ok := form.CanonicalUUID(s)
 			switch {
 			case !ok:
 				o.faults.add(path, "must be an agency's id, a UUID")
@@ -449,25 +446,16 @@ func id(o *object, field string, required bool) string {
 	if raw == "" {
 		return ""
 	}
-	parsed, ok := canonicalID(raw)
+	parsed, ok := form.CanonicalUUID(raw)
 	if !ok {
 		o.fault(field, "must be a UUID such as 018f0000-0000-7000-8000-000000000001")
 	}
 	return parsed
 }
 
-// canonicalID is a UUID in lower case. Only the form with hyphens is one.
-func canonicalID(s string) (string, bool) {
-	u, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 {
-		return "", false
-	}
-	return u.String(), true
-}
-
 func name(o *object, field string) string {
 	s := o.require(field)
-	if s != "" && !printable(s, maxName) {
+	if s != "" && !form.IsLine(s, maxName) {
 		o.fault(field, "must be 1 to %d printable characters", maxName)
 	}
 	return s
@@ -479,18 +467,6 @@ func code(o *object, field string) string {
 		o.fault(field, "must be lower-case letters, digits and underscores, a letter first, at most %d", maxCode)
 	}
 	return s
-}
-
-func printable(s string, atMost int) bool {
-	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > atMost || strings.TrimSpace(s) == "" {
-		return false
-	}
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
 }
 
 func oneOf(values []string) func(string) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/form"
 	"quittance/internal/registry/internal/db"
 	"quittance/internal/secret"
 )
@@ -253,7 +254,7 @@ func (k *keyring) entry(key Key) KeyEntry {
 
 // find is a key by its id. What is no id is not repeated: it may be a secret.
 func (k *keyring) find(id string) (KeyEntry, error) {
-	parsed, ok := canonicalID(id)
+	parsed, ok := form.CanonicalUUID(id)
 	if !ok {
 		return KeyEntry{}, keyError("id", "that is no id of a key, which looks like 018f0000-0000-7000-8000-0000000000aa; `quittance keys list` shows them")
 	}
@@ -280,7 +281,7 @@ func (k *keyring) owner(a db.Application) string { return k.entry(Key{Applicatio
 
 // application is the one with this id or, if no other has it, this name.
 func (k *keyring) application(named string) (db.Application, error) {
-	id, _ := canonicalID(named)
+	id, _ := form.CanonicalUUID(named)
 	var found []db.Application
 	var all, alike []string
 	for _, a := range k.applications {
@@ -315,7 +316,7 @@ func (k *keyring) grant(named []string) ([]string, error) {
 		all = append(all, a.Slug)
 	}
 	for _, name := range named {
-		id, _ := canonicalID(name)
+		id, _ := form.CanonicalUUID(name)
 		i := slices.IndexFunc(k.agencies, func(a db.Agency) bool { return a.ID == id || a.Slug == name })
 		if i < 0 {
 			return nil, keyError("agency", "no agency has the id or slug %q; there are: %s", shown(name), listing(all))

@@ -168,8 +168,9 @@ func (b *base) ingress() error {
 		return err
 	}
 	b.run("pages", citizen.Run)
+	collectors := asked(connectors)
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.keys, Connectors: operators(asked(connectors)), Account: b.accountOfReport(sessions, asked(connectors)),
+		Sender: h, Verifier: b.keys, Connectors: operators(collectors), Account: b.accountOfReport(sessions, collectors),
 		Now: b.now, Log: b.log, Metrics: b.metrics,
 	})
 	if err != nil {
@@ -253,7 +254,7 @@ func (b *base) connectors() (map[string]connector.Connector, error) {
 // a collection: the one that was asked for the money, as it is configured now. Of a
 // collection that is not the session's it is the agency's own, whatever it was then:
 // such a report changes no session, and an operator case must come of it.
-func (b *base) accountOfReport(sessions *readmodel.Reader, asked map[string]connector.Collector) func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
+func (b *base) accountOfReport(sessions *readmodel.Reader, collectors map[string]connector.Collector) func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
 	return func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
 		s, err := sessions.ByID(ctx, sessionID)
 		if err != nil {
@@ -262,11 +263,11 @@ func (b *base) accountOfReport(sessions *readmodel.Reader, asked map[string]conn
 		var offer, fingerprint string
 		if c := s.Collection; c != nil && c.ID == collectionID {
 			offer, fingerprint = c.OfferID, c.Account
-			if collects, ok := asked[offer]; !ok || collects.Operator() != operator {
+			if collects, ok := collectors[offer]; !ok || collects.Operator() != operator {
 				return connector.Account{}, errors.New("the collection is another operator's")
 			}
 		} else {
-			for id, c := range asked {
+			for id, c := range collectors {
 				if c.Operator() == operator {
 					offer = id
 				}
@@ -295,9 +296,9 @@ func asked(connectors map[string]connector.Connector) map[string]connector.Colle
 }
 
 // operators are the same by their operator's name.
-func operators(asked map[string]connector.Collector) map[string]connector.Collector {
+func operators(collectors map[string]connector.Collector) map[string]connector.Collector {
 	out := map[string]connector.Collector{}
-	for _, c := range asked {
+	for _, c := range collectors {
 		out[c.Operator()] = c
 	}
 	return out

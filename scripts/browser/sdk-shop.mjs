@@ -122,10 +122,10 @@ const cases = {
     await page.click('button[value=patente]');
     await page.waitForSelector('#payment');
     await pay(page, '06 600 00 02');
-    assert.equal(await page.frames().find((f) => f.url().startsWith(task.checkout)).evaluate(() => document.documentElement.lang), 'en');
+    const frame = page.frames().find((f) => f.url().startsWith(task.checkout));
+    assert.equal(await frame.evaluate(() => document.documentElement.lang), 'en');
     const box = await page.locator('#checkout iframe').boundingBox();
     assert.ok(box.width <= 360, JSON.stringify(box));
-    const frame = page.frames().find((f) => f.url().startsWith(task.checkout));
     await frame.locator('main[data-state=waiting]').waitFor();
     await frame.waitForFunction(() => document.documentElement.scrollHeight <= innerHeight + 1); // nothing scrolls inside
     // The button pressed was far down; what is said next begins in sight.

@@ -133,11 +133,6 @@ var (
 	_ connector.ReportVerifier = (*Connector)(nil)
 )
 
-var (
-	_ connector.Connector      = (*Connector)(nil)
-	_ connector.ReportVerifier = (*Connector)(nil)
-)
-
 // New makes a Connector.
 func New(cfg Config) (*Connector, error) {
 	if cfg.Now == nil {
