@@ -49,43 +49,43 @@ $(DEPS)/.go: go.mod go.sum | $(DEPS)
 	@go list -e -deps -test ./... >$(DEPS)/packages.txt
 	@touch $@
 
-$(DEPS)/.chdb: scripts/chdb/package-lock.json | $(DEPS)
-	@scripts/need node npm
+$(DEPS)/.chdb: dev/stack/chdb/npm/package-lock.json | $(DEPS)
+	@dev/tools/need node npm
 	@echo "fetching ClickHouse's engine (170 MB)" >&2
-	@scripts/npm-ci scripts/chdb $(DEPS)/chdb
+	@dev/tools/npm-ci dev/stack/chdb/npm $(DEPS)/chdb
 	@touch $@
 
 # The version is that of the module in go.mod.
 $(DEPS)/.postgres: $(DEPS)/.go
-	@go run ./internal/devstack/fetchpostgres $(DEPS)/postgres
+	@go run ./dev/stack/fetchpostgres $(DEPS)/postgres
 	@touch $@
 
 $(DEPS)/.kafka: deploy/kafka/pom.xml | $(DEPS)
-	@scripts/need java mvn
+	@dev/tools/need java mvn
 	@echo "fetching Kafka's jars (45 MB)" >&2
 	@mkdir -p $(DEPS)/kafka
-	@scripts/kafka-jars $(DEPS)/kafka/libs
+	@dev/tools/kafka-jars $(DEPS)/kafka/libs
 	@touch $@
 
 # Chromium without a window costs half as much; where there is none, tests use the other.
-$(DEPS)/.browser: scripts/browser/package-lock.json | $(DEPS)
-	@scripts/need node npm chromium
-	@scripts/need chromium-headless-shell || echo "going on without chromium-headless-shell: tests take longer" >&2
+$(DEPS)/.browser: test/tools/browser/package-lock.json | $(DEPS)
+	@dev/tools/need node npm chromium
+	@dev/tools/need chromium-headless-shell || echo "going on without chromium-headless-shell: tests take longer" >&2
 	@echo "fetching what drives the browser" >&2
-	@scripts/npm-ci scripts/browser $(DEPS)/browser
+	@dev/tools/npm-ci test/tools/browser $(DEPS)/browser
 	@touch $@
 
 # Python 3.11, whose wheels requirements.txt pins, or later.
-$(DEPS)/.schemathesis: scripts/schemathesis/requirements.txt scripts/schemathesis/install | $(DEPS)
-	@scripts/need python3
+$(DEPS)/.schemathesis: test/tools/schemathesis/requirements.txt test/tools/schemathesis/install | $(DEPS)
+	@dev/tools/need python3
 	@echo "fetching schemathesis (95 MB)" >&2
-	@scripts/schemathesis/install $(DEPS)/schemathesis
+	@test/tools/schemathesis/install $(DEPS)/schemathesis
 	@touch $@
 
-$(DEPS)/.standardwebhooks: scripts/standardwebhooks/requirements.txt scripts/standardwebhooks/package-lock.json scripts/standardwebhooks/install | $(DEPS)
-	@scripts/need python3 node npm
+$(DEPS)/.standardwebhooks: test/tools/standardwebhooks/requirements.txt test/tools/standardwebhooks/package-lock.json test/tools/standardwebhooks/install | $(DEPS)
+	@dev/tools/need python3 node npm
 	@echo "fetching the Standard Webhooks libraries for Python and JavaScript" >&2
-	@scripts/standardwebhooks/install $(DEPS)/standardwebhooks
+	@test/tools/standardwebhooks/install $(DEPS)/standardwebhooks
 	@touch $@
 
 # gotool installs a program under its name and its name with the version: the
@@ -107,13 +107,13 @@ GENERATORS := $(BIN)/sqlc-$(SQLC_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VER
 
 .PHONY: run
 run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everything on this machine, in developer mode (BROKER=kafka, PORT=, DATA=)
-	@$(GOBUILD) -o $(BIN)/quittance .
-	@exec $(BIN)/quittance up $(if $(BROKER),--broker $(BROKER)) $(if $(PORT),--port $(PORT)) $(if $(DATA),--data $(DATA))
+	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
+	@exec $(BIN)/quittance-dev up $(if $(BROKER),--broker $(BROKER)) $(if $(PORT),--port $(PORT)) $(if $(DATA),--data $(DATA))
 
 # Brokers live for seconds, the linter vets, and nobody debugs these binaries.
 .PHONY: test
 test: deps/test ## run all tests on real servers, which it starts and stops (PACKAGES=, TESTFLAGS=)
-	@$(GOBUILD) -o $(BIN)/testservers ./internal/testenv/testservers
+	@$(GOBUILD) -o $(BIN)/testservers ./test/servers/testservers
 	@QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" \
 		$(BIN)/testservers -- go test -p 2 -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS) $(PACKAGES)
 
@@ -122,26 +122,26 @@ test: deps/test ## run all tests on real servers, which it starts and stops (PAC
 test/crash: deps/test ## kill processes under load for a minute, then count what was lost or doubled
 	@rm -f $(DEPS)/crash-report.txt
 	@QUITTANCE_CRASH=full QUITTANCE_CRASH_REPORT=$(CURDIR)/$(DEPS)/crash-report.txt \
-		go test -count=1 -v -timeout 20m -run '^TestCrash$$' ./internal/acceptance; \
+		go test -count=1 -v -timeout 20m -run '^TestCrash$$' ./test/acceptance; \
 		status=$$?; cat $(DEPS)/crash-report.txt 2>/dev/null; exit $$status
 
 .PHONY: test/contract
 test/contract: deps/test ## hold each statement of the contract's ministry sections against the running service
 	@rm -f $(DEPS)/contract-report.txt
 	@QUITTANCE_CONTRACT_REPORT=$(CURDIR)/$(DEPS)/contract-report.txt \
-		go test -count=1 -timeout 10m -run '^TestContract$$' ./internal/acceptance >$(DEPS)/contract-output.txt 2>&1; \
+		go test -count=1 -timeout 10m -run '^TestContract$$' ./test/acceptance >$(DEPS)/contract-output.txt 2>&1; \
 		status=$$?; cat $(DEPS)/contract-report.txt 2>/dev/null; [ $$status -eq 0 ] || cat $(DEPS)/contract-output.txt; exit $$status
 
 .PHONY: test/linearizability
 test/linearizability: deps/test ## hold 200 histories of concurrent requests, with kills, against the model, and see a broken build caught
 	@rm -f $(DEPS)/linearizability-report.txt
 	@QUITTANCE_LINEARIZABILITY=full QUITTANCE_LINEARIZABILITY_REPORT=$(CURDIR)/$(DEPS)/linearizability-report.txt \
-		go test -count=1 -v -timeout 30m -parallel 1 -run '^(TestLinearizability|TestLinearizabilityModel|TestBrokenOverlayIsCaught)$$' ./internal/acceptance; \
+		go test -count=1 -v -timeout 30m -parallel 1 -run '^(TestLinearizability|TestLinearizabilityModel|TestBrokenOverlayIsCaught)$$' ./test/acceptance; \
 		status=$$?; cat $(DEPS)/linearizability-report.txt 2>/dev/null; exit $$status
 
 .PHONY: test/schemathesis
 test/schemathesis: deps/test ## hold 5,000 requests, made from openapi.yaml, and their answers against it
-	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$' ./internal/acceptance
+	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$' ./test/acceptance
 
 .PHONY: test/fuzz
 test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60)
@@ -152,21 +152,21 @@ test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60
 
 .PHONY: bench
 bench: deps/test ## measure creations per second beside the raw echo of the same broker
-	@$(GOBUILD) -o $(BIN)/quittance .
-	@exec $(BIN)/quittance bench
+	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
+	@exec $(BIN)/quittance-dev bench
 
 .PHONY: bench/quota
 bench/quota: deps/test ## count the creations of flooding applications at four ingresses, and what they cost the others
 	@rm -f $(DEPS)/quota-report.txt
 	@QUITTANCE_QUOTA=full QUITTANCE_QUOTA_REPORT=$(CURDIR)/$(DEPS)/quota-report.txt \
-		go test -count=1 -v -timeout 15m -run '^TestQuota$$' ./internal/acceptance; \
+		go test -count=1 -v -timeout 15m -run '^TestQuota$$' ./test/acceptance; \
 		status=$$?; cat $(DEPS)/quota-report.txt 2>/dev/null; exit $$status
 
 .PHONY: bench/delivery
 bench/delivery: deps/test ## measure deliveries, beside ill and dead endpoints too, and count what kills and outages lose (an hour)
 	@rm -f $(DEPS)/delivery-report.txt
 	@QUITTANCE_DELIVERY=full QUITTANCE_DELIVERY_REPORT=$(CURDIR)/$(DEPS)/delivery-report.txt \
-		go test -count=1 -v -timeout 2h -run '^TestDelivery$$' ./internal/acceptance; \
+		go test -count=1 -v -timeout 2h -run '^TestDelivery$$' ./test/acceptance; \
 		status=$$?; cat $(DEPS)/delivery-report.txt 2>/dev/null; exit $$status
 
 # Alone on the machine: what it takes is what the citizens wait for.
@@ -174,19 +174,19 @@ bench/delivery: deps/test ## measure deliveries, beside ill and dead endpoints t
 test/budgets: deps/test ## hold the first paint, and how soon 500 citizens at once see that they have paid, against the budgets
 	@rm -f $(DEPS)/budgets-report.txt
 	@QUITTANCE_BUDGETS=hold QUITTANCE_BUDGETS_REPORT=$(CURDIR)/$(DEPS)/budgets-report.txt \
-		go test -count=1 -timeout 10m -run '^TestBudgets$$' ./internal/acceptance; \
+		go test -count=1 -timeout 10m -run '^TestBudgets$$' ./test/acceptance; \
 		status=$$?; cat $(DEPS)/budgets-report.txt 2>/dev/null; exit $$status
 
 .PHONY: bench/live
 bench/live: deps/test ## tell 500 citizens at once that their payment is made, and measure how soon each knows
 	@rm -f $(DEPS)/budgets-report.txt
 	@QUITTANCE_BUDGETS=measure QUITTANCE_BUDGETS_REPORT=$(CURDIR)/$(DEPS)/budgets-report.txt \
-		go test -count=1 -v -timeout 15m -run '^TestBudgets$$' ./internal/acceptance; \
+		go test -count=1 -v -timeout 15m -run '^TestBudgets$$' ./test/acceptance; \
 		status=$$?; cat $(DEPS)/budgets-report.txt 2>/dev/null; exit $$status
 
 .PHONY: screens
 screens: deps/test ## take the pictures of docs/screens again
-	@QUITTANCE_SCREENS=write go test -count=1 -timeout 10m -run '^TestScreens$$' ./internal/acceptance
+	@QUITTANCE_SCREENS=write go test -count=1 -timeout 10m -run '^TestScreens$$' ./test/acceptance
 
 # ---- what is checked ----
 
@@ -202,7 +202,7 @@ generate: deps $(GENERATORS) ## make the generated code again
 
 .PHONY: generate/check
 generate/check: deps $(GENERATORS) ## fail if that would change anything
-	@scripts/generate-check $(MAKE) generate
+	@dev/tools/generate-check $(MAKE) generate
 
 .PHONY: verify
 verify: ## lint, generate/check, test and test/budgets: what CI runs

@@ -14,8 +14,8 @@ import (
 
 	"quittance/internal/clickhouse"
 	"quittance/internal/journal"
-	"quittance/internal/testenv"
 	"quittance/reconciliation"
+	"quittance/test/servers"
 )
 
 const (
@@ -39,7 +39,7 @@ func migrated(t *testing.T) driver.Conn {
 
 func connect(t *testing.T) driver.Conn {
 	t.Helper()
-	addr, database := testenv.ClickHouse(t)
+	addr, database := servers.ClickHouse(t)
 	conn, err := clickhouse.Open(t.Context(), "http://"+addr+"/"+database)
 	if err != nil {
 		t.Fatal(err)

@@ -16,9 +16,9 @@ import (
 	"github.com/linkedin/goavro/v2"
 	"pgregory.net/rapid"
 
-	"quittance/internal/testenv"
 	"quittance/schemas"
 	"quittance/schemas/record"
+	"quittance/test/servers"
 )
 
 var release = flag.Bool("release", false, "write golden bytes for records whose schema has no golden version yet")
@@ -89,7 +89,7 @@ func sample(r record.Record) record.Record {
 func TestRoundTripOverARegistry(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	client, err := schemas.NewClient(testenv.SchemaRegistry(t))
+	client, err := schemas.NewClient(servers.SchemaRegistry(t))
 	if err != nil {
 		t.Fatal(err)
 	}

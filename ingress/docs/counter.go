@@ -1,7 +1,7 @@
 package docs
 
 // counterExplanations are those of the codes that only desk software at a counter
-// meets (ingress/cash/openapi.yaml).
+// meets (ingress/counter/openapi.yaml).
 var counterExplanations = []explanation{
 	{
 		Code: "counter.reference_mistyped", Status: 422, Title: "Reference mistyped",

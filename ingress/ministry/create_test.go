@@ -8,7 +8,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
-	"quittance/internal/testenv"
+	"quittance/test/servers"
 )
 
 // An application that offers cards alone has sessions of XAF where its agency's
@@ -16,7 +16,7 @@ import (
 func TestOffersTakeTheCurrency(t *testing.T) {
 	t.Parallel()
 	const agency, cards, all = "018f0000-0000-7000-8000-000000000001", "018f0000-0000-7000-8000-00000000000a", "018f0000-0000-7000-8000-00000000000b"
-	_, pool := testenv.Database(t)
+	_, pool := servers.Database(t)
 	keys := secret.GenerateKeys()
 	now := func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
 	// configured is the API with that account; the agency's live one is not there.
@@ -36,7 +36,7 @@ agencies:
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: testenv.Logger(t), Now: now})
+		r, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: servers.Logger(t), Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}

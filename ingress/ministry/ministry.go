@@ -15,17 +15,17 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
-	"quittance/ingress/hub"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
+	"quittance/internal/commands"
 	"quittance/internal/form"
 	"quittance/internal/quota"
-	"quittance/internal/readmodel"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/internal/sessions"
 )
 
-// Asker sends a command and awaits its answer: ingress/hub.
+// Asker sends a command and awaits its answer: internal/commands.
 type Asker interface {
 	Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
 }
@@ -41,11 +41,11 @@ type Registry interface {
 	Platform() registry.Platform
 }
 
-// Sessions is the read model behind its barrier: internal/readmodel. Its errors
+// Sessions is the read model behind its barrier: internal/sessions. Its errors
 // are readmodel.ErrNotFound and readmodel.ErrBehind.
 type Sessions interface {
-	Session(ctx context.Context, q readmodel.Query) (checkout.Session, error)
-	List(ctx context.Context, f readmodel.Filter) ([]checkout.Session, int64, error)
+	Session(ctx context.Context, q sessions.Query) (checkout.Session, error)
+	List(ctx context.Context, f sessions.Filter) ([]checkout.Session, int64, error)
 }
 
 // Reads counts the reads of a key over all instances: internal/quota.
@@ -223,7 +223,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &repeated), errors.As(err, &malformed):
 		// Only the header is left: the path is text, and the query has been checked.
 		told = keyInvalid()
-	case errors.Is(err, hub.ErrUnavailable), errors.Is(err, readmodel.ErrBehind):
+	case errors.Is(err, commands.ErrUnavailable), errors.Is(err, sessions.ErrBehind):
 		a.cfg.Log.Warn("cannot answer in time", slog.String("path", route(r)), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
 		told = unavailable()
 	default:

@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"quittance/checkout"
-	"quittance/ingress/hub"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
-	"quittance/internal/readmodel"
+	"quittance/internal/commands"
 	"quittance/internal/registry"
+	"quittance/internal/sessions"
 )
 
 // GetSession answers GET /checkout/sessions/{id}.
@@ -23,8 +23,8 @@ func (a *API) GetSession(ctx context.Context, r api.GetSessionRequestObject) (ap
 	if _, err := checkout.SessionPartition(r.ID); err != nil || len(apps) == 0 {
 		return nil, notFound()
 	}
-	s, err := a.cfg.Sessions.Session(ctx, readmodel.Query{ID: r.ID, ApplicationIDs: apps, Live: c.Live})
-	if errors.Is(err, readmodel.ErrNotFound) {
+	s, err := a.cfg.Sessions.Session(ctx, sessions.Query{ID: r.ID, ApplicationIDs: apps, Live: c.Live})
+	if errors.Is(err, sessions.ErrNotFound) {
 		return nil, notFound()
 	}
 	if err != nil {
@@ -38,7 +38,7 @@ func (a *API) GetSession(ctx context.Context, r api.GetSessionRequestObject) (ap
 // ListSessions answers GET /checkout/sessions.
 func (a *API) ListSessions(ctx context.Context, r api.ListSessionsRequestObject) (api.ListSessionsResponseObject, error) {
 	c, q := callerOf(ctx), r.Params
-	f := readmodel.Filter{
+	f := sessions.Filter{
 		Live: c.Live, OrderID: or(q.OrderID, ""), Status: checkout.Status(or(q.Status, "")), CustomerID: or(q.CustomerID, ""),
 		PaymentRef: or(q.PaymentRef, ""), Page: or(q.Page, 1), PageSize: or(q.PageSize, a.pageSize(c.Principal)),
 	}
@@ -65,7 +65,7 @@ func (a *API) ListSessions(ctx context.Context, r api.ListSessionsRequestObject)
 func (a *API) countRead(ctx context.Context, p registry.Principal) (*problem.Quota, error) {
 	left, ok, err := a.cfg.Reads.Admit(ctx, p.KeyID, p.ReadsPerMinute)
 	if err != nil {
-		return nil, fmt.Errorf("counting a read: %w: %w", hub.ErrUnavailable, err)
+		return nil, fmt.Errorf("counting a read: %w: %w", commands.ErrUnavailable, err)
 	}
 	q := &problem.Quota{Name: "reads", Limit: left.Limit, Remaining: left.Remaining, Reset: left.Reset}
 	if !ok {

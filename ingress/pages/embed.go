@@ -12,7 +12,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/page"
-	"quittance/internal/readmodel"
+	"quittance/internal/sessions"
 )
 
 // The frame of an integrator's page. Its first request is the navigation that the
@@ -46,7 +46,7 @@ func (v visit) embed() (_ visit, ok bool) {
 	parent := q.Get(queryParentOrigin)
 	s, err := v.p.cfg.Sessions.ByID(v.r.Context(), v.id)
 	switch {
-	case errors.Is(err, readmodel.ErrNotFound), errors.Is(err, checkout.ErrMalformedID):
+	case errors.Is(err, sessions.ErrNotFound), errors.Is(err, checkout.ErrMalformedID):
 		v.refuse(http.StatusNotFound)
 		return v, false
 	case err != nil:

@@ -16,7 +16,7 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	"quittance/checkout/page"
-	"quittance/internal/readmodel"
+	"quittance/internal/sessions"
 )
 
 // Names of the page's own form fields and query parameters, beside those of
@@ -161,7 +161,7 @@ func (v visit) session() (s checkout.Session, ok bool) {
 	}
 	s, err := v.p.cfg.Sessions.ByID(v.r.Context(), v.id)
 	switch {
-	case errors.Is(err, readmodel.ErrNotFound), errors.Is(err, checkout.ErrMalformedID):
+	case errors.Is(err, sessions.ErrNotFound), errors.Is(err, checkout.ErrMalformedID):
 		v.unknown()
 	case err != nil:
 		v.unavailable("reading the session", err)

@@ -19,12 +19,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
-	"quittance/ingress/hub"
 	"quittance/ingress/pages"
+	"quittance/internal/commands"
 	"quittance/internal/connector"
-	"quittance/internal/readmodel"
 	"quittance/internal/secret"
-	"quittance/internal/testenv"
+	"quittance/internal/sessions"
+	"quittance/test/servers"
 )
 
 // world is the other side of the pages: the domain itself over a state in
@@ -56,9 +56,9 @@ type world struct {
 
 var (
 	_ pages.Sessions = (*world)(nil)
-	_ pages.Sessions = (*readmodel.Reader)(nil)
+	_ pages.Sessions = (*sessions.Reader)(nil)
 	_ pages.Asker    = (*world)(nil)
-	_ pages.Asker    = (*hub.Hub)(nil)
+	_ pages.Asker    = (*commands.Client)(nil)
 	_ pages.Payer    = connector.PayerReader(nil)
 )
 
@@ -94,7 +94,7 @@ func (w *world) ByID(_ context.Context, id string) (checkout.Session, error) {
 	case blind != nil:
 		return checkout.Session{}, blind
 	case !ok:
-		return s, readmodel.ErrNotFound
+		return s, sessions.ErrNotFound
 	case met != nil:
 		<-met
 	}
@@ -285,7 +285,7 @@ func serve(t *testing.T) (*world, *httptest.Server) {
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
-		Opener: w.keys, FrameScript: []byte("// frame\n"), Now: w.Now, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), Heartbeat: 200 * time.Millisecond,
+		Opener: w.keys, FrameScript: []byte("// frame\n"), Now: w.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), Heartbeat: 200 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"quittance/internal/clickhouse"
-	"quittance/internal/testenv"
+	"quittance/test/servers"
 )
 
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	addr, database := testenv.ClickHouse(t)
+	addr, database := servers.ClickHouse(t)
 	conn, err := clickhouse.Open(t.Context(), "http://"+addr+"/"+database+"?max_threads=2")
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestOpen(t *testing.T) {
 
 func TestCreateDatabase(t *testing.T) {
 	t.Parallel()
-	addr, database := testenv.ClickHouse(t)
+	addr, database := servers.ClickHouse(t)
 	url := "http://" + addr + "/" + database + "_new-1"
 	_, err := clickhouse.Open(t.Context(), url)
 	if err == nil || !strings.Contains(err.Error(), "has no database "+database+"_new-1, `quittance migrate` makes it") {

@@ -10,18 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/clock"
-	"quittance/internal/testenv"
+	"quittance/test/servers"
 )
 
 func database(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	_, pool := testenv.Database(t)
+	_, pool := servers.Database(t)
 	return pool
 }
 
 func follow(t *testing.T, pool *pgxpool.Pool) *clock.Clock {
 	t.Helper()
-	c, err := clock.Follow(t.Context(), pool, testenv.Logger(t))
+	c, err := clock.Follow(t.Context(), pool, servers.Logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestKeepsItsOffsetWhilePostgresIsAway(t *testing.T) {
 	if ahead(c) != time.Hour {
 		t.Errorf("%v ahead", ahead(c))
 	}
-	if _, err := clock.Follow(t.Context(), pool, testenv.Logger(t)); err == nil {
+	if _, err := clock.Follow(t.Context(), pool, servers.Logger(t)); err == nil {
 		t.Error("a process starts without knowing the time of the others")
 	}
 }

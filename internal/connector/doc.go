@@ -15,6 +15,6 @@
 //     log; only the operator's own codes do.
 //
 // A report arrives at ingress/callbacks, where its address and signature prove it and
-// what it leaves open is asked; a clerk's at ingress/cash, where a key proves it and
+// what it leaves open is asked; a clerk's at ingress/counter, where a key proves it and
 // the clerk is answered what became of the cash.
 package connector

@@ -64,19 +64,19 @@ func (c Config) Producer(opts ...kgo.Opt) (*kgo.Client, error) {
 }
 
 // Space is an installation's topics as the broker has them.
-type Space struct {
+type Topology struct {
 	prefix     string
 	partitions map[string]int32
 }
 
 // Name is a topic's name on the broker.
-func (s *Space) Name(topic string) string { return s.prefix + topic }
+func (s *Topology) Name(topic string) string { return s.prefix + topic }
 
 // Count is a topic's number of partitions.
-func (s *Space) Count(topic string) int32 { return s.partitions[topic] }
+func (s *Topology) Count(topic string) int32 { return s.partitions[topic] }
 
 // Partition is where a topic's records with the key live.
-func (s *Space) Partition(topic, key string) int32 {
+func (s *Topology) Partition(topic, key string) int32 {
 	return schemas.PartitionOf(key, s.partitions[topic])
 }
 
@@ -86,13 +86,13 @@ var together = []string{schemas.TopicCommands, schemas.TopicState, schemas.Topic
 // Load reads the installation's topics and refuses a broker that lacks one or has
 // other partition counts than go together; the error wraps ErrTopics and names
 // the mend.
-func Load(ctx context.Context, c Config, cl *kgo.Client) (*Space, error) {
+func Load(ctx context.Context, c Config, cl *kgo.Client) (*Topology, error) {
 	found, err := list(ctx, c, cl)
 	if err != nil {
 		return nil, err
 	}
 	var missing []string
-	s := &Space{prefix: c.Prefix, partitions: map[string]int32{}}
+	s := &Topology{prefix: c.Prefix, partitions: map[string]int32{}}
 	for _, t := range schemas.Topics() {
 		n, ok := found[c.Prefix+t.Name]
 		if !ok {
@@ -106,7 +106,7 @@ func Load(ctx context.Context, c Config, cl *kgo.Client) (*Space, error) {
 	return s, s.check()
 }
 
-func (s *Space) check() error {
+func (s *Topology) check() error {
 	for _, t := range together[1:] {
 		if a, b := s.partitions[together[0]], s.partitions[t]; a != b {
 			return fmt.Errorf("%w: %w: %s has %d partitions and %s has %d; they must be equal and were fixed when first created: restore the broker's topics, do not alter them",

@@ -9,14 +9,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/internal/kafka"
-	"quittance/internal/testenv"
 	"quittance/schemas"
+	"quittance/test/servers"
 )
 
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	cfg := kafka.Config{Brokers: []string{testenv.Kafka(t)}, Prefix: testenv.Prefix(t), Partitions: 3}
+	cfg := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Partitions: 3}
 	cl, err := cfg.Client()
 	if err != nil {
 		t.Fatal(err)

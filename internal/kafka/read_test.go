@@ -10,14 +10,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/kafka"
-	"quittance/internal/testenv"
+	"quittance/test/servers"
 )
 
 // A range read by time has what was committed in it, in order, and nothing of
 // what was aborted, wherever the range begins and ends.
 func TestBetweenAndRead(t *testing.T) {
 	t.Parallel()
-	cfg := kafka.Config{Brokers: []string{testenv.Kafka(t)}, Prefix: testenv.Prefix(t)}
+	cfg := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t)}
 	topic := cfg.Prefix + "range"
 	cl, err := cfg.Client(kgo.TransactionalID(cfg.Prefix+"range"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
@@ -25,7 +25,7 @@ func TestBetweenAndRead(t *testing.T) {
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	testenv.CreateTopic(t, adm, topic, 3, nil)
+	servers.CreateTopic(t, adm, topic, 3, nil)
 
 	var begun []time.Time
 	at := func(i int) time.Time {

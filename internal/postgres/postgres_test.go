@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"quittance/internal/postgres"
-	"quittance/internal/testenv"
+	"quittance/test/servers"
 )
 
 func TestMigrate(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := servers.Postgres(t)
 	pool, err := postgres.Open(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestMigrate(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	dsn := testenv.Postgres(t)
+	dsn := servers.Postgres(t)
 	pool, err := postgres.Open(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/quota"
-	"quittance/internal/testenv"
+	"quittance/test/servers"
 )
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -51,7 +51,7 @@ func (a answer) Scan(dest ...any) error {
 
 func database(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	_, pool := testenv.Database(t)
+	_, pool := servers.Database(t)
 	return pool
 }
 
@@ -334,7 +334,7 @@ func TestAnswerComesLate(t *testing.T) {
 }
 
 func BenchmarkAdmit(b *testing.B) {
-	_, pool := testenv.Database(b)
+	_, pool := servers.Database(b)
 	for _, limit := range []int{600, 1_000_000_000} {
 		b.Run(fmt.Sprint(limit), func(b *testing.B) {
 			r, err := quota.New(quota.Config{Postgres: pool, Now: func() time.Time { return epoch }})

@@ -12,7 +12,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/postgres"
 	"quittance/internal/reference"
-	"quittance/internal/testenv"
+	"quittance/test/servers"
 )
 
 // door is a Postgres that can be away.
@@ -44,7 +44,7 @@ func (away) Scan(...any) error { return errors.New("connection refused") }
 func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	dsn := testenv.Postgres(t)
+	dsn := servers.Postgres(t)
 	if err := postgres.Migrate(ctx, dsn); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
 	var sources []*reference.Source
 	var running sync.WaitGroup
 	for range 2 { // two instances
-		s, err := reference.New(ctx, reference.Config{Postgres: db, Key: make([]byte, 32), Block: 50, Now: time.Now, Log: testenv.Logger(t)})
+		s, err := reference.New(ctx, reference.Config{Postgres: db, Key: make([]byte, 32), Block: 50, Now: time.Now, Log: servers.Logger(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
 	}
 	other := make([]byte, 32)
 	other[0] = 1
-	if _, err := reference.New(ctx, reference.Config{Postgres: db, Key: other, Now: time.Now, Log: testenv.Logger(t)}); !errors.Is(err, reference.ErrKey) {
+	if _, err := reference.New(ctx, reference.Config{Postgres: db, Key: other, Now: time.Now, Log: servers.Logger(t)}); !errors.Is(err, reference.ErrKey) {
 		t.Errorf("another key: %v", err)
 	}
 	defer running.Wait()

@@ -24,7 +24,7 @@ import (
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
-	"quittance/internal/testenv"
+	"quittance/test/servers"
 )
 
 const (
@@ -104,7 +104,7 @@ type house struct {
 
 func setUp(t *testing.T) house {
 	t.Helper()
-	dsn, pool := testenv.Database(t)
+	dsn, pool := servers.Database(t)
 	return house{dsn, pool, secret.GenerateKeys()}
 }
 
@@ -125,7 +125,7 @@ func (h house) seed(t *testing.T, text string) registry.Report {
 func (h house) config(t *testing.T) registry.Config {
 	t.Helper()
 	return registry.Config{
-		Pool: h.pool, Keys: h.keys, Log: testenv.Logger(t), Now: func() time.Time { return epoch },
+		Pool: h.pool, Keys: h.keys, Log: servers.Logger(t), Now: func() time.Time { return epoch },
 		Simulators: "http://127.0.0.1:9001",
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"quittance/internal/devstack"
-	"quittance/internal/testenv"
+	"quittance/dev/stack"
+	"quittance/test/servers"
 )
 
 // The broker goes away in the middle of the work and comes back: nobody has to
@@ -20,12 +20,12 @@ func TestBrokerRestart(t *testing.T) {
 		t.Skip("starts a broker of its own, twice")
 	}
 	t.Parallel()
-	ports, err := devstack.FreePorts(2)
+	ports, err := stack.FreePorts(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := devstack.KafkaConfig{Dir: testenv.Dir(t), Port: ports[0], ControllerPort: ports[1], Log: testenv.Logger(t)}
-	k, err := devstack.StartKafka(context.WithoutCancel(t.Context()), cfg)
+	cfg := stack.KafkaConfig{Dir: servers.Dir(t), Port: ports[0], ControllerPort: ports[1], Log: servers.Logger(t)}
+	k, err := stack.StartKafka(context.WithoutCancel(t.Context()), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"quittance/internal/testenv"
 	"quittance/processors/runtime/store"
+	"quittance/test/servers"
 )
 
 // patience bounds every wait of a test.
@@ -141,12 +141,12 @@ type world struct {
 
 func newWorld(t testing.TB, partitions int32) *world {
 	t.Helper()
-	return newWorldAt(t, testenv.Kafka(t), partitions)
+	return newWorldAt(t, servers.Kafka(t), partitions)
 }
 
 func newWorldAt(t testing.TB, addr string, partitions int32) *world {
 	t.Helper()
-	p := testenv.Prefix(t)
+	p := servers.Prefix(t)
 	w := &world{
 		t: t, ctx: t.Context(), addr: addr, prefix: p, partitions: partitions,
 		input: p + "input", state: p + "state", poison: p + "poison", events: p + "events",
@@ -175,7 +175,7 @@ func newWorldAt(t testing.TB, addr string, partitions int32) *world {
 func (w *world) create(partitions int32, configs map[string]*string, topics ...string) {
 	w.t.Helper()
 	for _, topic := range topics {
-		testenv.CreateTopic(w.t, w.adm, topic, partitions, configs)
+		servers.CreateTopic(w.t, w.adm, topic, partitions, configs)
 	}
 }
 
@@ -194,7 +194,7 @@ type option func(*Config, *faults)
 func (w *world) instance(id string, opts ...option) *instance {
 	w.t.Helper()
 	proc := &counter{events: w.events, calls: map[string]int{}}
-	log := testenv.Logger(w.t)
+	log := servers.Logger(w.t)
 	cfg := Config{
 		Brokers: []string{w.addr}, Group: w.prefix + "group", TransactionalID: w.prefix + id,
 		InputTopic: w.input, StateTopic: w.state, PoisonTopic: w.poison,

@@ -8,9 +8,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
-	"quittance/internal/wire"
 	"quittance/processors/runtime"
 	"quittance/schemas"
+	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 )
 
@@ -44,7 +44,7 @@ func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
 		}
 		return err
 	}
-	cmd, err := wire.ToCommand(&r)
+	cmd, err := mapping.ToCommand(&r)
 	if err != nil {
 		return runtime.Poison(err)
 	}
@@ -66,13 +66,13 @@ func (p *Processor) decide(tx *runtime.Tx, cmd checkout.Command) error {
 		w.event(e)
 	}
 	for _, q := range d.Collections {
-		w.emit(schemas.TopicCollections, q.Session.Collection.ID, wire.FromRequest(q))
+		w.emit(schemas.TopicCollections, q.Session.Collection.ID, mapping.FromRequest(q))
 	}
 	if d.Answer != nil {
 		if _, ok := cmd.Do.(checkout.Create); ok && d.Answer.Code == checkout.CodeOK && !d.Answer.Replayed {
 			d.Answer.Session = nil // the asker has just sent it
 		}
-		w.emitTo(schemas.TopicReplies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, wire.FromAnswer(*cmd.ReplyTo, *d.Answer))
+		w.emitTo(schemas.TopicReplies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, mapping.FromAnswer(*cmd.ReplyTo, *d.Answer))
 	}
 	return w.err
 }
@@ -85,7 +85,7 @@ func (p *Processor) Deadline(key, value []byte) (time.Time, bool) {
 		if p.codec.Decode(value, &r) != nil {
 			return time.Unix(0, 0), true // its tick tells, loudly; silent it would be forgotten
 		}
-		return wire.ToSession(&r).Deadline()
+		return mapping.ToSession(&r).Deadline()
 	case kindIdempotency:
 		var r record.Idempotency
 		if p.codec.Decode(value, &r) != nil {
@@ -148,7 +148,7 @@ func (w *writer) emitTo(topic string, partition int32, key string, r record.Reco
 
 func (w *writer) entries(d checkout.Decision) {
 	for id, s := range d.Sessions {
-		r := wire.FromSession(s)
+		r := mapping.FromSession(s)
 		w.put(sessionKey(id), &r)
 	}
 	for k, o := range d.Orders {
@@ -156,7 +156,7 @@ func (w *writer) entries(d checkout.Decision) {
 	}
 	for k, i := range d.Idempotency {
 		w.put(idempotencyKey(k), &record.Idempotency{
-			BodyHash: i.BodyHash, Code: string(i.Code), SessionID: i.SessionID, Faults: wire.FromFaults(i.Faults), ForgetAt: i.ForgetAt,
+			BodyHash: i.BodyHash, Code: string(i.Code), SessionID: i.SessionID, Faults: mapping.FromFaults(i.Faults), ForgetAt: i.ForgetAt,
 		})
 	}
 	for id, q := range d.Quotas {
@@ -174,7 +174,7 @@ func (w *writer) event(e checkout.Event) {
 	s := e.Session
 	// The event lies in the partition of the command, which is the application's:
 	// also that of an orphaned report, whose application nobody knows.
-	w.emitTo(schemas.TopicEvents, w.tx.Partition(), s.ApplicationID, wire.FromEvent(e))
+	w.emitTo(schemas.TopicEvents, w.tx.Partition(), s.ApplicationID, mapping.FromEvent(e))
 	if e.Type.Webhook() {
 		w.notify(schemas.TopicWebhooks, s.ApplicationID, e.ID, e, webhookBody(e))
 	}

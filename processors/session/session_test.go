@@ -16,12 +16,12 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/kafka"
-	"quittance/internal/testenv"
-	"quittance/internal/wire"
 	"quittance/processors/runtime"
 	"quittance/processors/session"
 	"quittance/schemas"
+	"quittance/schemas/mapping"
 	"quittance/schemas/record"
+	"quittance/test/servers"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 type installation struct {
 	t        *testing.T
 	cfg      kafka.Config
-	space    *kafka.Space
+	space    *kafka.Topology
 	codec    *schemas.Codec
 	producer *kgo.Client
 }
@@ -41,7 +41,7 @@ type installation struct {
 func install(t *testing.T) *installation {
 	t.Helper()
 	ctx := t.Context()
-	cfg := kafka.Config{Brokers: []string{testenv.Kafka(t)}, Prefix: testenv.Prefix(t), Partitions: 2}
+	cfg := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Partitions: 2}
 	producer, err := cfg.Producer()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func install(t *testing.T) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := schemas.NewClient(testenv.SchemaRegistry(t))
+	client, err := schemas.NewClient(servers.SchemaRegistry(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (i *installation) process(now func() time.Time) (stop func()) {
 	r, err := runtime.New(runtime.Config{
 		Brokers: i.cfg.Brokers, Group: i.cfg.Prefix + "processor", TransactionalID: i.cfg.Prefix + "checkout-0",
 		InputTopic: i.space.Name(schemas.TopicCommands), StateTopic: i.space.Name(schemas.TopicState), PoisonTopic: i.space.Name(schemas.TopicPoisonCommands),
-		Processor: session.New(i.codec, i.space), Now: now, Log: testenv.Logger(i.t), Metrics: prometheus.NewRegistry(),
+		Processor: session.New(i.codec, i.space), Now: now, Log: servers.Logger(i.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		i.t.Fatal(err)
@@ -93,7 +93,7 @@ func (i *installation) send(cmds ...checkout.Command) {
 		if cmd.ReplyTo == nil {
 			cmd.ReplyTo = &checkout.ReplyTo{CorrelationID: fmt.Sprintf("%s/%T/%d", cmd.SessionID, cmd.Do, n), Partition: 1}
 		}
-		r, err := wire.FromCommand(cmd)
+		r, err := mapping.FromCommand(cmd)
 		if err != nil {
 			i.t.Fatal(err)
 		}

@@ -4,9 +4,9 @@ import (
 	"strings"
 
 	"quittance/checkout"
-	"quittance/internal/wire"
 	"quittance/processors/runtime"
 	"quittance/schemas"
+	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 )
 
@@ -79,7 +79,7 @@ func (v *view) Session(id string) (checkout.Session, bool) {
 	if !v.get(sessionKey(id), &r) {
 		return checkout.Session{}, false
 	}
-	return wire.ToSession(&r), true
+	return mapping.ToSession(&r), true
 }
 
 func (v *view) Order(k checkout.OrderKey) checkout.Order {
@@ -94,7 +94,7 @@ func (v *view) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, boo
 		return checkout.Idempotency{}, false
 	}
 	return checkout.Idempotency{
-		BodyHash: r.BodyHash, Code: checkout.Code(r.Code), SessionID: r.SessionID, Faults: wire.ToFaults(r.Faults), ForgetAt: r.ForgetAt,
+		BodyHash: r.BodyHash, Code: checkout.Code(r.Code), SessionID: r.SessionID, Faults: mapping.ToFaults(r.Faults), ForgetAt: r.ForgetAt,
 	}, true
 }
 

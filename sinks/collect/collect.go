@@ -25,7 +25,7 @@ import (
 // comments name.
 type Config struct {
 	Kafka kafka.Config
-	Space *kafka.Space
+	Space *kafka.Topology
 	Codec *schemas.Codec
 
 	// Connectors by offer id.

@@ -20,19 +20,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
+	"quittance/dev/simulator"
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/card"
-	"quittance/internal/connector/connectortest"
 	"quittance/internal/connector/mtn"
-	"quittance/internal/devstack/simulator"
 	"quittance/internal/kafka"
 	"quittance/internal/secret"
-	"quittance/internal/testenv"
-	"quittance/internal/wire"
 	"quittance/schemas"
+	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 	"quittance/sinks/collect"
+	"quittance/test/connectors"
+	"quittance/test/servers"
 )
 
 // client is the tests' own: a test server that closes takes the connections of
@@ -54,12 +54,12 @@ func (c *clock) now() time.Time { return time.Now().UTC().Add(time.Duration(c.of
 type world struct {
 	t         *testing.T
 	kafka     kafka.Config
-	space     *kafka.Space
+	space     *kafka.Topology
 	codec     *schemas.Codec
 	client    *kgo.Client // writes requests
 	keys      *secret.Keys
 	clock     *clock
-	faults    *connectortest.Faults
+	faults    *connectors.Faults
 	operator  string
 	callbacks string
 
@@ -73,8 +73,8 @@ func newWorld(t *testing.T, configure ...func(*simulator.Config)) *world {
 	t.Helper()
 	ctx := t.Context()
 	w := &world{
-		t: t, kafka: kafka.Config{Brokers: []string{testenv.Kafka(t)}, Prefix: testenv.Prefix(t), Replication: 1, Partitions: 2},
-		keys: secret.GenerateKeys(), clock: &clock{}, faults: &connectortest.Faults{}, verified: map[string]int{},
+		t: t, kafka: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2},
+		keys: secret.GenerateKeys(), clock: &clock{}, faults: &connectors.Faults{}, verified: map[string]int{},
 	}
 	var err error
 	if w.client, err = w.kafka.Producer(); err != nil {
@@ -94,7 +94,7 @@ func newWorld(t *testing.T, configure ...func(*simulator.Config)) *world {
 		}
 		_, _ = kadm.NewClient(w.client).DeleteTopics(context.WithoutCancel(ctx), names...)
 	})
-	registry, err := schemas.NewClient(testenv.SchemaRegistry(t))
+	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (w *world) listen() {
 }
 
 func (w *world) simulate(configure []func(*simulator.Config)) {
-	cfg := simulator.Config{Now: w.clock.now, Log: testenv.Logger(w.t), Poll: 20 * time.Millisecond, ApprovalDelay: 500 * time.Millisecond}
+	cfg := simulator.Config{Now: w.clock.now, Log: servers.Logger(w.t), Poll: 20 * time.Millisecond, ApprovalDelay: 500 * time.Millisecond}
 	for _, f := range configure {
 		f(&cfg)
 	}
@@ -164,7 +164,7 @@ func (w *world) follow() {
 					w.t.Errorf("command: %v", err)
 					return
 				}
-				command, err := wire.ToCommand(&c)
+				command, err := mapping.ToCommand(&c)
 				if err != nil || string(r.Key) != app || r.Partition != w.space.Partition(schemas.TopicCommands, app) || command.ReplyTo != nil {
 					w.t.Errorf("command %+v: %v, key %q, partition %d", command, err, r.Key, r.Partition)
 				}
@@ -217,7 +217,7 @@ func (w *world) run(configure ...func(*collect.Config)) (stop func()) {
 		Account: func(id string, live bool, _ string) (connector.Account, bool) {
 			return w.account(), id == tenant && !live
 		},
-		Signer: w.keys, PublicURL: w.callbacks, Sealer: w.keys, CheckoutURL: "https://pay.example", Now: w.clock.now, Log: testenv.Logger(w.t), Metrics: prometheus.NewRegistry(),
+		Signer: w.keys, PublicURL: w.callbacks, Sealer: w.keys, CheckoutURL: "https://pay.example", Now: w.clock.now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),
 	}
 	for _, f := range configure {
 		f(&cfg)
@@ -486,7 +486,7 @@ func TestKilledBetweenRequestAndCommand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	q := w.request("collect", approves, time.Minute)
-	w.faults.Next(1, asks, connectortest.SilentAfter)
+	w.faults.Next(1, asks, connectors.SilentAfter)
 	stop := w.run(func(c *collect.Config) { c.DrainTimeout = time.Millisecond })
 	w.send(q)
 	w.eventually("the operator has the request", func() bool { n, _ := w.debits(q.CollectionID); return n == 1 })
@@ -510,7 +510,7 @@ func TestKilledBetweenRequestAndCommand(t *testing.T) {
 func TestSilentOperator(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.faults.Next(1_000_000, mtnCall, connectortest.Silent)
+	w.faults.Next(1_000_000, mtnCall, connectors.Silent)
 	w.run()
 	q := w.request("collect", approves, time.Second)
 	w.send(q)
@@ -524,7 +524,7 @@ func TestSilentOperator(t *testing.T) {
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.faults.Next(1, asks, connectortest.CutAfter)
+	w.faults.Next(1, asks, connectors.CutAfter)
 	w.run()
 	q := w.request("collect", approves, time.Minute)
 	w.send(q)
@@ -571,7 +571,7 @@ func TestTooLate(t *testing.T) {
 	}
 
 	// Late, and the operator cannot be asked.
-	w.faults.Next(1_000_000, mtnCall, connectortest.Error500)
+	w.faults.Next(1_000_000, mtnCall, connectors.Error500)
 	dead := w.request("collect", approves, -time.Second)
 	w.send(dead)
 	w.committed()
@@ -585,7 +585,7 @@ func TestTooLate(t *testing.T) {
 func TestClockJumpsDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.faults.Next(1_000_000, asks, connectortest.Error500)
+	w.faults.Next(1_000_000, asks, connectors.Error500)
 	w.run()
 	q := w.request("collect", approves, time.Hour)
 	w.send(q)
@@ -637,7 +637,7 @@ func TestOldRequestsKeepNoneWaiting(t *testing.T) {
 			asked.Add(1)
 		}
 		return false
-	}, connectortest.Silent)
+	}, connectors.Silent)
 
 	begun := time.Now()
 	metrics := prometheus.NewRegistry()
@@ -692,7 +692,7 @@ func (c *counting) of(id string) int {
 func TestRevokedAsksNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.faults.Next(1_000_000, asks, connectortest.Error500)
+	w.faults.Next(1_000_000, asks, connectors.Error500)
 	ids := make([]string, w.space.Count(schemas.TopicCollections)) // one for each partition
 	for i := range ids {
 		q := w.request("collect", waits, time.Hour)
@@ -792,7 +792,7 @@ func TestOneHangsOthersGoOn(t *testing.T) {
 	stuckCall := func(r *http.Request) bool {
 		return asks(r) && r.Header.Get("X-Reference-Id") == stuck.CollectionID || strings.HasSuffix(r.URL.Path, stuck.CollectionID)
 	}
-	w.faults.Next(1_000_000, stuckCall, connectortest.Silent)
+	w.faults.Next(1_000_000, stuckCall, connectors.Silent)
 	stop := w.run(func(c *collect.Config) { c.DrainTimeout = 100 * time.Millisecond })
 	w.send(stuck)
 	const n = 100
@@ -846,7 +846,7 @@ func TestAnotherAccountIsNotAsked(t *testing.T) {
 func TestLaterEnquiryOvertakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.faults.Next(1_000_000, enquires, connectortest.Error500)
+	w.faults.Next(1_000_000, enquires, connectors.Error500)
 	metrics := prometheus.NewRegistry()
 	w.run(func(c *collect.Config) { c.Metrics = metrics })
 	q := w.request("enquire", "", time.Minute)
@@ -973,7 +973,7 @@ func TestRedirect(t *testing.T) {
 	q := w.request("collect", "", time.Minute)
 	q.OfferID, q.Currency, q.WindowEndsAt = checkout.OfferCard, "EUR", w.clock.now().Add(5*time.Minute)
 	// The first answer is lost: the operator has the payment, and nobody its page.
-	w.faults.Next(1, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/v1/transactions") }, connectortest.CutAfter)
+	w.faults.Next(1, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/v1/transactions") }, connectors.CutAfter)
 	w.send(q, q) // a redelivery
 	w.eventually("two redirects", func() bool { return len(w.redirects(q.CollectionID)) == 2 })
 	w.committed()

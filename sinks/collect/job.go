@@ -14,8 +14,8 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
-	"quittance/internal/wire"
 	"quittance/schemas"
+	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 )
 
@@ -418,7 +418,7 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	}
 	var command *record.Command
 	if err == nil {
-		command, err = wire.FromCommand(checkout.Command{
+		command, err = mapping.FromCommand(checkout.Command{
 			At: j.sink.cfg.Now(), SessionID: q.SessionID, ApplicationID: q.ApplicationID, Live: q.Livemode, Do: do,
 		})
 	}

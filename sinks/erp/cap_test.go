@@ -11,12 +11,12 @@ import (
 
 	"quittance/internal/registry"
 	"quittance/internal/secret"
-	"quittance/internal/testenv"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
-	"quittance/sinks/delivery/deliverytest"
 	"quittance/sinks/erp"
+	"quittance/test/deliveries"
+	"quittance/test/servers"
 )
 
 // An agency's ERP has four calls at once unless the registry says otherwise,
@@ -27,7 +27,7 @@ func TestInFlight(t *testing.T) {
 	var mu sync.Mutex
 	now, most := map[string]int{}, map[string]int{}
 	receiver := func(name string) string {
-		r := deliverytest.NewReceiver(t, "Idempotency-Key")
+		r := deliveries.NewReceiver(t, "Idempotency-Key")
 		r.Answer(func(http.ResponseWriter, *http.Request) {
 			mu.Lock()
 			now[name]++
@@ -42,7 +42,7 @@ func TestInFlight(t *testing.T) {
 	}
 	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
 	cfg := erp.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now, Developer: true,
+		Kafka: b.Kafka, Codec: b.Codec, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now, Developer: true,
 		SessionTimeout: 6 * time.Second,
 		ERPs: &erps{by: map[string]registry.ERPSettings{
 			"usual/test": {BaseURL: receiver("usual"), Auth: auth, Networks: loopback},
@@ -57,7 +57,7 @@ func TestInFlight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliverytest.Start(t, p, w, b.Schedule(t))
+	deliveries.Start(t, p, w, b.Schedule(t))
 	const each = 60
 	var all []*record.Notification
 	for _, agency := range []string{"usual", "wide"} {
@@ -68,7 +68,7 @@ func TestInFlight(t *testing.T) {
 		}
 	}
 	b.Notify(t, schemas.TopicConfirmations, true, all...)
-	deliverytest.Eventually(t, "all accepted", func() bool {
+	deliveries.Eventually(t, "all accepted", func() bool {
 		return b.State(t, delivery.KindERP, fmt.Sprintf("tx-usual-%d", each-1), "usual/test") == "delivered" &&
 			b.State(t, delivery.KindERP, fmt.Sprintf("tx-wide-%d", each-1), "wide/test") == "delivered"
 	})

@@ -11,12 +11,12 @@ import (
 
 	"quittance/internal/registry"
 	"quittance/internal/secret"
-	"quittance/internal/testenv"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
-	"quittance/sinks/delivery/deliverytest"
 	"quittance/sinks/erp"
+	"quittance/test/deliveries"
+	"quittance/test/servers"
 )
 
 // erps is the registry's part.
@@ -80,7 +80,7 @@ func TestJudge(t *testing.T) {
 // The three ways to show who calls.
 func TestAuthentication(t *testing.T) {
 	t.Parallel()
-	r := deliverytest.NewReceiver(t, "Idempotency-Key")
+	r := deliveries.NewReceiver(t, "Idempotency-Key")
 	for _, c := range []struct {
 		auth         registry.ERPAuth
 		header, want string
@@ -117,7 +117,7 @@ func TestAuthentication(t *testing.T) {
 func TestConfirmations(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	r := deliverytest.NewReceiver(t, "Idempotency-Key")
+	r := deliveries.NewReceiver(t, "Idempotency-Key")
 	var mu sync.Mutex
 	down := true
 	r.Answer(func(w http.ResponseWriter, req *http.Request) {
@@ -132,7 +132,7 @@ func TestConfirmations(t *testing.T) {
 	})
 	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
 	cfg := erp.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now,
+		Kafka: b.Kafka, Codec: b.Codec, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now,
 		Developer: true, SessionTimeout: 6 * time.Second,
 		ERPs: &erps{by: map[string]registry.ERPSettings{"agency/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}},
 	}
@@ -144,7 +144,7 @@ func TestConfirmations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliverytest.Start(t, p, w, b.Schedule(t))
+	deliveries.Start(t, p, w, b.Schedule(t))
 	confirmation := func(id, tenant string, live bool) *record.Notification {
 		n := b.Notification(id, "app")
 		n.TenantID, n.Livemode = tenant, live
@@ -154,11 +154,11 @@ func TestConfirmations(t *testing.T) {
 		confirmation("tx-1", "agency", false), confirmation("tx-refused", "agency", false),
 		confirmation("tx-live", "agency", true), confirmation("tx-none", "other", false))
 	state := func(id string) string { return b.State(t, delivery.KindERP, id, "agency/test") }
-	deliverytest.Eventually(t, "one waits, one is parked", func() bool { return state("tx-1") == "waiting" && state("tx-refused") == "needs_operator" })
+	deliveries.Eventually(t, "one waits, one is parked", func() bool { return state("tx-1") == "waiting" && state("tx-refused") == "needs_operator" })
 	mu.Lock()
 	down = false
 	mu.Unlock()
-	deliverytest.Eventually(t, "accepted", func() bool { b.Advance(time.Second); return state("tx-1") == "delivered" })
+	deliveries.Eventually(t, "accepted", func() bool { b.Advance(time.Second); return state("tx-1") == "delivered" })
 	for id, n := range r.Count() {
 		if want := map[string]int{"tx-1": 2, "tx-refused": 1}[id]; n != want {
 			t.Errorf("%s came %d times, want %d", id, n, want)
@@ -170,10 +170,10 @@ func TestConfirmations(t *testing.T) {
 	}
 }
 
-func bench(t testing.TB) *deliverytest.Bench {
+func bench(t testing.TB) *deliveries.Bench {
 	t.Helper()
-	return deliverytest.New(t, deliverytest.Servers{
-		Kafka: testenv.Kafka(t), Postgres: testenv.Postgres(t), SchemaRegistry: testenv.SchemaRegistry(t),
-		Prefix: testenv.Prefix(t), Log: testenv.Logger(t),
+	return deliveries.New(t, deliveries.Servers{
+		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t),
+		Prefix: servers.Prefix(t), Log: servers.Logger(t),
 	})
 }

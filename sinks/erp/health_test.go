@@ -12,15 +12,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
-	"quittance/internal/readmodel"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
-	"quittance/internal/testenv"
+	"quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/schemas/record"
-	"quittance/sinks/delivery/deliverytest"
-	"quittance/sinks/delivery/schedule"
 	"quittance/sinks/erp"
+	"quittance/sinks/schedule"
+	"quittance/test/deliveries"
+	"quittance/test/servers"
 )
 
 // agencies adds them to the ERPs.
@@ -34,13 +34,13 @@ func (a agencies) Agencies() []registry.Agency {
 // networks that it is allowed; an agency without one is not told of.
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	well := deliverytest.NewReceiver(t, "Idempotency-Key")
+	well := deliveries.NewReceiver(t, "Idempotency-Key")
 	well.Answer(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/erp/health" || r.Header.Get("X-Api-Key") != "s3cret" || r.ContentLength > 0 {
 			w.WriteHeader(http.StatusTeapot)
 		}
 	})
-	ill := deliverytest.NewReceiver(t, "Idempotency-Key")
+	ill := deliveries.NewReceiver(t, "Idempotency-Key")
 	ill.Status(http.StatusServiceUnavailable)
 	auth := registry.ERPAuth{Type: registry.AuthAPIKey, Name: "X-API-Key", Secret: secret.NewText("s3cret")}
 	house := agencies{&erps{by: map[string]registry.ERPSettings{
@@ -53,7 +53,7 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	metrics := prometheus.NewRegistry()
-	prober, err := erp.NewProber(erp.ProberConfig{Agencies: house, Policy: policy, Log: testenv.Logger(t), Metrics: metrics})
+	prober, err := erp.NewProber(erp.ProberConfig{Agencies: house, Policy: policy, Log: servers.Logger(t), Metrics: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +65,8 @@ func TestHealth(t *testing.T) {
 	if said := strings.Join(got, "; "); said != "douanes/test address_refused:outside_networks; impots/live http_503; impots/test " {
 		t.Errorf("%s", said)
 	}
-	deliverytest.Start(t, prober)
-	deliverytest.Eventually(t, "gauges", func() bool {
+	deliveries.Start(t, prober)
+	deliveries.Eventually(t, "gauges", func() bool {
 		families, err := metrics.Gather()
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestHealth(t *testing.T) {
 func TestOwedConfirmations(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	r := deliverytest.NewReceiver(t, "Idempotency-Key")
+	r := deliveries.NewReceiver(t, "Idempotency-Key")
 	r.Answer(func(w http.ResponseWriter, req *http.Request) {
 		if req.Header.Get("Idempotency-Key") == "tx-refused" {
 			w.WriteHeader(http.StatusUnprocessableEntity)
@@ -116,7 +116,7 @@ func TestOwedConfirmations(t *testing.T) {
 		}
 		return s
 	}
-	store := readmodel.NewStore(b.Pool)
+	store := sessions.NewStore(b.Pool)
 	note := func(sessions ...checkout.Session) {
 		t.Helper()
 		if err := store.Apply(t.Context(), "events", sessions, nil); err != nil {
@@ -151,7 +151,7 @@ func TestOwedConfirmations(t *testing.T) {
 
 	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
 	cfg := erp.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now, Developer: true,
+		Kafka: b.Kafka, Codec: b.Codec, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now, Developer: true,
 		SessionTimeout: 6 * time.Second, ERPs: &erps{by: map[string]registry.ERPSettings{agency + "/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}},
 	}
 	p, err := erp.NewPlanner(cfg)
@@ -162,7 +162,7 @@ func TestOwedConfirmations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliverytest.Start(t, p, w, b.Schedule(t))
+	deliveries.Start(t, p, w, b.Schedule(t))
 	var notifications []*record.Notification
 	for _, id := range []string{"tx-paid", "tx-refused", "tx-early"} {
 		n := b.Notification(id, "app")
@@ -170,9 +170,9 @@ func TestOwedConfirmations(t *testing.T) {
 		notifications = append(notifications, n)
 	}
 	b.Notify(t, schemas.TopicConfirmations, true, notifications...)
-	deliverytest.Eventually(t, "one accepted, one parked", func() bool { return owed() == "tx-refused needs_operator http_422" })
+	deliveries.Eventually(t, "one accepted, one parked", func() bool { return owed() == "tx-refused needs_operator http_422" })
 	var early int
-	deliverytest.Eventually(t, "one accepted before its completion is seen", func() bool {
+	deliveries.Eventually(t, "one accepted before its completion is seen", func() bool {
 		err := b.Pool.QueryRow(context.WithoutCancel(t.Context()), `SELECT count(*) FROM erp_confirmations WHERE transaction_id = 'tx-early' AND accepted_at IS NOT NULL`).Scan(&early)
 		return err == nil && early == 1
 	})

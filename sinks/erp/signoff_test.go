@@ -17,12 +17,12 @@ import (
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
-	"quittance/internal/testenv"
 	"quittance/schemas"
 	"quittance/sinks/delivery"
-	"quittance/sinks/delivery/deliverytest"
-	"quittance/sinks/delivery/schedule"
 	"quittance/sinks/erp"
+	"quittance/sinks/schedule"
+	"quittance/test/deliveries"
+	"quittance/test/servers"
 )
 
 // signoffChild is what a worker process of its own is told.
@@ -58,8 +58,8 @@ func TestSignoffChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, err := erp.NewWorker(erp.Config{
-		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), ERPs: oneERP(c.URL), History: schedule.NewHistory(c.Kafka, client, pool),
-		Now: time.Now, Developer: true, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
+		Kafka: c.Kafka, Codec: deliveries.Codec(t, c.SchemaRegistry), ERPs: oneERP(c.URL), History: schedule.NewHistory(c.Kafka, client, pool),
+		Now: time.Now, Developer: true, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,16 +74,16 @@ func TestSignoffChild(t *testing.T) {
 func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	r := deliverytest.NewReceiver(t, "Idempotency-Key")
+	r := deliveries.NewReceiver(t, "Idempotency-Key")
 	cfg := erp.Config{
-		Kafka: b.Kafka, Codec: b.Codec, ERPs: oneERP(r.URL), Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
+		Kafka: b.Kafka, Codec: b.Codec, ERPs: oneERP(r.URL), Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 		History: b.History(), Now: b.Now, Developer: true, SessionTimeout: 6 * time.Second,
 	}
 	p, err := erp.NewPlanner(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(signoffChild{b.Kafka, b.DSN, testenv.SchemaRegistry(t), r.URL})
+	text, err := json.Marshal(signoffChild{b.Kafka, b.DSN, servers.SchemaRegistry(t), r.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 			kill()
 		})
 	})
-	deliverytest.Start(t, p, b.Schedule(t))
+	deliveries.Start(t, p, b.Schedule(t))
 	confirm := func(id string) {
 		n := b.Notification(id, "app")
 		n.TenantID = "agency"
@@ -129,7 +129,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	}
 	delivered := func(id string) {
 		t.Helper()
-		deliverytest.Eventually(t, id+" is delivered", func() bool { return b.State(t, delivery.KindERP, id, "agency/test") == "delivered" })
+		deliveries.Eventually(t, id+" is delivered", func() bool { return b.State(t, delivery.KindERP, id, "agency/test") == "delivered" })
 	}
 	// The topic's one key is the agency: the first stands at 0, tx-1 at 1, tx-2 at 2.
 	committed := func() int64 {
@@ -144,10 +144,10 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	confirm("tx-0")
 	delivered("tx-0")
 	confirm("tx-1")
-	deliverytest.Eventually(t, "tx-1 is under way", func() bool { return r.Count()["tx-1"] == 1 })
+	deliveries.Eventually(t, "tx-1 is under way", func() bool { return r.Count()["tx-1"] == 1 })
 	confirm("tx-2")
 	delivered("tx-2")
-	deliverytest.Eventually(t, "everything before tx-1 is committed", func() bool { return committed() >= 1 })
+	deliveries.Eventually(t, "everything before tx-1 is committed", func() bool { return committed() >= 1 })
 	time.Sleep(600 * time.Millisecond) // for three commits, were one to come too early
 	close(now)
 	<-killed
@@ -164,7 +164,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliverytest.Start(t, w)
+	deliveries.Start(t, w)
 	delivered("tx-1")
 	if got := r.Count(); got["tx-0"] != 1 || got["tx-1"] != 2 || got["tx-2"] != 1 {
 		t.Errorf("confirmations came %v times, want 1, 2 and 1", got)

@@ -13,15 +13,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/dev/stack/chdb"
 	"quittance/internal/clickhouse"
-	"quittance/internal/devstack/chdb"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
-	"quittance/internal/testenv"
 	"quittance/reconciliation" //nolint:depguard // a test needs the tables that the sink writes to
 	"quittance/schemas"
 	"quittance/schemas/record"
 	sink "quittance/sinks/journal"
+	"quittance/test/servers"
 )
 
 // world is an installation of a test's own: three topics, a codec, a journal.
@@ -36,14 +36,14 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	addr, database := testenv.ClickHouse(t)
+	addr, database := servers.ClickHouse(t)
 	return newWorldAt(t, "http://"+addr+"/"+database)
 }
 
 func newWorldAt(t *testing.T, address string) *world {
 	t.Helper()
-	w := &world{t: t, kafka: kafka.Config{Brokers: []string{testenv.Kafka(t)}, Prefix: testenv.Prefix(t)}}
-	registry, err := schemas.NewClient(testenv.SchemaRegistry(t))
+	w := &world{t: t, kafka: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t)}}
+	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func newWorldAt(t *testing.T, address string) *world {
 	t.Cleanup(w.cl.Close)
 	w.admin = kadm.NewClient(w.cl)
 	for topic, partitions := range map[string]int32{schemas.TopicEvents: 3, schemas.TopicAttempts: 2, schemas.TopicPoisonJournal: 1} {
-		testenv.CreateTopic(t, w.admin, w.kafka.Prefix+topic, partitions, nil)
+		servers.CreateTopic(t, w.admin, w.kafka.Prefix+topic, partitions, nil)
 	}
 	return w
 }
@@ -73,7 +73,7 @@ func (w *world) run(conn driver.Conn) (reg *prometheus.Registry, stop func()) {
 	w.t.Helper()
 	reg = prometheus.NewRegistry()
 	j, err := sink.New(sink.Config{
-		Kafka: w.kafka, Codec: w.codec, ClickHouse: conn, Log: testenv.Logger(w.t), Metrics: reg,
+		Kafka: w.kafka, Codec: w.codec, ClickHouse: conn, Log: servers.Logger(w.t), Metrics: reg,
 		BatchSize: 500, BatchWait: 100 * time.Millisecond, InsertTimeout: 2 * time.Second,
 	})
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package readmodel applies checkout.events to the read model in Postgres
-// (internal/readmodel).
+// (internal/sessions).
 //
 // Partitions are shared out by a consumer group, but where to go on reading
 // stands in Postgres, written in the transaction that writes the rows: a batch is
@@ -29,9 +29,9 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/kafka"
-	"quittance/internal/readmodel"
-	"quittance/internal/wire"
+	"quittance/internal/sessions"
 	"quittance/schemas"
+	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 )
 
@@ -57,7 +57,7 @@ const (
 // Config of a ReadModel. All fields are required, except Metrics.
 type Config struct {
 	Kafka   kafka.Config
-	Space   *kafka.Space
+	Space   *kafka.Topology
 	Codec   *schemas.Codec
 	Pool    *pgxpool.Pool
 	Log     *slog.Logger
@@ -67,7 +67,7 @@ type Config struct {
 // ReadModel is the sink. Run it once.
 type ReadModel struct {
 	cfg    Config
-	store  *readmodel.Store
+	store  *sessions.Store
 	topic  string
 	poison string
 	client *kgo.Client
@@ -92,7 +92,7 @@ func New(cfg Config) (*ReadModel, error) {
 	}
 	with := promauto.With(cfg.Metrics)
 	r := &ReadModel{
-		cfg: cfg, store: readmodel.NewStore(cfg.Pool), positions: map[int32]int64{},
+		cfg: cfg, store: sessions.NewStore(cfg.Pool), positions: map[int32]int64{},
 		topic: cfg.Space.Name(schemas.TopicEvents), poison: cfg.Space.Name(schemas.TopicPoisonReadmodel),
 		events: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_readmodel_events_total", Help: "Events read, by outcome: applied or poison.",
@@ -242,7 +242,7 @@ func (r *ReadModel) starts(ctx context.Context, assigned map[int32]kgo.Offset) (
 		to := from
 		switch {
 		case !known:
-			from, to = readmodel.None, low.Offset
+			from, to = sessions.None, low.Offset
 		case from < low.Offset:
 			to = low.Offset
 			r.cfg.Log.LogAttrs(ctx, slog.LevelError, "events were deleted before they were applied: the read model has a gap",
@@ -254,7 +254,7 @@ func (r *ReadModel) starts(ctx context.Context, assigned map[int32]kgo.Offset) (
 		}
 		if from != to {
 			// Stored at once: reads wait for it, and there may be nothing to read.
-			if err := r.store.Apply(ctx, r.topic, nil, []readmodel.Move{{Partition: p, From: from, To: to}}); err != nil {
+			if err := r.store.Apply(ctx, r.topic, nil, []sessions.Move{{Partition: p, From: from, To: to}}); err != nil {
 				return nil, err
 			}
 		}
@@ -326,7 +326,7 @@ func (r *ReadModel) apply(ctx context.Context, records []*kgo.Record) error {
 		return err
 	}
 	err := r.store.Apply(ctx, r.topic, sessionsOf(events), r.moves(ends))
-	if errors.Is(err, readmodel.ErrRefused) {
+	if errors.Is(err, sessions.ErrRefused) {
 		return r.applyEach(ctx, records)
 	}
 	if err != nil {
@@ -350,7 +350,7 @@ func (r *ReadModel) applyEach(ctx context.Context, records []*kgo.Record) error 
 			events = append(events, *e)
 		}
 		err = r.store.Apply(ctx, r.topic, sessionsOf(events), r.moves(ends))
-		if errors.Is(err, readmodel.ErrRefused) {
+		if errors.Is(err, sessions.ErrRefused) {
 			if err = r.setAside(ctx, []*kgo.Record{r.poisoned(rec, err)}); err == nil {
 				events = nil
 				err = r.store.Apply(ctx, r.topic, nil, r.moves(ends))
@@ -377,7 +377,7 @@ func (r *ReadModel) decode(rec *kgo.Record) (*event, error) {
 	}
 	out := &event{kind: checkout.EventType(e.Type)}
 	if e.Session != nil {
-		s := wire.ToSession(e.Session)
+		s := mapping.ToSession(e.Session)
 		s.Sequence = e.Sequence
 		out.session = &s
 	}
@@ -409,16 +409,16 @@ func (r *ReadModel) setAside(ctx context.Context, poison []*kgo.Record) error {
 	return nil
 }
 
-func (r *ReadModel) moves(ends map[int32]int64) []readmodel.Move {
+func (r *ReadModel) moves(ends map[int32]int64) []sessions.Move {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]readmodel.Move, 0, len(ends))
+	out := make([]sessions.Move, 0, len(ends))
 	for _, p := range slices.Sorted(maps.Keys(ends)) {
 		if ends[p] < r.positions[p] {
 			r.cfg.Log.LogAttrs(context.Background(), slog.LevelError, "events begin again before the position: the broker lost data",
 				slog.Int("partition", int(p)), slog.Int64("position", r.positions[p]), slog.Int64("read", ends[p]))
 		}
-		out = append(out, readmodel.Move{Partition: p, From: r.positions[p], To: ends[p]})
+		out = append(out, sessions.Move{Partition: p, From: r.positions[p], To: ends[p]})
 	}
 	return out
 }

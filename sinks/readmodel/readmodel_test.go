@@ -21,11 +21,11 @@ import (
 	"quittance/checkout"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
-	"quittance/internal/readmodel"
-	"quittance/internal/testenv"
-	"quittance/internal/wire"
+	"quittance/internal/sessions"
 	"quittance/schemas"
+	"quittance/schemas/mapping"
 	sink "quittance/sinks/readmodel"
+	"quittance/test/servers"
 )
 
 const (
@@ -54,7 +54,7 @@ func (n *numbered) Schema(_ context.Context, id int) (string, error) {
 
 type world struct {
 	cfg    kafka.Config
-	space  *kafka.Space
+	space  *kafka.Topology
 	codec  *schemas.Codec
 	client *kgo.Client
 	dsn    string
@@ -63,7 +63,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{cfg: kafka.Config{Brokers: []string{testenv.Kafka(t)}, Prefix: testenv.Prefix(t), Replication: 1, Partitions: partitions}, dsn: testenv.Postgres(t)}
+	w := &world{cfg: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: partitions}, dsn: servers.Postgres(t)}
 	var err error
 	if w.client, err = w.cfg.Producer(); err != nil {
 		t.Fatal(err)
@@ -99,16 +99,16 @@ func openPool(t *testing.T, dsn string) *pgxpool.Pool {
 func (w *world) sink(t *testing.T, pool *pgxpool.Pool) (stop func(), metrics *prometheus.Registry) {
 	t.Helper()
 	metrics = prometheus.NewRegistry()
-	s, err := sink.New(sink.Config{Kafka: w.cfg, Space: w.space, Codec: w.codec, Pool: pool, Log: testenv.Logger(t), Metrics: metrics})
+	s, err := sink.New(sink.Config{Kafka: w.cfg, Space: w.space, Codec: w.codec, Pool: pool, Log: servers.Logger(t), Metrics: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return runs(t, s.Run), metrics
 }
 
-func (w *world) reader(t *testing.T) *readmodel.Reader {
+func (w *world) reader(t *testing.T) *sessions.Reader {
 	t.Helper()
-	r, err := readmodel.New(readmodel.Config{Pool: w.pool, Kafka: w.cfg, Space: w.space, Log: testenv.Logger(t), Timeout: patience})
+	r, err := sessions.New(sessions.Config{Pool: w.pool, Kafka: w.cfg, Space: w.space, Log: servers.Logger(t), Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func (w *world) session(n int, app string, sequence int64) checkout.Session {
 
 func (w *world) event(t *testing.T, s checkout.Session) *kgo.Record {
 	t.Helper()
-	value, err := w.codec.Encode(wire.FromEvent(checkout.Event{
+	value, err := w.codec.Encode(mapping.FromEvent(checkout.Event{
 		ID: fmt.Sprintf("evt_%s_%d", s.ID, s.Sequence), Type: checkout.EventCreated, SessionID: s.ID, Sequence: s.Sequence, OccurredAt: s.CreatedAt, Session: s,
 	}))
 	if err != nil {
@@ -181,7 +181,7 @@ func within(t *testing.T, what string, done func() bool) {
 func (w *world) atEnd(t *testing.T) bool {
 	t.Helper()
 	topic := w.space.Name(schemas.TopicEvents)
-	positions, err := readmodel.NewStore(w.pool).Positions(t.Context(), topic)
+	positions, err := sessions.NewStore(w.pool).Positions(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestReadsShowWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.sink(t, w.pool)
-	readers := []*readmodel.Reader{w.reader(t), w.reader(t)}
+	readers := []*sessions.Reader{w.reader(t), w.reader(t)}
 	var wg sync.WaitGroup
 	var reads atomic.Int64
 	for writer := range 4 {
@@ -256,11 +256,11 @@ func TestReadsShowWhatWasAcknowledged(t *testing.T) {
 					if end == kgo.TryAbort {
 						continue
 					}
-					got, err := readers[sequence%2].Session(t.Context(), readmodel.Query{ID: s.ID, ApplicationIDs: []string{s.ApplicationID}})
+					got, err := readers[sequence%2].Session(t.Context(), sessions.Query{ID: s.ID, ApplicationIDs: []string{s.ApplicationID}})
 					if err != nil || got.Sequence != sequence {
 						t.Errorf("after %d was acknowledged: %d, %v", sequence, got.Sequence, err)
 					}
-					items, total, err := readers[(sequence+1)%2].List(t.Context(), readmodel.Filter{ApplicationIDs: []string{s.ApplicationID}})
+					items, total, err := readers[(sequence+1)%2].List(t.Context(), sessions.Filter{ApplicationIDs: []string{s.ApplicationID}})
 					if err != nil || total != 1 || len(items) != 1 || items[0].Sequence != sequence {
 						t.Errorf("list after %d was acknowledged: %+v, %d, %v", sequence, items, total, err)
 					}
@@ -285,7 +285,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 	garbage := w.event(t, w.session(9, a, 1))
 	garbage.Value = []byte("garbage")
 	garbage.Headers = []kgo.RecordHeader{{Key: "own", Value: []byte("kept")}}
-	orphan, err := w.codec.Encode(wire.FromEvent(checkout.Event{ID: "evt_x", Type: checkout.EventCollectionOrphaned, SessionID: "chs_x", OccurredAt: time.UnixMilli(1).UTC()}))
+	orphan, err := w.codec.Encode(mapping.FromEvent(checkout.Event{ID: "evt_x", Type: checkout.EventCollectionOrphaned, SessionID: "chs_x", OccurredAt: time.UnixMilli(1).UTC()}))
 	if err != nil {
 		t.Fatal(err)
 	}

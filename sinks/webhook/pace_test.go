@@ -9,8 +9,8 @@ import (
 	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/sinks/delivery"
-	"quittance/sinks/delivery/deliverytest"
-	"quittance/sinks/delivery/schedule"
+	"quittance/sinks/schedule"
+	"quittance/test/deliveries"
 )
 
 // An endpoint with a rate gets no more than that in any second, however much
@@ -18,19 +18,19 @@ import (
 func TestRate(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	paced, free := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
+	paced, free := deliveries.NewReceiver(t, eventID), deliveries.NewReceiver(t, eventID)
 	e := newEndpoints()
 	const perSecond, n = 10, 90 // some 50 of them may wait in the mailbox, the others are put off
 	e.add("app", registry.WebhookEndpoint{ID: "paced", URL: paced.URL, MaxPerSecond: perSecond})
 	e.add("app", registry.WebhookEndpoint{ID: "free", URL: free.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", ids("r", n))...)
-	deliverytest.Eventually(t, "the neighbour has all", func() bool { return len(free.Count()) == n })
+	deliveries.Eventually(t, "the neighbour has all", func() bool { return len(free.Count()) == n })
 	if got := len(paced.Count()); got == n {
 		t.Error("the paced one has all as soon as the other")
 	}
-	deliverytest.Eventually(t, "so has the paced one", func() bool { return len(paced.Count()) == n })
+	deliveries.Eventually(t, "so has the paced one", func() bool { return len(paced.Count()) == n })
 	got := paced.Got()
 	for i, first := range got {
 		in := 0
@@ -62,7 +62,7 @@ func TestRate(t *testing.T) {
 func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	r := deliverytest.NewReceiver(t, eventID)
+	r := deliveries.NewReceiver(t, eventID)
 	var calls atomic.Int64
 	r.Answer(func(w http.ResponseWriter, _ *http.Request) {
 		if calls.Add(1) == 1 {
@@ -73,20 +73,20 @@ func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: r.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_first", "app"))
 	state := func(id string) string { return b.State(t, delivery.KindWebhook, id, "own") }
-	deliverytest.Eventually(t, "told to wait", func() bool { return state("evt_first") == "waiting" })
+	deliveries.Eventually(t, "told to wait", func() bool { return state("evt_first") == "waiting" })
 	others := ids("w", 20)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", others)...)
-	deliverytest.Eventually(t, "put off", func() bool { return state(others[19]) == "waiting" })
+	deliveries.Eventually(t, "put off", func() bool { return state(others[19]) == "waiting" })
 	b.Advance(115 * time.Second)
 	time.Sleep(time.Second) // the schedule looks four times a second
 	if n := calls.Load(); n != 1 {
 		t.Fatalf("%d calls before the time that was asked for", n)
 	}
 	b.Advance(10 * time.Second)
-	deliverytest.Eventually(t, "all", func() bool {
+	deliveries.Eventually(t, "all", func() bool {
 		b.Advance(10 * time.Second) // the first one waits for its step too
 		for _, id := range append([]string{"evt_first"}, others...) {
 			if state(id) != "delivered" {
@@ -104,16 +104,16 @@ func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
 func TestResumeClosesTheBreaker(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	r := deliverytest.NewReceiver(t, eventID)
+	r := deliveries.NewReceiver(t, eventID)
 	r.Status(http.StatusInternalServerError)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: r.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	all := ids("s", 40)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", all)...)
 	state := func(id string) string { return b.State(t, delivery.KindWebhook, id, "own") }
-	deliverytest.Eventually(t, "all failed or put off", func() bool {
+	deliveries.Eventually(t, "all failed or put off", func() bool {
 		for _, id := range all {
 			if state(id) != "waiting" {
 				return false
@@ -129,7 +129,7 @@ func TestResumeClosesTheBreaker(t *testing.T) {
 	if _, due, err := schedule.Resume(t.Context(), b.Pool, delivery.KindWebhook, "own", b.Now(), nil); err != nil || due != len(all) {
 		t.Fatalf("%d due, %v", due, err)
 	}
-	deliverytest.Eventually(t, "all delivered, without the clock being moved", func() bool {
+	deliveries.Eventually(t, "all delivered, without the clock being moved", func() bool {
 		for _, id := range all {
 			if state(id) != "delivered" {
 				return false

@@ -12,9 +12,9 @@ import (
 	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/sinks/delivery"
-	"quittance/sinks/delivery/deliverytest"
-	"quittance/sinks/delivery/schedule"
+	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
+	"quittance/test/deliveries"
 )
 
 // An endpoint is added after events it should have had, while another still
@@ -24,7 +24,7 @@ import (
 func TestReplayFillsGapsOnly(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	quick, slow := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
+	quick, slow := deliveries.NewReceiver(t, eventID), deliveries.NewReceiver(t, eventID)
 	var hang atomic.Bool
 	release := make(chan struct{})
 	hung := make(chan struct{}, 100)
@@ -40,14 +40,14 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "slow", URL: slow.URL})
 	cfg := config(t, b, e)
-	stop := deliverytest.Start(t, b.Schedule(t))
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg))
+	stop := deliveries.Start(t, b.Schedule(t))
+	deliveries.Start(t, planner(t, cfg), worker(t, cfg))
 
 	begun := time.Now()
 	first, then := ids("a", 15), ids("b", 5)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", first)...)
 	b.Notify(t, schemas.TopicWebhooks, false, notifications(b, "app", ids("aborted", 3))...)
-	deliverytest.Eventually(t, "the first are accepted", func() bool { return b.State(t, delivery.KindWebhook, first[14], "slow") == "delivered" })
+	deliveries.Eventually(t, "the first are accepted", func() bool { return b.State(t, delivery.KindWebhook, first[14], "slow") == "delivered" })
 	hang.Store(true)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", then)...)
 	for range then {
@@ -62,7 +62,7 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 		}, begun, time.Now().Add(time.Second))
 	}
 	want := schedule.Replayed{Events: 20, Made: 20, Accepted: 15, UnderWay: 5}
-	deliverytest.Eventually(t, "the planner's offsets are committed", func() bool {
+	deliveries.Eventually(t, "the planner's offsets are committed", func() bool {
 		got, err := replay("", "", true)
 		return err == nil && got.Events == want.Events
 	})
@@ -72,23 +72,23 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 		}
 	}
 	all := slices.Concat(first, then)
-	deliverytest.Eventually(t, "the new endpoint has all", func() bool { return len(quick.Count()) == len(all) })
-	deliverytest.Eventually(t, "and that is on record", func() bool {
+	deliveries.Eventually(t, "the new endpoint has all", func() bool { return len(quick.Count()) == len(all) })
+	deliveries.Eventually(t, "and that is on record", func() bool {
 		return !slices.ContainsFunc(all, func(id string) bool { return b.State(t, delivery.KindWebhook, id, "quick") != "delivered" })
 	})
 	hang.Store(false)
 	close(release)
-	deliverytest.Eventually(t, "so has the slow one", func() bool {
+	deliveries.Eventually(t, "so has the slow one", func() bool {
 		return !slices.ContainsFunc(then, func(id string) bool { return b.State(t, delivery.KindWebhook, id, "slow") != "delivered" })
 	})
-	deliverytest.Eventually(t, "and its offsets are committed", func() bool {
+	deliveries.Eventually(t, "and its offsets are committed", func() bool {
 		got, err := replay("", "", true)
 		return err == nil && got == schedule.Replayed{Events: 20, Accepted: 40}
 	})
 	if got, err := replay("", "", false); err != nil || got.Made != 0 {
 		t.Fatalf("once more: %+v, %v", got, err)
 	}
-	for name, r := range map[string]*deliverytest.Receiver{"quick": quick, "slow": slow} {
+	for name, r := range map[string]*deliveries.Receiver{"quick": quick, "slow": slow} {
 		for id, n := range r.Count() {
 			if n != 1 {
 				t.Errorf("%s has %s %d times", name, id, n)
@@ -105,7 +105,7 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 		if err != nil || got.Made != made {
 			t.Fatalf("again: %+v, %v; want %d made", got, err, made)
 		}
-		deliverytest.Eventually(t, "all came again", func() bool { return len(quick.Got()) == 2*len(all) })
+		deliveries.Eventually(t, "all came again", func() bool { return len(quick.Got()) == 2*len(all) })
 	}
 	twice := map[string]int{}
 	for _, id := range all {
@@ -118,8 +118,8 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 	// Nobody can say what is delivered while outcomes are not applied.
 	stop()
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", ids("c", 1))...)
-	deliverytest.Eventually(t, "an outcome that nobody applies", func() bool { return quick.Count()["evt_c00000"] == 1 && slow.Count()["evt_c00000"] == 1 })
-	deliverytest.Eventually(t, "it is recorded", func() bool {
+	deliveries.Eventually(t, "an outcome that nobody applies", func() bool { return quick.Count()["evt_c00000"] == 1 && slow.Count()["evt_c00000"] == 1 })
+	deliveries.Eventually(t, "it is recorded", func() bool {
 		n := 0
 		for _, a := range b.Attempts(t) {
 			if a.Delivery.EventID == "evt_c00000" {

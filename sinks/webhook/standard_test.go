@@ -19,7 +19,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
-	"quittance/sinks/delivery/deliverytest"
+	"quittance/test/deliveries"
 )
 
 // verifiers are receivers made with the Standard Webhooks libraries, each of
@@ -65,8 +65,8 @@ func verifiers(t *testing.T, secrets ...string) map[string]string {
 	t.Cleanup(inGo.Close)
 	return map[string]string{
 		"Go":         inGo.URL,
-		"Python":     receiver(t, python, append([]string{absolute("scripts/standardwebhooks/receive.py")}, secrets...)),
-		"JavaScript": receiver(t, node, append([]string{absolute("scripts/standardwebhooks/receive.mjs"), folder}, secrets...)),
+		"Python":     receiver(t, python, append([]string{absolute("test/tools/standardwebhooks/receive.py")}, secrets...)),
+		"JavaScript": receiver(t, node, append([]string{absolute("test/tools/standardwebhooks/receive.mjs"), folder}, secrets...)),
 	}
 }
 
@@ -111,7 +111,7 @@ func TestStandardWebhooksLibraries(t *testing.T) {
 			e.add("app", registry.WebhookEndpoint{ID: fmt.Sprintf("%s/%d", language, n), URL: fmt.Sprintf("%s/%d", url, n)})
 		}
 	}
-	witness := deliverytest.NewReceiver(t, eventID)
+	witness := deliveries.NewReceiver(t, eventID)
 	e.add("app", registry.WebhookEndpoint{ID: "witness", URL: witness.URL})
 	rotate := func(active ...int) {
 		e.mu.Lock()
@@ -125,7 +125,7 @@ func TestStandardWebhooksLibraries(t *testing.T) {
 		}
 	}
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg))
+	deliveries.Start(t, planner(t, cfg), worker(t, cfg))
 
 	for _, phase := range []struct {
 		event    string
@@ -141,7 +141,7 @@ func TestStandardWebhooksLibraries(t *testing.T) {
 		n.Body = []byte(`{"event_id": "` + phase.event + `",  "service_label":"Contribution à la patente \u20ac 🧾", "amount":25000}`)
 		b.Notify(t, schemas.TopicWebhooks, true, n)
 		got := map[string]int32{}
-		deliverytest.Eventually(t, phase.event+" is everywhere", func() bool {
+		deliveries.Eventually(t, phase.event+" is everywhere", func() bool {
 			for _, a := range b.Attempts(t) {
 				if a.Delivery.EventID == phase.event && a.HTTPStatus != 0 {
 					got[a.Delivery.DestinationID] = a.HTTPStatus
@@ -156,7 +156,7 @@ func TestStandardWebhooksLibraries(t *testing.T) {
 		}
 	}
 
-	var genuine deliverytest.Request
+	var genuine deliveries.Request
 	for _, r := range witness.Got() {
 		if r.EventID == "evt_overlap" {
 			genuine = r

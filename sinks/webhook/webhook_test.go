@@ -22,13 +22,13 @@ import (
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
-	"quittance/internal/testenv"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
-	"quittance/sinks/delivery/deliverytest"
-	"quittance/sinks/delivery/schedule"
+	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
+	"quittance/test/deliveries"
+	"quittance/test/servers"
 )
 
 const (
@@ -79,17 +79,17 @@ func (e *endpoints) Endpoint(id string) (registry.WebhookEndpoint, bool) {
 	return ep, ok
 }
 
-func bench(t testing.TB) *deliverytest.Bench {
+func bench(t testing.TB) *deliveries.Bench {
 	t.Helper()
-	return deliverytest.New(t, deliverytest.Servers{
-		Kafka: testenv.Kafka(t), Postgres: testenv.Postgres(t), SchemaRegistry: testenv.SchemaRegistry(t),
-		Prefix: testenv.Prefix(t), Log: testenv.Logger(t),
+	return deliveries.New(t, deliveries.Servers{
+		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t),
+		Prefix: servers.Prefix(t), Log: servers.Logger(t),
 	})
 }
 
-func config(t testing.TB, b *deliverytest.Bench, e webhook.Endpoints) webhook.Config {
+func config(t testing.TB, b *deliveries.Bench, e webhook.Endpoints) webhook.Config {
 	return webhook.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Endpoints: e, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
+		Kafka: b.Kafka, Codec: b.Codec, Endpoints: e, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 		History: b.History(), Now: b.Now, Developer: true, SessionTimeout: 6 * time.Second,
 	}
 }
@@ -120,7 +120,7 @@ func ids(prefix string, n int) []string {
 	return out
 }
 
-func notifications(b *deliverytest.Bench, application string, events []string) []*record.Notification {
+func notifications(b *deliveries.Bench, application string, events []string) []*record.Notification {
 	out := make([]*record.Notification, len(events))
 	for i, id := range events {
 		out[i] = b.Notification(id, application)
@@ -136,12 +136,12 @@ func notifications(b *deliverytest.Bench, application string, events []string) [
 func TestDeliveredOnceAndSigned(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own, platform := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
+	own, platform := deliveries.NewReceiver(t, eventID), deliveries.NewReceiver(t, eventID)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL + "/hook?k=v", Secrets: []secret.Text{secret.NewText(secret1), secret.NewText(secret2)}})
 	e.add("platform", registry.WebhookEndpoint{ID: "platform", URL: platform.URL})
 	cfg := config(t, b, e)
-	stop := deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	stop := deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 
 	aborted := b.Notification("evt_aborted", "app")
 	b.Notify(t, schemas.TopicWebhooks, false, aborted)
@@ -149,7 +149,7 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 	n.Platform = true
 	b.Notify(t, schemas.TopicWebhooks, true, n, b.Notification("evt_nobody", "other"))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_2", "app"))
-	deliverytest.Eventually(t, "three deliveries on record", func() bool {
+	deliveries.Eventually(t, "three deliveries on record", func() bool {
 		return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" && b.State(t, delivery.KindWebhook, "evt_1", "platform") == "delivered" &&
 			b.State(t, delivery.KindWebhook, "evt_2", "own") == "delivered"
 	})
@@ -159,7 +159,7 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 	if got := platform.Count(); !maps.Equal(got, map[string]int{"evt_1": 1}) {
 		t.Errorf("platform endpoint got %v", got)
 	}
-	i := slices.IndexFunc(own.Got(), func(r deliverytest.Request) bool { return r.EventID == "evt_1" })
+	i := slices.IndexFunc(own.Got(), func(r deliveries.Request) bool { return r.EventID == "evt_1" })
 	got := own.Got()[i]
 	if got.Body != string(n.Body) || got.Header.Get("webhook-id") != "evt_1" || got.Header.Get("Content-Type") != "application/json" ||
 		got.Header.Get("User-Agent") == "" || got.Header.Get("Accept-Encoding") != "" {
@@ -187,9 +187,9 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 	if _, err := adm.DeleteGroup(t.Context(), b.Kafka.Prefix+"webhook-worker"); err != nil {
 		t.Fatal(err)
 	}
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_3", "app"))
-	deliverytest.Eventually(t, "an event after the restart", func() bool { return own.Count()["evt_3"] == 1 })
+	deliveries.Eventually(t, "an event after the restart", func() bool { return own.Count()["evt_3"] == 1 })
 	if n := len(own.Got()); n != 3 {
 		t.Errorf("%d requests in all, want 3", n)
 	}
@@ -200,17 +200,17 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliverytest.NewReceiver(t, eventID)
+	own := deliveries.NewReceiver(t, eventID)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	for _, topic := range []string{schemas.TopicWebhooks, schemas.TopicWebhooksDeliveries, schemas.TopicAttempts} {
 		produce(t, b, topic, "app", []byte("\x00\x00\x00\x00\x63garbage"))
 	}
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
-	deliverytest.Eventually(t, "delivery behind garbage", func() bool { return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" })
-	deliverytest.Eventually(t, "three records of poison", func() bool { return len(b.Records(t, schemas.TopicPoisonDeliveries)) == 3 })
+	deliveries.Eventually(t, "delivery behind garbage", func() bool { return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" })
+	deliveries.Eventually(t, "three records of poison", func() bool { return len(b.Records(t, schemas.TopicPoisonDeliveries)) == 3 })
 	for _, r := range b.Records(t, schemas.TopicPoisonDeliveries) {
 		h := map[string]string{}
 		for _, kv := range r.Headers {
@@ -227,15 +227,15 @@ func TestPoison(t *testing.T) {
 func TestDownThenUp(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliverytest.NewReceiver(t, eventID)
+	own := deliveries.NewReceiver(t, eventID)
 	own.Status(http.StatusServiceUnavailable)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	events := ids("d", 40) // more than ten failures: the breaker opens
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", events)...)
-	deliverytest.Eventually(t, "everything waits in the schedule", func() bool {
+	deliveries.Eventually(t, "everything waits in the schedule", func() bool {
 		for _, id := range events {
 			if b.State(t, delivery.KindWebhook, id, "own") != "waiting" {
 				return false
@@ -248,7 +248,7 @@ func TestDownThenUp(t *testing.T) {
 		t.Errorf("%d requests to a receiver that fails: the breaker did not open", tried)
 	}
 	own.Answer(nil)
-	deliverytest.Eventually(t, "everything delivered", func() bool {
+	deliveries.Eventually(t, "everything delivered", func() bool {
 		b.Advance(2 * time.Second)
 		for _, id := range events {
 			if b.State(t, delivery.KindWebhook, id, "own") != "delivered" {
@@ -280,7 +280,7 @@ func TestDownThenUp(t *testing.T) {
 func TestHangingDestinationsDoNotSlowAnother(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	good, bad := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
+	good, bad := deliveries.NewReceiver(t, eventID), deliveries.NewReceiver(t, eventID)
 	bad.Answer(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	e := newEndpoints()
 	e.add("good", registry.WebhookEndpoint{ID: "good", URL: good.URL})
@@ -302,13 +302,13 @@ func TestHangingDestinationsDoNotSlowAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliverytest.Start(t, planner(t, cfg), w, b.Schedule(t))
+	deliveries.Start(t, planner(t, cfg), w, b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, calls...)
-	deliverytest.Eventually(t, "the bad ones fill the lane", func() bool { return len(bad.Got()) >= slots })
+	deliveries.Eventually(t, "the bad ones fill the lane", func() bool { return len(bad.Got()) >= slots })
 	events := ids("g", 100)
 	begun := time.Now()
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "good", events)...)
-	deliverytest.Eventually(t, "the good one has everything", func() bool { return len(good.Count()) == len(events) })
+	deliveries.Eventually(t, "the good one has everything", func() bool { return len(good.Count()) == len(events) })
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("100 events took %v beside destinations that hang", took)
 	}
@@ -322,20 +322,20 @@ func TestHangingDestinationsDoNotSlowAnother(t *testing.T) {
 func TestGoneIsHeldUntilResumed(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliverytest.NewReceiver(t, eventID)
+	own := deliveries.NewReceiver(t, eventID)
 	own.Status(http.StatusGone)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
-	deliverytest.Eventually(t, "suspended", func() bool {
+	deliveries.Eventually(t, "suspended", func() bool {
 		var n int
 		err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM delivery_destinations WHERE suspended_reason = 'gone'`).Scan(&n)
 		return err == nil && n == 1
 	})
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_2", "app"))
-	deliverytest.Eventually(t, "held", func() bool { return b.State(t, delivery.KindWebhook, "evt_2", "own") == "waiting" })
+	deliveries.Eventually(t, "held", func() bool { return b.State(t, delivery.KindWebhook, "evt_2", "own") == "waiting" })
 	b.Advance(48 * time.Hour)
 	time.Sleep(time.Second)
 	if n := len(own.Got()); n != 1 {
@@ -345,7 +345,7 @@ func TestGoneIsHeldUntilResumed(t *testing.T) {
 	if _, err := b.Pool.Exec(t.Context(), `UPDATE delivery_destinations SET suspended_at = NULL, suspended_reason = NULL`); err != nil {
 		t.Fatal(err)
 	}
-	deliverytest.Eventually(t, "sent after the resumption", func() bool {
+	deliveries.Eventually(t, "sent after the resumption", func() bool {
 		b.Advance(5 * time.Second)
 		return own.Count()["evt_1"] == 2 && own.Count()["evt_2"] == 1
 	})
@@ -355,8 +355,8 @@ func TestGoneIsHeldUntilResumed(t *testing.T) {
 // are not, whatever the registry says.
 func TestRedirectAndAddressRefused(t *testing.T) {
 	t.Parallel()
-	other := deliverytest.NewReceiver(t, eventID)
-	redirecting := deliverytest.NewReceiver(t, eventID)
+	other := deliveries.NewReceiver(t, eventID)
+	redirecting := deliveries.NewReceiver(t, eventID)
 	redirecting.Answer(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	})
@@ -441,7 +441,7 @@ func TestJudge(t *testing.T) {
 func TestRebalanceInMidFlight(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliverytest.NewReceiver(t, eventID)
+	own := deliveries.NewReceiver(t, eventID)
 	own.Answer(func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) })
 	e := newEndpoints()
 	var all []*record.Notification
@@ -451,15 +451,15 @@ func TestRebalanceInMidFlight(t *testing.T) {
 		all = append(all, notifications(b, app, ids(app, 150))...)
 	}
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
-	first := deliverytest.Start(t, worker(t, cfg))
+	deliveries.Start(t, planner(t, cfg), b.Schedule(t))
+	first := deliveries.Start(t, worker(t, cfg))
 	b.Notify(t, schemas.TopicWebhooks, true, all...)
 	reached := func(n int) func() bool { return func() bool { return len(own.Count()) >= n } }
-	deliverytest.Eventually(t, "some are there", reached(100))
-	deliverytest.Start(t, worker(t, cfg))
-	deliverytest.Eventually(t, "more are there", reached(400))
+	deliveries.Eventually(t, "some are there", reached(100))
+	deliveries.Start(t, worker(t, cfg))
+	deliveries.Eventually(t, "more are there", reached(400))
 	first()
-	deliverytest.Eventually(t, "all are there", func() bool { b.Advance(100 * time.Millisecond); return reached(len(all))() })
+	deliveries.Eventually(t, "all are there", func() bool { b.Advance(100 * time.Millisecond); return reached(len(all))() })
 	doubled := 0
 	for _, n := range own.Count() {
 		doubled += n - 1
@@ -477,7 +477,7 @@ func TestRebalanceInMidFlight(t *testing.T) {
 func TestReadAgainWhileUnderWay(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliverytest.NewReceiver(t, eventID)
+	own := deliveries.NewReceiver(t, eventID)
 	release := make(chan struct{})
 	own.Answer(func(http.ResponseWriter, *http.Request) { <-release })
 	e := newEndpoints()
@@ -488,10 +488,10 @@ func TestReadAgainWhileUnderWay(t *testing.T) {
 		b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_"+app, app))
 	}
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), b.Schedule(t), worker(t, cfg))
-	deliverytest.Eventually(t, "all under way", func() bool { return len(own.Got()) == n })
-	deliverytest.Start(t, worker(t, cfg))
-	deliverytest.Eventually(t, "the other worker has read its share", func() bool { return len(own.Got()) > n })
+	deliveries.Start(t, planner(t, cfg), b.Schedule(t), worker(t, cfg))
+	deliveries.Eventually(t, "all under way", func() bool { return len(own.Got()) == n })
+	deliveries.Start(t, worker(t, cfg))
+	deliveries.Eventually(t, "the other worker has read its share", func() bool { return len(own.Got()) > n })
 	time.Sleep(2 * time.Second)
 	again := len(own.Got()) - n
 	if again >= n {
@@ -501,15 +501,15 @@ func TestReadAgainWhileUnderWay(t *testing.T) {
 		t.Errorf("outcomes before any answer: %v", b.Attempts(t))
 	}
 	close(release)
-	deliverytest.Eventually(t, "every answer recorded", func() bool { return len(b.Attempts(t)) == n+again })
+	deliveries.Eventually(t, "every answer recorded", func() bool { return len(b.Attempts(t)) == n+again })
 	settled(t, b)
 }
 
 // settled waits until the group stands at the ends of its partitions.
-func settled(t testing.TB, b *deliverytest.Bench) {
+func settled(t testing.TB, b *deliveries.Bench) {
 	t.Helper()
 	adm := kadm.NewClient(b.Client)
-	deliverytest.Eventually(t, "offsets committed", func() bool {
+	deliveries.Eventually(t, "offsets committed", func() bool {
 		ends, err1 := adm.ListEndOffsets(t.Context(), b.Kafka.Prefix+schemas.TopicWebhooksDeliveries)
 		at, err2 := adm.FetchOffsets(t.Context(), b.Kafka.Prefix+"webhook-worker")
 		if err1 != nil || err2 != nil {
@@ -543,23 +543,23 @@ func (h *awayHistory) Settled(ctx context.Context, refs []delivery.Ref) (map[str
 func TestWaitsForPostgresBeforeSendingOldRecords(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliverytest.NewReceiver(t, eventID)
+	own := deliveries.NewReceiver(t, eventID)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
+	deliveries.Start(t, planner(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
-	deliverytest.Eventually(t, "planned", func() bool { return len(b.Records(t, schemas.TopicWebhooksDeliveries)) == 1 })
+	deliveries.Eventually(t, "planned", func() bool { return len(b.Records(t, schemas.TopicWebhooksDeliveries)) == 1 })
 	h := &awayHistory{History: cfg.History}
 	h.away.Store(true)
 	cfg.History = h
-	deliverytest.Start(t, worker(t, cfg))
-	deliverytest.Eventually(t, "asked twice", func() bool { return h.asked.Load() >= 2 })
+	deliveries.Start(t, worker(t, cfg))
+	deliveries.Eventually(t, "asked twice", func() bool { return h.asked.Load() >= 2 })
 	if n := len(own.Got()); n != 0 {
 		t.Fatalf("%d requests while nobody can say whether they were sent", n)
 	}
 	h.away.Store(false)
-	deliverytest.Eventually(t, "sent", func() bool { return own.Count()["evt_1"] == 1 })
+	deliveries.Eventually(t, "sent", func() bool { return own.Count()["evt_1"] == 1 })
 }
 
 // child is what a worker process of its own is told.
@@ -609,8 +609,8 @@ func TestWorkerChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, err := delivery.NewWorker(delivery.WorkerConfig{
-		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Policy: stalling{p, c.StallAt}, History: schedule.NewHistory(c.Kafka, client, pool),
-		Now: time.Now, Log: testenv.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
+		Kafka: c.Kafka, Codec: deliveries.Codec(t, c.SchemaRegistry), Policy: stalling{p, c.StallAt}, History: schedule.NewHistory(c.Kafka, client, pool),
+		Now: time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -626,12 +626,12 @@ func TestKilled(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			b := bench(t)
-			own := deliverytest.NewReceiver(t, eventID)
+			own := deliveries.NewReceiver(t, eventID)
 			e := newEndpoints()
 			e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 			cfg := config(t, b, e)
-			deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
-			text, err := json.Marshal(child{b.Kafka, b.DSN, testenv.SchemaRegistry(t), own.URL, at})
+			deliveries.Start(t, planner(t, cfg), b.Schedule(t))
+			text, err := json.Marshal(child{b.Kafka, b.DSN, servers.SchemaRegistry(t), own.URL, at})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -656,9 +656,9 @@ func TestKilled(t *testing.T) {
 			if n := own.Count()["evt_1"]; n != before {
 				t.Fatalf("%d requests before the kill, want %d", n, before)
 			}
-			deliverytest.Start(t, worker(t, cfg))
-			deliverytest.Eventually(t, "sent by the next worker", func() bool { return own.Count()["evt_1"] == before+1 })
-			deliverytest.Eventually(t, "delivered", func() bool { return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" })
+			deliveries.Start(t, worker(t, cfg))
+			deliveries.Eventually(t, "sent by the next worker", func() bool { return own.Count()["evt_1"] == before+1 })
+			deliveries.Eventually(t, "delivered", func() bool { return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" })
 		})
 	}
 }

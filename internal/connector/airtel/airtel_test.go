@@ -17,7 +17,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
-	"quittance/internal/connector/connectortest"
+	"quittance/test/connectors"
 )
 
 // gateway answers as a test wants it and counts tokens.
@@ -336,7 +336,7 @@ func TestTokens(t *testing.T) {
 // The magic numbers of developer mode, through the real protocol.
 func TestMagicNumbers(t *testing.T) {
 	t.Parallel()
-	base := operator(t, &connectortest.Faults{})
+	base := operator(t, &connectors.Faults{})
 	a := account(base + "/airtel")
 	for nn, want := range map[string]string{
 		"01": "approved", "02": "approved", "03": "pending", "04": string(checkout.FailureRejected), "05": string(checkout.FailureInsufficientFunds),

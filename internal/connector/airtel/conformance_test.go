@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/dev/simulator"
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
-	"quittance/internal/connector/connectortest"
-	"quittance/internal/devstack/simulator"
-	"quittance/internal/testenv"
+	"quittance/test/connectors"
+	"quittance/test/servers"
 )
 
 // client is the tests' own: a test server that closes takes the connections of
@@ -39,10 +39,10 @@ func account(base string) connector.Account {
 func bare(id string) string { return strings.ReplaceAll(id, "-", "") }
 
 // operator runs the simulator behind faults and returns its address.
-func operator(t *testing.T, faults *connectortest.Faults, configure ...func(*simulator.Config)) string {
+func operator(t *testing.T, faults *connectors.Faults, configure ...func(*simulator.Config)) string {
 	t.Helper()
 	cfg := simulator.Config{
-		Now: now, Log: testenv.Logger(t), ApprovalDelay: 300 * time.Millisecond, AmbiguousDelay: 300 * time.Millisecond,
+		Now: now, Log: servers.Logger(t), ApprovalDelay: 300 * time.Millisecond, AmbiguousDelay: 300 * time.Millisecond,
 		ApprovalWindow: 500 * time.Millisecond, LateDelay: 100 * time.Millisecond, Poll: 20 * time.Millisecond,
 		Airtel: func(id, secret string) bool { return id == "client-id" && secret == "client-secret" },
 	}
@@ -79,12 +79,12 @@ func newConnector(t *testing.T) *airtel.Connector {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, func(t *testing.T) connectortest.Target {
-		faults := &connectortest.Faults{}
+	connectors.Run(t, func(t *testing.T) connectors.Target {
+		faults := &connectors.Faults{}
 		base := operator(t, faults)
 		wrong := account(base + "/airtel")
 		wrong.ClientSecret = "another-secret"
-		return connectortest.Target{
+		return connectors.Target{
 			Connector: newConnector(t), Account: account(base + "/airtel"), Wrong: wrong,
 			Faults: faults, Asks: isRequest, Enquires: isEnquiry, Tokens: true,
 			Approves: "05 500 00 01", Waits: "05 500 00 03",

@@ -14,10 +14,10 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/checkout"
+	"quittance/dev/simulator"
 	"quittance/internal/connector"
 	"quittance/internal/connector/card"
-	"quittance/internal/connector/connectortest"
-	"quittance/internal/devstack/simulator"
+	"quittance/test/connectors"
 )
 
 func request() connector.Request {
@@ -76,7 +76,7 @@ func TestWire(t *testing.T) {
 // taken.
 func TestRefusalsOfTheRequest(t *testing.T) {
 	t.Parallel()
-	faults := &connectortest.Faults{}
+	faults := &connectors.Faults{}
 	base := operator(t, faults)
 	c := patient(t)
 	for code, want := range map[string]checkout.FailureCode{
@@ -92,7 +92,7 @@ func TestRefusalsOfTheRequest(t *testing.T) {
 		}
 		// The enquiry that a refusal leads to brings nothing: undecided.
 		faults.Answer(1, isRequest, http.StatusUnprocessableEntity, body)
-		faults.Next(1, isEnquiry, connectortest.Error500)
+		faults.Next(1, isEnquiry, connectors.Error500)
 		if _, err := c.Collect(t.Context(), account(base), r); !connector.Uncertain(err) || connector.FaultOf(err) != connector.FaultServer {
 			t.Errorf("%s, no enquiry: %v", code, err)
 		}
@@ -129,7 +129,7 @@ func TestRefusalsOfTheRequest(t *testing.T) {
 
 func TestAnswersToARequest(t *testing.T) {
 	t.Parallel()
-	faults := &connectortest.Faults{}
+	faults := &connectors.Faults{}
 	base := operator(t, faults)
 	c := patient(t)
 	answer := func(change func(map[string]any)) (connector.Outcome, error) {
@@ -177,7 +177,7 @@ func malformed(err error) bool {
 
 func TestAnswersToAnEnquiry(t *testing.T) {
 	t.Parallel()
-	faults := &connectortest.Faults{}
+	faults := &connectors.Faults{}
 	base := operator(t, faults)
 	c := patient(t)
 	r := request()
@@ -287,7 +287,7 @@ func TestInTheCourseOfTime(t *testing.T) {
 				reports <- received{r.Header, body}
 			}))
 			t.Cleanup(merchant.Close)
-			base := operator(t, &connectortest.Faults{}, func(cfg *simulator.Config) {
+			base := operator(t, &connectors.Faults{}, func(cfg *simulator.Config) {
 				cfg.Now = func() time.Time { return now().Add(time.Duration(ahead.Load())) }
 				cfg.AmbiguousDelay, cfg.LateDelay = 30*time.Second, 30*time.Second
 			})

@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/dev/simulator"
 	"quittance/internal/connector"
 	"quittance/internal/connector/card"
-	"quittance/internal/connector/connectortest"
-	"quittance/internal/devstack/simulator"
-	"quittance/internal/testenv"
+	"quittance/test/connectors"
+	"quittance/test/servers"
 )
 
 // client is the tests' own: a test server that closes takes the connections of
@@ -41,10 +41,10 @@ func account(base string) connector.Account {
 }
 
 // operator runs the simulator behind faults and returns its address.
-func operator(t *testing.T, faults *connectortest.Faults, configure ...func(*simulator.Config)) string {
+func operator(t *testing.T, faults *connectors.Faults, configure ...func(*simulator.Config)) string {
 	t.Helper()
 	cfg := simulator.Config{
-		Now: now, Log: testenv.Logger(t), ApprovalDelay: 300 * time.Millisecond, AmbiguousDelay: 300 * time.Millisecond,
+		Now: now, Log: servers.Logger(t), ApprovalDelay: 300 * time.Millisecond, AmbiguousDelay: 300 * time.Millisecond,
 		LateDelay: 100 * time.Millisecond, Poll: 20 * time.Millisecond,
 		Card: func(merchant string) (string, bool) { return "the-secret-of-" + merchant, merchant == "impots" },
 	}
@@ -129,8 +129,8 @@ func report(id, status string, amount int64, currency string) []byte {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, func(t *testing.T) connectortest.Target {
-		faults := &connectortest.Faults{}
+	connectors.Run(t, func(t *testing.T) connectors.Target {
+		faults := &connectors.Faults{}
 		base := operator(t, faults)
 		wrong := account(base)
 		wrong.Secret = "another-secret"
@@ -143,7 +143,7 @@ func TestConformance(t *testing.T) {
 			}
 			return string(body)
 		}
-		return connectortest.Target{
+		return connectors.Target{
 			Connector: newConnector(t), Account: account(base), Wrong: wrong,
 			Faults: faults, Asks: isRequest, Enquires: isEnquiry,
 			Approves: "4000 0000 0000 0001", Waits: nobody, Visit: visit, Sign: signReport,

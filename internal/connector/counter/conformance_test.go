@@ -9,17 +9,17 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/internal/connector"
-	"quittance/internal/connector/connectortest"
 	"quittance/internal/connector/counter"
 	"quittance/internal/form"
+	"quittance/test/connectors"
 )
 
 const reference = "4821093377150264"
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, func(*testing.T) connectortest.Target {
-		return connectortest.Target{
+	connectors.Run(t, func(*testing.T) connectors.Target {
+		return connectors.Target{
 			Connector: counter.Connector{},
 			Report: func(id string, amount int64, _ string) []byte {
 				return fmt.Appendf(nil, `{"payment_ref":%q,"collection_id":%q,"total":%d,"receipt":"R-7"}`, reference, id, amount)

@@ -1,6 +1,6 @@
 // Package counter is cash at an agency's counter. Nobody is asked for that money:
 // a clerk reports that it is in the till, so that its Connector is no Collector, and
-// a report decides. Package ingress/cash knows the clerk by a key.
+// a report decides. Package ingress/counter knows the clerk by a key.
 //
 // The report is the body of POST /api/v1/counter/payments: payment_ref and
 // collection_id of the reservation, total in minor units, and where the desk has one

@@ -12,11 +12,11 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
+	"quittance/dev/simulator"
 	"quittance/internal/connector"
-	"quittance/internal/connector/connectortest"
 	"quittance/internal/connector/mtn"
-	"quittance/internal/devstack/simulator"
-	"quittance/internal/testenv"
+	"quittance/test/connectors"
+	"quittance/test/servers"
 )
 
 // client is the tests' own: a test server that closes takes the connections of
@@ -36,10 +36,10 @@ func account(base string) connector.Account {
 }
 
 // operator runs the simulator behind faults and returns its address.
-func operator(t *testing.T, faults *connectortest.Faults, configure ...func(*simulator.Config)) string {
+func operator(t *testing.T, faults *connectors.Faults, configure ...func(*simulator.Config)) string {
 	t.Helper()
 	cfg := simulator.Config{
-		Now: now, Log: testenv.Logger(t), ApprovalDelay: 300 * time.Millisecond, AmbiguousDelay: 300 * time.Millisecond,
+		Now: now, Log: servers.Logger(t), ApprovalDelay: 300 * time.Millisecond, AmbiguousDelay: 300 * time.Millisecond,
 		ApprovalWindow: 500 * time.Millisecond, LateDelay: 100 * time.Millisecond, Poll: 20 * time.Millisecond,
 		MTN: func(key, user, secret string) bool {
 			return key == "subscription-key" && user == "api-user" && secret == "api-key"
@@ -78,12 +78,12 @@ func newConnector(t *testing.T) *mtn.Connector {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, func(t *testing.T) connectortest.Target {
-		faults := &connectortest.Faults{}
+	connectors.Run(t, func(t *testing.T) connectors.Target {
+		faults := &connectors.Faults{}
 		base := operator(t, faults)
 		wrong := account(base + "/mtn")
 		wrong.APIKey = "another-key"
-		return connectortest.Target{
+		return connectors.Target{
 			Connector: newConnector(t), Account: account(base + "/mtn"), Wrong: wrong,
 			Faults: faults, Asks: isRequest, Enquires: isEnquiry, Tokens: true,
 			Approves: "06 600 00 01", Waits: "06 600 00 03",

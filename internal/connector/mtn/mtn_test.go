@@ -15,10 +15,10 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/checkout"
+	"quittance/dev/simulator"
 	"quittance/internal/connector"
-	"quittance/internal/connector/connectortest"
 	"quittance/internal/connector/mtn"
-	"quittance/internal/devstack/simulator"
+	"quittance/test/connectors"
 )
 
 // gateway answers as a test wants it and counts tokens.
@@ -276,7 +276,7 @@ func TestEnquiriesAreLimited(t *testing.T) {
 // The magic numbers of developer mode, through the real protocol.
 func TestMagicNumbers(t *testing.T) {
 	t.Parallel()
-	base := operator(t, &connectortest.Faults{}, func(c *simulator.Config) { c.ApprovalDelay = 200 * time.Millisecond })
+	base := operator(t, &connectors.Faults{}, func(c *simulator.Config) { c.ApprovalDelay = 200 * time.Millisecond })
 	a := account(base + "/mtn")
 	for nn, want := range map[string]string{
 		"01": "approved", "02": "approved", "03": "pending", "04": string(checkout.FailureRejected), "05": string(checkout.FailureInsufficientFunds),

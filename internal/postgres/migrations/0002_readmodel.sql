@@ -1,5 +1,5 @@
 -- The read model of sessions: derived from checkout.events by sinks/readmodel and
--- rebuilt from there when these tables are emptied. internal/readmodel reads it.
+-- rebuilt from there when these tables are emptied. internal/sessions reads it.
 -- Nothing is checked here: the record has decided.
 
 -- +goose Up

@@ -1,4 +1,4 @@
--- The schedule of deliveries (package sinks/delivery/schedule): derived from
+-- The schedule of deliveries (package sinks/schedule): derived from
 -- deliveries.attempts, except for what operators set.
 
 -- +goose Up

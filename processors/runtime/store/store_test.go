@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"quittance/internal/testenv"
+	"quittance/test/servers"
 )
 
 func config(t *testing.T, dir string) Config {
-	return Config{Dir: dir, Stamp: "topic|0", MaxAge: time.Hour, Log: testenv.Logger(t)}
+	return Config{Dir: dir, Stamp: "topic|0", MaxAge: time.Hour, Log: servers.Logger(t)}
 }
 
 func reopen(t *testing.T, cfg Config) (*Store, string) {

@@ -13,9 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var (
-	ErrBatchAlreadyClosed = errors.New("batch already closed")
-)
+var ErrBatchAlreadyClosed = errors.New("batch already closed")
 
 const noteClerkKeyUse = `-- name: NoteClerkKeyUse :batchexec
 UPDATE clerk_keys SET last_used_at = $1

@@ -1,0 +1,103 @@
+package roles
+
+import (
+	"slices"
+	"strings"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+	"quittance/internal/registry"
+	"quittance/sinks/delivery"
+)
+
+// configuration is the registry as the roles' parts look at it: each declares the
+// little that it needs.
+type configuration struct {
+	*registry.Registry
+	developer bool
+	// shop is the origin of the demo shop, empty outside `up`.
+	shop string
+}
+
+func (b *base) configuration() configuration { return configuration{b.reg, b.Developer, b.ShopURL} }
+
+// demoShop stands for the demo shop in a registry file, as 8081 does for the
+// simulators: in developer mode it follows the shop.
+const demoShop = "https://127.0.0.1:8088"
+
+// AgencyName is what citizens call the agency.
+func (c configuration) AgencyName(tenantID string) (string, bool) {
+	a, ok := c.Agency(tenantID)
+	return a.Name, ok
+}
+
+// Configured says whether the agency has a usable account for the offer that takes
+// the currency, or for cash a counter. As with accounts, developer mode stands in
+// for what a test has not.
+func (c configuration) Configured(tenantID string, live bool, offerID, currency string) bool {
+	if !c.Takes(tenantID, live, offerID, currency) {
+		return false
+	}
+	if offerID == checkout.OfferCashAgency {
+		return c.TakesCash(tenantID, live) || c.developer && !live
+	}
+	_, ok := c.Account(tenantID, live, offerID)
+	return ok
+}
+
+// AccountOf is the fingerprint of the agency's account for the offer.
+func (c configuration) AccountOf(tenantID string, live bool, offerID string) string {
+	a, ok := c.Account(tenantID, live, offerID)
+	if !ok {
+		return ""
+	}
+	return a.Fingerprint()
+}
+
+// EmbedOrigins are those that may frame the sessions of an application, or of
+// platform keys (decisions § 9).
+func (c configuration) EmbedOrigins(applicationID string, platform bool) []string {
+	app, _ := c.Application(applicationID)
+	origins := app.EmbedOrigins
+	if platform {
+		origins = c.Platform().EmbedOrigins
+	}
+	if i := slices.Index(origins, demoShop); i >= 0 && c.shop != "" {
+		origins = slices.Clone(origins)
+		origins[i] = c.shop
+	}
+	return origins
+}
+
+// Embeds says whether the origin may frame anybody's sessions.
+func (c configuration) Embeds(origin string) bool {
+	return slices.Contains(c.EmbedOrigins("", true), origin) || slices.ContainsFunc(c.Applications(), func(a registry.Application) bool {
+		return slices.Contains(c.EmbedOrigins(a.ID, false), origin)
+	})
+}
+
+// Account is an agency's merchant account.
+func (c configuration) Account(tenantID string, live bool, offerID string) (connector.Account, bool) {
+	a, ok := c.Connector(tenantID, live, offerID)
+	if !ok || a.Locked {
+		return connector.Account{}, false
+	}
+	return connector.Account{
+		BaseURL: a.BaseURL, TargetEnvironment: a.TargetEnvironment, SubscriptionKey: a.SubscriptionKey.Reveal(),
+		APIUser: a.APIUser, APIKey: a.APIKey.Reveal(), ClientID: a.ClientID, ClientSecret: a.ClientSecret.Reveal(),
+		Merchant: a.Merchant, Secret: a.Secret.Reveal(),
+	}, true
+}
+
+// maxInFlight is a destination's cap, 0 for the engine's default.
+func maxInFlight(reg *registry.Registry) func(kind delivery.Kind, destinationID string) int {
+	return func(kind delivery.Kind, destinationID string) int {
+		if kind == delivery.KindWebhook {
+			e, _ := reg.Endpoint(destinationID)
+			return e.MaxInFlight
+		}
+		agencyID, mode, _ := strings.Cut(destinationID, "/")
+		s, _ := reg.ERP(agencyID, mode == "live")
+		return s.MaxInFlight
+	}
+}

@@ -1,0 +1,330 @@
+package counter
+
+import (
+	_ "embed" // openapi.yaml
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"quittance/checkout"
+	"quittance/ingress/problem"
+	"quittance/internal/connector/counter"
+	"quittance/internal/form"
+)
+
+// Prefix is the path below which the API answers, with problem documents also for
+// paths that do not exist.
+const Prefix = "/api/v1/counter"
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// OpenAPI is the description of the API, OpenAPI 3.1 in YAML.
+func OpenAPI() []byte { return openAPI }
+
+const (
+	maxRef    = 64 // more than a reference has: what is no reference is told so
+	maxReason = 200
+)
+
+// handler is one operation of the API; body is that of a POST. The answer is written
+// as JSON; the error is a *refusal, a *problem.Problem or what package form says.
+type handler func(d *desk, r *http.Request, body []byte) (status int, answer any, replayed bool, err error)
+
+func (c *Counter) api() http.Handler {
+	r := chi.NewRouter()
+	r.NotFound(func(w http.ResponseWriter, r *http.Request) {
+		problem.Write(w, r, &problem.Problem{Status: http.StatusNotFound, Code: "generic.not_found", Title: "Not found", Detail: "There is nothing at this path."})
+	})
+	methods := map[string]string{}
+	route := func(method, path string, h http.HandlerFunc) {
+		r.Method(method, Prefix+path, h)
+		methods[Prefix+path] = method
+	}
+	route(http.MethodGet, "/openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(openAPI)
+	})
+	route(http.MethodPost, "/reservations", c.answer(reservations))
+	route(http.MethodPost, "/payments", c.answer(payments))
+	route(http.MethodGet, "/payments/{payment_ref}", c.answer(payment))
+	route(http.MethodPost, "/releases", c.answer(releases))
+	route(http.MethodPost, "/reversals", c.answer(reversals))
+	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) {
+		for _, method := range slices.Sorted(maps.Values(methods)) {
+			if path := r.Find(chi.NewRouteContext(), method, req.URL.Path); path != "" && methods[path] == method {
+				w.Header().Set("Allow", method) // each path has one
+			}
+		}
+		problem.Write(w, req, &problem.Problem{
+			Status: http.StatusMethodNotAllowed, Code: "generic.method_not_allowed", Title: "Method not allowed",
+			Detail: "This path does not take this method; the Allow header names the one it takes.",
+		})
+	})
+	return r
+}
+
+// answer is a handler for a clerk whom the key tells.
+func (c *Counter) answer(h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		clerk, err := c.cfg.Registry.AuthenticateClerk(bearer(r))
+		if err != nil {
+			c.fail(w, r, &refusal{status: http.StatusUnauthorized, code: codeUnauthorized})
+			return
+		}
+		d := &desk{c: c, ClerkPrincipal: clerk}
+		var body []byte
+		if r.Method == http.MethodPost {
+			if body, err = problem.ReadBody(w, r); err != nil {
+				c.fail(w, r, err)
+				return
+			}
+		}
+		status, out, replayed, err := h(d, r, body)
+		if err != nil {
+			c.fail(w, r, err)
+			return
+		}
+		if d.quota != nil {
+			w.Header().Set("RateLimit-Policy", d.quota.Policy())
+			w.Header().Set("RateLimit", d.quota.State())
+		}
+		if replayed {
+			w.Header().Set("Idempotent-Replayed", "true")
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(out) // the caller is gone when it fails
+	}
+}
+
+func (c *Counter) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var told *problem.Problem
+	var refused *refusal
+	var malformed *form.MalformedError
+	var faulty *form.FaultsError
+	switch {
+	case errors.As(err, &told):
+	case errors.As(err, &malformed):
+		told = problem.Malformed(err)
+	case errors.As(err, &faulty):
+		told = problem.Invalid(faulty.Faults)
+	case errors.As(err, &refused):
+		told = refused.problem(c.now())
+	default:
+		told = (&refusal{status: http.StatusServiceUnavailable, code: codeUnavailable}).problem(c.now())
+	}
+	problem.Write(w, r, told)
+}
+
+// bearer is the request's token, empty when it has none or several.
+func bearer(r *http.Request) string {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return ""
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// reservationJSON is a look-up's answer.
+type reservationJSON struct {
+	CollectionID  string `json:"collection_id"`
+	PaymentRef    string `json:"payment_ref"`
+	ServiceLabel  string `json:"service_label"`
+	Description   string `json:"description"`
+	Amount        int64  `json:"amount"`
+	Fee           int64  `json:"fee"`
+	Total         int64  `json:"total"`
+	Currency      string `json:"currency"`
+	ReservedUntil string `json:"reserved_until"`
+	ExpiresAt     string `json:"expires_at"`
+}
+
+func reservations(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
+	f, err := counter.Read(body)
+	if err != nil {
+		return 0, nil, false, err
+	}
+	ref := f.Text("payment_ref", true, 1, maxRef)
+	if err := f.Err(); err != nil {
+		return 0, nil, false, err
+	}
+	s, fresh, err := d.reserve(r.Context(), ref)
+	if err != nil {
+		return 0, nil, false, err
+	}
+	status := http.StatusOK
+	if fresh {
+		status = http.StatusCreated
+	}
+	c := s.Collection
+	return status, reservationJSON{
+		CollectionID: c.ID, PaymentRef: s.PaymentRef, ServiceLabel: s.ServiceLabel, Description: s.Description,
+		Amount: s.Amount, Fee: c.Fee, Total: c.Amount, Currency: s.Currency,
+		ReservedUntil: timestamp(c.WindowEndsAt), ExpiresAt: timestamp(s.ExpiresAt),
+	}, !fresh, nil
+}
+
+// takenJSON is the answer to cash that was put on record, or reversed.
+type takenJSON struct {
+	Status       string  `json:"status"` // completed, late, case, reversed
+	CollectionID string  `json:"collection_id"`
+	PaymentRef   string  `json:"payment_ref"`
+	Total        int64   `json:"total"`
+	Currency     string  `json:"currency"`
+	Clerk        *string `json:"clerk"`
+	TakenAt      *string `json:"taken_at"`
+	Receipt      *string `json:"receipt"`
+	ReversedBy   *string `json:"reversed_by"`
+	ReversedAt   *string `json:"reversed_at"`
+}
+
+func toTaken(s checkout.Session, became, collectionID string, total int64) takenJSON {
+	out := takenJSON{Status: became, CollectionID: collectionID, PaymentRef: s.PaymentRef, Total: total, Currency: s.Currency}
+	if isTaken(s, collectionID) {
+		c := s.Collection
+		out.Total, out.Clerk, out.TakenAt, out.Receipt = c.Amount, &c.Clerk, moment(c.DecidedAt), text(c.OperatorRef)
+		out.ReversedBy, out.ReversedAt = text(c.ReversedBy), moment(c.ReversedAt)
+	}
+	return out
+}
+
+func payments(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
+	report, err := d.c.cfg.Reports.ParseReport(r.Header, body)
+	if err != nil {
+		return 0, nil, false, err
+	}
+	s, became, replayed, err := d.take(r.Context(), report)
+	if err != nil {
+		return 0, nil, false, err
+	}
+	return http.StatusOK, toTaken(s, became, report.ID, report.Outcome.Amount), replayed, nil
+}
+
+// releasedJSON is the answer to a reservation that was given up.
+type releasedJSON struct {
+	CollectionID string `json:"collection_id"`
+	PaymentRef   string `json:"payment_ref"`
+	Status       string `json:"status"` // released
+}
+
+func releases(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
+	f, err := counter.Read(body)
+	if err != nil {
+		return 0, nil, false, err
+	}
+	ref, id := f.Text("payment_ref", true, 1, maxRef), f.UUID("collection_id", true)
+	if err := f.Err(); err != nil {
+		return 0, nil, false, err
+	}
+	if err := d.release(r.Context(), ref, id); err != nil {
+		return 0, nil, false, err
+	}
+	return http.StatusOK, releasedJSON{CollectionID: id, PaymentRef: ref, Status: "released"}, false, nil
+}
+
+func reversals(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
+	f, err := counter.Read(body)
+	if err != nil {
+		return 0, nil, false, err
+	}
+	ref, id, reason := f.Text("payment_ref", true, 1, maxRef), f.UUID("collection_id", true), f.Line("reason", true, maxReason)
+	if err := f.Err(); err != nil {
+		return 0, nil, false, err
+	}
+	s, replayed, err := d.reverse(r.Context(), ref, id, reason)
+	if err != nil {
+		return 0, nil, false, err
+	}
+	return http.StatusOK, toTaken(s, "reversed", id, 0), replayed, nil
+}
+
+// paymentJSON is where a payment stands. It names no citizen.
+type paymentJSON struct {
+	PaymentRef   string    `json:"payment_ref"`
+	Status       string    `json:"status"` // of the session
+	ServiceLabel string    `json:"service_label"`
+	Description  string    `json:"description"`
+	Amount       int64     `json:"amount"`
+	Fee          *int64    `json:"fee"` // null where cash is not offered
+	Total        *int64    `json:"total"`
+	Currency     string    `json:"currency"`
+	ExpiresAt    string    `json:"expires_at"`
+	EndedAt      *string   `json:"ended_at"`
+	Channel      *string   `json:"channel"` // by which it is, or is being, paid
+	Cash         *cashJSON `json:"cash"`
+}
+
+type cashJSON struct {
+	Status        string  `json:"status"` // reserved, taken, reversed
+	CollectionID  string  `json:"collection_id"`
+	Clerk         string  `json:"clerk"`
+	ReservedUntil *string `json:"reserved_until"`
+	TakenAt       *string `json:"taken_at"`
+	Receipt       *string `json:"receipt"`
+	ReversedBy    *string `json:"reversed_by"`
+	ReversedAt    *string `json:"reversed_at"`
+}
+
+func payment(d *desk, r *http.Request, _ []byte) (int, any, bool, error) {
+	if err := d.lookUps(r.Context()); err != nil {
+		return 0, nil, false, err
+	}
+	s, err := d.find(r.Context(), chi.URLParam(r, "payment_ref"))
+	if err != nil {
+		return 0, nil, false, err
+	}
+	out := paymentJSON{
+		PaymentRef: s.PaymentRef, Status: string(s.Status), ServiceLabel: s.ServiceLabel, Description: s.Description,
+		Amount: s.Amount, Currency: s.Currency, ExpiresAt: timestamp(s.ExpiresAt), EndedAt: moment(s.EndedAt),
+	}
+	if offer, ok := s.Offer(checkout.OfferCashAgency); ok {
+		total := s.Amount + offer.Fee
+		out.Fee, out.Total = &offer.Fee, &total
+	}
+	if c := s.Collection; c != nil {
+		out.Channel = text(string(c.Channel))
+		if c.Channel == checkout.ChannelCash {
+			out.Cash = toCash(c)
+		}
+	}
+	return http.StatusOK, out, false, nil
+}
+
+func toCash(c *checkout.Collection) *cashJSON {
+	out := &cashJSON{Status: "reserved", CollectionID: c.ID, Clerk: c.Clerk}
+	if c.Status != checkout.CollectionApproved {
+		out.ReservedUntil = moment(c.WindowEndsAt)
+		return out
+	}
+	out.Status, out.TakenAt, out.Receipt = "taken", moment(c.DecidedAt), text(c.OperatorRef)
+	if c.ReversedBy != "" {
+		out.Status, out.ReversedBy, out.ReversedAt = "reversed", &c.ReversedBy, moment(c.ReversedAt)
+	}
+	return out
+}
+
+func moment(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	return text(timestamp(t))
+}
+
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

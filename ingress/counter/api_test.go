@@ -1,0 +1,326 @@
+package counter_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quittance/checkout"
+	"quittance/internal/registry"
+	"quittance/internal/sessions"
+)
+
+func TestCashIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	held := w.want(w.reserve(c01, s), http.StatusCreated, "")
+	for field, want := range map[string]any{
+		"payment_ref": s.PaymentRef, "service_label": "Contribution de la patente", "description": "Patente 2026", "amount": 5000.0, "fee": 50.0,
+		"total": 5050.0, "currency": "XAF", "reserved_until": "2026-11-21T09:10:00.000Z", "expires_at": "2026-11-22T09:00:00.000Z",
+	} {
+		if held.body[field] != want {
+			t.Errorf("%s is %v, want %v", field, held.body[field], want)
+		}
+	}
+	id := held.text("collection_id")
+	if again := w.want(w.reserve(c01, s), http.StatusOK, ""); again.text("collection_id") != id || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("the same look-up answers %s", again.raw)
+	}
+	w.want(w.reserve(c02, s), http.StatusConflict, "counter.reserved")
+	if c, _ := w.stands(c02, s).body["cash"].(map[string]any); c["status"] != "reserved" || c["clerk"] != "c01" {
+		t.Errorf("it stands as %v", c)
+	}
+
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	fresh := 0
+	for range 5 {
+		all.Go(func() {
+			a := w.want(w.take(c01, s, id), http.StatusOK, "")
+			mu.Lock()
+			defer mu.Unlock()
+			if a.text("status") != "completed" || a.text("clerk") != "c01" || a.text("taken_at") != "2026-11-21T09:00:00.000Z" {
+				t.Errorf("taken as %s", a.raw)
+			}
+			if a.header.Get("Idempotent-Replayed") == "" {
+				fresh++
+			}
+		})
+	}
+	all.Wait()
+	if fresh != 1 {
+		t.Errorf("%d of five calls say that they are the first", fresh)
+	}
+	w.want(w.take(c01, s, strings.ToUpper(id)), http.StatusOK, "")
+	if c := w.session(s.ID).Collection; c.ID != id || c.Amount != 5050 {
+		t.Errorf("on record is %+v", c)
+	}
+	w.want(w.reserve(c02, s), http.StatusConflict, "checkout.session_ended")
+	w.want(w.release(c01, s, id), http.StatusConflict, "counter.taken")
+
+	w.want(w.reverse(c01, s, id), http.StatusConflict, "counter.second_person_required")
+	reversed := w.want(w.reverse(c02, s, id), http.StatusOK, "")
+	if reversed.text("status") != "reversed" || reversed.text("reversed_by") != "c02" || reversed.text("clerk") != "c01" {
+		t.Errorf("reversed as %s", reversed.raw)
+	}
+	if again := w.want(w.reverse(c02, s, id), http.StatusOK, ""); again.header.Get("Idempotent-Replayed") != "true" {
+		t.Error("the second reversal is not said to be the same")
+	}
+	stands := w.stands(c01, s)
+	if c, _ := stands.body["cash"].(map[string]any); c["status"] != "reversed" || stands.text("status") != "completed" || stands.text("channel") != "CASH" {
+		t.Errorf("it stands as %s", stands.raw)
+	}
+}
+
+func TestWhatBecomesOfCash(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+
+	late := w.create(nil)
+	id := w.held(c01, late)
+	w.do(late.ID, checkout.Cancel{By: checkout.ByIntegrator})
+	if a := w.want(w.take(c01, late, id), http.StatusOK, ""); a.text("status") != "late" || a.text("clerk") != "c01" {
+		t.Errorf("taken after a cancellation as %s", a.raw)
+	}
+
+	double := w.create(nil)
+	id = w.held(c01, double)
+	w.later(double.ID, 11*time.Minute)
+	w.byPhone(double)
+	w.want(w.reserve(c01, double), http.StatusConflict, "checkout.collection_in_flight")
+	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "case" || a.body["clerk"] != nil || a.body["total"] != 5050.0 {
+		t.Errorf("taken beside the phone as %s", a.raw)
+	}
+	w.phoneSays(double, checkout.OutcomeApproved)
+	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "case" || a.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("the same again is %s", a.raw)
+	}
+	w.want(w.reverse(c02, double, id), http.StatusConflict, "counter.not_taken")
+	if a := w.stands(c01, double); a.text("channel") != "MOBILE_MONEY" || a.body["cash"] != nil {
+		t.Errorf("it stands as %s", a.raw)
+	}
+
+	released := w.create(nil)
+	id = w.held(c01, released)
+	w.want(w.release(c02, released, id), http.StatusConflict, "counter.reserved")
+	w.want(w.release(c01, released, id), http.StatusOK, "")
+	w.want(w.release(c01, released, id), http.StatusOK, "")
+	w.held(c02, released)
+}
+
+func TestLookUpsAreRefused(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	free := w.create(nil)
+
+	w.want(w.call("", http.MethodPost, "/reservations", object{"payment_ref": free.PaymentRef}), http.StatusUnauthorized, "generic.unauthorized")
+	for _, key := range []string{"sk_test_0123456789012345678901234", "ck_test_0123456789012345678901234", c01[:20]} {
+		w.want(w.reserve(key, free), http.StatusUnauthorized, "generic.unauthorized")
+	}
+	w.want(w.reserve(d01, free), http.StatusNotFound, "checkout.session_not_found")
+	w.want(w.reserve(c01Live, free), http.StatusNotFound, "checkout.session_not_found")
+	w.want(w.stands(d01, free), http.StatusNotFound, "checkout.session_not_found")
+	live := w.create(func(s *checkout.Session) { s.Live = true })
+	w.want(w.reserve(c01, live), http.StatusNotFound, "checkout.session_not_found")
+	w.want(w.reserve(c01Live, live), http.StatusCreated, "")
+	theirs := w.create(func(s *checkout.Session) { s.ApplicationID, s.TenantID = abroad, other })
+	for _, a := range []answer{
+		w.reserve(c01, theirs), w.stands(c01, theirs), w.take(c01, theirs, "018f0000-0000-7000-8000-000000000099"),
+		w.release(c01, theirs, "018f0000-0000-7000-8000-000000000099"), w.reverse(c01, theirs, "018f0000-0000-7000-8000-000000000099"),
+	} {
+		w.want(a, http.StatusNotFound, "checkout.session_not_found")
+	}
+
+	mistyped := free
+	mistyped.PaymentRef = free.PaymentRef[:15] + string('0'+(free.PaymentRef[15]-'0'+1)%10)
+	w.want(w.reserve(c01, mistyped), http.StatusUnprocessableEntity, "counter.reference_mistyped")
+	mistyped.PaymentRef = "4821"
+	w.want(w.reserve(c01, mistyped), http.StatusUnprocessableEntity, "counter.reference_mistyped")
+
+	noCash := w.create(func(s *checkout.Session) { s.Offers = s.Offers[:1] })
+	w.want(w.reserve(c01, noCash), http.StatusConflict, "checkout.offer_unknown")
+	if a := w.stands(c01, noCash); a.body["total"] != nil || a.body["fee"] != nil {
+		t.Errorf("without cash it stands as %s", a.raw)
+	}
+	for status, end := range map[string]func(checkout.Session){
+		"expired":   func(s checkout.Session) { w.later(s.ID, 25*time.Hour) },
+		"cancelled": func(s checkout.Session) { w.do(s.ID, checkout.Cancel{By: checkout.ByCitizen}) },
+		"failed":    func(s checkout.Session) { w.byPhone(s); w.phoneSays(s, checkout.OutcomeRefused) },
+		"paid":      func(s checkout.Session) { w.byPhone(s); w.phoneSays(s, checkout.OutcomeApproved) },
+	} {
+		s := w.create(nil)
+		end(s)
+		if a := w.want(w.reserve(c01, s), http.StatusConflict, "checkout.session_ended"); !strings.Contains(a.text("detail"), status) {
+			t.Errorf("of a session that is %s is said %s", status, a.raw)
+		}
+	}
+
+	first := w.create(nil)
+	w.byPhone(first)
+	w.do(first.ID, checkout.Cancel{By: checkout.ByIntegrator})
+	second := w.create(func(s *checkout.Session) { s.OrderID = first.OrderID })
+	w.want(w.reserve(c01, second), http.StatusConflict, "checkout.previous_undecided")
+	w.phoneSays(first, checkout.OutcomeApproved)
+	w.want(w.reserve(c01, second), http.StatusConflict, "checkout.order_paid")
+}
+
+func TestEntriesAreRefused(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	id := w.held(c01, s)
+	post := func(path string, body any) answer { return w.call(c01, http.MethodPost, path, body) }
+	field := func(a answer) string {
+		faults, _ := a.body["errors"].([]any)
+		if len(faults) != 1 {
+			t.Fatalf("%d faults: %s", len(faults), a.raw)
+		}
+		return faults[0].(map[string]any)["field"].(string)
+	}
+	for _, row := range []struct {
+		path  string
+		body  object
+		field string
+	}{
+		{"/reservations", object{}, "payment_ref"},
+		{"/reservations", object{"payment_ref": 4821093377150264}, "payment_ref"},
+		{"/reservations", object{"payment_ref": s.PaymentRef, "more": 1}, "more"},
+		{"/payments", object{"payment_ref": s.PaymentRef, "total": 5050}, "collection_id"},
+		{"/payments", object{"payment_ref": s.PaymentRef, "total": 5050, "collection_id": "k1"}, "collection_id"},
+		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id}, "total"},
+		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": 5050.5}, "total"},
+		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": "5050"}, "total"},
+		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": -5050}, "total"},
+		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": 5050, "receipt": strings.Repeat("x", 65)}, "receipt"},
+		{"/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": 5050, "receipt": "a\nb"}, "receipt"},
+		{"/releases", object{"payment_ref": s.PaymentRef}, "collection_id"},
+		{"/reversals", object{"payment_ref": s.PaymentRef, "collection_id": id}, "reason"},
+		{"/reversals", object{"payment_ref": s.PaymentRef, "collection_id": id, "reason": strings.Repeat("x", 201)}, "reason"},
+	} {
+		if got := field(w.want(post(row.path, row.body), http.StatusUnprocessableEntity, "generic.validation_failed")); got != row.field {
+			t.Errorf("%s %v: the fault is at %s", row.path, row.body, got)
+		}
+	}
+	w.want(post("/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": 5000}), http.StatusConflict, "checkout.total_changed")
+	w.want(post("/payments", "[]"), http.StatusBadRequest, "generic.malformed_json")
+	twice := fmt.Sprintf(`{"payment_ref":%q,"collection_id":%q,"total":5000,"total":5050}`, s.PaymentRef, id)
+	if a := w.want(post("/payments", twice), http.StatusBadRequest, "generic.malformed_json"); !strings.Contains(a.text("detail"), `"total" twice`) {
+		t.Errorf("said is %s", a.raw)
+	}
+	w.want(post("/payments", `{"payment_ref":`), http.StatusBadRequest, "generic.malformed_json")
+	w.want(post("/payments", `{"payment_ref": "`+strings.Repeat("x", 70<<10)+`"}`), http.StatusRequestEntityTooLarge, "generic.body_too_large")
+	w.want(w.reverse(c02, s, id), http.StatusConflict, "counter.not_taken")
+	if c := w.session(s.ID).Collection; c.Status != checkout.CollectionPending {
+		t.Errorf("refused, and yet on record is %+v", c)
+	}
+	w.want(w.call(c01, http.MethodGet, "/nothing", nil), http.StatusNotFound, "generic.not_found")
+	if a := w.want(w.call(c01, http.MethodGet, "/payments", nil), http.StatusMethodNotAllowed, "generic.method_not_allowed"); a.header.Get("Allow") != http.MethodPost {
+		t.Errorf("Allow is %q", a.header.Get("Allow"))
+	}
+
+	w.take(c01, s, id)
+	w.set(func() { w.now = w.now.Add(14 * time.Hour) }) // after midnight in Brazzaville
+	w.want(w.reverse(c02, s, id), http.StatusConflict, "counter.reversal_too_late")
+
+	// The citizen's own payment is none that a clerk takes, whatever id is sent.
+	phone := w.create(nil)
+	w.byPhone(phone)
+	theirs := w.session(phone.ID).Collection.ID
+	w.want(w.take(c01, phone, theirs), http.StatusConflict, "counter.not_taken")
+	w.want(post("/releases", object{"payment_ref": phone.PaymentRef, "collection_id": theirs}), http.StatusConflict, "counter.not_taken")
+	if s := w.session(phone.ID); s.Status != checkout.StatusOpen || s.Collection.Status != checkout.CollectionPending {
+		t.Errorf("it is %s, %+v", s.Status, s.Collection)
+	}
+}
+
+// The answer to "cash received" is lost, though it is on record: the same call
+// again says so, and takes nothing twice.
+func TestAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	id := w.held(c01, s)
+	w.set(func() { w.lost = 2 })
+	for range 2 {
+		if a := w.want(w.take(c01, s, id), http.StatusServiceUnavailable, "generic.unavailable"); !strings.Contains(a.text("detail"), "repeat the same call") {
+			t.Errorf("said is %s", a.raw)
+		}
+	}
+	w.want(w.take(c01, s, id), http.StatusOK, "")
+	if n := w.session(s.ID).Sequence; n != 3 {
+		t.Errorf("the session has %d events, want created, requested, completed", n)
+	}
+	w.set(func() { w.blind = sessions.ErrBehind })
+	w.want(w.take(c01, s, id), http.StatusServiceUnavailable, "generic.unavailable")
+	w.want(w.reserve(c01, s), http.StatusServiceUnavailable, "generic.unavailable")
+}
+
+func TestReferencesCannotBeTried(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	id := w.held(c01, s)
+	foreign := w.create(func(s *checkout.Session) { s.ApplicationID, s.TenantID = abroad, other })
+	for range 59 {
+		w.want(w.reserve(c01, foreign), http.StatusNotFound, "checkout.session_not_found")
+	}
+	limited := w.want(w.reserve(c01, s), http.StatusTooManyRequests, "generic.rate_limited")
+	if limited.header.Get("RateLimit-Policy") != `"look-ups";q=60;w=60` {
+		t.Errorf("the policy is %s", limited.header.Get("RateLimit-Policy"))
+	}
+	w.want(w.stands(c01, s), http.StatusTooManyRequests, "generic.rate_limited")
+	w.want(w.reserve(c02, s), http.StatusConflict, "counter.reserved") // another key's are its own
+	w.want(w.take(c01, s, id), http.StatusOK, "")                      // look-ups never stand in cash's way
+	for range 59 {
+		w.want(w.take(c01, foreign, id), http.StatusNotFound, "checkout.session_not_found")
+	}
+	w.want(w.take(c01, s, id), http.StatusTooManyRequests, "generic.rate_limited")
+	w.set(func() { w.now = w.now.Add(time.Minute) })
+	w.want(w.take(c01, s, id), http.StatusOK, "")
+}
+
+func TestRevokedKeyEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	page := w.signedIn(c01)
+	id := w.held(c01, s)
+	if _, _, err := registry.RevokeClerkKeys(t.Context(), w.pool, "impots/c01", w.Now()); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	for w.stands(c01, s).status != http.StatusUnauthorized {
+		if time.Since(begun) > 10*time.Second {
+			t.Fatal("a revoked key still opens")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.want(w.take(c01, s, id), http.StatusUnauthorized, "generic.unauthorized")
+	page.get("/counter").want(http.StatusOK, "Vous avez été déconnecté").lacks("/look-up")
+}
+
+func TestDescriptionIsServed(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	b := w.browse().get("/api/v1/counter/openapi.yaml")
+	if b.status != http.StatusOK || !strings.HasPrefix(b.html, "openapi: 3.1.0") {
+		t.Errorf("%d %.60s", b.status, b.html)
+	}
+}
+
+// A late repetition of a confirmation must not read as money that is there.
+func TestTakeAfterReversal(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	id := w.held(c01, s)
+	w.want(w.take(c01, s, id), http.StatusOK, "")
+	w.want(w.reverse(c02, s, id), http.StatusOK, "")
+	if a := w.want(w.take(c01, s, id), http.StatusOK, ""); a.text("status") != "reversed" {
+		t.Errorf("cash that was given back is answered %s", a.raw)
+	}
+}

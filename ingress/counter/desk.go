@@ -1,0 +1,193 @@
+package counter
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"quittance/checkout"
+	"quittance/ingress/problem"
+	"quittance/internal/connector"
+	"quittance/internal/registry"
+	"quittance/internal/sessions"
+)
+
+// The kinds of entries.
+const (
+	entryReserve = "reserve"
+	entryTake    = "take"
+	entryRelease = "release"
+	entryReverse = "reverse"
+)
+
+// desk is a clerk at work: what the API and the page have in common.
+type desk struct {
+	c *Counter
+	registry.ClerkPrincipal
+	// quota is where the key stands, once something was counted.
+	quota *problem.Quota
+}
+
+// lookUps counts one look-up of the key. The error is a *refusal.
+func (d *desk) lookUps(ctx context.Context) error { return d.count(ctx, "look-ups", d.KeyID) }
+
+// puts counts one entry of the key, apart from its look-ups.
+func (d *desk) puts(ctx context.Context) error {
+	id, err := uuid.Parse(d.KeyID)
+	if err != nil {
+		return err
+	}
+	return d.count(ctx, "entries", uuid.NewSHA1(id, []byte("entries")).String())
+}
+
+func (d *desk) count(ctx context.Context, name, id string) error {
+	left, ok, err := d.c.cfg.Reads.Admit(ctx, id, perMinute)
+	if err != nil {
+		return d.unavailable(ctx, "counting a request", err)
+	}
+	d.quota = &problem.Quota{Name: name, Limit: left.Limit, Remaining: left.Remaining, Reset: left.Reset}
+	if !ok {
+		return &refusal{status: http.StatusTooManyRequests, code: string(checkout.CodeRateLimited), quota: d.quota}
+	}
+	return nil
+}
+
+func (d *desk) unavailable(ctx context.Context, doing string, err error) error {
+	d.c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a counter cannot be answered", slog.String("doing", doing),
+		slog.String("request_id", problem.RequestID(ctx)), slog.Any("error", err))
+	return &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable}
+}
+
+// find is the session of a reference, if it is the agency's and of the key's mode.
+// The error is a *refusal.
+func (d *desk) find(ctx context.Context, ref string) (checkout.Session, error) {
+	if !checkout.ValidPaymentRef(ref) {
+		return checkout.Session{}, &refusal{status: http.StatusUnprocessableEntity, code: codeMistyped}
+	}
+	items, _, err := d.c.cfg.Sessions.List(ctx, sessions.Filter{
+		ApplicationIDs: d.c.cfg.Registry.ApplicationsOf(d.AgencyID), Live: d.Live, PaymentRef: ref, PageSize: 1,
+	})
+	switch {
+	case err != nil:
+		return checkout.Session{}, d.unavailable(ctx, "finding a session", err)
+	case len(items) == 0, items[0].TenantID != d.AgencyID, items[0].Live != d.Live:
+		return checkout.Session{}, unknownReference()
+	}
+	return items[0], nil
+}
+
+// ask carries out what the clerk does with the session. Refused are answers that
+// change nothing; the error is a *refusal.
+func (d *desk) ask(ctx context.Context, entry string, s checkout.Session, do checkout.Action) (checkout.Answer, error) {
+	a, err := d.c.cfg.Hub.Ask(ctx, checkout.Command{
+		At: d.c.now(), SessionID: s.ID, ApplicationID: s.ApplicationID, Live: s.Live, Do: do,
+	})
+	if err != nil {
+		d.c.entries.WithLabelValues(entry, codeUnavailable).Inc()
+		return a, d.unavailable(ctx, entry, err)
+	}
+	d.c.entries.WithLabelValues(entry, string(a.Code)).Inc()
+	switch a.Code {
+	case checkout.CodeOK, checkout.CodeCase:
+		return a, nil
+	case checkout.CodeSessionNotFound:
+		return a, unknownReference()
+	default:
+		return a, &refusal{status: http.StatusConflict, code: string(a.Code), session: a.Session}
+	}
+}
+
+// reserve is a look-up: the session waits for the cash. fresh is false for a
+// reservation that the clerk holds already.
+func (d *desk) reserve(ctx context.Context, ref string) (s checkout.Session, fresh bool, err error) {
+	if err = d.lookUps(ctx); err != nil {
+		return s, false, err
+	}
+	if s, err = d.find(ctx, ref); err != nil {
+		return s, false, err
+	}
+	a, err := d.ask(ctx, entryReserve, s, checkout.Reserve{CollectionID: uuid.NewString(), By: d.Code, Window: Window})
+	if err != nil {
+		return s, false, err
+	}
+	return *a.Session, !a.Replayed, nil
+}
+
+// What became of cash that was put on record.
+const (
+	takenCompleted = "completed" // it paid the session
+	takenLate      = "late"      // the session had ended
+	takenCase      = "case"      // the session is paid, or being paid, by other means
+	takenReversed  = "reversed"  // it was given back since
+)
+
+// take puts cash on record that the clerk reports.
+func (d *desk) take(ctx context.Context, t connector.Report) (s checkout.Session, became string, replayed bool, err error) {
+	if s, err = d.findToPut(ctx, t.PaymentRef); err != nil {
+		return s, "", false, err
+	}
+	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.ID, By: d.Code, Total: t.Outcome.Amount, Receipt: t.Outcome.OperatorRef})
+	if err != nil {
+		return s, "", false, err
+	}
+	became = takenLate
+	switch {
+	case a.Code == checkout.CodeCase:
+		became = takenCase
+	case a.Session.Collection.ReversedBy != "":
+		became = takenReversed // since; the call is a late repetition
+	case a.Session.Paid():
+		became = takenCompleted
+	}
+	return *a.Session, became, a.Replayed, nil
+}
+
+// release gives a reservation up.
+func (d *desk) release(ctx context.Context, ref, collectionID string) error {
+	s, err := d.findToPut(ctx, ref)
+	if err != nil {
+		return err
+	}
+	_, err = d.ask(ctx, entryRelease, s, checkout.Release{CollectionID: collectionID, By: d.Code})
+	if refused := (*refusal)(nil); errors.As(err, &refused) && refused.session != nil && isTaken(*refused.session, collectionID) {
+		refused.code = codeTaken
+	}
+	return err
+}
+
+// reverse puts on record that cash was given back.
+func (d *desk) reverse(ctx context.Context, ref, collectionID, reason string) (checkout.Session, bool, error) {
+	s, err := d.findToPut(ctx, ref)
+	if err != nil {
+		return s, false, err
+	}
+	a, err := d.ask(ctx, entryReverse, s, checkout.Reverse{CollectionID: collectionID, By: d.Code, Reason: reason})
+	if err != nil {
+		return s, false, err
+	}
+	return *a.Session, a.Replayed, nil
+}
+
+// findToPut finds the session that an entry is about, and counts the entry.
+func (d *desk) findToPut(ctx context.Context, ref string) (checkout.Session, error) {
+	if err := d.puts(ctx); err != nil {
+		return checkout.Session{}, err
+	}
+	return d.find(ctx, ref)
+}
+
+// isTaken says that this very cash is on record as the session's payment.
+func isTaken(s checkout.Session, collectionID string) bool {
+	c := s.Collection
+	return c != nil && c.ID == collectionID && c.Channel == checkout.ChannelCash && c.Status == checkout.CollectionApproved
+}
+
+// held says that a clerk holds the session at a moment.
+func held(s checkout.Session, now time.Time) bool {
+	c := s.Collection
+	return c != nil && c.Channel == checkout.ChannelCash && !c.Final() && now.Before(c.WindowEndsAt)
+}

@@ -1,0 +1,277 @@
+package counter_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/checkout"
+	"quittance/ingress/counter"
+)
+
+func spaced(ref string) string {
+	return ref[:4] + " " + ref[4:8] + "\u00a0" + ref[8:12] + " " + ref[12:] + " "
+}
+
+func TestClerkTakesCash(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	b := w.browse().get("/counter").want(http.StatusOK, "Ouvrir le guichet", "Clé du guichet")
+	b.post("/sign-in", "key", " "+c01+" ").want(http.StatusOK, "Rechercher un paiement", "Guichet 1 – Hall", "Mode test", "Direction générale des impôts")
+	if !strings.HasPrefix(b.at, "/counter?lang=fr") {
+		t.Errorf("the desk is at %s", b.at)
+	}
+	b.post("/look-up", "payment_ref", spaced(s.PaymentRef)).want(http.StatusOK,
+		"Recevoir les espèces", "Contribution de la patente", "Patente 2026", "5\u202f000\u202fFCFA", "50\u202fFCFA", "5\u202f050\u202fFCFA", "Réservé pour vous jusqu’à 10:10")
+	if b.at != "/counter/"+s.PaymentRef+"?lang=fr" {
+		t.Errorf("the review is at %s", b.at)
+	}
+	path, form := b.form("/take", "receipt", "R-12")
+	b.request(http.MethodPost, path, form).want(http.StatusOK, "Reçu de paiement en espèces", "21 novembre 2026 à 10:00", "c01", "R-12", "TEST", "Une autre personne").
+		lacks("/take", "/reverse")
+	b.request(http.MethodPost, path, form).want(http.StatusOK, "Reçu de paiement en espèces") // pressed twice
+	if n, c := w.session(s.ID).Sequence, w.session(s.ID).Collection; n != 3 || c.Clerk != "c01" || c.OperatorRef != "R-12" || c.Amount != 5050 {
+		t.Errorf("%d events, on record is %+v", n, c)
+	}
+	b.get("/counter").post("/look-up", "payment_ref", s.PaymentRef).want(http.StatusOK, "Reçu de paiement en espèces")
+
+	second := w.signedIn(c02).get("/counter/" + s.PaymentRef + "?lang=en")
+	second.want(http.StatusOK, "Receipt for cash", "Give the cash back", "FCFA\u00a05,050", "21 November 2026, 10:00")
+	second.post("/reverse").want(http.StatusUnprocessableEntity, "Give the reason")
+	second.post("/reverse", "reason", "wrong case").want(http.StatusOK, "Payment reversed", "given back by c02 on 21 November 2026, 10:00").lacks("/reverse\"")
+	b.get("/counter/"+s.PaymentRef).want(http.StatusOK, "Paiement restitué", "rendues par c02")
+}
+
+func TestClerkGivesUp(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	b := w.signedIn(c01).post("/look-up", "payment_ref", s.PaymentRef)
+	w.signedIn(c02).post("/look-up", "payment_ref", s.PaymentRef).want(http.StatusConflict, "Le guichet c01 a réservé ce paiement jusqu’à 10:10").
+		get("/counter/"+s.PaymentRef).want(http.StatusOK, "Le guichet c01 a réservé").lacks("/take", "/look-up")
+	b.get("/counter/"+s.PaymentRef).post("/release").want(http.StatusOK, "La réservation est abandonnée")
+	b.get("/counter/"+s.PaymentRef).want(http.StatusOK, "Ce paiement n’est pas réglé").post("/look-up").want(http.StatusOK, "Recevoir les espèces")
+	w.later(s.ID, 11*time.Minute)
+	b.get("/counter/"+s.PaymentRef).want(http.StatusOK, "Ce paiement n’est pas réglé").lacks("/take")
+}
+
+func TestClerkIsTold(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	b := w.signedIn(c01)
+	lookUp := func(ref string) *browser { return b.get("/counter").post("/look-up", "payment_ref", ref) }
+
+	s := w.create(nil)
+	lookUp(s.PaymentRef[1:]).want(http.StatusUnprocessableEntity, "relisez les 16 chiffres")
+	if !strings.Contains(b.html, `value="`+s.PaymentRef[1:]+`"`) || !strings.Contains(b.html, `aria-invalid="true"`) || !strings.Contains(b.html, `href="#payment_ref"`) {
+		t.Errorf("what was typed is gone, or the fault is not at its field:\n%s", b.html)
+	}
+	theirs := w.create(func(s *checkout.Session) { s.ApplicationID, s.TenantID = abroad, other })
+	lookUp(theirs.PaymentRef).want(http.StatusNotFound, "n’a pas de paiement de cette référence")
+	b.get("/counter/"+theirs.PaymentRef).want(http.StatusNotFound, "n’a pas de paiement de cette référence")
+
+	w.byPhone(s)
+	lookUp(s.PaymentRef).want(http.StatusConflict, "en train de payer par un autre moyen")
+	b.get("/counter/"+s.PaymentRef).want(http.StatusOK, "en train de payer par un autre moyen").lacks("/take", "/look-up")
+	w.phoneSays(s, checkout.OutcomeApproved)
+	lookUp(s.PaymentRef).want(http.StatusConflict, "déjà réglé par un autre moyen")
+
+	noCash := w.create(func(s *checkout.Session) { s.Offers = s.Offers[:1] })
+	lookUp(noCash.PaymentRef).want(http.StatusConflict, "ne peut pas être réglé en espèces")
+	b.get("/counter/"+noCash.PaymentRef).want(http.StatusOK, "ne peut pas être réglé en espèces").lacks("/look-up")
+
+	// The integrator cancels while notes are counted.
+	cancelled := w.create(nil)
+	lookUp(cancelled.PaymentRef).want(http.StatusOK, "Recevoir les espèces")
+	w.do(cancelled.ID, checkout.Cancel{By: checkout.ByIntegrator})
+	lookUp(cancelled.PaymentRef).want(http.StatusOK, "vient d’être annulé").post("/take").want(http.StatusOK, "Espèces enregistrées après la fin du paiement", "c01")
+	gone := w.create(nil)
+	lookUp(gone.PaymentRef)
+	w.do(gone.ID, checkout.Cancel{By: checkout.ByIntegrator})
+	b.post("/release").want(http.StatusOK, "abandonnée")
+	b.get("/counter/"+gone.PaymentRef).want(http.StatusOK, "Ce paiement a été annulé")
+
+	// The form stayed open while the citizen paid by phone.
+	double := w.create(nil)
+	lookUp(double.PaymentRef)
+	path, form := b.form("/take")
+	w.later(double.ID, 11*time.Minute)
+	w.byPhone(double)
+	b.request(http.MethodPost, path, form).want(http.StatusOK, "déjà payé autrement", "gardez-les séparées")
+	b.request(http.MethodPost, path, form).want(http.StatusOK, "déjà payé autrement")
+
+	// No answer, though it is on record: the same form again.
+	lost := w.create(nil)
+	lookUp(lost.PaymentRef)
+	w.set(func() { w.lost = 1 })
+	b.post("/take").want(http.StatusServiceUnavailable, "Les espèces sont peut-être enregistrées").post("/take").want(http.StatusOK, "Reçu de paiement en espèces")
+	if n := w.session(lost.ID).Sequence; n != 3 {
+		t.Errorf("%d events, want 3", n)
+	}
+
+	// What was typed can be mended, and its fault is at the field.
+	typed := w.create(nil)
+	lookUp(typed.PaymentRef)
+	long := strings.Repeat("7", 65)
+	if b.post("/take", "receipt", long).want(http.StatusUnprocessableEntity, "64 caractères"); !strings.Contains(b.html, `value="`+long+`"`) || !strings.Contains(b.html, `href="#receipt"`) {
+		t.Errorf("the receipt's number is gone, or its fault is not at its field:\n%s", b.html)
+	}
+	b.post("/take", "receipt", "R-7").want(http.StatusOK, "R-7")
+	second := w.signedIn(c02).get("/counter/" + typed.PaymentRef)
+	if second.post("/reverse", "reason", long+long+long+long).want(http.StatusUnprocessableEntity, "200 caractères"); !strings.Contains(second.html, `value="`+long) {
+		t.Errorf("the reason is gone:\n%s", second.html)
+	}
+
+	wrong := w.create(nil)
+	lookUp(wrong.PaymentRef)
+	b.post("/take", "total", "1").want(http.StatusConflict, "rien n’a été enregistré")
+
+	w.later(lost.ID, 20*time.Hour)
+	w.signedIn(c02).get("/counter/"+lost.PaymentRef).want(http.StatusOK, "Reçu de paiement en espèces").lacks("/reverse", "Restituer")
+}
+
+func TestSigningIn(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	b := w.browse()
+	b.get("/counter").post("/sign-in", "key", "ck_test_0123456789012345678901234").want(http.StatusUnauthorized, "n’ouvre rien")
+	if len(b.sent) != 0 {
+		t.Errorf("a refused key gets %v", b.sent)
+	}
+	b.get("/counter/"+s.PaymentRef).want(http.StatusOK, "Ouvrir le guichet").post("/sign-in", "key", c01)
+	if b.at != "/counter/"+s.PaymentRef+"?lang=fr" {
+		t.Errorf("signing in leads to %s", b.at)
+	}
+	cookie := b.sent[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Secure || cookie.MaxAge != 0 || strings.Contains(cookie.Value, "ck_") || len(cookie.Value) < 60 {
+		t.Errorf("the cookie is %+v", cookie)
+	}
+
+	// Half an hour of use in small steps, then without.
+	for range 4 {
+		w.set(func() { w.now = w.now.Add(29 * time.Minute) })
+		b.get("/counter").want(http.StatusOK, "Rechercher un paiement")
+	}
+	w.set(func() { w.now = w.now.Add(30 * time.Minute) })
+	b.get("/counter").want(http.StatusOK, "Vous avez été déconnecté", "Ouvrir le guichet")
+	b.get("/counter").want(http.StatusOK, "Ouvrir le guichet").lacks("déconnecté")
+
+	// Signed out while notes were counted: nothing is done, and it goes on there.
+	b.post("/sign-in", "key", c01).post("/look-up", "payment_ref", s.PaymentRef).want(http.StatusOK, "Recevoir les espèces")
+	path, form := b.form("/take")
+	w.set(func() { w.now = w.now.Add(31 * time.Minute) })
+	b.request(http.MethodPost, path, form).want(http.StatusUnauthorized, "rien n’a été enregistré")
+	if w.session(s.ID).Paid() {
+		t.Error("nobody is signed in, and cash is taken")
+	}
+	b.post("/sign-in", "key", c01).want(http.StatusOK, "Ce paiement n’est pas réglé")
+
+	// Twelve hours, however busy.
+	for range 12*60/20 + 1 {
+		w.set(func() { w.now = w.now.Add(20 * time.Minute) })
+		b.get("/counter")
+	}
+	b.want(http.StatusOK, "Ouvrir le guichet")
+
+	b.post("/sign-in", "key", c01).want(http.StatusOK, "Rechercher").post("/sign-out").want(http.StatusOK, "Ouvrir le guichet").lacks("déconnecté")
+	for _, bad := range []string{"x", cookie.Value[:len(cookie.Value)-2], cookie.Value + "AA", strings.Repeat("A", 90)} {
+		other := w.browse()
+		other.header.Set("Cookie", cookie.Name+"="+bad)
+		other.get("/counter").want(http.StatusOK, "Ouvrir le guichet").lacks("/look-up")
+	}
+}
+
+func TestCookieIsSecureOverHTTPS(t *testing.T) {
+	t.Parallel()
+	w := serve(t, func(c *counter.Config) { c.PublicURL = "https://pay.example/" })
+	b := w.browse().get("/counter").post("/sign-in", "key", c01)
+	if c := b.sent[0]; !c.Secure || c.Name != "__Host-quittance_counter" || c.Path != "/" || c.Domain != "" {
+		t.Errorf("the cookie is %+v", c)
+	}
+}
+
+func TestOtherSitesPostNothing(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	b := w.signedIn(c01).post("/look-up", "payment_ref", s.PaymentRef)
+	path, form := b.form("/take")
+	for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"} {
+		b.header.Set(name, value)
+		if b.request(http.MethodPost, path, form); b.status != http.StatusForbidden {
+			t.Errorf("with %s %s: %d", name, value, b.status)
+		}
+		b.header.Del(name)
+	}
+	b.header.Set("Origin", "null")
+	if b.request(http.MethodPost, path, form); b.status != http.StatusForbidden {
+		t.Errorf("from nowhere: %d", b.status)
+	}
+	b.header.Set("Origin", w.url)
+	b.request(http.MethodPost, path, form).want(http.StatusOK, "Reçu")
+}
+
+func TestPagesAreClosedAndAccessible(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	b := w.browse()
+	check := func() {
+		t.Helper()
+		csp := b.answer.Get("Content-Security-Policy")
+		for _, part := range []string{"default-src 'none'", "style-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
+			if !strings.Contains(csp, part) {
+				t.Errorf("%s: policy %q lacks %s", b.at, csp, part)
+			}
+		}
+		if b.answer.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s may be kept: %s", b.at, b.answer.Get("Cache-Control"))
+		}
+		b.lacks("<script", "style=\"", " onclick", "http://", "https://")
+		if n := strings.Count(b.html, "<h1>"); n != 1 || !regexp.MustCompile(`<html lang="(fr|en)">`).MatchString(b.html) {
+			t.Errorf("%s has %d h1", b.at, n)
+		}
+		for _, in := range regexp.MustCompile(`<input id="([^"]+)"`).FindAllStringSubmatch(b.html, -1) {
+			if !strings.Contains(b.html, `<label for="`+in[1]+`">`) {
+				t.Errorf("%s: %s has no label", b.at, in[1])
+			}
+		}
+	}
+	for _, lang := range []string{"fr", "en"} {
+		b.get("/counter?lang=" + lang)
+		check()
+		b.post("/sign-in", "key", "x")
+		check()
+		b.post("/sign-in", "key", c01)
+		check()
+		b.post("/look-up", "payment_ref", "1")
+		check()
+		b.post("/look-up", "payment_ref", s.PaymentRef)
+		check()
+		if lang == "en" {
+			b.want(http.StatusOK, "Take the cash", "Cash received: FCFA\u00a05,050").post("/take")
+			check()
+		}
+		b.get("/counter").post("/sign-out")
+	}
+	b.get("/counter/assets/nothing.css")
+	if b.at != "/counter?lang=fr" {
+		t.Errorf("an unknown address leads to %s", b.at)
+	}
+	m := regexp.MustCompile(`href="(/counter/assets/[^"]+)"`).FindStringSubmatch(b.html)
+	if m == nil {
+		t.Fatal("no style")
+	}
+	if b.get(m[1]); b.status != http.StatusOK || !strings.HasPrefix(b.answer.Get("Content-Type"), "text/css") || !strings.Contains(b.answer.Get("Cache-Control"), "immutable") {
+		t.Errorf("the style: %d %v", b.status, b.answer)
+	}
+	big := url.Values{"key": {strings.Repeat("x", 20<<10)}}
+	if b.request(http.MethodPost, "/counter/sign-in", big); b.status != http.StatusUnauthorized {
+		t.Errorf("a form that is too big: %d", b.status)
+	}
+}

@@ -1,0 +1,154 @@
+package counter
+
+import (
+	"quittance/checkout"
+	"quittance/checkout/money"
+)
+
+// words are all texts of the page in one language. Verbs of fmt stand for what the
+// field's comment says.
+type words struct {
+	Code, Other, OtherTag string
+
+	Skip, Title, TestBanner, TestMark, ErrorPrefix, ErrorTitle string
+	SignedInAs                                                 string // clerk, counter
+	SignOut                                                    string
+
+	SignInTitle, SignInText, KeyLabel, SignIn string
+	KeyRefused, SignedOut, SignedOutCash      string
+
+	DeskTitle, RefLabel, RefHint, LookUp, Released string
+
+	ReviewTitle, Agency, Service, Subject, Reference, Due, Fee, Total, ToReceive string
+	HeldUntil                                                                    string // time of day
+	ReceiptLabel, ReceiptHint                                                    string
+	Received                                                                     string // formatted total
+	GiveUp                                                                       string
+	CancelledMeanwhile                                                           string
+
+	ReceiptTitle, Already, LateTitle, LateText, ReversedTitle, PaidAt, Clerk, DeskReceipt, Print, Next string
+	ReversedText                                                                                       string // clerk, date
+	ReverseTitle, ReverseOwn, ReasonLabel, ReasonHint, Reverse                                         string
+
+	CaseTitle, CaseText                     string
+	StandsTitle                             string
+	Free, HeldByMe                          string
+	HeldBy                                  string // clerk, time of day
+	InFlight, Paid, Expired, Cancelled      string
+	Failed, Elsewhere                       string
+	UnsureTitle, UnsureText, Again, Foreign string
+	ReasonRequired, ReceiptTooLong          string
+
+	Refusals map[string]string // by code
+}
+
+var french = words{
+	Code: "fr", Other: "English", OtherTag: "en",
+	Skip: "Aller au contenu", Title: "Guichet", TestBanner: "Mode test : aucun argent réel.", TestMark: "TEST",
+	ErrorPrefix: "Erreur : ", ErrorTitle: "À corriger", SignedInAs: "%s – %s", SignOut: "Se déconnecter",
+	SignInTitle: "Ouvrir le guichet", SignInText: "Entrez la clé de votre guichet. Elle commence par ck_.", KeyLabel: "Clé du guichet", SignIn: "Ouvrir",
+	KeyRefused:    "Cette clé n’ouvre rien : vérifiez-la, ou demandez-en une autre à votre agence.",
+	SignedOut:     "Vous avez été déconnecté. Entrez de nouveau votre clé.",
+	SignedOutCash: "Vous avez été déconnecté, et rien n’a été enregistré. Entrez votre clé, recherchez de nouveau la référence, puis confirmez.",
+	DeskTitle:     "Rechercher un paiement", RefLabel: "Référence de paiement", RefHint: "16 chiffres, sur la page du citoyen. Les espaces sont permis.",
+	LookUp: "Rechercher", Released: "La réservation est abandonnée. Le citoyen peut payer autrement.",
+	ReviewTitle: "Recevoir les espèces", Agency: "Organisme", Service: "Service", Subject: "Objet", Reference: "Référence de paiement",
+	Due: "Montant dû", Fee: "Frais de service", Total: "Total", ToReceive: "Total à recevoir", HeldUntil: "Réservé pour vous jusqu’à %s.",
+	ReceiptLabel: "Numéro de votre reçu (facultatif)", ReceiptHint: "Celui du carnet ou de votre logiciel.",
+	Received: "Espèces reçues : %s", GiveUp: "Abandonner",
+	CancelledMeanwhile: "Ce paiement vient d’être annulé : rendez les espèces et abandonnez. Si vous ne pouvez pas les rendre, confirmez : l’agence décidera.",
+	ReceiptTitle:       "Reçu de paiement en espèces", LateTitle: "Espèces enregistrées après la fin du paiement",
+	Already:       "Ces espèces ont déjà été reçues : n’en acceptez pas d’autres.",
+	LateText:      "Le paiement avait pris fin entre-temps. Les espèces sont enregistrées et l’agence en est informée : elle décidera. Remettez ce reçu au citoyen.",
+	ReversedTitle: "Paiement restitué", PaidAt: "Reçu le", Clerk: "Guichet", DeskReceipt: "Numéro du reçu", Print: "Pour imprimer ce reçu, utilisez l’impression du navigateur.", Next: "Paiement suivant",
+	ReversedText: "Les espèces ont été rendues par %s le %s. L’agence en est informée.",
+	ReverseTitle: "Restituer les espèces", ReverseOwn: "Une erreur ? Une autre personne doit ouvrir son guichet et confirmer la restitution, aujourd’hui.",
+	ReasonLabel: "Motif de la restitution", ReasonHint: "Sans nom ni numéro de téléphone.", Reverse: "Espèces rendues",
+	CaseTitle:   "Espèces enregistrées, mais déjà payé autrement",
+	CaseText:    "Ce paiement est réglé, ou en cours de règlement, par un autre moyen. Vos espèces sont enregistrées à part : gardez-les séparées et prévenez votre responsable. L’agence décidera.",
+	StandsTitle: "Où en est ce paiement", Free: "Ce paiement n’est pas réglé. Réservez-le avant de recevoir des espèces.", HeldByMe: "Réserver",
+	HeldBy:   "Le guichet %s a réservé ce paiement jusqu’à %s. N’acceptez pas d’espèces.",
+	InFlight: "Le citoyen est en train de payer par un autre moyen. N’acceptez pas d’espèces.", Paid: "Ce paiement est déjà réglé par un autre moyen. N’acceptez pas d’espèces.",
+	Expired: "Ce paiement a expiré. N’acceptez pas d’espèces : le citoyen en commence un nouveau.", Cancelled: "Ce paiement a été annulé. N’acceptez pas d’espèces : le citoyen en commence un nouveau.",
+	Failed: "Ce paiement a échoué. N’acceptez pas d’espèces : le citoyen en commence un nouveau.", Elsewhere: "Ce paiement ne peut pas être réglé en espèces.",
+	UnsureTitle: "Pas de réponse", UnsureText: "Les espèces sont peut-être enregistrées. Appuyez encore : elles ne comptent qu’une fois.", Again: "Essayer encore",
+	Foreign:        "Cette demande vient d’un autre site.",
+	ReasonRequired: "Indiquez le motif, en 200 caractères au plus.", ReceiptTooLong: "Le numéro du reçu a 64 caractères au plus.",
+	Refusals: map[string]string{
+		codeMistyped:                           "Ces chiffres ne sont pas une référence : relisez les 16 chiffres.",
+		codeTaken:                              "Ces espèces sont déjà enregistrées ; seule une autre personne peut les restituer.",
+		codeUnavailable:                        "Le service ne répond pas. Recommencez : rien n’est compté deux fois.",
+		string(checkout.CodeSessionNotFound):   "Votre agence n’a pas de paiement de cette référence.",
+		string(checkout.CodeRateLimited):       "Trop de recherches : attendez une minute.",
+		string(checkout.CodeSessionEnded):      "Ce paiement a pris fin. N’acceptez pas d’espèces.",
+		string(checkout.CodeReserved):          "Un autre guichet a réservé ce paiement. N’acceptez pas d’espèces.",
+		string(checkout.CodeInFlight):          "Le citoyen est en train de payer par un autre moyen. N’acceptez pas d’espèces.",
+		string(checkout.CodePreviousUndecided): "Un paiement précédent de la même commande peut encore aboutir. N’acceptez pas d’espèces ; recherchez de nouveau dans une minute.",
+		string(checkout.CodeOrderPaid):         "L’argent de cette commande est déjà arrivé. N’acceptez pas d’espèces ; le citoyen s’adresse à l’agence.",
+		string(checkout.CodeOfferUnknown):      "Ce paiement ne peut pas être réglé en espèces.",
+		string(checkout.CodeTotalChanged):      "Le total n’est plus le même : rien n’a été enregistré. Recherchez de nouveau.",
+		string(checkout.CodeNotTaken):          "Aucune réception d’espèces de ce paiement n’est enregistrée.",
+		string(checkout.CodeTooMany):           "Trop d’espèces sont déjà enregistrées à part pour cette référence : rien de plus ne l’est. Prévenez votre responsable.",
+		string(checkout.CodeSecondPerson):      "La personne qui a reçu les espèces ne peut pas les restituer : une autre doit le faire.",
+		string(checkout.CodeReversalLate):      "Le jour de la réception est passé : l’agence s’en occupe.",
+	},
+}
+
+var english = words{
+	Code: "en", Other: "Français", OtherTag: "fr",
+	Skip: "Skip to content", Title: "Counter", TestBanner: "Test mode: no real money.", TestMark: "TEST",
+	ErrorPrefix: "Error: ", ErrorTitle: "To be corrected", SignedInAs: "%s – %s", SignOut: "Sign out",
+	SignInTitle: "Open the counter", SignInText: "Enter the key of your counter. It begins with ck_.", KeyLabel: "Counter key", SignIn: "Open",
+	KeyRefused:    "This key opens nothing: check it, or ask your agency for another.",
+	SignedOut:     "You have been signed out. Enter your key again.",
+	SignedOutCash: "You have been signed out, and nothing was put on record. Enter your key, look the reference up again, then confirm.",
+	DeskTitle:     "Look a payment up", RefLabel: "Payment reference", RefHint: "16 digits, on the citizen’s page. Spaces are fine.",
+	LookUp: "Look up", Released: "The reservation is given up. The citizen can pay by other means.",
+	ReviewTitle: "Take the cash", Agency: "Agency", Service: "Service", Subject: "Subject", Reference: "Payment reference",
+	Due: "Amount due", Fee: "Service fee", Total: "Total", ToReceive: "Total to receive", HeldUntil: "Held for you until %s.",
+	ReceiptLabel: "Number of your receipt (optional)", ReceiptHint: "That of your book or software.",
+	Received: "Cash received: %s", GiveUp: "Give up",
+	CancelledMeanwhile: "This payment has just been cancelled: hand the cash back and give up. If you cannot hand it back, confirm: the agency will decide.",
+	ReceiptTitle:       "Receipt for cash", LateTitle: "Cash recorded after the payment had ended",
+	Already:       "This cash has been taken already: take no more.",
+	LateText:      "The payment had ended meanwhile. The cash is on record and the agency is told: it will decide. Give this receipt to the citizen.",
+	ReversedTitle: "Payment reversed", PaidAt: "Received on", Clerk: "Counter", DeskReceipt: "Receipt number", Print: "To print this receipt, use the browser’s print function.", Next: "Next payment",
+	ReversedText: "The cash was given back by %s on %s. The agency is told.",
+	ReverseTitle: "Give the cash back", ReverseOwn: "A mistake? Another person has to open their counter and confirm the reversal, today.",
+	ReasonLabel: "Reason for the reversal", ReasonHint: "Without names or phone numbers.", Reverse: "Cash given back",
+	CaseTitle:   "Cash recorded, but already paid by other means",
+	CaseText:    "This payment is settled, or being settled, by other means. Your cash is on record apart from it: keep it separate and tell your supervisor. The agency will decide.",
+	StandsTitle: "Where this payment stands", Free: "This payment is not settled. Reserve it before you take cash.", HeldByMe: "Reserve",
+	HeldBy:   "Counter %s holds this payment until %s. Take no cash.",
+	InFlight: "The citizen is paying by other means. Take no cash.", Paid: "This payment is settled by other means already. Take no cash.",
+	Expired: "This payment has expired. Take no cash: the citizen begins a new one.", Cancelled: "This payment was cancelled. Take no cash: the citizen begins a new one.",
+	Failed: "This payment has failed. Take no cash: the citizen begins a new one.", Elsewhere: "This payment cannot be settled in cash.",
+	UnsureTitle: "No answer", UnsureText: "The cash may be on record. Press again: it counts once.", Again: "Try again",
+	Foreign:        "This request comes from another site.",
+	ReasonRequired: "Give the reason, in 200 characters at most.", ReceiptTooLong: "The receipt number has 64 characters at most.",
+	Refusals: map[string]string{
+		codeMistyped:                           "These digits are no reference: read all 16 again.",
+		codeTaken:                              "This cash is on record already; only another person can reverse it.",
+		codeUnavailable:                        "The service does not answer. Try again: nothing counts twice.",
+		string(checkout.CodeSessionNotFound):   "Your agency has no payment of this reference.",
+		string(checkout.CodeRateLimited):       "Too many look-ups: wait a minute.",
+		string(checkout.CodeSessionEnded):      "This payment has ended. Take no cash.",
+		string(checkout.CodeReserved):          "Another counter holds this payment. Take no cash.",
+		string(checkout.CodeInFlight):          "The citizen is paying by other means. Take no cash.",
+		string(checkout.CodePreviousUndecided): "An earlier payment of the same order may still succeed. Take no cash; look it up again in a minute.",
+		string(checkout.CodeOrderPaid):         "The money of this order has arrived already. Take no cash; the citizen turns to the agency.",
+		string(checkout.CodeOfferUnknown):      "This payment cannot be settled in cash.",
+		string(checkout.CodeTotalChanged):      "The total is another one: nothing was put on record. Look it up again.",
+		string(checkout.CodeNotTaken):          "No cash of this payment is on record.",
+		string(checkout.CodeTooMany):           "Too much cash is on record apart for this reference already: nothing more is. Tell your supervisor.",
+		string(checkout.CodeSecondPerson):      "Whoever took the cash cannot reverse it: another person has to.",
+		string(checkout.CodeReversalLate):      "The day on which it was taken is over: the agency sees to it.",
+	},
+}
+
+func wordsFor(lang money.Language) *words {
+	if lang == money.English {
+		return &english
+	}
+	return &french
+}

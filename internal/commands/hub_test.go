@@ -1,0 +1,162 @@
+package commands_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/internal/commands"
+	"quittance/internal/kafka"
+	"quittance/schemas"
+	"quittance/schemas/mapping"
+	"quittance/schemas/record"
+	"quittance/test/servers"
+)
+
+const application = "018f0000-0000-7000-8000-00000000000a"
+
+type broker struct {
+	t     *testing.T
+	cfg   kafka.Config
+	space *kafka.Topology
+	codec *schemas.Codec
+}
+
+func open(t *testing.T) *broker {
+	t.Helper()
+	ctx := t.Context()
+	b := &broker{t: t, cfg: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t)}}
+	cl, err := b.cfg.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	if _, err := kafka.Migrate(ctx, b.cfg, cl); err != nil {
+		t.Fatal(err)
+	}
+	if b.space, err = kafka.Load(ctx, b.cfg, cl); err != nil {
+		t.Fatal(err)
+	}
+	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.codec, err = schemas.NewCodec(ctx, registry, true); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *broker) hub(timeout time.Duration) *commands.Client {
+	b.t.Helper()
+	h, err := commands.New(b.t.Context(), commands.Config{
+		Kafka: b.cfg, Space: b.space, Codec: b.codec, Timeout: timeout, Log: servers.Logger(b.t), Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	b.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Error(err)
+		}
+	})
+	return h
+}
+
+// answer plays a processor that echoes the session id: it replies to every
+// command that asks, twice, as after a replayed reply.
+func (b *broker) answer() {
+	b.t.Helper()
+	cl, err := b.cfg.Producer(kgo.ConsumeTopics(b.space.Name(schemas.TopicCommands)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			cl.PollFetches(ctx).EachRecord(func(rec *kgo.Record) {
+				var c record.Command
+				if err := b.codec.Decode(rec.Value, &c); err != nil {
+					b.t.Error(err)
+				}
+				if c.CorrelationID == "" {
+					return
+				}
+				to := checkout.ReplyTo{CorrelationID: c.CorrelationID, Partition: c.ReplyPartition}
+				value, err := b.codec.Encode(mapping.FromAnswer(to, checkout.Answer{Code: checkout.CodeOK, Session: &checkout.Session{ID: c.SessionID}}))
+				if err != nil {
+					b.t.Error(err)
+				}
+				for range 2 {
+					cl.Produce(ctx, &kgo.Record{Topic: b.space.Name(schemas.TopicReplies), Partition: to.Partition, Key: []byte(to.CorrelationID), Value: value}, nil)
+				}
+			})
+		}
+	})
+	b.t.Cleanup(func() { cancel(); wg.Wait(); cl.Close() })
+}
+
+// Several instances share partitions of replies; each answer finds its question.
+func TestEveryAnswerFindsItsQuestion(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.answer()
+	hubs := []*commands.Client{b.hub(20 * time.Second), b.hub(20 * time.Second), b.hub(20 * time.Second)}
+	var wg sync.WaitGroup
+	for n := range 300 {
+		wg.Go(func() {
+			id := fmt.Sprintf("chs_%d", n)
+			a, err := hubs[n%3].Ask(t.Context(), checkout.Command{SessionID: id, ApplicationID: application, Do: checkout.Cancel{}})
+			if err != nil || a.Code != checkout.CodeOK || a.Session.ID != id {
+				t.Errorf("%s was answered %+v, %v", id, a, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestNoAnswerInTime(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	h := b.hub(200 * time.Millisecond)
+	cmd := checkout.Command{SessionID: "chs_x", ApplicationID: application, Do: checkout.Cancel{}}
+	if _, err := h.Ask(t.Context(), cmd); !errors.Is(err, commands.ErrUnavailable) {
+		t.Errorf("without a processor: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.Ask(ctx, cmd); !errors.Is(err, commands.ErrUnavailable) {
+		t.Errorf("a caller who went away: %v", err)
+	}
+	if err := h.Tell(t.Context(), cmd); err != nil {
+		t.Errorf("telling asks for no processor: %v", err)
+	}
+}
+
+func TestSessionIDsRouteThemselves(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.answer()
+	h := b.hub(20 * time.Second)
+	id := checkout.NewSessionID(time.Now(), 3, [16]byte{1})
+	if a, err := h.Ask(t.Context(), checkout.Command{SessionID: id, Do: checkout.Cancel{}}); err != nil || a.Session.ID != id {
+		t.Errorf("got %+v, %v", a, err)
+	}
+	for _, bad := range []string{"", "chs_x", checkout.NewSessionID(time.Now(), 9999, [16]byte{})} {
+		if _, err := h.Ask(t.Context(), checkout.Command{SessionID: bad, Do: checkout.Cancel{}}); !errors.Is(err, checkout.ErrMalformedID) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}

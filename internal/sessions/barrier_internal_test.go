@@ -1,0 +1,48 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// A read begins while a question is on its way. Its answer may be older than what
+// was acknowledged just before the read: the read must not share it.
+func TestNoReadSharesAQuestionThatWasSent(t *testing.T) {
+	t.Parallel()
+	sent := make(chan struct{}, 100)
+	client, err := kgo.NewClient(kgo.SeedBrokers("127.0.0.1:1"), kgo.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		sent <- struct{}{} // on its way, and never answered
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	b := newBarrier(client, nil, "topic", 1, 10*time.Second, newMetrics(prometheus.NewRegistry()))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := b.run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	defer func() { cancel(); wg.Wait() }()
+
+	first := b.join()
+	<-sent
+	second := b.join()
+	if second == first {
+		t.Error("a read joined a question that was under way")
+	}
+	if third := b.join(); third != second {
+		t.Error("two reads before a question is sent do not share it")
+	}
+}

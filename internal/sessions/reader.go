@@ -1,0 +1,250 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/internal/kafka"
+	"quittance/internal/sessions/internal/db"
+	"quittance/schemas"
+)
+
+// ErrNotFound says that there is no such session for the caller.
+var ErrNotFound = errors.New("no such session")
+
+const defaultPageSize = 20
+
+// queryTimeout bounds the reading of rows: a Postgres that hangs is one that is
+// away.
+const queryTimeout = 2 * time.Second
+
+// Config of a Reader. Fields without a default are required.
+type Config struct {
+	Pool  *pgxpool.Pool
+	Kafka kafka.Config
+	Space *kafka.Topology
+	Log   *slog.Logger
+	// Metrics may be nil.
+	Metrics prometheus.Registerer
+	// Timeout is how long a read waits for what has been acknowledged; 2 s when
+	// zero.
+	Timeout time.Duration
+}
+
+// Reader reads sessions. Session, ByID and List show everything that was
+// acknowledged to anybody before the call (the barrier), and answer ErrBehind
+// when they cannot, which is also what they answer while Run does not run. It is
+// safe for concurrent use.
+type Reader struct {
+	cfg     Config
+	client  *kgo.Client
+	barrier *barrier
+}
+
+// New makes a reader. It connects when it runs.
+func New(cfg Config) (*Reader, error) {
+	if cfg.Pool == nil || len(cfg.Kafka.Brokers) == 0 || cfg.Space == nil || cfg.Log == nil {
+		return nil, errors.New("read model: Pool, Kafka.Brokers, Space and Log are required")
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = prometheus.NewRegistry()
+	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
+	client, err := cfg.Kafka.Client()
+	if err != nil {
+		return nil, fmt.Errorf("read model: %w", err)
+	}
+	return &Reader{
+		cfg: cfg, client: client,
+		barrier: newBarrier(client, NewStore(cfg.Pool), cfg.Space.Name(schemas.TopicEvents), cfg.Space.Count(schemas.TopicEvents), cfg.Timeout, newMetrics(cfg.Metrics)),
+	}, nil
+}
+
+// Run asks on behalf of the reads until ctx ends; it returns nil then and the
+// reader is of no more use.
+func (r *Reader) Run(ctx context.Context) error {
+	defer r.client.Close()
+	return r.barrier.run(ctx)
+}
+
+// Query names one session and who asks for it.
+type Query struct {
+	ID             string
+	ApplicationIDs []string // whose sessions the caller may see
+	Live           bool
+}
+
+// Session is one session that the caller may see. Errors are ErrNotFound,
+// ErrBehind and those of ctx.
+func (r *Reader) Session(ctx context.Context, q Query) (checkout.Session, error) {
+	s, err := r.ByID(ctx, q.ID)
+	if err != nil {
+		return checkout.Session{}, err
+	}
+	if s.Live != q.Live || !slices.Contains(q.ApplicationIDs, s.ApplicationID) {
+		return checkout.Session{}, ErrNotFound
+	}
+	return s, nil
+}
+
+// ByID is a session for who holds its id: the citizen's pages. Errors are those
+// of Session.
+func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) {
+	partition, err := checkout.SessionPartition(id)
+	if err != nil || partition >= r.cfg.Space.Count(schemas.TopicEvents) {
+		return checkout.Session{}, ErrNotFound
+	}
+	if err := r.barrier.wait(ctx, partition); err != nil {
+		return checkout.Session{}, err
+	}
+	var row db.Session
+	err = r.query(ctx, func(ctx context.Context) (err error) {
+		row, err = db.New(r.cfg.Pool).Session(ctx, id)
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return checkout.Session{}, ErrNotFound
+	}
+	if err != nil {
+		return checkout.Session{}, err
+	}
+	return fromRow(row)
+}
+
+// Statuses are those of the sessions that exist, by id, as they stand in
+// Postgres: without the barrier, in one query, for pages that watch. They are
+// never older than what Session, ByID or List has told before.
+func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkout.Session, error) {
+	var rows []db.Session
+	err := r.query(ctx, func(ctx context.Context) (err error) {
+		rows, err = db.New(r.cfg.Pool).SessionsByID(ctx, ids)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]checkout.Session, len(rows))
+	for _, row := range rows {
+		if out[row.ID], err = fromRow(row); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Filter selects sessions. Empty fields select everything; filters are exact
+// (contract decisions § 9).
+type Filter struct {
+	ApplicationIDs []string // whose sessions the caller may see; none: nothing
+	Live           bool
+	OrderID        string
+	Status         checkout.Status
+	CustomerID     string
+	PaymentRef     string
+	Page           int // from 1, which 0 means as well
+	PageSize       int // 20 when 0
+}
+
+// columns are those of db.Session in its order. Never a star: a newer version may
+// have added columns while this one still runs.
+const columns = `id, application_id, tenant_id, livemode, platform, order_id, amount, currency, mode, service_code,
+	service_label, description, note, customer_id, metadata, success_url, cancel_url, payment_ref,
+	notice_id, notice_ref, transaction_id, offers, created_at, expires_at, ended_at, status, sequence,
+	collection, failure_code, failure_message, client_secret_hash`
+
+// List is a page of sessions, newest first by id, and how many there are on all
+// pages. Errors are ErrBehind and those of ctx.
+func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, total int64, err error) {
+	if len(f.ApplicationIDs) == 0 {
+		return nil, 0, nil
+	}
+	var partitions []int32
+	for _, id := range f.ApplicationIDs {
+		if p := r.cfg.Space.Partition(schemas.TopicEvents, id); !slices.Contains(partitions, p) {
+			partitions = append(partitions, p)
+		}
+	}
+	if err := r.barrier.wait(ctx, partitions...); err != nil {
+		return nil, 0, err
+	}
+	where, args := f.where()
+	var rows []db.Session
+	err = r.query(ctx, func(ctx context.Context) error {
+		// One snapshot, so that the total is that of the page.
+		return pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			batch := &pgx.Batch{}
+			batch.Queue("SELECT count(*) FROM sessions"+where, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
+			size := int64(cmp.Or(f.PageSize, defaultPageSize))
+			page := append(slices.Clone(args), size, int64(max(f.Page, 1)-1)*size)
+			batch.Queue(fmt.Sprintf("SELECT %s FROM sessions%s ORDER BY id DESC LIMIT $%d OFFSET $%d", columns, where, len(page)-1, len(page)), page...).
+				Query(func(found pgx.Rows) (err error) {
+					rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[db.Session])
+					return err
+				})
+			return tx.SendBatch(ctx, batch).Close()
+		})
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	items = make([]checkout.Session, len(rows))
+	for i, row := range rows {
+		if items[i], err = fromRow(row); err != nil {
+			return nil, 0, err
+		}
+	}
+	return items, total, nil
+}
+
+// where is the condition with its arguments. Only what is asked for stands in
+// it, so that Postgres finds the index for it.
+func (f Filter) where() (string, []any) {
+	var conditions []string
+	var args []any
+	is := func(column string, value any) {
+		args = append(args, value)
+		conditions = append(conditions, fmt.Sprintf("%s = $%d", column, len(args)))
+	}
+	if len(f.ApplicationIDs) == 1 {
+		is("application_id", f.ApplicationIDs[0])
+	} else {
+		args = append(args, f.ApplicationIDs)
+		conditions = append(conditions, "application_id = ANY($1)")
+	}
+	is("livemode", f.Live)
+	for _, c := range []struct{ column, value string }{
+		{"order_id", f.OrderID}, {"status", string(f.Status)}, {"customer_id", f.CustomerID}, {"payment_ref", f.PaymentRef},
+	} {
+		if c.value != "" {
+			is(c.column, c.value)
+		}
+	}
+	return " WHERE " + strings.Join(conditions, " AND "), args
+}
+
+// query runs one reading of rows. A Postgres that is away makes the read model
+// ErrBehind.
+func (r *Reader) query(ctx context.Context, read func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	err := read(bounded)
+	switch {
+	case err == nil || errors.Is(err, pgx.ErrNoRows):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("reading sessions: %w", ctx.Err())
+	}
+	return fmt.Errorf("reading sessions: %w: %w", ErrBehind, err)
+}

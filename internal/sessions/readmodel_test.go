@@ -1,0 +1,425 @@
+package sessions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/internal/kafka"
+	readmodel "quittance/internal/sessions"
+	"quittance/schemas"
+	"quittance/test/servers"
+)
+
+const (
+	appA = "018f0000-0000-7000-8000-00000000000a"
+	appB = "018f0000-0000-7000-8000-00000000000b"
+)
+
+func database(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	_, pool := servers.Database(t)
+	return pool
+}
+
+// world is a broker with the topics of one installation, and a reader.
+type world struct {
+	cfg    kafka.Config
+	space  *kafka.Topology
+	events string
+	pool   *pgxpool.Pool
+	store  *readmodel.Store
+	reader *readmodel.Reader
+}
+
+func newWorld(t *testing.T, timeout time.Duration) world {
+	t.Helper()
+	w := world{cfg: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2}, pool: database(t)}
+	cl, err := w.cfg.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	if _, err := kafka.Migrate(t.Context(), w.cfg, cl); err != nil {
+		t.Fatal(err)
+	}
+	if w.space, err = kafka.Load(t.Context(), w.cfg, cl); err != nil {
+		t.Fatal(err)
+	}
+	w.events, w.store = w.space.Name(schemas.TopicEvents), readmodel.NewStore(w.pool)
+	w.reader, err = readmodel.New(readmodel.Config{Pool: w.pool, Kafka: w.cfg, Space: w.space, Log: servers.Logger(t), Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w world) run(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := w.reader.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+// transaction writes one record to a partition of the events and ends.
+func (w world) transaction(t *testing.T, partition int32, end kgo.TransactionEndTry) {
+	t.Helper()
+	cl, err := w.cfg.Producer(kgo.TransactionalID(servers.Prefix(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	if err := cl.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: w.events, Partition: partition, Value: []byte("x")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cl.EndTransaction(t.Context(), end); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitHighWatermark waits until the partition ends at the offset: a broker
+// writes the marker of a transaction after it has said that it is ended.
+func (w world) awaitHighWatermark(t *testing.T, partition int32, want int64) {
+	t.Helper()
+	cl, err := w.cfg.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	for {
+		ends, err := kadm.NewClient(cl).ListEndOffsets(t.Context(), w.events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, _ := ends.Lookup(w.events, partition); at.Offset >= want {
+			if at.Offset > want {
+				t.Fatalf("high watermark = %d, want %d", at.Offset, want)
+			}
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func sessionID(n int, app string, partitions int32) string {
+	return checkout.NewSessionID(time.UnixMilli(1_790_000_000_000+int64(n)), schemas.PartitionOf(app, partitions), [16]byte{byte(n), byte(n >> 8)})
+}
+
+func session(n int, app string) checkout.Session {
+	at := time.UnixMilli(1_790_000_000_000 + int64(n)).UTC()
+	return checkout.Session{
+		ID: sessionID(n, app, 2), ApplicationID: app, TenantID: "t", OrderID: fmt.Sprintf("order-%d", n), Amount: 5000, Currency: "XAF",
+		Mode: checkout.ModeHosted, PaymentRef: fmt.Sprintf("%016d", n), CreatedAt: at, ExpiresAt: at.Add(time.Hour), Status: checkout.StatusOpen, Sequence: 1,
+	}
+}
+
+// fill sets every field to something that is not zero, so that a field which is
+// lost on the way is seen, also one that is added later.
+func fill(v reflect.Value, n *int) {
+	*n++
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.UnixMilli(1_790_000_000_000 + int64(*n)).UTC()))
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fill(v.Index(i), n)
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range 2 {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			fill(key, n)
+			fill(value, n)
+			v.SetMapIndex(key, value)
+		}
+	case reflect.String:
+		v.SetString(fmt.Sprintf("texte-%d-é", *n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(*n))
+	case reflect.Uint8:
+		v.SetUint(uint64(*n % 256))
+	default:
+		panic(v.Kind())
+	}
+}
+
+func TestEveryFieldComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, time.Second)
+	var full checkout.Session
+	n := 0
+	fill(reflect.ValueOf(&full).Elem(), &n)
+	bare := checkout.Session{ID: "bare", CreatedAt: full.CreatedAt, ExpiresAt: full.ExpiresAt, Sequence: 1}
+	if err := w.store.Apply(t.Context(), "topic", []checkout.Session{full, bare}, nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err := w.reader.Statuses(t.Context(), []string{full.ID, "bare", "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	full.Customer, full.ClientSecretSealed = nil, nil // events do not carry them
+	full.Orphans = nil                                // for deciding only
+	if want := map[string]checkout.Session{full.ID: full, "bare": bare}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestApply(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	store := readmodel.NewStore(pool)
+	apply := func(from, to int64, sessions ...checkout.Session) error {
+		return store.Apply(t.Context(), "topic", sessions, []readmodel.Move{{Partition: 3, From: from, To: to}})
+	}
+	state := func() string {
+		t.Helper()
+		var sequence int64
+		var status string
+		if err := pool.QueryRow(t.Context(), `SELECT sequence, status FROM sessions WHERE id = $1`, sessionID(1, appA, 2)).Scan(&sequence, &status); err != nil {
+			t.Fatal(err)
+		}
+		positions, err := store.Positions(t.Context(), "topic")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%d %s at %d", sequence, status, positions[3])
+	}
+	at := func(sequence int64, status checkout.Status) checkout.Session {
+		s := session(1, appA)
+		s.Sequence, s.Status = sequence, status
+		return s
+	}
+	for _, step := range []struct {
+		name     string
+		from, to int64
+		sessions []checkout.Session
+		err      error
+		want     string
+	}{
+		{"first", readmodel.None, 10, []checkout.Session{at(2, checkout.StatusOpen), at(1, checkout.StatusOpen)}, nil, "2 open at 10"},
+		{"older", 10, 11, []checkout.Session{at(1, checkout.StatusFailed)}, nil, "2 open at 11"},
+		{"twice", 11, 12, []checkout.Session{at(2, checkout.StatusFailed)}, nil, "2 open at 12"},
+		{"newer", 12, 20, []checkout.Session{at(3, checkout.StatusCompleted), at(4, checkout.StatusCompleted)}, nil, "4 completed at 20"},
+		{"nothing", 20, 21, nil, nil, "4 completed at 21"},
+		{"other writer was here", 20, 22, []checkout.Session{at(5, checkout.StatusFailed)}, readmodel.ErrMoved, "4 completed at 21"},
+		{"other writer began", readmodel.None, 22, []checkout.Session{at(5, checkout.StatusFailed)}, readmodel.ErrMoved, "4 completed at 21"},
+	} {
+		if err := apply(step.from, step.to, step.sessions...); !errors.Is(err, step.err) {
+			t.Errorf("%s: %v", step.name, err)
+		}
+		if got := state(); got != step.want {
+			t.Errorf("%s: %s, want %s", step.name, got, step.want)
+		}
+	}
+	zero := at(5, checkout.StatusFailed)
+	zero.Metadata = map[string]string{"case": "a\x00b"}
+	if err := apply(21, 22, zero); !errors.Is(err, readmodel.ErrRefused) {
+		t.Errorf("a zero byte: %v", err)
+	}
+	if got := state(); got != "4 completed at 21" {
+		t.Errorf("after a refusal: %s", got)
+	}
+}
+
+func TestSessionIsShownToItsOwnersOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 5*time.Second)
+	w.run(t)
+	s := session(1, appA)
+	if err := w.store.Apply(t.Context(), w.events, []checkout.Session{s}, nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err := w.reader.Session(t.Context(), readmodel.Query{ID: s.ID, ApplicationIDs: []string{appB, appA}})
+	if err != nil || !reflect.DeepEqual(got, s) {
+		t.Errorf("Session = %+v, %v", got, err)
+	}
+	for name, q := range map[string]readmodel.Query{
+		"foreign":         {ID: s.ID, ApplicationIDs: []string{appB}},
+		"nobody":          {ID: s.ID},
+		"other mode":      {ID: s.ID, ApplicationIDs: []string{appA}, Live: true},
+		"unknown":         {ID: sessionID(2, appA, 2), ApplicationIDs: []string{appA}},
+		"malformed":       {ID: "chs_", ApplicationIDs: []string{appA}},
+		"other partition": {ID: checkout.NewSessionID(time.UnixMilli(1), 77, [16]byte{}), ApplicationIDs: []string{appA}},
+	} {
+		if got, err := w.reader.Session(t.Context(), q); !errors.Is(err, readmodel.ErrNotFound) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 5*time.Second)
+	w.run(t)
+	var all []checkout.Session
+	for n := range 30 {
+		s := session(n, []string{appA, appB}[n%3/2]) // every third is appB's
+		s.Live = n >= 24
+		s.CustomerID = []string{"", "alice", "bob"}[n%3]
+		if n%2 == 0 {
+			s.Status, s.EndedAt = checkout.StatusExpired, s.ExpiresAt
+		}
+		s.OrderID = fmt.Sprintf("order-%d", n/2)
+		all = append(all, s)
+	}
+	shuffled := slices.Clone(all)
+	slices.Reverse(shuffled[10:])
+	if err := w.store.Apply(t.Context(), w.events, shuffled, nil); err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(all)
+	for name, c := range map[string]struct {
+		f    readmodel.Filter
+		keep func(checkout.Session) bool
+	}{
+		"own":     {readmodel.Filter{ApplicationIDs: []string{appA}}, func(s checkout.Session) bool { return s.ApplicationID == appA && !s.Live }},
+		"several": {readmodel.Filter{ApplicationIDs: []string{appA, appB}, PageSize: 100}, func(s checkout.Session) bool { return !s.Live }},
+		"live":    {readmodel.Filter{ApplicationIDs: []string{appB}, Live: true}, func(s checkout.Session) bool { return s.ApplicationID == appB && s.Live }},
+		"order":   {readmodel.Filter{ApplicationIDs: []string{appA}, OrderID: "order-0"}, func(s checkout.Session) bool { return s.ApplicationID == appA && s.OrderID == "order-0" }},
+		"exact":   {readmodel.Filter{ApplicationIDs: []string{appA}, OrderID: "ORDER-0"}, func(checkout.Session) bool { return false }},
+		"status": {readmodel.Filter{ApplicationIDs: []string{appA}, Status: checkout.StatusExpired}, func(s checkout.Session) bool {
+			return s.ApplicationID == appA && !s.Live && s.Status == checkout.StatusExpired
+		}},
+		"customer":    {readmodel.Filter{ApplicationIDs: []string{appA}, CustomerID: "alice"}, func(s checkout.Session) bool { return s.ApplicationID == appA && !s.Live && s.CustomerID == "alice" }},
+		"payment_ref": {readmodel.Filter{ApplicationIDs: []string{appA}, PaymentRef: "0000000000000003"}, func(s checkout.Session) bool { return s.PaymentRef == "0000000000000003" }},
+		"together": {readmodel.Filter{ApplicationIDs: []string{appA}, CustomerID: "alice", Status: checkout.StatusOpen}, func(s checkout.Session) bool {
+			return s.ApplicationID == appA && !s.Live && s.CustomerID == "alice" && s.Status == checkout.StatusOpen
+		}},
+		"page 2": {readmodel.Filter{ApplicationIDs: []string{appA, appB}, Page: 2, PageSize: 7}, func(s checkout.Session) bool { return !s.Live }},
+		"beyond": {readmodel.Filter{ApplicationIDs: []string{appA, appB}, Page: 9, PageSize: 7}, func(s checkout.Session) bool { return !s.Live }},
+		"nobody": {readmodel.Filter{}, func(checkout.Session) bool { return false }},
+	} {
+		var want []checkout.Session
+		for _, s := range all {
+			if c.keep(s) {
+				want = append(want, s)
+			}
+		}
+		total := int64(len(want))
+		size := c.f.PageSize
+		if size == 0 {
+			size = 20
+		}
+		from := min((max(c.f.Page, 1)-1)*size, len(want))
+		want = want[from:min(from+size, len(want))]
+		got, n, err := w.reader.List(t.Context(), c.f)
+		if err != nil || n != total || len(got) != len(want) || (len(want) > 0 && !reflect.DeepEqual(got, want)) {
+			t.Errorf("%s: %d items of %d, %v; want %d of %d", name, len(got), n, err, len(want), total)
+		}
+	}
+}
+
+// The last record of the partition is the marker of an aborted transaction, which
+// no reader of committed records is shown: it counts all the same.
+func TestBarrierCountsControlRecords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 400*time.Millisecond)
+	w.run(t)
+	s := session(1, appA)
+	partition := w.space.Partition(schemas.TopicEvents, appA)
+	w.transaction(t, partition, kgo.TryCommit)
+	w.transaction(t, partition, kgo.TryAbort)
+	const mark = 4 // record, marker, record, marker
+	w.awaitHighWatermark(t, partition, mark)
+	read := func() error {
+		_, err := w.reader.ByID(t.Context(), s.ID)
+		return err
+	}
+	if err := read(); !errors.Is(err, readmodel.ErrBehind) {
+		t.Errorf("nothing applied: %v", err)
+	}
+	if err := w.store.Apply(t.Context(), w.events, []checkout.Session{s}, []readmodel.Move{{Partition: partition, From: readmodel.None, To: mark - 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(); !errors.Is(err, readmodel.ErrBehind) {
+		t.Errorf("all but the marker applied: %v", err)
+	}
+	if err := w.store.Apply(t.Context(), w.events, nil, []readmodel.Move{{Partition: partition, From: mark - 1, To: mark}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(); err != nil {
+		t.Errorf("all applied: %v", err)
+	}
+	// Another application's partition says nothing about this one's.
+	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{ApplicationIDs: []string{appA, appB}}); err != nil {
+		t.Errorf("list: %v", err)
+	}
+}
+
+// A transaction that has not ended may be acknowledged at any moment: its events
+// count from when they are written.
+func TestBarrierWaitsForOpenTransactions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 400*time.Millisecond)
+	w.run(t)
+	partition := w.space.Partition(schemas.TopicEvents, appA)
+	cl, err := w.cfg.Producer(kgo.TransactionalID(servers.Prefix(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	if err := cl.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: w.events, Partition: partition, Value: []byte("x")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := w.reader.ByID(t.Context(), sessionID(1, appA, 2)); !errors.Is(err, readmodel.ErrBehind) {
+		t.Errorf("ByID = %+v, %v", s, err)
+	}
+	if err := cl.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBarrierIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 200*time.Millisecond)
+	begun := time.Now()
+	if _, err := w.reader.ByID(t.Context(), sessionID(1, appA, 2)); !errors.Is(err, readmodel.ErrBehind) { // nobody runs it
+		t.Errorf("without Run: %v", err)
+	}
+	if d := time.Since(begun); d > 2*time.Second {
+		t.Errorf("took %v", d)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.reader.ByID(gone, sessionID(1, appA, 2)); !errors.Is(err, context.Canceled) || errors.Is(err, readmodel.ErrBehind) {
+		t.Errorf("a caller that has gone: %v", err)
+	}
+	w.run(t)
+	w.pool.Close() // Postgres away
+	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{ApplicationIDs: []string{appA}}); !errors.Is(err, readmodel.ErrBehind) {
+		t.Errorf("without Postgres: %v", err)
+	}
+}

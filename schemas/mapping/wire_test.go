@@ -1,0 +1,120 @@
+package mapping_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"quittance/checkout"
+	"quittance/schemas/mapping"
+	"quittance/schemas/record"
+)
+
+// fill sets every field, so that one that a mapper forgets is seen.
+func fill(v reflect.Value, n *int) {
+	*n++
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.UnixMilli(1_790_000_000_000 + int64(*n)).UTC()))
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	case reflect.String:
+		v.SetString(fmt.Sprint("s", *n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		if v.Type() == reflect.TypeFor[time.Duration]() {
+			v.SetInt(int64(*n) * int64(time.Millisecond))
+			return
+		}
+		v.SetInt(int64(*n))
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"k": fmt.Sprint(*n)}))
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte{byte(*n)})
+			return
+		}
+		s := reflect.MakeSlice(v.Type(), 1, 1)
+		fill(s.Index(0), n)
+		v.Set(s)
+	default:
+		panic(v.Type().String())
+	}
+}
+
+func filled[T any]() T {
+	var v T
+	n := 0
+	fill(reflect.ValueOf(&v).Elem(), &n)
+	return v
+}
+
+func TestSessionSurvives(t *testing.T) {
+	t.Parallel()
+	for _, s := range []checkout.Session{filled[checkout.Session](), {}} {
+		r := mapping.FromSession(s)
+		if got := mapping.ToSession(&r); !reflect.DeepEqual(got, s) {
+			t.Errorf("got\n%+v\nwant\n%+v", got, s)
+		}
+	}
+}
+
+func TestCommandsSurvive(t *testing.T) {
+	t.Parallel()
+	for _, do := range []checkout.Action{
+		filled[checkout.Create](), filled[checkout.Cancel](), filled[checkout.Collect](), filled[checkout.Outcome](),
+		filled[checkout.Enquire](), filled[checkout.Redirected](), filled[checkout.IssueToken](),
+		filled[checkout.Reserve](), filled[checkout.Take](), filled[checkout.Release](), filled[checkout.Reverse](),
+		checkout.ConsumeToken{Hash: []byte("h")},
+	} {
+		for _, to := range []*checkout.ReplyTo{nil, {CorrelationID: "c", Partition: 3}} {
+			c := checkout.Command{At: time.UnixMilli(1).UTC(), SessionID: "s", ApplicationID: "a", Live: true, ReplyTo: to, Do: do}
+			r, err := mapping.FromCommand(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := mapping.ToCommand(r)
+			if err != nil || !reflect.DeepEqual(got, c) {
+				t.Errorf("got\n%+v (%v)\nwant\n%+v", got, err, c)
+			}
+		}
+	}
+	if _, err := mapping.FromCommand(checkout.Command{Do: checkout.Tick{}}); !errors.Is(err, checkout.ErrUnknownCommand) {
+		t.Errorf("a tick travels: %v", err)
+	}
+	for _, r := range []record.Command{{}, {Type: "session.transmogrify"}, {Type: mapping.CommandCreate}, {Type: mapping.CommandOutcome}} {
+		if _, err := mapping.ToCommand(&r); !errors.Is(err, checkout.ErrUnknownCommand) {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+}
+
+func TestAnswersSurvive(t *testing.T) {
+	t.Parallel()
+	a := filled[checkout.Answer]()
+	if got := mapping.ToAnswer(mapping.FromAnswer(checkout.ReplyTo{CorrelationID: "c"}, a)); !reflect.DeepEqual(got, a) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, a)
+	}
+}
+
+func TestEventsHoldNoContactData(t *testing.T) {
+	t.Parallel()
+	e := checkout.Event{ID: "evt_1", Type: checkout.EventCompleted, SessionID: "s", Sequence: 3, Session: filled[checkout.Session]()}
+	r := mapping.FromEvent(e)
+	if r.Session.Customer != nil || r.Session.ClientSecretSealed != nil {
+		t.Errorf("the event holds %+v", r.Session)
+	}
+	if e.Session.Customer == nil {
+		t.Error("the session lost its customer")
+	}
+}

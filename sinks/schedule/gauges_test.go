@@ -1,0 +1,96 @@
+package schedule_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+	"quittance/sinks/schedule"
+	"quittance/test/deliveries"
+	"quittance/test/servers"
+)
+
+// How late deliveries are shows also while nobody plans or sends them, and tells
+// what was never tried from what is tried again, held, or for a person to decide.
+func TestOldestUndelivered(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	metrics := prometheus.NewRegistry()
+	s, err := schedule.New(schedule.Config{
+		Kafka: b.Kafka, Codec: b.Codec, Pool: b.Pool, Now: b.Now, Log: servers.Logger(t), Metrics: metrics,
+		MaxInFlight: func(delivery.Kind, string) int { return 8 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hours := func() map[string]float64 {
+		families, err := metrics.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]float64{}
+		for _, f := range families {
+			if f.GetName() == "quittance_delivery_oldest_undelivered_seconds" {
+				for _, m := range f.GetMetric() {
+					name := m.GetLabel()[0].GetValue() + " " + m.GetLabel()[1].GetValue()
+					out[name] = (time.Duration(m.GetGauge().GetValue()) * time.Second).Truncate(time.Hour).Hours()
+				}
+			}
+		}
+		return out
+	}
+	deliveries.Start(t, s)
+	nothing := map[string]float64{
+		"webhook untried": 0, "webhook retrying": 0, "webhook held": 0, "webhook needs_operator": 0,
+		"erp untried": 0, "erp retrying": 0, "erp held": 0, "erp needs_operator": 0,
+	}
+	deliveries.Eventually(t, "nothing is late, and that is said", func() bool { return maps.Equal(hours(), nothing) })
+
+	at := func(hoursAgo int, n *record.Notification) *record.Notification {
+		n.OccurredAt = b.Now().Add(-time.Duration(hoursAgo)*time.Hour - time.Minute)
+		return n
+	}
+	// One aborted, one that no planner has read, and on the topic of deliveries one
+	// that no worker has, behind one that the schedule has put there again.
+	b.Notify(t, schemas.TopicWebhooks, false, at(50, b.Notification("evt_aborted", "app")))
+	b.Notify(t, schemas.TopicWebhooks, true, at(3, b.Notification("evt_unplanned", "app")), at(2, b.Notification("evt_later", "app")))
+	for i, hoursAgo := range []int{40, 5} {
+		d := delivery.Plan(delivery.KindERP, at(hoursAgo, b.Notification("tx", "app")), "agency/test")
+		d.Round = int32(1 - i)
+		value, err := b.Codec.Encode(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		produce(t, b, schemas.TopicERPDeliveries, d.DestinationID, value)
+	}
+	tried := func(event, destination string, o delivery.Outcome, hoursAgo int) {
+		a := outcome(b, event, destination, o, 0, 1, b.Now().Add(time.Hour))
+		a.Delivery.OccurredAt = b.Now().Add(-time.Duration(hoursAgo)*time.Hour - time.Minute)
+		outcomes(t, b, a)
+	}
+	tried("evt_a", "own", delivery.OutcomeFailed, 7)
+	tried("evt_b", "gone", delivery.OutcomeFailed, 9)
+	tried("evt_c", "own", delivery.OutcomeNeedsOperator, 11)
+	tried("evt_d", "own", delivery.OutcomeDelivered, 30)
+	tried("evt_e", "own", delivery.OutcomeExhausted, 30)
+	deliveries.Eventually(t, "applied", func() bool {
+		var n int
+		err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM deliveries`).Scan(&n)
+		return err == nil && n == 5
+	})
+	if _, err := b.Pool.Exec(t.Context(), `UPDATE delivery_destinations SET suspended_at = now(), suspended_reason = 'gone' WHERE destination_id = 'gone'`); err != nil {
+		t.Fatal(err)
+	}
+	want := maps.Clone(nothing)
+	maps.Copy(want, map[string]float64{"webhook untried": 3, "erp untried": 5, "webhook retrying": 7, "webhook held": 9, "webhook needs_operator": 11})
+	deliveries.Eventually(t, "all of it is told", func() bool { return maps.Equal(hours(), want) })
+	if got := slices.Sorted(maps.Keys(hours())); len(got) != len(want) {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,422 @@
+package schedule_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+	"quittance/sinks/schedule"
+	"quittance/test/deliveries"
+)
+
+// today is outcome of an event that occurs now, whose day is kept.
+func today(b *deliveries.Bench, event, destination string, o delivery.Outcome, round, attempt int32, next time.Time) *record.Attempt {
+	a := outcome(b, event, destination, o, round, attempt, next)
+	a.Delivery.OccurredAt = b.Now()
+	return a
+}
+
+func id(event, destination string) string {
+	return delivery.ID(delivery.KindWebhook, event, destination)
+}
+
+// applied writes outcomes and waits until Postgres has them.
+func applied(t *testing.T, b *deliveries.Bench, attempts ...*record.Attempt) {
+	t.Helper()
+	outcomes(t, b, attempts...)
+	if err := b.History().CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func refusal(t *testing.T, err error, words ...string) {
+	t.Helper()
+	var refused *schedule.RefusedError
+	if !errors.As(err, &refused) {
+		t.Errorf("error = %v, want a refusal", err)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(refused.Message, w) {
+			t.Errorf("%q does not say %q", refused.Message, w)
+		}
+	}
+}
+
+func retry(t *testing.T, b *deliveries.Bench, event, destination string) schedule.Retried {
+	t.Helper()
+	r, err := schedule.Retry(t.Context(), b.Pool, id(event, destination), b.Now())
+	if err != nil {
+		t.Fatalf("%s: %v", event, err)
+	}
+	return r
+}
+
+// An operator retries while the record of the round before stands on the topic
+// still, or its outcome comes a second time: what that says then is history, unless
+// it says that the delivery was accepted.
+func TestRetryOutlivesLateOutcomes(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	deliveries.Start(t, b.Schedule(t))
+	far := b.Now().Add(time.Hour)
+	// On hold, so that nothing is claimed before the late outcomes are there.
+	held := today(b, "held", "d", delivery.OutcomeDeferred, 0, 1, far)
+	held.Reason = delivery.ReasonBreakerOpen
+	first := map[string]delivery.Outcome{
+		"parked": delivery.OutcomeNeedsOperator, "exhausted": delivery.OutcomeExhausted, "waiting": delivery.OutcomeFailed,
+	}
+	all := []*record.Attempt{held, today(b, "accepted", "other", delivery.OutcomeFailed, 3, 2, far)}
+	for event, o := range first {
+		all = append(all, today(b, event, "d", o, 3, 2, far))
+	}
+	applied(t, b, all...)
+	for event := range first {
+		if r := retry(t, b, event, "d"); r.HoldUntil.IsZero() || r.State != "waiting" || r.OnItsWay {
+			t.Errorf("%s: %+v, want it due after the hold", event, r)
+		}
+	}
+	retry(t, b, "accepted", "other")
+	late := []*record.Attempt{today(b, "accepted", "other", delivery.OutcomeDelivered, 3, 2, far), today(b, "accepted", "other", delivery.OutcomeFailed, 3, 2, far)}
+	for event := range first {
+		late = append(late, today(b, event, "d", delivery.OutcomeFailed, 3, 2, far), today(b, event, "d", delivery.OutcomeNeedsOperator, 3, 2, far))
+	}
+	applied(t, b, late...)
+
+	ref := func(event string, round int32) delivery.Ref {
+		return delivery.Ref{DeliveryID: id(event, "d"), OccurredAt: b.Now(), Round: round}
+	}
+	settled, err := b.History().Settled(t.Context(), []delivery.Ref{ref("parked", 3), ref("exhausted", 3), ref("waiting", 3)})
+	if err != nil || len(settled) != 3 {
+		t.Errorf("of the records of the round before %d are settled, %v; want 3: they are not to be sent beside the retry", len(settled), err)
+	}
+	if _, due, err := schedule.Resume(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now(), nil); err != nil || due != 4 {
+		t.Errorf("resumed %d, %v; want the three retried and the one that was held", due, err)
+	}
+	b.Advance(3 * time.Second)
+	share := func() []record.Delivery {
+		return slices.DeleteFunc(produced(t, b), func(d record.Delivery) bool { return d.DestinationID != "d" })
+	}
+	deliveries.Eventually(t, "the retried are produced", func() bool { return len(share()) == 4 })
+	for _, d := range share() {
+		if d.EventID != "held" && (d.Round <= 3 || d.Attempt != 3 || len(d.Body) == 0) {
+			t.Errorf("%s produced in round %d as attempt %d with %d bytes; want a later round than 3, attempt 3", d.EventID, d.Round, d.Attempt, len(d.Body))
+		}
+	}
+	if s := b.State(t, delivery.KindWebhook, "accepted", "other"); s != "delivered" {
+		t.Errorf("what was accepted late is %s", s)
+	}
+	// Now on the topic in a later round: the first one still decides nothing.
+	applied(t, b, late...)
+	for _, event := range []string{"parked", "exhausted", "waiting"} {
+		if s := b.State(t, delivery.KindWebhook, event, "d"); s != "queued" {
+			t.Errorf("%s is %s, want it on its way", event, s)
+		}
+		if r := retry(t, b, event, "d"); !r.OnItsWay {
+			t.Errorf("%s: %+v, want it on its way", event, r)
+		}
+	}
+	_, err = schedule.Retry(t.Context(), b.Pool, id("accepted", "other"), b.Now())
+	refusal(t, err, "was accepted at", "quittance replay")
+	_, err = schedule.Retry(t.Context(), b.Pool, id("nothing", "d"), b.Now())
+	refusal(t, err, "no delivery has this id")
+}
+
+// many makes a delivery into n more of its kind, which wait for an hour.
+func many(t *testing.T, b *deliveries.Bench, like string, n int) {
+	t.Helper()
+	if _, err := b.Pool.Exec(t.Context(), `
+		INSERT INTO deliveries SELECT occurred_on, delivery_id || n, kind, destination_id, event_id || n, event, application_id, tenant_id, session_id, livemode,
+			occurred_at, state, attempts, round, first_attempt_at, last_outcome_at, $3, lease_until, http_status, reason, body
+		FROM deliveries, generate_series(1, $2::int) n WHERE delivery_id = $1`, like, n, b.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func standing(t *testing.T, b *deliveries.Bench, destination string) schedule.Standing {
+	t.Helper()
+	all, err := schedule.Standings(t.Context(), b.Pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(s schedule.Standing) bool { return s.DestinationID == destination })
+	if i < 0 {
+		return schedule.Standing{}
+	}
+	return all[i]
+}
+
+// An endpoint that is gone keeps thousands; resumed, all of them are due, and
+// nothing of why it was suspended is left.
+func TestSuspendAndResume(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	deliveries.Start(t, b.Schedule(t))
+	a := today(b, "e", "d", delivery.OutcomeFailed, 0, 1, b.Now().Add(time.Hour))
+	a.HTTPStatus = 410
+	applied(t, b, a)
+	many(t, b, id("e", "d"), 4500)
+	was := standing(t, b, "d")
+	if was.SuspendedReason != schedule.SuspendedGone || was.FailingSince.IsZero() || was.Waiting != 4501 || was.Oldest.IsZero() {
+		t.Fatalf("it stands %+v", was)
+	}
+	_, reason, changed, err := schedule.Suspend(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now())
+	if err != nil || changed || reason != schedule.SuspendedGone {
+		t.Errorf("suspended again: %q, changed %v, %v", reason, changed, err)
+	}
+	_, err = schedule.Retry(t.Context(), b.Pool, id("e", "d"), b.Now())
+	refusal(t, err, "suspended", "quittance endpoints resume d")
+	_, err = schedule.RetryAll(t.Context(), b.Pool, delivery.KindWebhook, "d", "waiting", b.Now(), nil)
+	refusal(t, err, "suspended")
+
+	var told []int
+	got, due, err := schedule.Resume(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now(), func(done, total int) {
+		if told = append(told, done); total != 4501 {
+			t.Errorf("%d of %d", done, total)
+		}
+	})
+	if err != nil || due != 4501 || got.SuspendedAt.IsZero() || !slices.Equal(told, []int{2000, 4000, 4501}) {
+		t.Errorf("resumed %d, was %+v, told %v, %v", due, got, told, err)
+	}
+	if is := standing(t, b, "d"); !is.SuspendedAt.IsZero() || is.SuspendedReason != "" || !is.FailingSince.IsZero() || !is.HoldUntil.IsZero() || is.Waiting != 4501 {
+		t.Errorf("after it, it stands %+v", is)
+	}
+	b.Advance(3 * time.Second)
+	deliveries.Eventually(t, "its share is produced", func() bool { return len(produced(t, b)) == 16 })
+
+	// One that never had an outcome.
+	at, reason, changed, err := schedule.Suspend(t.Context(), b.Pool, delivery.KindWebhook, "new", b.Now())
+	if err != nil || !changed || reason != schedule.SuspendedOperator || at.IsZero() {
+		t.Errorf("suspended: %q, changed %v, %v", reason, changed, err)
+	}
+	held, err := b.History().Suspended(t.Context(), delivery.KindWebhook)
+	if _, is := held["new"]; err != nil || !is || len(held) != 1 {
+		t.Errorf("workers are told of %v, %v", held, err)
+	}
+	_, _, _, err = schedule.Suspend(t.Context(), b.Pool, delivery.KindERP, "agency/test", b.Now())
+	refusal(t, err, "an ERP is never suspended")
+	if s := standing(t, b, "agency/test"); s.DestinationID != "" {
+		t.Errorf("the ERP stands %+v", s)
+	}
+}
+
+// What the schedule gave up is there to be sent: after its last step, and after it
+// was held for too long.
+func TestRetryAll(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	s := b.Schedule(t)
+	deliveries.Start(t, s)
+	far := b.Now().Add(100 * 24 * time.Hour)
+	applied(t, b,
+		today(b, "last", "d", delivery.OutcomeExhausted, 4, 20, far), today(b, "long", "d", delivery.OutcomeFailed, 1, 2, far),
+		today(b, "parked", "d", delivery.OutcomeNeedsOperator, 0, 1, far), today(b, "other", "d2", delivery.OutcomeExhausted, 0, 1, far),
+	)
+	if _, _, _, err := schedule.Suspend(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now()); err != nil {
+		t.Fatal(err)
+	}
+	b.Advance(31 * 24 * time.Hour)
+	if err := s.Tidy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if is := standing(t, b, "d"); is.Exhausted != 2 || is.NeedsOperator != 1 || is.Waiting != 0 {
+		t.Fatalf("it stands %+v", is)
+	}
+	if _, due, err := schedule.Resume(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now(), nil); err != nil || due != 0 {
+		t.Errorf("resumed %d, %v", due, err)
+	}
+	for _, state := range []string{"delivered", "queued", "lost"} {
+		_, err := schedule.RetryAll(t.Context(), b.Pool, delivery.KindWebhook, "d", state, b.Now(), nil)
+		refusal(t, err, "needs_operator")
+	}
+	n, err := schedule.RetryAll(t.Context(), b.Pool, delivery.KindWebhook, "d", "exhausted", b.Now(), nil)
+	if err != nil || n != 2 {
+		t.Errorf("retried %d, %v", n, err)
+	}
+	b.Advance(3 * time.Second)
+	deliveries.Eventually(t, "both are produced", func() bool { return len(produced(t, b)) == 2 })
+	for _, d := range produced(t, b) {
+		if d.EventID != "last" && d.EventID != "long" || len(d.Body) == 0 {
+			t.Errorf("produced %s with %d bytes", d.EventID, len(d.Body))
+		}
+	}
+	if s := b.State(t, delivery.KindWebhook, "parked", "d"); s != "needs_operator" {
+		t.Errorf("another state: %s", s)
+	}
+	// Of an installation that dropped the bytes of what was exhausted.
+	if _, err := b.Pool.Exec(t.Context(), `UPDATE deliveries SET body = NULL WHERE destination_id = 'd2'`); err != nil {
+		t.Fatal(err)
+	}
+	_, err = schedule.Retry(t.Context(), b.Pool, id("other", "d2"), b.Now())
+	refusal(t, err, "no longer kept", "quittance replay")
+}
+
+// Page by page everything comes once, the newest first, whatever the day.
+func TestListAndShowDeliveries(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	deliveries.Start(t, b.Schedule(t))
+	far := b.Now().Add(time.Hour)
+	begin := time.Date(b.Now().Year(), b.Now().Month(), b.Now().Day(), 0, 0, 0, 0, time.UTC).AddDate(0, 0, -3)
+	var all []*record.Attempt
+	var want []string
+	for i := range 9 {
+		dest, o := "d1", delivery.OutcomeFailed
+		if i%3 == 0 {
+			dest, o = "d2", delivery.OutcomeNeedsOperator
+		}
+		a := outcome(b, fmt.Sprintf("e%d", i), dest, o, 0, 1, far)
+		a.Delivery.OccurredAt = begin.Add(time.Duration(i/2) * 12 * time.Hour) // two at a time, two times a day
+		all = append(all, a)
+		want = append(want, a.Delivery.DeliveryID)
+	}
+	slices.Reverse(want)
+	applied(t, b, all...)
+	list := func(f schedule.Filter) []schedule.Delivery {
+		t.Helper()
+		found, err := schedule.ListDeliveries(t.Context(), b.Pool, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	var got []string
+	for after, pages := "", 0; pages < 9; pages++ {
+		page := list(schedule.Filter{After: after, Limit: 2})
+		for _, d := range page {
+			got = append(got, d.ID)
+			after = d.ID
+		}
+		if len(page) < 2 {
+			break
+		}
+	}
+	for i := 1; i+1 < len(want); i += 2 { // of one moment: by id
+		if want[i] < want[i+1] {
+			want[i], want[i+1] = want[i+1], want[i]
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("by pages\n%v, want\n%v", got, want)
+	}
+	for _, c := range []struct {
+		name string
+		f    schedule.Filter
+		n    int
+	}{
+		{"of a destination", schedule.Filter{Kind: delivery.KindWebhook, DestinationID: "d2"}, 3},
+		{"of an event", schedule.Filter{EventID: "e4"}, 1},
+		{"of a type", schedule.Filter{Event: "checkout.failed"}, 0},
+		{"of an agency", schedule.Filter{TenantID: "agency"}, 9},
+		{"in a state", schedule.Filter{State: "needs_operator"}, 3},
+		{"of a kind", schedule.Filter{Kind: delivery.KindERP}, 0},
+		{"since", schedule.Filter{Since: begin.Add(24 * time.Hour)}, 5},
+		{"until", schedule.Filter{Until: begin.Add(24 * time.Hour)}, 4},
+		{"between", schedule.Filter{Since: begin.Add(12 * time.Hour), Until: begin.Add(36 * time.Hour), State: "waiting"}, 3},
+	} {
+		if c.f.Limit = 100; len(list(c.f)) != c.n {
+			t.Errorf("%s: %d, want %d", c.name, len(list(c.f)), c.n)
+		}
+	}
+	_, err := schedule.ListDeliveries(t.Context(), b.Pool, schedule.Filter{After: "dlv_nobody", Limit: 1})
+	refusal(t, err, "no delivery has this id")
+
+	second := outcome(b, "e0", "d2", delivery.OutcomeDelivered, 0, 2, far)
+	second.Delivery.OccurredAt, second.HTTPStatus, second.Answer, second.DurationMs = begin, 201, "taken", 12
+	applied(t, b, second)
+	d, calls, err := schedule.ShowDelivery(t.Context(), b.Pool, id("e0", "d2"))
+	if err != nil || d.State != "delivered" || d.Attempts != 2 || d.Sendable || len(calls) != 2 {
+		t.Fatalf("%+v %+v %v", d, calls, err)
+	}
+	if c := calls[1]; c.Number != 2 || c.Outcome != delivery.OutcomeDelivered || c.HTTPStatus != 201 || c.Answer != "taken" || c.Duration != 12*time.Millisecond {
+		t.Errorf("%+v", c)
+	}
+}
+
+// As TestDestinationsAreLockedFirst, for what operators do.
+func TestOperationsLockTheDestinationFirst(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	stop := deliveries.Start(t, b.Schedule(t))
+	applied(t, b, today(b, "e", "d", delivery.OutcomeFailed, 0, 1, b.Now().Add(time.Hour)))
+	stop()
+	for name, do := range map[string]func(context.Context) error{
+		"retry": func(ctx context.Context) error {
+			_, err := schedule.Retry(ctx, b.Pool, id("e", "d"), b.Now())
+			return err
+		},
+		"retry all": func(ctx context.Context) error {
+			_, err := schedule.RetryAll(ctx, b.Pool, delivery.KindWebhook, "d", "waiting", b.Now(), nil)
+			return err
+		},
+		"resume": func(ctx context.Context) error {
+			_, _, err := schedule.Resume(ctx, b.Pool, delivery.KindWebhook, "d", b.Now(), nil)
+			return err
+		},
+	} {
+		done := make(chan error, 1)
+		err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), `SELECT FROM delivery_destinations FOR UPDATE`); err != nil {
+				return err
+			}
+			go func() { done <- do(t.Context()) }()
+			deliveries.Eventually(t, name+" waits", func() bool {
+				var n int
+				if err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n == 1
+			})
+			_, err := tx.Exec(t.Context(), `SELECT FROM deliveries FOR UPDATE NOWAIT`)
+			return err
+		})
+		if err != nil {
+			t.Errorf("%s has locked deliveries before their destination: %v", name, err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A 410 that was answered before somebody resumed the endpoint, and that the
+// schedule learns of afterwards, does not suspend it again; a later one does.
+// What was put off while it was suspended holds nothing up either.
+func TestResumeOutlivesLateOutcomes(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	deliveries.Start(t, b.Schedule(t))
+	far := b.Now().Add(time.Hour)
+	gone := func(event string, at time.Time) *record.Attempt {
+		a := today(b, event, "d", delivery.OutcomeFailed, 0, 1, far)
+		a.At, a.HTTPStatus = at, 410
+		return a
+	}
+	before := b.Now()
+	applied(t, b, gone("first", before))
+	if s := standing(t, b, "d"); s.SuspendedReason != schedule.SuspendedGone {
+		t.Fatalf("it stands %+v", s)
+	}
+	if _, _, err := schedule.Resume(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now(), nil); err != nil {
+		t.Fatal(err)
+	}
+	put := today(b, "put-off", "d", delivery.OutcomeDeferred, 0, 1, far)
+	put.Reason = delivery.ReasonSuspended
+	applied(t, b, gone("late", before.Add(time.Millisecond)), put)
+	if s := standing(t, b, "d"); !s.SuspendedAt.IsZero() || !s.HoldUntil.IsZero() {
+		t.Errorf("after what came late it stands %+v", s)
+	}
+	b.Advance(time.Minute)
+	applied(t, b, gone("again", b.Now()))
+	if s := standing(t, b, "d"); s.SuspendedReason != schedule.SuspendedGone {
+		t.Errorf("after another 410 it stands %+v", s)
+	}
+}

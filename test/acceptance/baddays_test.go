@@ -1,0 +1,737 @@
+package acceptance_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	devstack "quittance/dev/stack"
+	"quittance/internal/connector"
+	"quittance/internal/secret"
+	"quittance/schemas"
+)
+
+// What can go wrong on the way of a payment, each of it on the whole program
+// with a real Kafka. Packages prove the finer points of the same days:
+//
+//	bad input                      TestBadInput; ministry request_test.go; pages TestFaultyForms
+//	double click, back, two tabs   here; pages TestDoubleClick, TestTwoTabs…, TestBackAfterTheEnd, TestAttemptOfAnotherSession
+//	operator 500, silent           here; collect TestSilentOperator, TestLostAnswer, TestOneHangsOthersGoOn; mtn TestConformance
+//	callback early, twice, forged, here; callbacks TestReportAtItsAddress, TestForgedReport, TestUnreadableReport;
+//	  unknown, of another amount   checkout TestContractStateTable, TestOrphanOfNoSession, TestUnprovenCallbackOnlyAsks
+//	ERP down, receiver down        here; webhook TestDownThenUp, TestHangingDestinationDoesNotSlowAnother, TestGoneIsHeldUntilResumed
+//	delayed past not_after         here; collect TestTooLate, TestClockJumpsDuringAnOutage
+//	success after the window,      here; checkout TestUndecidedCollectionBlocksTheNextUntilFinal,
+//	  two collections of an order  TestLatePaymentKeepsTheNextFromCollecting; pages TestPreviousUndecided
+//	Postgres away                  here; sinks/readmodel TestPostgresComesAndGoes; webhook TestWaitsForPostgresBeforeSendingOldRecords
+//	broker restarted               here; TestCrash, under load
+//	ClickHouse away                here; journal TestClickHouseAway
+//	undecodable record             here; TestPoison of session, collect, journal, webhook, sinks/readmodel
+func TestBadDays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation with a real Kafka")
+	}
+	t.Parallel()
+	d := &badDays{up: newUp(t, "--broker", "kafka")}
+	d.registry = withoutQuota(t, d.dir)
+	// Before start: what it registers to be cleaned up is to end after the program.
+	t.Cleanup(func() {
+		if d.broker != nil {
+			_ = d.broker.Stop(context.WithoutCancel(t.Context()))
+		}
+	})
+	d.start(t)
+
+	t.Run("at one time", func(t *testing.T) {
+		for _, day := range []struct {
+			name string
+			run  func(*testing.T)
+		}{
+			{"double click", d.doubleClick},
+			{"back button", d.backButton},
+			{"two tabs", d.twoTabs},
+			{"operator answers 500", d.operatorFails},
+			{"callback twice", d.calledBackTwice},
+			{"callback lost", d.neverCalledBack},
+			{"callback for an unknown collection", d.unknownCollection},
+			{"forged callback", d.forgedCallback},
+			{"another amount", d.anotherAmount},
+			{"two collections of an order approved", d.bothApproved},
+		} {
+			t.Run(day.name, func(t *testing.T) {
+				t.Parallel()
+				day.run(t)
+			})
+		}
+	})
+	// These trouble everybody, or move everybody's clock.
+	t.Run("operator silent, callback before the answer", d.operatorSilent)
+	t.Run("undecodable records", d.undecodable)
+	t.Run("ClickHouse away", d.clickHouseAway)
+	t.Run("Postgres away", d.postgresAway)
+	t.Run("broker restarted", d.brokerRestarted)
+	t.Run("ERP and receiver down", d.receiversDown)
+	t.Run("delayed past not_after", d.tooLate)
+	t.Run("success after the window", d.successAfterTheWindow)
+	t.Run("in the end", d.audit)
+}
+
+// badDays is an installation and what must have been paid on it.
+type badDays struct {
+	*up
+	broker *devstack.Kafka // the second one
+}
+
+// withoutQuota is the demo registry with room for more than thirty creations a
+// minute.
+func withoutQuota(t *testing.T, dir string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "deploy/dev/registry.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const at = "        integrator: true\n"
+	raised := strings.Replace(string(text), at, at+"        creations_per_minute: 100000\n        reads_per_minute: 100000\n", 1)
+	if raised == string(text) {
+		t.Fatal("the demo registry has no integrator")
+	}
+	file := filepath.Join(dir, "registry.yaml")
+	if err := os.WriteFile(file, []byte(raised), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// order is a new session of an order called after the test.
+func (d *badDays) order(t *testing.T) session {
+	t.Helper()
+	return d.create(t, strings.ReplaceAll(filepath.Base(t.Name()), " ", "-"))
+}
+
+// once checks that a session was paid by one collection, and that everybody was
+// told.
+func (d *badDays) once(t *testing.T, s session) {
+	t.Helper()
+	if got := d.becomes(t, s.ID, "completed"); !got.Paid {
+		t.Error("completed and not paid")
+	}
+	if c := d.collections(t, s); len(c) != 1 || c[0].Status != "approved" {
+		t.Errorf("the operator has %+v, want one approved payment", c)
+	}
+	d.told(t, s)
+}
+
+func (d *badDays) told(t *testing.T, s session) {
+	t.Helper()
+	d.delivered(t, s.ID, "checkout.completed")
+	d.confirmed(t, s)
+	if n := d.journalled(t, s.ID, "checkout.completed"); n != 1 {
+		t.Errorf("the journal has %d completions", n)
+	}
+}
+
+// pending starts a payment that waits for /control, and returns it as the
+// operator has it.
+func (d *badDays) pending(t *testing.T, s session) collection {
+	t.Helper()
+	d.citizen(s).pay(t, "06 600 00 77")
+	return d.collected(t, s)
+}
+
+func (d *badDays) approve(t *testing.T, c collection) {
+	t.Helper()
+	d.control(t, "collections/"+c.ID+"/approve", "")
+}
+
+func (d *badDays) doubleClick(t *testing.T) {
+	s := d.order(t)
+	review := d.citizen(s).review(t, "06 600 00 01")
+	click := func() { d.confirmAtOnce(t, s, review.clone()) }
+	atOnce(click, click, click)
+	d.once(t, s)
+}
+
+// confirmAtOnce may be called beside the test.
+func (d *badDays) confirmAtOnce(t *testing.T, s session, f pageForm) {
+	a, err := d.send(t.Context(), http.MethodPost, d.url(atService, f.action), f.fields.Encode(),
+		"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+	if err != nil || a.status != http.StatusSeeOther || !strings.HasPrefix(a.header.Get("Location"), "/c/"+s.ID+"?") {
+		t.Errorf("confirming: %d to %q %v", a.status, a.header.Get("Location"), err)
+	}
+}
+
+// The citizen goes back to the review while the payment waits, and after it, and
+// confirms again, also with another number.
+func (d *badDays) backButton(t *testing.T) {
+	s := d.order(t)
+	review := d.citizen(s).review(t, "06 600 00 77")
+	other := review.clone()
+	other.fields.Set("phone", "06 600 00 01")
+	d.citizen(s).confirm(t, review)
+	c := d.collected(t, s)
+	d.citizen(s).confirm(t, review)
+	d.citizen(s).confirm(t, other)
+	d.approve(t, c)
+	d.becomes(t, s.ID, "completed")
+	d.citizen(s).confirm(t, review)
+	d.citizen(s).confirm(t, other)
+	d.once(t, s)
+}
+
+func (d *badDays) twoTabs(t *testing.T) {
+	s := d.order(t)
+	one, two := d.citizen(s).review(t, "06 600 00 77"), d.citizen(s).review(t, "06 600 00 78")
+	atOnce(
+		func() { d.confirmAtOnce(t, s, one) },
+		func() { d.confirmAtOnce(t, s, two) },
+	)
+	d.approve(t, d.collected(t, s))
+	d.once(t, s)
+}
+
+func (d *badDays) operatorFails(t *testing.T) {
+	s := d.order(t)
+	d.citizen(s).pay(t, "06 600 00 11")
+	d.once(t, s)
+}
+
+func (d *badDays) calledBackTwice(t *testing.T) {
+	s := d.order(t)
+	d.citizen(s).pay(t, "06 600 00 09")
+	d.once(t, s)
+	eventually(t, "the operator calls back twice", func() error {
+		if c := d.collections(t, s)[0]; c.CallbacksSent != 2 || c.CallbackStatus != http.StatusOK {
+			return fmt.Errorf("%+v", c)
+		}
+		return nil
+	})
+}
+
+func (d *badDays) neverCalledBack(t *testing.T) {
+	s := d.order(t)
+	d.citizen(s).pay(t, "06 600 00 08")
+	d.once(t, s)
+	if c := d.collections(t, s)[0]; c.CallbacksSent != 0 || c.Enquiries == 0 {
+		t.Errorf("the operator has %+v, want it asked and silent", c)
+	}
+}
+
+// report is an operator's word about a payment.
+func (d *badDays) report(t *testing.T, url, status, amount string) answer {
+	t.Helper()
+	return d.call(t, http.MethodPut, url, fmt.Sprintf(
+		`{"financialTransactionId":"4711","externalId":"1","amount":%q,"currency":"XAF","payer":{"partyIdType":"MSISDN","partyId":"242066000077"},"status":%q}`,
+		amount, status), "Content-Type", "application/json")
+}
+
+// An operator reports, at an address that is really ours, a success of a payment
+// that nobody asked for: money, and an operator's case.
+func (d *badDays) unknownCollection(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(d.data(), "master.keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := secret.ParseKeys(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := d.order(t)
+	address := connector.CallbackURL(keys, d.url(atService, ""), "mtn", s.ID, uuid.NewString())
+	for range 2 {
+		if a := d.report(t, address, "SUCCESSFUL", "5075"); a.status != http.StatusOK {
+			t.Fatalf("the report is answered %d", a.status)
+		}
+	}
+	if n := d.journalled(t, s.ID, "collection.orphaned"); n < 1 {
+		t.Errorf("the journal has %d orphans", n)
+	}
+	if got := d.session(t, s.ID); got.Status != "open" || got.Paid {
+		t.Errorf("the session is %+v", got)
+	}
+	d.citizen(s).pay(t, "06 600 00 01") // and can be paid
+	d.once(t, s)
+}
+
+// Whoever knows the ids and not the address only makes us ask the operator.
+func (d *badDays) forgedCallback(t *testing.T) {
+	s := d.order(t)
+	c := d.pending(t, s)
+	without := c.CallbackURL[:strings.LastIndex(c.CallbackURL, "/")]
+	mac := []byte(c.CallbackURL[len(without)+1:])
+	mac[0] ^= 1 // A and @, B and C…: never the same
+	if mac[0] < 'A' {
+		mac[0] = 'z'
+	}
+	for _, forged := range []string{without, without + "/" + string(mac), without + "/x"} {
+		if a := d.report(t, forged, "SUCCESSFUL", "5075"); a.status != http.StatusAccepted {
+			t.Errorf("a forged report is answered %d, want 202", a.status)
+		}
+	}
+	eventually(t, "the operator is asked", func() error {
+		if got := d.collections(t, s)[0]; got.Enquiries == 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if got := d.session(t, s.ID); got.Status != "open" || got.Paid {
+		t.Fatalf("the session is %+v after a forged report", got)
+	}
+	d.approve(t, c)
+	d.once(t, s)
+}
+
+func (d *badDays) anotherAmount(t *testing.T) {
+	s := d.order(t)
+	c := d.pending(t, s)
+	d.control(t, "collections/"+c.ID+"/approve", `{"amount": "1"}`)
+	if n := d.journalled(t, s.ID, "collection.mismatched"); n != 1 {
+		t.Errorf("the journal has %d mismatches", n)
+	}
+	if got := d.session(t, s.ID); got.Paid || got.Status == "completed" {
+		t.Errorf("the session is %+v", got)
+	}
+	if n := len(d.confirmations(t, s)); n != 0 {
+		t.Errorf("the ERP has %d confirmations", n)
+	}
+}
+
+// The operator refuses the first payment, the order is paid by a second one, and
+// then the operator says that the first was a success after all.
+func (d *badDays) bothApproved(t *testing.T) {
+	first := d.order(t)
+	c := d.pending(t, first)
+	d.control(t, "collections/"+c.ID+"/reject", "")
+	d.becomes(t, first.ID, "failed")
+	second := d.order(t)
+	if second.ID == first.ID || second.OrderID != first.OrderID {
+		t.Fatalf("the second session is %+v", second)
+	}
+	d.citizen(second).pay(t, "06 600 00 01")
+	d.once(t, second)
+	if a := d.report(t, c.CallbackURL, "SUCCESSFUL", "5075"); a.status != http.StatusOK {
+		t.Fatalf("the report is answered %d", a.status)
+	}
+	d.delivered(t, first.ID, "checkout.late_payment")
+	if n := d.journalled(t, first.ID, "checkout.late_payment"); n != 1 {
+		t.Errorf("the journal has %d late payments", n)
+	}
+	if got := d.session(t, first.ID); got.Status != "failed" || got.Paid {
+		t.Errorf("the first session is %+v", got)
+	}
+	refused(t, d.post(t, guichetKey, fmt.Sprintf(`{"order_id":%q,"amount":5000}`, first.OrderID)), http.StatusConflict, "checkout.order_paid")
+}
+
+// source is whose word completed a session.
+func (d *badDays) source(t *testing.T, s session) string {
+	t.Helper()
+	d.journalled(t, s.ID, "checkout.completed")
+	rows, err := d.rows(t, fmt.Sprintf("SELECT detail['source'] AS source FROM quittance.journal FINAL WHERE entry_type = 'event' AND session_id = '%s' AND event = 'checkout.completed'", s.ID))
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%v %v", rows, err)
+	}
+	return fmt.Sprint(rows[0]["source"])
+}
+
+// One operator's answer is so late that the callback overtakes it; another
+// never comes, nor does the callback.
+func (d *badDays) operatorSilent(t *testing.T) {
+	early, silent := d.create(t, "callback-before-the-answer"), d.create(t, "operator-silent")
+	for _, s := range []struct {
+		session
+		phone string
+	}{{early, "06 600 00 01"}, {silent, "06 600 00 08"}} {
+		d.control(t, "mtn", `{"delay": "5m", "times": 1}`)
+		d.citizen(s.session).pay(t, s.phone)
+		d.collected(t, s.session)
+	}
+	d.control(t, "mtn", `{"reset": true}`)
+	d.once(t, early)
+	d.once(t, silent)
+	if got := d.source(t, early); got != "callback" {
+		t.Errorf("completed by the word of a %s", got)
+	}
+	if got := d.source(t, silent); got != "enquiry" {
+		t.Errorf("completed by the word of an %s", got)
+	}
+}
+
+// Records that nobody can read are set aside with where they stood, are
+// counted, and are in nobody's way.
+func (d *badDays) undecodable(t *testing.T) {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(local(d.port+atBroker)), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ConsumeTopics(schemas.TopicPoisonCommands, schemas.TopicPoisonCollections, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal, schemas.TopicPoisonDeliveries),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	mark := "no record of ours: " + uuid.NewString()
+	inputs := []string{
+		schemas.TopicCommands, schemas.TopicCollections, schemas.TopicEvents, schemas.TopicWebhooks,
+		schemas.TopicConfirmations, schemas.TopicWebhooksDeliveries, schemas.TopicERPDeliveries,
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	where := map[string]int64{}
+	for partition := range int32(schemas.DefaultPartitions) { // the order's own among them
+		for _, topic := range inputs {
+			r, err := cl.ProduceSync(ctx, &kgo.Record{Topic: topic, Partition: partition, Key: []byte("k"), Value: []byte(mark)}).First()
+			if err != nil {
+				t.Fatal(err)
+			}
+			where[fmt.Sprintf("%s/%d", topic, partition)] = r.Offset
+		}
+	}
+	s := d.create(t, "after-the-undecodable")
+	d.citizen(s).pay(t, "06 600 00 01")
+	d.once(t, s)
+
+	// Events are read by two, the read model and the journal.
+	want := (len(inputs) + 1) * schemas.DefaultPartitions
+	for seen := 0; seen < want; {
+		fetches := cl.PollFetches(ctx)
+		if ctx.Err() != nil {
+			t.Fatalf("%d of %d records were set aside within %v", seen, want, soon)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if string(r.Value) != mark {
+				t.Errorf("%s has %q", r.Topic, r.Value)
+				return
+			}
+			said := map[string]string{}
+			for _, h := range r.Headers {
+				said[strings.TrimPrefix(h.Key, "quittance-")] = string(h.Value)
+			}
+			at := said["topic"] + "/" + said["partition"]
+			if offset, ok := where[at]; !ok || said["offset"] != fmt.Sprint(offset) || said["error"] == "" {
+				t.Errorf("%s has a record with %v, which stood at %s %d", r.Topic, said, at, offset)
+			}
+			seen++
+		})
+	}
+	for name, want := range map[string]int{
+		"quittance_processor_poison_total":        1,
+		"quittance_collect_poison_total":          1,
+		"quittance_journal_poison_total":          1,
+		"quittance_delivery_poison_total":         4,
+		"quittance_readmodel_events_total_poison": 1,
+	} {
+		if got := d.poisonCount(t, name); got < float64(want*schemas.DefaultPartitions) {
+			t.Errorf("%s is %v, want %d", name, got, want*schemas.DefaultPartitions)
+		}
+	}
+}
+
+// poisonCount is a metric; the read model counts under a label.
+func (d *badDays) poisonCount(t *testing.T, name string) float64 {
+	t.Helper()
+	if name != "quittance_readmodel_events_total_poison" {
+		return d.metric(t, name)
+	}
+	a := d.call(t, http.MethodGet, d.url(atHealth, "/metrics"), "")
+	for line := range strings.Lines(string(a.body)) {
+		var n float64
+		if _, err := fmt.Sscanf(line, `quittance_readmodel_events_total{outcome="poison"} %g`, &n); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+// ClickHouse is killed; it comes back, and the journal with everything.
+func (d *badDays) clickHouseAway(t *testing.T) {
+	before := d.create(t, "before-ClickHouse-dies")
+	d.citizen(before).pay(t, "06 600 00 02")
+	old := d.child(t, "quittance-clickhouse")
+	if err := syscall.Kill(old, syscall.SIGSTOP); err != nil { // away, and not known to be
+		t.Fatal(err)
+	}
+	during := d.create(t, "while-ClickHouse-is-away")
+	d.citizen(during).pay(t, "06 600 00 01")
+	d.becomes(t, during.ID, "completed")
+	d.delivered(t, during.ID, "checkout.completed")
+	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []session{before, during} {
+		d.once(t, s)
+		eventually(t, "ClickHouse has the payment once", func() error {
+			rows, err := d.rows(t, fmt.Sprintf("SELECT order_id, confirmation_state FROM quittance.payments WHERE session_id = '%s'", s.ID))
+			if err == nil && (len(rows) != 1 || rows[0]["confirmation_state"] != "accepted") {
+				err = fmt.Errorf("it has %v", rows)
+			}
+			return err
+		})
+	}
+	if now := d.child(t, "quittance-clickhouse"); now == old {
+		t.Error("ClickHouse was not killed")
+	}
+}
+
+// Postgres does not answer for half a minute: orders are taken all the while,
+// payments under way go on, and nothing is read that could be old.
+func (d *badDays) postgresAway(t *testing.T) {
+	const away = 30 * time.Second
+	under := d.create(t, "paid-while-Postgres-is-away")
+	c := d.pending(t, under)
+	server := d.child(t, "postgres")
+	all := append(childrenOf(t, server), server)
+	resume := func() {
+		for _, pid := range all {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}
+	defer resume()
+	// The server first: it starts no other meanwhile.
+	slices.Reverse(all)
+	for _, pid := range all {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Fatal(err)
+		}
+	}
+	d.approve(t, c)
+	var created []session
+	read, refusals := 0, 0
+	for begun := time.Now(); time.Since(begun) < away; {
+		created = append(created, d.create(t, fmt.Sprintf("while-Postgres-is-away-%d", len(created))))
+		a := d.call(t, http.MethodGet, d.sessions("/"+created[len(created)-1].ID), "", "Authorization", "Bearer "+guichetKey)
+		if a.status == http.StatusServiceUnavailable {
+			refused(t, a, http.StatusServiceUnavailable, "generic.unavailable")
+			if a.header.Get("Retry-After") == "" {
+				t.Error("503 without Retry-After")
+			}
+			refusals++
+		} else {
+			t.Errorf("GET answers %d %s", a.status, a.body)
+			read++
+		}
+		if a := d.call(t, http.MethodGet, d.url(atService, "/c/"+created[0].ID), ""); a.status != http.StatusServiceUnavailable {
+			t.Errorf("the page answers %d", a.status)
+		}
+	}
+	t.Logf("%d sessions created in %v without Postgres, %d reads refused", len(created), away, refusals)
+	if len(created) < 3 {
+		t.Errorf("%d sessions created in %v", len(created), away)
+	}
+	resume()
+	for _, s := range created {
+		if got := d.session(t, s.ID); got.Status != "open" || got.OrderID != s.OrderID {
+			t.Errorf("created as %+v, is %+v", s, got)
+		}
+	}
+	d.once(t, under)
+	d.citizen(created[0]).pay(t, "06 600 00 01")
+	d.once(t, created[0])
+}
+
+// The broker is killed and started again. What was not acknowledged is asked
+// for again with the same key; a payment under way goes on.
+func (d *badDays) brokerRestarted(t *testing.T) {
+	under := d.create(t, "paid-over-a-broker's-death")
+	d.citizen(under).pay(t, "06 600 00 02")
+	d.collected(t, under)
+	if err := syscall.Kill(d.child(t, "java"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	key := uuid.NewString()
+	post := func() (answer, error) {
+		return d.send(t.Context(), http.MethodPost, d.sessions(""), `{"order_id":"asked-without-a-broker","amount":5000,"metadata":{"erp_due_ref":"DUE-B"}}`,
+			"Authorization", "Bearer "+guichetKey, "Content-Type", "application/json", "Idempotency-Key", key)
+	}
+	a, err := post()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, a, http.StatusServiceUnavailable, "generic.unavailable")
+	// `up` does not start its broker again: the one it had is started in its place.
+	if d.broker, err = devstack.StartKafka(t.Context(), devstack.KafkaConfig{
+		Dir: filepath.Join(d.data(), "kafka"), Port: d.port + atBroker, ControllerPort: d.port + atController,
+		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var s session
+	eventually(t, "sessions are created again", func() error {
+		a, err := post()
+		if err == nil && a.status != http.StatusCreated {
+			err = fmt.Errorf("%d %s", a.status, a.body)
+		}
+		if err == nil {
+			a.into(t, &s)
+		}
+		return err
+	})
+	var list struct {
+		Items []session `json:"items"`
+		Total int       `json:"total"`
+	}
+	eventually(t, "the list answers", func() error {
+		a, err := d.send(t.Context(), http.MethodGet, d.sessions("?order_id=asked-without-a-broker"), "", "Authorization", "Bearer "+guichetKey)
+		if err == nil && a.status != http.StatusOK {
+			err = fmt.Errorf("%d", a.status)
+		}
+		if err == nil {
+			a.into(t, &list)
+		}
+		return err
+	})
+	if list.Total != 1 || list.Items[0].ID != s.ID {
+		t.Errorf("the order has %+v, want %s alone", list, s.ID)
+	}
+	d.once(t, under)
+	d.citizen(s).pay(t, "06 600 00 01")
+	d.once(t, s)
+}
+
+// The agency's ERP and the integrator's receiver are down for minutes.
+func (d *badDays) receiversDown(t *testing.T) {
+	d.control(t, "erp/impots", `{"status": 503}`)
+	d.control(t, "inbox/guichet", `{"status": 500}`)
+	s := d.order(t)
+	d.citizen(s).pay(t, "06 600 00 01")
+	d.becomes(t, s.ID, "completed")
+	tried := func(n int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d attempts each", n), func() error {
+			webhooks, confirmations := len(d.inbox(t, s.ID)), d.attempts(t, s)
+			if webhooks < n || confirmations < n {
+				return fmt.Errorf("%d webhooks, %d confirmations", webhooks, confirmations)
+			}
+			return nil
+		})
+	}
+	tried(1)
+	for n, pause := range []time.Duration{10 * time.Second, 90 * time.Second, 7 * time.Minute} {
+		d.advance(t, pause)
+		tried(n + 2)
+	}
+	if got := d.confirmations(t, s); len(got) != 0 {
+		t.Fatalf("an ERP that is down has accepted %+v", got)
+	}
+	d.control(t, "erp/impots", `{"status": 200}`)
+	d.control(t, "inbox/guichet", `{"status": 200}`)
+	d.advance(t, 45*time.Minute)
+	d.once(t, s)
+	for _, m := range d.inbox(t, s.ID) {
+		if m.event.EventID != d.inbox(t, s.ID)[0].event.EventID || m.Headers["webhook-id"] != m.event.EventID || m.SignatureValid == nil || !*m.SignatureValid {
+			t.Errorf("an attempt is %+v", m)
+		}
+	}
+}
+
+// attempts counts how often the ERP was asked to accept a session's
+// confirmation, whatever it answered.
+func (d *badDays) attempts(t *testing.T, s session) int {
+	t.Helper()
+	rows, err := d.rows(t, fmt.Sprintf("SELECT attempt FROM quittance.journal FINAL WHERE session_id = '%s' AND entry_type = 'delivery' AND destination_kind = 'erp' AND outcome != 'deferred'", s.ID))
+	if err != nil {
+		t.Logf("asking the journal: %v", err)
+	}
+	return len(rows)
+}
+
+// The operator refuses every call until it is too late to ask for the money: it
+// is not asked any more, and the session fails.
+func (d *badDays) tooLate(t *testing.T) {
+	d.control(t, "mtn", `{"status": 503}`)
+	s := d.order(t)
+	d.citizen(s).pay(t, "06 600 00 01")
+	eventually(t, "the citizen waits", func() error {
+		if page := d.citizen(s).page(t); !strings.Contains(page, "Confirm on your phone") {
+			return errors.New("the page does not say so")
+		}
+		return nil
+	})
+	d.advance(t, 4*time.Minute) // not_after is two minutes away, the end of the window five
+	time.Sleep(2 * time.Second) // everybody knows the time
+	d.control(t, "mtn", `{"reset": true}`)
+	d.becomes(t, s.ID, "failed")
+	if c := d.collections(t, s); len(c) != 0 {
+		t.Errorf("the operator was asked too late: %+v", c)
+	}
+	var told struct {
+		Code string `json:"failure_code"`
+	}
+	if err := json.Unmarshal([]byte(d.delivered(t, s.ID, "checkout.failed").Body), &told); err != nil || told.Code != "collect.operator_unavailable" {
+		t.Errorf("failed with %q, %v", told.Code, err)
+	}
+}
+
+// The payer approves when the session has given up. Another session of the
+// order does not collect while that is undecided, nor afterwards: the money is
+// here.
+func (d *badDays) successAfterTheWindow(t *testing.T) {
+	first := d.order(t)
+	d.citizen(first).pay(t, "06 600 00 10") // thirty seconds after the window of five minutes
+	c := d.collected(t, first)
+	d.advance(t, 5*time.Minute+2*time.Second)
+	d.becomes(t, first.ID, "failed")
+
+	second := d.order(t)
+	review := d.citizen(second).review(t, "06 600 00 01")
+	if a := d.citizen(second).submit(t, review); a.status != http.StatusConflict {
+		t.Errorf("confirming while the first is undecided: %d", a.status)
+	}
+	d.advance(t, 20*time.Minute)
+	late := d.delivered(t, first.ID, "checkout.late_payment")
+	if late.event.Status != "failed" || late.event.Paid {
+		t.Errorf("the late payment is told as %s", late.Body)
+	}
+	if n := d.journalled(t, first.ID, "checkout.late_payment"); n != 1 {
+		t.Errorf("the journal has %d late payments", n)
+	}
+	if got := d.session(t, first.ID); got.Status != "failed" || got.Paid {
+		t.Errorf("the session is %+v", got)
+	}
+	if a := d.citizen(second).submit(t, review); a.status != http.StatusConflict {
+		t.Errorf("confirming when the order's money is here: %d", a.status)
+	}
+	if n := len(d.collections(t, second)); n != 0 {
+		t.Errorf("the operator was asked %d times more (after %s)", n, c.ID)
+	}
+	if n := len(d.confirmations(t, first)); n != 0 {
+		t.Errorf("the ERP has %d confirmations of a late payment", n)
+	}
+}
+
+// audit: over all of it, a completed session has one webhook by its id and one
+// accepted confirmation, and no other session has any.
+func (d *badDays) audit(t *testing.T) {
+	rows, err := d.rows(t, "SELECT session_id, status, payment_ref FROM quittance.sessions")
+	if err != nil || len(rows) == 0 {
+		t.Fatalf("the journal has %d sessions, %v", len(rows), err)
+	}
+	for _, row := range rows {
+		s := session{ID: fmt.Sprint(row["session_id"]), PaymentRef: fmt.Sprint(row["payment_ref"])}
+		ids := map[string]bool{}
+		for _, m := range d.inbox(t, s.ID) {
+			if m.event.Event == "checkout.completed" {
+				ids[m.event.EventID] = true
+			}
+		}
+		want := 0
+		if row["status"] == "completed" {
+			want = 1
+		}
+		accepted := d.confirmations(t, s)
+		if len(ids) != want || len(accepted) != want || (want == 1 && accepted[0].Accepted != 1) {
+			t.Errorf("%s is %s, with webhooks %v and confirmations %+v", s.ID, row["status"], ids, accepted)
+		}
+		if got := d.session(t, s.ID); got.Status != row["status"] {
+			t.Errorf("%s is %s in the journal and %s in the read model", s.ID, row["status"], got.Status)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package acceptance_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// guichetAgency is the agency of the demo registry's first application.
+const guichetAgency = "018f0000-0000-7000-8000-000000000001"
+
+// What the OpenAPI file says is what the service does: schemathesis makes
+// requests of it, good ones and bad ones, and holds all answers against it.
+//
+// QUITTANCE_SCHEMATHESIS=full makes 5,000 cases at least, of another seed each
+// time; QUITTANCE_SCHEMATHESIS_SEED=N repeats one. The last line is
+// cases=N failures=N.
+func TestSchemathesis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation and makes some hundred requests of it")
+	}
+	t.Parallel()
+	perOperation, least, seed := 6, 200, uint64(1)
+	if os.Getenv("QUITTANCE_SCHEMATHESIS") == "full" {
+		// Most of half of the operations: the others have too few different requests.
+		perOperation, least, seed = 2200, 5000, rand.Uint64N(1<<31)
+	}
+	if text := os.Getenv("QUITTANCE_SCHEMATHESIS_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			t.Fatalf("QUITTANCE_SCHEMATHESIS_SEED: %v", err)
+		}
+		seed = n
+	}
+	python := absolute(t, ".deps/schemathesis/bin/python")
+	if _, err := os.Stat(python); err != nil {
+		t.Fatalf("schemathesis is missing, `make deps/test` fetches it: %v", err)
+	}
+
+	u := newUp(t)
+	u.registry = u.unlimited(t)
+	u.start(t)
+	config, report := u.schemathesisConfig(t), filepath.Join(u.dir, "report.json")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, "-m", "schemathesis.cli", "--config-file", config, "--no-color", "run", absolute(t, "ingress/ministry/openapi.yaml"),
+		"--url", u.url(atService, ""), "--seed", strconv.FormatUint(seed, 10), "--max-examples", strconv.Itoa(perOperation),
+		"--report", "json", "--report-json-path", report)
+	cmd.Dir = u.dir
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "SCHEMATHESIS_TENANT_ID="+guichetAgency)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = 5 * time.Second
+	failed := cmd.Run()
+
+	var got struct {
+		Complete bool `json:"complete"`
+		Cases    struct {
+			Generated int `json:"generated"`
+			Failures  int `json:"unique_failures"`
+			Errored   int `json:"errored"`
+		} `json:"test_cases"`
+	}
+	text, err := os.ReadFile(report)
+	if err == nil {
+		err = json.Unmarshal(text, &got)
+	}
+	if failed != nil || err != nil || !got.Complete || got.Cases.Failures > 0 || got.Cases.Errored > 0 {
+		t.Errorf("seed %d: %v\n%s", seed, errors.Join(failed, err), out.Bytes())
+	}
+	if got.Cases.Generated < least {
+		t.Errorf("%d cases were made, want %d at least", got.Cases.Generated, least)
+	}
+	t.Logf("seed %d\ncases=%d failures=%d", seed, got.Cases.Generated, got.Cases.Failures+got.Cases.Errored)
+}
+
+func absolute(t testing.TB, path string) string {
+	t.Helper()
+	out, err := filepath.Abs(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// unlimited is the demo registry with quotas that nobody reaches.
+func (u *up) unlimited(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(absolute(t, "deploy/dev/registry.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mark = "        name: Guichet fiscal\n"
+	raised := strings.Replace(string(text), mark, mark+"        creations_per_minute: 1000000\n        reads_per_minute: 1000000\n", 1)
+	if raised == string(text) {
+		t.Fatal("the demo registry has no application Guichet fiscal")
+	}
+	path := filepath.Join(u.dir, "registry.yaml")
+	if err := os.WriteFile(path, []byte(raised), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// schemathesisConfig completes test/tools/schemathesis/schemathesis.toml: sessions in
+// several states, an embedded one that is paid with its client_secret, and a
+// completion token of it.
+func (u *up) schemathesisConfig(t *testing.T) string {
+	t.Helper()
+	embedded := func(order string) (s session) {
+		u.post(t, guichetKey, fmt.Sprintf(`{"order_id":%q,"amount":5000,"mode":"embedded"}`, order)).into(t, &s)
+		if s.ClientSecret == nil {
+			t.Fatalf("an embedded session without client_secret: %+v", s)
+		}
+		return s
+	}
+	paid, open, hosted, cancelled := embedded("paid"), embedded("open"), u.create(t, "hosted"), u.create(t, "cancelled")
+	if a := u.call(t, http.MethodPost, u.sessions("/"+cancelled.ID+"/cancel"), "", "Authorization", "Bearer "+guichetKey); a.status != http.StatusOK {
+		t.Fatalf("cancelling: %d %s", a.status, a.body)
+	}
+	u.citizen(paid).pay(t, "06 600 00 01")
+	u.becomes(t, paid.ID, "completed")
+	var token struct {
+		Token string `json:"completion_token"`
+	}
+	a := u.call(t, http.MethodPost, u.url(atService, "/embed/"+paid.ID+"/completion-token"), "", "Authorization", "Bearer "+*paid.ClientSecret)
+	if a.into(t, &token); token.Token == "" {
+		t.Fatalf("asking for a completion token: %d %s", a.status, a.body)
+	}
+
+	base, err := os.ReadFile(absolute(t, "test/tools/schemathesis/schemathesis.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "hooks = %q\n%s\n", absolute(t, "test/tools/schemathesis/hooks.py"), base)
+	fmt.Fprintf(&b, "[auth.openapi]\napiKey = {bearer = %q}\nclientSecret = {bearer = %q}\n", guichetKey, *paid.ClientSecret)
+	for name, values := range map[string][]string{
+		"sessions": {paid.ID, open.ID, hosted.ID, cancelled.ID}, "embedded": {paid.ID, paid.ID, open.ID},
+		"tokens": {token.Token}, "agency": {guichetAgency},
+	} {
+		fmt.Fprintf(&b, "[dictionaries.%s]\nvalues = [\"%s\"]\n", name, strings.Join(values, `", "`))
+	}
+	path := filepath.Join(u.dir, "schemathesis.toml")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

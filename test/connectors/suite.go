@@ -1,0 +1,634 @@
+// Package connectortest is the suite that every connector passes: what a caller may
+// rely on whoever stands behind a connector.Connector, and behind a Collector,
+// whichever operator is asked for the money.
+package connectors
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+)
+
+// Target is a connector, and of a Collector an operator that it talks to. A
+// Collector should give a call up after a second or so: the suite waits for it.
+type Target struct {
+	Connector connector.Connector
+	// Report is the body of a report that the collection of this id was approved,
+	// of amount and currency, as it would be sent.
+	Report func(id string, amount int64, currency string) []byte
+	// Sign is the header of a report that the account's operator signs at a time.
+	// Set if and only if the connector is a ReportVerifier.
+	Sign func(account connector.Account, at time.Time, body []byte) http.Header
+
+	// The rest is of a Collector.
+
+	// Account is accepted by the operator, Wrong is not.
+	Account, Wrong connector.Account
+	// Faults stands in front of the operator.
+	Faults *Faults
+	// Asks matches the call that asks for money, Enquires the one that asks about it.
+	Asks, Enquires Match
+
+	// Approves is a payer who approves at once, Waits one who does not answer: a
+	// number as a citizen types it, or a name that Visit knows.
+	Approves, Waits string
+	// Refuses has a payer for every refusal of the operator.
+	Refuses map[string]checkout.FailureCode
+	// Malformed are inputs that are no number of this operator; of a PayerReader.
+	Malformed []string
+	// Visit plays the payer on the operator's own page. Set if and only if the
+	// operator redirects.
+	Visit func(t *testing.T, redirect connector.Redirect, payer string)
+	// Redirects is an answer to the call that asks for money which sends the payer of
+	// this id to an address; of an operator that redirects.
+	Redirects func(id, address string) (status int, body string)
+
+	// Tokens says that calls carry a token which the operator gives out.
+	Tokens bool
+
+	// Collections says how many collections of this id the operator has.
+	Collections func(t *testing.T, id string) int
+	// Claims is an answer to the call that asks for money which tells that the
+	// payment of this id is made already.
+	Claims func(id string) (status int, body string)
+
+	collector connector.Collector
+	visits    *sync.Map // payers who have yet to go to the operator's page, by collection
+}
+
+const (
+	patience = 10 * time.Second
+
+	// What every collection is of.
+	amount   = 5075
+	currency = "XAF"
+)
+
+// Run runs the suite. Each test gets a target of its own.
+func Run(t *testing.T, target func(t *testing.T) Target) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, Target){
+		"reports":            reports,
+		"unreadable reports": unreadableReports,
+		"signatures":         signatures,
+
+		"approval":                   asked(approval),
+		"claimed approval":           asked(claimedApproval),
+		"refusals":                   asked(refusals),
+		"waiting payer":              asked(waiting),
+		"same id twice":              asked(sameID),
+		"unknown id":                 asked(unknownID),
+		"500 then works":             asked(serverError),
+		"silent before":              asked(silentBefore),
+		"silent after":               asked(silentAfter),
+		"cut after":                  asked(cutAfter),
+		"unreachable":                asked(unreachable),
+		"malformed answers":          asked(malformedAnswers),
+		"malformed answer to asking": asked(malformedRequestAnswer),
+		"wrong credentials":          asked(wrongCredentials),
+		"forgotten token":            asked(forgottenToken),
+		"context ends":               asked(contextEnds),
+		"payers":                     asked(payers),
+		"redirect":                   asked(redirect),
+		"malformed redirect":         asked(malformedRedirect),
+		"other content":              asked(otherContent),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := target(t)
+			x.visits = &sync.Map{}
+			if _, ok := x.Connector.(connector.ReportVerifier); ok != (x.Sign != nil) {
+				t.Fatal("Sign belongs to a ReportVerifier")
+			}
+			if _, ok := x.Connector.(connector.Collector); ok != (x.Asks != nil) {
+				t.Fatal("Asks belongs to a Collector")
+			}
+			test(t, x)
+		})
+	}
+}
+
+// asked is a test of operators that are asked for money.
+func asked(test func(*testing.T, Target)) func(*testing.T, Target) {
+	return func(t *testing.T, x Target) {
+		t.Helper()
+		var ok bool
+		if x.collector, ok = x.Connector.(connector.Collector); !ok {
+			t.Skip("nobody is asked for this money")
+		}
+		test(t, x)
+	}
+}
+
+// request is a new collection.
+func (x Target) request(t *testing.T, payer string) connector.Request {
+	t.Helper()
+	r := connector.Request{
+		ID: uuid.NewString(), Amount: amount, Currency: currency, PaymentRef: "1234567890123456",
+		Description: "L'impôt — « 2026 » (n° 7)",
+		// Nobody listens there.
+		CallbackURL: "http://127.0.0.1:9/callbacks/hush", ReturnURL: "http://127.0.0.1:9/c/hush",
+		ExpiresAt: time.Now().UTC().Add(5 * time.Minute),
+	}
+	if reader, ok := x.Connector.(connector.PayerReader); ok {
+		var err error
+		if r.Payer, err = reader.Payer(payer); err != nil {
+			t.Fatalf("Payer(%q): %v", payer, err)
+		}
+	}
+	x.visits.Store(r.ID, payer)
+	return r
+}
+
+// collect asks for the money, and where the operator redirects, its payer goes to
+// the page.
+func (x Target) collect(t *testing.T, r connector.Request) connector.Outcome {
+	t.Helper()
+	o, err := x.collector.Collect(t.Context(), x.Account, r)
+	if err != nil {
+		t.Fatalf("Collect: %v", err)
+	}
+	if x.Visit == nil && o.Redirect != nil {
+		t.Fatal("a redirect, and the suite knows no page")
+	}
+	if o.Redirect != nil {
+		if payer, ok := x.visits.LoadAndDelete(r.ID); ok {
+			x.Visit(t, *o.Redirect, payer.(string))
+		}
+	}
+	return o
+}
+
+// reference is how a collection that request made is asked about.
+func reference(id string) connector.Reference {
+	return connector.Reference{ID: id, Amount: amount, Currency: currency}
+}
+
+// settled enquires until the operator has decided.
+func (x Target) settled(t *testing.T, id string) connector.Outcome {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		o, err := x.collector.Enquire(t.Context(), x.Account, reference(id))
+		if err != nil {
+			t.Fatalf("Enquire: %v", err)
+		}
+		if o.Decided() {
+			return o
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still %s after %v", o.Status, patience)
+		}
+	}
+}
+
+func (x Target) once(t *testing.T, id string) {
+	t.Helper()
+	if n := x.Collections(t, id); n != 1 {
+		t.Errorf("the operator has %d collections of this id, want 1", n)
+	}
+}
+
+// fault checks an error's class and certainty, and that it keeps secrets.
+func (x Target) fault(t *testing.T, r connector.Request, err error, want connector.Fault, sent bool) {
+	t.Helper()
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("error %v is no *connector.Error", err)
+	}
+	if e.Fault != want || e.Sent != sent || connector.Uncertain(err) != sent {
+		t.Errorf("error %v: fault %s, sent %v; want %s, %v", err, e.Fault, e.Sent, want, sent)
+	}
+	for _, secret := range []string{
+		r.Payer, x.Account.APIKey, x.Account.SubscriptionKey, x.Account.APIUser, x.Account.ClientID, x.Account.ClientSecret,
+		x.Account.Secret, r.CallbackURL, r.ReturnURL,
+	} {
+		if secret != "" && strings.Contains(err.Error(), secret) {
+			t.Errorf("error tells %q: %v", secret, err)
+		}
+	}
+}
+
+func approval(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	if o := x.collect(t, r); o.Status == checkout.OutcomeRefused || o.Status == checkout.OutcomeUnknown {
+		t.Fatalf("Collect: %+v", o)
+	}
+	o := x.settled(t, r.ID)
+	if o.Status != checkout.OutcomeApproved || o.Amount != r.Amount || o.Currency != r.Currency || o.OperatorRef == "" || o.FailureCode != "" {
+		t.Errorf("outcome %+v", o)
+	}
+	x.once(t, r.ID)
+}
+
+func refusals(t *testing.T, x Target) {
+	for payer, want := range x.Refuses {
+		r := x.request(t, payer)
+		o := x.collect(t, r)
+		if !o.Decided() {
+			o = x.settled(t, r.ID)
+		}
+		if o.Status != checkout.OutcomeRefused || o.FailureCode != want {
+			t.Errorf("payer %s: %+v, want refused with %s", payer, o, want)
+		}
+		// The request is read a second time, by one who knows nothing of the first.
+		if o = x.collect(t, r); !o.Decided() {
+			o = x.settled(t, r.ID)
+		}
+		if o.Status != checkout.OutcomeRefused || o.FailureCode != want {
+			t.Errorf("payer %s, asked again: %+v, want refused with %s", payer, o, want)
+		}
+		if n := x.Collections(t, r.ID); n > 1 {
+			t.Errorf("payer %s: the operator has %d collections of this id", payer, n)
+		}
+	}
+}
+
+// claimedApproval: what the answer to the request says of the money proves
+// nothing, as the payer has not been asked yet.
+func claimedApproval(t *testing.T, x Target) {
+	r := x.request(t, x.Waits)
+	status, body := x.Claims(r.ID)
+	x.Faults.Answer(1, x.Asks, status, body)
+	if o, err := x.collector.Collect(t.Context(), x.Account, r); err == nil && o.Decided() {
+		t.Errorf("outcome %+v, want undecided", o)
+	}
+	if n := x.Collections(t, r.ID); n != 0 {
+		t.Fatalf("the operator has %d collections, want none", n)
+	}
+}
+
+// forgottenToken: the operator no longer takes a token that should still live.
+// Each call meets that once and goes on with a new token.
+func forgottenToken(t *testing.T, x Target) {
+	if !x.Tokens {
+		t.Skip("this operator gives out no tokens")
+	}
+	forget := func(call Match) {
+		token := ""
+		x.Faults.Answer(1_000_000, func(r *http.Request) bool {
+			if token == "" && call(r) {
+				token = r.Header.Get("Authorization")
+			}
+			return token != "" && token == r.Header.Get("Authorization")
+		}, http.StatusUnauthorized, `{"error":"invalid_token"}`)
+	}
+	forget(x.Asks)
+	r := x.request(t, x.Approves)
+	x.collect(t, r)
+	forget(x.Enquires)
+	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
+		t.Errorf("outcome %+v", o)
+	}
+	x.once(t, r.ID)
+}
+
+func waiting(t *testing.T, x Target) {
+	r := x.request(t, x.Waits)
+	for _, o := range []connector.Outcome{x.collect(t, r), x.enquire(t, r.ID)} {
+		if o.Status != checkout.OutcomePending && o.Status != checkout.OutcomeAmbiguous {
+			t.Errorf("outcome %+v, want undecided", o)
+		}
+	}
+}
+
+func (x Target) enquire(t *testing.T, id string) connector.Outcome {
+	t.Helper()
+	o, err := x.collector.Enquire(t.Context(), x.Account, reference(id))
+	if err != nil {
+		t.Fatalf("Enquire: %v", err)
+	}
+	return o
+}
+
+func sameID(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	x.collect(t, r)
+	if o := x.collect(t, r); o.Status == checkout.OutcomeRefused || o.Status == checkout.OutcomeUnknown {
+		t.Errorf("the second call answers %+v", o)
+	}
+	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
+		t.Errorf("outcome %+v", o)
+	}
+	x.once(t, r.ID)
+
+	// The answer to the enquiry that a known id leads to is lost: it is pending.
+	x.Faults.Next(1, x.Enquires, Error500)
+	if o := x.collect(t, r); o.Status != checkout.OutcomePending && o.Status != checkout.OutcomeApproved {
+		t.Errorf("the third call answers %+v", o)
+	}
+	x.once(t, r.ID)
+}
+
+func unknownID(t *testing.T, x Target) {
+	if o := x.enquire(t, uuid.NewString()); o.Status != checkout.OutcomeUnknown {
+		t.Errorf("outcome %+v, want unknown", o)
+	}
+}
+
+func serverError(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	x.Faults.Next(1, x.Asks, Error500)
+	_, err := x.collector.Collect(t.Context(), x.Account, r)
+	x.fault(t, r, err, connector.FaultServer, true)
+
+	x.collect(t, r)
+	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
+		t.Errorf("outcome %+v", o)
+	}
+	x.once(t, r.ID)
+
+	x.Faults.Next(1, x.Enquires, Error500)
+	_, err = x.collector.Enquire(t.Context(), x.Account, reference(r.ID))
+	x.fault(t, r, err, connector.FaultServer, false)
+}
+
+func silentBefore(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	x.Faults.Next(1, x.Asks, Silent)
+	_, err := x.collector.Collect(t.Context(), x.Account, r)
+	x.fault(t, r, err, connector.FaultTimeout, true)
+	if o := x.enquire(t, r.ID); o.Status != checkout.OutcomeUnknown {
+		t.Errorf("outcome %+v, want unknown", o)
+	}
+}
+
+func silentAfter(t *testing.T, x Target) { lostAnswer(t, x, SilentAfter, connector.FaultTimeout) }
+func cutAfter(t *testing.T, x Target)    { lostAnswer(t, x, CutAfter, connector.FaultNetwork) }
+
+// lostAnswer: the operator has the request, we do not know. Asking again is
+// safe, and so is asking about it.
+func lostAnswer(t *testing.T, x Target, fault Fault, want connector.Fault) {
+	r := x.request(t, x.Approves)
+	x.Faults.Next(1, x.Asks, fault)
+	_, err := x.collector.Collect(t.Context(), x.Account, r)
+	x.fault(t, r, err, want, true)
+	x.collect(t, r)
+	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
+		t.Errorf("outcome %+v", o)
+	}
+	x.once(t, r.ID)
+}
+
+func unreachable(t *testing.T, x Target) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := x.Account
+	account.BaseURL = "http://" + l.Addr().String()
+	_ = l.Close()
+	r := x.request(t, x.Approves)
+	_, err = x.collector.Collect(t.Context(), account, r)
+	x.fault(t, r, err, connector.FaultNetwork, false)
+}
+
+func malformedAnswers(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	x.collect(t, r)
+	for _, fault := range []Fault{Garbage, Empty, Twice, Endless, Elsewhere} {
+		x.Faults.Next(1, x.Enquires, fault)
+		_, err := x.collector.Enquire(t.Context(), x.Account, reference(r.ID))
+		if err == nil {
+			t.Errorf("%s: no error", fault)
+			continue
+		}
+		x.fault(t, r, err, connector.FaultMalformed, false)
+	}
+	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+func malformedRequestAnswer(t *testing.T, x Target) {
+	for _, fault := range []Fault{Garbage, Empty, Endless, Elsewhere} {
+		r := x.request(t, x.Approves)
+		x.Faults.Next(1, x.Asks, fault)
+		if o, err := x.collector.Collect(t.Context(), x.Account, r); err == nil && o.Decided() {
+			t.Errorf("%s: %+v", fault, o)
+		} else if err != nil {
+			x.fault(t, r, err, connector.FaultMalformed, true)
+		}
+	}
+}
+
+func wrongCredentials(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	_, err := x.collector.Collect(t.Context(), x.Wrong, r)
+	x.fault(t, r, err, connector.FaultCredentials, false)
+	_, err = x.collector.Enquire(t.Context(), x.Wrong, reference(r.ID))
+	x.fault(t, r, err, connector.FaultCredentials, false)
+	if n := x.Collections(t, r.ID); n != 0 {
+		t.Errorf("the operator has %d collections, want none", n)
+	}
+}
+
+func contextEnds(t *testing.T, x Target) {
+	r := x.request(t, x.Approves)
+	x.collect(t, r) // a token is there
+	x.Faults.Next(1, x.Enquires, Silent)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := x.collector.Enquire(ctx, x.Account, reference(r.ID))
+	if err == nil {
+		t.Error("an ended context brings no error")
+	}
+}
+
+func payers(t *testing.T, x Target) {
+	reader, ok := x.Connector.(connector.PayerReader)
+	if !ok {
+		t.Skip("this operator reaches payers by itself")
+	}
+	for _, input := range x.Malformed {
+		if number, err := reader.Payer(input); !errors.Is(err, connector.ErrPayerMalformed) && !errors.Is(err, connector.ErrPayerElsewhere) {
+			t.Errorf("Payer(%q) = %q, %v", input, number, err)
+		}
+	}
+	number, err := reader.Payer(x.Approves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := reader.Payer(number); err != nil || again != number {
+		t.Errorf("Payer of its own result: %q, %v, want %q", again, err, number)
+	}
+}
+
+// redirect: the payer's page is one page, however often it is asked for, and asking
+// about the payment does not tell it.
+func redirect(t *testing.T, x Target) {
+	if x.Visit == nil {
+		t.Skip("this operator does not redirect")
+	}
+	r := x.request(t, x.Waits)
+	x.Faults.Next(1, x.Asks, CutAfter)
+	if _, err := x.collector.Collect(t.Context(), x.Account, r); err == nil {
+		t.Fatal("a lost answer brings no error")
+	}
+	first := x.collect(t, r)
+	if first.Status != checkout.OutcomePending || first.Redirect == nil {
+		t.Fatalf("outcome %+v, want pending and a redirect", first)
+	}
+	if d := *first.Redirect; d.URL == "" || d.TransactionID == "" || d.ClientToken == "" || d.Environment != "test" && d.Environment != "live" {
+		t.Errorf("redirect %q %q, a token of %d bytes, %q", d.URL, d.TransactionID, len(d.ClientToken), d.Environment)
+	}
+	r.Description, r.ReturnURL, r.CallbackURL = "another", r.ReturnURL+"2", r.CallbackURL+"2" // addresses move between versions
+	r.ExpiresAt = r.ExpiresAt.Add(time.Second)
+	if again := x.collect(t, r); again.Redirect == nil || *again.Redirect != *first.Redirect {
+		t.Errorf("asked again: %+v, want the same redirect", again)
+	}
+	if o := x.enquire(t, r.ID); o.Redirect != nil || o.Decided() {
+		t.Errorf("enquiry: %+v", o)
+	}
+	x.once(t, r.ID)
+	other := x.collect(t, x.request(t, x.Waits))
+	if other.Redirect == nil || other.Redirect.URL == first.Redirect.URL || other.Redirect.ClientToken == first.Redirect.ClientToken {
+		t.Error("two collections have one page")
+	}
+}
+
+// malformedRedirect: nobody is sent to an address that is not one, and no error
+// tells it.
+func malformedRedirect(t *testing.T, x Target) {
+	if x.Visit == nil {
+		t.Skip("this operator does not redirect")
+	}
+	for _, address := range []string{
+		"", "/pay", "//pay.example/x", "http://pay.example/x", "javascript:alert(1)", "https:///x", "https://bank.example@evil.example/x",
+		"data:text/html,x", "https://pay.example/\u0000", "ftp://127.0.0.1/x", "https://pay.example/" + strings.Repeat("a", 9000),
+	} {
+		r := x.request(t, x.Waits)
+		status, body := x.Redirects(r.ID, address)
+		x.Faults.Answer(1, x.Asks, status, body)
+		o, err := x.collector.Collect(t.Context(), x.Account, r)
+		if err == nil {
+			t.Errorf("%.60q: %+v, want an error", address, o)
+			continue
+		}
+		x.fault(t, r, err, connector.FaultMalformed, true)
+		if strings.Contains(err.Error(), "example") {
+			t.Errorf("the error tells the address: %v", err)
+		}
+	}
+}
+
+// otherContent: an id stands for the money that it was first asked with.
+func otherContent(t *testing.T, x Target) {
+	r := x.request(t, x.Waits)
+	x.collect(t, r)
+	r.Amount++
+	if o, err := x.collector.Collect(t.Context(), x.Account, r); err == nil && (o.Decided() || o.Redirect != nil) {
+		t.Errorf("another amount: %+v", o)
+	}
+	x.once(t, r.ID)
+}
+
+// signatures: a report is its operator's if it is signed so, and then every byte of it.
+func signatures(t *testing.T, x Target) {
+	verifier, ok := x.Connector.(connector.ReportVerifier)
+	if !ok {
+		t.Skip("this operator signs nothing")
+	}
+	now := time.Now().UTC()
+	body := x.Report(uuid.NewString(), amount, currency)
+	other := x.Report(uuid.NewString(), amount, currency)
+	changed := bytes.Replace(body, []byte(strconv.Itoa(amount)), []byte(strconv.Itoa(amount+1)), 1)
+	if bytes.Equal(changed, body) {
+		t.Fatal("the report names no amount")
+	}
+	bare := x.Account
+	bare.Secret = ""
+	for _, at := range []time.Time{now, now.Add(-4 * time.Minute), now.Add(4 * time.Minute)} {
+		if err := verifier.VerifyReport(x.Account, x.Sign(x.Account, at, body), body); err != nil {
+			t.Errorf("signed at %v: %v", at.Sub(now), err)
+		}
+	}
+	twice := x.Sign(x.Account, now, body)
+	for name, values := range x.Sign(x.Account, now, body) {
+		twice[name] = append(twice[name], values...)
+	}
+	for name, c := range map[string]struct {
+		account connector.Account
+		header  http.Header
+		body    []byte
+	}{
+		"no header":            {x.Account, http.Header{}, body},
+		"another account":      {x.Account, x.Sign(x.Wrong, now, body), body},
+		"for another account":  {x.Wrong, x.Sign(x.Account, now, body), body},
+		"changed body":         {x.Account, x.Sign(x.Account, now, body), changed},
+		"one byte more":        {x.Account, x.Sign(x.Account, now, body), append(bytes.Clone(body), ' ')},
+		"no body":              {x.Account, x.Sign(x.Account, now, body), nil},
+		"another collection's": {x.Account, x.Sign(x.Account, now, other), body},
+		"too old":              {x.Account, x.Sign(x.Account, now.Add(-6*time.Minute), body), body},
+		"of the future":        {x.Account, x.Sign(x.Account, now.Add(6*time.Minute), body), body},
+		"two headers":          {x.Account, twice, body},
+		"no secret":            {bare, x.Sign(bare, now, body), body},
+	} {
+		err := verifier.VerifyReport(c.account, c.header, c.body)
+		if !errors.Is(err, connector.ErrSignature) {
+			t.Errorf("%s: error %v, want ErrSignature", name, err)
+			continue
+		}
+		if strings.Contains(err.Error(), x.Account.Secret) {
+			t.Errorf("%s: the error tells the secret", name)
+		}
+	}
+}
+
+func reports(t *testing.T, x Target) {
+	id := uuid.NewString()
+	r, err := x.Connector.ParseReport(nil, x.Report(id, amount, currency))
+	if err != nil || r.Outcome.Status != checkout.OutcomeApproved || r.ID != "" && r.ID != id {
+		t.Errorf("report: %+v, %v", r, err)
+	}
+	// A report either says what was taken or makes us ask, if there is one to ask.
+	if !r.Ask && (r.Outcome.Amount != amount || r.Outcome.Currency != currency) {
+		t.Errorf("report: %+v, want %d %s", r, amount, currency)
+	}
+	if _, ok := x.Connector.(connector.Collector); r.Ask && !ok {
+		t.Errorf("report: %+v, and nobody can be asked", r)
+	}
+}
+
+// unreadableReports: what is no report, or says a thing twice, is not guessed at,
+// and no error tells what was written: it may be a payer's number.
+func unreadableReports(t *testing.T, x Target) {
+	const number = "+242066000001"
+	report := x.Report(uuid.NewString(), amount, currency)
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(report, &fields); err != nil {
+		t.Fatal(err)
+	}
+	bodies := []string{"", "{}", "[]", "null", "\x00", "\xff", `{"status":7}`, `{"` + number + `":1}`, string(report) + "{}", string(report[:len(report)-1])}
+	for name, value := range fields {
+		bodies = append(bodies, fmt.Sprintf(`{%q:%s,%s`, name, value, report[1:]))
+	}
+	for _, body := range bodies {
+		r, err := x.Connector.ParseReport(nil, []byte(body))
+		if !errors.Is(err, connector.ErrReport) {
+			t.Errorf("report %q: %+v, %v, want ErrReport", body, r, err)
+		} else if strings.Contains(err.Error(), number[1:]) {
+			t.Errorf("report %q: the error tells it: %v", body, err)
+		}
+	}
+	for _, at := range regexp.MustCompile(`:\s*("[^"]*"|[0-9]+)`).FindAllSubmatchIndex(report, -1) { // readable or not, nothing is told
+		body := string(report[:at[2]]) + `"` + number + `"` + string(report[at[3]:])
+		if _, err := x.Connector.ParseReport(nil, []byte(body)); err != nil && strings.Contains(err.Error(), number[1:]) {
+			t.Errorf("report %s: the error tells it: %v", body, err)
+		}
+	}
+}

@@ -1,0 +1,338 @@
+// Package deliverytest is what the tests of the delivering sinks stand on: an
+// installation of its own on a real broker and a real Postgres, receivers, and a
+// clock that can be moved forward.
+package deliveries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/kafka"
+	"quittance/internal/postgres"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+	"quittance/sinks/schedule"
+)
+
+// Patience bounds every wait of a test, on a machine that does other things too.
+const Patience = 40 * time.Second
+
+// Servers are where an installation lives.
+type Servers struct {
+	Kafka, Postgres, SchemaRegistry string
+	// Prefix of topics and groups.
+	Prefix string
+	Log    *slog.Logger
+}
+
+// Bench is an installation.
+type Bench struct {
+	log    *slog.Logger
+	Kafka  kafka.Config
+	DSN    string
+	Pool   *pgxpool.Pool
+	Codec  *schemas.Codec
+	Client *kgo.Client
+	offset atomic.Int64
+}
+
+// New makes an installation: topics of the delivery path with few partitions, a
+// migrated database.
+func New(t testing.TB, s Servers) *Bench {
+	t.Helper()
+	ctx := t.Context()
+	b := &Bench{log: s.Log, Kafka: kafka.Config{Brokers: []string{s.Kafka}, Prefix: s.Prefix}, DSN: s.Postgres}
+	b.Codec = Codec(t, s.SchemaRegistry)
+	var err error
+	if b.Client, err = b.Kafka.Client(kgo.TransactionalID(b.Kafka.Prefix + "bench")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Client.Close)
+	adm := kadm.NewClient(b.Client)
+	for topic, partitions := range map[string]int32{
+		schemas.TopicWebhooks: 2, schemas.TopicWebhooksDeliveries: 4, schemas.TopicConfirmations: 2,
+		schemas.TopicERPDeliveries: 2, schemas.TopicAttempts: 2, schemas.TopicPoisonDeliveries: 1,
+	} {
+		if _, err := adm.CreateTopic(ctx, partitions, 1, nil, b.Kafka.Prefix+topic); err != nil {
+			t.Fatalf("creating %s: %v", topic, err)
+		}
+		if err := kafka.AwaitTopics(ctx, adm, b.Kafka.Prefix+topic); err != nil {
+			t.Fatalf("creating %s: %v", topic, err)
+		}
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Patience)
+		defer cancel()
+		if topics, err := adm.ListTopics(ctx); err == nil {
+			for _, name := range topics.Names() {
+				if strings.HasPrefix(name, b.Kafka.Prefix) {
+					_, _ = adm.DeleteTopic(ctx, name)
+				}
+			}
+		}
+	})
+	if err := postgres.Migrate(ctx, b.DSN); err != nil {
+		t.Fatal(err)
+	}
+	if b.Pool, err = postgres.Open(ctx, b.DSN); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Pool.Close)
+	return b
+}
+
+// Codec makes a codec over the schema registry at url.
+func Codec(t testing.TB, url string) *schemas.Codec {
+	t.Helper()
+	client, err := schemas.NewClient(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := schemas.NewCodec(t.Context(), client, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return codec
+}
+
+// Now is the installation's clock.
+func (b *Bench) Now() time.Time { return time.Now().UTC().Add(time.Duration(b.offset.Load())) }
+
+// Advance moves it forward.
+func (b *Bench) Advance(d time.Duration) { b.offset.Add(int64(d)) }
+
+// History is what the schedule of this installation knows.
+func (b *Bench) History() delivery.History { return schedule.NewHistory(b.Kafka, b.Client, b.Pool) }
+
+// Runner is a long-running part.
+type Runner interface {
+	Run(ctx context.Context) error
+}
+
+// Start runs parts until the returned function or the end of the test stops
+// them; their errors fail the test.
+func Start(t testing.TB, parts ...Runner) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var wg sync.WaitGroup
+	for _, p := range parts {
+		wg.Go(func() {
+			if err := p.Run(ctx); err != nil {
+				t.Errorf("%T ended: %v", p, err)
+			}
+		})
+	}
+	stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(stop)
+	return stop
+}
+
+// Schedule makes the installation's schedule, with a cap of 8 for everybody.
+func (b *Bench) Schedule(t testing.TB) *schedule.Schedule {
+	t.Helper()
+	s, err := schedule.New(schedule.Config{
+		Kafka: b.Kafka, Codec: b.Codec, Pool: b.Pool, Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
+		MaxInFlight: func(delivery.Kind, string) int { return 8 }, Poll: 50 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Notification makes one that occurs now.
+func (b *Bench) Notification(eventID, application string) *record.Notification {
+	return &record.Notification{
+		EventID: eventID, Event: "checkout.completed", ApplicationID: application, TenantID: "agency", SessionID: "chs_" + eventID,
+		OccurredAt: b.Now(), Body: []byte(`{"event_id":"` + eventID + `","event":"checkout.completed","paid":true}`),
+	}
+}
+
+// Notify writes notifications in one transaction, committed or aborted.
+func (b *Bench) Notify(t testing.TB, topic string, commit bool, notifications ...*record.Notification) {
+	t.Helper()
+	records := make([]*kgo.Record, len(notifications))
+	for i, n := range notifications {
+		value, err := b.Codec.Encode(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records[i] = &kgo.Record{Topic: b.Kafka.Prefix + topic, Key: []byte(n.ApplicationID), Value: value}
+	}
+	for tries := 0; ; tries++ {
+		err := b.transact(t.Context(), commit, records)
+		if err == nil {
+			return
+		}
+		// A broker answers the creation of a topic before all its parts know of it.
+		if !errors.Is(err, kerr.UnknownTopicOrPartition) || tries == 20 {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func (b *Bench) transact(ctx context.Context, commit bool, records []*kgo.Record) error {
+	if err := b.Client.BeginTransaction(); err != nil {
+		return err
+	}
+	err := b.Client.ProduceSync(ctx, records...).FirstErr()
+	if end := b.Client.EndTransaction(ctx, kgo.TransactionEndTry(commit && err == nil)); err == nil {
+		err = end
+	}
+	return err
+}
+
+// Attempts reads what stands on deliveries.attempts now.
+func (b *Bench) Attempts(t testing.TB) []record.Attempt {
+	t.Helper()
+	var out []record.Attempt
+	for _, r := range b.Records(t, schemas.TopicAttempts) {
+		var a record.Attempt
+		if err := b.Codec.Decode(r.Value, &a); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// Records reads all of a topic as it is now, committed records only.
+func (b *Bench) Records(t testing.TB, topic string) []*kgo.Record {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	ends, err := kadm.NewClient(b.Client).ListEndOffsets(ctx, b.Kafka.Prefix+topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cl, err := b.Kafka.Client(kgo.ConsumeTopics(b.Kafka.Prefix+topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxWait(100*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	at := map[int32]int64{}
+	var out []*kgo.Record
+	for {
+		done := true
+		ends.Each(func(o kadm.ListedOffset) { done = done && at[o.Partition] >= o.Offset })
+		if done {
+			return out
+		}
+		fetches := cl.PollFetches(ctx)
+		if err := ctx.Err(); err != nil {
+			t.Fatalf("reading %s: %v", topic, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			at[r.Partition] = r.Offset + 1
+			if !r.Attrs.IsControl() {
+				out = append(out, r)
+			}
+		})
+	}
+}
+
+// Request is what a receiver got.
+type Request struct {
+	At      time.Time
+	Path    string
+	EventID string
+	Header  http.Header
+	Body    string
+}
+
+// Receiver keeps what comes and answers as it is told.
+type Receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	got    []Request
+	answer http.HandlerFunc
+}
+
+// NewReceiver answers 200 until told otherwise. ids names the header that holds
+// the event's id.
+func NewReceiver(t testing.TB, ids string) *Receiver {
+	t.Helper()
+	r := &Receiver{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		r.mu.Lock()
+		r.got = append(r.got, Request{time.Now(), req.URL.Path, req.Header.Get(ids), req.Header.Clone(), string(body)})
+		answer := r.answer
+		r.mu.Unlock()
+		if answer != nil {
+			answer(w, req)
+		}
+	}))
+	t.Cleanup(func() { r.CloseClientConnections(); r.Close() })
+	return r
+}
+
+// Answer sets how it answers from now on; nil is 200.
+func (r *Receiver) Answer(h http.HandlerFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = h
+}
+
+// Status makes it answer with a status.
+func (r *Receiver) Status(code int) {
+	r.Answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+}
+
+// Got is what came so far.
+func (r *Receiver) Got() []Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Request(nil), r.got...)
+}
+
+// Count is how often each event came.
+func (r *Receiver) Count() map[string]int {
+	n := map[string]int{}
+	for _, g := range r.Got() {
+		n[g.EventID]++
+	}
+	return n
+}
+
+// Eventually waits until ok says so; what tells the test's log what was waited for.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("waited in vain: %s", what)
+}
+
+// State is a delivery's row: its state, or "" when there is none.
+func (b *Bench) State(t testing.TB, kind delivery.Kind, eventID, destination string) string {
+	t.Helper()
+	var state string
+	err := b.Pool.QueryRow(t.Context(), `SELECT coalesce(max(state), '') FROM deliveries WHERE delivery_id = $1`,
+		delivery.ID(kind, eventID, destination)).Scan(&state)
+	if err != nil {
+		t.Fatal(fmt.Errorf("reading a state: %w", err))
+	}
+	return state
+}

@@ -1,0 +1,19 @@
+// Package testenv is the one way in which tests get servers: a real Kafka, a
+// real PostgreSQL, the real ClickHouse engine and a schema registry.
+//
+// `make test` starts them once for the whole run (test/servers/testservers)
+// and passes their addresses in the environment:
+//
+//	QUITTANCE_TEST_KAFKA            host:port
+//	QUITTANCE_TEST_POSTGRES         URL of any database, as a user who may create databases
+//	QUITTANCE_TEST_CLICKHOUSE       host:port of the HTTP interface
+//	QUITTANCE_TEST_SCHEMA_REGISTRY  URL
+//
+// What is not there, a test binary starts for itself at first use, says so in
+// the log of that test, shares it among its tests and leaves nothing behind:
+// the servers die with the test binary and their folder goes with them.
+//
+// Servers are shared, so a test keeps to itself: a database of its own
+// (Postgres, ClickHouse) and Prefix for the names of topics, groups,
+// transactional ids and subjects. The package is for tests only.
+package servers

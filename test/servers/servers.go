@@ -1,0 +1,110 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"syscall"
+
+	"quittance/dev/stack"
+	"quittance/dev/stack/chdb"
+)
+
+// Server is a server for tests on free ports of this machine.
+type Server struct {
+	// Env is the environment variable that tells tests its address.
+	Env string
+	// Addr is the value of that variable.
+	Addr string
+	// Stop ends the server.
+	Stop func(context.Context) error
+}
+
+// StartKafka starts a real Kafka with its data in dir.
+func StartKafka(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
+	return retry(func() (*Server, error) {
+		ports, err := stack.FreePorts(2)
+		if err != nil {
+			return nil, err
+		}
+		k, err := stack.StartKafka(ctx, stack.KafkaConfig{Dir: dir, Port: ports[0], ControllerPort: ports[1], Log: log})
+		if err != nil {
+			return nil, err
+		}
+		return &Server{Env: "QUITTANCE_TEST_KAFKA", Addr: k.Addr(), Stop: k.Stop}, nil
+	})
+}
+
+// StartPostgres starts a real PostgreSQL with its data in dir, which does not
+// survive a crash of the machine.
+func StartPostgres(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
+	return retry(func() (*Server, error) {
+		ports, err := stack.FreePorts(1)
+		if err != nil {
+			return nil, err
+		}
+		p, err := stack.StartPostgres(ctx, stack.PostgresConfig{Dir: dir, Port: ports[0], Volatile: true, Log: log})
+		if err != nil {
+			return nil, err
+		}
+		return &Server{Env: "QUITTANCE_TEST_POSTGRES", Addr: p.DSN("postgres"), Stop: p.Stop}, nil
+	})
+}
+
+// StartClickHouse starts the real ClickHouse engine with its data in dir.
+func StartClickHouse(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
+	s, err := chdb.Start(ctx, chdb.Config{Dir: dir, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return &Server{Env: "QUITTANCE_TEST_CLICKHOUSE", Addr: s.Addr(), Stop: s.Stop}, nil
+}
+
+// StartSchemaRegistry starts a schema registry with its schemas in dir. It lives
+// in this process.
+func StartSchemaRegistry(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
+	r, err := stack.StartSchemaRegistry(ctx, stack.SchemaRegistryConfig{Dir: dir, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return &Server{Env: "QUITTANCE_TEST_SCHEMA_REGISTRY", Addr: r.URL(), Stop: r.Stop}, nil
+}
+
+// retry starts a server again when another process was quicker to take the
+// port that was free.
+func retry(start func() (*Server, error)) (*Server, error) {
+	var err error
+	for range 3 {
+		var s *Server
+		if s, err = start(); err == nil || !errors.Is(err, syscall.EADDRINUSE) {
+			return s, err
+		}
+	}
+	return nil, err
+}
+
+// removeAfterUs removes a folder when this process has ended, in whatever way:
+// a test binary has no last moment of its own. A shell waits for the end of a
+// pipe that only we hold; the servers die at the same time, so it tries until
+// they have let go.
+func removeAfterUs(dir string) error {
+	cmd := exec.Command("/bin/sh", "-c", //nolint:gosec,noctx // a folder that we made; it outlives us by design
+		`cat; n=0; until rm -rf -- "$0" 2>/dev/null || [ $n -ge 50 ]; do n=$((n+1)); sleep 0.2; done`, dir)
+	// Ctrl-C ends us; it must not end what cleans up after us.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("arranging the removal of %s: %w", dir, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("arranging the removal of %s: %w", dir, err)
+	}
+	keep = append(keep, pipe)
+	return nil
+}
+
+// keep holds on to pipes for the life of the process: one that is collected as
+// garbage closes.
+var keep []any

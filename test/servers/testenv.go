@@ -1,0 +1,278 @@
+package servers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	topics "quittance/internal/kafka"
+	migrations "quittance/internal/postgres"
+)
+
+// patience bounds the start of a server and every step of making and dropping
+// a database, on a machine that does other things as well.
+const patience = 2 * time.Minute
+
+// Kafka returns the bootstrap address of a real Kafka. Topics are not created
+// on use. The broker is shared: see Prefix.
+func Kafka(t testing.TB) string {
+	t.Helper()
+	return kafka.addr(t)
+}
+
+// Postgres returns the address (URL) of an empty database that belongs to the
+// test alone. It is dropped when the test ends, with the connections that are
+// still open.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	server := postgres.addr(t)
+	name := "t_" + token()
+	// From template1, by way of another database: a template that somebody is
+	// connected to cannot be copied.
+	admin(t, server, `CREATE DATABASE `+name)
+	t.Cleanup(func() { admin(t, server, `DROP DATABASE `+name+` WITH (FORCE)`) })
+
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatalf("testenv: the address of the PostgreSQL server is not a URL") // the error would show the password
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+// ClickHouse returns the address (host:port of the HTTP interface) of a real
+// ClickHouse engine and the name of an empty database that belongs to the test
+// alone and is dropped when it ends.
+func ClickHouse(t testing.TB) (addr, database string) {
+	t.Helper()
+	addr = clickhouse.addr(t)
+	database = "t_" + token()
+	statement(t, addr, "CREATE DATABASE "+database)
+	t.Cleanup(func() { statement(t, addr, "DROP DATABASE "+database) })
+	return addr, database
+}
+
+// SchemaRegistry returns the URL of a schema registry. It is shared: see Prefix.
+func SchemaRegistry(t testing.TB) string {
+	t.Helper()
+	return schemaRegistry.addr(t)
+}
+
+// Database is Postgres with the migrations applied, and a pool that closes with
+// the test.
+func Database(t testing.TB) (dsn string, pool *pgxpool.Pool) {
+	t.Helper()
+	dsn = Postgres(t)
+	if err := migrations.Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := migrations.Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return dsn, pool
+}
+
+// CreateTopic creates a topic of one replica and waits until all of it takes
+// records. configs may be nil.
+func CreateTopic(t testing.TB, adm *kadm.Client, topic string, partitions int32, configs map[string]*string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := adm.CreateTopic(ctx, partitions, 1, configs, topic); err != nil {
+		t.Fatalf("creating %s: %v", topic, err)
+	}
+	if err := topics.AwaitTopics(ctx, adm, topic); err != nil {
+		t.Fatalf("creating %s: %v", topic, err)
+	}
+}
+
+// Prefix returns a prefix, such as "t4kzq2m7x.", that no other test has or had:
+// for the names of topics, groups, transactional ids and subjects.
+func Prefix(t testing.TB) string {
+	t.Helper()
+	return "t" + token() + "."
+}
+
+// Dir returns an empty folder, removed when the test ends, that users other
+// than ours may pass through. PostgreSQL needs that of its data folder when the
+// tests run as root; t.TempDir does not promise it.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "quittance-test-") //nolint:usetesting // t.TempDir is closed to others
+	if err != nil {
+		t.Fatalf("testenv: making a folder: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("testenv: removing a folder: %v", err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the point of it
+		t.Fatalf("testenv: opening a folder: %v", err)
+	}
+	return dir
+}
+
+// Logger returns a logger, from level debug, that writes to the test's log. It
+// is silent once the test has ended, so that a goroutine which outlives its
+// test by a moment does not panic.
+func Logger(t testing.TB) *slog.Logger {
+	t.Helper()
+	w := &testWriter{t: t}
+	t.Cleanup(w.close)
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+type testWriter struct {
+	mu     sync.Mutex
+	t      testing.TB
+	closed bool
+}
+
+func (w *testWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.t.Log(strings.TrimSuffix(string(p), "\n"))
+	}
+	return len(p), nil
+}
+
+func (w *testWriter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+}
+
+// lazy is a server that the environment names or that is started at first use
+// and lives as long as the test binary.
+type lazy struct {
+	name  string // for people
+	env   string
+	start func(ctx context.Context, dir string, log *slog.Logger) (*Server, error)
+
+	mu      sync.Mutex
+	started string
+	err     error
+}
+
+var (
+	kafka          = &lazy{name: "Kafka", env: "QUITTANCE_TEST_KAFKA", start: StartKafka}
+	postgres       = &lazy{name: "PostgreSQL", env: "QUITTANCE_TEST_POSTGRES", start: StartPostgres}
+	clickhouse     = &lazy{name: "ClickHouse", env: "QUITTANCE_TEST_CLICKHOUSE", start: StartClickHouse}
+	schemaRegistry = &lazy{name: "a schema registry", env: "QUITTANCE_TEST_SCHEMA_REGISTRY", start: StartSchemaRegistry}
+)
+
+// Folder is where this process's servers keep their data: a temporary folder,
+// the same at every call, that other users may pass through and that goes away
+// with this process, in whatever way it ends.
+var Folder = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "quittance-testenv-")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // PostgreSQL runs as another user when we are root
+		return "", err
+	}
+	return dir, removeAfterUs(dir)
+})
+
+func (l *lazy) addr(t testing.TB) string {
+	t.Helper()
+	if addr := os.Getenv(l.env); addr != "" {
+		return addr
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.started == "" && l.err == nil {
+		begun := time.Now()
+		l.started, l.err = l.startNow(t.Context())
+		if l.err == nil {
+			t.Logf("testenv: %s is not set: started %s for this package alone, in %v", l.env, l.name, time.Since(begun).Round(time.Millisecond))
+		}
+	}
+	if l.err != nil {
+		t.Fatalf("testenv: %s is not set, and starting %s: %v", l.env, l.name, l.err)
+	}
+	return l.started
+}
+
+func (l *lazy) startNow(ctx context.Context) (string, error) {
+	base, err := Folder()
+	if err != nil {
+		return "", fmt.Errorf("making a folder: %w", err)
+	}
+	// Others share the server: the end of the test that came first is not its end.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	// It outlives the test, so it cannot log to it.
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	server, err := l.start(ctx, filepath.Join(base, strings.ReplaceAll(strings.ToLower(l.name), " ", "-")), log)
+	if err != nil {
+		return "", err
+	}
+	return server.Addr, nil
+}
+
+// token is random, lower case and valid in every kind of name.
+func token() string { return strings.ToLower(rand.Text()[:10]) }
+
+// admin runs one statement on the server's own database.
+func admin(t testing.TB, dsn, sql string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatalf("testenv: connecting to PostgreSQL: %v", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for range 50 {
+		_, err = conn.Exec(ctx, sql)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "55006" { // object_in_use: somebody looks at the template
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
+		t.Errorf("testenv: %s: %v", sql, err)
+	}
+}
+
+// statement runs one statement over ClickHouse's HTTP interface.
+func statement(t testing.TB, addr, sql string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/", strings.NewReader(sql))
+	if err != nil {
+		t.Fatalf("testenv: %s: %v", sql, err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatalf("testenv: %s: %v", sql, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		t.Errorf("testenv: %s: %s: %s", sql, resp.Status, body)
+	}
+}

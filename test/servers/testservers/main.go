@@ -1,0 +1,119 @@
+// Command testservers starts what tests need once, tells the command after "--"
+// where it is and ends with that command's exit code:
+//
+//	testservers [-without kafka,clickhouse] -- go test ./...
+//
+// A server whose address is already in the environment is not started. See
+// package testenv for the variables.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	testenv "quittance/test/servers"
+)
+
+func main() {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	without := flag.String("without", "", "servers not to start: a list of kafka, postgres, clickhouse, schema-registry")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := run(ctx, log, strings.Split(*without, ","), flag.Args())
+	cancel()
+	if err != nil {
+		log.Error("test servers", slog.Any("error", err))
+	}
+	os.Exit(code)
+}
+
+// parts in the order in which they are announced.
+var parts = []struct {
+	name, env string
+	start     func(context.Context, string, *slog.Logger) (*testenv.Server, error)
+}{
+	{"kafka", "QUITTANCE_TEST_KAFKA", testenv.StartKafka},
+	{"postgres", "QUITTANCE_TEST_POSTGRES", testenv.StartPostgres},
+	{"clickhouse", "QUITTANCE_TEST_CLICKHOUSE", testenv.StartClickHouse},
+	{"schema-registry", "QUITTANCE_TEST_SCHEMA_REGISTRY", testenv.StartSchemaRegistry},
+}
+
+// run returns the exit code of the command, or a non-zero one of its own with
+// an error.
+func run(ctx context.Context, log *slog.Logger, without, command []string) (code int, err error) {
+	if len(command) == 0 {
+		return 2, errors.New("usage: testservers [-without LIST] -- COMMAND [ARGUMENT…]")
+	}
+	dir, err := testenv.Folder()
+	if err != nil {
+		return 1, fmt.Errorf("making a folder: %w", err)
+	}
+
+	begun := time.Now()
+	servers := make([]*testenv.Server, len(parts))
+	defer func() {
+		// Not ctx: an interrupted run stops its servers, too.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		var group errgroup.Group
+		for _, s := range servers {
+			if s != nil {
+				group.Go(func() error { return s.Stop(ctx) })
+			}
+		}
+		err = errors.Join(err, group.Wait())
+	}()
+	starting, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	var group errgroup.Group
+	for i, part := range parts {
+		if slices.Contains(without, part.name) || os.Getenv(part.env) != "" {
+			continue
+		}
+		group.Go(func() error {
+			s, err := part.start(starting, filepath.Join(dir, part.name), log)
+			if err != nil {
+				return fmt.Errorf("%s: %w", part.name, err)
+			}
+			servers[i] = s
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return 1, err
+	}
+	log.Info("test servers are ready", slog.Duration("took", time.Since(begun).Round(time.Millisecond)))
+
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // what we are asked to run
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = os.Environ()
+	for _, s := range servers {
+		if s != nil {
+			cmd.Env = append(cmd.Env, s.Env+"="+s.Addr)
+		}
+	}
+	// A terminal's Ctrl-C has reached it already; this is for the other ways.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 20 * time.Second
+	if err := cmd.Run(); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() > 0 {
+			return exit.ExitCode(), nil // the command has said what is wrong
+		}
+		return 1, fmt.Errorf("running %s: %w", command[0], err)
+	}
+	return 0, nil
+}
