@@ -63,7 +63,7 @@ func (c Config) Producer(opts ...kgo.Opt) (*kgo.Client, error) {
 	}, opts...)...)
 }
 
-// Space is an installation's topics as the broker has them.
+// Topology is an installation's topics as the broker has them.
 type Topology struct {
 	prefix     string
 	partitions map[string]int32

@@ -17,7 +17,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
-	"quittance/reconciliation" //nolint:depguard // a test needs the tables that the sink writes to
+	"quittance/reconciliation"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	sink "quittance/sinks/journal"

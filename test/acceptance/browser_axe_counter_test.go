@@ -17,7 +17,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
-	cash "quittance/ingress/counter" //nolint:depguard // its pages alone, which no running service has all of
+	cash "quittance/ingress/counter"
 	"quittance/internal/connector/counter"
 	keyquota "quittance/internal/quota"
 	"quittance/internal/registry"

@@ -43,7 +43,7 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Hub is safe for concurrent use once Run has made it ready.
+// Client is safe for concurrent use once Run has made it ready.
 type Client struct {
 	cfg       Config
 	producer  *kgo.Client

@@ -1,0 +1,106 @@
+package operation
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ActorKind says what kind of actor asks for an operation.
+type ActorKind string
+
+// The kinds of actors.
+const (
+	ActorPerson      ActorKind = "person"       // signed in to one of our pages
+	ActorKey         ActorKind = "key"          // a program with an API key
+	ActorCommandLine ActorKind = "command_line" // a user of a machine that runs our commands
+)
+
+// Actor is who asks for an operation, and from where.
+type Actor struct {
+	Kind ActorKind
+	// Name of the actor: the person's id, the key's id, or the machine's user.
+	// Never a secret.
+	Name string
+	// Origin is the client's address or the machine's name; empty when unknown.
+	Origin string
+}
+
+// Entry is what the audit table records of one operation.
+type Entry struct {
+	// Action is the noun and the verb, such as "key.revoke".
+	Action string
+	// Subject is the id of what was changed.
+	Subject string
+	// Detail is what else the operation was told, and what it did. It holds no
+	// secrets and no personal data. It may be nil.
+	Detail map[string]any
+}
+
+// Execer is a transaction of Postgres.
+type Execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Record writes an entry to the audit table. Call it in the transaction of the
+// change, so that both are there or neither. at is the service's time, in UTC.
+// An actor without a kind or a name is an error: the operation must not commit.
+func Record(ctx context.Context, tx Execer, actor Actor, at time.Time, e Entry) error {
+	if actor.Kind == "" || actor.Name == "" {
+		return errors.New("recording an operation: the actor is unknown")
+	}
+	detail := e.Detail
+	if detail == nil {
+		detail = map[string]any{}
+	}
+	text, err := json.Marshal(detail)
+	if err != nil {
+		return fmt.Errorf("recording %s: %w", e.Action, err)
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO audit (at, actor_kind, actor, origin, action, subject, detail) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		at, string(actor.Kind), actor.Name, actor.Origin, e.Action, e.Subject, text); err != nil {
+		return fmt.Errorf("recording %s: %w", e.Action, err)
+	}
+	return nil
+}
+
+// Args are the values that the words for an Error need. Values are printable and
+// hold no secrets.
+type Args map[string]any
+
+// Error is why an operation was refused: a code, and the values that belong to
+// it. It has no words for people: the command line and the pages have a text for
+// each code, with the mend in their own terms (a flag, a button).
+type Error struct {
+	// Code is the noun and the reason, such as "key.too_many".
+	Code string
+	// Field is the faulty input, when one is at fault: application, agency, id, …
+	Field string
+	Args  Args
+}
+
+// Error names the code, the field and the values, for logs.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(cmp.Or(e.Code, "operation.refused"))
+	if e.Field != "" {
+		b.WriteString(" field=" + e.Field)
+	}
+	for _, k := range slices.Sorted(maps.Keys(e.Args)) {
+		fmt.Fprintf(&b, " %s=%v", k, e.Args[k])
+	}
+	return b.String()
+}
+
+// Refuse makes an Error.
+func Refuse(code, field string, args Args) error {
+	return &Error{Code: code, Field: field, Args: args}
+}
