@@ -95,26 +95,6 @@ type badDays struct {
 	broker *devstack.Kafka // the second one
 }
 
-// withoutQuota is the demo registry with room for more than thirty creations a
-// minute.
-func withoutQuota(t *testing.T, dir string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "deploy/dev/registry.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const at = "        integrator: true\n"
-	raised := strings.Replace(string(text), at, at+"        creations_per_minute: 100000\n        reads_per_minute: 100000\n", 1)
-	if raised == string(text) {
-		t.Fatal("the demo registry has no integrator")
-	}
-	file := filepath.Join(dir, "registry.yaml")
-	if err := os.WriteFile(file, []byte(raised), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // order is a new session of an order called after the test.
 func (d *badDays) order(t *testing.T) session {
 	t.Helper()

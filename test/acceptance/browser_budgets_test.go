@@ -60,6 +60,12 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+// payable makes a session that a citizen can pay by phone.
+func (u *up) payable(t *testing.T, order string) session {
+	t.Helper()
+	return u.createFrom(t, guichetKey, fmt.Sprintf(`{"order_id":%q,"amount":5000,"description":"Patente 2026","service_code":"patente","success_url":"https://guichet.example/merci","cancel_url":"https://guichet.example/retour"}`, order))
+}
+
 // waiter is a citizen at a page that waits for the operator.
 type waiter struct {
 	session
@@ -82,7 +88,7 @@ func (u *up) live(t *testing.T, citizens int, pace time.Duration) (told []time.D
 	all := make([]*waiter, citizens)
 	run := time.Now().UnixNano()
 	for i := range all {
-		all[i] = &waiter{session: u.hosted(t, fmt.Sprintf("live-%d-%d", run, i), visitor{})}
+		all[i] = &waiter{session: u.payable(t, fmt.Sprintf("live-%d-%d", run, i))}
 		u.citizen(all[i].session).pay(t, "06 600 00 77")
 	}
 	for _, w := range all {
@@ -166,7 +172,7 @@ func (u *up) follow(ctx context.Context, client *http.Client, w *waiter, here fu
 		switch {
 		case err != nil:
 			return err
-		case strings.Contains(string(page.body), titles["completed"]["en"][len("✓ "):]) && strings.Contains(string(page.body), w.PaymentRef):
+		case strings.Contains(string(page.body), "Payment successful") && strings.Contains(string(page.body), w.PaymentRef):
 			w.toldAt = at
 			return nil
 		case !versionPattern.Match(page.body):

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // shown is what journeys.mjs says of a page.
@@ -148,7 +146,7 @@ func frameOf(j *journeyOf, n int) map[string]string {
 }
 
 // hosted makes a visitor's session, which knows the way back.
-func (u *up) hosted(t *testing.T, order string, v visitor) (s session) {
+func (u *up) hosted(t *testing.T, order string, v visitor) session {
 	t.Helper()
 	key, amount, currency := guichetKey, 5000, "XAF"
 	if v.live {
@@ -157,19 +155,8 @@ func (u *up) hosted(t *testing.T, order string, v visitor) (s session) {
 	if v.euros {
 		amount, currency = 6000, "EUR"
 	}
-	body := fmt.Sprintf(`{"order_id":%q,"amount":%d,"currency":%q,"description":"Patente 2026","service_code":"patente","success_url":%q,"cancel_url":%q}`,
-		order, amount, currency, successURL, cancelURL)
-	idempotency := uuid.NewString()
-	eventually(t, "session is created", func() error {
-		a := u.call(t, http.MethodPost, u.sessions(""), body,
-			"Authorization", "Bearer "+key, "Content-Type", "application/json", "Idempotency-Key", idempotency)
-		if a.status != http.StatusCreated {
-			return fmt.Errorf("%d %s", a.status, a.body)
-		}
-		a.into(t, &s)
-		return nil
-	})
-	return s
+	return u.createFrom(t, key, fmt.Sprintf(`{"order_id":%q,"amount":%d,"currency":%q,"description":"Patente 2026","service_code":"patente","success_url":%q,"cancel_url":%q}`,
+		order, amount, currency, successURL, cancelURL))
 }
 
 const (

@@ -26,7 +26,7 @@ const tries = 3
 // what it took.
 func (u *up) firstView(t *testing.T) (report string) {
 	t.Helper()
-	s := u.hosted(t, "first-view", visitor{})
+	s := u.payable(t, "first-view")
 	best := time.Hour
 	browse(t, 3*time.Minute, "paint.mjs", map[string]any{
 		"first": map[string]any{"url": s.CheckoutURL, "within": firstPaint.Milliseconds(), "tries": tries},
@@ -64,7 +64,7 @@ func (u *up) paidIsShown(t *testing.T, payments int) (took []time.Duration) {
 	t.Helper()
 	var waiting []session
 	for range payments {
-		s := u.hosted(t, "paid-"+uuid.NewString(), visitor{})
+		s := u.payable(t, "paid-"+uuid.NewString())
 		u.citizen(s).pay(t, "06 600 00 77")
 		waiting = append(waiting, s)
 	}

@@ -5,13 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
-	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,13 +39,7 @@ type load struct {
 	surprised int
 }
 
-const (
-	maxUnderWay = 5000
-	// journeyPatience is how long a client goes on trying, a request's how long it
-	// waits for an answer.
-	journeyPatience = 2 * time.Minute
-	requestPatience = 8 * time.Second
-)
+const maxUnderWay = 5000
 
 func newLoad(s *stack) *load {
 	return &load{stack: s, client: &http.Client{
@@ -314,53 +304,4 @@ func (l *load) call(ctx context.Context, method string, at int, path, contentTyp
 		return 0, "", errors.New("redirection without an address")
 	}
 	return resp.StatusCode, string(text), nil
-}
-
-// pageForm is a page's forward form: its first, unless that is the one that
-// cancels.
-type pageForm struct {
-	action string
-	fields url.Values
-}
-
-// step is the last part of the action's path.
-func (f pageForm) step() string {
-	address, _, _ := strings.Cut(f.action, "?")
-	return address[strings.LastIndexByte(address, '/')+1:]
-}
-
-var (
-	formPattern  = regexp.MustCompile(`(?s)<form[^>]*\saction="([^"]*)"[^>]*>(.*?)</form>`)
-	inputPattern = regexp.MustCompile(`<input\s[^>]*>`)
-	namePattern  = regexp.MustCompile(`\sname="([^"]*)"`)
-	valuePattern = regexp.MustCompile(`\svalue="([^"]*)"`)
-)
-
-// readForm reads a page's forward form; the zero form when it has none.
-func readForm(text string) pageForm {
-	m := formPattern.FindStringSubmatch(text)
-	if m == nil {
-		return pageForm{}
-	}
-	f := pageForm{action: html.UnescapeString(m[1]), fields: url.Values{}}
-	if f.step() == "cancel" {
-		return pageForm{}
-	}
-	for _, input := range inputPattern.FindAllString(m[2], -1) {
-		name, value := namePattern.FindStringSubmatch(input), valuePattern.FindStringSubmatch(input)
-		unchosen := strings.Contains(input, `type="radio"`) && !strings.Contains(input, " checked")
-		if name != nil && value != nil && !unchosen {
-			f.fields.Add(html.UnescapeString(name[1]), html.UnescapeString(value[1]))
-		}
-	}
-	return f
-}
-
-// percentile of durations; 0 of none.
-func percentile(of []time.Duration, p float64) time.Duration {
-	if len(of) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(of))
-	return sorted[min(int(p*float64(len(sorted))), len(sorted)-1)]
 }

@@ -18,7 +18,6 @@ import (
 
 	devstack "quittance/dev/stack"
 	"quittance/dev/stack/chdb"
-	"quittance/test/servers"
 )
 
 // prefix of the installation's topics and groups.
@@ -261,20 +260,6 @@ func (s *stack) outputs(t testing.TB) {
 	for _, p := range append([]*process{s.outside}, s.fleet...) {
 		t.Logf("---- the end of what %s said (it ended by itself %d times)\n%s", p.name, p.unexpected.Load(), tail(p.log(), 3<<10))
 	}
-}
-
-// folder is where a run keeps its data.
-func folder(t testing.TB) string {
-	t.Helper()
-	dir := os.Getenv("QUITTANCE_CRASH_DIR")
-	if dir == "" {
-		return servers.Dir(t)
-	}
-	dir = filepath.Join(dir, time.Now().UTC().Format("20060102-150405"))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // startPostgres starts the server again, after it was stopped.

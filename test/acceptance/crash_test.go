@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
 	"quittance/schemas"
+	"quittance/test/servers"
 )
 
 // size of a run.
@@ -236,4 +238,18 @@ func backlog(ctx context.Context, w *witness, tally *tally, enough int, patience
 			return behind, nil
 		}
 	}
+}
+
+// folder is where a run keeps its data.
+func folder(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("QUITTANCE_CRASH_DIR")
+	if dir == "" {
+		return servers.Dir(t)
+	}
+	dir = filepath.Join(dir, time.Now().UTC().Format("20060102-150405"))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

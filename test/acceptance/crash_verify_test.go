@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 )
 
 // history is everything that was told to anybody during a run, and everything
@@ -111,8 +110,6 @@ const (
 	kindExpired     = "checkout.expired"
 	kindLatePayment = "checkout.late_payment"
 )
-
-var webhookKinds = []string{kindCompleted, kindFailed, kindCancelled, kindExpired, kindLatePayment}
 
 // verdict is what is wrong with a history, and what was looked at.
 type verdict struct {
@@ -526,5 +523,3 @@ func (v *verdict) report(title string, more []row, commands, kills int) string {
 	fmt.Fprintf(&b, "lost=%d doubled=%d gaps=%d diverged=%d commands=%d kills=%d\n", v.lost, v.doubled, v.gaps, v.diverged, commands, kills)
 	return b.String()
 }
-
-func rounded(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }

@@ -32,7 +32,7 @@ const deliveryTenant = "018f0000-0000-7000-8000-000000000401"
 // integrators, and what is known of both.
 type arena struct {
 	stack            *stack
-	witness          *witness
+	topics           *topics
 	worker, schedule *process
 	groups           map[string][]*subscriber
 	hosts            []*host
@@ -81,10 +81,10 @@ func newArena(t testing.TB, groups ...group) *arena {
 		}
 	}
 	var err error
-	if a.witness, err = newWitness(t.Context(), a.stack); err != nil {
+	if a.topics, err = openTopics(t.Context(), a.stack); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(a.witness.close)
+	t.Cleanup(a.topics.close)
 	a.learnIDs(t)
 	return a
 }

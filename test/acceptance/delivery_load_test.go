@@ -80,7 +80,7 @@ func (a *arena) transact(ctx context.Context, cl *kgo.Client, bulletins []*bulle
 	occurred := a.now()
 	records := make([]*kgo.Record, len(bulletins))
 	for i, b := range bulletins {
-		value, err := a.witness.codec.Encode(&record.Notification{
+		value, err := a.topics.codec.Encode(&record.Notification{
 			EventID: bulletinID(b.number), Event: string(checkout.EventCompleted), ApplicationID: b.to.id, TenantID: deliveryTenant,
 			SessionID: "chs_delivery", OccurredAt: occurred, Body: b.body,
 		})

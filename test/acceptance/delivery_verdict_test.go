@@ -62,7 +62,7 @@ func (d *disturbance) explains(first, second time.Time, recorded *place) bool {
 
 func (a *arena) mark(ctx context.Context) (mark, error) {
 	m := mark{at: time.Now(), ends: map[int32]int64{}}
-	ends, err := a.witness.admin.ListEndOffsets(ctx, prefix+schemas.TopicAttempts)
+	ends, err := a.topics.admin.ListEndOffsets(ctx, prefix+schemas.TopicAttempts)
 	if err == nil {
 		err = ends.Error()
 	}
@@ -225,7 +225,7 @@ func (a *arena) explain(ctx context.Context, f *fate, doubles []double) error {
 	for _, d := range doubles {
 		recorded[key{bulletinID(d.bulletin), d.endpoint.id}] = nil
 	}
-	r, err := a.witness.read(ctx, schemas.TopicAttempts)
+	r, err := a.topics.read(ctx, schemas.TopicAttempts)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (a *arena) explain(ctx context.Context, f *fate, doubles []double) error {
 	times := map[key]time.Time{}
 	err = r.next(ctx, func(rec *kgo.Record) error {
 		var attempt record.Attempt
-		if err := a.witness.codec.Decode(rec.Value, &attempt); err != nil {
+		if err := a.topics.codec.Decode(rec.Value, &attempt); err != nil {
 			return err
 		}
 		k := key{attempt.Delivery.EventID, attempt.Delivery.DestinationID}
@@ -262,14 +262,14 @@ func (a *arena) explain(ctx context.Context, f *fate, doubles []double) error {
 	}
 	// For whoever looks for the cause: was it sent twice, or planned twice?
 	planned := map[key][]string{}
-	topic, err := a.witness.read(ctx, schemas.TopicWebhooksDeliveries)
+	topic, err := a.topics.read(ctx, schemas.TopicWebhooksDeliveries)
 	if err != nil {
 		return err
 	}
 	defer topic.close()
 	err = topic.next(ctx, func(rec *kgo.Record) error {
 		var d record.Delivery
-		if err := a.witness.codec.Decode(rec.Value, &d); err != nil {
+		if err := a.topics.codec.Decode(rec.Value, &d); err != nil {
 			return err
 		}
 		k := key{d.EventID, d.DestinationID}

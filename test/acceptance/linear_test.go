@@ -90,6 +90,10 @@ func TestBrokenOverlayIsCaught(t *testing.T) {
 	t.Errorf("%d histories of a broken build have no violation:\n%s", l.histories, l.report())
 }
 
+// brokenBinary builds the program whose processors merge what they have aborted
+// (processors/runtime).
+var brokenBinary = built("quittance-broken", "-tags", "broken_overlay")
+
 // linear records histories and checks them.
 type linear struct {
 	stack    *stack

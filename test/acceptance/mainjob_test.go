@@ -124,28 +124,6 @@ func TestMainJob(t *testing.T) {
 	}
 }
 
-// publishedSecrets are those of the demo registry.
-func publishedSecrets(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "deploy/dev/registry.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`sk_(?:test|live)_\w+|whsec_\w+|token: (\w+)`).FindAllSubmatch(text, -1)
-	var out []string
-	for _, m := range found {
-		if len(m[1]) > 0 {
-			out = append(out, string(m[1]))
-			continue
-		}
-		out = append(out, string(m[0]))
-	}
-	if len(out) < 10 {
-		t.Fatalf("the demo registry has the secrets %q only", out)
-	}
-	return out
-}
-
 // curl runs the printed line as it stands.
 func (u *up) curl(t *testing.T) session {
 	t.Helper()

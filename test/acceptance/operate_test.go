@@ -1,14 +1,8 @@
 package acceptance_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +16,7 @@ func TestOperatingDeliveries(t *testing.T) {
 		t.Skip("starts an installation")
 	}
 	t.Parallel()
-	o := operator{newUp(t)}
+	o := deliveryOperator{operator{newUp(t)}}
 	o.start(t)
 
 	o.refused(t, "say what to do", "endpoints")
@@ -117,13 +111,13 @@ func TestOperatingDeliveries(t *testing.T) {
 	}
 }
 
-// operator types commands.
-type operator struct{ *up }
+// deliveryOperator looks after endpoints and deliveries.
+type deliveryOperator struct{ operator }
 
 // resume resumes an endpoint for which a session's completion waits, and sees it
 // delivered. A worker that has not heard of it in time, on a busy machine, puts it
 // off once more, for a minute: the clock moves on then.
-func (o operator) resume(t *testing.T, endpoint string, s session) message {
+func (o deliveryOperator) resume(t *testing.T, endpoint string, s session) message {
 	t.Helper()
 	o.says(t, "is resumed; 1 delivery", "endpoints", "resume", endpoint)
 	for range 5 {
@@ -139,57 +133,6 @@ func (o operator) resume(t *testing.T, endpoint string, s session) message {
 	return o.delivered(t, s.ID, "checkout.completed")
 }
 
-// run runs a command to its end.
-func (o operator) run(t *testing.T, args ...string) (stdout, stderr string, err error) {
-	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	if len(args) > 1 {
-		args = append(args, "--port", strconv.Itoa(o.port))
-	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = (&program{}).environment()
-	var out, says bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &says
-	err = cmd.Run()
-	return out.String(), says.String(), err
-}
-
-// says is what a command prints, which must succeed and hold a text.
-func (o operator) says(t *testing.T, want string, args ...string) string {
-	t.Helper()
-	stdout, stderr, err := o.run(t, args...)
-	if err != nil || !strings.Contains(stdout, want) || stderr != "" {
-		t.Errorf("quittance %s: %v\n%s%s\nwant it to say %q", strings.Join(args, " "), err, stdout, stderr, want)
-	}
-	return stdout
-}
-
-// refused is a command that is refused in words, with exit code 1.
-func (o operator) refused(t *testing.T, want string, args ...string) {
-	t.Helper()
-	stdout, stderr, err := o.run(t, args...)
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 || stdout != "" || !strings.Contains(stderr, want) {
-		t.Errorf("quittance %s: %v\n%s%s\nwant it refused with %q", strings.Join(args, " "), err, stdout, stderr, want)
-	}
-}
-
-func (o operator) json(t *testing.T, into any, args ...string) {
-	t.Helper()
-	stdout, stderr, err := o.run(t, append(args, "--json")...)
-	if err == nil {
-		err = json.Unmarshal([]byte(stdout), into)
-	}
-	if err != nil {
-		t.Fatalf("quittance %s: %v\n%s%s", strings.Join(args, " "), err, stdout, stderr)
-	}
-}
-
 // endpointShown is an endpoint as --json prints it.
 type endpointShown struct {
 	ID      string `json:"id"`
@@ -202,14 +145,14 @@ type endpointShown struct {
 	Secret  string `json:"secret"`
 }
 
-func (o operator) endpoints(t *testing.T) (out []endpointShown) {
+func (o deliveryOperator) endpoints(t *testing.T) (out []endpointShown) {
 	t.Helper()
 	o.json(t, &out, "endpoints", "list")
 	return out
 }
 
 // stands waits until an endpoint is shown as a test wants it.
-func (o operator) stands(t *testing.T, id, what string, is func(endpointShown) bool) {
+func (o deliveryOperator) stands(t *testing.T, id, what string, is func(endpointShown) bool) {
 	t.Helper()
 	eventually(t, "endpoint is "+what, func() error {
 		var e endpointShown
@@ -231,7 +174,7 @@ type deliveryShown struct {
 	Status    int    `json:"http_status"`
 }
 
-func (o operator) deliveries(t *testing.T, filter ...string) (out []deliveryShown) {
+func (o deliveryOperator) deliveries(t *testing.T, filter ...string) (out []deliveryShown) {
 	t.Helper()
 	o.json(t, &out, append([]string{"deliveries", "list"}, filter...)...)
 	return out

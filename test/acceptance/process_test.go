@@ -21,19 +21,16 @@ import (
 	"time"
 
 	devstack "quittance/dev/stack"
+	"quittance/test/servers"
 )
 
-// binary builds the program once for all tests of the package, brokenBinary the
-// one whose processors merge what they have aborted (processors/runtime).
-var (
-	binary       = built("quittance")
-	brokenBinary = built("quittance-broken", "-tags", "broken_overlay")
-)
+// binary builds the program once for all tests of a suite.
+var binary = built("quittance")
 
-// built builds the program under a name, once.
+// built builds the program under a name, with further flags of go build, once.
 func built(name string, flags ...string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
-		dir, err := binaryDir()
+		dir, err := servers.Folder()
 		if err != nil {
 			return "", err
 		}
@@ -45,17 +42,6 @@ func built(name string, flags ...string) func() (string, error) {
 		}
 		return out, nil
 	})
-}
-
-// binaryDir is made when first asked for, and removed by TestMain.
-var binaryDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "quittance-acceptance-") })
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, err := binaryDir(); err == nil {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
 }
 
 // program is the binary with what all its processes share.

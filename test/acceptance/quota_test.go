@@ -1,7 +1,6 @@
 package acceptance_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -198,8 +197,6 @@ func minuteOf(session string, answered time.Time) int64 {
 	return m.Unix() / 60
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
 // p99 of the quiet applications' creations that were sent from one time to
 // another.
 func (l *quotaLoad) p99(from, to time.Time) time.Duration {
@@ -228,6 +225,3 @@ func (l *quotaLoad) distributions(t testing.TB, first, flood, end time.Time) {
 			milliseconds(percentile(took, 0.5)), milliseconds(percentile(took, 0.9)), milliseconds(percentile(took, 0.99)), milliseconds(percentile(took, 1)))
 	}
 }
-
-// until lets the time come and says whether it did before ctx ended.
-func until(ctx context.Context, at time.Time) bool { return pause(ctx, time.Until(at)) }

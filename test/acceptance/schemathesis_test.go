@@ -17,9 +17,6 @@ import (
 	"time"
 )
 
-// guichetAgency is the agency of the demo registry's first application.
-const guichetAgency = "018f0000-0000-7000-8000-000000000001"
-
 // What the OpenAPI file says is what the service does: schemathesis makes
 // requests of it, good ones and bad ones, and holds all answers against it.
 //
@@ -84,34 +81,6 @@ func TestSchemathesis(t *testing.T) {
 		t.Errorf("%d cases were made, want %d at least", got.Cases.Generated, least)
 	}
 	t.Logf("seed %d\ncases=%d failures=%d", seed, got.Cases.Generated, got.Cases.Failures+got.Cases.Errored)
-}
-
-func absolute(t testing.TB, path string) string {
-	t.Helper()
-	out, err := filepath.Abs(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// unlimited is the demo registry with quotas that nobody reaches.
-func (u *up) unlimited(t testing.TB) string {
-	t.Helper()
-	text, err := os.ReadFile(absolute(t, "deploy/dev/registry.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const mark = "        name: Guichet fiscal\n"
-	raised := strings.Replace(string(text), mark, mark+"        creations_per_minute: 1000000\n        reads_per_minute: 1000000\n", 1)
-	if raised == string(text) {
-		t.Fatal("the demo registry has no application Guichet fiscal")
-	}
-	path := filepath.Join(u.dir, "registry.yaml")
-	if err := os.WriteFile(path, []byte(raised), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // schemathesisConfig completes test/tools/schemathesis/schemathesis.toml: sessions in
