@@ -106,22 +106,22 @@ func (c *Counter) answer(h handler) http.HandlerFunc {
 }
 
 func (c *Counter) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var told *problem.Problem
+	var response *problem.Problem
 	var refused *refusal
 	var malformed *form.MalformedError
 	var faulty *form.FaultsError
 	switch {
-	case errors.As(err, &told):
+	case errors.As(err, &response):
 	case errors.As(err, &malformed):
-		told = problem.Malformed(err)
+		response = problem.Malformed(err)
 	case errors.As(err, &faulty):
-		told = problem.Invalid(faulty.Faults)
+		response = problem.Invalid(faulty.Faults)
 	case errors.As(err, &refused):
-		told = refused.problem(c.now())
+		response = refused.problem(c.now())
 	default:
-		told = (&refusal{status: http.StatusServiceUnavailable, code: codeUnavailable}).problem(c.now())
+		response = (&refusal{status: http.StatusServiceUnavailable, code: codeUnavailable}).problem(c.now())
 	}
-	problem.Write(w, r, told)
+	problem.Write(w, r, response)
 }
 
 // bearer is the request's token, empty when it has none or several.

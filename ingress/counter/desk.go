@@ -83,7 +83,7 @@ func (d *desk) find(ctx context.Context, ref string) (checkout.Session, error) {
 // ask carries out what the clerk does with the session. Refused are answers that
 // change nothing; the error is a *refusal.
 func (d *desk) ask(ctx context.Context, entry string, s checkout.Session, do checkout.Action) (checkout.Answer, error) {
-	a, err := d.c.cfg.Hub.Ask(ctx, checkout.Command{
+	a, err := d.c.cfg.Commands.Ask(ctx, checkout.Command{
 		At: d.c.now(), SessionID: s.ID, ApplicationID: s.ApplicationID, Live: s.Live, Do: do,
 	})
 	if err != nil {

@@ -25,12 +25,12 @@ type explanation struct {
 
 // Example is a problem document of the code, as it is answered.
 func (e explanation) Example() (string, error) {
-	told := problem.Problem{Status: e.Status, Code: e.Code, Title: e.Title, Detail: e.Detail, Faults: e.Faults}
+	response := problem.Problem{Status: e.Status, Code: e.Code, Title: e.Title, Detail: e.Detail, Faults: e.Faults}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	err := enc.Encode(told.Document("4c1e6f7a-3f5e-4c65-9a55-0d8e3c0c1c7b"))
+	err := enc.Encode(response.Document("4c1e6f7a-3f5e-4c65-9a55-0d8e3c0c1c7b"))
 	if err != nil {
 		return "", fmt.Errorf("writing the example of %s: %w", e.Code, err)
 	}

@@ -61,7 +61,7 @@ type References interface {
 
 // Config of the API. All fields are required.
 type Config struct {
-	Hub        Asker
+	Commands   Asker
 	Registry   Registry
 	Sessions   Sessions
 	Reads      Reads
@@ -212,25 +212,25 @@ func bearer(r *http.Request) string {
 // fail tells an error: a *problem.Problem as it is, the generated code's by what
 // it could not read, everything else as a service that cannot answer.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var told *problem.Problem
+	var response *problem.Problem
 	var missing *api.RequiredHeaderError
 	var repeated *api.TooManyValuesForParamError
 	var malformed *api.InvalidParamFormatError
 	switch {
-	case errors.As(err, &told):
+	case errors.As(err, &response):
 	case errors.As(err, &missing):
-		told = keyRequired()
+		response = keyRequired()
 	case errors.As(err, &repeated), errors.As(err, &malformed):
 		// Only the header is left: the path is text, and the query has been checked.
-		told = keyInvalid()
+		response = keyInvalid()
 	case errors.Is(err, commands.ErrUnavailable), errors.Is(err, sessions.ErrBehind):
 		a.cfg.Log.Warn("cannot answer in time", slog.String("path", route(r)), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
-		told = unavailable()
+		response = unavailable()
 	default:
 		a.cfg.Log.Error("answering a request", slog.String("path", route(r)), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
-		told = unavailable()
+		response = unavailable()
 	}
-	problem.Write(w, r, told)
+	problem.Write(w, r, response)
 }
 
 // methodNotAllowed says which methods the path takes, in the Allow header.

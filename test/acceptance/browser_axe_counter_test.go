@@ -244,7 +244,7 @@ func (g *gallery) counter(t *testing.T) {
 	t.Helper()
 	b := &backroom{now: galleryTime}
 	desks, err := cash.New(cash.Config{
-		Hub: b, Sessions: b, Registry: b, Reports: counter.Connector{}, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
+		Commands: b, Sessions: b, Registry: b, Reports: counter.Connector{}, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
 		Now: func() time.Time { return b.now }, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

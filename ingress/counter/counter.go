@@ -54,7 +54,7 @@ type Reads interface {
 
 // Config of a Counter. All fields are required.
 type Config struct {
-	Hub      Asker
+	Commands Asker
 	Sessions Sessions
 	Registry Registry
 	// Reports reads what desk software reports: internal/connector/counter.
@@ -84,7 +84,7 @@ type Counter struct {
 
 // New makes a Counter.
 func New(cfg Config) (*Counter, error) {
-	if cfg.Hub == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Reports == nil || cfg.Reads == nil || cfg.Keys == nil ||
+	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Reports == nil || cfg.Reads == nil || cfg.Keys == nil ||
 		cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("counter: every field of the configuration is required")
 	}
