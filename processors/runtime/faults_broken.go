@@ -15,7 +15,7 @@ func init() {
 	var transactions atomic.Int64
 	ofBuild = faults{
 		mergeAborted: true,
-		beforeEnd: func(context.Context, *session, *transaction) (verdict, error) {
+		beforeEnd: func(context.Context, *membership, *transaction) (verdict, error) {
 			if transactions.Add(1)%10 == 0 {
 				return verdictAbort, nil
 			}

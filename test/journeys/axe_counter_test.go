@@ -18,7 +18,6 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	cash "quittance/ingress/counter"
-	"quittance/internal/connector/counter"
 	keyquota "quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -245,7 +244,7 @@ func (g *gallery) counter(t *testing.T) {
 	t.Helper()
 	b := &backroom{now: galleryTime}
 	desks, err := cash.New(cash.Config{
-		Commands: b, Sessions: b, Registry: b, Reports: counter.Connector{}, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
+		Commands: b, Sessions: b, Registry: b, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
 		Now: func() time.Time { return b.now }, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

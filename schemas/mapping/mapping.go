@@ -1,6 +1,6 @@
-// Package wire maps the domain (package checkout) to the records of the topics
-// (package schemas/record) and back. It decides nothing; an unknown kind of
-// command or enum is an error, never a guess.
+// Package mapping converts the domain (package checkout) to the records of the
+// topics (package schemas/record) and back. It decides nothing. An unknown kind of
+// command is an error.
 package mapping
 
 import (

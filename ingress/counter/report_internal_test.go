@@ -1,38 +1,42 @@
-package counter_test
+package counter
 
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"quittance/checkout"
+	"quittance/checkout/money"
 	"quittance/internal/connector"
-	"quittance/internal/connector/counter"
 	"quittance/internal/form"
 	"quittance/test/connectors"
 )
 
-const reference = "4821093377150264"
+const anyReference = "4821093377150264"
 
-func TestConformance(t *testing.T) {
+// A clerk's report keeps what the reports of operators keep.
+func TestReports(t *testing.T) {
 	t.Parallel()
-	connectors.Run(t, func(*testing.T) connectors.Target {
-		return connectors.Target{
-			Connector: counter.Connector{},
-			Report: func(id string, amount int64, _ string) []byte {
-				return fmt.Appendf(nil, `{"payment_ref":%q,"collection_id":%q,"total":%d,"receipt":"R-7"}`, reference, id, amount)
-			},
-		}
+	parse := func(_ http.Header, body []byte) (connector.Report, error) {
+		r, err := readReport(body)
+		return connector.Report{ID: r.collectionID, Outcome: connector.Outcome{
+			Status: checkout.OutcomeApproved, Amount: r.total, Currency: money.Default, OperatorRef: r.receipt,
+		}}, err
+	}
+	connectors.Reports(t, parse, func(id string, amount int64, _ string) []byte {
+		return fmt.Appendf(nil, `{"payment_ref":%q,"collection_id":%q,"total":%d,"receipt":"R-7"}`, anyReference, id, amount)
 	})
 }
 
 // Desk software is told every field that it has to mend.
-func TestFaults(t *testing.T) {
+func TestReportFaults(t *testing.T) {
 	t.Parallel()
 	id := uuid.NewString()
-	whole := map[string]string{"payment_ref": `"` + reference + `"`, "collection_id": `"` + id + `"`, "total": "5050"}
+	whole := map[string]string{"payment_ref": `"` + anyReference + `"`, "collection_id": `"` + id + `"`, "total": "5050"}
 	for _, row := range []struct{ field, value, want string }{
 		{"receipt", `"R-7"`, ""},
 		{"receipt", "null", ""},
@@ -62,13 +66,13 @@ func TestFaults(t *testing.T) {
 				body += fmt.Sprintf("%q:%s,", name, value)
 			}
 		}
-		report, err := counter.Connector{}.ParseReport(nil, fmt.Appendf(nil, `{%s%q:%s}`, body, row.field, row.value))
+		report, err := readReport(fmt.Appendf(nil, `{%s%q:%s}`, body, row.field, row.value))
 		got := ""
 		var faults *form.FaultsError
 		if errors.As(err, &faults) && errors.Is(err, connector.ErrReport) && len(faults.Faults) == 1 {
 			got = faults.Faults[0].Field + ":" + faults.Faults[0].Rule
 		}
-		if got != row.want || (err == nil) != (row.want == "") || err == nil && (report.ID != id || report.PaymentRef != reference) {
+		if got != row.want || (err == nil) != (row.want == "") || err == nil && (report.collectionID != id || report.paymentRef != anyReference) {
 			t.Errorf("%s %s: %+v, %v; want %q", row.field, row.value, report, err, row.want)
 		}
 	}

@@ -18,10 +18,10 @@ import (
 // maxRestores is how many partitions are restored at the same time.
 const maxRestores = 4
 
-// session is one membership of the group, with one client. When its client comes
-// into a state that it cannot leave, everything local goes with it and the
-// Runtime makes another.
-type session struct {
+// membership is one membership of the consumer group, with one client. When the
+// client reaches a state that it cannot leave, the Runtime drops the membership with
+// everything local and makes another.
+type membership struct {
 	cfg    *Config
 	faults *faults
 	met    *metrics
@@ -60,15 +60,15 @@ type session struct {
 }
 
 // opts are those of every client.
-func (s *session) opts(more ...kgo.Opt) []kgo.Opt {
-	opts := []kgo.Opt{kgo.SeedBrokers(s.cfg.Brokers...), kgo.WithLogger(clientLog{s.log})}
-	opts = append(opts, s.cfg.ClientOpts...)
+func (m *membership) opts(more ...kgo.Opt) []kgo.Opt {
+	opts := []kgo.Opt{kgo.SeedBrokers(m.cfg.Brokers...), kgo.WithLogger(clientLog{m.log})}
+	opts = append(opts, m.cfg.ClientOpts...)
 	return append(opts, more...)
 }
 
-// newSession makes a client that joins the group.
-func newSession(ctx context.Context, cfg *Config, f *faults, met *metrics, cache *pebble.Cache, stateID kadm.TopicID) (*session, error) {
-	s := &session{
+// newMembership makes a client that joins the group.
+func newMembership(ctx context.Context, cfg *Config, f *faults, met *metrics, cache *pebble.Cache, stateID kadm.TopicID) (*membership, error) {
+	m := &membership{
 		cfg: cfg, faults: f, met: met, log: cfg.Log, cache: cache, stateID: stateID,
 		restores: make(chan struct{}, maxRestores),
 		parts:    map[int32]*partition{}, closing: map[int32]chan struct{}{},
@@ -82,10 +82,10 @@ func newSession(ctx context.Context, cfg *Config, f *faults, met *metrics, cache
 	if f.hashPartitioner {
 		partitioner = kgo.StickyKeyPartitioner(nil)
 	}
-	s.background, s.endBackground = context.WithCancel(context.WithoutCancel(ctx))
-	s.work = s.background
+	m.background, m.endBackground = context.WithCancel(context.WithoutCancel(ctx))
+	m.work = m.background
 
-	gts, err := kgo.NewGroupTransactSession(s.opts(
+	gts, err := kgo.NewGroupTransactSession(m.opts(
 		kgo.ConsumerGroup(cfg.Group),
 		kgo.ConsumeTopics(cfg.InputTopic),
 		kgo.TransactionalID(id),
@@ -107,127 +107,127 @@ func newSession(ctx context.Context, cfg *Config, f *faults, met *metrics, cache
 		kgo.HeartbeatInterval(cfg.HeartbeatInterval),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
-		kgo.AdjustFetchOffsetsFn(s.adjust),
-		kgo.OnPartitionsAssigned(s.onAssigned),
-		kgo.OnPartitionsRevoked(s.onRevoked),
-		kgo.OnPartitionsLost(s.onRevoked),
-		kgo.WithHooks(startHook{s}),
+		kgo.AdjustFetchOffsetsFn(m.adjust),
+		kgo.OnPartitionsAssigned(m.onAssigned),
+		kgo.OnPartitionsRevoked(m.onRevoked),
+		kgo.OnPartitionsLost(m.onRevoked),
+		kgo.WithHooks(startHook{m}),
 	)...)
 	if err != nil {
-		s.endBackground()
+		m.endBackground()
 		return nil, fmt.Errorf("making the client: %w", err)
 	}
-	s.gts = gts
-	return s, nil
+	m.gts = gts
+	return m, nil
 }
 
-// run is the loop: poll, decide, commit, until ctx ends or the session cannot go
-// on. A transaction in hand is finished first.
-func (s *session) run(ctx context.Context) error {
+// run is the loop: poll, decide, commit, until ctx ends or the membership cannot
+// continue. A transaction in hand is finished first.
+func (m *membership) run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.wakeLocked()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.wakeLocked()
 		// What is in hand may take this long, for instance because the brokers
 		// are gone.
-		time.AfterFunc(s.cfg.ShutdownTimeout, s.endBackground)
+		time.AfterFunc(m.cfg.ShutdownTimeout, m.endBackground)
 	})
 	defer stop()
 	// Asking for the producer's id aborts what this instance left open when it
 	// died. The client would ask with the first record that it sends, which the
 	// restore of the changelog behind that transaction would wait for.
-	if _, _, err := s.cl.ProducerID(ctx); err != nil {
+	if _, _, err := m.cl.ProducerID(ctx); err != nil {
 		return fmt.Errorf("taking over the transactional id: %w", err)
 	}
 	for ctx.Err() == nil {
-		fs := s.poll(ctx)
-		if err := s.step(fs); err != nil {
+		fs := m.poll(ctx)
+		if err := m.step(fs); err != nil {
 			return err
 		}
-		s.held = false
-		s.gts.AllowRebalance()
-		if s.faults.betweenPolls != nil {
-			s.faults.betweenPolls(s)
+		m.held = false
+		m.gts.AllowRebalance()
+		if m.faults.betweenPolls != nil {
+			m.faults.betweenPolls(m)
 		}
 	}
 	return nil
 }
 
 // poll waits for records until there is something else to look at.
-func (s *session) poll(ctx context.Context) kgo.Fetches {
-	limit := s.cfg.MaxPollRecords
-	if s.single > 0 {
+func (m *membership) poll(ctx context.Context) kgo.Fetches {
+	limit := m.cfg.MaxPollRecords
+	if m.single > 0 {
 		limit = 1
 	}
-	wait := time.Until(s.tickCheck)
+	wait := time.Until(m.tickCheck)
 	pctx, cancel := context.WithTimeout(ctx, max(0, wait))
 	defer cancel()
-	s.mu.Lock()
-	if s.wake {
-		s.wake, wait = false, 0
+	m.mu.Lock()
+	if m.wake {
+		m.wake, wait = false, 0
 	} else {
-		s.endPoll = cancel
+		m.endPoll = cancel
 	}
-	s.mu.Unlock()
-	if s.moreTicks || wait <= 0 {
-		s.tickCheck = time.Time{}
+	m.mu.Unlock()
+	if m.moreTicks || wait <= 0 {
+		m.tickCheck = time.Time{}
 		pctx = nil // does not wait; an ended context would even keep the records that are there
 	}
-	fs := s.gts.PollRecords(pctx, limit)
-	s.mu.Lock()
-	s.endPoll = nil
-	if s.wake {
-		s.wake, s.tickCheck = false, time.Time{}
+	fs := m.gts.PollRecords(pctx, limit)
+	m.mu.Lock()
+	m.endPoll = nil
+	if m.wake {
+		m.wake, m.tickCheck = false, time.Time{}
 	}
-	s.mu.Unlock()
-	return s.polled(fs)
+	m.mu.Unlock()
+	return m.polled(fs)
 }
 
-func (s *session) polled(fs kgo.Fetches) kgo.Fetches {
+func (m *membership) polled(fs kgo.Fetches) kgo.Fetches {
 	// A poll that returns nothing at all does not hold rebalances up.
-	s.held = len(fs) > 0
+	m.held = len(fs) > 0
 	return fs
 }
 
 // hold sees to it that no partition comes or goes until AllowRebalance.
-func (s *session) hold() {
-	if s.held {
+func (m *membership) hold() {
+	if m.held {
 		return
 	}
-	ctx, cancel := context.WithCancel(s.work)
+	ctx, cancel := context.WithCancel(m.work)
 	cancel()
-	s.gts.PollRecords(ctx, 1) // returns nothing, but holds
-	s.held = true
+	m.gts.PollRecords(ctx, 1) // returns nothing, but holds
+	m.held = true
 }
 
 // step does one round of work.
-func (s *session) step(fs kgo.Fetches) error {
+func (m *membership) step(fs kgo.Fetches) error {
 	for _, e := range fs.Errors() {
-		if err := s.fetchError(e); err != nil {
+		if err := m.fetchError(e); err != nil {
 			return err
 		}
 	}
 	if fs.NumRecords() > 0 {
-		if err := s.decide(fs); err != nil {
+		if err := m.decide(fs); err != nil {
 			return err
 		}
 	}
-	if !s.moreTicks && time.Now().Before(s.tickCheck) {
+	if !m.moreTicks && time.Now().Before(m.tickCheck) {
 		return nil
 	}
-	s.hold()
-	s.adopt()
-	s.tickCheck = time.Now().Add(s.cfg.TickInterval)
-	if err := s.tick(); err != nil {
+	m.hold()
+	m.adopt()
+	m.tickCheck = time.Now().Add(m.cfg.TickInterval)
+	if err := m.tick(); err != nil {
 		return err
 	}
-	return s.touch()
+	return m.touch()
 }
 
 // touch renews the age of stores to which nothing happens.
-func (s *session) touch() error {
-	for _, p := range s.actives() {
-		if time.Since(p.touched) < min(time.Minute, s.cfg.StoreMaxAge/4) {
+func (m *membership) touch() error {
+	for _, p := range m.actives() {
+		if time.Since(p.touched) < min(time.Minute, m.cfg.StoreMaxAge/4) {
 			continue
 		}
 		p.touched = time.Now()
@@ -238,7 +238,7 @@ func (s *session) touch() error {
 	return nil
 }
 
-func (s *session) fetchError(e kgo.FetchError) error {
+func (m *membership) fetchError(e kgo.FetchError) error {
 	var group *kgo.ErrGroupSession
 	switch {
 	case errors.Is(e.Err, context.Canceled), errors.Is(e.Err, context.DeadlineExceeded):
@@ -246,43 +246,43 @@ func (s *session) fetchError(e kgo.FetchError) error {
 		return e.Err
 	case errors.As(e.Err, &group):
 		// Its partitions are lost, it joins again by itself.
-		s.log.Warn("group session ended", slog.Any("error", e.Err))
-	case errors.Is(e.Err, kerr.OffsetOutOfRange) && e.Topic == s.cfg.InputTopic:
-		if p := s.activePartition(e.Partition); p != nil {
-			s.log.Error("the input does not have the next offset", slog.Int("partition", int(p.id)), slog.Any("error", e.Err))
-			s.reload(p)
+		m.log.Warn("group session ended", slog.Any("error", e.Err))
+	case errors.Is(e.Err, kerr.OffsetOutOfRange) && e.Topic == m.cfg.InputTopic:
+		if p := m.activePartition(e.Partition); p != nil {
+			m.log.Error("the input does not have the next offset", slog.Int("partition", int(p.id)), slog.Any("error", e.Err))
+			m.reload(p)
 		}
 	default:
-		s.log.Warn("fetching input", slog.String("topic", e.Topic), slog.Int("partition", int(e.Partition)), slog.Any("error", e.Err))
+		m.log.Warn("fetching input", slog.String("topic", e.Topic), slog.Int("partition", int(e.Partition)), slog.Any("error", e.Err))
 	}
 	return nil
 }
 
 // close ends the membership and closes the stores. It is quick when ctx has
 // ended.
-func (s *session) close(ctx context.Context) {
-	s.gts.AllowRebalance()
-	if !s.died {
-		if err := s.cl.LeaveGroupContext(ctx); err != nil {
-			s.log.Warn("leaving the group", slog.Any("error", err))
+func (m *membership) close(ctx context.Context) {
+	m.gts.AllowRebalance()
+	if !m.died {
+		if err := m.cl.LeaveGroupContext(ctx); err != nil {
+			m.log.Warn("leaving the group", slog.Any("error", err))
 		}
 	}
-	s.endBackground()
-	s.mu.Lock()
-	for _, p := range s.parts {
-		s.drop(p)
+	m.endBackground()
+	m.mu.Lock()
+	for _, p := range m.parts {
+		m.drop(p)
 	}
-	s.gauges()
-	s.mu.Unlock()
-	s.gts.CloseAllowingRebalance()
-	s.wg.Wait()
+	m.gauges()
+	m.mu.Unlock()
+	m.gts.CloseAllowingRebalance()
+	m.wg.Wait()
 }
 
 // flush flushes the stores that there are.
-func (s *session) flush() {
-	s.mu.Lock()
-	open := make([]*partition, 0, len(s.parts))
-	for _, p := range s.parts {
+func (m *membership) flush() {
+	m.mu.Lock()
+	open := make([]*partition, 0, len(m.parts))
+	for _, p := range m.parts {
 		if p.phase != restoring { // a restoring partition may be changing its store
 			open = append(open, p)
 		}
@@ -291,20 +291,20 @@ func (s *session) flush() {
 	for _, p := range open {
 		stores[p.id] = p.store
 	}
-	s.mu.Unlock()
+	m.mu.Unlock()
 	for id, st := range stores {
 		if err := st.Flush(); err != nil {
-			s.log.Error("flushing local store", slog.Int("partition", int(id)), slog.Any("error", err))
+			m.log.Error("flushing local store", slog.Int("partition", int(id)), slog.Any("error", err))
 		}
 	}
 }
 
-// startHook hands the client to the session before anything can call back.
-type startHook struct{ s *session }
+// startHook hands the client to the membership before anything can call back.
+type startHook struct{ m *membership }
 
 // OnNewClient implements kgo.HookNewClient.
 func (h startHook) OnNewClient(cl *kgo.Client) {
-	h.s.cl, h.s.adm = cl, kadm.NewClient(cl)
+	h.m.cl, h.m.adm = cl, kadm.NewClient(cl)
 }
 
 // clientLog passes on what the client warns of.
