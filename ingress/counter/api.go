@@ -10,7 +10,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
-	"quittance/internal/connector/counter"
 )
 
 // Prefix is the path below which the API answers, with problem documents also for
@@ -103,7 +102,7 @@ type reservationJSON struct {
 }
 
 func reservations(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
-	f, err := counter.Read(body)
+	f, err := readForm(body)
 	if err != nil {
 		return 0, nil, false, err
 	}
@@ -152,15 +151,15 @@ func toTaken(s checkout.Session, became, collectionID string, total int64) taken
 }
 
 func payments(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
-	report, err := d.c.cfg.Reports.ParseReport(r.Header, body)
+	t, err := readReport(body)
 	if err != nil {
 		return 0, nil, false, err
 	}
-	s, became, replayed, err := d.take(r.Context(), report)
+	s, became, replayed, err := d.take(r.Context(), t)
 	if err != nil {
 		return 0, nil, false, err
 	}
-	return http.StatusOK, toTaken(s, became, report.ID, report.Outcome.Amount), replayed, nil
+	return http.StatusOK, toTaken(s, became, t.collectionID, t.total), replayed, nil
 }
 
 // releasedJSON is the answer to a reservation that was given up.
@@ -171,7 +170,7 @@ type releasedJSON struct {
 }
 
 func releases(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
-	f, err := counter.Read(body)
+	f, err := readForm(body)
 	if err != nil {
 		return 0, nil, false, err
 	}
@@ -186,7 +185,7 @@ func releases(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
 }
 
 func reversals(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
-	f, err := counter.Read(body)
+	f, err := readForm(body)
 	if err != nil {
 		return 0, nil, false, err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
-	"quittance/internal/connector"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 )
@@ -122,12 +121,12 @@ const (
 	takenReversed  = "reversed"  // it was given back since
 )
 
-// take puts cash on record that the clerk reports.
-func (d *desk) take(ctx context.Context, t connector.Report) (s checkout.Session, became string, replayed bool, err error) {
-	if s, err = d.findToPut(ctx, t.PaymentRef); err != nil {
+// take puts the cash that the clerk reports on record.
+func (d *desk) take(ctx context.Context, t report) (s checkout.Session, became string, replayed bool, err error) {
+	if s, err = d.findToPut(ctx, t.paymentRef); err != nil {
 		return s, "", false, err
 	}
-	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.ID, By: d.Code, Total: t.Outcome.Amount, Receipt: t.Outcome.OperatorRef})
+	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.collectionID, By: d.Code, Total: t.total, Receipt: t.receipt})
 	if err != nil {
 		return s, "", false, err
 	}

@@ -23,7 +23,6 @@ import (
 	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/ingress/problem"
-	"quittance/internal/connector/counter"
 	"quittance/internal/form"
 	"quittance/internal/registry"
 )
@@ -397,11 +396,11 @@ func (v visit) take() {
 	case !ok || err != nil:
 		v.see(ref)
 		return
-	case receipt != "" && !form.IsLine(receipt, counter.MaxReceipt):
+	case receipt != "" && !form.IsLine(receipt, maxReceipt):
 		v.showWith(http.StatusUnprocessableEntity, fieldFault{fieldReceipt, v.words().ReceiptTooLong, receipt})
 		return
 	}
-	s, became, _, err := v.desk.take(v.r.Context(), counter.Cash(ref, id, total, receipt))
+	s, became, _, err := v.desk.take(v.r.Context(), report{ref, id, total, receipt})
 	refused := (*refusal)(nil)
 	switch {
 	case err == nil && became == takenCase:
