@@ -28,7 +28,6 @@ import (
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/card"
-	"quittance/internal/connector/counter"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/quota"
 	"quittance/internal/reference"
@@ -131,8 +130,8 @@ func (b *base) ingress() error {
 	if err != nil {
 		return err
 	}
-	b.run("hub", h.Run)
-	b.run("hub probe", b.probe(h))
+	b.run("commands", h.Run)
+	b.run("commands probe", b.probe(h))
 	refs, err := reference.New(b.ctx, reference.Config{Postgres: b.pool, Key: b.keys.PermutationKey("reference"), Now: b.now, Log: b.log})
 	if err != nil {
 		return err
@@ -149,7 +148,7 @@ func (b *base) ingress() error {
 		return err
 	}
 	api, err := ministry.New(ministry.Config{
-		Hub: h, Registry: b.reg, Sessions: sessions, Reads: reads, References: refs, Keys: b.keys, CheckoutURL: checkoutURL, Now: b.now, Log: b.log,
+		Commands: h, Registry: b.reg, Sessions: sessions, Reads: reads, References: refs, Keys: b.keys, CheckoutURL: checkoutURL, Now: b.now, Log: b.log,
 		Partition: func(app string) int32 { return b.space.Partition(schemas.TopicCommands, app) },
 	})
 	if err != nil {
@@ -160,7 +159,7 @@ func (b *base) ingress() error {
 		return err
 	}
 	citizen, err := pages.New(pages.Config{
-		Asker: h, Sessions: sessions, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
+		Commands: h, Sessions: sessions, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
 		Opener: b.keys, FrameScript: sdk.Frame(),
 		Now: b.now, Log: b.log, Metrics: b.metrics,
 	})
@@ -178,7 +177,7 @@ func (b *base) ingress() error {
 	}
 
 	counters, err := cash.New(cash.Config{
-		Hub: h, Sessions: sessions, Registry: b.reg, Reports: connectors[checkout.OfferCashAgency], Reads: reads, Keys: b.keys, PublicURL: checkoutURL,
+		Commands: h, Sessions: sessions, Registry: b.reg, Reads: reads, Keys: b.keys, PublicURL: checkoutURL,
 		Now: b.now, Log: b.log, Metrics: b.metrics,
 	})
 	if err != nil {
@@ -232,7 +231,7 @@ func (b *base) probe(h *commands.Client) func(context.Context) error {
 	}
 }
 
-// connectors by offer id: every offer has one.
+// connectors by offer id.
 func (b *base) connectors() (map[string]connector.Connector, error) {
 	momo, err := mtn.New(mtn.Config{Now: b.now})
 	if err != nil {
@@ -247,7 +246,7 @@ func (b *base) connectors() (map[string]connector.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]connector.Connector{checkout.OfferMomo: momo, checkout.OfferMomoB: momoB, checkout.OfferCard: acquirer, checkout.OfferCashAgency: counter.Connector{}}, nil
+	return map[string]connector.Connector{checkout.OfferMomo: momo, checkout.OfferMomoB: momoB, checkout.OfferCard: acquirer}, nil
 }
 
 // accountOfReport finds the merchant account that signs an operator's reports about
