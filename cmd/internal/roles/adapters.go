@@ -6,8 +6,8 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/deliveries"
 	"quittance/internal/registry"
-	"quittance/sinks/delivery"
 )
 
 // configuration is the registry as the roles' parts look at it: each declares the
@@ -90,9 +90,9 @@ func (c configuration) Account(tenantID string, live bool, offerID string) (conn
 }
 
 // maxInFlight is a destination's cap, 0 for the engine's default.
-func maxInFlight(reg *registry.Registry) func(kind delivery.Kind, destinationID string) int {
-	return func(kind delivery.Kind, destinationID string) int {
-		if kind == delivery.KindWebhook {
+func maxInFlight(reg *registry.Registry) func(kind deliveries.Kind, destinationID string) int {
+	return func(kind deliveries.Kind, destinationID string) int {
+		if kind == deliveries.KindWebhook {
 			e, _ := reg.Endpoint(destinationID)
 			return e.MaxInFlight
 		}

@@ -14,9 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/registry"
-	"quittance/sinks/delivery"
-	"quittance/sinks/schedule"
 )
 
 func deliveries() *cobra.Command {
@@ -64,7 +63,7 @@ type callJSON struct {
 	Answer     string    `json:"answer,omitempty"` // its first 1 KiB
 }
 
-func toDeliveryJSON(d schedule.Delivery, names map[string]string) deliveryJSON {
+func toDeliveryJSON(d deliveries.Delivery, names map[string]string) deliveryJSON {
 	mode := "test"
 	if d.Live {
 		mode = "live"
@@ -84,7 +83,7 @@ func statusOrNull(code int) *int {
 }
 
 // nameOf is what operators call a delivery's destination by.
-func nameOf(d schedule.Delivery, names map[string]string) string {
+func nameOf(d deliveries.Delivery, names map[string]string) string {
 	if name, ok := names[d.DestinationID]; ok {
 		return name
 	}
@@ -102,16 +101,16 @@ func namesOf(dir registry.Directory) map[string]string {
 
 func listDeliveries() *cobra.Command {
 	s := &Settings{}
-	var f schedule.Filter
+	var f deliveries.Filter
 	var endpoint, agency, kind, since, until string
 	var asJSON bool
 	cmd := command("list", "List deliveries, those of the newest events first", s, func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case f.Limit < 1 || f.Limit > 10_000:
 			return errors.New("--limit: must be from 1 to 10000")
-		case f.State != "" && !slices.Contains(schedule.States, f.State):
-			return fmt.Errorf("--state: must be one of %s", strings.Join(schedule.States, ", "))
-		case kind != "" && kind != string(delivery.KindWebhook) && kind != string(delivery.KindERP):
+		case f.State != "" && !slices.Contains(deliveries.States, f.State):
+			return fmt.Errorf("--state: must be one of %s", strings.Join(deliveries.States, ", "))
+		case kind != "" && kind != string(deliveries.KindWebhook) && kind != string(deliveries.KindERP):
 			return errors.New("--kind: must be webhook or erp")
 		}
 		return s.operate(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
@@ -120,7 +119,7 @@ func listDeliveries() *cobra.Command {
 				return err
 			}
 			f := f
-			f.Kind = delivery.Kind(kind)
+			f.Kind = deliveries.Kind(kind)
 			if endpoint != "" {
 				d, err := findDestination(dir, endpoint)
 				if err != nil {
@@ -147,10 +146,10 @@ func listDeliveries() *cobra.Command {
 			if !f.Until.IsZero() && !f.Since.Before(f.Until) {
 				return errors.New("--until: must be after --since")
 			}
-			filtered := f != schedule.Filter{Limit: f.Limit}
+			filtered := f != deliveries.Filter{Limit: f.Limit}
 			limit := f.Limit
 			f.Limit++ // whether there are more
-			found, err := schedule.ListDeliveries(ctx, pool, f)
+			found, err := deliveries.ListDeliveries(ctx, pool, f)
 			if err != nil {
 				return err
 			}
@@ -185,7 +184,7 @@ func listDeliveries() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&endpoint, "endpoint", "", "those to this one: the id of a webhook endpoint, or impots/test for an ERP")
 	fl.StringVar(&kind, "kind", "", "webhook or erp")
-	fl.StringVar(&f.State, "state", "", "one of "+strings.Join(schedule.States, ", "))
+	fl.StringVar(&f.State, "state", "", "one of "+strings.Join(deliveries.States, ", "))
 	fl.StringVar(&f.Event, "event", "", "the type of the event, such as checkout.completed")
 	fl.StringVar(&f.EventID, "event-id", "", "the event, evt_…; of a confirmation the transaction_id")
 	fl.StringVar(&agency, "agency", "", "of this agency, by slug or id")
@@ -219,7 +218,7 @@ func momentOf(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("--%s: must be a time such as 2026-03-01T12:00:00Z, a day such as 2026-03-01 (UTC), or how long ago, such as 2h or 3d", flag)
 }
 
-func showDeliveries(out io.Writer, list []schedule.Delivery, names map[string]string) error {
+func showDeliveries(out io.Writer, list []deliveries.Delivery, names map[string]string) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "ID\tOCCURRED\tENDPOINT\tEVENT\tSTATE\tCALLS\tLAST ANSWER\tNEXT CALL")
 	for _, d := range list {
@@ -249,7 +248,7 @@ func showDelivery() *cobra.Command {
 	var asJSON bool
 	cmd := command("show DELIVERY", "Show a delivery with all calls that were made", s, func(cmd *cobra.Command, args []string) error {
 		return s.operate(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
-			d, calls, err := schedule.ShowDelivery(ctx, pool, args[0])
+			d, calls, err := deliveries.ShowDelivery(ctx, pool, args[0])
 			if err != nil {
 				return err
 			}
@@ -285,7 +284,7 @@ func showDelivery() *cobra.Command {
 	return cmd
 }
 
-func showCalls(out io.Writer, d schedule.Delivery, to string, calls []schedule.Attempt) error {
+func showCalls(out io.Writer, d deliveries.Delivery, to string, calls []deliveries.Attempt) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { _, _ = fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
 	line("ID", "%s", d.ID)
@@ -301,7 +300,7 @@ func showCalls(out io.Writer, d schedule.Delivery, to string, calls []schedule.A
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if slices.Contains(schedule.Retryable, d.State) && d.Sendable {
+	if slices.Contains(deliveries.Retryable, d.State) && d.Sendable {
 		_, _ = fmt.Fprintf(out, "`quittance deliveries retry %s` sends it now.\n", d.ID)
 	}
 	if len(calls) == 0 {
@@ -341,8 +340,8 @@ func retryDeliveries() *cobra.Command {
 			return errors.New("say which deliveries: their ids, which `quittance deliveries list` shows, or --endpoint and --state for all of an endpoint")
 		case len(args) > 0 && (endpoint != "" || state != ""):
 			return errors.New("give either the ids of deliveries or --endpoint with --state")
-		case endpoint != "" && !slices.Contains(schedule.Retryable, state):
-			return fmt.Errorf("--state: say which of its deliveries: %s", strings.Join(schedule.Retryable, ", "))
+		case endpoint != "" && !slices.Contains(deliveries.Retryable, state):
+			return fmt.Errorf("--state: say which of its deliveries: %s", strings.Join(deliveries.Retryable, ", "))
 		}
 		return s.operate(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 			if endpoint == "" {
@@ -352,7 +351,7 @@ func retryDeliveries() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--endpoint: %w", err)
 			}
-			n, err := schedule.RetryAll(ctx, pool, d.kind, d.id, state, now, progress(cmd.ErrOrStderr()))
+			n, err := deliveries.RetryAll(ctx, pool, d.kind, d.id, state, now, progress(cmd.ErrOrStderr()))
 			if err != nil {
 				return brokenOff(err, n)
 			}
@@ -370,7 +369,7 @@ func retryDeliveries() *cobra.Command {
 	})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().StringVar(&endpoint, "endpoint", "", "all of this one in the --state: the id of a webhook endpoint, or impots/test for an ERP")
-	cmd.Flags().StringVar(&state, "state", "", "with --endpoint: "+strings.Join(schedule.Retryable, ", "))
+	cmd.Flags().StringVar(&state, "state", "", "with --endpoint: "+strings.Join(deliveries.Retryable, ", "))
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what became of each as JSON")
 	return cmd
 }
@@ -396,8 +395,8 @@ func retryEach(ctx context.Context, cmd *cobra.Command, pool *pgxpool.Pool, ids 
 	var results []retriedJSON
 	refusals := 0
 	for _, id := range ids {
-		r, err := schedule.Retry(ctx, pool, id, now)
-		var refused *schedule.RefusedError
+		r, err := deliveries.Retry(ctx, pool, id, now)
+		var refused *deliveries.RefusedError
 		if err != nil && !errors.As(err, &refused) {
 			return err
 		}

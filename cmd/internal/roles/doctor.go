@@ -19,12 +19,12 @@ import (
 	"quittance/dev/stack"
 	"quittance/dev/stack/chdb"
 	"quittance/internal/clickhouse"
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/reconciliation"
 	"quittance/schemas"
 	"quittance/sinks/erp"
-	"quittance/sinks/schedule"
 )
 
 // check is one thing that a role needs.
@@ -219,7 +219,7 @@ const (
 // next attempt is explained; what nothing will send is not.
 func (s *Settings) checkOwed(ctx context.Context) (found string, err error) {
 	err = s.onPostgres(ctx, func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
-		owed, err := schedule.OwedConfirmations(ctx, pool, now)
+		owed, err := deliveries.OwedConfirmations(ctx, pool, now)
 		if err != nil {
 			return err
 		}
@@ -251,7 +251,7 @@ func listed(said []string) string {
 }
 
 // owedSaid is a payment that an ERP has not accepted, and why.
-func owedSaid(o schedule.Owed) string {
+func owedSaid(o deliveries.Owed) string {
 	what := fmt.Sprintf("transaction %s of %s, completed at %s", o.TransactionID, erp.DestinationID(o.Agency, o.Live), moment(o.CompletedAt))
 	switch {
 	case o.DeliveryID == "":

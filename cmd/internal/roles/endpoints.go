@@ -12,10 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/registry"
-	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
-	"quittance/sinks/schedule"
 )
 
 func endpoints() *cobra.Command {
@@ -32,11 +31,11 @@ func endpoints() *cobra.Command {
 // destination is where deliveries go: a webhook endpoint or an agency's ERP, with
 // what the schedule knows of it. One of the two pointers is set.
 type destination struct {
-	kind     delivery.Kind
+	kind     deliveries.Kind
 	id       string // as deliveries have it
 	endpoint *registry.EndpointEntry
 	erp      *registry.ERPEntry
-	standing schedule.Standing
+	standing deliveries.Standing
 }
 
 // name is what an operator calls it by: an endpoint's id, impots/test for an ERP.
@@ -71,11 +70,11 @@ func (d destination) said() string {
 }
 
 func ofEndpoint(e registry.EndpointEntry) destination {
-	return destination{kind: delivery.KindWebhook, id: e.ID, endpoint: &e}
+	return destination{kind: deliveries.KindWebhook, id: e.ID, endpoint: &e}
 }
 
 func ofERP(e registry.ERPEntry) destination {
-	return destination{kind: delivery.KindERP, id: erp.DestinationID(e.AgencyID, e.Live), erp: &e}
+	return destination{kind: deliveries.KindERP, id: erp.DestinationID(e.AgencyID, e.Live), erp: &e}
 }
 
 // destinations are all that the registry has, webhook endpoints first, and how
@@ -85,11 +84,11 @@ func (s *Settings) destinations(ctx context.Context, pool *pgxpool.Pool, now tim
 	if err != nil {
 		return dir, nil, err
 	}
-	standings, err := schedule.Standings(ctx, pool)
+	standings, err := deliveries.Standings(ctx, pool)
 	if err != nil {
 		return dir, nil, err
 	}
-	known := map[string]schedule.Standing{}
+	known := map[string]deliveries.Standing{}
 	for _, st := range standings {
 		known[string(st.Kind)+" "+st.DestinationID] = st
 	}
@@ -133,7 +132,7 @@ func (s *Settings) destination(ctx context.Context, pool *pgxpool.Pool, named st
 func (s *Settings) operate(ctx context.Context, do func(context.Context, *pgxpool.Pool, time.Time) error) error {
 	err := s.onPostgres(ctx, do)
 	var fault *registry.EndpointError
-	var refused *schedule.RefusedError
+	var refused *deliveries.RefusedError
 	switch {
 	case errors.As(err, &fault) && fault.Field == "id":
 		return fmt.Errorf("ENDPOINT: %w", fault)
@@ -231,7 +230,7 @@ func (d destination) modes() []string {
 	return out
 }
 
-func stateName(st schedule.Standing, now time.Time) string {
+func stateName(st deliveries.Standing, now time.Time) string {
 	switch {
 	case !st.SuspendedAt.IsZero():
 		return "suspended"
@@ -244,7 +243,7 @@ func stateName(st schedule.Standing, now time.Time) string {
 }
 
 // standingSaid is that for people.
-func standingSaid(st schedule.Standing, now time.Time) string {
+func standingSaid(st deliveries.Standing, now time.Time) string {
 	switch stateName(st, now) {
 	case "suspended":
 		return "suspended since " + moment(st.SuspendedAt) + ", " + suspensionSaid[st.SuspendedReason]
@@ -261,9 +260,9 @@ func standingSaid(st schedule.Standing, now time.Time) string {
 
 // suspensionSaid explains the reasons.
 var suspensionSaid = map[string]string{
-	schedule.SuspendedGone:     "because it answered 410 Gone",
-	schedule.SuspendedFailing:  "after five days of nothing but failures",
-	schedule.SuspendedOperator: "by an operator",
+	deliveries.SuspendedGone:     "because it answered 410 Gone",
+	deliveries.SuspendedFailing:  "after five days of nothing but failures",
+	deliveries.SuspendedOperator: "by an operator",
 }
 
 func listEndpoints() *cobra.Command {
@@ -328,7 +327,7 @@ func showEndpoint() *cobra.Command {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), toEndpointJSON(d, now))
 			}
-			latest, err := schedule.ListDeliveries(ctx, pool, schedule.Filter{Kind: d.kind, DestinationID: d.id, Limit: 5})
+			latest, err := deliveries.ListDeliveries(ctx, pool, deliveries.Filter{Kind: d.kind, DestinationID: d.id, Limit: 5})
 			if err != nil {
 				return err
 			}
@@ -340,7 +339,7 @@ func showEndpoint() *cobra.Command {
 	return cmd
 }
 
-func (d destination) show(out io.Writer, latest []schedule.Delivery, now time.Time) error {
+func (d destination) show(out io.Writer, latest []deliveries.Delivery, now time.Time) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { _, _ = fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
 	line("ID", "%s", d.name())
@@ -408,7 +407,7 @@ func suspendEndpoint() *cobra.Command {
 	var asJSON bool
 	cmd := command("suspend ENDPOINT", "Send nothing to a webhook endpoint until it is resumed", s, func(cmd *cobra.Command, args []string) error {
 		return s.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *pgxpool.Pool, d destination, now time.Time) error {
-			at, reason, changed, err := schedule.Suspend(ctx, pool, d.kind, d.id, now)
+			at, reason, changed, err := deliveries.Suspend(ctx, pool, d.kind, d.id, now)
 			if err != nil {
 				return err
 			}
@@ -437,7 +436,7 @@ func resumeEndpoint() *cobra.Command {
 	var asJSON bool
 	cmd := command("resume ENDPOINT", "Send again, at once, all that waits for an endpoint or ERP", s, func(cmd *cobra.Command, args []string) error {
 		return s.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *pgxpool.Pool, d destination, now time.Time) error {
-			was, due, err := schedule.Resume(ctx, pool, d.kind, d.id, now, progress(cmd.ErrOrStderr()))
+			was, due, err := deliveries.Resume(ctx, pool, d.kind, d.id, now, progress(cmd.ErrOrStderr()))
 			if err != nil {
 				return brokenOff(err, due)
 			}
@@ -515,7 +514,7 @@ func rotateEndpointSecret() *cobra.Command {
 }
 
 // progress tells how far long work is, once a second.
-func progress(out io.Writer) schedule.Progress {
+func progress(out io.Writer) deliveries.Progress {
 	last := time.Now()
 	return func(done, total int) {
 		if time.Since(last) >= time.Second {
@@ -527,7 +526,7 @@ func progress(out io.Writer) schedule.Progress {
 
 // brokenOff adds to an error of long work what is done.
 func brokenOff(err error, done int) error {
-	var refused *schedule.RefusedError
+	var refused *deliveries.RefusedError
 	if done == 0 || errors.As(err, &refused) {
 		return err
 	}

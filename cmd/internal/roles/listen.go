@@ -19,12 +19,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"quittance/checkout"
+	"quittance/internal/call"
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
-	"quittance/sinks/delivery"
 	"quittance/sinks/webhook"
 )
 
@@ -280,7 +281,7 @@ func (l *listener) hear(h webhook.Heard) error {
 }
 
 // answered is what the integrator's server said.
-func answered(r delivery.Result) string {
+func answered(r call.Result) string {
 	switch r.Fault {
 	case "":
 		text := strconv.Itoa(r.Status)
@@ -288,15 +289,15 @@ func answered(r delivery.Result) string {
 			text += " " + known
 		}
 		return fmt.Sprintf("%s in %d ms", text, r.Duration.Milliseconds())
-	case delivery.FaultTimeout:
+	case call.FaultTimeout:
 		return "no answer within " + span(r.Duration)
-	case delivery.FaultConnect:
+	case call.FaultConnect:
 		return "nothing listens there"
-	case delivery.FaultTLS:
+	case call.FaultTLS:
 		return "TLS failed: is the certificate one that this machine trusts?"
-	case delivery.FaultAddress:
+	case call.FaultAddress:
 		return "not sent: the name does not lead to this machine"
-	case delivery.FaultInterrupted:
+	case call.FaultInterrupted:
 		return "broken off"
 	default:
 		return "the connection broke"
@@ -307,13 +308,13 @@ func answered(r delivery.Result) string {
 // all is well.
 func meaning(h webhook.Heard) string {
 	r := h.Result
-	if !h.Forwarded || r.OK() || r.Fault == delivery.FaultInterrupted {
+	if !h.Forwarded || r.OK() || r.Fault == call.FaultInterrupted {
 		return ""
 	}
 	switch {
 	case h.Verdict.Gone:
 		return "A real endpoint would be suspended after this: its events are held until it is resumed."
-	case h.Verdict.Outcome == delivery.OutcomeExhausted:
+	case h.Verdict.Outcome == deliveries.OutcomeExhausted:
 		return "A real endpoint would not be sent this again."
 	}
 	again := "A real endpoint would be sent this again after about " + span(h.Verdict.NextAttemptAt.Sub(h.Tried)) + ", and then ever more rarely for 30 days."

@@ -14,14 +14,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"quittance/internal/clickhouse"
+	"quittance/internal/deliveries"
 	"quittance/reconciliation"
 	"quittance/schemas"
 	"quittance/schemas/record"
-	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
 	"quittance/sinks/journal"
 	sinkreadmodel "quittance/sinks/readmodel"
-	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
 )
 
@@ -159,7 +158,7 @@ func (r *replayer) run(cmd *cobra.Command, s Settings) (replayed, error) {
 		return replayed{}, err
 	}
 	done, err := r.into(ctx, b)
-	if errors.Is(err, schedule.ErrBehind) {
+	if errors.Is(err, deliveries.ErrBehind) {
 		err = fmt.Errorf("%w: until it has, nobody can say what was accepted; see that `quittance sink schedule` runs, and give the command again", err)
 	}
 	cancel()
@@ -171,9 +170,9 @@ func (r *replayer) run(cmd *cobra.Command, s Settings) (replayed, error) {
 func (r *replayer) into(ctx context.Context, b *base) (replayed, error) {
 	switch r.sink {
 	case "webhook":
-		return r.deliveries(ctx, b, delivery.KindWebhook)
+		return r.deliveries(ctx, b, deliveries.KindWebhook)
 	case "erp":
-		return r.deliveries(ctx, b, delivery.KindERP)
+		return r.deliveries(ctx, b, deliveries.KindERP)
 	case "readmodel":
 		if err := b.openPostgres(); err != nil {
 			return replayed{}, err
@@ -216,17 +215,17 @@ func (r *replayer) journal(ctx context.Context, b *base) (replayed, error) {
 }
 
 // deliveries makes those that are missing.
-func (r *replayer) deliveries(ctx context.Context, b *base, kind delivery.Kind) (replayed, error) {
+func (r *replayer) deliveries(ctx context.Context, b *base, kind deliveries.Kind) (replayed, error) {
 	if err := b.openRegistry(); err != nil {
 		return replayed{}, err
 	}
 	var to func(*record.Notification) []string
-	if kind == delivery.KindWebhook {
+	if kind == deliveries.KindWebhook {
 		to = webhook.Destinations(b.reg)
 	} else {
 		to = erp.Destinations(b.reg)
 	}
-	cfg := schedule.ReplayConfig{
+	cfg := deliveries.ReplayConfig{
 		Kafka: b.kafkaConfig(), Codec: b.codec, Pool: b.pool, Kind: kind, Destinations: to, Now: b.now, Again: r.again, DryRun: r.dryRun, Progress: r.progress(),
 	}
 	if r.endpoint != "" {
@@ -239,7 +238,7 @@ func (r *replayer) deliveries(ctx context.Context, b *base, kind delivery.Kind) 
 		}
 		cfg.Only = d.id
 	}
-	got, err := schedule.Replay(ctx, cfg, r.since, r.until)
+	got, err := deliveries.Replay(ctx, cfg, r.since, r.until)
 	return replayed{counts: []counted{
 		{"events", got.Events, "read"},
 		{"unaddressed", got.Unaddressed, "go nowhere, as configured now"},

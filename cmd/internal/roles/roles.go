@@ -30,6 +30,7 @@ import (
 	"quittance/internal/connector/card"
 	"quittance/internal/connector/counter"
 	"quittance/internal/connector/mtn"
+	"quittance/internal/deliveries"
 	"quittance/internal/quota"
 	"quittance/internal/reference"
 	readmodel "quittance/internal/sessions"
@@ -421,13 +422,13 @@ func (b *base) erpProber() (*erp.Prober, error) {
 }
 
 // history is what the schedule knows of deliveries that may have been sent.
-func (b *base) history() (*schedule.History, error) {
+func (b *base) history() (*deliveries.History, error) {
 	cl, err := b.kafkaConfig().Client()
 	if err != nil {
 		return nil, err
 	}
 	b.close = append(b.close, cl.Close)
-	return schedule.NewHistory(b.kafkaConfig(), cl, b.pool), nil
+	return deliveries.NewHistory(b.kafkaConfig(), cl, b.pool), nil
 }
 
 func (b *base) schedule() error {
