@@ -1,16 +1,15 @@
-// Package reconciliation keeps the journal that money is reconciled on: tables
-// and views in ClickHouse, the entries that are written to it, and the questions
-// that are asked of it.
+// Package reconciliation holds ClickHouse's schema for the journal that money is
+// reconciled with: tables, views and the queries that check the journal.
 //
 // # Journal
 //
-// The table journal has one row (journal.Entry) for each thing that happened: an event
-// of a session, the outcome of a delivery, later a line of a statement. Nothing
-// is ever updated. An entry's id and columns are derived from the record it was
-// made of, so writing it again, after a crash or by a replay from Kafka, writes
-// the same row: ReplacingMergeTree keeps one, and FINAL shows one before the
-// merge has happened. Every read of money is FINAL. There is no summing table
-// and no summing view on purpose: a duplicate in one could never be taken out.
+// The table journal has one row (journal.Entry) for each event of a session and each
+// outcome of a delivery, later also for each line of a statement. No row is ever
+// updated. The id and the columns of an entry are derived from its Kafka record, so a
+// second write, after a crash or by a replay, writes the same row. ReplacingMergeTree
+// keeps one of them, and FINAL shows one before the merge has happened. Every read of
+// money is FINAL. There is no summing table and no summing view: a duplicate in one
+// could not be removed.
 //
 // # For analysts
 //
@@ -25,11 +24,11 @@
 //	SELECT tenant_id, currency, count() AS payments, sum(amount) AS due, sum(fee_amount) AS fees
 //	FROM payments WHERE livemode AND toDate(completed_at) = today() GROUP BY tenant_id, currency
 //
-// Cash that a second clerk gave back has reversed_at: the payment was made, and
-// undone by an entry of its own.
+// A payment in cash that a second clerk gave back has reversed_at. The reversal is an
+// entry of its own.
 //
-// Amounts are integers in minor units (XAF has no decimals, EUR two), times are
-// UTC. There are no phone numbers but masked ones.
+// Amounts are integers in minor units (XAF has no decimals, EUR two). Times are UTC.
+// Phone numbers are masked.
 //
-// Everything here works in the database of the connection it is given.
+// All functions work in the database of the connection that they are given.
 package reconciliation

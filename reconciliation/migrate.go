@@ -14,9 +14,9 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// files are the tables, changed by numbered migrations that are never edited
-// once released, and the views, which hold nothing and are made anew each time.
-// A file is one statement.
+// files holds the tables' numbered migrations, which never change once released, and
+// the views, which hold no data and are created anew by each Migrate. Each file is one
+// statement.
 //
 //go:embed migrations/*.sql views/*.sql
 var files embed.FS
@@ -30,9 +30,9 @@ type migration struct {
 	sql     string
 }
 
-// Migrate brings the connection's database to this build's version: tables by
-// the migrations it has not seen yet, then all views. Doing it again changes
-// nothing, and two at a time do no harm.
+// Migrate brings the connection's database to this build's version: it applies the
+// migrations that the database lacks, then creates all views. A second call changes
+// nothing. Concurrent calls are safe.
 func Migrate(ctx context.Context, conn driver.Conn) error {
 	all, err := load("migrations")
 	if err != nil {
@@ -68,8 +68,8 @@ func Migrate(ctx context.Context, conn driver.Conn) error {
 }
 
 // Check returns nil when the connection's database has every migration of this
-// build, else an error that wraps ErrPending and names those that it lacks. More
-// than this build knows is fine: a newer one has been at work.
+// build, else an error that wraps ErrPending and names the missing ones. Migrations of
+// a newer build are accepted.
 func Check(ctx context.Context, conn driver.Conn) error {
 	all, err := load("migrations")
 	if err != nil {

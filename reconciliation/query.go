@@ -9,12 +9,12 @@ import (
 	"quittance/internal/journal"
 )
 
-// StatusSum is how many sessions have a status, and the sum of what was due in
-// them.
+// StatusSum is the number of sessions with a status and a currency, and the sums of
+// their amounts.
 type StatusSum struct {
 	Status   string `ch:"status"`
 	Currency string `ch:"currency"`
-	// Sessions counts them.
+	// Sessions is their number.
 	Sessions uint64 `ch:"sessions"`
 	// Amount, FeeAmount and TotalAmount are sums in minor units of Currency.
 	Amount      int64 `ch:"sum_amount"`
@@ -22,9 +22,8 @@ type StatusSum struct {
 	TotalAmount int64 `ch:"sum_total_amount"`
 }
 
-// SumsByStatus adds up all sessions of the journal by status and currency, in
-// that order. What it says can be compared, to the unit, with the read model
-// and with a fold of the processor's state.
+// SumsByStatus adds up all sessions of the journal by status and currency, in that
+// order. The read model and the processor's state must give the same sums.
 func SumsByStatus(ctx context.Context, conn driver.Conn) ([]StatusSum, error) {
 	var out []StatusSum
 	err := conn.Select(ctx, &out, `SELECT status, currency, count() AS sessions,
@@ -36,7 +35,8 @@ func SumsByStatus(ctx context.Context, conn driver.Conn) ([]StatusSum, error) {
 	return out, nil
 }
 
-// SequenceFault is a session whose events are not 1, 2, 3 … each exactly once.
+// SequenceFault is a session whose events are not numbered 1, 2, 3 … exactly once
+// each.
 type SequenceFault struct {
 	SessionID string `ch:"session_id"`
 	// Last is the highest sequence, Distinct how many different ones there are,
@@ -46,9 +46,8 @@ type SequenceFault struct {
 	Entries  uint64 `ch:"entries"`
 }
 
-// SequenceFaults lists sessions with a gap or a double in their events, at most
-// limit of them; none is what it should find. Entries that were written twice
-// are no doubles, they are the same entry.
+// SequenceFaults lists at most limit sessions with a missing or a repeated sequence
+// number. It should find none. An entry that was written twice counts once.
 func SequenceFaults(ctx context.Context, conn driver.Conn, limit int) ([]SequenceFault, error) {
 	var out []SequenceFault
 	err := conn.Select(ctx, &out, `SELECT session_id, max(sequence) AS last, uniqExact(sequence) AS distinct_sequences, count() AS entries

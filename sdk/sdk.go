@@ -1,10 +1,10 @@
-// Package sdk serves the browser SDK, with which an integrator's page holds the
-// checkout in a frame, and has the frame's side of it (contract, "Embedded
-// checkout pages and SDK"; contract-decisions § 13).
+// Package sdk serves the browser SDK, which shows the checkout in a frame on an
+// integrator's page, and the script of that frame (contract, "Embedded checkout pages
+// and SDK"; contract-decisions § 13).
 //
-// The sources are in src and types, what browsers get in dist: made by
-// `go generate`, committed and embedded. dist/<version> is a release. It never
-// changes, since pages name its script with a hash.
+// The sources are in src and types. `go generate` builds dist from them; dist is
+// committed and embedded. dist/<version> is a release. A release never changes,
+// because pages name its script with a hash.
 package sdk
 
 import (
@@ -29,11 +29,11 @@ import (
 
 //go:generate go run ./build
 
-// Version is the newest release, which /sdk/v1.js is.
+// Version is the newest release. /sdk/v1.js serves it.
 const Version = "1.0.0"
 
-// Cache-Control of an address that leads to the newest release, and of a
-// release's own.
+// Cache-Control of the addresses of the newest release, and of the addresses of one
+// release.
 const (
 	newestCacheControl  = "public, max-age=300"
 	releaseCacheControl = "public, max-age=31536000, immutable"
@@ -49,16 +49,16 @@ const (
 //go:embed dist
 var dist embed.FS
 
-// Frame is the script that the embedded page loads before its own. It tells the
-// SDK what the page says by the DOM event quittance:say, and nothing else; and
-// it takes the client_secret out of the address and gives it to the page as
-// window.quittanceSecret. The page's <html> has data-parent, the validated
-// origin of the page around it, and data-need="navigate" when it was asked for
-// without a secret. The bytes are shared and must not be changed.
+// Frame returns the script that the embedded page loads before its own. The script
+// forwards to the SDK the messages that the page sends by the DOM event quittance:say,
+// and nothing else. It removes the client_secret from the address and gives it to the
+// page as window.quittanceSecret. The page's <html> has data-parent, the validated
+// origin of the page around it, and data-need="navigate" when the page was requested
+// without a secret. Callers must not change the bytes.
 func Frame() []byte { return content("frame.js") }
 
-// Integrity lists the releases with the integrity value (Subresource Integrity)
-// of each file that a page may load.
+// Integrity returns, for each release, the integrity value (Subresource Integrity) of
+// each file that a page may load.
 func Integrity() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, version := range releases() {
@@ -81,7 +81,7 @@ func Routes(r chi.Router) {
 
 func serve(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	// A browser checks the integrity only of what it may read.
+	// A browser checks the integrity of a file only when CORS lets it read the file.
 	header.Set("Access-Control-Allow-Origin", "*")
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -97,7 +97,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		w.WriteHeader(http.StatusNotFound)
 		if r.Method != http.MethodHead {
-			_, _ = w.Write(body) // the caller is gone when it fails
+			_, _ = w.Write(body) // an error means that the caller is gone
 		}
 		return
 	}
@@ -105,14 +105,15 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body)) // conditional requests, HEAD
 }
 
-// file is an answer in each encoding, made once.
+// file is an answer in each encoding. It is made once.
 type file struct {
 	contentType, cacheControl string
 	plain, gzip, brotli       []byte
 	etag                      string // without quotes
 }
 
-// encoded is the body in the shortest accepted encoding, and its ETag.
+// encoded returns the body in the shortest encoding that the request accepts, and its
+// ETag.
 func (f file) encoded(accepts map[string]bool, header http.Header) (body []byte, etag string) {
 	switch {
 	case accepts["br"]:
@@ -125,7 +126,7 @@ func (f file) encoded(accepts map[string]bool, header http.Header) (body []byte,
 	return f.plain, `"` + f.etag + `"`
 }
 
-// files are the answers by path; the empty one is for every path that is not there.
+// files returns the answers by path. The empty path holds the answer for unknown paths.
 var files = sync.OnceValue(func() map[string]file {
 	out := map[string]file{}
 	script, types := content(Version+"/quittance.js"), content(Version+"/quittance.d.ts")
@@ -152,7 +153,7 @@ var files = sync.OnceValue(func() map[string]file {
 
 func newFile(contentType, cacheControl string, plain []byte) file {
 	var zipped, smallest bytes.Buffer
-	// Neither writer fails on a buffer, nor the level that its package names.
+	// Neither writer can fail: the output is a buffer and the level is the package's own.
 	g, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 	_, _ = g.Write(plain)
 	_ = g.Close()
@@ -166,7 +167,7 @@ func newFile(contentType, cacheControl string, plain []byte) file {
 	}
 }
 
-// releases are the versions in dist.
+// releases returns the versions in dist.
 func releases() (out []string) {
 	entries, err := dist.ReadDir("dist")
 	if err != nil {
@@ -180,7 +181,7 @@ func releases() (out []string) {
 	return out
 }
 
-// content is a file of dist.
+// content returns a file of dist.
 func content(name string) []byte {
 	b, err := dist.ReadFile(path.Join("dist", name))
 	if err != nil {
@@ -189,7 +190,7 @@ func content(name string) []byte {
 	return b
 }
 
-// accepted reads Accept-Encoding (RFC 9110 § 12.5.3); any weight but zero will do.
+// accepted reads Accept-Encoding (RFC 9110 § 12.5.3). Every weight above zero accepts.
 func accepted(r *http.Request) map[string]bool {
 	out := map[string]bool{}
 	for _, coding := range list(r.Header.Values("Accept-Encoding")) {
@@ -200,7 +201,7 @@ func accepted(r *http.Request) map[string]bool {
 	return out
 }
 
-// list splits a header field of values with commas between them.
+// list splits the comma-separated values of a header field.
 func list(values []string) (out []string) {
 	for value := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		if value = strings.TrimSpace(value); value != "" {

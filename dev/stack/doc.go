@@ -1,8 +1,8 @@
-// Package devstack starts and stops the parts that Quittance needs on a
+// Package stack starts and stops the parts that Quittance needs on a
 // developer's machine and in tests: a Kafka broker (in-process, or Apache Kafka
 // on a JVM), PostgreSQL and a schema registry. The ClickHouse engine has a
-// package of its own, devstack/chdb, and so have the simulators of the outside
-// world, devstack/simulator.
+// package of its own, stack/chdb, and so have the simulators of the outside
+// world, dev/simulator.
 //
 // Every part has the same shape: StartPart(ctx, PartConfig) returns once the
 // part answers real requests, Addr says where, Stop(ctx) ends it and frees its

@@ -32,7 +32,7 @@ type words struct {
 
 	CaseTitle, CaseText                     string
 	StandsTitle                             string
-	Free, HeldByMe                          string
+	Free, Reserved                          string
 	HeldBy                                  string // clerk, time of day
 	InFlight, Paid, Expired, Cancelled      string
 	Failed, Elsewhere                       string
@@ -66,7 +66,7 @@ var french = words{
 	ReasonLabel: "Motif de la restitution", ReasonHint: "Sans nom ni numéro de téléphone.", Reverse: "Espèces rendues",
 	CaseTitle:   "Espèces enregistrées, mais déjà payé autrement",
 	CaseText:    "Ce paiement est réglé, ou en cours de règlement, par un autre moyen. Vos espèces sont enregistrées à part : gardez-les séparées et prévenez votre responsable. L’agence décidera.",
-	StandsTitle: "Où en est ce paiement", Free: "Ce paiement n’est pas réglé. Réservez-le avant de recevoir des espèces.", HeldByMe: "Réserver",
+	StandsTitle: "Où en est ce paiement", Free: "Ce paiement n’est pas réglé. Réservez-le avant de recevoir des espèces.", Reserved: "Réserver",
 	HeldBy:   "Le guichet %s a réservé ce paiement jusqu’à %s. N’acceptez pas d’espèces.",
 	InFlight: "Le citoyen est en train de payer par un autre moyen. N’acceptez pas d’espèces.", Paid: "Ce paiement est déjà réglé par un autre moyen. N’acceptez pas d’espèces.",
 	Expired: "Ce paiement a expiré. N’acceptez pas d’espèces : le citoyen en commence un nouveau.", Cancelled: "Ce paiement a été annulé. N’acceptez pas d’espèces : le citoyen en commence un nouveau.",
@@ -118,7 +118,7 @@ var english = words{
 	ReasonLabel: "Reason for the reversal", ReasonHint: "Without names or phone numbers.", Reverse: "Cash given back",
 	CaseTitle:   "Cash recorded, but already paid by other means",
 	CaseText:    "This payment is settled, or being settled, by other means. Your cash is on record apart from it: keep it separate and tell your supervisor. The agency will decide.",
-	StandsTitle: "Where this payment stands", Free: "This payment is not settled. Reserve it before you take cash.", HeldByMe: "Reserve",
+	StandsTitle: "Where this payment stands", Free: "This payment is not settled. Reserve it before you take cash.", Reserved: "Reserve",
 	HeldBy:   "Counter %s holds this payment until %s. Take no cash.",
 	InFlight: "The citizen is paying by other means. Take no cash.", Paid: "This payment is settled by other means already. Take no cash.",
 	Expired: "This payment has expired. Take no cash: the citizen begins a new one.", Cancelled: "This payment was cancelled. Take no cash: the citizen begins a new one.",

@@ -14,7 +14,7 @@ func (a *API) command(ctx context.Context, chargedTo string, most int, cmd check
 	if after, ok := a.flood.admit(chargedTo, most, cmd.At); !ok {
 		return checkout.Answer{}, rateLimited(nil, after)
 	}
-	return a.cfg.Hub.Ask(ctx, cmd)
+	return a.cfg.Commands.Ask(ctx, cmd)
 }
 
 // applicationCommand is a command of an application, charged to it.

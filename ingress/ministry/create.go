@@ -26,7 +26,7 @@ const secretLabel = "client_secret"
 func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObject) (api.CreateSessionResponseObject, error) {
 	p := callerOf(ctx).Principal
 	if !validKey(r.Params.IdempotencyKey) {
-		return nil, keyInvalid()
+		return nil, problem.New("idempotency.key_invalid")
 	}
 	q, faults, err := parseCreate(*r.Body, p.Live)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 	if err := a.mint(&cmd.Session, now); err != nil {
 		return nil, err
 	}
-	answer, err := a.cfg.Hub.Ask(ctx, checkout.Command{
+	answer, err := a.cfg.Commands.Ask(ctx, checkout.Command{
 		At: now, SessionID: cmd.Session.ID, ApplicationID: app.ID, Live: p.Live, Do: cmd,
 	})
 	if err != nil {
@@ -67,9 +67,9 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 		quota = creations(answer.QuotaLimit, answer.QuotaRemaining, untilNextMinute(now))
 	}
 	if answer.Code != checkout.CodeOK {
-		told := refusal(answer)
-		told.Quota, told.Replayed = quota, answer.Replayed
-		return nil, told
+		response := refusal(answer)
+		response.Quota, response.Replayed = quota, answer.Replayed
+		return nil, response
 	}
 	if !answer.Replayed {
 		answer.Session = &cmd.Session // as it was sent: the reply to a first creation leaves it out

@@ -53,14 +53,14 @@ func redirectTo(w *world, id string) connector.Redirect {
 
 // redirectSoon is redirectTo as soon as the session's citizen has confirmed.
 func redirectSoon(w *world, id string) <-chan connector.Redirect {
-	told := make(chan connector.Redirect, 1)
+	found := make(chan connector.Redirect, 1)
 	go func() {
 		for w.session(id).Collection == nil {
 			time.Sleep(5 * time.Millisecond)
 		}
-		told <- redirectTo(w, id)
+		found <- redirectTo(w, id)
 	}()
-	return told
+	return found
 }
 
 // Without JavaScript a card goes on by the link of our own page.
@@ -73,9 +73,9 @@ func TestCardWithoutScript(t *testing.T) {
 	if strings.Contains(b.html, `type="tel"`) || strings.Contains(b.html, "code secret") {
 		t.Error("a card page asks for a number or speaks of a phone")
 	}
-	told := redirectSoon(w, id)
+	found := redirectSoon(w, id)
 	b.forward().want(200, "Payez sur la page de la banque", "Continuer sur la page de la banque")
-	r := <-told
+	r := <-found
 	if b.at.Path != "/c/"+id || b.link("Vérifier") == nil {
 		t.Errorf("waiting is at %s", b.at)
 	}

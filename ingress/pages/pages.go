@@ -93,7 +93,7 @@ type MobileMoney struct {
 // Config of Pages. What has no default is required.
 type Config struct {
 	Sessions Sessions
-	Asker    Asker
+	Commands Asker
 	Agencies Agencies
 	// MobileMoney are the mobile money offers that the page can collect, by
 	// offer_id. One that no entry speaks for is not shown.
@@ -116,8 +116,8 @@ type Config struct {
 
 func (c Config) validate() error {
 	switch {
-	case c.Sessions == nil || c.Asker == nil || c.Agencies == nil:
-		return errors.New("pages: Sessions, Asker and Agencies are required")
+	case c.Sessions == nil || c.Commands == nil || c.Agencies == nil:
+		return errors.New("pages: Sessions, Commands and Agencies are required")
 	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil:
 		return errors.New("pages: Now, Log, Metrics and Opener are required")
 	}

@@ -174,7 +174,7 @@ func (v visit) session() (s checkout.Session, ok bool) {
 // ask sends a command of the citizen's. When ok is false the request has been
 // answered; the answer's code is never CodeSessionNotFound.
 func (v visit) ask(ctx context.Context, do checkout.Action) (a checkout.Answer, outcome string, ok bool) {
-	a, err := v.p.cfg.Asker.Ask(ctx, checkout.Command{
+	a, err := v.p.cfg.Commands.Ask(ctx, checkout.Command{
 		At: v.p.cfg.Now().UTC().Truncate(time.Millisecond), SessionID: v.id, Do: do,
 	})
 	switch {

@@ -281,7 +281,7 @@ func serve(t *testing.T) (*world, *httptest.Server) {
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
 	p, err := pages.New(pages.Config{
-		Sessions: w, Asker: w, Agencies: agencies{w},
+		Sessions: w, Commands: w, Agencies: agencies{w},
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},

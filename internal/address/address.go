@@ -1,8 +1,9 @@
 // Package address holds the rules for addresses that this service calls:
 // webhook endpoints, agencies' ERPs, operators (contract-decisions § 5 and § 10).
-// The same Rule is asked three times: CheckNew when an address is registered,
-// Check before a call, and Control for what its name has resolved to, at every
-// dial, so that a name that changes its mind later gains nothing.
+// The same Rule is applied three times: CheckNew when an address is registered,
+// Check before each call, and Control at each dial, to the addresses that the name
+// has resolved to. So a name cannot pass the check and later resolve to a private
+// address.
 package address
 
 import (
@@ -18,37 +19,37 @@ import (
 const MaxLength = 2048
 
 // Reason names the rule that an address breaks. Operators read it beside failed
-// deliveries and may count by it: a name, once given, stays.
+// deliveries and may count by it, so a released name never changes.
 type Reason string
 
-// Reasons that are seen in the address itself.
+// Reasons that follow from the address itself.
 const (
-	// ReasonNotAbsolute: no scheme, no host, or nothing that parses.
+	// ReasonNotAbsolute: no scheme, no host, or not a URL.
 	ReasonNotAbsolute Reason = "not_absolute"
-	// ReasonTooLong: more than MaxLength.
+	// ReasonTooLong: more than MaxLength characters.
 	ReasonTooLong Reason = "too_long"
 	// ReasonNotASCII: spaces, control characters, backslashes, or letters and
-	// digits outside ASCII, of which some libraries make other addresses.
+	// digits outside ASCII. Some libraries turn those into other addresses.
 	ReasonNotASCII Reason = "not_ascii"
 	// ReasonCredentials: a user name or password before the host.
 	ReasonCredentials Reason = "credentials"
-	// ReasonFragment: a # in it.
+	// ReasonFragment: the address contains a #.
 	ReasonFragment Reason = "fragment"
-	// ReasonQuery: a ? in the base that paths are appended to.
+	// ReasonQuery: a base address, to which paths are appended, contains a ?.
 	ReasonQuery Reason = "query"
-	// ReasonNotHTTPS: another scheme than https.
+	// ReasonNotHTTPS: the scheme is not https.
 	ReasonNotHTTPS Reason = "not_https"
-	// ReasonPort: another port than the rule allows, or none that is one.
+	// ReasonPort: the rule does not allow the port, or the port is not a number.
 	ReasonPort Reason = "port"
-	// ReasonIPLiteral: a number instead of a name, in any spelling.
+	// ReasonIPLiteral: an IP address, in any spelling, instead of a name.
 	ReasonIPLiteral Reason = "ip_literal"
 	// ReasonLocalName: a name that only a local network resolves.
 	ReasonLocalName Reason = "local_name"
-	// ReasonInvalidName: what stands for the host is no host name.
+	// ReasonInvalidName: the host is not a valid host name.
 	ReasonInvalidName Reason = "invalid_name"
 )
 
-// Reasons that are seen in what the name resolves to.
+// Reasons that follow from the addresses that the name resolves to.
 const (
 	// ReasonPrivate: a private or shared network (RFC 1918, 4193, 6598).
 	ReasonPrivate Reason = "private_address"
@@ -56,18 +57,19 @@ const (
 	ReasonLoopback Reason = "loopback"
 	// ReasonLinkLocal: reachable on the same link only.
 	ReasonLinkLocal Reason = "link_local"
-	// ReasonMetadata: where clouds tell a machine its secrets.
+	// ReasonMetadata: a cloud's metadata service, which answers with the machine's
+	// secrets.
 	ReasonMetadata Reason = "metadata"
 	// ReasonTranslated: an IPv6 address that stands for an IPv4 one (NAT64, 6to4,
 	// Teredo). A mapped one (::ffff:a.b.c.d) is judged as the IPv4 address it is.
 	ReasonTranslated Reason = "translated_address"
 	// ReasonReserved: multicast, documentation and the rest of IANA's special ones.
 	ReasonReserved Reason = "reserved_address"
-	// ReasonOutsideNetworks: in none of the networks that the rule names.
+	// ReasonOutsideNetworks: outside the networks that the rule names.
 	ReasonOutsideNetworks Reason = "outside_networks"
 )
 
-// Reasons are all there are.
+// Reasons lists all reasons.
 func Reasons() []Reason {
 	return []Reason{
 		ReasonNotAbsolute, ReasonTooLong, ReasonNotASCII, ReasonCredentials, ReasonFragment, ReasonQuery, ReasonNotHTTPS,
@@ -76,15 +78,15 @@ func Reasons() []Reason {
 	}
 }
 
-// Error says that an address may not be called. Its text tells whoever owns the
-// address what is wrong and what to do, as what follows "the address". It never
-// repeats the address, whose path may be a secret.
+// Error says that an address may not be called. Its text completes a sentence that
+// begins with "the address" and tells the owner what is wrong and how to mend it.
+// It never repeats the address, because the path may be a secret.
 type Error struct {
 	Reason Reason
 	text   string
 }
 
-// Error is the text.
+// Error returns the text.
 func (e *Error) Error() string { return e.text }
 
 func refuse(reason Reason, text string) *Error { return &Error{Reason: reason, text: text} }
@@ -92,18 +94,19 @@ func refuse(reason Reason, text string) *Error { return &Error{Reason: reason, t
 // Rule says which addresses may be called. The zero value is the rule of
 // webhooks: https to a public name on port 443.
 type Rule struct {
-	// Developer adds exactly http://127.0.0.1:PORT and http://[::1]:PORT, so written.
+	// Developer also allows http://127.0.0.1:PORT and http://[::1]:PORT, in exactly
+	// these spellings.
 	Developer bool
-	// Backend is for systems that an agency's contract names (ERPs, operators): any
-	// port, and no query, since paths are appended.
+	// Backend is for systems that an agency's contract names (ERPs, operators). Any
+	// port is allowed. A query is not, because paths are appended to the address.
 	Backend bool
-	// Networks, when there are any, are the only addresses that may be called,
-	// private ones too, by a number in its usual spelling or by any name but
-	// localhost. Addresses of cloud metadata stay refused.
+	// Networks restricts calls to these networks, which may be private. The host may
+	// then be an IP address in its usual spelling or any name except localhost.
+	// Metadata services of clouds stay refused. Empty means no restriction.
 	Networks []netip.Prefix
 }
 
-// CheckNew tells why raw cannot be registered; nil when it can. Errors are *Error.
+// CheckNew returns nil when raw may be registered, else an *Error that says why not.
 func (r Rule) CheckNew(raw string) error {
 	if len(raw) > MaxLength {
 		return refuse(ReasonTooLong, "must have at most "+strconv.Itoa(MaxLength)+" characters")
@@ -118,8 +121,8 @@ func (r Rule) CheckNew(raw string) error {
 	return nil
 }
 
-// Check tells whether raw may be called, before any name is resolved. Errors are
-// *Error.
+// Check returns nil when raw may be called, as far as the address itself shows,
+// before its name is resolved. Else it returns an *Error.
 func (r Rule) Check(raw string) (*url.URL, error) {
 	u, err := Parse(raw)
 	if err != nil {
@@ -145,8 +148,8 @@ func (r Rule) Check(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// Parse reads an absolute address in ASCII with a host, without credentials or
-// fragment, whose port, if it names one, is one. Errors are *Error.
+// Parse reads an absolute address in ASCII with a host, without credentials and
+// without a fragment. The port, if present, must be valid. Errors are *Error.
 func Parse(raw string) (*url.URL, error) {
 	for _, r := range raw {
 		if r <= ' ' || r > '~' || r == '\\' {
@@ -154,7 +157,7 @@ func Parse(raw string) (*url.URL, error) {
 		}
 	}
 	if strings.Contains(hostOf(raw), "%") && !strings.Contains(hostOf(raw), "[") {
-		return nil, invalidName() // url.Parse would decode some of it
+		return nil, invalidName() // url.Parse would decode percent signs in the host
 	}
 	u, err := url.Parse(raw)
 	if err != nil && strings.ContainsAny(hostOf(raw), "[]") {
@@ -178,7 +181,7 @@ func Parse(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// hostOf is what stands for host and port, as it is written.
+// hostOf returns the host and port of an address as they are written.
 func hostOf(raw string) string {
 	_, rest, ok := strings.Cut(raw, "//")
 	if !ok {
@@ -196,11 +199,11 @@ var (
 	hostLabel    = regexp.MustCompile(`^[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?$`)
 )
 
-// loopback tells whether u, whose port is valid, is one of the two spellings that
+// loopback reports whether u, whose port is valid, has one of the two spellings that
 // developer mode allows.
 func loopback(u *url.URL) bool { return u.Scheme == "http" && loopbackHost.MatchString(u.Host) }
 
-// validPort: as it is written usually, without zeros before it.
+// validPort reports whether port is a port number without leading zeros.
 func validPort(s string) bool {
 	n, err := strconv.Atoi(s)
 	return err == nil && 1 <= n && n <= 65535 && strconv.Itoa(n) == s
@@ -230,8 +233,8 @@ func (r Rule) checkHost(u *url.URL) error {
 	return nil
 }
 
-// endsInNumber is how every spelling of an IPv4 address ends that some resolver
-// takes (127.1, 0x7f.1, 2130706433, 017700000001), and no name (WHATWG URL,
+// endsInNumber matches every spelling of an IPv4 address that some resolver accepts
+// (127.1, 0x7f.1, 2130706433, 017700000001). It matches no valid name (WHATWG URL,
 // "ends-in-a-number checker").
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
@@ -241,7 +244,8 @@ func endsInNumber(host string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// localNames end names that only a local network resolves (RFC 6761, 6762, 8375).
+// localNames are the endings of names that only a local network resolves (RFC 6761,
+// 6762, 8375).
 var localNames = []string{"localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa", "invalid", "onion"}
 
 func under(host string, names []string) bool {

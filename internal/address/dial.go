@@ -8,9 +8,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Control is for a net.Dialer: it refuses, with an *Error, what the rule does not
-// allow of the addresses that a name has resolved to. Of a name with several the
-// others are still tried; one that is refused is never dialled.
+// Control is a Control function for a net.Dialer. It refuses, with an *Error, each
+// resolved address that the rule does not allow, so that it is never dialled. The
+// other addresses of the name are still tried.
 func (r Rule) Control() func(network, address string, c syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		to, err := parse(address)
@@ -27,8 +27,8 @@ func (r Rule) Control() func(network, address string, c syscall.RawConn) error {
 	}
 }
 
-// ControlLoopback is Control for calls to the two loopback addresses of developer
-// mode, and for nothing else.
+// ControlLoopback is a Control function that allows only the two loopback addresses
+// of developer mode.
 func ControlLoopback(_, address string, _ syscall.RawConn) error {
 	to, err := parse(address)
 	if err != nil {
@@ -58,33 +58,33 @@ func (r Rule) inNetworks(ip netip.Addr) error {
 	return nil
 }
 
-// metadata are the services that answer with secrets of the machine that asks:
-// AWS, Google, Azure and others; AWS for containers; Alibaba; Oracle; Azure's
-// host, whose address is a public one; and theirs in IPv6.
+// metadata lists the metadata services of clouds, which answer with secrets of the
+// machine that asks: AWS, Google, Azure and others; AWS for containers; Alibaba;
+// Oracle; Azure's host, which has a public address; and their IPv6 addresses.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("169.254.170.2"), netip.MustParseAddr("169.254.170.23"),
 	netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("192.0.0.192"), netip.MustParseAddr("168.63.129.16"),
 	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd00:ec2::23"), netip.MustParseAddr("fd20:ce::254"),
 }
 
-// translated are IPv6 networks whose addresses hold an IPv4 one that a gateway,
-// or this machine, would call instead.
+// translated lists IPv6 networks whose addresses contain an IPv4 address. A gateway,
+// or this machine, would connect to that IPv4 address.
 var translated = []netip.Prefix{
 	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), // NAT64 (RFC 6052, 8215)
 	netip.MustParsePrefix("2002::/16"),       // 6to4 (RFC 3056)
 	netip.MustParsePrefix("2001::/32"),       // Teredo (RFC 4380)
 	netip.MustParsePrefix("::ffff:0:0:0/96"), // SIIT (RFC 2765)
-	netip.MustParsePrefix("::/96"),           // compatible (RFC 4291), but for :: and ::1, which come first
+	netip.MustParsePrefix("::/96"),           // compatible (RFC 4291); :: and ::1 are judged before
 }
 
 var (
-	thisNetwork = netip.MustParsePrefix("0.0.0.0/8") // Linux takes 0.0.0.0 for itself
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8") // Linux connects 0.0.0.0 to itself
 	shared      = netip.MustParsePrefix("100.64.0.0/10")
 	special     = ssrf.New()
 )
 
-// public refuses all but public addresses. What is refused is ssrf's affair and
-// two lists of ours; which reason it gets is for people.
+// public refuses all addresses that are not public. Library ssrf and the two lists
+// above decide what is refused; the reason only explains it to people.
 func public(ip netip.Addr) error {
 	ip = ip.WithZone("")
 	switch {

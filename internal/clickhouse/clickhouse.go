@@ -8,9 +8,9 @@
 //
 // Several servers are separated by commas in the host. A URL without a database
 // means `default`. Parameters of the URL are clickhouse-go's (dial_timeout=5s,
-// max_open_conns=10, compress=lz4, …); those that it does not know are settings
-// of every query (max_execution_time=60). The password never appears in an
-// error.
+// max_open_conns=10, compress=lz4, …). Parameters that clickhouse-go does not know
+// become settings of every query (max_execution_time=60). The password never appears
+// in an error.
 package clickhouse
 
 import (
@@ -25,11 +25,11 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// Defaults where the URL says nothing.
+// Defaults for parameters that the URL omits.
 const (
 	dialTimeout = 5 * time.Second
-	// readTimeout bounds one answer: long enough for a big insert on a busy
-	// server, short enough that a silent one is noticed.
+	// readTimeout bounds one answer. It is long enough for a big insert on a busy
+	// server and short enough to detect a server that does not answer.
 	readTimeout = time.Minute
 	maxOpen     = 8
 	maxIdle     = 2
@@ -38,9 +38,9 @@ const (
 // Conn is a pool of connections, safe for concurrent use.
 type Conn = driver.Conn
 
-// Open connects to the server and database that the URL names and asks for a
-// sign of life, within ctx. The database must exist: see CreateDatabase. Close
-// the connection when done.
+// Open connects to the server and database that the URL names and pings the server,
+// within ctx. The database must exist: see CreateDatabase. The caller closes the
+// connection.
 func Open(ctx context.Context, address string) (Conn, error) {
 	opts, where, err := parse(address)
 	if err != nil {
@@ -49,7 +49,7 @@ func Open(ctx context.Context, address string) (Conn, error) {
 	return open(ctx, opts, where)
 }
 
-// CreateDatabase creates the database that the URL names, unless it is there.
+// CreateDatabase creates the database that the URL names unless it exists.
 func CreateDatabase(ctx context.Context, address string) error {
 	opts, where, err := parse(address)
 	if err != nil {
@@ -68,15 +68,15 @@ func CreateDatabase(ctx context.Context, address string) error {
 	return nil
 }
 
-// Quote writes a name for use in SQL.
+// Quote returns name as a quoted identifier for use in SQL.
 func Quote(name string) string {
 	return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
 }
 
-// ErrAddress says that a URL is not what this package takes.
+// ErrAddress says that a URL does not have one of the forms of the package comment.
 var ErrAddress = errors.New("a ClickHouse address is http(s)://host:port/database or clickhouse://host:port/database")
 
-// parse reads the URL; where is its harmless part, for messages.
+// parse reads the URL. where is the part of it that may appear in messages.
 func parse(address string) (opts *clickhouse.Options, where string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -93,7 +93,7 @@ func parse(address string) (opts *clickhouse.Options, where string, err error) {
 	where = u.Host
 	opts, err = clickhouse.ParseDSN(address)
 	if err != nil {
-		// Its errors name the parameter that is wrong, but some quote the URL.
+		// Errors of the library name the faulty parameter, but some quote the URL.
 		if strings.Contains(err.Error(), "://") || (u.User != nil && strings.Contains(err.Error(), u.User.String())) {
 			err = errors.New("a parameter is malformed")
 		}

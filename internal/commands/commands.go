@@ -1,4 +1,4 @@
-// Package hub sends commands to the processors and awaits their replies: the one
+// Package commands sends commands to the processors and awaits their replies: the one
 // way from the HTTP edge into the log. It decides nothing.
 package commands
 
@@ -32,7 +32,7 @@ var ErrUnavailable = errors.New("the service cannot answer in time")
 // DefaultTimeout is how long a request waits for its reply (architecture, "Write path").
 const DefaultTimeout = 2 * time.Second
 
-// Config of a Hub.
+// Config of a Client.
 type Config struct {
 	Kafka kafka.Config
 	Space *kafka.Topology
@@ -58,14 +58,14 @@ type Client struct {
 	latency prometheus.Histogram
 }
 
-// New makes a hub: it picks the partition of replies that this instance reads,
+// New makes a Client: it picks the partition of replies that this instance reads,
 // and where in it reading begins, so that no reply to a later request is missed.
 func New(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
 	}
 	factory := promauto.With(cfg.Metrics)
-	h := &Client{
+	c := &Client{
 		cfg: cfg, instance: uuid.NewString(), waiting: map[string]chan<- checkout.Answer{},
 		asked: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_hub_commands_total", Help: "Commands sent to the processors, by outcome: an answer's code, told, unavailable.",
@@ -75,65 +75,65 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 		}),
 	}
 	for _, outcome := range []string{string(checkout.CodeOK), "told", "unavailable", "undecodable"} {
-		h.asked.WithLabelValues(outcome)
+		c.asked.WithLabelValues(outcome)
 	}
 	var b [4]byte
 	_, _ = rand.Read(b[:])                                                                             // never fails
-	h.partition = int32(binary.BigEndian.Uint32(b[:]) % uint32(cfg.Space.Count(schemas.TopicReplies))) //nolint:gosec // a partition
+	c.partition = int32(binary.BigEndian.Uint32(b[:]) % uint32(cfg.Space.Count(schemas.TopicReplies))) //nolint:gosec // a partition
 
 	var err error
-	if h.producer, err = cfg.Kafka.Producer(); err != nil {
+	if c.producer, err = cfg.Kafka.Producer(); err != nil {
 		return nil, err
 	}
 	topic := cfg.Space.Name(schemas.TopicReplies)
-	ends, err := kadm.NewClient(h.producer).ListEndOffsets(ctx, topic)
+	ends, err := kadm.NewClient(c.producer).ListEndOffsets(ctx, topic)
 	if err == nil {
 		err = ends.Error()
 	}
 	if err != nil {
-		h.producer.Close()
+		c.producer.Close()
 		return nil, fmt.Errorf("finding the end of %s: %w", topic, err)
 	}
-	end, _ := ends.Lookup(topic, h.partition)
-	h.replies, err = cfg.Kafka.Client(
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {h.partition: kgo.NewOffset().At(end.Offset)}}),
+	end, _ := ends.Lookup(topic, c.partition)
+	c.replies, err = cfg.Kafka.Client(
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {c.partition: kgo.NewOffset().At(end.Offset)}}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
 	)
 	if err != nil {
-		h.producer.Close()
+		c.producer.Close()
 		return nil, err
 	}
-	return h, nil
+	return c, nil
 }
 
 // Run hands replies to the requests that wait for them, until ctx ends. Then it
-// closes the hub's clients.
-func (h *Client) Run(ctx context.Context) error {
-	defer h.producer.Close()
-	defer h.replies.Close()
+// closes the connections.
+func (c *Client) Run(ctx context.Context) error {
+	defer c.producer.Close()
+	defer c.replies.Close()
 	for {
-		fetches := h.replies.PollFetches(ctx)
+		fetches := c.replies.PollFetches(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		fetches.EachError(func(topic string, partition int32, err error) {
-			h.cfg.Log.Warn("reading replies", slog.String("topic", topic), slog.Int("partition", int(partition)), slog.Any("error", err))
+			c.cfg.Log.Warn("reading replies", slog.String("topic", topic), slog.Int("partition", int(partition)), slog.Any("error", err))
 		})
-		fetches.EachRecord(h.reply)
+		fetches.EachRecord(c.reply)
 	}
 }
 
-func (h *Client) reply(rec *kgo.Record) {
-	h.mu.Lock()
-	ch, mine := h.waiting[string(rec.Key)]
-	delete(h.waiting, string(rec.Key))
-	h.mu.Unlock()
+func (c *Client) reply(rec *kgo.Record) {
+	c.mu.Lock()
+	ch, mine := c.waiting[string(rec.Key)]
+	delete(c.waiting, string(rec.Key))
+	c.mu.Unlock()
 	if !mine {
 		return // of another instance, or given up
 	}
 	var r record.Reply
-	if err := h.cfg.Codec.Decode(rec.Value, &r); err != nil {
-		h.cfg.Log.Error("decoding a reply", slog.Int64("offset", rec.Offset), slog.Any("error", err))
+	if err := c.cfg.Codec.Decode(rec.Value, &r); err != nil {
+		c.cfg.Log.Error("decoding a reply", slog.Int64("offset", rec.Offset), slog.Any("error", err))
 		close(ch)
 		return
 	}
@@ -142,29 +142,29 @@ func (h *Client) reply(rec *kgo.Record) {
 
 // Ask sends a command and waits for its answer. The error wraps ErrUnavailable
 // when none came in time, else it is ctx's or checkout.ErrMalformedID.
-func (h *Client) Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error) {
+func (c *Client) Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error) {
 	begun := time.Now()
-	id := h.instance + "/" + uuid.NewString()
+	id := c.instance + "/" + uuid.NewString()
 	ch := make(chan checkout.Answer, 1)
-	h.mu.Lock()
-	h.waiting[id] = ch
-	h.mu.Unlock()
+	c.mu.Lock()
+	c.waiting[id] = ch
+	c.mu.Unlock()
 	defer func() {
-		h.mu.Lock()
-		delete(h.waiting, id)
-		h.mu.Unlock()
+		c.mu.Lock()
+		delete(c.waiting, id)
+		c.mu.Unlock()
 	}()
 
-	cmd.ReplyTo = &checkout.ReplyTo{CorrelationID: id, Partition: h.partition}
-	rec, err := h.record(cmd)
+	cmd.ReplyTo = &checkout.ReplyTo{CorrelationID: id, Partition: c.partition}
+	rec, err := c.record(cmd)
 	if err != nil {
 		return checkout.Answer{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	failed := make(chan error, 1)
 	// The record outlives a caller who goes away: half a command is none.
-	h.producer.Produce(context.WithoutCancel(ctx), rec, func(_ *kgo.Record, err error) {
+	c.producer.Produce(context.WithoutCancel(ctx), rec, func(_ *kgo.Record, err error) {
 		if err != nil {
 			failed <- err
 		}
@@ -172,51 +172,51 @@ func (h *Client) Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer
 	select {
 	case a, ok := <-ch:
 		if !ok {
-			h.asked.WithLabelValues("undecodable").Inc()
+			c.asked.WithLabelValues("undecodable").Inc()
 			return checkout.Answer{}, fmt.Errorf("reply to %s: %w", id, ErrUnavailable)
 		}
-		h.latency.Observe(time.Since(begun).Seconds())
-		h.asked.WithLabelValues(string(a.Code)).Inc()
+		c.latency.Observe(time.Since(begun).Seconds())
+		c.asked.WithLabelValues(string(a.Code)).Inc()
 		return a, nil
 	case err := <-failed:
-		h.asked.WithLabelValues("unavailable").Inc()
+		c.asked.WithLabelValues("unavailable").Inc()
 		return checkout.Answer{}, fmt.Errorf("sending a command: %w: %w", ErrUnavailable, err)
 	case <-ctx.Done():
-		h.asked.WithLabelValues("unavailable").Inc()
+		c.asked.WithLabelValues("unavailable").Inc()
 		return checkout.Answer{}, fmt.Errorf("awaiting a reply: %w: %w", ErrUnavailable, ctx.Err())
 	}
 }
 
 // Tell sends a command that asks for no answer. It returns once the broker has
 // it; the error wraps ErrUnavailable, and then the command may be sent again.
-func (h *Client) Tell(ctx context.Context, cmd checkout.Command) error {
+func (c *Client) Tell(ctx context.Context, cmd checkout.Command) error {
 	cmd.ReplyTo = nil
-	rec, err := h.record(cmd)
+	rec, err := c.record(cmd)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	if err := h.producer.ProduceSync(ctx, rec).FirstErr(); err != nil {
-		h.asked.WithLabelValues("unavailable").Inc()
+	if err := c.producer.ProduceSync(ctx, rec).FirstErr(); err != nil {
+		c.asked.WithLabelValues("unavailable").Inc()
 		return fmt.Errorf("sending a command: %w: %w", ErrUnavailable, err)
 	}
-	h.asked.WithLabelValues("told").Inc()
+	c.asked.WithLabelValues("told").Inc()
 	return nil
 }
 
 // record is the command on its way to the partition of its application, which
 // a session id carries too.
-func (h *Client) record(cmd checkout.Command) (*kgo.Record, error) {
+func (c *Client) record(cmd checkout.Command) (*kgo.Record, error) {
 	topic := schemas.TopicCommands
 	key := cmd.ApplicationID
 	var partition int32
 	if key != "" {
-		partition = h.cfg.Space.Partition(topic, key)
+		partition = c.cfg.Space.Partition(topic, key)
 	} else {
 		key = cmd.SessionID
 		var err error
-		if partition, err = checkout.SessionPartition(cmd.SessionID); err != nil || partition >= h.cfg.Space.Count(topic) {
+		if partition, err = checkout.SessionPartition(cmd.SessionID); err != nil || partition >= c.cfg.Space.Count(topic) {
 			return nil, checkout.ErrMalformedID
 		}
 	}
@@ -224,9 +224,9 @@ func (h *Client) record(cmd checkout.Command) (*kgo.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err := h.cfg.Codec.Encode(r)
+	value, err := c.cfg.Codec.Encode(r)
 	if err != nil {
 		return nil, err
 	}
-	return &kgo.Record{Topic: h.cfg.Space.Name(topic), Partition: partition, Key: []byte(key), Value: value}, nil
+	return &kgo.Record{Topic: c.cfg.Space.Name(topic), Partition: partition, Key: []byte(key), Value: value}, nil
 }

@@ -54,9 +54,9 @@ func open(t *testing.T) *broker {
 	return b
 }
 
-func (b *broker) hub(timeout time.Duration) *commands.Client {
+func (b *broker) client(timeout time.Duration) *commands.Client {
 	b.t.Helper()
-	h, err := commands.New(b.t.Context(), commands.Config{
+	c, err := commands.New(b.t.Context(), commands.Config{
 		Kafka: b.cfg, Space: b.space, Codec: b.codec, Timeout: timeout, Log: servers.Logger(b.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
@@ -64,14 +64,14 @@ func (b *broker) hub(timeout time.Duration) *commands.Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- h.Run(ctx) }()
+	go func() { done <- c.Run(ctx) }()
 	b.t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			b.t.Error(err)
 		}
 	})
-	return h
+	return c
 }
 
 // answer plays a processor that echoes the session id: it replies to every
@@ -113,12 +113,12 @@ func TestEveryAnswerFindsItsQuestion(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	b.answer()
-	hubs := []*commands.Client{b.hub(20 * time.Second), b.hub(20 * time.Second), b.hub(20 * time.Second)}
+	clients := []*commands.Client{b.client(20 * time.Second), b.client(20 * time.Second), b.client(20 * time.Second)}
 	var wg sync.WaitGroup
 	for n := range 300 {
 		wg.Go(func() {
 			id := fmt.Sprintf("chs_%d", n)
-			a, err := hubs[n%3].Ask(t.Context(), checkout.Command{SessionID: id, ApplicationID: application, Do: checkout.Cancel{}})
+			a, err := clients[n%3].Ask(t.Context(), checkout.Command{SessionID: id, ApplicationID: application, Do: checkout.Cancel{}})
 			if err != nil || a.Code != checkout.CodeOK || a.Session.ID != id {
 				t.Errorf("%s was answered %+v, %v", id, a, err)
 			}
@@ -130,17 +130,17 @@ func TestEveryAnswerFindsItsQuestion(t *testing.T) {
 func TestNoAnswerInTime(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	h := b.hub(200 * time.Millisecond)
+	c := b.client(200 * time.Millisecond)
 	cmd := checkout.Command{SessionID: "chs_x", ApplicationID: application, Do: checkout.Cancel{}}
-	if _, err := h.Ask(t.Context(), cmd); !errors.Is(err, commands.ErrUnavailable) {
+	if _, err := c.Ask(t.Context(), cmd); !errors.Is(err, commands.ErrUnavailable) {
 		t.Errorf("without a processor: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := h.Ask(ctx, cmd); !errors.Is(err, commands.ErrUnavailable) {
+	if _, err := c.Ask(ctx, cmd); !errors.Is(err, commands.ErrUnavailable) {
 		t.Errorf("a caller who went away: %v", err)
 	}
-	if err := h.Tell(t.Context(), cmd); err != nil {
+	if err := c.Tell(t.Context(), cmd); err != nil {
 		t.Errorf("telling asks for no processor: %v", err)
 	}
 }
@@ -149,13 +149,13 @@ func TestSessionIDsRouteThemselves(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	b.answer()
-	h := b.hub(20 * time.Second)
+	c := b.client(20 * time.Second)
 	id := checkout.NewSessionID(time.Now(), 3, [16]byte{1})
-	if a, err := h.Ask(t.Context(), checkout.Command{SessionID: id, Do: checkout.Cancel{}}); err != nil || a.Session.ID != id {
+	if a, err := c.Ask(t.Context(), checkout.Command{SessionID: id, Do: checkout.Cancel{}}); err != nil || a.Session.ID != id {
 		t.Errorf("got %+v, %v", a, err)
 	}
 	for _, bad := range []string{"", "chs_x", checkout.NewSessionID(time.Now(), 9999, [16]byte{})} {
-		if _, err := h.Ask(t.Context(), checkout.Command{SessionID: bad, Do: checkout.Cancel{}}); !errors.Is(err, checkout.ErrMalformedID) {
+		if _, err := c.Ask(t.Context(), checkout.Command{SessionID: bad, Do: checkout.Cancel{}}); !errors.Is(err, checkout.ErrMalformedID) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -22,9 +22,9 @@ var embedded embed.FS
 // undefinedTable is Postgres' code for a table that does not exist.
 const undefinedTable = "42P01"
 
-// Migrate brings the schema of the database at dsn up to what this program
-// needs. Several at once wait for each other (advisory lock); one that fails
-// leaves the migrations before it applied, and the next call goes on from there.
+// Migrate applies to the database at dsn the migrations that this program needs.
+// Concurrent calls wait for each other (advisory lock). When a migration fails, the
+// earlier ones stay applied and the next call continues with the one that failed.
 func Migrate(ctx context.Context, dsn string) error {
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -43,20 +43,19 @@ func Migrate(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// Pending counts the migrations that this program needs and the database does
-// not have. A role that finds any refuses to start and names `quittance
-// migrate`. It changes nothing.
+// Pending counts the migrations that this program needs and the database lacks. It
+// changes nothing. Roles refuse to start unless the count is zero.
 func Pending(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 	versions, err := versions()
 	if err != nil {
 		return 0, err
 	}
-	// The last row of a version tells: goose writes one more when it rolls back.
+	// The last row of a version decides: goose writes another row when it rolls back.
 	rows, _ := pool.Query(ctx, `SELECT DISTINCT ON (version_id) version_id, is_applied FROM goose_db_version ORDER BY version_id, id DESC`)
 	applied := map[int64]bool{}
 	var version int64
 	var is bool
-	_, err = pgx.ForEachRow(rows, []any{&version, &is}, func() error { // also tells the query's error
+	_, err = pgx.ForEachRow(rows, []any{&version, &is}, func() error { // also returns the query's error
 		applied[version] = is
 		return nil
 	})

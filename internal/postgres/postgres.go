@@ -1,8 +1,8 @@
 // Package postgres opens connections to Quittance's PostgreSQL (15 or newer) and
 // holds its schema as embedded migrations.
 //
-// Tables belong to the packages that read and write them; the schema is in one
-// place because one command applies it (`quittance migrate`).
+// Each table belongs to one package, which alone reads and writes it. The schema is
+// in one place because one command applies it (`quittance migrate`).
 package postgres
 
 import (
@@ -17,18 +17,21 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second
-	// statementTimeout bounds what a role asks; migrations take as long as they take.
+	// statementTimeout bounds each statement of a role. Migrations have no limit.
 	statementTimeout = "30s"
-	// idleTimeout ends a transaction whose process has forgotten it, so that it
-	// does not hold locks that others wait for.
+	// idleTimeout ends a transaction that its process left idle, so that its locks do
+	// not block other processes.
 	idleTimeout = "60s"
 )
 
-// Open connects a pool to the database at dsn (a URL or key=value words, also
-// with the pool_… settings of pgxpool) and proves that it answers. Sessions
-// speak UTC and give up a statement after 30 s unless the dsn says otherwise.
-// Errors never hold the password.
-func Open(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
+// Pool is a pool of connections, as Open makes it.
+type Pool = pgxpool.Pool
+
+// Open connects a pool to the database at dsn (a URL or key=value words, also with
+// the pool_… settings of pgxpool) and checks that the database answers. Connections
+// use UTC and cancel a statement after 30 s unless the dsn says otherwise. Errors
+// never contain the password.
+func Open(ctx context.Context, dsn string) (*Pool, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of Postgres: %w", err)
@@ -36,7 +39,7 @@ func Open(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
 	settings(cfg.ConnConfig)
 	setDefault(cfg.ConnConfig, "statement_timeout", statementTimeout)
 	setDefault(cfg.ConnConfig, "idle_in_transaction_session_timeout", idleTimeout)
-	cfg.MaxConns = max(cfg.MaxConns, 8) // the default follows the number of cores, which says nothing here
+	cfg.MaxConns = max(cfg.MaxConns, 8) // the default is the number of cores, which is too few for calls that wait
 	cfg.MaxConnLifetimeJitter = cmp.Or(cfg.MaxConnLifetimeJitter, 5*time.Minute)
 	cfg.HealthCheckPeriod = 15 * time.Second
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)

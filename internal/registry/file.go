@@ -267,34 +267,6 @@ func (p parser) erp(o *object) ERPSettings {
 	return e
 }
 
-func (p parser) connectors(o *object, agencyID string, live bool) []ConnectorAccount {
-	var out []ConnectorAccount
-	account := func(offer string, with func(*object, *ConnectorAccount)) {
-		o.object(offer, func(o *object) {
-			if live && p.developer {
-				o.faults.add(o.path, "developer mode refuses live connectors")
-			}
-			c := ConnectorAccount{AgencyID: agencyID, Live: live, Offer: offer, BaseURL: p.backend(o, nil)}
-			with(o, &c)
-			out = append(out, c)
-		})
-	}
-	account(checkout.OfferMomo, func(o *object, c *ConnectorAccount) {
-		c.TargetEnvironment, c.SubscriptionKey = credential(o, "target_environment"), p.secret(o, "subscription_key")
-		c.APIUser, c.APIKey = credential(o, "api_user"), p.secret(o, "api_key")
-	})
-	account(checkout.OfferMomoB, func(o *object, c *ConnectorAccount) {
-		c.ClientID, c.ClientSecret = credential(o, "client_id"), p.secret(o, "client_secret")
-	})
-	account(checkout.OfferCard, func(o *object, c *ConnectorAccount) {
-		c.Merchant, c.Secret = credential(o, "merchant"), p.secret(o, "secret")
-		if xaf := o.boolean("xaf"); xaf != nil {
-			c.XAF = *xaf
-		}
-	})
-	return out
-}
-
 func (p parser) application(o *object) fileApplication {
 	a := fileApplication{
 		path: o.path, id: id(o, "id", true), name: name(o, "name"),

@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -14,37 +13,13 @@ import (
 
 // Labels of what is sealed (internal/secret).
 const (
-	labelWebhook   = "webhook secrets"
-	labelERP       = "erp credentials"
-	labelConnector = "connector accounts"
-	labelCashin    = "cash-in secrets"
+	labelWebhook = "webhook secrets"
+	labelERP     = "erp credentials"
+	labelCashin  = "cash-in secrets"
 )
 
 // What a ciphertext is bound to: the key of its row.
 func erpAAD(agencyID string, live bool) []byte { return []byte(agencyID + "/" + mode(live)) }
-
-func connectorAAD(agencyID string, live bool, offer string) []byte {
-	return []byte(agencyID + "/" + mode(live) + "/" + offer)
-}
-
-// credentials is what of a ConnectorAccount is sealed, as JSON.
-type credentials struct {
-	TargetEnvironment string `json:"target_environment,omitempty"`
-	SubscriptionKey   string `json:"subscription_key,omitempty"`
-	APIUser           string `json:"api_user,omitempty"`
-	APIKey            string `json:"api_key,omitempty"`
-	ClientID          string `json:"client_id,omitempty"`
-	ClientSecret      string `json:"client_secret,omitempty"`
-	Merchant          string `json:"merchant,omitempty"`
-	Secret            string `json:"secret,omitempty"`
-}
-
-func toCredentials(a ConnectorAccount) credentials {
-	return credentials{
-		TargetEnvironment: a.TargetEnvironment, SubscriptionKey: a.SubscriptionKey.Reveal(), APIUser: a.APIUser, APIKey: a.APIKey.Reveal(),
-		ClientID: a.ClientID, ClientSecret: a.ClientSecret.Reveal(), Merchant: a.Merchant, Secret: a.Secret.Reveal(),
-	}
-}
 
 // hash is how API keys are stored.
 type hash [sha256.Size]byte
@@ -54,12 +29,6 @@ type feeKey struct{ agencyID, channel, currency string }
 type modeKey struct {
 	agencyID string
 	live     bool
-}
-
-type connectorKey struct {
-	agencyID string
-	live     bool
-	offer    string
 }
 
 type codeKey struct{ agencyID, code string }
@@ -116,7 +85,7 @@ func load(ctx context.Context, q *db.Queries, keys *secret.Keys) (*snapshot, err
 		endpoints: map[string]endpoint{}, byOwner: map[string][]string{},
 	}
 	for _, step := range []func(context.Context, *db.Queries, *secret.Keys) error{
-		s.loadPlatform, s.loadAgencies, s.loadBackends, s.loadApplications, s.loadKeys, s.loadClerks, s.loadEndpoints,
+		s.loadPlatform, s.loadAgencies, s.loadBackends, s.loadAccounts, s.loadApplications, s.loadKeys, s.loadClerks, s.loadEndpoints,
 	} {
 		if err := step(ctx, q, keys); err != nil {
 			return nil, err
@@ -181,22 +150,6 @@ func (s *snapshot) loadBackends(ctx context.Context, q *db.Queries, keys *secret
 		e := toERP(r)
 		e.Auth.Secret, e.Locked = secret.NewText(string(auth)), !ok
 		s.erp[modeKey{r.AgencyID, r.Live}] = e
-	}
-	accounts, err := q.ConnectorAccounts(ctx)
-	if err != nil {
-		return fmt.Errorf("reading connector accounts: %w", err)
-	}
-	for _, r := range accounts {
-		var c credentials
-		sealed, ok := s.open(keys, labelConnector, r.Sealed, connectorAAD(r.AgencyID, r.Live, r.Offer))
-		if ok && json.Unmarshal(sealed, &c) != nil {
-			return fmt.Errorf("reading the %s account of agency %s: its sealed value is no JSON", r.Offer, r.AgencyID)
-		}
-		s.connectors[connectorKey{r.AgencyID, r.Live, r.Offer}] = ConnectorAccount{
-			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseURL: r.BaseUrl, XAF: r.Xaf, Locked: !ok,
-			TargetEnvironment: c.TargetEnvironment, SubscriptionKey: secret.NewText(c.SubscriptionKey), APIUser: c.APIUser, APIKey: secret.NewText(c.APIKey),
-			ClientID: c.ClientID, ClientSecret: secret.NewText(c.ClientSecret), Merchant: c.Merchant, Secret: secret.NewText(c.Secret),
-		}
 	}
 	return nil
 }

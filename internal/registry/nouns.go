@@ -187,37 +187,6 @@ type ERPSettings struct {
 	Locked bool
 }
 
-// ConnectorAccount is an agency's merchant account with an operator. Which
-// fields are set depends on the offer.
-type ConnectorAccount struct {
-	AgencyID string
-	Live     bool
-	Offer    string
-	BaseURL  string // without a slash at its end
-	// Simulated: developer mode's stand-in for a missing test account.
-	Simulated bool
-
-	// Of momo.
-	TargetEnvironment string
-	SubscriptionKey   secret.Text
-	APIUser           string
-	APIKey            secret.Text
-
-	// Of momo_b.
-	ClientID     string
-	ClientSecret secret.Text
-
-	// Of card.
-	Merchant string
-	Secret   secret.Text
-	// XAF: the acquirer takes it beside the contract's list (decisions § 7).
-	XAF bool
-
-	// Locked says that the credentials do not open with this process's master
-	// keys: requests wait.
-	Locked bool
-}
-
 // Platform is what belongs to the platform as a whole.
 type Platform struct {
 	// EmbedOrigins may embed the sessions of platform keys.

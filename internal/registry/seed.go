@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -442,6 +441,9 @@ func (s *seeder) agency(ctx context.Context, a fileAgency) error {
 	if err := s.backends(ctx, a); err != nil {
 		return err
 	}
+	if err := s.accounts(ctx, a); err != nil {
+		return err
+	}
 	for _, app := range a.applications {
 		if err := s.application(ctx, a.id, app); err != nil {
 			return err
@@ -455,7 +457,7 @@ func (s *seeder) agency(ctx context.Context, a fileAgency) error {
 	return nil
 }
 
-// backends writes ERP settings and accounts that differ: sealing the same text
+// backends writes the ERP settings that differ: sealing the same text
 // again would look like a change.
 func (s *seeder) backends(ctx context.Context, a fileAgency) error {
 	for _, e := range a.erp {
@@ -471,25 +473,6 @@ func (s *seeder) backends(ctx context.Context, a fileAgency) error {
 		if err := s.q.UpsertERPSettings(ctx, db.UpsertERPSettingsParams{
 			AgencyID: a.id, Live: e.Live, BaseUrl: e.BaseURL, AuthType: string(e.Auth.Type), AuthName: e.Auth.Name,
 			AuthSealed: sealed, ConflictIsDone: e.ConflictIsDone, Networks: e.Networks,
-		}); err != nil {
-			return err
-		}
-	}
-	for _, c := range a.connectors {
-		old, ok := s.known.connectors[connectorKey{a.id, c.Live, c.Offer}]
-		if ok && !old.Locked && old.BaseURL == c.BaseURL && old.XAF == c.XAF && toCredentials(old) == toCredentials(c) {
-			continue
-		}
-		text, err := json.Marshal(toCredentials(c)) //nolint:gosec // to be sealed, two lines on
-		if err != nil {
-			return err
-		}
-		sealed, err := s.opts.Keys.Seal(labelConnector, text, connectorAAD(a.id, c.Live, c.Offer))
-		if err != nil {
-			return err
-		}
-		if err := s.q.UpsertConnectorAccount(ctx, db.UpsertConnectorAccountParams{
-			AgencyID: a.id, Live: c.Live, Offer: c.Offer, BaseUrl: c.BaseURL, Sealed: sealed, Xaf: c.XAF,
 		}); err != nil {
 			return err
 		}

@@ -298,7 +298,7 @@ func TestHangingDestinationsDoNotSlowAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, err := delivery.NewWorker(delivery.WorkerConfig{
-		Kafka: b.Kafka, Codec: b.Codec, Policy: policy, History: cfg.History, Now: b.Now, Log: cfg.Log, Metrics: cfg.Metrics, GoodSlots: slots,
+		Kafka: b.Kafka, Codec: b.Codec, Kind: webhook.Registration(e), Policy: policy, History: cfg.History, Now: b.Now, Log: cfg.Log, Metrics: cfg.Metrics, GoodSlots: slots,
 	})
 	if err != nil {
 		t.Fatal(err)

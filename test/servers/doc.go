@@ -1,4 +1,4 @@
-// Package testenv is the one way in which tests get servers: a real Kafka, a
+// Package servers is the one way in which tests get servers: a real Kafka, a
 // real PostgreSQL, the real ClickHouse engine and a schema registry.
 //
 // `make test` starts them once for the whole run (test/servers/testservers)
