@@ -6,10 +6,14 @@ import "time"
 // only time that deciding looks at.
 type Command struct {
 	At time.Time
-	// SessionID is the session meant; of a Create the one to be.
+	// TenantID is the agency, which the record of the command is keyed by. It may be
+	// empty where SessionID is set: a session id carries the agency's partition.
+	// Deciding does not look at it, and it does not travel in the record.
+	TenantID string
+	// SessionID is the session meant, or for a Create the new one.
 	SessionID string
-	// ApplicationID and Live narrow it to what the caller may see; with an empty
-	// ApplicationID (pages, callbacks, ticks) any application's session counts.
+	// ApplicationID and Live narrow it to what the caller may see. An empty
+	// ApplicationID (pages, callbacks, ticks) allows every application's sessions.
 	ApplicationID string
 	Live          bool
 	// ReplyTo is where an answer is awaited; nil when none is.

@@ -165,7 +165,7 @@ func (w *world) follow() {
 					return
 				}
 				command, err := mapping.ToCommand(&c)
-				if err != nil || string(r.Key) != app || r.Partition != w.space.Partition(schemas.TopicCommands, app) || command.ReplyTo != nil {
+				if err != nil || string(r.Key) != tenant || r.Partition != w.space.Partition(schemas.TopicCommands, tenant) || command.ReplyTo != nil {
 					w.t.Errorf("command %+v: %v, key %q, partition %d", command, err, r.Key, r.Partition)
 				}
 				w.mu.Lock()

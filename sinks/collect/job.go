@@ -419,7 +419,7 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	var command *record.Command
 	if err == nil {
 		command, err = mapping.FromCommand(checkout.Command{
-			At: j.sink.cfg.Now(), SessionID: q.SessionID, ApplicationID: q.ApplicationID, Live: q.Livemode, Do: do,
+			At: j.sink.cfg.Now(), TenantID: q.TenantID, SessionID: q.SessionID, ApplicationID: q.ApplicationID, Live: q.Livemode, Do: do,
 		})
 	}
 	var value []byte
@@ -435,8 +435,8 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	}
 	space := j.sink.cfg.Space
 	if !j.produce(&kgo.Record{
-		Topic: space.Name(schemas.TopicCommands), Partition: space.Partition(schemas.TopicCommands, q.ApplicationID),
-		Key: []byte(q.ApplicationID), Value: value,
+		Topic: space.Name(schemas.TopicCommands), Partition: space.Partition(schemas.TopicCommands, q.TenantID),
+		Key: []byte(q.TenantID), Value: value,
 	}) {
 		return outcomeLeft
 	}

@@ -92,6 +92,9 @@ func (b *base) open(ctx context.Context) error {
 	if b.codec, err = schemas.NewCodec(ctx, reg, false); err != nil {
 		return err
 	}
+	if err := kafka.CheckKeys(ctx, b.kafkaConfig(), b.space, b.codec); err != nil {
+		return err
+	}
 	if !b.Developer {
 		return nil
 	}

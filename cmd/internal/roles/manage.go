@@ -57,10 +57,18 @@ func (s *Settings) migrate(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if _, err := schemas.NewCodec(ctx, reg, true); err != nil {
+	codec, err := schemas.NewCodec(ctx, reg, true)
+	if err != nil {
 		return err
 	}
 	log.Info("schemas are registered")
+	topology, err := kafka.Load(ctx, s.kafkaConfig(), cl)
+	if err != nil {
+		return err
+	}
+	if err := kafka.CheckKeys(ctx, s.kafkaConfig(), topology, codec); err != nil {
+		return err
+	}
 
 	if err := postgres.Migrate(ctx, s.Postgres); err != nil {
 		return err

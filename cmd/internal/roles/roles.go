@@ -149,7 +149,7 @@ func (b *base) ingress() error {
 	}
 	api, err := ministry.New(ministry.Config{
 		Commands: h, Registry: b.reg, Sessions: sessions, Reads: reads, References: refs, Keys: b.keys, CheckoutURL: checkoutURL, Now: b.now, Log: b.log,
-		Partition: func(app string) int32 { return b.space.Partition(schemas.TopicCommands, app) },
+		Partition: func(tenantID string) int32 { return b.space.Partition(schemas.TopicCommands, tenantID) },
 	})
 	if err != nil {
 		return err
