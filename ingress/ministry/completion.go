@@ -27,7 +27,7 @@ func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionReques
 	// A token of another partition belongs to another agency: this key may not learn
 	// that it exists.
 	if partition, err := checkout.CompletionTokenPartition(token); err != nil || partition != a.cfg.Partition(app.AgencyID) {
-		return nil, tokenNotFound()
+		return nil, problem.New(checkout.CodeTokenNotFound)
 	}
 	hash := sha256.Sum256([]byte(token))
 	answer, err := a.applicationCommand(ctx, "verify", app.ID, checkout.Command{Live: p.Live, Do: checkout.ConsumeToken{Hash: hash[:]}})
