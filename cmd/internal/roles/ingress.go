@@ -75,9 +75,8 @@ func (b *Base) ingress() error {
 		return err
 	}
 	b.Run("pages", citizen.Run)
-	collectors := asked(connectors)
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.Keys, Connectors: operators(collectors), Account: b.accountOfReport(sessions, collectors),
+		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Account: b.accountOfReport(sessions),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
