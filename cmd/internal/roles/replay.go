@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quittance/internal/clickhouse"
+	"quittance/internal/sessions"
 	"quittance/reconciliation"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -178,7 +179,7 @@ func (r *replayer) into(ctx context.Context, b *base) (replayed, error) {
 		if err := b.openPostgres(); err != nil {
 			return replayed{}, err
 		}
-		sink, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.kafkaConfig(), Space: b.space, Codec: b.codec, Pool: b.pool, Log: b.log})
+		sink, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.kafkaConfig(), Codec: b.codec, Store: sessions.NewStore(b.pool), Log: b.log})
 		if err != nil {
 			return replayed{}, err
 		}

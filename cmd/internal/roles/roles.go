@@ -447,7 +447,7 @@ func (b *base) readmodel() error {
 	if err := b.openPostgres(); err != nil {
 		return err
 	}
-	r, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.kafkaConfig(), Space: b.space, Codec: b.codec, Pool: b.pool, Log: b.log, Metrics: b.metrics})
+	r, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.kafkaConfig(), Codec: b.codec, Store: readmodel.NewStore(b.pool), Log: b.log, Metrics: b.metrics})
 	if err != nil {
 		return err
 	}
