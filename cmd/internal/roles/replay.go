@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quittance/internal/clickhouse"
+	journalstore "quittance/internal/journal"
 	"quittance/internal/sessions"
 	"quittance/reconciliation"
 	"quittance/schemas"
@@ -205,7 +206,7 @@ func (r *replayer) journal(ctx context.Context, b *base) (replayed, error) {
 	if err := reconciliation.Check(ctx, conn); err != nil {
 		return replayed{}, fmt.Errorf("%w; run `quittance migrate`", err)
 	}
-	sink, err := journal.New(journal.Config{Kafka: b.kafkaConfig(), Codec: b.codec, ClickHouse: conn, Log: b.log, Metrics: b.metrics})
+	sink, err := journal.New(journal.Config{Kafka: b.kafkaConfig(), Codec: b.codec, Store: journalstore.NewStore(conn), Log: b.log, Metrics: b.metrics})
 	if err != nil {
 		return replayed{}, err
 	}

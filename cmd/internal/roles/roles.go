@@ -29,6 +29,7 @@ import (
 	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
+	journalstore "quittance/internal/journal"
 	"quittance/internal/quota"
 	"quittance/internal/reference"
 	readmodel "quittance/internal/sessions"
@@ -468,7 +469,7 @@ func (b *base) journal() error {
 		return fmt.Errorf("%w; run `quittance migrate`", err)
 	}
 	j, err := journal.New(journal.Config{
-		Kafka: b.kafkaConfig(), Codec: b.codec, ClickHouse: conn, Log: b.log, Metrics: b.metrics,
+		Kafka: b.kafkaConfig(), Codec: b.codec, Store: journalstore.NewStore(conn), Log: b.log, Metrics: b.metrics,
 	})
 	if err != nil {
 		return err
