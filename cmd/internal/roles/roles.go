@@ -19,10 +19,10 @@ import (
 	"quittance/ingress/callbacks"
 	cash "quittance/ingress/counter"
 	"quittance/ingress/docs"
-	"quittance/ingress/measure"
 	"quittance/ingress/ministry"
 	"quittance/ingress/pages"
 	"quittance/ingress/problem"
+	"quittance/ingress/web"
 	"quittance/internal/clickhouse"
 	"quittance/internal/commands"
 	"quittance/internal/connector"
@@ -190,7 +190,7 @@ func (b *base) ingress() error {
 	}
 
 	r := chi.NewRouter()
-	r.Use(measure.Requests(b.metrics), problem.WithRequestID)
+	r.Use(web.Measure(b.metrics), problem.WithRequestID)
 	// The completion token is asked for from a frame too, by the same origins.
 	api.Routes(r.With(citizen.CrossOrigin))
 	citizen.Routes(r)
