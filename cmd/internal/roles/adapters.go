@@ -2,28 +2,28 @@ package roles
 
 import (
 	"slices"
-	"strings"
 
 	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/registry"
-	"quittance/sinks/delivery"
 )
 
-// configuration is the registry as the roles' parts look at it: each declares the
-// little that it needs.
+// configuration is the registry with the methods that the parts of roles declare.
 type configuration struct {
 	*registry.Registry
-	developer bool
-	// shop is the origin of the demo shop, empty outside `up`.
+	// simulators replace what a test account does not have.
+	simulators bool
+	// shop is the origin of the demo shop, empty when none runs.
 	shop string
 }
 
-func (b *base) configuration() configuration { return configuration{b.reg, b.Developer, b.ShopURL} }
+func (b *Base) configuration() configuration {
+	return configuration{b.Registry, b.Simulators, b.ShopURL}
+}
 
-// demoShop stands for the demo shop in a registry file, as 8081 does for the
-// simulators: in developer mode it follows the shop.
-const demoShop = "https://127.0.0.1:8088"
+// DemoShop is the origin of the demo shop in a registry file. Settings.ShopURL
+// replaces it, as Settings.SimulatorURL replaces port 8081.
+const DemoShop = "https://127.0.0.1:8088"
 
 // AgencyName is what citizens call the agency.
 func (c configuration) AgencyName(tenantID string) (string, bool) {
@@ -32,14 +32,14 @@ func (c configuration) AgencyName(tenantID string) (string, bool) {
 }
 
 // Configured says whether the agency has a usable account for the offer that takes
-// the currency, or for cash a counter. As with accounts, developer mode stands in
-// for what a test has not.
+// the currency, or for cash a counter. Where there are simulators, a test counter is
+// always configured, as test accounts are.
 func (c configuration) Configured(tenantID string, live bool, offerID, currency string) bool {
 	if !c.Takes(tenantID, live, offerID, currency) {
 		return false
 	}
 	if offerID == checkout.OfferCashAgency {
-		return c.TakesCash(tenantID, live) || c.developer && !live
+		return c.TakesCash(tenantID, live) || c.simulators && !live
 	}
 	_, ok := c.Account(tenantID, live, offerID)
 	return ok
@@ -62,7 +62,7 @@ func (c configuration) EmbedOrigins(applicationID string, platform bool) []strin
 	if platform {
 		origins = c.Platform().EmbedOrigins
 	}
-	if i := slices.Index(origins, demoShop); i >= 0 && c.shop != "" {
+	if i := slices.Index(origins, DemoShop); i >= 0 && c.shop != "" {
 		origins = slices.Clone(origins)
 		origins[i] = c.shop
 	}
@@ -87,17 +87,4 @@ func (c configuration) Account(tenantID string, live bool, offerID string) (conn
 		APIUser: a.APIUser, APIKey: a.APIKey.Reveal(), ClientID: a.ClientID, ClientSecret: a.ClientSecret.Reveal(),
 		Merchant: a.Merchant, Secret: a.Secret.Reveal(),
 	}, true
-}
-
-// maxInFlight is a destination's cap, 0 for the engine's default.
-func maxInFlight(reg *registry.Registry) func(kind delivery.Kind, destinationID string) int {
-	return func(kind delivery.Kind, destinationID string) int {
-		if kind == delivery.KindWebhook {
-			e, _ := reg.Endpoint(destinationID)
-			return e.MaxInFlight
-		}
-		agencyID, mode, _ := strings.Cut(destinationID, "/")
-		s, _ := reg.ERP(agencyID, mode == "live")
-		return s.MaxInFlight
-	}
 }

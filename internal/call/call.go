@@ -1,0 +1,310 @@
+package call
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"quittance/internal/address"
+)
+
+const (
+	dialTimeout  = 5 * time.Second
+	callTimeout  = 15 * time.Second
+	answerWait   = 2 * time.Second // for the body: the status alone counts
+	answerLimit  = 16 << 10
+	answerKept   = 1 << 10
+	headerLimit  = 64 << 10
+	idleInAll    = 2048 // more than a worker has calls under way, of one host too
+	idleFor      = 90 * time.Second
+	redirectFrom = 300
+	redirectTo   = 399
+)
+
+// Fault classes of calls without an answer. They name no host, no address and
+// nothing that a library puts into its errors.
+const (
+	FaultTimeout     = "timeout"
+	FaultAddress     = "address_refused" // the detail is an address.Reason
+	FaultName        = "name_not_resolved"
+	FaultTLS         = "tls" // the detail is one of TLS…
+	FaultConnect     = "connection_refused"
+	FaultConnection  = "connection_broken"
+	FaultUnusable    = "destination_unusable" // no such secret, credential or setting
+	FaultInterrupted = "interrupted"          // by us, at shutdown: nothing is known
+)
+
+// Details of FaultTLS.
+const (
+	TLSExpired          = "certificate_expired"
+	TLSNotYetValid      = "certificate_not_yet_valid"
+	TLSUnknownAuthority = "unknown_authority" // self-signed, or an intermediate certificate is not sent
+	TLSWrongHost        = "wrong_host"        // a certificate for other names
+	TLSOther            = "other"             // older than TLS 1.2, no TLS at all, another fault of a certificate
+)
+
+// Result is what one call brought: an answer's status or a fault.
+type Result struct {
+	Status int
+	// Fault is a class of failure, empty when there was an answer.
+	Fault string
+	// Detail says more of some classes: an address.Reason, or one of TLS….
+	Detail string
+	// Answer is at most the first 1 KiB of the answer's body, valid UTF-8.
+	Answer string
+	// RetryAfter is what the answer asked for, zero when it did not.
+	RetryAfter time.Duration
+	Duration   time.Duration
+}
+
+// OK says that the answer was a 2xx.
+func (r Result) OK() bool { return r.Status >= 200 && r.Status <= 299 }
+
+// Timeout says that no answer came in time.
+func (r Result) Timeout() bool { return r.Fault == FaultTimeout }
+
+// Reason is a word for people: the fault, with its detail behind a colon
+// (address_refused:private_address), or the kind of status.
+func (r Result) Reason() string {
+	switch {
+	case r.Fault != "" && r.Detail != "":
+		return r.Fault + ":" + r.Detail
+	case r.Fault != "":
+		return r.Fault
+	case r.OK():
+		return ""
+	case r.Status >= redirectFrom && r.Status <= redirectTo:
+		return "redirect"
+	default:
+		return "http_" + strconv.Itoa(r.Status)
+	}
+}
+
+// Config is what a Client needs; the zero value calls public names only.
+type Config struct {
+	// Rule says which addresses may be called.
+	Rule address.Rule
+	// Roots are the certificate authorities to trust; nil takes the system's.
+	Roots *x509.CertPool
+	// Resolver resolves names; nil takes the system's.
+	Resolver *net.Resolver
+	// Timeout of a call in all; 0 takes 15 s.
+	Timeout time.Duration
+}
+
+// Client makes calls under a rule: no proxy, no redirects, no decompression, TLS
+// from 1.2, 5 s to connect, 5 s for TLS, 15 s in all, of the answer's body what
+// comes within 2 s, at most 16 KiB. Safe for concurrent use.
+type Client struct {
+	check     func(raw string) (*url.URL, error)
+	timeout   time.Duration
+	transport *http.Transport
+	loopback  *http.Transport // developer mode only
+}
+
+// New makes a client.
+func New(cfg Config) *Client {
+	c := &Client{check: cfg.Rule.Check, timeout: cmp.Or(cfg.Timeout, callTimeout), transport: transport(cfg, cfg.Rule.Control())}
+	if cfg.Rule.Developer {
+		c.loopback = transport(cfg, address.ControlLoopback)
+	}
+	return c
+}
+
+// NewLoopback makes a client that calls this machine alone, at addresses
+// that check takes: what an integrator tries on its own machine.
+func NewLoopback(check func(raw string) (*url.URL, error)) *Client {
+	via := transport(Config{}, address.ControlLoopback)
+	return &Client{check: check, timeout: callTimeout, transport: via, loopback: via}
+}
+
+// transport keeps every connection that a call leaves behind while there is room
+// in all: with a limit per host, endpoints that share one would close and open
+// connections at every call.
+func transport(cfg Config, control func(network, address string, c syscall.RawConn) error) *http.Transport {
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: control, Resolver: cfg.Resolver}
+	return &http.Transport{
+		Proxy: nil, DialContext: dialer.DialContext,
+		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return dialTLS(ctx, dialer, cfg.Roots, network, addr)
+		},
+		ForceAttemptHTTP2: true, DisableCompression: true,
+		MaxIdleConns: idleInAll, MaxIdleConnsPerHost: idleInAll, IdleConnTimeout: idleFor,
+		MaxResponseHeaderBytes: headerLimit,
+	}
+}
+
+// errTLS marks what went wrong in a handshake: crypto/tls has no type for most of it.
+var errTLS = errors.New("TLS handshake")
+
+func dialTLS(ctx context.Context, dialer *net.Dialer, roots *x509.CertPool, network, addr string) (net.Conn, error) {
+	plain, err := dialer.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		_ = plain.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn := tls.Client(plain, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: strings.TrimSuffix(host, "."), NextProtos: []string{"h2", "http/1.1"}})
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = plain.Close()
+		return nil, errors.Join(errTLS, err)
+	}
+	return conn, nil
+}
+
+// Close lets go of idle connections.
+func (c *Client) Close() {
+	c.transport.CloseIdleConnections()
+	if c.loopback != nil {
+		c.loopback.CloseIdleConnections()
+	}
+}
+
+// Post sends body with exactly these headers (and Content-Length) and reads the
+// answer. It never returns an error: a Result says it all.
+func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) Result {
+	return c.timed(ctx, http.MethodPost, url, header, body)
+}
+
+// Get is Post's like for a question.
+func (c *Client) Get(ctx context.Context, url string, header http.Header) Result {
+	return c.timed(ctx, http.MethodGet, url, header, nil)
+}
+
+func (c *Client) timed(ctx context.Context, method, url string, header http.Header, body []byte) Result {
+	begun := time.Now()
+	r := c.call(ctx, method, url, header, body)
+	r.Duration = time.Since(begun)
+	return r
+}
+
+func (c *Client) call(ctx context.Context, method, raw string, header http.Header, body []byte) Result {
+	to, err := c.check(raw)
+	if err != nil {
+		return fault(ctx, err)
+	}
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(limited, method, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return Result{Fault: FaultUnusable}
+	}
+	req.Header = header
+	via := c.transport
+	if to.Scheme == "http" {
+		via = c.loopback // Check lets http pass in developer mode only
+	}
+	// RoundTrip and not a Client: it follows nothing and keeps no cookies.
+	resp, err := via.RoundTrip(req)
+	if err != nil {
+		return fault(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	r := Result{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header)}
+	if r.Status == http.StatusSwitchingProtocols {
+		return r // what follows is the connection itself: no deadline would end its reading
+	}
+	// The status is the answer; a body that breaks off or drips on changes nothing.
+	defer time.AfterFunc(answerWait, cancel).Stop()
+	read, _ := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
+	r.Answer = keep(read)
+	return r
+}
+
+// fault names what kept an answer from coming; ctx is the caller's.
+func fault(ctx context.Context, err error) Result {
+	var (
+		refused *address.Error
+		timeout interface{ Timeout() bool }
+		dns     *net.DNSError
+	)
+	switch {
+	case ctx.Err() != nil:
+		return Result{Fault: FaultInterrupted}
+	case errors.As(err, &refused):
+		return Result{Fault: FaultAddress, Detail: string(refused.Reason)}
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return Result{Fault: FaultTimeout}
+	case errors.As(err, &dns):
+		return Result{Fault: FaultName}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Result{Fault: FaultConnect}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return Result{Fault: FaultConnection} // in a handshake too
+	case errors.Is(err, errTLS):
+		return Result{Fault: FaultTLS, Detail: tlsDetail(err)}
+	default:
+		return Result{Fault: FaultConnection}
+	}
+}
+
+func tlsDetail(err error) string {
+	var (
+		unknown x509.UnknownAuthorityError
+		name    x509.HostnameError
+		invalid x509.CertificateInvalidError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		return TLSUnknownAuthority
+	case errors.As(err, &name):
+		return TLSWrongHost
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && time.Now().Before(invalid.Cert.NotBefore):
+		return TLSNotYetValid // Go has one reason for both
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return TLSExpired
+	default:
+		return TLSOther
+	}
+}
+
+// retryAfter is RFC 9110's header in seconds or as a date.
+func retryAfter(h http.Header) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" {
+		return 0
+	}
+	if s, err := strconv.ParseUint(v, 10, 31); err == nil {
+		return time.Duration(s) * time.Second
+	}
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	from, err := http.ParseTime(h.Get("Date")) // the destination's own clock, when it says
+	if err != nil {
+		from = time.Now()
+	}
+	return max(at.Sub(from), 0)
+}
+
+// keep is the beginning of an answer as text that Postgres and Avro take.
+func keep(b []byte) string {
+	if len(b) > answerKept {
+		b = b[:answerKept]
+		for len(b) > 0 && !utf8.RuneStart(b[len(b)-1]) {
+			b = b[:len(b)-1]
+		}
+		if len(b) > 0 && b[len(b)-1] >= utf8.RuneSelf {
+			b = b[:len(b)-1]
+		}
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "")
+}
