@@ -22,7 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout"
-	"quittance/internal/clock"
+	"quittance/dev/clock"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )

@@ -151,7 +151,7 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, registry string) {
 	var key [32]byte
 	_, _ = rand.Read(key[:])
 	s.Program.env = []string{
-		"QUITTANCE_DEVELOPER=1", "QUITTANCE_LOG=info", "QUITTANCE_TOPIC_PREFIX=" + Prefix,
+		"QUITTANCE_LOG=info", "QUITTANCE_TOPIC_PREFIX=" + Prefix,
 		"QUITTANCE_KAFKA=" + s.Kafka.Addr(), "QUITTANCE_POSTGRES=" + s.postgres,
 		"QUITTANCE_CLICKHOUSE=http://" + s.ClickHouse + "/" + Database, "QUITTANCE_SCHEMA_REGISTRY=" + s.schemas,
 		"QUITTANCE_SIMULATOR_URL=" + s.Simulator, "QUITTANCE_DATA=" + filepath.Join(s.Dir, "data"),

@@ -133,8 +133,8 @@ func TestListen(t *testing.T) {
 	}
 
 	for name, args := range map[string][]string{
-		`developer mode alone`:                        {"--kafka", harness.Local(u.Port + harness.AtBroker), "--schema-registry", u.URL(6, "")},
-		`no .quittance up. runs on port 1 `:           {"--port", "1"},
+		`--port of a running .quittance-dev up.`:      {"--kafka", harness.Local(u.Port + harness.AtBroker)},
+		`no .quittance-dev up. runs on port 1 `:       {"--port", "1"},
 		`example\.com is not 127\.0\.0\.1`:            append(port, "--forward-to", "http://example.com/hook"),
 		`10\.0\.0\.1:80 is not 127\.0\.0\.1`:          append(port, "--forward-to", "http://10.0.0.1:80/hook"),
 		`127\.1 is not 127\.0\.0\.1`:                  append(port, "--forward-to", "http://127.1/hook"),
@@ -145,7 +145,7 @@ func TestListen(t *testing.T) {
 		`no event "checkout\.paid"`:                   append(port, "--events", "checkout.paid"),
 		`--mode: must be test or live`:                append(port, "--mode", "prod"),
 		`no application has this id or name[^$]*fisc`: append(port, "--application", "nobody"),
-		`master keys are not known`:                   {"--developer", "--data", t.TempDir(), "--kafka", harness.Local(u.Port + harness.AtBroker), "--schema-registry", u.URL(6, "")},
+		`master keys are not known`:                   {"--data", t.TempDir(), "--kafka", harness.Local(u.Port + harness.AtBroker), "--schema-registry", u.URL(6, "")},
 	} {
 		said, err := command(t, u, append([]string{"listen"}, args...)...).CombinedOutput()
 		if err == nil || !regexp.MustCompile(name).Match(said) {

@@ -1,4 +1,4 @@
-package roles
+package main
 
 import (
 	"context"
@@ -12,24 +12,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/roles"
 	"quittance/dev/shop"
 	"quittance/dev/stack"
 	"quittance/dev/stack/chdb"
-)
-
-// Ports of developer mode, from the service's (stack.md, "Three ways to run").
-const (
-	defaultPort        = 8080
-	portSimulators     = 1
-	portBroker         = 2
-	portController     = 3
-	portPostgres       = 4
-	portClickHouse     = 5
-	portSchemaRegistry = 6
-	portHealth         = 7
-	portShop           = 8
 )
 
 // Values of --broker that are no address.
@@ -39,28 +29,31 @@ const (
 )
 
 func up() *cobra.Command {
-	s := &Settings{}
-	var broker, registryFile string
-	cmd := command("up", "Run everything in one process: developer mode", s, func(cmd *cobra.Command, _ []string) error {
-		log, err := s.logger(cmd)
-		if err != nil {
+	u := &installation{Settings: *settings()}
+	cmd := cli.Command("up", "Run everything in one process, on this machine", func(cmd *cobra.Command, _ []string) (err error) {
+		if u.log, err = u.Logger(cmd.ErrOrStderr()); err != nil {
 			return err
 		}
-		if s.Port == 0 {
-			s.Port = defaultPort
-		}
-		u := &developer{Settings: *s, broker: broker, registry: registryFile, log: log, begun: time.Now()}
+		u.begun = time.Now()
 		return u.run(cmd.Context(), cmd.OutOrStdout())
 	})
 	f := cmd.Flags()
-	f.StringVar(&broker, "broker", brokerEmbedded, "embedded, kafka (the real one, on a JVM), or HOST:PORT of one that runs")
-	f.StringVar(&registryFile, "registry", "deploy/dev/registry.yaml", "registry file to seed at start")
+	u.ConnectionFlags(f)
+	f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the eight ports after it")
+	u.flags(f)
 	return cmd
 }
 
-// developer is an `up`: the parts it started and the roles on top.
-type developer struct {
-	Settings
+// flags declares what `up` takes, and what `doctor up` takes too.
+func (u *installation) flags(f *pflag.FlagSet) {
+	f.StringVar(&u.broker, "broker", brokerEmbedded, "embedded, kafka (the real one, on a JVM), or HOST:PORT of one that runs")
+	f.StringVar(&u.registry, "registry", "deploy/dev/registry.yaml", "registry file to seed at start")
+}
+
+// installation is an `up`: the parts that it started, and the roles.
+type installation struct {
+	roles.Settings
+	port     int
 	broker   string
 	registry string
 	log      *slog.Logger
@@ -68,7 +61,7 @@ type developer struct {
 	stop     []func(context.Context) error
 }
 
-func (u *developer) run(ctx context.Context, out io.Writer) (err error) {
+func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
 	if _, err := os.Stat(u.registry); err != nil {
 		return fmt.Errorf("the registry file cannot be read: %w; name one with --registry", err)
 	}
@@ -78,36 +71,28 @@ func (u *developer) run(ctx context.Context, out io.Writer) (err error) {
 	if err := os.MkdirAll(u.Data, 0o755); err != nil { //nolint:gosec // Postgres passes through it as another user
 		return fmt.Errorf("making the data folder: %w", err)
 	}
-	u.Developer = true
 	defer func() { err = errors.Join(err, u.shut()) }()
 	if err := u.parts(ctx); err != nil {
 		return err
 	}
-	if err := u.migrate(ctx, u.log); err != nil {
+	if err := cli.Migrate(ctx, u.Settings, u.log); err != nil {
 		return err
 	}
-	if _, err := u.seed(ctx, u.registry); err != nil {
+	if _, err := cli.Seed(ctx, u.Settings, u.registry); err != nil {
 		return err
 	}
-	remove, err := locator{
-		Data: u.Data, Kafka: u.Kafka, Postgres: u.Postgres, ClickHouse: u.ClickHouse, SchemaRegistry: u.SchemaRegistry, SimulatorURL: u.SimulatorURL,
-	}.write(u.Port)
+	remove, err := writeLocator(u.port, &u.Settings)
 	if err != nil {
 		return err
 	}
 	defer remove()
 
-	b, err := u.roles(ctx)
-	if err != nil {
-		return err
-	}
-	b.group.Go(func() error { return u.announce(b, out) })
-	return b.wait()
+	return u.roles(ctx, out)
 }
 
 // parts starts broker, databases and the registry of schemas, all at once.
-func (u *developer) parts(ctx context.Context) error {
-	u.SimulatorURL = "http://" + local(u.Port+portSimulators)
+func (u *installation) parts(ctx context.Context) error {
+	u.SimulatorURL = "http://" + local(u.port+portSimulators)
 	started := make(chan func(context.Context) error, 8)
 	g, ctx := errgroup.WithContext(ctx)
 	start := func(name string, what func() (func(context.Context) error, error)) {
@@ -124,7 +109,7 @@ func (u *developer) parts(ctx context.Context) error {
 	}
 	start("broker", func() (func(context.Context) error, error) { return u.startBroker(ctx) })
 	start("postgres", func() (func(context.Context) error, error) {
-		pg, err := stack.StartPostgres(ctx, stack.PostgresConfig{Dir: filepath.Join(u.Data, "postgres"), Port: u.Port + portPostgres, Log: u.log})
+		pg, err := stack.StartPostgres(ctx, stack.PostgresConfig{Dir: filepath.Join(u.Data, "postgres"), Port: u.port + portPostgres, Log: u.log})
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +117,7 @@ func (u *developer) parts(ctx context.Context) error {
 		return pg.Stop, nil
 	})
 	start("clickhouse", func() (func(context.Context) error, error) {
-		ch, err := chdb.Start(ctx, chdb.Config{Dir: filepath.Join(u.Data, "clickhouse"), Addr: local(u.Port + portClickHouse), Log: u.log})
+		ch, err := chdb.Start(ctx, chdb.Config{Dir: filepath.Join(u.Data, "clickhouse"), Addr: local(u.port + portClickHouse), Log: u.log})
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +125,7 @@ func (u *developer) parts(ctx context.Context) error {
 		return ch.Stop, nil
 	})
 	start("schema registry", func() (func(context.Context) error, error) {
-		sr, err := stack.StartSchemaRegistry(ctx, stack.SchemaRegistryConfig{Dir: filepath.Join(u.Data, "schemas"), Port: u.Port + portSchemaRegistry, Log: u.log})
+		sr, err := stack.StartSchemaRegistry(ctx, stack.SchemaRegistryConfig{Dir: filepath.Join(u.Data, "schemas"), Port: u.port + portSchemaRegistry, Log: u.log})
 		if err != nil {
 			return nil, err
 		}
@@ -155,11 +140,11 @@ func (u *developer) parts(ctx context.Context) error {
 	return err
 }
 
-func (u *developer) startBroker(ctx context.Context) (func(context.Context) error, error) {
+func (u *installation) startBroker(ctx context.Context) (func(context.Context) error, error) {
 	switch u.broker {
 	case brokerEmbedded:
 		u.log.Warn("the broker is in-process: it is not crash-safe, and never for real payments; use --broker kafka to see what a crash does")
-		b, err := stack.StartEmbeddedBroker(ctx, stack.EmbeddedBrokerConfig{Dir: filepath.Join(u.Data, "broker"), Port: u.Port + portBroker, Log: u.log})
+		b, err := stack.StartEmbeddedBroker(ctx, stack.EmbeddedBrokerConfig{Dir: filepath.Join(u.Data, "broker"), Port: u.port + portBroker, Log: u.log})
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +152,7 @@ func (u *developer) startBroker(ctx context.Context) (func(context.Context) erro
 		return b.Stop, nil
 	case brokerKafka:
 		k, err := stack.StartKafka(ctx, stack.KafkaConfig{
-			Dir: filepath.Join(u.Data, "kafka"), Port: u.Port + portBroker, ControllerPort: u.Port + portController, Log: u.log,
+			Dir: filepath.Join(u.Data, "kafka"), Port: u.port + portBroker, ControllerPort: u.port + portController, Log: u.log,
 		})
 		if err != nil {
 			return nil, err
@@ -182,10 +167,9 @@ func (u *developer) startBroker(ctx context.Context) (func(context.Context) erro
 	return func(context.Context) error { return nil }, nil
 }
 
-// roles runs all of them in this process.
-func (u *developer) roles(ctx context.Context) (*base, error) {
+// roles runs all of them in this process until it is stopped.
+func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	s := u.Settings
-	s.Port = 0 // the parts are named
 	s.Instance = "0"
 	if u.broker == brokerEmbedded {
 		// The in-process broker takes a transactional id again only when the
@@ -193,52 +177,50 @@ func (u *developer) roles(ctx context.Context) (*base, error) {
 		s.Instance += "-" + u.begun.UTC().Format("20060102T150405")
 		s.Store = filepath.Join(u.Data, "store-0")
 	}
-	s.Listen = local(u.Port)
-	s.Health = local(u.Port + portHealth)
+	s.Listen = local(u.port)
+	s.Health = local(u.port + portHealth)
 	s.CallbackURL = "http://" + s.Listen
 	s.CheckoutURL = s.CallbackURL
-	s.ShopURL = "https://" + local(u.Port+portShop)
-	d, err := u.demo()
+	s.ShopURL = "https://" + local(u.port+portShop)
+	d, err := readDemo(u.registry)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b, err := openBase(ctx, s, u.log)
+	b, err := roles.Open(ctx, s, u.log)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	start := []func(*base) error{
-		func(b *base) error { return b.simulate(local(u.Port+portSimulators), d.clerkKeys()) },
-		(*base).processor, (*base).readmodel, (*base).journal, (*base).collect, (*base).webhook, (*base).erp, (*base).schedule,
-		(*base).ingress, func(b *base) error { return u.shop(b, d.shopKey()) }, (*base).serveHealth,
-	}
-	for _, role := range start {
-		if err := role(b); err != nil {
-			b.group.Go(func() error { return err })
-			return nil, b.wait()
+	start := []func(*roles.Base) error{func(b *roles.Base) error { return startSimulators(b, local(u.port+portSimulators), d.clerkKeys()) }}
+	for _, kind := range []roles.Kind{roles.KindProcessor, roles.KindSink, roles.KindIngress} {
+		for _, role := range roles.OfKind(kind) {
+			start = append(start, role.Start)
 		}
 	}
-	return b, nil
+	start = append(start, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, (*roles.Base).ServeHealth)
+	b.Start(start...)
+	b.Run("announcement", func(ctx context.Context) error { return u.announce(ctx, b, out) })
+	return b.Wait()
 }
 
 // shop runs the demo shop, with a test key of the application whose sessions it
 // may hold.
-func (u *developer) shop(b *base, key string) error {
+func (u *installation) shop(b *roles.Base, key string) error {
 	s, err := shop.New(shop.Config{
-		Listen: local(u.Port + portShop), DataDir: filepath.Join(u.Data, "shop"), APIBase: b.CheckoutURL, CheckoutURL: b.CheckoutURL,
-		Key: key, Log: b.log,
+		Listen: local(u.port + portShop), DataDir: filepath.Join(u.Data, "shop"), APIBase: b.CheckoutURL, CheckoutURL: b.CheckoutURL,
+		Key: key, Log: b.Log,
 	})
 	if err != nil {
 		return err
 	}
-	b.run("demo shop", s.Run)
+	b.Run("demo shop", s.Run)
 	return nil
 }
 
 // announce waits until a session can be created and paid, and says so.
-func (u *developer) announce(b *base, out io.Writer) error {
-	for b.unready() != nil {
+func (u *installation) announce(ctx context.Context, b *roles.Base, out io.Writer) error {
+	for b.Unready() != nil {
 		select {
-		case <-b.ctx.Done():
+		case <-ctx.Done():
 			return nil
 		case <-time.After(50 * time.Millisecond):
 		}
@@ -247,7 +229,7 @@ func (u *developer) announce(b *base, out io.Writer) error {
 	return u.banner(out)
 }
 
-func (u *developer) shut() error {
+func (u *installation) shut() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)

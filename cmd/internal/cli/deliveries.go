@@ -1,4 +1,4 @@
-package roles
+package cli
 
 import (
 	"context"
@@ -11,23 +11,16 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/sinks/delivery"
 	"quittance/sinks/schedule"
 )
 
-func deliveries() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "deliveries", Short: "Look at webhooks and ERP confirmations on their way, and send them again", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do with deliveries: list, show or retry; `quittance deliveries --help` tells more")
-		},
-	}
-	cmd.AddCommand(listDeliveries(), showDelivery(), retryDeliveries())
-	return cmd
+func (p Program) deliveries() *cobra.Command {
+	return p.group("deliveries", "Look at webhooks and ERP confirmations on their way, and send them again", "list, show or retry", p.listDeliveries(), p.showDelivery(), p.retryDeliveries())
 }
 
 // deliveryJSON is a delivery as --json prints it.
@@ -100,12 +93,12 @@ func namesOf(dir registry.Directory) map[string]string {
 	return names
 }
 
-func listDeliveries() *cobra.Command {
-	s := &Settings{}
+func (p Program) listDeliveries() *cobra.Command {
+	m := p.meta()
 	var f schedule.Filter
 	var endpoint, agency, kind, since, until string
 	var asJSON bool
-	cmd := command("list", "List deliveries, those of the newest events first", s, func(cmd *cobra.Command, _ []string) error {
+	cmd := command("list", "List deliveries, those of the newest events first", m, func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case f.Limit < 1 || f.Limit > 10_000:
 			return errors.New("--limit: must be from 1 to 10000")
@@ -114,8 +107,8 @@ func listDeliveries() *cobra.Command {
 		case kind != "" && kind != string(delivery.KindWebhook) && kind != string(delivery.KindERP):
 			return errors.New("--kind: must be webhook or erp")
 		}
-		return s.operate(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
-			dir, err := registry.ReadDirectory(ctx, pool, s.SimulatorURL, now)
+		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+			dir, err := registry.ReadDirectory(ctx, pool, m.SimulatorURL, now)
 			if err != nil {
 				return err
 			}
@@ -244,16 +237,16 @@ func answerSaid(status int, reason string) string {
 	return "-"
 }
 
-func showDelivery() *cobra.Command {
-	s := &Settings{}
+func (p Program) showDelivery() *cobra.Command {
+	m := p.meta()
 	var asJSON bool
-	cmd := command("show DELIVERY", "Show a delivery with all calls that were made", s, func(cmd *cobra.Command, args []string) error {
-		return s.operate(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+	cmd := command("show DELIVERY", "Show a delivery with all calls that were made", m, func(cmd *cobra.Command, args []string) error {
+		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			d, calls, err := schedule.ShowDelivery(ctx, pool, args[0])
 			if err != nil {
 				return err
 			}
-			dir, err := registry.ReadDirectory(ctx, pool, s.SimulatorURL, now)
+			dir, err := registry.ReadDirectory(ctx, pool, m.SimulatorURL, now)
 			if err != nil {
 				return err
 			}
@@ -331,11 +324,11 @@ func beginning(answer string) string {
 	return strconv.Quote(answer)
 }
 
-func retryDeliveries() *cobra.Command {
-	s := &Settings{}
+func (p Program) retryDeliveries() *cobra.Command {
+	m := p.meta()
 	var endpoint, state string
 	var asJSON bool
-	cmd := command("retry DELIVERY… | --endpoint ENDPOINT --state STATE", "Send deliveries again, now", s, func(cmd *cobra.Command, args []string) error {
+	cmd := command("retry DELIVERY… | --endpoint ENDPOINT --state STATE", "Send deliveries again, now", m, func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0 && endpoint == "":
 			return errors.New("say which deliveries: their ids, which `quittance deliveries list` shows, or --endpoint and --state for all of an endpoint")
@@ -344,11 +337,11 @@ func retryDeliveries() *cobra.Command {
 		case endpoint != "" && !slices.Contains(schedule.Retryable, state):
 			return fmt.Errorf("--state: say which of its deliveries: %s", strings.Join(schedule.Retryable, ", "))
 		}
-		return s.operate(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			if endpoint == "" {
 				return retryEach(ctx, cmd, pool, args, asJSON, now)
 			}
-			d, err := s.destination(ctx, pool, endpoint, now)
+			d, err := readDestination(ctx, pool, m.Settings, endpoint, now)
 			if err != nil {
 				return fmt.Errorf("--endpoint: %w", err)
 			}
@@ -391,7 +384,7 @@ type retriedJSON struct {
 }
 
 // retryEach goes on after one that is refused, and is an error in the end then.
-func retryEach(ctx context.Context, cmd *cobra.Command, pool *pgxpool.Pool, ids []string, asJSON bool, now time.Time) error {
+func retryEach(ctx context.Context, cmd *cobra.Command, pool *postgres.Pool, ids []string, asJSON bool, now time.Time) error {
 	out := cmd.OutOrStdout()
 	var results []retriedJSON
 	refusals := 0

@@ -1,4 +1,4 @@
-package roles
+package cli
 
 import (
 	"context"
@@ -6,28 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
-	"quittance/internal/clock"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 )
 
-func keys() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "keys", Short: "Make, list, revoke and rotate API keys", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do with keys: create, list, revoke or rotate; `quittance keys --help` tells more")
-		},
-	}
-	cmd.AddCommand(createKey(), listKeys(), revokeKey(), rotateKey())
-	return cmd
+func (p Program) keys() *cobra.Command {
+	return p.group("keys", "Make, list, revoke and rotate API keys", "create, list, revoke or rotate", p.createKey(), p.listKeys(), p.revokeKey(), p.rotateKey())
 }
 
 // keyJSON is a key as --json prints it.
@@ -75,12 +65,12 @@ func keyMode(k registry.KeyEntry) string {
 	return "test"
 }
 
-func createKey() *cobra.Command {
-	s := &Settings{}
+func (p Program) createKey() *cobra.Command {
+	m := p.meta()
 	var req registry.KeyRequest
 	var platform, asJSON bool
 	var mode string
-	cmd := command("create", "Make a key and show its secret, once", s, func(cmd *cobra.Command, _ []string) error {
+	cmd := command("create", "Make a key and show its secret, once", m, func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case platform == (req.Application != ""):
 			return errors.New("say whose the key is: either --application ID_OR_NAME, or --platform with --agency SLUG_OR_ID,…")
@@ -94,7 +84,7 @@ func createKey() *cobra.Command {
 			return errors.New("--mode: must be test or live")
 		}
 		req.Live = mode == "live"
-		return s.onPostgres(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			minted, err := registry.CreateKey(ctx, pool, req, now)
 			if err != nil {
 				return err
@@ -115,11 +105,11 @@ func createKey() *cobra.Command {
 	return cmd
 }
 
-func listKeys() *cobra.Command {
-	s := &Settings{}
+func (p Program) listKeys() *cobra.Command {
+	m := p.meta()
 	var asJSON bool
-	cmd := command("list", "List all keys, without their secrets", s, func(cmd *cobra.Command, _ []string) error {
-		return s.onPostgres(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+	cmd := command("list", "List all keys, without their secrets", m, func(cmd *cobra.Command, _ []string) error {
+		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			entries, err := registry.ListKeys(ctx, pool)
 			if err != nil {
 				return err
@@ -152,11 +142,11 @@ func listKeys() *cobra.Command {
 	return cmd
 }
 
-func revokeKey() *cobra.Command {
-	s := &Settings{}
+func (p Program) revokeKey() *cobra.Command {
+	m := p.meta()
 	var asJSON bool
-	cmd := command("revoke KEY_ID", "End a key at once and for good", s, func(cmd *cobra.Command, args []string) error {
-		return s.onPostgres(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+	cmd := command("revoke KEY_ID", "End a key at once and for good", m, func(cmd *cobra.Command, args []string) error {
+		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			k, changed, err := registry.RevokeKey(ctx, pool, args[0], now)
 			if err != nil {
 				return err
@@ -177,12 +167,12 @@ func revokeKey() *cobra.Command {
 	return cmd
 }
 
-func rotateKey() *cobra.Command {
-	s := &Settings{}
+func (p Program) rotateKey() *cobra.Command {
+	m := p.meta()
 	var overlap time.Duration
 	var asJSON bool
-	cmd := command("rotate KEY_ID", "Make a key that replaces another, which ends after the overlap", s, func(cmd *cobra.Command, args []string) error {
-		return s.onPostgres(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+	cmd := command("rotate KEY_ID", "Make a key that replaces another, which ends after the overlap", m, func(cmd *cobra.Command, args []string) error {
+		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			minted, replaced, err := registry.RotateKey(ctx, pool, args[0], overlap, now)
 			if err != nil {
 				return err
@@ -214,34 +204,20 @@ func oneKey(cmd *cobra.Command, args []string) error {
 }
 
 // onPostgres runs a change or a look at the keys, with the service's time.
-func (s *Settings) onPostgres(ctx context.Context, do func(context.Context, *pgxpool.Pool, time.Time) error) error {
-	if err := s.locate(); err != nil {
+func (m *meta) onPostgres(ctx context.Context, do func(context.Context, *postgres.Pool, time.Time) error) error {
+	if err := m.locate(); err != nil {
 		return err
 	}
-	if err := s.need("postgres"); err != nil {
-		return err
-	}
-	pool, err := postgres.Open(ctx, s.Postgres)
+	pool, err := m.OpenPostgres(ctx)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	n, err := postgres.Pending(ctx, pool)
+	now, err := m.Time(ctx, pool)
 	if err != nil {
 		return err
 	}
-	if n > 0 {
-		return fmt.Errorf("%d migrations are pending in Postgres; run `quittance migrate`", n)
-	}
-	now := clock.System().Now
-	if s.Developer {
-		c, err := clock.Follow(ctx, pool, slog.New(slog.DiscardHandler))
-		if err != nil {
-			return err
-		}
-		now = c.Now
-	}
-	err = do(ctx, pool, now())
+	err = do(ctx, pool, now)
 	var fault *registry.KeyError
 	switch {
 	case !errors.As(err, &fault):

@@ -1,4 +1,4 @@
-package roles
+package cli
 
 import (
 	"context"
@@ -9,24 +9,18 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"quittance/cmd/internal/roles"
+	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
 	"quittance/sinks/schedule"
 )
 
-func endpoints() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "endpoints", Short: "Look after webhook endpoints and ERPs: where deliveries go", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do with endpoints: list, show, suspend, resume, recover or rotate-secret; `quittance endpoints --help` tells more")
-		},
-	}
-	cmd.AddCommand(listEndpoints(), showEndpoint(), suspendEndpoint(), resumeEndpoint(), recoverEndpoint(), rotateEndpointSecret())
-	return cmd
+func (p Program) endpoints() *cobra.Command {
+	return p.group("endpoints", "Look after webhook endpoints and ERPs: where deliveries go", "list, show, suspend, resume, recover or rotate-secret", p.listEndpoints(), p.showEndpoint(), p.suspendEndpoint(), p.resumeEndpoint(), p.recoverEndpoint(), p.rotateEndpointSecret())
 }
 
 // destination is where deliveries go: a webhook endpoint or an agency's ERP, with
@@ -80,8 +74,8 @@ func ofERP(e registry.ERPEntry) destination {
 
 // destinations are all that the registry has, webhook endpoints first, and how
 // each stands.
-func (s *Settings) destinations(ctx context.Context, pool *pgxpool.Pool, now time.Time) (registry.Directory, []destination, error) {
-	dir, err := registry.ReadDirectory(ctx, pool, s.SimulatorURL, now)
+func (m *meta) destinations(ctx context.Context, pool *postgres.Pool, now time.Time) (registry.Directory, []destination, error) {
+	dir, err := registry.ReadDirectory(ctx, pool, m.SimulatorURL, now)
 	if err != nil {
 		return dir, nil, err
 	}
@@ -119,9 +113,9 @@ func findDestination(dir registry.Directory, named string) (destination, error) 
 	return destination{}, errors.New("no webhook endpoint has this id, and no ERP this name, which looks like impots/test; `quittance endpoints list` shows them")
 }
 
-// destination is findDestination on the registry as it is now, without how it
+// readDestination is findDestination on the registry as it is now, without how it
 // stands.
-func (s *Settings) destination(ctx context.Context, pool *pgxpool.Pool, named string, now time.Time) (destination, error) {
+func readDestination(ctx context.Context, pool *postgres.Pool, s roles.Settings, named string, now time.Time) (destination, error) {
 	dir, err := registry.ReadDirectory(ctx, pool, s.SimulatorURL, now)
 	if err != nil {
 		return destination{}, err
@@ -130,8 +124,8 @@ func (s *Settings) destination(ctx context.Context, pool *pgxpool.Pool, named st
 }
 
 // operate runs a look at deliveries, or a change, with the service's time.
-func (s *Settings) operate(ctx context.Context, do func(context.Context, *pgxpool.Pool, time.Time) error) error {
-	err := s.onPostgres(ctx, do)
+func (m *meta) operate(ctx context.Context, do func(context.Context, *postgres.Pool, time.Time) error) error {
+	err := m.onPostgres(ctx, do)
 	var fault *registry.EndpointError
 	var refused *schedule.RefusedError
 	switch {
@@ -146,9 +140,9 @@ func (s *Settings) operate(ctx context.Context, do func(context.Context, *pgxpoo
 }
 
 // onEndpoint is operate for the endpoint or ERP that is the command's argument.
-func (s *Settings) onEndpoint(ctx context.Context, named string, do func(context.Context, *pgxpool.Pool, destination, time.Time) error) error {
-	return s.operate(ctx, func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
-		d, err := s.destination(ctx, pool, named, now)
+func (m *meta) onEndpoint(ctx context.Context, named string, do func(context.Context, *postgres.Pool, destination, time.Time) error) error {
+	return m.operate(ctx, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		d, err := readDestination(ctx, pool, m.Settings, named, now)
 		if err != nil {
 			return fmt.Errorf("ENDPOINT: %w", err)
 		}
@@ -266,12 +260,12 @@ var suspensionSaid = map[string]string{
 	schedule.SuspendedOperator: "by an operator",
 }
 
-func listEndpoints() *cobra.Command {
-	s := &Settings{}
+func (p Program) listEndpoints() *cobra.Command {
+	m := p.meta()
 	var asJSON bool
-	cmd := command("list", "List all webhook endpoints and ERPs, and how they stand", s, func(cmd *cobra.Command, _ []string) error {
-		return s.operate(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
-			_, all, err := s.destinations(ctx, pool, now)
+	cmd := command("list", "List all webhook endpoints and ERPs, and how they stand", m, func(cmd *cobra.Command, _ []string) error {
+		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+			_, all, err := m.destinations(ctx, pool, now)
 			if err != nil {
 				return err
 			}
@@ -306,8 +300,8 @@ func listEndpoints() *cobra.Command {
 }
 
 // standing is an endpoint as it stands now.
-func (s *Settings) standing(ctx context.Context, pool *pgxpool.Pool, d destination, now time.Time) (destination, error) {
-	_, all, err := s.destinations(ctx, pool, now)
+func (m *meta) standing(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) (destination, error) {
+	_, all, err := m.destinations(ctx, pool, now)
 	for _, other := range all {
 		if other.kind == d.kind && other.id == d.id {
 			return other, err
@@ -316,12 +310,12 @@ func (s *Settings) standing(ctx context.Context, pool *pgxpool.Pool, d destinati
 	return d, err
 }
 
-func showEndpoint() *cobra.Command {
-	s := &Settings{}
+func (p Program) showEndpoint() *cobra.Command {
+	m := p.meta()
 	var asJSON bool
-	cmd := command("show ENDPOINT", "Show an endpoint or ERP, how it stands, and its newest deliveries", s, func(cmd *cobra.Command, args []string) error {
-		return s.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *pgxpool.Pool, d destination, now time.Time) error {
-			d, err := s.standing(ctx, pool, d, now)
+	cmd := command("show ENDPOINT", "Show an endpoint or ERP, how it stands, and its newest deliveries", m, func(cmd *cobra.Command, args []string) error {
+		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
+			d, err := m.standing(ctx, pool, d, now)
 			if err != nil {
 				return err
 			}
@@ -403,11 +397,11 @@ func (d destination) hints() (out []string) {
 	return out
 }
 
-func suspendEndpoint() *cobra.Command {
-	s := &Settings{}
+func (p Program) suspendEndpoint() *cobra.Command {
+	m := p.meta()
 	var asJSON bool
-	cmd := command("suspend ENDPOINT", "Send nothing to a webhook endpoint until it is resumed", s, func(cmd *cobra.Command, args []string) error {
-		return s.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *pgxpool.Pool, d destination, now time.Time) error {
+	cmd := command("suspend ENDPOINT", "Send nothing to a webhook endpoint until it is resumed", m, func(cmd *cobra.Command, args []string) error {
+		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
 			at, reason, changed, err := schedule.Suspend(ctx, pool, d.kind, d.id, now)
 			if err != nil {
 				return err
@@ -415,7 +409,7 @@ func suspendEndpoint() *cobra.Command {
 			out := cmd.OutOrStdout()
 			switch {
 			case asJSON:
-				if d, err = s.standing(ctx, pool, d, now); err != nil {
+				if d, err = m.standing(ctx, pool, d, now); err != nil {
 					return err
 				}
 				return printJSON(out, toEndpointJSON(d, now))
@@ -432,18 +426,18 @@ func suspendEndpoint() *cobra.Command {
 	return cmd
 }
 
-func resumeEndpoint() *cobra.Command {
-	s := &Settings{}
+func (p Program) resumeEndpoint() *cobra.Command {
+	m := p.meta()
 	var asJSON bool
-	cmd := command("resume ENDPOINT", "Send again, at once, all that waits for an endpoint or ERP", s, func(cmd *cobra.Command, args []string) error {
-		return s.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *pgxpool.Pool, d destination, now time.Time) error {
+	cmd := command("resume ENDPOINT", "Send again, at once, all that waits for an endpoint or ERP", m, func(cmd *cobra.Command, args []string) error {
+		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
 			was, due, err := schedule.Resume(ctx, pool, d.kind, d.id, now, progress(cmd.ErrOrStderr()))
 			if err != nil {
 				return brokenOff(err, due)
 			}
 			out := cmd.OutOrStdout()
 			if asJSON {
-				if d, err = s.standing(ctx, pool, d, now); err != nil {
+				if d, err = m.standing(ctx, pool, d, now); err != nil {
 					return err
 				}
 				j := toEndpointJSON(d, now)
@@ -472,16 +466,16 @@ func resumeEndpoint() *cobra.Command {
 	return cmd
 }
 
-func rotateEndpointSecret() *cobra.Command {
-	s := &Settings{}
+func (p Program) rotateEndpointSecret() *cobra.Command {
+	m := p.meta()
 	var overlap time.Duration
 	var asJSON bool
-	cmd := command("rotate-secret ENDPOINT", "Make a signing secret that replaces a webhook endpoint's, which ends after the overlap", s, func(cmd *cobra.Command, args []string) error {
-		return s.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *pgxpool.Pool, d destination, now time.Time) error {
+	cmd := command("rotate-secret ENDPOINT", "Make a signing secret that replaces a webhook endpoint's, which ends after the overlap", m, func(cmd *cobra.Command, args []string) error {
+		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
 			if d.erp != nil {
 				return errors.New("ENDPOINT: an ERP has no signing secret; its credentials are set by `quittance seed FILE`")
 			}
-			keys, err := s.masterKeys()
+			keys, err := m.OpenKeys()
 			if err != nil {
 				return err
 			}
@@ -491,7 +485,7 @@ func rotateEndpointSecret() *cobra.Command {
 			}
 			out := cmd.OutOrStdout()
 			if asJSON {
-				standing, err := s.standing(ctx, pool, d, now)
+				standing, err := m.standing(ctx, pool, d, now)
 				if err != nil {
 					return err
 				}

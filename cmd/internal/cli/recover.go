@@ -1,4 +1,4 @@
-package roles
+package cli
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"quittance/internal/postgres"
 	"quittance/sinks/schedule"
 )
 
@@ -20,19 +20,19 @@ const (
 	recoverQuiet = 10 * time.Second
 )
 
-func recoverEndpoint() *cobra.Command {
-	s := &Settings{}
+func (p Program) recoverEndpoint() *cobra.Command {
+	m := p.meta()
 	var since, until string
 	var perSecond int
 	var dryRun, detach, stop, asJSON bool
-	cmd := command("recover ENDPOINT", "Send again, at a rate, what an endpoint or ERP has not accepted since a time", s, func(cmd *cobra.Command, args []string) error {
+	cmd := command("recover ENDPOINT", "Send again, at a rate, what an endpoint or ERP has not accepted since a time", m, func(cmd *cobra.Command, args []string) error {
 		switch {
 		case perSecond < 1 || perSecond > maxRecoverPerSecond:
 			return fmt.Errorf("--per-second: must be from 1 to %d", maxRecoverPerSecond)
 		case stop && (since != "" || until != "" || dryRun || detach):
 			return errors.New("--stop: ends the recovery that runs, and goes with no other flag")
 		}
-		return s.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *pgxpool.Pool, d destination, now time.Time) error {
+		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
 			f := &following{out: cmd.ErrOrStderr(), pool: pool, quiet: asJSON}
 			latest, err := schedule.LatestRecovery(ctx, pool, d.kind, d.id)
 			running := err == nil && latest.Running()
@@ -144,7 +144,7 @@ func printRecovery(out io.Writer, d destination, r schedule.Recovery, asJSON boo
 // following tells how a recovery gets on, on stderr.
 type following struct {
 	out   io.Writer
-	pool  *pgxpool.Pool
+	pool  *postgres.Pool
 	quiet bool
 }
 

@@ -1,4 +1,4 @@
-package roles
+package main
 
 import (
 	"fmt"
@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"quittance/cmd/internal/roles"
 )
 
-// demo is what the banner shows of a registry file. Its secrets are plain, which
-// only developer mode takes.
+// demo is what the banner shows of a registry file, whose secrets are plain.
 type demo struct {
 	Platform struct {
 		Keys []demoKey `yaml:"keys"`
@@ -39,8 +40,8 @@ type demoKey struct {
 	Secret string `yaml:"secret"`
 }
 
-func (u *developer) demo() (d demo, err error) {
-	text, err := os.ReadFile(u.registry)
+func readDemo(file string) (d demo, err error) {
+	text, err := os.ReadFile(file)
 	if err == nil {
 		err = yaml.Unmarshal(text, &d)
 	}
@@ -54,7 +55,7 @@ func (u *developer) demo() (d demo, err error) {
 func (d demo) shopKey() string {
 	for _, agency := range d.Agencies {
 		for _, app := range agency.Applications {
-			if !slices.Contains(app.EmbedOrigins, demoShop) {
+			if !slices.Contains(app.EmbedOrigins, roles.DemoShop) {
 				continue
 			}
 			for _, k := range app.Keys {
@@ -84,12 +85,12 @@ func (d demo) clerkKeys() (keys [][]string) {
 }
 
 // banner is the one block that may show a key or a test number.
-func (u *developer) banner(out io.Writer) error {
-	d, err := u.demo()
+func (u *installation) banner(out io.Writer) error {
+	d, err := readDemo(u.registry)
 	if err != nil {
 		return err
 	}
-	base := "http://" + local(u.Port)
+	base := "http://" + local(u.port)
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("")
@@ -101,9 +102,9 @@ func (u *developer) banner(out io.Writer) error {
 	line("  API          %s/api/v1", base)
 	line("  Checkout     %s/c/{session_id}", base)
 	line("  Counter      %s/counter   where clerks take cash", base)
-	line("  ClickHouse   curl 'http://%s/?query=SELECT+*+FROM+quittance.payments'", local(u.Port+portClickHouse))
-	line("  Health       http://%s/readyz   metrics on /metrics", local(u.Port+portHealth))
-	line("  Demo shop    https://%s/   an agency's site with the embedded checkout", local(u.Port+portShop))
+	line("  ClickHouse   curl 'http://%s/?query=SELECT+*+FROM+quittance.payments'", local(u.port+portClickHouse))
+	line("  Health       http://%s/readyz   metrics on /metrics", local(u.port+portHealth))
+	line("  Demo shop    https://%s/   an agency's site with the embedded checkout", local(u.port+portShop))
 	line("  Simulators   %s/   operators, ERPs, webhook inboxes, /control", u.SimulatorURL)
 	line("")
 	key := ""

@@ -1,4 +1,4 @@
-package roles
+package cli
 
 import (
 	"context"
@@ -8,21 +8,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"quittance/internal/postgres"
 	"quittance/internal/registry"
 )
 
-func clerks() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "clerks", Short: "Give the clerks of agencies' counters their keys", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do with clerks: add, list or revoke; `quittance clerks --help` tells more")
-		},
-	}
-	cmd.AddCommand(addClerk(), listClerks(), revokeClerk())
-	return cmd
+func (p Program) clerks() *cobra.Command {
+	return p.group("clerks", "Give the clerks of agencies' counters their keys", "add, list or revoke", p.addClerk(), p.listClerks(), p.revokeClerk())
 }
 
 // clerkJSON is a clerk as --json prints one.
@@ -62,17 +55,17 @@ func modeOf(live bool) string {
 	return "test"
 }
 
-func addClerk() *cobra.Command {
-	s := &Settings{}
+func (p Program) addClerk() *cobra.Command {
+	m := p.meta()
 	var req registry.ClerkRequest
 	var asJSON bool
 	var mode string
-	cmd := command("add", "Give a clerk, new or known, a key and show it, once", s, func(cmd *cobra.Command, _ []string) error {
+	cmd := command("add", "Give a clerk, new or known, a key and show it, once", m, func(cmd *cobra.Command, _ []string) error {
 		if mode != "test" && mode != "live" {
 			return errors.New("--mode: must be test or live")
 		}
 		req.Live = mode == "live"
-		return s.onPostgres(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			minted, err := registry.AddClerk(ctx, pool, req, now)
 			if err != nil {
 				return err
@@ -105,11 +98,11 @@ func showMintedClerkKey(out io.Writer, k registry.MintedClerkKey) {
 	}
 }
 
-func listClerks() *cobra.Command {
-	s := &Settings{}
+func (p Program) listClerks() *cobra.Command {
+	m := p.meta()
 	var asJSON bool
-	cmd := command("list", "List all clerks with their keys, without secrets", s, func(cmd *cobra.Command, _ []string) error {
-		return s.onPostgres(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, _ time.Time) error {
+	cmd := command("list", "List all clerks with their keys, without secrets", m, func(cmd *cobra.Command, _ []string) error {
+		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, _ time.Time) error {
 			entries, err := registry.ListClerks(ctx, pool)
 			if err != nil {
 				return err
@@ -153,11 +146,11 @@ func listClerks() *cobra.Command {
 	return cmd
 }
 
-func revokeClerk() *cobra.Command {
-	s := &Settings{}
+func (p Program) revokeClerk() *cobra.Command {
+	m := p.meta()
 	var asJSON bool
-	cmd := command("revoke AGENCY/CODE|KEY_ID", "End a clerk's keys, or one of them, at once and for good", s, func(cmd *cobra.Command, args []string) error {
-		return s.onPostgres(cmd.Context(), func(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+	cmd := command("revoke AGENCY/CODE|KEY_ID", "End a clerk's keys, or one of them, at once and for good", m, func(cmd *cobra.Command, args []string) error {
+		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			c, ended, err := registry.RevokeClerkKeys(ctx, pool, args[0], now)
 			if fault := (*registry.KeyError)(nil); errors.As(err, &fault) {
 				return errors.New("AGENCY/CODE or KEY_ID: " + fault.Message)

@@ -1,4 +1,6 @@
-package webhook
+// Package listen shows the events of an installation in an integrator's terminal,
+// signed as webhooks are, and forwards them to a server on the same machine.
+package listen
 
 import (
 	"context"
@@ -21,22 +23,22 @@ import (
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
+	"quittance/sinks/webhook"
 )
 
 const (
-	// listenQuiet is how long nothing comes before the broker is asked whether it
-	// is still there.
-	listenQuiet = 5 * time.Second
-	listenAsk   = 10 * time.Second
+	// quiet is how long no event arrives before the listener asks the broker whether
+	// it is available.
+	quiet     = 5 * time.Second
+	askWithin = 10 * time.Second
 )
 
-// ErrForward says that a URL is not one that events may be forwarded to; the text
-// says why.
+// ErrForward says that events may not be forwarded to a URL. The text says why.
 var ErrForward = errors.New("events are forwarded to this machine alone")
 
-// Listener shows the events of an installation as they are sent to endpoints,
-// signed, and forwards them to a server on the integrator's own machine. It is
-// for developer mode: it keeps nothing, commits nothing and tries nothing again.
+// Listener reads the events of an installation, signs them as for an endpoint, and
+// forwards them to a server on the integrator's own machine. It stores nothing,
+// commits no offsets and retries nothing.
 type Listener struct {
 	// Kafka, Codec, Keys, Log and Hear are required.
 	Kafka kafka.Config
@@ -47,44 +49,42 @@ type Listener struct {
 	ApplicationID string
 	// Events are the only events to listen to; empty for all.
 	Events []string
-	// Modes are those to listen to, test, live or both.
+	// Test and Live are the modes to listen to.
 	Test, Live bool
 	// Since is how far back to begin; 0 begins now.
 	Since time.Duration
-	// ForwardTo is where to post events, a URL that ParseForward took; nil for
-	// nowhere.
+	// ForwardTo is where to post events, a URL from ParseForward; nil posts nothing.
 	ForwardTo *url.URL
-	// Started is called once, when no event is missed any more.
+	// Started is called once, when every event from then on is read.
 	Started func()
-	// Hear is called with one event after the other, in the order of the
-	// application. Its error ends Run.
+	// Hear is called for each event, one at a time, in the order of its application.
+	// An error ends Run.
 	Hear func(Heard) error
 }
 
-// Heard is an event, and what became of it.
+// Heard is an event and the result of forwarding it.
 type Heard struct {
 	Notification record.Notification
-	// OrderID is the integrator's, empty when the body has none.
+	// OrderID is the integrator's; empty when the body has none.
 	OrderID string
-	// Header are the signed headers, as a real endpoint gets them.
+	// Header holds the signed headers, as an endpoint receives them.
 	Header http.Header
-	// Forwarded says that it was posted, at Tried, with Result and Verdict: what
-	// that would have meant as a real endpoint's first answer.
+	// Forwarded says that the event was posted, at Tried, with Result. Verdict is
+	// what the delivery worker would decide if it were an endpoint's first answer.
 	Forwarded bool
 	Tried     time.Time
 	Result    delivery.Result
 	Verdict   delivery.Verdict
 }
 
-// ListenSecret is the secret that a Listener signs with: the same for an
-// installation and an application, or for all applications together (""), and no
-// endpoint's.
-func ListenSecret(keys *secret.Keys, applicationID string) secret.Text {
+// Secret returns the secret that a Listener signs with. It depends on the
+// installation and on the application ("" for all) and is not that of an endpoint.
+func Secret(keys *secret.Keys, applicationID string) secret.Text {
 	return secret.NewText("whsec_" + base64.StdEncoding.EncodeToString(keys.MAC("webhook-listen", []byte(applicationID))))
 }
 
-// ParseForward takes an http or https URL of this machine, written as 127.0.0.1,
-// [::1] or localhost. Other errors than of the URL's form wrap ErrForward.
+// ParseForward parses an http or https URL of this machine: 127.0.0.1, [::1] or
+// localhost. An error wraps ErrForward unless the text is not a URL at all.
 func ParseForward(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -120,13 +120,13 @@ func (l *Listener) Run(ctx context.Context) error {
 	if l.Started != nil {
 		l.Started()
 	}
-	signing := ListenSecret(l.Keys, l.ApplicationID)
+	signing := Secret(l.Keys, l.ApplicationID)
 	client := delivery.NewLoopbackClient(ParseForward)
 	defer client.Close()
 	for gone := false; ; {
-		poll, cancel := context.WithTimeout(ctx, listenQuiet)
+		poll, cancel := context.WithTimeout(ctx, quiet)
 		fetches := cl.PollFetches(poll)
-		quiet := poll.Err() != nil
+		silent := poll.Err() != nil
 		cancel()
 		if ctx.Err() != nil {
 			return nil
@@ -136,9 +136,9 @@ func (l *Listener) Run(ctx context.Context) error {
 				return err
 			}
 		}
-		// A client says nothing of a broker that is away: it waits for it.
-		if quiet {
-			ping, cancel := context.WithTimeout(ctx, listenQuiet)
+		// The client waits for an unavailable broker without an error.
+		if silent {
+			ping, cancel := context.WithTimeout(ctx, quiet)
 			err := cl.Ping(ping)
 			cancel()
 			if away := err != nil && ctx.Err() == nil; away != gone {
@@ -153,10 +153,10 @@ func (l *Listener) Run(ctx context.Context) error {
 	}
 }
 
-// begin is where to read on in each partition. What a transaction has written and
-// not committed yet comes later than now.
+// begin returns where to start reading in each partition. Records of a transaction
+// that is not committed yet come after these positions.
 func (l *Listener) begin(ctx context.Context, adm *kadm.Client, topic string) (map[int32]kgo.Offset, error) {
-	ctx, cancel := context.WithTimeout(ctx, listenAsk)
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	offsets, err := adm.ListCommittedOffsets(ctx, topic)
 	if l.Since > 0 && err == nil {
@@ -183,7 +183,7 @@ func (l *Listener) hear(ctx context.Context, client *delivery.Client, signing se
 		return nil
 	}
 	now := time.Now()
-	header, err := sign([]secret.Text{signing}, n.EventID, now, n.Body)
+	header, err := webhook.Sign([]secret.Text{signing}, n.EventID, now, n.Body)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (l *Listener) hear(ctx context.Context, client *delivery.Client, signing se
 		heard.Result = client.Post(ctx, l.ForwardTo.String(), header, n.Body)
 		first := delivery.Plan(delivery.KindWebhook, &n, "")
 		first.FirstAttemptAt = now
-		heard.Verdict = new(Policy).Judge(first, heard.Result, now)
+		heard.Verdict = new(webhook.Policy).Judge(first, heard.Result, now)
 	}
 	return l.Hear(heard)
 }

@@ -1,4 +1,4 @@
-package roles
+package cli
 
 import (
 	"context"
@@ -13,8 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quittance/internal/clickhouse"
-	"quittance/reconciliation"
+	"quittance/cmd/internal/roles"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
@@ -71,12 +70,12 @@ type counted struct {
 	what string
 }
 
-func replay() *cobra.Command {
-	s := &Settings{}
+func (p Program) replay() *cobra.Command {
+	m := p.meta()
 	r := &replayer{}
 	var since, until string
 	var asJSON bool
-	cmd := command("replay TOPIC", "Read a range of a topic again into a sink: what is missing there is made, nothing is doubled", s, func(cmd *cobra.Command, args []string) error {
+	cmd := command("replay TOPIC", "Read a range of a topic again into a sink: what is missing there is made, nothing is doubled", m, func(cmd *cobra.Command, args []string) error {
 		r.topic, r.out, r.notes = args[0], cmd.OutOrStdout(), cmd.ErrOrStderr()
 		if err := r.check(); err != nil {
 			return err
@@ -101,9 +100,9 @@ func replay() *cobra.Command {
 			return errors.New("--until: must be after --since")
 		}
 		if !cmd.Flags().Changed("log") {
-			s.Log = "error"
+			m.LogLevel = "error"
 		}
-		done, err := r.run(cmd, *s)
+		done, err := r.run(cmd.Context(), m)
 		if err != nil {
 			return err
 		}
@@ -150,11 +149,17 @@ func (r *replayer) check() error {
 }
 
 // run opens what the sink needs and replays.
-func (r *replayer) run(cmd *cobra.Command, s Settings) (replayed, error) {
-	ctx, cancel := context.WithCancel(cmd.Context())
+func (r *replayer) run(ctx context.Context, m *meta) (replayed, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd.SetContext(ctx)
-	b, err := newBase(cmd, s)
+	if err := m.locate(); err != nil {
+		return replayed{}, err
+	}
+	log, err := m.Logger(r.notes)
+	if err != nil {
+		return replayed{}, err
+	}
+	b, err := roles.Open(ctx, m.Settings, log)
 	if err != nil {
 		return replayed{}, err
 	}
@@ -163,22 +168,22 @@ func (r *replayer) run(cmd *cobra.Command, s Settings) (replayed, error) {
 		err = fmt.Errorf("%w: until it has, nobody can say what was accepted; see that `quittance sink schedule` runs, and give the command again", err)
 	}
 	cancel()
-	_ = b.wait() // the parts that were followed meanwhile
+	_ = b.Wait() // the parts that were followed meanwhile
 	done.until = r.until
 	return done, err
 }
 
-func (r *replayer) into(ctx context.Context, b *base) (replayed, error) {
+func (r *replayer) into(ctx context.Context, b *roles.Base) (replayed, error) {
 	switch r.sink {
 	case "webhook":
 		return r.deliveries(ctx, b, delivery.KindWebhook)
 	case "erp":
 		return r.deliveries(ctx, b, delivery.KindERP)
 	case "readmodel":
-		if err := b.openPostgres(); err != nil {
+		if err := b.OpenPostgres(); err != nil {
 			return replayed{}, err
 		}
-		sink, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.kafkaConfig(), Space: b.space, Codec: b.codec, Pool: b.pool, Log: b.log})
+		sink, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.KafkaConfig(), Space: b.Topology, Codec: b.Codec, Pool: b.Pool, Log: b.Log})
 		if err != nil {
 			return replayed{}, err
 		}
@@ -192,19 +197,12 @@ func (r *replayer) into(ctx context.Context, b *base) (replayed, error) {
 	}
 }
 
-func (r *replayer) journal(ctx context.Context, b *base) (replayed, error) {
-	if err := b.need("clickhouse"); err != nil {
-		return replayed{}, err
-	}
-	conn, err := clickhouse.Open(ctx, b.ClickHouse)
+func (r *replayer) journal(ctx context.Context, b *roles.Base) (replayed, error) {
+	conn, err := b.OpenClickHouse()
 	if err != nil {
 		return replayed{}, err
 	}
-	defer func() { _ = conn.Close() }()
-	if err := reconciliation.Check(ctx, conn); err != nil {
-		return replayed{}, fmt.Errorf("%w; run `quittance migrate`", err)
-	}
-	sink, err := journal.New(journal.Config{Kafka: b.kafkaConfig(), Codec: b.codec, ClickHouse: conn, Log: b.log, Metrics: b.metrics})
+	sink, err := journal.New(journal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, ClickHouse: conn, Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
 		return replayed{}, err
 	}
@@ -216,21 +214,21 @@ func (r *replayer) journal(ctx context.Context, b *base) (replayed, error) {
 }
 
 // deliveries makes those that are missing.
-func (r *replayer) deliveries(ctx context.Context, b *base, kind delivery.Kind) (replayed, error) {
-	if err := b.openRegistry(); err != nil {
+func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind delivery.Kind) (replayed, error) {
+	if err := b.OpenRegistry(); err != nil {
 		return replayed{}, err
 	}
 	var to func(*record.Notification) []string
 	if kind == delivery.KindWebhook {
-		to = webhook.Destinations(b.reg)
+		to = webhook.Destinations(b.Registry)
 	} else {
-		to = erp.Destinations(b.reg)
+		to = erp.Destinations(b.Registry)
 	}
 	cfg := schedule.ReplayConfig{
-		Kafka: b.kafkaConfig(), Codec: b.codec, Pool: b.pool, Kind: kind, Destinations: to, Now: b.now, Again: r.again, DryRun: r.dryRun, Progress: r.progress(),
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Pool: b.Pool, Kind: kind, Destinations: to, Now: b.Now, Again: r.again, DryRun: r.dryRun, Progress: r.progress(),
 	}
 	if r.endpoint != "" {
-		d, err := b.destination(ctx, b.pool, r.endpoint, b.now())
+		d, err := readDestination(ctx, b.Pool, b.Settings, r.endpoint, b.Now())
 		switch {
 		case err != nil:
 			return replayed{}, fmt.Errorf("--endpoint: %w", err)
