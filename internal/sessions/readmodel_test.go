@@ -16,6 +16,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
 	readmodel "quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/test/servers"
@@ -183,7 +184,7 @@ func TestEveryFieldComesBack(t *testing.T) {
 	n := 0
 	fill(reflect.ValueOf(&full).Elem(), &n)
 	bare := checkout.Session{ID: "bare", CreatedAt: full.CreatedAt, ExpiresAt: full.ExpiresAt, Sequence: 1}
-	if err := w.store.Apply(t.Context(), "topic", []checkout.Session{full, bare}, nil); err != nil {
+	if err := w.store.Apply(t.Context(), []checkout.Session{full, bare}, nil); err != nil {
 		t.Fatal(err)
 	}
 	got, err := w.reader.Statuses(t.Context(), []string{full.ID, "bare", "none"})
@@ -202,7 +203,7 @@ func TestApply(t *testing.T) {
 	pool := database(t)
 	store := readmodel.NewStore(pool)
 	apply := func(from, to int64, sessions ...checkout.Session) error {
-		return store.Apply(t.Context(), "topic", sessions, []readmodel.Move{{Partition: 3, From: from, To: to}})
+		return store.Apply(t.Context(), sessions, []consume.Move{{Topic: "topic", Partition: 3, From: from, To: to}})
 	}
 	state := func() string {
 		t.Helper()
@@ -229,13 +230,13 @@ func TestApply(t *testing.T) {
 		err      error
 		want     string
 	}{
-		{"first", readmodel.None, 10, []checkout.Session{at(2, checkout.StatusOpen), at(1, checkout.StatusOpen)}, nil, "2 open at 10"},
+		{"first", consume.None, 10, []checkout.Session{at(2, checkout.StatusOpen), at(1, checkout.StatusOpen)}, nil, "2 open at 10"},
 		{"older", 10, 11, []checkout.Session{at(1, checkout.StatusFailed)}, nil, "2 open at 11"},
 		{"twice", 11, 12, []checkout.Session{at(2, checkout.StatusFailed)}, nil, "2 open at 12"},
 		{"newer", 12, 20, []checkout.Session{at(3, checkout.StatusCompleted), at(4, checkout.StatusCompleted)}, nil, "4 completed at 20"},
 		{"nothing", 20, 21, nil, nil, "4 completed at 21"},
 		{"other writer was here", 20, 22, []checkout.Session{at(5, checkout.StatusFailed)}, readmodel.ErrMoved, "4 completed at 21"},
-		{"other writer began", readmodel.None, 22, []checkout.Session{at(5, checkout.StatusFailed)}, readmodel.ErrMoved, "4 completed at 21"},
+		{"other writer began", consume.None, 22, []checkout.Session{at(5, checkout.StatusFailed)}, readmodel.ErrMoved, "4 completed at 21"},
 	} {
 		if err := apply(step.from, step.to, step.sessions...); !errors.Is(err, step.err) {
 			t.Errorf("%s: %v", step.name, err)
@@ -259,7 +260,7 @@ func TestSessionIsShownToItsOwnersOnly(t *testing.T) {
 	w := newWorld(t, 5*time.Second)
 	w.run(t)
 	s := session(1, appA)
-	if err := w.store.Apply(t.Context(), w.events, []checkout.Session{s}, nil); err != nil {
+	if err := w.store.Apply(t.Context(), []checkout.Session{s}, nil); err != nil {
 		t.Fatal(err)
 	}
 	got, err := w.reader.Session(t.Context(), readmodel.Query{ID: s.ID, ApplicationIDs: []string{appB, appA}})
@@ -297,7 +298,7 @@ func TestList(t *testing.T) {
 	}
 	shuffled := slices.Clone(all)
 	slices.Reverse(shuffled[10:])
-	if err := w.store.Apply(t.Context(), w.events, shuffled, nil); err != nil {
+	if err := w.store.Apply(t.Context(), shuffled, nil); err != nil {
 		t.Fatal(err)
 	}
 	slices.Reverse(all)
@@ -364,13 +365,13 @@ func TestBarrierCountsControlRecords(t *testing.T) {
 	if err := read(); !errors.Is(err, readmodel.ErrBehind) {
 		t.Errorf("nothing applied: %v", err)
 	}
-	if err := w.store.Apply(t.Context(), w.events, []checkout.Session{s}, []readmodel.Move{{Partition: partition, From: readmodel.None, To: mark - 1}}); err != nil {
+	if err := w.store.Apply(t.Context(), []checkout.Session{s}, []consume.Move{{Topic: w.events, Partition: partition, From: consume.None, To: mark - 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := read(); !errors.Is(err, readmodel.ErrBehind) {
 		t.Errorf("all but the marker applied: %v", err)
 	}
-	if err := w.store.Apply(t.Context(), w.events, nil, []readmodel.Move{{Partition: partition, From: mark - 1, To: mark}}); err != nil {
+	if err := w.store.Apply(t.Context(), nil, []consume.Move{{Topic: w.events, Partition: partition, From: mark - 1, To: mark}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := read(); err != nil {

@@ -68,7 +68,7 @@ type job struct {
 	waiting, calls context.Context
 
 	request   record.CollectionRequest
-	connector connector.Collector
+	connector connector.Connector
 }
 
 // do returns true when the record needs nothing any more, false when it is left
@@ -321,10 +321,10 @@ func (j *job) returnURL() string {
 func (j *job) account() (connector.Account, bool) {
 	q := &j.request
 	account, ok := j.sink.cfg.Account(q.TenantID, q.Livemode, q.OfferID)
-	if q.Account != "" && account.Fingerprint() != q.Account {
-		return connector.Account{}, false
+	if !ok || q.Account != "" && account.Fingerprint() != q.Account {
+		return nil, false
 	}
-	return account, ok
+	return account, true
 }
 
 // enquire makes one enquiry, unless unwanted says otherwise when its turn comes.

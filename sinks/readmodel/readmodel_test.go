@@ -20,6 +20,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
 	"quittance/internal/postgres"
 	"quittance/internal/sessions"
 	"quittance/schemas"
@@ -99,7 +100,7 @@ func openPool(t *testing.T, dsn string) *pgxpool.Pool {
 func (w *world) sink(t *testing.T, pool *pgxpool.Pool) (stop func(), metrics *prometheus.Registry) {
 	t.Helper()
 	metrics = prometheus.NewRegistry()
-	s, err := sink.New(sink.Config{Kafka: w.cfg, Space: w.space, Codec: w.codec, Pool: pool, Log: servers.Logger(t), Metrics: metrics})
+	s, err := sink.New(sink.Config{Kafka: w.cfg, Codec: w.codec, Store: sessions.NewStore(pool), Log: servers.Logger(t), Metrics: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,8 +319,8 @@ func TestPoisonIsSetAside(t *testing.T) {
 	for _, h := range got[0].Headers {
 		headers[h.Key] = string(h.Value)
 	}
-	if headers["own"] != "kept" || headers[sink.HeaderTopic] != garbage.Topic || headers[sink.HeaderOffset] != "1" ||
-		headers[sink.HeaderPartition] != fmt.Sprint(garbage.Partition) || headers[sink.HeaderError] == "" {
+	if headers["own"] != "kept" || headers[consume.HeaderTopic] != garbage.Topic || headers[consume.HeaderOffset] != "1" ||
+		headers[consume.HeaderPartition] != fmt.Sprint(garbage.Partition) || headers[consume.HeaderError] == "" {
 		t.Errorf("headers = %v", headers)
 	}
 	if n := counted(t, metrics, "quittance_readmodel_events_total", "poison"); n != 2 {
