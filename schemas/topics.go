@@ -2,7 +2,6 @@ package schemas
 
 import (
 	"hash/fnv"
-	"strconv"
 	"time"
 )
 
@@ -32,6 +31,9 @@ type Topic struct {
 	Name string
 	// Partitions is fixed when the topic is first created.
 	Partitions int32
+	// Together is the same for topics that have the same number of partitions, of
+	// which partition n belongs to the same agencies; empty for the others.
+	Together string
 	// Compacted topics keep the last value of a key; the others delete by age.
 	Compacted bool
 	// Retention is how long records stay; zero keeps them for ever.
@@ -45,8 +47,8 @@ type Topic struct {
 	Config map[string]string
 }
 
-// Partition counts of a new installation. Commands, state and events share one:
-// partition n of each belongs to the same agencies.
+// Partition counts of a new installation. Commands, state and events of a family
+// share one.
 const (
 	DefaultPartitions        = 8
 	defaultReplyPartitions   = 4
@@ -58,35 +60,29 @@ const (
 	defaultRetentionCommands = 30 * day
 )
 
-// Topics is the one table of topics.
+// Topics is the one table of topics: the family of each processor, and the topics
+// of sinks.
 func Topics() []Topic {
-	poison := func(name string) Topic {
-		return Topic{Name: name, Partitions: defaultPoisonPartitions, Retention: defaultRetentionPoison, Key: "as it was"}
-	}
 	effect := func(name, key, record string) Topic {
 		return Topic{Name: name, Partitions: defaultEffectPartitions, Retention: defaultRetentionEffects, Key: key, Records: []string{record}}
 	}
-	return []Topic{
-		{Name: TopicCommands, Partitions: DefaultPartitions, Retention: defaultRetentionCommands, Key: "tenant_id", Records: []string{"quittance.Command"}},
-		{
-			Name: TopicState, Partitions: DefaultPartitions, Compacted: true, Key: "entry",
-			Records: []string{"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token"},
-			Config:  map[string]string{"segment.ms": strconv.FormatInt((10 * time.Minute).Milliseconds(), 10), "min.cleanable.dirty.ratio": "0.1"},
-		},
-		{Name: TopicEvents, Partitions: DefaultPartitions, Key: "tenant_id", Records: []string{"quittance.Event"}},
-		{Name: TopicReplies, Partitions: defaultReplyPartitions, Retention: time.Hour, Key: "correlation_id", Records: []string{"quittance.Reply"}},
+	return append(Checkout.Topics(FamilyRecords{
+		Commands: []string{"quittance.Command"},
+		State:    []string{"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token"},
+		Events:   []string{"quittance.Event"},
+		Replies:  []string{"quittance.Reply"},
+	}),
 		effect(TopicCollections, "collection_id", "quittance.CollectionRequest"),
 		effect(TopicWebhooks, "application_id", "quittance.Notification"),
 		effect(TopicConfirmations, "tenant_id", "quittance.Notification"),
 		effect(TopicWebhooksDeliveries, "endpoint id", "quittance.Delivery"),
 		effect(TopicERPDeliveries, "agency and mode", "quittance.Delivery"),
 		effect(TopicAttempts, "endpoint id, or agency and mode", "quittance.Attempt"),
-		poison(TopicPoisonCommands),
 		poison(TopicPoisonCollections),
 		poison(TopicPoisonReadmodel),
 		poison(TopicPoisonJournal),
 		poison(TopicPoisonDeliveries),
-	}
+	)
 }
 
 // PartitionOf is the partition of n that a key's records live in. It never

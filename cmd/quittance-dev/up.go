@@ -174,8 +174,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	if u.broker == brokerEmbedded {
 		// The in-process broker takes a transactional id again only when the
 		// transaction it left open has timed out.
-		s.Instance += "-" + u.begun.UTC().Format("20060102T150405")
-		s.Store = filepath.Join(u.Data, "store-0")
+		s.Nonce = "-" + u.begun.UTC().Format("20060102T150405")
 	}
 	s.Listen = local(u.port)
 	s.Health = local(u.port + portHealth)

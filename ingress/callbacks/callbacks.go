@@ -33,7 +33,7 @@ const (
 	buckets = 4096
 )
 
-// Sender sends a command and returns once the broker has it; commands.Client is one.
+// Sender sends a command and returns once the broker has it; commands.Checkout is one.
 type Sender interface {
 	Tell(ctx context.Context, cmd checkout.Command) error
 }

@@ -65,7 +65,7 @@ agencies:
 
 var (
 	_ cash.Sessions = (*sessions.Reader)(nil)
-	_ cash.Asker    = (*commands.Client)(nil)
+	_ cash.Asker    = (*commands.Checkout)(nil)
 )
 
 // world is the other side of the counter: the domain itself over a state in

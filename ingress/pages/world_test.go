@@ -58,7 +58,7 @@ var (
 	_ pages.Sessions = (*world)(nil)
 	_ pages.Sessions = (*sessions.Reader)(nil)
 	_ pages.Asker    = (*world)(nil)
-	_ pages.Asker    = (*commands.Client)(nil)
+	_ pages.Asker    = (*commands.Checkout)(nil)
 	_ pages.Payer    = connector.PayerReader(nil)
 )
 

@@ -1,5 +1,5 @@
-// Package commands sends commands to the processors and awaits their replies: the one
-// way from the HTTP edge into the log. It decides nothing.
+// Package commands sends commands to a processor and waits for its replies, for
+// ingress, sinks and the command line alike. It decides nothing.
 package commands
 
 import (
@@ -18,11 +18,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"quittance/checkout"
 	"quittance/internal/kafka"
 	"quittance/schemas"
-	"quittance/schemas/mapping"
-	"quittance/schemas/record"
 )
 
 // ErrUnavailable says that no reply came in time. The command may or may not be
@@ -32,41 +29,72 @@ var ErrUnavailable = errors.New("the service cannot answer in time")
 // DefaultTimeout is how long a request waits for its reply (architecture, "Write path").
 const DefaultTimeout = 2 * time.Second
 
-// Config of a Client.
-type Config struct {
-	Kafka kafka.Config
-	Space *kafka.Topology
-	Codec *schemas.Codec
-	// Timeout of a reply; DefaultTimeout when zero.
+// Outcomes of a command besides the codes of answers.
+const (
+	outcomeOK          = "ok"
+	outcomeTold        = "told"
+	outcomeUnavailable = "unavailable"
+	outcomeUndecodable = "undecodable"
+)
+
+// ReplyTo says where a sender waits for its reply: any producer may write one, with
+// CorrelationID as its key, to that partition of the family's replies.
+type ReplyTo struct {
+	CorrelationID string
+	Partition     int32
+}
+
+// Protocol says how the commands and answers of one processor travel. Its methods
+// must be safe for concurrent use.
+type Protocol[C, A any] interface {
+	// Encode returns a command as its record. Key, Partition and Value are set. The
+	// client sets the topic. to is nil when no reply is awaited.
+	Encode(cmd C, to *ReplyTo) (*kgo.Record, error)
+	// Decode reads the value of a reply.
+	Decode(value []byte) (A, error)
+	// Code is the outcome of the answer, a label of metrics.
+	Code(answer A) string
+}
+
+// Config of a Client. Every field but Timeout is required.
+type Config[C, A any] struct {
+	Kafka    kafka.Config
+	Topology *kafka.Topology
+	// Family names the topics of the processor.
+	Family   schemas.Family
+	Protocol Protocol[C, A]
+	// Timeout bounds the wait for a reply; DefaultTimeout when zero.
 	Timeout time.Duration
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }
 
-// Client is safe for concurrent use once Run has made it ready.
-type Client struct {
-	cfg       Config
+// Client sends the commands C of one processor and receives its answers A. It is
+// safe for concurrent use while Run runs.
+type Client[C, A any] struct {
+	cfg       Config[C, A]
 	producer  *kgo.Client
 	replies   *kgo.Client
 	partition int32
 	instance  string
 
 	mu      sync.Mutex
-	waiting map[string]chan<- checkout.Answer
+	waiting map[string]chan<- A
 
 	asked   *prometheus.CounterVec
 	latency prometheus.Histogram
 }
 
-// New makes a Client: it picks the partition of replies that this instance reads,
-// and where in it reading begins, so that no reply to a later request is missed.
-func New(ctx context.Context, cfg Config) (*Client, error) {
+// New makes a client. It chooses the partition of replies that this instance reads
+// and the offset where reading begins, so that it misses no reply to a later
+// command.
+func New[C, A any](ctx context.Context, cfg Config[C, A]) (*Client[C, A], error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	factory := promauto.With(cfg.Metrics)
-	c := &Client{
-		cfg: cfg, instance: uuid.NewString(), waiting: map[string]chan<- checkout.Answer{},
+	factory := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"processor": cfg.Family.Processor}, cfg.Metrics))
+	c := &Client[C, A]{
+		cfg: cfg, instance: uuid.NewString(), waiting: map[string]chan<- A{},
 		asked: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_hub_commands_total", Help: "Commands sent to the processors, by outcome: an answer's code, told, unavailable.",
 		}, []string{"outcome"}),
@@ -74,18 +102,18 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 			Name: "quittance_hub_reply_seconds", Help: "Time from a command to its reply.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 		}),
 	}
-	for _, outcome := range []string{string(checkout.CodeOK), "told", "unavailable", "undecodable"} {
+	for _, outcome := range []string{outcomeOK, outcomeTold, outcomeUnavailable, outcomeUndecodable} {
 		c.asked.WithLabelValues(outcome)
 	}
 	var b [4]byte
-	_, _ = rand.Read(b[:])                                                                             // never fails
-	c.partition = int32(binary.BigEndian.Uint32(b[:]) % uint32(cfg.Space.Count(schemas.TopicReplies))) //nolint:gosec // a partition
+	_, _ = rand.Read(b[:])                                                                              // never fails
+	c.partition = int32(binary.BigEndian.Uint32(b[:]) % uint32(cfg.Topology.Count(cfg.Family.Replies))) //nolint:gosec // a partition
 
 	var err error
 	if c.producer, err = cfg.Kafka.Producer(); err != nil {
 		return nil, err
 	}
-	topic := cfg.Space.Name(schemas.TopicReplies)
+	topic := cfg.Topology.Name(cfg.Family.Replies)
 	ends, err := kadm.NewClient(c.producer).ListEndOffsets(ctx, topic)
 	if err == nil {
 		err = ends.Error()
@@ -106,9 +134,9 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Run hands replies to the requests that wait for them, until ctx ends. Then it
-// closes the connections.
-func (c *Client) Run(ctx context.Context) error {
+// Run hands replies to the requests that wait for them, until ctx ends. It then
+// closes the connections of the client.
+func (c *Client[C, A]) Run(ctx context.Context) error {
 	defer c.producer.Close()
 	defer c.replies.Close()
 	for {
@@ -123,29 +151,29 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
-func (c *Client) reply(rec *kgo.Record) {
+func (c *Client[C, A]) reply(rec *kgo.Record) {
 	c.mu.Lock()
 	ch, mine := c.waiting[string(rec.Key)]
 	delete(c.waiting, string(rec.Key))
 	c.mu.Unlock()
 	if !mine {
-		return // of another instance, or given up
+		return // another instance's, or its request has given up
 	}
-	var r record.Reply
-	if err := c.cfg.Codec.Decode(rec.Value, &r); err != nil {
+	answer, err := c.cfg.Protocol.Decode(rec.Value)
+	if err != nil {
 		c.cfg.Log.Error("decoding a reply", slog.Int64("offset", rec.Offset), slog.Any("error", err))
 		close(ch)
 		return
 	}
-	ch <- mapping.ToAnswer(&r)
+	ch <- answer
 }
 
 // Ask sends a command and waits for its answer. The error wraps ErrUnavailable
-// when none came in time, else it is ctx's or checkout.ErrMalformedID.
-func (c *Client) Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error) {
+// when no answer came in time; otherwise it is an error of ctx or of the Protocol.
+func (c *Client[C, A]) Ask(ctx context.Context, cmd C) (answer A, err error) {
 	begun := time.Now()
 	id := c.instance + "/" + uuid.NewString()
-	ch := make(chan checkout.Answer, 1)
+	ch := make(chan A, 1)
 	c.mu.Lock()
 	c.waiting[id] = ch
 	c.mu.Unlock()
@@ -155,15 +183,14 @@ func (c *Client) Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer
 		c.mu.Unlock()
 	}()
 
-	cmd.ReplyTo = &checkout.ReplyTo{CorrelationID: id, Partition: c.partition}
-	rec, err := c.record(cmd)
+	rec, err := c.record(cmd, &ReplyTo{CorrelationID: id, Partition: c.partition})
 	if err != nil {
-		return checkout.Answer{}, err
+		return answer, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	failed := make(chan error, 1)
-	// The record outlives a caller who goes away: half a command is none.
+	// The record outlives a caller who goes away: it may be on the wire already.
 	c.producer.Produce(context.WithoutCancel(ctx), rec, func(_ *kgo.Record, err error) {
 		if err != nil {
 			failed <- err
@@ -172,61 +199,43 @@ func (c *Client) Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer
 	select {
 	case a, ok := <-ch:
 		if !ok {
-			c.asked.WithLabelValues("undecodable").Inc()
-			return checkout.Answer{}, fmt.Errorf("reply to %s: %w", id, ErrUnavailable)
+			c.asked.WithLabelValues(outcomeUndecodable).Inc()
+			return answer, fmt.Errorf("reply to %s: %w", id, ErrUnavailable)
 		}
 		c.latency.Observe(time.Since(begun).Seconds())
-		c.asked.WithLabelValues(string(a.Code)).Inc()
+		c.asked.WithLabelValues(c.cfg.Protocol.Code(a)).Inc()
 		return a, nil
 	case err := <-failed:
-		c.asked.WithLabelValues("unavailable").Inc()
-		return checkout.Answer{}, fmt.Errorf("sending a command: %w: %w", ErrUnavailable, err)
+		c.asked.WithLabelValues(outcomeUnavailable).Inc()
+		return answer, fmt.Errorf("sending a command: %w: %w", ErrUnavailable, err)
 	case <-ctx.Done():
-		c.asked.WithLabelValues("unavailable").Inc()
-		return checkout.Answer{}, fmt.Errorf("awaiting a reply: %w: %w", ErrUnavailable, ctx.Err())
+		c.asked.WithLabelValues(outcomeUnavailable).Inc()
+		return answer, fmt.Errorf("awaiting a reply: %w: %w", ErrUnavailable, ctx.Err())
 	}
 }
 
 // Tell sends a command that asks for no answer. It returns once the broker has
 // it; the error wraps ErrUnavailable, and then the command may be sent again.
-func (c *Client) Tell(ctx context.Context, cmd checkout.Command) error {
-	cmd.ReplyTo = nil
-	rec, err := c.record(cmd)
+func (c *Client[C, A]) Tell(ctx context.Context, cmd C) error {
+	rec, err := c.record(cmd, nil)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	if err := c.producer.ProduceSync(ctx, rec).FirstErr(); err != nil {
-		c.asked.WithLabelValues("unavailable").Inc()
+		c.asked.WithLabelValues(outcomeUnavailable).Inc()
 		return fmt.Errorf("sending a command: %w: %w", ErrUnavailable, err)
 	}
-	c.asked.WithLabelValues("told").Inc()
+	c.asked.WithLabelValues(outcomeTold).Inc()
 	return nil
 }
 
-// record is the command on its way to the partition of its agency, which a session
-// id carries too.
-func (c *Client) record(cmd checkout.Command) (*kgo.Record, error) {
-	topic := schemas.TopicCommands
-	key := cmd.TenantID
-	var partition int32
-	if key != "" {
-		partition = c.cfg.Space.Partition(topic, key)
-	} else {
-		key = cmd.SessionID
-		var err error
-		if partition, err = checkout.SessionPartition(cmd.SessionID); err != nil || partition >= c.cfg.Space.Count(topic) {
-			return nil, checkout.ErrMalformedID
-		}
-	}
-	r, err := mapping.FromCommand(cmd)
+func (c *Client[C, A]) record(cmd C, to *ReplyTo) (*kgo.Record, error) {
+	rec, err := c.cfg.Protocol.Encode(cmd, to)
 	if err != nil {
 		return nil, err
 	}
-	value, err := c.cfg.Codec.Encode(r)
-	if err != nil {
-		return nil, err
-	}
-	return &kgo.Record{Topic: c.cfg.Space.Name(topic), Partition: partition, Key: []byte(key), Value: value}, nil
+	rec.Topic = c.cfg.Topology.Name(c.cfg.Family.Commands)
+	return rec, nil
 }

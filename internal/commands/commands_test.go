@@ -54,10 +54,10 @@ func open(t *testing.T) *broker {
 	return b
 }
 
-func (b *broker) client(timeout time.Duration) *commands.Client {
+func (b *broker) client(timeout time.Duration) *commands.Checkout {
 	b.t.Helper()
-	c, err := commands.New(b.t.Context(), commands.Config{
-		Kafka: b.cfg, Space: b.space, Codec: b.codec, Timeout: timeout, Log: servers.Logger(b.t), Metrics: prometheus.NewRegistry(),
+	c, err := commands.New(b.t.Context(), commands.Config[checkout.Command, checkout.Answer]{
+		Kafka: b.cfg, Topology: b.space, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.codec, b.space), Timeout: timeout, Log: servers.Logger(b.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -113,7 +113,7 @@ func TestEveryAnswerFindsItsQuestion(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	b.answer()
-	clients := []*commands.Client{b.client(20 * time.Second), b.client(20 * time.Second), b.client(20 * time.Second)}
+	clients := []*commands.Checkout{b.client(20 * time.Second), b.client(20 * time.Second), b.client(20 * time.Second)}
 	var wg sync.WaitGroup
 	for n := range 300 {
 		wg.Go(func() {

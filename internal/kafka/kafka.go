@@ -3,6 +3,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ type Config struct {
 	// Partitions of new topics that belong together by agency; 0 takes
 	// schemas.DefaultPartitions.
 	Partitions int32
+	// Topics of the installation; schemas.Topics when nil. Tests add the family of a
+	// processor of their own.
+	Topics []schemas.Topic
 }
 
 // errFixed are topics that waiting does not mend.
@@ -80,8 +84,13 @@ func (s *Topology) Partition(topic, key string) int32 {
 	return schemas.PartitionOf(key, s.partitions[topic])
 }
 
-// together are the topics whose partition n belongs to the same agencies.
-var together = []string{schemas.TopicCommands, schemas.TopicState, schemas.TopicEvents}
+// topics are those of the installation.
+func (c Config) topics() []schemas.Topic {
+	if c.Topics != nil {
+		return c.Topics
+	}
+	return schemas.Topics()
+}
 
 // Load reads the installation's topics and refuses a broker that lacks one or has
 // other partition counts than go together; the error wraps ErrTopics and names
@@ -93,7 +102,7 @@ func Load(ctx context.Context, c Config, cl *kgo.Client) (*Topology, error) {
 	}
 	var missing []string
 	s := &Topology{prefix: c.Prefix, partitions: map[string]int32{}}
-	for _, t := range schemas.Topics() {
+	for _, t := range c.topics() {
 		n, ok := found[c.Prefix+t.Name]
 		if !ok {
 			missing = append(missing, c.Prefix+t.Name)
@@ -103,22 +112,29 @@ func Load(ctx context.Context, c Config, cl *kgo.Client) (*Topology, error) {
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("%w: %s missing; run `quittance migrate`", ErrTopics, strings.Join(missing, ", "))
 	}
-	return s, s.check()
+	return s, s.check(c.topics())
 }
 
-func (s *Topology) check() error {
-	for _, t := range together[1:] {
-		if a, b := s.partitions[together[0]], s.partitions[t]; a != b {
+// check refuses topics that belong together and differ in their partitions.
+func (s *Topology) check(topics []schemas.Topic) error {
+	first := map[string]string{}
+	for _, t := range topics {
+		one, known := first[t.Together]
+		if t.Together == "" || !known {
+			first[t.Together] = t.Name
+			continue
+		}
+		if a, b := s.partitions[one], s.partitions[t.Name]; a != b {
 			return fmt.Errorf("%w: %w: %s has %d partitions and %s has %d; they must be equal and were fixed when first created: restore the broker's topics, do not alter them",
-				ErrTopics, errFixed, s.Name(together[0]), a, s.Name(t), b)
+				ErrTopics, errFixed, s.Name(one), a, s.Name(t.Name), b)
 		}
 	}
 	return nil
 }
 
 func list(ctx context.Context, c Config, cl *kgo.Client) (map[string]int32, error) {
-	names := make([]string, 0, len(schemas.Topics()))
-	for _, t := range schemas.Topics() {
+	var names []string
+	for _, t := range c.topics() {
 		names = append(names, c.Prefix+t.Name)
 	}
 	details, err := kadm.NewClient(cl).ListTopics(ctx, names...)
@@ -145,10 +161,10 @@ func Migrate(ctx context.Context, c Config, cl *kgo.Client) (created []string, e
 	if err != nil {
 		return nil, err
 	}
-	partitions := c.Partitions
-	for _, t := range together { // what exists already decides
-		if n, ok := found[c.Prefix+t]; ok {
-			partitions = n
+	together := map[string]int32{} // what exists already decides
+	for _, t := range c.topics() {
+		if n, ok := found[c.Prefix+t.Name]; ok {
+			together[t.Together] = n
 		}
 	}
 	replication := c.Replication
@@ -156,7 +172,7 @@ func Migrate(ctx context.Context, c Config, cl *kgo.Client) (created []string, e
 		replication = -1
 	}
 	adm := kadm.NewClient(cl)
-	for _, t := range schemas.Topics() {
+	for _, t := range c.topics() {
 		name, config := c.Prefix+t.Name, topicConfig(t)
 		if _, ok := found[name]; ok {
 			if err := alter(ctx, adm, name, config); err != nil {
@@ -165,8 +181,8 @@ func Migrate(ctx context.Context, c Config, cl *kgo.Client) (created []string, e
 			continue
 		}
 		n := t.Partitions
-		if partitions > 0 && slices.Contains(together, t.Name) {
-			n = partitions
+		if t.Together != "" {
+			n = cmp.Or(together[t.Together], c.Partitions, n)
 		}
 		if _, err := adm.CreateTopic(ctx, n, replication, config, name); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 			return created, fmt.Errorf("creating topic %s: %w", name, err)
@@ -194,7 +210,7 @@ func hosted(ctx context.Context, c Config, cl *kgo.Client) error {
 		return err
 	}
 	var names []string
-	for _, t := range schemas.Topics() {
+	for _, t := range c.topics() {
 		names = append(names, c.Prefix+t.Name)
 	}
 	return answer(ctx, kadm.NewClient(cl), names)

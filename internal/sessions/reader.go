@@ -17,9 +17,13 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/kafka"
+	"quittance/internal/kafka/barrier"
 	"quittance/internal/sessions/internal/db"
 	"quittance/schemas"
 )
+
+// ErrBehind says that the read model cannot show now what has been acknowledged.
+var ErrBehind = barrier.ErrBehind
 
 // ErrNotFound says that there is no such session for the caller.
 var ErrNotFound = errors.New("no such session")
@@ -50,7 +54,7 @@ type Config struct {
 type Reader struct {
 	cfg     Config
 	client  *kgo.Client
-	barrier *barrier
+	barrier *barrier.Barrier
 }
 
 // New makes a reader. It connects when it runs.
@@ -61,14 +65,16 @@ func New(cfg Config) (*Reader, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = prometheus.NewRegistry()
 	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	client, err := cfg.Kafka.Client()
 	if err != nil {
 		return nil, fmt.Errorf("read model: %w", err)
 	}
 	return &Reader{
 		cfg: cfg, client: client,
-		barrier: newBarrier(client, NewStore(cfg.Pool), cfg.Space.Name(schemas.TopicEvents), cfg.Space.Count(schemas.TopicEvents), cfg.Timeout, newMetrics(cfg.Metrics)),
+		barrier: barrier.New(barrier.Config{
+			Client: client, Topic: cfg.Space.Name(schemas.TopicEvents), Partitions: cfg.Space.Count(schemas.TopicEvents),
+			Positions: NewStore(cfg.Pool).Positions, Timeout: cfg.Timeout, Metrics: cfg.Metrics,
+		}),
 	}, nil
 }
 
@@ -76,7 +82,7 @@ func New(cfg Config) (*Reader, error) {
 // reader is of no more use.
 func (r *Reader) Run(ctx context.Context) error {
 	defer r.client.Close()
-	return r.barrier.run(ctx)
+	return r.barrier.Run(ctx)
 }
 
 // Query names one session and who asks for it.
@@ -106,7 +112,7 @@ func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) 
 	if err != nil || partition >= r.cfg.Space.Count(schemas.TopicEvents) {
 		return checkout.Session{}, ErrNotFound
 	}
-	if err := r.barrier.wait(ctx, partition); err != nil {
+	if err := r.barrier.Wait(ctx, partition); err != nil {
 		return checkout.Session{}, err
 	}
 	var row db.Session
@@ -183,7 +189,7 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 			partitions = append(partitions, p)
 		}
 	}
-	if err := r.barrier.wait(ctx, partitions...); err != nil {
+	if err := r.barrier.Wait(ctx, partitions...); err != nil {
 		return nil, 0, err
 	}
 	where, args := f.where()

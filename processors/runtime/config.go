@@ -11,9 +11,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Config is what a Runtime needs. Brokers, Group, TransactionalID, the three
+// Config is what a Runtime needs. Name, Brokers, Group, TransactionalID, the three
 // topics, Processor and Log are required.
 type Config struct {
+	// Name of the processor, a label of its metrics: several processors may run in
+	// one process.
+	Name string
 	// Brokers are the addresses to begin with.
 	Brokers []string
 	// Group is the consumer group that shares the partitions of InputTopic.
@@ -105,6 +108,7 @@ func (c Config) validate() error {
 			errs = append(errs, errors.New(what))
 		}
 	}
+	need(c.Name != "", "no name")
 	need(len(c.Brokers) > 0, "no brokers")
 	need(c.Group != "", "no consumer group")
 	need(c.TransactionalID != "", "no transactional id")

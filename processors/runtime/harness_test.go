@@ -196,7 +196,7 @@ func (w *world) instance(id string, opts ...option) *instance {
 	proc := &counter{events: w.events, calls: map[string]int{}}
 	log := servers.Logger(w.t)
 	cfg := Config{
-		Brokers: []string{w.addr}, Group: w.prefix + "group", TransactionalID: w.prefix + id,
+		Name: "counter", Brokers: []string{w.addr}, Group: w.prefix + "group", TransactionalID: w.prefix + id,
 		InputTopic: w.input, StateTopic: w.state, PoisonTopic: w.poison,
 		Processor: proc, Log: log.With(slog.String("instance", id)), Metrics: prometheus.NewRegistry(),
 		HeartbeatInterval: 200 * time.Millisecond, TransactionTimeout: 5 * time.Second,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
@@ -51,7 +52,7 @@ func New(cfg Config) (*Runtime, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Runtime{cfg: cfg, met: newMetrics(cfg.Metrics)}, nil
+	return &Runtime{cfg: cfg, met: newMetrics(prometheus.WrapRegistererWith(prometheus.Labels{"processor": cfg.Name}, cfg.Metrics))}, nil
 }
 
 // Run decides until ctx ends. It then finishes the transaction in hand, leaves
@@ -87,7 +88,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 		if time.Since(began) > time.Minute {
 			wait = minBackoff
 		}
-		r.cfg.Log.Error("processor session ended, starting another", slog.Any("error", err), slog.Duration("in", wait))
+		r.cfg.Log.Error("membership of the processor group ended, starting another", slog.Any("error", err), slog.Duration("in", wait))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

@@ -20,7 +20,7 @@ import (
 func TestConfigurationIsChecked(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{InputTopic: "a", StateTopic: "a", TickInterval: time.Second})
-	for _, want := range []string{"no brokers", "no consumer group", "no transactional id", "same name", "no processor", "no logger", "200 ms"} {
+	for _, want := range []string{"no name", "no brokers", "no consumer group", "no transactional id", "same name", "no processor", "no logger", "200 ms"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not mention %q", err, want)
 		}

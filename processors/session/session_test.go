@@ -69,7 +69,7 @@ func install(t *testing.T) *installation {
 func (i *installation) process(now func() time.Time) (stop func()) {
 	i.t.Helper()
 	r, err := runtime.New(runtime.Config{
-		Brokers: i.cfg.Brokers, Group: i.cfg.Prefix + "processor", TransactionalID: i.cfg.Prefix + "checkout-0",
+		Name: "checkout", Brokers: i.cfg.Brokers, Group: i.cfg.Prefix + "processor", TransactionalID: i.cfg.Prefix + "checkout-0",
 		InputTopic: i.space.Name(schemas.TopicCommands), StateTopic: i.space.Name(schemas.TopicState), PoisonTopic: i.space.Name(schemas.TopicPoisonCommands),
 		Processor: session.New(i.codec, i.space), Now: now, Log: servers.Logger(i.t), Metrics: prometheus.NewRegistry(),
 	})

@@ -126,8 +126,9 @@ func (p Program) roleCommands() []*cobra.Command {
 	sinks := roles.Names(roles.OfKind(roles.KindSink))
 	ingress := p.roleCommand("ingress", "Run the HTTP edge: ministry API, citizen's pages, operators' callbacks", roles.KindIngress)
 	ingress.Args = cobra.NoArgs
-	processor := p.roleCommand("processor", "Run the session processor", roles.KindProcessor)
-	processor.Args = cobra.NoArgs
+	processors := roles.Names(roles.OfKind(roles.KindProcessor))
+	processor := p.roleCommand("processor [NAME]", "Run a processor: "+strings.Join(processors, ", ")+" ("+processors[0]+" when no name is given)", roles.KindProcessor)
+	processor.Args = cobra.MaximumNArgs(1)
 	sink := p.roleCommand("sink NAME", "Run a sink: "+strings.Join(sinks, ", "), roles.KindSink)
 	sink.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {

@@ -34,7 +34,9 @@ func (b *Base) ingress() error {
 		b.CheckoutURL = "http://" + b.Listen
 	}
 	checkoutURL := strings.TrimSuffix(b.CheckoutURL, "/")
-	h, err := commands.New(b.ctx, commands.Config{Kafka: b.KafkaConfig(), Space: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
+	h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
+	})
 	if err != nil {
 		return err
 	}
@@ -110,7 +112,7 @@ func (b *Base) ingress() error {
 
 // probe makes the ingress ready once every partition has answered a question
 // about a session that does not exist: the whole way there and back works.
-func (b *Base) probe(h *commands.Client) func(context.Context) error {
+func (b *Base) probe(h *commands.Checkout) func(context.Context) error {
 	var answered atomic.Int32
 	partitions := b.Topology.Count(schemas.TopicCommands)
 	b.readyWhen("ingress", func() error {

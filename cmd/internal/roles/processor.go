@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 
@@ -9,30 +10,32 @@ import (
 	"quittance/schemas"
 )
 
-// Groups and transactional ids of an installation; its prefix comes before them.
-const (
-	groupProcessor = "processor"
-	transactional  = "checkout-"
-)
+func (b *Base) checkout() error {
+	return b.process(schemas.Checkout, session.New(b.Codec, b.Topology))
+}
 
-func (b *Base) processor() error {
-	if b.Store == "" {
-		b.Store = filepath.Join(b.Data, "store-"+b.Instance)
+// process runs a processor over the topics of its family. The group and the store of
+// checkout keep the names that they had before there were other processors.
+func (b *Base) process(f schemas.Family, p runtime.Processor) error {
+	group, store := "processor-"+f.Processor, "store-"+f.Processor+"-"+b.Instance
+	if f == schemas.Checkout {
+		group, store = "processor", "store-"+b.Instance
 	}
 	r, err := runtime.New(runtime.Config{
-		Brokers: b.KafkaConfig().Brokers, Group: b.TopicPrefix + groupProcessor, TransactionalID: b.TopicPrefix + transactional + b.Instance,
-		InputTopic: b.Topology.Name(schemas.TopicCommands), StateTopic: b.Topology.Name(schemas.TopicState), PoisonTopic: b.Topology.Name(schemas.TopicPoisonCommands),
-		StoreDir: b.Store, Processor: session.New(b.Codec, b.Topology), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Name: f.Processor, Brokers: b.KafkaConfig().Brokers, Group: b.TopicPrefix + group, TransactionalID: b.TopicPrefix + f.Processor + "-" + b.Instance + b.Nonce,
+		InputTopic: b.Topology.Name(f.Commands), StateTopic: b.Topology.Name(f.State), PoisonTopic: b.Topology.Name(f.Poison),
+		StoreDir: cmp.Or(b.Store, filepath.Join(b.Data, store)), Processor: p, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err
 	}
-	b.readyWhen("processor", func() error {
+	name := "processor " + f.Processor
+	b.readyWhen(name, func() error {
 		if !r.Ready() {
 			return errors.New("partitions are being assigned or restored")
 		}
 		return nil
 	})
-	b.Run("processor", r.Run)
+	b.Run(name, r.Run)
 	return nil
 }

@@ -49,7 +49,10 @@ type Settings struct {
 	ShopURL      string
 
 	Instance string
-	Store    string
+	// Nonce is appended to transactional ids. It is empty where a restart must abort
+	// the transaction that it left open, as in production.
+	Nonce string
+	Store string
 }
 
 // ConnectionFlags declares the settings that name the parts of an installation.
@@ -77,7 +80,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens; http://<listen> when empty")
 		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators reach /callbacks; the checkout URL when empty")
 	case KindProcessor:
-		f.StringVar(&s.Store, "store", "", "folder of this instance's local stores; <data>/store-<instance> when empty")
+		f.StringVar(&s.Store, "store", "", "folder of this instance's local stores; <data>/store-<name>-<instance> when empty, without the name for checkout")
 	case KindSink:
 		f.StringVar(&s.CallbackURL, "callback-url", "http://127.0.0.1:8080", "URL at which operators reach /callbacks (sink collect)")
 		f.StringVar(&s.CheckoutURL, "checkout-url", "http://127.0.0.1:8080", "URL of the checkout pages for citizens (sink collect)")

@@ -39,7 +39,7 @@ func Table() []Role {
 	registry := []Need{NeedPostgres, NeedMasterKeys}
 	return []Role{
 		{KindIngress, "ingress", "the HTTP edge: ministry API, checkout pages, operators' callbacks", registry, (*Base).ingress},
-		{KindProcessor, "checkout", "decides the commands of checkout sessions", nil, (*Base).processor},
+		{KindProcessor, "checkout", "decides the commands of checkout sessions", nil, (*Base).checkout},
 		{KindSink, "collect", "asks operators for payers' money", registry, (*Base).collect},
 		{KindSink, "webhook", "sends webhooks", registry, (*Base).webhook},
 		{KindSink, "erp", "confirms payments to the agencies' ERPs", append(registry, NeedERPs), (*Base).erp},

@@ -1,4 +1,4 @@
-package sessions
+package barrier
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package sessions
+package barrier
 
 import (
 	"context"
@@ -26,11 +26,11 @@ func TestNoReadSharesAQuestionThatWasSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	b := newBarrier(client, nil, "topic", 1, 10*time.Second, newMetrics(prometheus.NewRegistry()))
+	b := New(Config{Client: client, Topic: "topic", Partitions: 1, Timeout: 10 * time.Second, Metrics: prometheus.NewRegistry()})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := b.run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		if err := b.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

@@ -1,20 +1,31 @@
-package sessions
+// Package barrier makes reads of a copy linearizable. A processor writes events to a
+// topic, and a sink copies them to a database together with its positions. A read asks
+// the broker for the high watermark of the partitions that it concerns, waits until
+// the positions have reached it, and then reads the copy: it sees everything that was
+// acknowledged to anybody before the read began.
+//
+// The high watermark is enough because a transaction flushes every record with acks
+// from all replicas before it commits. The last stable offset is not enough: the
+// markers of one transaction reach its partitions at different moments.
+package barrier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrBehind says that the read model cannot show now what has been acknowledged:
-// it is behind, or Kafka or Postgres is away. Ask again (503).
+// ErrBehind says that the copy cannot show now what has been acknowledged: it is
+// behind, or Kafka or the database is away. The read may be tried again (503).
 var ErrBehind = errors.New("the read model is behind")
 
 const (
@@ -27,14 +38,27 @@ const (
 	askTimeout = time.Second
 )
 
-// barrier makes reads wait until what they must show is in Postgres.
-type barrier struct {
-	client     *kgo.Client
-	store      *Store
-	topic      string
-	partitions int32
-	timeout    time.Duration
-	metrics    *metrics
+// Config of a Barrier. Fields without a default are required.
+type Config struct {
+	// Client asks the broker. The barrier does not close it.
+	Client *kgo.Client
+	// Topic is the full name of the topic that the copy follows.
+	Topic string
+	// Partitions is the number of partitions of Topic.
+	Partitions int32
+	// Positions reads how far the copy is, as the next offset of each partition.
+	Positions func(ctx context.Context, topic string) (map[int32]int64, error)
+	// Timeout bounds a wait; 2 s when zero.
+	Timeout time.Duration
+	// Metrics registers how long reads wait.
+	Metrics prometheus.Registerer
+}
+
+// Barrier makes reads wait until a copy of a topic holds what was acknowledged. It is
+// safe for concurrent use while Run runs.
+type Barrier struct {
+	cfg     Config
+	metrics *metrics
 
 	mu      sync.Mutex
 	next    *question // not yet sent: reads may still join it
@@ -56,24 +80,26 @@ type waiter struct {
 	done  chan struct{}
 }
 
-func newBarrier(client *kgo.Client, store *Store, topic string, partitions int32, timeout time.Duration, m *metrics) *barrier {
-	return &barrier{
-		client: client, store: store, topic: topic, partitions: partitions, timeout: timeout, metrics: m,
-		reached: map[int32]int64{}, waiting: map[*waiter]struct{}{}, ask: make(chan struct{}, 1), look: make(chan struct{}, 1),
+// New makes a barrier.
+func New(cfg Config) *Barrier {
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
+	return &Barrier{
+		cfg: cfg, metrics: newMetrics(cfg.Metrics), reached: map[int32]int64{}, waiting: map[*waiter]struct{}{},
+		ask: make(chan struct{}, 1), look: make(chan struct{}, 1),
 	}
 }
 
-// wait returns once Postgres holds everything that was acknowledged in the
-// partitions before the call. Errors are ErrBehind and those of ctx.
-func (b *barrier) wait(ctx context.Context, partitions ...int32) error {
+// Wait returns once the copy holds everything that was acknowledged in the partitions
+// before the call. Errors are ErrBehind and those of ctx.
+func (b *Barrier) Wait(ctx context.Context, partitions ...int32) error {
 	begun := time.Now()
 	err := b.pass(ctx, partitions)
 	b.metrics.waited(time.Since(begun), err)
 	return err
 }
 
-func (b *barrier) pass(ctx context.Context, partitions []int32) error {
-	bounded, cancel := context.WithTimeout(ctx, b.timeout)
+func (b *Barrier) pass(ctx context.Context, partitions []int32) error {
+	bounded, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
 	defer cancel()
 	q := b.join()
 	select {
@@ -94,16 +120,17 @@ func (b *barrier) pass(ctx context.Context, partitions []int32) error {
 	}
 }
 
-// late tells a caller that has gone from a bound that is over.
-func (b *barrier) late(ctx context.Context, why string) error {
+// late returns the error of a wait that did not pass: that of a caller who has gone,
+// or ErrBehind.
+func (b *Barrier) late(ctx context.Context, why string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("waiting for the read model: %w", err)
 	}
-	return fmt.Errorf("%w: %s within %s", ErrBehind, why, b.timeout)
+	return fmt.Errorf("%w: %s within %s", ErrBehind, why, b.cfg.Timeout)
 }
 
-// join takes part in the next question.
-func (b *barrier) join() *question {
+// join returns the question that is sent next.
+func (b *Barrier) join() *question {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next == nil {
@@ -113,9 +140,9 @@ func (b *barrier) join() *question {
 	return b.next
 }
 
-// take is the question to send now: whoever joins from here on takes part in the
-// next one.
-func (b *barrier) take() *question {
+// take returns the question to send now. Reads that join later take part in the next
+// one.
+func (b *Barrier) take() *question {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.next
@@ -123,8 +150,8 @@ func (b *barrier) take() *question {
 	return q
 }
 
-// enter is nil when the marks are reached already.
-func (b *barrier) enter(marks map[int32]int64, partitions []int32) *waiter {
+// enter registers a wait for the marks. It returns nil when they are reached already.
+func (b *Barrier) enter(marks map[int32]int64, partitions []int32) *waiter {
 	w := &waiter{marks: map[int32]int64{}, done: make(chan struct{})}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,7 +168,7 @@ func (b *barrier) enter(marks map[int32]int64, partitions []int32) *waiter {
 	return w
 }
 
-func (b *barrier) leave(w *waiter) {
+func (b *Barrier) leave(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.waiting, w)
@@ -154,15 +181,16 @@ func signal(c chan struct{}) {
 	}
 }
 
-// run asks and looks until ctx ends, and returns nil then.
-func (b *barrier) run(ctx context.Context) error {
+// Run asks the broker and reads positions on behalf of the waits, until ctx ends. It
+// then returns nil.
+func (b *Barrier) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.asking(ctx) })
 	group.Go(func() error { return b.looking(ctx) })
 	return group.Wait()
 }
 
-func (b *barrier) asking(ctx context.Context) error {
+func (b *Barrier) asking(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -170,8 +198,8 @@ func (b *barrier) asking(ctx context.Context) error {
 		case <-b.ask:
 		}
 		q := b.take()
-		// Until its callers have given up.
-		for begun := time.Now(); time.Since(begun) < b.timeout; {
+		// After the timeout no caller waits for this question any more.
+		for begun := time.Now(); time.Since(begun) < b.cfg.Timeout; {
 			marks, err := b.marks(ctx)
 			if err == nil {
 				q.marks = marks
@@ -191,12 +219,12 @@ func (b *barrier) asking(ctx context.Context) error {
 
 // marks are the high watermarks of all partitions, from their leaders: offsets
 // are asked for as a reader of uncommitted records sees them.
-func (b *barrier) marks(ctx context.Context) (map[int32]int64, error) {
+func (b *Barrier) marks(ctx context.Context) (map[int32]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	topic := kmsg.NewListOffsetsRequestTopic()
-	topic.Topic = b.topic
-	for p := range b.partitions {
+	topic.Topic = b.cfg.Topic
+	for p := range b.cfg.Partitions {
 		partition := kmsg.NewListOffsetsRequestTopicPartition()
 		partition.Partition, partition.Timestamp = p, -1 // the end
 		topic.Partitions = append(topic.Partitions, partition)
@@ -205,8 +233,8 @@ func (b *barrier) marks(ctx context.Context) (map[int32]int64, error) {
 	req.ReplicaID, req.IsolationLevel = -1, 0
 	req.Topics = append(req.Topics, topic)
 
-	marks := make(map[int32]int64, b.partitions)
-	for _, shard := range b.client.RequestSharded(ctx, req) {
+	marks := make(map[int32]int64, b.cfg.Partitions)
+	for _, shard := range b.cfg.Client.RequestSharded(ctx, req) {
 		if shard.Err != nil {
 			return nil, fmt.Errorf("asking for high watermarks: %w", shard.Err)
 		}
@@ -223,14 +251,14 @@ func (b *barrier) marks(ctx context.Context) (map[int32]int64, error) {
 			}
 		}
 	}
-	if len(marks) != int(b.partitions) {
-		return nil, fmt.Errorf("asking for high watermarks: %d of %d partitions answered", len(marks), b.partitions)
+	if len(marks) != int(b.cfg.Partitions) {
+		return nil, fmt.Errorf("asking for high watermarks: %d of %d partitions answered", len(marks), b.cfg.Partitions)
 	}
 	return marks, nil
 }
 
 // looking reads positions while somebody waits for them.
-func (b *barrier) looking(ctx context.Context) error {
+func (b *Barrier) looking(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -253,10 +281,10 @@ func (b *barrier) looking(ctx context.Context) error {
 	}
 }
 
-func (b *barrier) lookOnce(ctx context.Context) error {
+func (b *Barrier) lookOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	positions, err := b.store.Positions(ctx, b.topic)
+	positions, err := b.cfg.Positions(ctx, b.cfg.Topic)
 	if err != nil {
 		return err
 	}
@@ -281,7 +309,7 @@ func (w *waiter) passed(positions map[int32]int64) bool {
 	return true
 }
 
-func (b *barrier) anyWaiting() bool {
+func (b *Barrier) anyWaiting() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.waiting) > 0

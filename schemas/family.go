@@ -1,0 +1,47 @@
+package schemas
+
+import (
+	"strconv"
+	"time"
+)
+
+// Family names the topics of one processor. Partition n of its commands, state and
+// events belongs to the same agencies, so all three have the same number of
+// partitions.
+type Family struct {
+	// Processor is the name of the processor.
+	Processor                                string
+	Commands, State, Events, Replies, Poison string
+}
+
+// FamilyOf returns the family of the processor of that name.
+func FamilyOf(processor string) Family {
+	return Family{
+		Processor: processor, Commands: processor + ".commands", State: processor + ".state", Events: processor + ".events",
+		Replies: processor + ".replies", Poison: processor + ".commands.poison",
+	}
+}
+
+// Checkout is the family of the processor of checkout sessions.
+var Checkout = FamilyOf("checkout")
+
+// FamilyRecords are the full Avro names of what a family's topics hold.
+type FamilyRecords struct{ Commands, State, Events, Replies []string }
+
+// Topics returns the rows of the family in the table of topics.
+func (f Family) Topics(holds FamilyRecords) []Topic {
+	return []Topic{
+		{Name: f.Commands, Partitions: DefaultPartitions, Together: f.Processor, Retention: defaultRetentionCommands, Key: "tenant_id", Records: holds.Commands},
+		{
+			Name: f.State, Partitions: DefaultPartitions, Together: f.Processor, Compacted: true, Key: "entry", Records: holds.State,
+			Config: map[string]string{"segment.ms": strconv.FormatInt((10 * time.Minute).Milliseconds(), 10), "min.cleanable.dirty.ratio": "0.1"},
+		},
+		{Name: f.Events, Partitions: DefaultPartitions, Together: f.Processor, Key: "tenant_id", Records: holds.Events},
+		{Name: f.Replies, Partitions: defaultReplyPartitions, Retention: time.Hour, Key: "correlation_id", Records: holds.Replies},
+		poison(f.Poison),
+	}
+}
+
+func poison(name string) Topic {
+	return Topic{Name: name, Partitions: defaultPoisonPartitions, Retention: defaultRetentionPoison, Key: "as it was"}
+}
