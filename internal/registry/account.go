@@ -65,33 +65,49 @@ func toCredentials(a ConnectorAccount) credentials {
 }
 
 func connectorAAD(agencyID string, live bool, offer string) []byte {
-	return []byte(agencyID + "/" + mode(live) + "/" + offer)
+	return []byte(agencyID + "/" + Mode(live) + "/" + offer)
 }
 
-type connectorKey struct {
-	agencyID string
-	live     bool
-	offer    string
+// AccountKey names an account.
+type AccountKey struct {
+	AgencyID string
+	Live     bool
+	Offer    string
 }
 
-func (s *snapshot) loadAccounts(ctx context.Context, q *db.Queries, keys *secret.Keys) error {
-	accounts, err := q.ConnectorAccounts(ctx)
-	if err != nil {
-		return fmt.Errorf("reading connector accounts: %w", err)
-	}
-	for _, r := range accounts {
+func (l *loader) accounts(q *db.Queries) {
+	read(l, "connector accounts", q.ConnectorAccounts, func(r db.ConnectorAccount) {
 		var c credentials
-		sealed, ok := s.open(keys, labelConnector, r.Sealed, connectorAAD(r.AgencyID, r.Live, r.Offer))
-		if ok && json.Unmarshal(sealed, &c) != nil {
-			return fmt.Errorf("reading the %s account of agency %s: its sealed value is no JSON", r.Offer, r.AgencyID)
+		sealed, ok := l.open(labelConnector, r.Sealed, connectorAAD(r.AgencyID, r.Live, r.Offer))
+		if len(sealed) > 0 && json.Unmarshal(sealed, &c) != nil {
+			l.err = fmt.Errorf("reading the %s account of agency %s: its sealed value is no JSON", r.Offer, r.AgencyID)
 		}
-		s.connectors[connectorKey{r.AgencyID, r.Live, r.Offer}] = ConnectorAccount{
-			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseURL: r.BaseUrl, XAF: r.Xaf, Locked: !ok,
+		l.s.Accounts[AccountKey{r.AgencyID, r.Live, r.Offer}] = ConnectorAccount{
+			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseURL: fromStored(r.BaseUrl, l.simulators), XAF: r.Xaf, Locked: !ok,
 			TargetEnvironment: c.TargetEnvironment, SubscriptionKey: secret.NewText(c.SubscriptionKey), APIUser: c.APIUser, APIKey: secret.NewText(c.APIKey),
 			ClientID: c.ClientID, ClientSecret: secret.NewText(c.ClientSecret), Merchant: c.Merchant, Secret: secret.NewText(c.Secret),
 		}
+	})
+}
+
+// PutAccount sets a merchant account, unless it is set so already: the same text
+// sealed again would look like a change.
+func (t *Tx) PutAccount(ctx context.Context, c ConnectorAccount) error {
+	old, ok := t.Before.Accounts[AccountKey{c.AgencyID, c.Live, c.Offer}]
+	if ok && !old.Locked && old.BaseURL == c.BaseURL && old.XAF == c.XAF && toCredentials(old) == toCredentials(c) {
+		return nil
 	}
-	return nil
+	text, err := json.Marshal(toCredentials(c)) //nolint:gosec // sealed two lines below
+	if err != nil {
+		return err
+	}
+	sealed, err := t.keys.Seal(labelConnector, text, connectorAAD(c.AgencyID, c.Live, c.Offer))
+	if err != nil {
+		return err
+	}
+	return t.q.UpsertConnectorAccount(ctx, db.UpsertConnectorAccountParams{
+		AgencyID: c.AgencyID, Live: c.Live, Offer: c.Offer, BaseUrl: ToStored(c.BaseURL), Sealed: sealed, Xaf: c.XAF,
+	})
 }
 
 // simulatorPaths are where the simulators speak each operator's protocol.
@@ -106,11 +122,10 @@ var simulatorPaths = map[string]string{
 // simulators; nothing ever stands in for a live one.
 func (r *Registry) Connector(agencyID string, live bool, offer string) (ConnectorAccount, bool) {
 	s := r.current.Load()
-	if c, ok := s.connectors[connectorKey{agencyID, live, offer}]; ok {
-		c.BaseURL = fromStored(c.BaseURL, r.cfg.Simulators)
+	if c, ok := s.Accounts[AccountKey{agencyID, live, offer}]; ok {
 		return c, true
 	}
-	agency, known := s.agencies[agencyID]
+	agency, known := s.Agencies[agencyID]
 	path, simulated := simulatorPaths[offer]
 	if live || r.cfg.Simulators == "" || !known || !simulated {
 		return ConnectorAccount{}, false
