@@ -122,26 +122,26 @@ test: deps/test ## run all tests on real servers, which it starts and stops (PAC
 test/crash: deps/test ## kill processes under load for a minute, then count what was lost or doubled
 	@rm -f $(DEPS)/crash-report.txt
 	@QUITTANCE_CRASH=full QUITTANCE_CRASH_REPORT=$(CURDIR)/$(DEPS)/crash-report.txt \
-		go test -count=1 -v -timeout 20m -run '^TestCrash$$' ./test/acceptance; \
+		go test -count=1 -v -timeout 20m -run '^TestCrash$$' ./test/crash; \
 		status=$$?; cat $(DEPS)/crash-report.txt 2>/dev/null; exit $$status
 
 .PHONY: test/contract
 test/contract: deps/test ## hold each statement of the contract's ministry sections against the running service
 	@rm -f $(DEPS)/contract-report.txt
 	@QUITTANCE_CONTRACT_REPORT=$(CURDIR)/$(DEPS)/contract-report.txt \
-		go test -count=1 -timeout 10m -run '^TestContract$$' ./test/acceptance >$(DEPS)/contract-output.txt 2>&1; \
+		go test -count=1 -timeout 10m -run '^TestContract$$' ./test/contract >$(DEPS)/contract-output.txt 2>&1; \
 		status=$$?; cat $(DEPS)/contract-report.txt 2>/dev/null; [ $$status -eq 0 ] || cat $(DEPS)/contract-output.txt; exit $$status
 
 .PHONY: test/linearizability
 test/linearizability: deps/test ## hold 200 histories of concurrent requests, with kills, against the model, and see a broken build caught
 	@rm -f $(DEPS)/linearizability-report.txt
 	@QUITTANCE_LINEARIZABILITY=full QUITTANCE_LINEARIZABILITY_REPORT=$(CURDIR)/$(DEPS)/linearizability-report.txt \
-		go test -count=1 -v -timeout 30m -parallel 1 -run '^(TestLinearizability|TestLinearizabilityModel|TestBrokenOverlayIsCaught)$$' ./test/acceptance; \
+		go test -count=1 -v -timeout 30m -parallel 1 -run '^(TestLinearizability|TestLinearizabilityModel|TestBrokenOverlayIsCaught)$$' ./test/linear; \
 		status=$$?; cat $(DEPS)/linearizability-report.txt 2>/dev/null; exit $$status
 
 .PHONY: test/schemathesis
 test/schemathesis: deps/test ## hold 5,000 requests, made from openapi.yaml, and their answers against it
-	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$' ./test/acceptance
+	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$' ./test/contract
 
 .PHONY: test/fuzz
 test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60)
@@ -159,14 +159,14 @@ bench: deps/test ## measure creations per second beside the raw echo of the same
 bench/quota: deps/test ## count the creations of flooding applications at four ingresses, and what they cost the others
 	@rm -f $(DEPS)/quota-report.txt
 	@QUITTANCE_QUOTA=full QUITTANCE_QUOTA_REPORT=$(CURDIR)/$(DEPS)/quota-report.txt \
-		go test -count=1 -v -timeout 15m -run '^TestQuota$$' ./test/acceptance; \
+		go test -count=1 -v -timeout 15m -run '^TestQuota$$' ./test/operations; \
 		status=$$?; cat $(DEPS)/quota-report.txt 2>/dev/null; exit $$status
 
 .PHONY: bench/delivery
 bench/delivery: deps/test ## measure deliveries, beside ill and dead endpoints too, and count what kills and outages lose (an hour)
 	@rm -f $(DEPS)/delivery-report.txt
 	@QUITTANCE_DELIVERY=full QUITTANCE_DELIVERY_REPORT=$(CURDIR)/$(DEPS)/delivery-report.txt \
-		go test -count=1 -v -timeout 2h -run '^TestDelivery$$' ./test/acceptance; \
+		go test -count=1 -v -timeout 2h -run '^TestDelivery$$' ./test/delivery; \
 		status=$$?; cat $(DEPS)/delivery-report.txt 2>/dev/null; exit $$status
 
 # Alone on the machine: what it takes is what the citizens wait for.
@@ -174,19 +174,19 @@ bench/delivery: deps/test ## measure deliveries, beside ill and dead endpoints t
 test/budgets: deps/test ## hold the first paint, and how soon 500 citizens at once see that they have paid, against the budgets
 	@rm -f $(DEPS)/budgets-report.txt
 	@QUITTANCE_BUDGETS=hold QUITTANCE_BUDGETS_REPORT=$(CURDIR)/$(DEPS)/budgets-report.txt \
-		go test -count=1 -timeout 10m -run '^TestBudgets$$' ./test/acceptance; \
+		go test -count=1 -timeout 10m -run '^TestBudgets$$' ./test/budgets; \
 		status=$$?; cat $(DEPS)/budgets-report.txt 2>/dev/null; exit $$status
 
 .PHONY: bench/live
 bench/live: deps/test ## tell 500 citizens at once that their payment is made, and measure how soon each knows
 	@rm -f $(DEPS)/budgets-report.txt
 	@QUITTANCE_BUDGETS=measure QUITTANCE_BUDGETS_REPORT=$(CURDIR)/$(DEPS)/budgets-report.txt \
-		go test -count=1 -v -timeout 15m -run '^TestBudgets$$' ./test/acceptance; \
+		go test -count=1 -v -timeout 15m -run '^TestBudgets$$' ./test/budgets; \
 		status=$$?; cat $(DEPS)/budgets-report.txt 2>/dev/null; exit $$status
 
 .PHONY: screens
 screens: deps/test ## take the pictures of docs/screens again
-	@QUITTANCE_SCREENS=write go test -count=1 -timeout 10m -run '^TestScreens$$' ./test/acceptance
+	@QUITTANCE_SCREENS=write go test -count=1 -timeout 10m -run '^TestScreens$$' ./test/journeys
 
 # ---- what is checked ----
 

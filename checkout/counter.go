@@ -29,7 +29,7 @@ func (d *decider) reserve(do Reserve) Answer {
 		case held:
 			return Answer{Code: CodeReserved, Session: &s}
 		}
-		s = d.letGo(s, "") // its tick is on the way
+		s = d.releaseReservation(s, "") // its tick is on the way
 	}
 	s = d.expire(s)
 	offer, code := d.payable(s, OfferCashAgency)
@@ -43,19 +43,19 @@ func (d *decider) reserve(do Reserve) Answer {
 // cash begins a collection at a counter.
 func (d *decider) cash(s Session, offer Offer, id, clerk string, window time.Duration) Session {
 	ends := d.cmd.At.Add(window)
-	return d.happen(s, EventCollectionRequested, change{collection: &Collection{
+	return d.emit(s, EventCollectionRequested, change{collection: &Collection{
 		ID: id, OfferID: offer.ID, Channel: offer.Channel, Status: CollectionPending, Amount: s.Amount + offer.Fee, Fee: offer.Fee,
 		Currency: s.Currency, RequestedAt: d.cmd.At, NotAfter: ends, WindowEndsAt: ends, Clerk: clerk,
 	}}, map[string]string{DetailBy: clerk})
 }
 
-// letGo ends a reservation without cash.
-func (d *decider) letGo(s Session, by string) Session {
+// releaseReservation ends a reservation without cash.
+func (d *decider) releaseReservation(s Session, by string) Session {
 	detail := map[string]string{DetailCollectionID: s.Collection.ID}
 	if by != "" {
 		detail[DetailBy] = by
 	}
-	s = d.happen(s, EventCollectionReleased, change{}, detail)
+	s = d.emit(s, EventCollectionReleased, change{}, detail)
 	if s.Ended() {
 		d.decided(s)
 	}
@@ -77,7 +77,7 @@ func (d *decider) release(do Release) Answer {
 	case c.Clerk != do.By:
 		return Answer{Code: CodeReserved, Session: &s}
 	}
-	s = d.letGo(s, do.By)
+	s = d.releaseReservation(s, do.By)
 	s = d.expire(s)
 	return Answer{Code: CodeOK, Session: &s}
 }
@@ -105,7 +105,7 @@ func (d *decider) take(do Take) Answer {
 		return Answer{Code: CodeTooMany, Session: &s}
 	}
 	if s.reserved() && s.Collection.ID != do.CollectionID {
-		s = d.letGo(s, "") // a later look-up, by whom no cash was taken yet
+		s = d.releaseReservation(s, "") // a later look-up, by whom no cash was taken yet
 	}
 	// Of a payment that was refused no money is there but this.
 	if s.Collection == nil || s.Ended() && s.Collection.ID != do.CollectionID && s.Collection.Status == CollectionRefused {
@@ -118,7 +118,7 @@ func (d *decider) take(do Take) Answer {
 	detail := map[string]string{DetailSource: string(SourceCounter), DetailBy: do.By}
 	switch {
 	case s.Collection.ID != do.CollectionID:
-		s = d.happen(s, EventCollectionOrphaned, change{}, map[string]string{
+		s = d.emit(s, EventCollectionOrphaned, change{}, map[string]string{
 			DetailCollectionID: do.CollectionID, DetailReportedAmount: strconv.FormatInt(do.Total, 10), DetailReportedCurr: s.Currency,
 			DetailOperatorRef: do.Receipt, DetailSource: string(SourceCounter), DetailBy: do.By,
 		})
@@ -127,7 +127,7 @@ func (d *decider) take(do Take) Answer {
 	case s.Status == StatusOpen:
 		s = d.finish(s, EventCompleted, change{outcome: &o, clerk: do.By}, detail)
 	default:
-		s = d.happen(s, EventLatePayment, change{outcome: &o, clerk: do.By}, detail)
+		s = d.emit(s, EventLatePayment, change{outcome: &o, clerk: do.By}, detail)
 		d.late(s)
 	}
 	return Answer{Code: CodeOK, Session: &s}
@@ -150,7 +150,7 @@ func (d *decider) reverse(do Reverse) Answer {
 	case !SameDay(c.DecidedAt, d.cmd.At):
 		return Answer{Code: CodeReversalLate, Session: &s}
 	}
-	s = d.happen(s, EventCollectionReversed, change{clerk: do.By}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
+	s = d.emit(s, EventCollectionReversed, change{clerk: do.By}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
 	if !s.Paid() && len(s.Orphans) == 0 {
 		// The order's money is gone again: it can be paid.
 		k := s.orderKey()

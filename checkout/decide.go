@@ -154,23 +154,23 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 	(*m)[k] = v
 }
 
-// happen records an event of s and returns s after it.
-func (d *decider) happen(s Session, t EventType, c change, detail map[string]string) Session {
+// emit records an event of s and returns s after it.
+func (d *decider) emit(s Session, t EventType, c change, detail map[string]string) Session {
 	id, sequence := s.ID, s.Sequence+1
 	if c.created != nil {
 		id, sequence = c.created.ID, 1
 	}
 	e := Event{ID: eventID(id, sequence), Type: t, SessionID: id, Sequence: sequence, OccurredAt: d.cmd.At, Detail: detail, change: c}
-	e.Session = Apply(s, e)
+	e.Session = apply(s, e)
 	d.out.Events = append(d.out.Events, e)
 	put(&d.out.Sessions, id, e.Session)
 	return e.Session
 }
 
-// finish is happen for an event that ends the session: the order is free again,
+// finish is emit for an event that ends the session: the order is free again,
 // or paid, and remembers a collection that is not final.
 func (d *decider) finish(s Session, t EventType, c change, detail map[string]string) Session {
-	s = d.happen(s, t, c, detail)
+	s = d.emit(s, t, c, detail)
 	k := s.orderKey()
 	o := d.order(k)
 	if o.OpenSessionID == s.ID {
@@ -263,7 +263,7 @@ func (d *decider) decideCreate(do Create) Answer {
 		return Answer{Code: CodeOrderOpen}
 	}
 	s.CreatedAt = d.cmd.At
-	s = d.happen(Session{}, EventCreated, change{created: &s}, nil)
+	s = d.emit(Session{}, EventCreated, change{created: &s}, nil)
 	o.OpenSessionID = s.ID
 	d.putOrder(k, o)
 	return Answer{Code: CodeOK, Session: &s}
@@ -326,7 +326,7 @@ func (d *decider) collect(do Collect) Answer {
 	case do.Total != s.Amount+offer.Fee:
 		return Answer{Code: CodeTotalChanged, Session: &s}
 	}
-	s = d.happen(s, EventCollectionRequested, change{collection: &Collection{
+	s = d.emit(s, EventCollectionRequested, change{collection: &Collection{
 		ID: do.CollectionID, OfferID: offer.ID, Channel: offer.Channel, Status: CollectionPending,
 		Amount: do.Total, Fee: offer.Fee, Currency: s.Currency, PayerMasked: do.PayerMasked,
 		RequestedAt: d.cmd.At, NotAfter: d.cmd.At.Add(do.SendWithin), WindowEndsAt: d.cmd.At.Add(do.ApprovalWindow),
@@ -370,7 +370,7 @@ func (d *decider) redirected(do Redirected) Answer {
 		return Answer{Code: CodeSessionNotFound}
 	}
 	if s.InFlight() && s.Collection.RedirectSealed == nil {
-		s = d.happen(s, EventCollectionRedirected, change{redirect: do.Sealed}, nil)
+		s = d.emit(s, EventCollectionRedirected, change{redirect: do.Sealed}, nil)
 	}
 	return Answer{Code: CodeOK, Session: &s}
 }
@@ -387,7 +387,7 @@ func (d *decider) ask(s Session) {
 // enquiry emits an enquiry and schedules the next.
 func (d *decider) enquiry(s Session) {
 	next := nextEnquiry(*s.Collection, d.cmd.At)
-	s = d.happen(s, EventCollectionEnquired, change{next: next}, nil)
+	s = d.emit(s, EventCollectionEnquired, change{next: next}, nil)
 	d.out.Collections = append(d.out.Collections, CollectionRequest{Kind: RequestEnquire, Session: s, At: d.cmd.At})
 }
 
@@ -452,7 +452,7 @@ func (d *decider) approved(s Session, do Outcome) Session {
 	case s.Status == StatusOpen:
 		return d.finish(s, EventCompleted, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
 	}
-	s = d.happen(s, EventLatePayment, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
+	s = d.emit(s, EventLatePayment, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
 	d.late(s)
 	return s
 }
@@ -478,7 +478,7 @@ func (d *decider) refused(s Session, do Outcome) Session {
 		return d.finish(s, EventFailed, change{outcome: &do, failure: do.FailureCode}, map[string]string{DetailSource: string(do.Source)})
 	case CollectionUndecided:
 	}
-	s = d.happen(s, EventCollectionRefused, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
+	s = d.emit(s, EventCollectionRefused, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
 	d.decided(s)
 	return s
 }
@@ -500,7 +500,7 @@ func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
 	}
 	detail := reported(do)
 	detail[DetailReason] = reason
-	s = d.happen(s, EventCollectionMismatched, change{}, detail)
+	s = d.emit(s, EventCollectionMismatched, change{}, detail)
 	d.late(s)
 	return s
 }
@@ -516,7 +516,7 @@ func (d *decider) orphan(s Session, do Outcome) Answer {
 		return Answer{Code: CodeSessionNotFound, Session: &s} // said before
 	}
 	if s.ID != "" {
-		s = d.happen(s, EventCollectionOrphaned, change{}, detail)
+		s = d.emit(s, EventCollectionOrphaned, change{}, detail)
 		return Answer{Code: CodeSessionNotFound, Session: &s}
 	}
 	d.out.Events = append(d.out.Events, Event{
@@ -543,7 +543,7 @@ func (d *decider) tick() Answer {
 	over := s.Collection != nil && !d.cmd.At.Before(s.Collection.WindowEndsAt.Add(windowGrace))
 	switch {
 	case s.reserved() && over:
-		s = d.letGo(s, "")
+		s = d.releaseReservation(s, "")
 	case s.InFlight() && over:
 		s = d.finish(s, EventFailed, change{failure: s.Collection.timeout()}, nil)
 	}

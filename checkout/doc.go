@@ -10,12 +10,11 @@
 //	  │  └─ lifetime ends ────────────────► expired
 //	  └─ Collect (at most one collection a session)
 //
-// Decide looks at what is known (View) and at one Command, and says what
-// happens: Events, effects (collection requests, notifications), the entries
-// that change, and the answer. Apply folds an event into a session; Decide uses
-// it too, so what is stored is by construction the fold of the events. All
-// times, ids and configuration come stamped in the command: deciding twice
-// gives the same decision.
+// Decide reads what is known (View) and one Command. It returns Events, effects
+// (collection requests, notifications), the entries that change, and the answer.
+// Every stored session is the session that its last event carries: events are
+// snapshots. All times, ids and configuration come stamped in the command, so
+// deciding twice gives the same decision.
 //
 // A terminal session stays what it is. Money that arrives afterwards is a late
 // payment: an event, never a transition. Unknown stays unknown: only a definite

@@ -65,9 +65,10 @@ const (
 	DetailSource         = "source"
 )
 
-// Event is something that happened. Session is the session as it stands
-// afterwards; for an orphaned report of no session it is the zero Session and
-// Sequence is 0.
+// Event is something that happened. It is a snapshot: Session is the whole session
+// after the event, and that is the contract of the wire event too. A reader stores
+// the snapshot with the highest sequence and never folds changes. For an orphaned
+// report of no session, Session is the zero Session and Sequence is 0.
 type Event struct {
 	ID         string // evt_, derived from (session, sequence)
 	Type       EventType
@@ -77,11 +78,11 @@ type Event struct {
 	Session    Session
 	Detail     map[string]string
 
-	// change is what Apply needs beyond the type and the time.
+	// change is what apply needs beyond the type and the time.
 	change change
 }
 
-// change is the part of an event that Apply folds in.
+// change is the part of an event that apply folds in. It does not travel.
 type change struct {
 	created    *Session
 	collection *Collection
@@ -101,10 +102,10 @@ func eventID(sessionID string, sequence int64) string {
 	return "evt_" + strings.ToLower(idEncoding.EncodeToString(sum[:20]))
 }
 
-// Apply is the session after the event. It changes nothing that its arguments
-// share. An event of another session or out of sequence is a fault of the
-// program; it leaves the session as it is.
-func Apply(s Session, e Event) Session {
+// apply returns the session after the event. It does not modify what its arguments
+// share. An event of another session or out of sequence is a fault of the program
+// and leaves the session as it is.
+func apply(s Session, e Event) Session {
 	if e.Type == EventCreated {
 		s = *e.change.created
 		s.Status, s.Sequence = StatusOpen, 1

@@ -41,7 +41,7 @@ func (d *decider) issueToken(do IssueToken) Answer {
 	}
 	t := Token{SessionID: s.ID, ExpiresAt: d.cmd.At.Add(do.Lifetime), ForgetAt: d.cmd.At.Add(TokenRetention)}
 	put(&d.out.Tokens, hash, t)
-	s = d.happen(s, EventTokenIssued, change{}, nil)
+	s = d.emit(s, EventTokenIssued, change{}, nil)
 	return Answer{Code: CodeOK, Session: &s, TokenExpiresAt: t.ExpiresAt}
 }
 
@@ -60,7 +60,7 @@ func (d *decider) consumeToken(do ConsumeToken) Answer {
 	case alive && t.ConsumedAt.IsZero():
 		t.ConsumedAt = d.cmd.At
 		put(&d.out.Tokens, string(do.Hash), t)
-		s = d.happen(s, EventTokenConsumed, change{}, nil)
+		s = d.emit(s, EventTokenConsumed, change{}, nil)
 		return Answer{Code: CodeOK, Session: &s, TokenExpiresAt: t.ExpiresAt}
 	case alive:
 		return Answer{Code: CodeOK, Session: &s, Replayed: true, TokenExpiresAt: t.ExpiresAt}

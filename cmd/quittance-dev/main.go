@@ -1,19 +1,52 @@
-// Command quittance-dev is the payment orchestration service with the developer's
-// options, and everything that runs it on one machine. See README.md.
+// Command quittance-dev is the service with the options of a developer. It has
+// every command of quittance; --port N, which stands for the addresses of an `up`
+// on that port; and commands that run the service on one machine: up, simulate,
+// listen and bench. See README.md.
 package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
+	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/roles"
+	"quittance/dev/clock"
+	"quittance/internal/postgres"
 )
+
+const name = "quittance-dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := roles.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := program().Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// options are what a developer's installation allows.
+func options() roles.Options {
+	return roles.Options{
+		Loopback: true, PlainSecrets: true, Simulators: true, Profiles: true,
+		Clock: func(ctx context.Context, pool *postgres.Pool, log *slog.Logger) (roles.Clock, error) {
+			return clock.Follow(ctx, pool, log)
+		},
+	}
+}
+
+// settings are those of a command that quittance does not have.
+func settings() *roles.Settings {
+	return &roles.Settings{Options: options(), Program: name, AddressHint: addressHint}
+}
+
+func program() cli.Program {
+	return cli.Program{
+		Name: name, Options: options(), AddressHint: addressHint, Addresses: portFlag,
+		Commands: []*cobra.Command{up(), simulate(), listen(), benchmark()},
+		Doctor:   []cli.DoctorRole{doctorUp()},
+	}
 }

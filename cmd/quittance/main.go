@@ -1,5 +1,5 @@
-// Command quittance is the payment orchestration service: one binary, one
-// subcommand per role. See README.md.
+// Command quittance is the payment orchestration service: a command a role, and
+// the commands of its operators. See README.md.
 package main
 
 import (
@@ -8,12 +8,12 @@ import (
 	"os/signal"
 	"syscall"
 
-	"quittance/cmd/internal/roles"
+	"quittance/cmd/internal/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := roles.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := cli.Program{Name: "quittance"}.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

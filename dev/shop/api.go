@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// attempts is how often a call is made before the citizen is told that it does
-// not work.
+// attempts is the number of calls before the citizen sees an error.
 const attempts = 4
 
 // api calls Quittance with the secret key, which never leaves the back end.
@@ -21,7 +20,7 @@ type api struct {
 	client    *http.Client
 }
 
-// newSession is what a session is created from.
+// newSession is the body of the request that creates a session.
 type newSession struct {
 	OrderID     string            `json:"order_id"`
 	Amount      int64             `json:"amount"`
@@ -37,7 +36,7 @@ type created struct {
 	ClientSecret string `json:"client_secret"`
 }
 
-// verified is what a completion token proves.
+// verified is the answer of verify-completion.
 type verified struct {
 	OrderID string `json:"order_id"`
 	Paid    bool   `json:"paid"`
@@ -60,8 +59,8 @@ func (a api) verify(ctx context.Context, token string) (out verified, err error)
 	return out, a.post(ctx, "/checkout/sessions/verify-completion", "", map[string]string{"completion_token": token}, &out)
 }
 
-// post calls, and calls again when it cannot tell what became of it: with the
-// same Idempotency-Key, or the same token, it happens once.
+// post makes a call and repeats it when the outcome is unknown. The same
+// Idempotency-Key, or the same token, makes the repetition safe.
 func (a api) post(ctx context.Context, path, idempotencyKey string, body, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -88,7 +87,7 @@ func (a api) post(ctx context.Context, path, idempotencyKey string, body, into a
 	}
 }
 
-// once is the answer's body, or a problem when that is what was answered.
+// once makes one call and returns the answer's body, or the problem as an error.
 func (a api) once(ctx context.Context, path, idempotencyKey string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+"/api/v1"+path, bytes.NewReader(body))
 	if err != nil {
@@ -107,7 +106,7 @@ func (a api) once(ctx context.Context, path, idempotencyKey string, body []byte)
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err == nil && resp.StatusCode >= http.StatusMultipleChoices {
 		var p problem
-		_ = json.Unmarshal(answer, &p) // the status alone will do
+		_ = json.Unmarshal(answer, &p) // without a body the status suffices
 		p.Status = resp.StatusCode
 		err = p
 	}

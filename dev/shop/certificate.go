@@ -17,12 +17,12 @@ import (
 	"time"
 )
 
-// certificateLife is as long as browsers accept.
+// certificateLife is the longest validity that browsers accept.
 const certificateLife = 397 * 24 * time.Hour
 
-// loadCertificate is the self-signed certificate that dir keeps for localhost,
-// 127.0.0.1 and ::1: whoever trusts it once need not do so at every start. It is
-// made when there is none, and again a month before it ends.
+// loadCertificate returns the self-signed certificate for localhost, 127.0.0.1 and
+// ::1 that dir keeps, so that a developer has to trust it only once. It makes a
+// certificate when there is none and when the old one ends within a month.
 func loadCertificate(dir string, now time.Time) (tls.Certificate, error) {
 	path := filepath.Join(dir, "shop.pem")
 	text, err := os.ReadFile(path)

@@ -1,18 +1,18 @@
-// Package shop is the demo shop: an agency's site that takes payments by the
-// embedded checkout. It is what an integrator copies, and uses what an integrator
-// has: the API, a key and the SDK.
+// Package shop is the demo shop: an agency's site that takes payments with the
+// embedded checkout. Integrators may copy it. It uses only what an integrator has: the
+// API, a key and the SDK.
 //
 // What it shows, in order:
 //
 //  1. The back end creates a session with its secret key and gives the browser
 //     the client secret, nothing else (checkout).
-//  2. The browser holds the checkout with /sdk/v1.js (assets/shop.js).
+//  2. The browser shows the checkout with /sdk/v1.js (assets/shop.js).
 //  3. The browser hands the completion token to the back end, which asks with its
 //     key whether the payment is real, and only then unlocks the case (completion).
 //
-// A browser may be closed before step 3. The durable path is the signed webhook
-// checkout.completed: a real site unlocks by whichever comes first, once per
-// order_id. This one keeps its cases in memory and has no webhook endpoint.
+// A citizen may close the browser before step 3. The durable path is the signed
+// webhook checkout.completed: a real site unlocks the case by whichever arrives first,
+// once per order_id. This shop keeps its cases in memory and has no webhook endpoint.
 package shop
 
 import (
@@ -34,17 +34,17 @@ import (
 	"time"
 )
 
-// Config of a Shop. What has no default is required.
+// Config of a Shop. Fields without a default are required.
 type Config struct {
 	// Listen is the address to serve https on.
 	Listen string
 	// DataDir keeps the certificate.
 	DataDir string
-	// APIBase is where the API is: an origin, below which are /api/v1/….
+	// APIBase is the origin of the API, without the path /api/v1.
 	APIBase string
 	// CheckoutURL is the origin of the checkout and of /sdk/v1.js.
 	CheckoutURL string
-	// Key is the application's secret key. Without one the shop says so.
+	// Key is the application's secret key. Without one the pages say that it is missing.
 	Key string
 	Log *slog.Logger
 }
@@ -72,7 +72,7 @@ type Shop struct {
 	cases map[string]*kase // by id
 }
 
-// notice is what a citizen may owe.
+// notice is an amount that a citizen may have to pay.
 type notice struct {
 	Code     string
 	Name     map[string]string // by language
@@ -90,7 +90,7 @@ var notices = []notice{
 type kase struct {
 	id       string
 	notice   notice
-	attempt  int // grows with each session that ended unpaid
+	attempt  int // counts the sessions that ended unpaid
 	unlocked bool
 }
 
@@ -122,7 +122,7 @@ func (s *Shop) Run(ctx context.Context) error {
 	server := &http.Server{
 		Addr: s.cfg.Listen, Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12},
-		// Browsers hang up on a certificate that they do not trust yet.
+		// Browsers close the connection while they do not trust the certificate.
 		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
@@ -150,13 +150,13 @@ func (s *Shop) Handler() http.Handler {
 	mux.HandleFunc("POST /cases/{id}/completion", s.completion)
 	mux.HandleFunc("GET /lab", s.lab)
 	mux.Handle("GET /assets/", http.FileServerFS(files))
-	// A form on another site must not open cases here.
+	// A form on another site must not create cases here.
 	return s.headers(http.NewCrossOriginProtection().Handler(mux))
 }
 
 func (s *Shop) headers(next http.Handler) http.Handler {
-	// The checkout needs three of these: its script, its frame, and the connection
-	// by which the SDK tells a refusal from a bad network.
+	// The checkout needs three of these: its script, its frame, and the connection with
+	// which the SDK distinguishes a refusal from a network fault.
 	policy := fmt.Sprintf("default-src 'none'; script-src 'self' %[1]s; frame-src %[1]s; connect-src 'self' %[1]s; "+
 		"style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'", s.cfg.CheckoutURL)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -168,7 +168,7 @@ func (s *Shop) headers(next http.Handler) http.Handler {
 	})
 }
 
-// view is what a page shows.
+// view is the content of a page.
 type view struct {
 	Lang, Other, OtherURL string
 	W                     map[string]string // words
@@ -197,12 +197,12 @@ func (s *Shop) render(w http.ResponseWriter, r *http.Request, name string, statu
 	}
 }
 
-// home lists what may be paid.
+// home lists the notices.
 func (s *Shop) home(w http.ResponseWriter, r *http.Request) {
 	s.render(w, r, "home.html", http.StatusOK, view{Notices: notices})
 }
 
-// open opens a case.
+// open creates a case.
 func (s *Shop) open(w http.ResponseWriter, r *http.Request) {
 	i := slices.IndexFunc(notices, func(n notice) bool { return n.Code == r.PostFormValue("notice") })
 	if i < 0 {
@@ -246,7 +246,7 @@ func (s *Shop) lab(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// find is a copy of the case that the address names.
+// find returns a copy of the case that the address names.
 func (s *Shop) find(r *http.Request) (kase, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,16 +257,16 @@ func (s *Shop) find(r *http.Request) (kase, bool) {
 	return *c, true
 }
 
-// checkout gives the browser what the SDK needs: the client secret of the case's
-// session, or that there is nothing left to pay.
+// checkout gives the browser the client secret of the case's session, or says that
+// nothing is left to pay.
 func (s *Shop) checkout(w http.ResponseWriter, r *http.Request) {
 	c, ok := s.find(r)
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	// The key of the attempt makes a reload of the page, or a second tab, get the
-	// same session again; its answer has a secret as long as that session is open.
+	// The idempotency key is the attempt's, so that a reload of the page or a second tab
+	// gets the same session. The answer has a secret while that session is open.
 	for range 2 {
 		created, err := s.api.create(r.Context(), c.id+"-"+strconv.Itoa(c.attempt), newSession{
 			OrderID: c.id, Amount: c.notice.Amount, Currency: c.notice.Currency, Mode: "embedded", Description: c.notice.Name["fr"],
@@ -290,8 +290,8 @@ func (s *Shop) checkout(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w, r, errors.New("two sessions were over before they began"))
 }
 
-// completion unlocks the case if the token is of a payment that is real, and of
-// this case: the browser's word counts for nothing.
+// completion unlocks the case if the API says that the token belongs to a completed
+// payment of this case. It trusts nothing else that the browser sends.
 func (s *Shop) completion(w http.ResponseWriter, r *http.Request) {
 	c, ok := s.find(r)
 	if !ok {
@@ -318,14 +318,14 @@ func (s *Shop) completion(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"unlocked": false})
 }
 
-// unlock may happen any number of times, and counts once.
+// unlock unlocks the case. Repeated calls change nothing.
 func (s *Shop) unlock(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cases[id].unlocked = true
 }
 
-// nextAttempt is the one after c's, in every tab.
+// nextAttempt begins the attempt after c's. Tabs that ask at the same time share it.
 func (s *Shop) nextAttempt(c kase) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -334,7 +334,7 @@ func (s *Shop) nextAttempt(c kase) int {
 	return now.attempt
 }
 
-// refuse says that it did not work, and logs why.
+// refuse answers with an error and logs the reason.
 func (s *Shop) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.cfg.Log.LogAttrs(r.Context(), slog.LevelWarn, "asking Quittance", slog.Any("error", err))
 	answer(w, http.StatusBadGateway, map[string]any{"error": "the payment service did not do it"})
@@ -343,10 +343,10 @@ func (s *Shop) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the caller is gone when it fails
+	_ = json.NewEncoder(w).Encode(v) // an error means that the caller is gone
 }
 
-// money is what a notice costs as people write it.
+// money formats the amount of a notice.
 func money(lang string, n notice) string {
 	amount, cents := n.Amount, ""
 	if n.Currency == "EUR" {

@@ -15,7 +15,7 @@ import (
 )
 
 // The flow itself is tested on the whole service, in a browser
-// (test/acceptance).
+// (test/journeys).
 
 func TestCertificateIsKeptAndRenewed(t *testing.T) {
 	t.Parallel()

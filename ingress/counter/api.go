@@ -3,19 +3,13 @@ package counter
 import (
 	_ "embed" // openapi.yaml
 	"encoding/json"
-	"errors"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
-	"quittance/internal/connector/counter"
-	"quittance/internal/form"
 )
 
 // Prefix is the path below which the API answers, with problem documents also for
@@ -39,44 +33,27 @@ type handler func(d *desk, r *http.Request, body []byte) (status int, answer any
 
 func (c *Counter) api() http.Handler {
 	r := chi.NewRouter()
-	r.NotFound(func(w http.ResponseWriter, r *http.Request) {
-		problem.Write(w, r, &problem.Problem{Status: http.StatusNotFound, Code: "generic.not_found", Title: "Not found", Detail: "There is nothing at this path."})
-	})
-	methods := map[string]string{}
-	route := func(method, path string, h http.HandlerFunc) {
-		r.Method(method, Prefix+path, h)
-		methods[Prefix+path] = method
-	}
-	route(http.MethodGet, "/openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+	problem.Unrouted(r, nil)
+	r.Get(Prefix+"/openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(openAPI)
 	})
-	route(http.MethodPost, "/reservations", c.answer(reservations))
-	route(http.MethodPost, "/payments", c.answer(payments))
-	route(http.MethodGet, "/payments/{payment_ref}", c.answer(payment))
-	route(http.MethodPost, "/releases", c.answer(releases))
-	route(http.MethodPost, "/reversals", c.answer(reversals))
-	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) {
-		for _, method := range slices.Sorted(maps.Values(methods)) {
-			if path := r.Find(chi.NewRouteContext(), method, req.URL.Path); path != "" && methods[path] == method {
-				w.Header().Set("Allow", method) // each path has one
-			}
-		}
-		problem.Write(w, req, &problem.Problem{
-			Status: http.StatusMethodNotAllowed, Code: "generic.method_not_allowed", Title: "Method not allowed",
-			Detail: "This path does not take this method; the Allow header names the one it takes.",
-		})
-	})
+	r.Post(Prefix+"/reservations", c.answer(reservations))
+	r.Post(Prefix+"/payments", c.answer(payments))
+	r.Get(Prefix+"/payments/{payment_ref}", c.answer(payment))
+	r.Post(Prefix+"/releases", c.answer(releases))
+	r.Post(Prefix+"/reversals", c.answer(reversals))
 	return r
 }
 
-// answer is a handler for a clerk whom the key tells.
+// answer runs an operation for the clerk of the request's key.
 func (c *Counter) answer(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		clerk, err := c.cfg.Registry.AuthenticateClerk(bearer(r))
+		clerk, err := c.cfg.Registry.AuthenticateClerk(problem.Bearer(r))
 		if err != nil {
-			c.fail(w, r, &refusal{status: http.StatusUnauthorized, code: codeUnauthorized})
+			problem.Write(w, r, problem.New("generic.unauthorized").
+				Saying("The clerk's key is missing, unknown or revoked: send Authorization: Bearer ck_test_… or ck_live_…."))
 			return
 		}
 		d := &desk{c: c, ClerkPrincipal: clerk}
@@ -92,49 +69,22 @@ func (c *Counter) answer(h handler) http.HandlerFunc {
 			c.fail(w, r, err)
 			return
 		}
-		if d.quota != nil {
-			w.Header().Set("RateLimit-Policy", d.quota.Policy())
-			w.Header().Set("RateLimit", d.quota.State())
-		}
+		d.quota.Write(w.Header())
 		if replayed {
 			w.Header().Set("Idempotent-Replayed", "true")
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(out) // the caller is gone when it fails
+		_ = json.NewEncoder(w).Encode(out) // fails only when the caller is gone
 	}
 }
 
 func (c *Counter) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var response *problem.Problem
-	var refused *refusal
-	var malformed *form.MalformedError
-	var faulty *form.FaultsError
-	switch {
-	case errors.As(err, &response):
-	case errors.As(err, &malformed):
-		response = problem.Malformed(err)
-	case errors.As(err, &faulty):
-		response = problem.Invalid(faulty.Faults)
-	case errors.As(err, &refused):
-		response = refused.problem(c.now())
-	default:
-		response = (&refusal{status: http.StatusServiceUnavailable, code: codeUnavailable}).problem(c.now())
+	response := problem.From(err)
+	if response == nil {
+		response = asRefusal(err).problem(c.now())
 	}
 	problem.Write(w, r, response)
-}
-
-// bearer is the request's token, empty when it has none or several.
-func bearer(r *http.Request) string {
-	values := r.Header.Values("Authorization")
-	if len(values) != 1 {
-		return ""
-	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimSpace(token)
 }
 
 // reservationJSON is a look-up's answer.
@@ -152,7 +102,7 @@ type reservationJSON struct {
 }
 
 func reservations(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
-	f, err := counter.Read(body)
+	f, err := readForm(body)
 	if err != nil {
 		return 0, nil, false, err
 	}
@@ -201,15 +151,15 @@ func toTaken(s checkout.Session, became, collectionID string, total int64) taken
 }
 
 func payments(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
-	report, err := d.c.cfg.Reports.ParseReport(r.Header, body)
+	t, err := readReport(body)
 	if err != nil {
 		return 0, nil, false, err
 	}
-	s, became, replayed, err := d.take(r.Context(), report)
+	s, became, replayed, err := d.take(r.Context(), t)
 	if err != nil {
 		return 0, nil, false, err
 	}
-	return http.StatusOK, toTaken(s, became, report.ID, report.Outcome.Amount), replayed, nil
+	return http.StatusOK, toTaken(s, became, t.collectionID, t.total), replayed, nil
 }
 
 // releasedJSON is the answer to a reservation that was given up.
@@ -220,7 +170,7 @@ type releasedJSON struct {
 }
 
 func releases(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
-	f, err := counter.Read(body)
+	f, err := readForm(body)
 	if err != nil {
 		return 0, nil, false, err
 	}
@@ -235,7 +185,7 @@ func releases(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
 }
 
 func reversals(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
-	f, err := counter.Read(body)
+	f, err := readForm(body)
 	if err != nil {
 		return 0, nil, false, err
 	}

@@ -14,8 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
-	"quittance/internal/connector"
-	"quittance/internal/connector/counter"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -57,9 +55,7 @@ type Config struct {
 	Commands Asker
 	Sessions Sessions
 	Registry Registry
-	// Reports reads what desk software reports: internal/connector/counter.
-	Reports connector.Connector
-	Reads   Reads
+	Reads    Reads
 	// Keys seal the cookie of the page.
 	Keys *secret.Keys
 	// PublicURL is where clerks reach the page; with https its cookie is Secure.
@@ -84,16 +80,13 @@ type Counter struct {
 
 // New makes a Counter.
 func New(cfg Config) (*Counter, error) {
-	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Reports == nil || cfg.Reads == nil || cfg.Keys == nil ||
+	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Reads == nil || cfg.Keys == nil ||
 		cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("counter: every field of the configuration is required")
 	}
 	c := &Counter{cfg: cfg, sameSite: http.NewCrossOriginProtection(), secure: strings.HasPrefix(cfg.PublicURL, "https://")}
 	if err := c.sameSite.AddTrustedOrigin(originOf(cfg.PublicURL)); err != nil {
 		return nil, errors.New("counter: PublicURL is no absolute URL")
-	}
-	if cfg.Reports.Operator() != counter.Operator {
-		return nil, errors.New("counter: Reports must be the counter's: what it reads is cash in the till")
 	}
 	var err error
 	if c.templates, err = loadTemplates(); err != nil {

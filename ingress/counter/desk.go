@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/google/uuid"
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
-	"quittance/internal/connector"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 )
@@ -51,7 +49,7 @@ func (d *desk) count(ctx context.Context, name, id string) error {
 	}
 	d.quota = &problem.Quota{Name: name, Limit: left.Limit, Remaining: left.Remaining, Reset: left.Reset}
 	if !ok {
-		return &refusal{status: http.StatusTooManyRequests, code: string(checkout.CodeRateLimited), quota: d.quota}
+		return &refusal{code: string(checkout.CodeRateLimited), quota: d.quota}
 	}
 	return nil
 }
@@ -59,14 +57,14 @@ func (d *desk) count(ctx context.Context, name, id string) error {
 func (d *desk) unavailable(ctx context.Context, doing string, err error) error {
 	d.c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a counter cannot be answered", slog.String("doing", doing),
 		slog.String("request_id", problem.RequestID(ctx)), slog.Any("error", err))
-	return &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable}
+	return refused(codeUnavailable)
 }
 
 // find is the session of a reference, if it is the agency's and of the key's mode.
 // The error is a *refusal.
 func (d *desk) find(ctx context.Context, ref string) (checkout.Session, error) {
 	if !checkout.ValidPaymentRef(ref) {
-		return checkout.Session{}, &refusal{status: http.StatusUnprocessableEntity, code: codeMistyped}
+		return checkout.Session{}, refused(codeMistyped)
 	}
 	items, _, err := d.c.cfg.Sessions.List(ctx, sessions.Filter{
 		ApplicationIDs: d.c.cfg.Registry.ApplicationsOf(d.AgencyID), Live: d.Live, PaymentRef: ref, PageSize: 1,
@@ -75,7 +73,7 @@ func (d *desk) find(ctx context.Context, ref string) (checkout.Session, error) {
 	case err != nil:
 		return checkout.Session{}, d.unavailable(ctx, "finding a session", err)
 	case len(items) == 0, items[0].TenantID != d.AgencyID, items[0].Live != d.Live:
-		return checkout.Session{}, unknownReference()
+		return checkout.Session{}, refused(checkout.CodeSessionNotFound)
 	}
 	return items[0], nil
 }
@@ -94,10 +92,8 @@ func (d *desk) ask(ctx context.Context, entry string, s checkout.Session, do che
 	switch a.Code {
 	case checkout.CodeOK, checkout.CodeCase:
 		return a, nil
-	case checkout.CodeSessionNotFound:
-		return a, unknownReference()
 	default:
-		return a, &refusal{status: http.StatusConflict, code: string(a.Code), session: a.Session}
+		return a, &refusal{code: string(a.Code), session: a.Session}
 	}
 }
 
@@ -125,12 +121,12 @@ const (
 	takenReversed  = "reversed"  // it was given back since
 )
 
-// take puts cash on record that the clerk reports.
-func (d *desk) take(ctx context.Context, t connector.Report) (s checkout.Session, became string, replayed bool, err error) {
-	if s, err = d.findToPut(ctx, t.PaymentRef); err != nil {
+// take puts the cash that the clerk reports on record.
+func (d *desk) take(ctx context.Context, t report) (s checkout.Session, became string, replayed bool, err error) {
+	if s, err = d.findToPut(ctx, t.paymentRef); err != nil {
 		return s, "", false, err
 	}
-	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.ID, By: d.Code, Total: t.Outcome.Amount, Receipt: t.Outcome.OperatorRef})
+	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.collectionID, By: d.Code, Total: t.total, Receipt: t.receipt})
 	if err != nil {
 		return s, "", false, err
 	}
@@ -153,8 +149,8 @@ func (d *desk) release(ctx context.Context, ref, collectionID string) error {
 		return err
 	}
 	_, err = d.ask(ctx, entryRelease, s, checkout.Release{CollectionID: collectionID, By: d.Code})
-	if refused := (*refusal)(nil); errors.As(err, &refused) && refused.session != nil && isTaken(*refused.session, collectionID) {
-		refused.code = codeTaken
+	if r := (*refusal)(nil); errors.As(err, &r) && r.session != nil && isTaken(*r.session, collectionID) {
+		r.code = codeTaken
 	}
 	return err
 }

@@ -23,7 +23,6 @@ import (
 	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/ingress/problem"
-	"quittance/internal/connector/counter"
 	"quittance/internal/form"
 	"quittance/internal/registry"
 )
@@ -328,11 +327,8 @@ func (v visit) own(s checkout.Session) bool {
 
 // refuse goes back to the desk and says why.
 func (v visit) refuse(err error, ref string) {
-	refused := (*refusal)(nil)
-	if !errors.As(err, &refused) {
-		refused = &refusal{status: http.StatusServiceUnavailable, code: codeUnavailable}
-	}
-	v.showDesk(refused.status, ref, refused)
+	r := asRefusal(err)
+	v.showDesk(r.status(), ref, r)
 }
 
 // show is GET /counter/{payment_ref}: whatever there is to see or do now.
@@ -400,11 +396,11 @@ func (v visit) take() {
 	case !ok || err != nil:
 		v.see(ref)
 		return
-	case receipt != "" && !form.IsLine(receipt, counter.MaxReceipt):
+	case receipt != "" && !form.IsLine(receipt, maxReceipt):
 		v.showWith(http.StatusUnprocessableEntity, fieldFault{fieldReceipt, v.words().ReceiptTooLong, receipt})
 		return
 	}
-	s, became, _, err := v.desk.take(v.r.Context(), counter.Cash(ref, id, total, receipt))
+	s, became, _, err := v.desk.take(v.r.Context(), report{ref, id, total, receipt})
 	refused := (*refusal)(nil)
 	switch {
 	case err == nil && became == takenCase:
@@ -417,7 +413,7 @@ func (v visit) take() {
 	case errors.As(err, &refused) && (refused.code == codeUnavailable || refused.code == string(checkout.CodeRateLimited)):
 		out := v.view(pageUnsure, v.words().UnsureTitle)
 		out.Ref, out.CollectionID, out.TotalMinor, out.Receipt = ref, id, total, receipt
-		v.write(refused.status, out)
+		v.write(refused.status(), out)
 	default:
 		v.refuse(err, ref)
 	}
@@ -456,7 +452,7 @@ func (v visit) reverse() {
 	case err == nil:
 		v.see(ref)
 	case errors.As(err, &refused) && refused.session != nil:
-		v.showSession(refused.status, *refused.session, fieldFault{Message: v.refusal(refused)})
+		v.showSession(refused.status(), *refused.session, fieldFault{Message: v.refusal(refused)})
 	default:
 		v.refuse(err, ref)
 	}

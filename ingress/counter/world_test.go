@@ -28,7 +28,6 @@ import (
 	cash "quittance/ingress/counter"
 	"quittance/ingress/problem"
 	"quittance/internal/commands"
-	"quittance/internal/connector/counter"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -247,7 +246,7 @@ func serve(t *testing.T, change ...func(*cash.Config)) *world {
 		t.Fatal(err)
 	}
 	cfg := cash.Config{
-		Commands: w, Sessions: w, Registry: clerks, Reports: counter.Connector{}, Reads: reads, Keys: keys, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
+		Commands: w, Sessions: w, Registry: clerks, Reads: reads, Keys: keys, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {

@@ -8,7 +8,6 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -101,25 +100,6 @@ func New(cfg Config) (*Handler, error) {
 		return nil, err
 	}
 	return h, nil
-}
-
-// matching compares the codes of the OpenAPI file with the pages.
-func matching(codes []string, pages []explanation) error {
-	var faults []error
-	if len(codes) == 0 {
-		faults = append(faults, errors.New("the schema ProblemCode lists no codes"))
-	}
-	for _, code := range codes {
-		if !slices.ContainsFunc(pages, func(e explanation) bool { return e.Code == code }) {
-			faults = append(faults, fmt.Errorf("the error code %s has no page", code))
-		}
-	}
-	for _, e := range pages {
-		if !slices.Contains(codes, e.Code) {
-			faults = append(faults, fmt.Errorf("the page %s is of no error code", e.Code))
-		}
-	}
-	return errors.Join(faults...)
 }
 
 //go:embed templates quickstart

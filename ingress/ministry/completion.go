@@ -27,7 +27,7 @@ func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionReques
 	// A token of another partition is another application's: none that this key
 	// may know of.
 	if partition, err := checkout.CompletionTokenPartition(token); err != nil || partition != a.cfg.Partition(app.ID) {
-		return nil, tokenNotFound()
+		return nil, problem.New(checkout.CodeTokenNotFound)
 	}
 	hash := sha256.Sum256([]byte(token))
 	answer, err := a.applicationCommand(ctx, "verify", app.ID, checkout.Command{Live: p.Live, Do: checkout.ConsumeToken{Hash: hash[:]}})

@@ -26,7 +26,7 @@ const secretLabel = "client_secret"
 func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObject) (api.CreateSessionResponseObject, error) {
 	p := callerOf(ctx).Principal
 	if !validKey(r.Params.IdempotencyKey) {
-		return nil, keyInvalid()
+		return nil, problem.New("idempotency.key_invalid")
 	}
 	q, faults, err := parseCreate(*r.Body, p.Live)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -104,9 +103,10 @@ const (
 // Routes mounts the surface; each path is whole, as in openapi.yaml.
 func (a *API) Routes(r chi.Router) {
 	h := chi.NewRouter()
-	methodNotAllowed := func(w http.ResponseWriter, r *http.Request) { a.methodNotAllowed(w, r, h) }
-	h.NotFound(func(w http.ResponseWriter, r *http.Request) { problem.Write(w, r, notFoundPath()) })
-	h.MethodNotAllowed(methodNotAllowed)
+	methodNotAllowed := problem.Unrouted(h, func(method, pattern string) bool {
+		_, ok := a.operations[method+" "+pattern]
+		return ok
+	})
 	api.HandlerWithOptions(
 		api.NewStrictHandlerWithOptions(a, nil, api.StrictHTTPServerOptions{RequestErrorHandlerFunc: a.fail, ResponseErrorHandlerFunc: a.fail}),
 		api.ChiServerOptions{BaseRouter: h.With(a.guard), ErrorHandlerFunc: a.fail},
@@ -178,7 +178,7 @@ func keepBody(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) admit(r *http.Request, op operation) (caller, error) {
-	token := bearer(r)
+	token := problem.Bearer(r)
 	switch {
 	case op.clientSecret() && token == "":
 		return caller{}, secretRefused()
@@ -196,49 +196,29 @@ func (a *API) admit(r *http.Request, op operation) (caller, error) {
 	return c, err
 }
 
-// bearer is the request's token, empty when it has none or several.
-func bearer(r *http.Request) string {
-	values := r.Header.Values("Authorization")
-	if len(values) != 1 {
-		return ""
-	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimSpace(token)
-}
-
-// fail tells an error: a *problem.Problem as it is, the generated code's by what
-// it could not read, everything else as a service that cannot answer.
+// fail answers with the problem that an error is. An error of the generated code
+// means that it could not read the Idempotency-Key; any other error that is no
+// problem means that the service cannot answer.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var response *problem.Problem
+	response := problem.From(err)
 	var missing *api.RequiredHeaderError
 	var repeated *api.TooManyValuesForParamError
 	var malformed *api.InvalidParamFormatError
 	switch {
-	case errors.As(err, &response):
+	case response != nil:
 	case errors.As(err, &missing):
-		response = keyRequired()
+		response = problem.New("idempotency.key_required")
 	case errors.As(err, &repeated), errors.As(err, &malformed):
 		// Only the header is left: the path is text, and the query has been checked.
-		response = keyInvalid()
-	case errors.Is(err, commands.ErrUnavailable), errors.Is(err, sessions.ErrBehind):
-		a.cfg.Log.Warn("cannot answer in time", slog.String("path", route(r)), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
-		response = unavailable()
+		response = problem.New("idempotency.key_invalid")
 	default:
-		a.cfg.Log.Error("answering a request", slog.String("path", route(r)), slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
-		response = unavailable()
+		level, message := slog.LevelError, "answering a request"
+		if errors.Is(err, commands.ErrUnavailable) || errors.Is(err, sessions.ErrBehind) {
+			level, message = slog.LevelWarn, "cannot answer in time"
+		}
+		a.cfg.Log.LogAttrs(r.Context(), level, message, slog.String("path", route(r)),
+			slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
+		response = problem.New("generic.unavailable")
 	}
 	problem.Write(w, r, response)
-}
-
-// methodNotAllowed says which methods the path takes, in the Allow header.
-func (a *API) methodNotAllowed(w http.ResponseWriter, r *http.Request, routes chi.Routes) {
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if _, takes := a.operations[method+" "+routes.Find(chi.NewRouteContext(), method, r.URL.Path)]; takes {
-			w.Header().Add("Allow", method)
-		}
-	}
-	problem.Write(w, r, methodNotAllowed())
 }

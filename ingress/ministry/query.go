@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"quittance/ingress/problem"
 	"quittance/internal/form"
 )
 
@@ -48,7 +49,7 @@ func (o operation) checkQuery(r *http.Request) error {
 		}
 	}
 	if faults := f.Faults(); len(faults) > 0 {
-		return badQuery(faults)
+		return problem.New("generic.invalid_query").Naming(faults)
 	}
 	return nil
 }

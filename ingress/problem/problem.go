@@ -1,10 +1,12 @@
-// Package problem writes errors as RFC 9457 problem documents, in the shape of
-// decisions § 2: the same in every answer of every JSON surface.
+// Package problem holds the catalogue of errors and writes errors as RFC 9457 problem
+// documents, in the shape of decisions § 2. Every JSON API answers with them.
 package problem
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -14,47 +16,81 @@ import (
 	"quittance/internal/form"
 )
 
-// Problem is an error as a caller is told it.
+// Problem is an error as the caller gets it. New makes one from the catalogue.
 type Problem struct { //nolint:errname // RFC 9457 calls it a problem
 	Status int
 	// Code is the contract's, such as generic.validation_failed.
 	Code string
-	// Title is the same for every problem of the code; Detail says what was wrong
-	// this time and how to mend it.
-	Title  string
-	Detail string
+	// Title is the same for every problem of the code. Detail says what is wrong with
+	// this request and how to mend it.
+	Title, Detail string
 	// Faults are the fields at fault.
 	Faults []form.Fault
-	// RetryAfter is told in whole seconds, rounded up, when positive.
+	// RetryAfter is sent in whole seconds, rounded up, when it is positive.
 	RetryAfter time.Duration
-	// Quota is told when the request was counted against one.
+	// Quota is sent when the request was counted against one.
 	Quota *Quota
 	// Replayed says that this is an earlier answer again.
 	Replayed bool
 }
 
-// Quota is how much of a limit is left (IETF draft-ietf-httpapi-ratelimit-headers).
+// shortestRetry is the RetryAfter of a problem that will pass.
+const shortestRetry = time.Second
+
+// Saying replaces the catalogue's detail.
+func (p *Problem) Saying(format string, args ...any) *Problem {
+	p.Detail = fmt.Sprintf(format, args...)
+	return p
+}
+
+// Error makes a Problem an error that handlers may return.
+func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+
+// From returns the problem that an error of a handler is: a *Problem as it is, or the
+// problem of what package form refused. Otherwise it returns nil.
+func From(err error) *Problem {
+	var p *Problem
+	var malformed *form.MalformedError
+	var faulty *form.FaultsError
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &malformed):
+		return Malformed(err)
+	case errors.As(err, &faulty):
+		return Invalid(faulty.Faults)
+	}
+	return nil
+}
+
+// Quota says how much of a limit is left (IETF draft-ietf-httpapi-ratelimit-headers).
 type Quota struct {
-	// Name tells quotas apart: creations, reads.
+	// Name tells quotas apart, such as creations and reads.
 	Name string
-	// Limit is how many requests a minute takes; Remaining how many are left of them.
+	// Limit is the number of requests in a minute, Remaining how many of them are left.
 	Limit, Remaining int
-	// Reset is when the next minute begins, told in whole seconds, rounded up.
+	// Reset is the time until the next minute begins. It is sent in whole seconds,
+	// rounded up.
 	Reset time.Duration
 }
 
-// Policy is the value of RateLimit-Policy.
+// Policy is the value of the header RateLimit-Policy.
 func (q Quota) Policy() string { return `"` + q.Name + `";q=` + strconv.Itoa(q.Limit) + ";w=60" }
 
-// State is the value of RateLimit.
+// State is the value of the header RateLimit.
 func (q Quota) State() string {
 	return `"` + q.Name + `";r=` + strconv.Itoa(q.Remaining) + ";t=" + strconv.Itoa(seconds(q.Reset))
 }
 
-func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+// Write sets both headers. A nil quota sets none.
+func (q *Quota) Write(h http.Header) {
+	if q != nil {
+		h.Set("RateLimit-Policy", q.Policy())
+		h.Set("RateLimit", q.State())
+	}
+}
 
-// Error makes a Problem an error that handlers may return.
-func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // Document is a problem as it is written (RFC 9457), with the extensions of
 // decisions § 2.
@@ -69,7 +105,7 @@ type Document struct {
 	Errors    []form.Fault `json:"errors"`
 }
 
-// Document is the problem as the request of this id is told it.
+// Document returns the document that answers the request of this id.
 func (p *Problem) Document(requestID string) Document {
 	faults := p.Faults
 	if faults == nil {
@@ -81,7 +117,7 @@ func (p *Problem) Document(requestID string) Document {
 	}
 }
 
-// TypePrefix is where a problem's type is explained; the code follows.
+// TypePrefix and a code make a problem's type: the address of the code's page.
 const TypePrefix = "/docs/errors/"
 
 // Write answers the request with the problem.
@@ -92,10 +128,7 @@ func Write(w http.ResponseWriter, r *http.Request, p *Problem) {
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(seconds(p.RetryAfter)))
 	}
-	if p.Quota != nil {
-		h.Set("RateLimit-Policy", p.Quota.Policy())
-		h.Set("RateLimit", p.Quota.State())
-	}
+	p.Quota.Write(h)
 	if p.Replayed {
 		h.Set("Idempotent-Replayed", "true")
 	}
@@ -103,7 +136,7 @@ func Write(w http.ResponseWriter, r *http.Request, p *Problem) {
 		h.Set("WWW-Authenticate", `Bearer realm="quittance"`)
 	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p.Document(RequestID(r.Context()))) // the caller is gone when it fails
+	_ = json.NewEncoder(w).Encode(p.Document(RequestID(r.Context()))) // fails only when the caller is gone
 }
 
 type requestIDKey struct{}
@@ -111,8 +144,8 @@ type requestIDKey struct{}
 // RequestIDHeader is on every response.
 const RequestIDHeader = "X-Request-Id"
 
-// WithRequestID gives every request an id of ours: what a caller sends is not
-// taken over, as it would end in logs.
+// WithRequestID is middleware that gives every request a new id. The caller's own
+// header is ignored, because the id is logged.
 func WithRequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := uuid.NewString()
@@ -121,7 +154,7 @@ func WithRequestID(next http.Handler) http.Handler {
 	})
 }
 
-// RequestID is the id of the request, empty outside WithRequestID.
+// RequestID returns the id of the request, or an empty text outside WithRequestID.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id

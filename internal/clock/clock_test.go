@@ -1,118 +1,19 @@
 package clock_test
 
 import (
-	"context"
-	"errors"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"quittance/internal/clock"
-	"quittance/test/servers"
 )
 
-func database(t *testing.T) *pgxpool.Pool {
-	t.Helper()
-	_, pool := servers.Database(t)
-	return pool
-}
-
-func follow(t *testing.T, pool *pgxpool.Pool) *clock.Clock {
-	t.Helper()
-	c, err := clock.Follow(t.Context(), pool, servers.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := c.Run(ctx); err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	t.Cleanup(func() { cancel(); wg.Wait() })
-	return c
-}
-
-func ahead(c *clock.Clock) time.Duration { return time.Until(c.Now()).Round(time.Second) }
-
-func TestAdvanceReachesFollowers(t *testing.T) {
+func TestNow(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
-	a, b := follow(t, pool), follow(t, pool)
-	if d := ahead(a); d != 0 || a.Now().Location() != time.UTC {
-		t.Errorf("at first the clock is %v ahead, in %v", d, a.Now().Location())
+	now := clock.Now()
+	if ahead := time.Until(now).Round(time.Second); ahead != 0 || now.Location() != time.UTC {
+		t.Errorf("%v ahead, in %v", ahead, now.Location())
 	}
-	for _, step := range []struct{ d, total time.Duration }{{24 * time.Hour, 24 * time.Hour}, {0, 24 * time.Hour}, {90 * time.Minute, 25*time.Hour + 30*time.Minute}} {
-		total, err := clock.Advance(t.Context(), pool, step.d)
-		if err != nil || total != step.total {
-			t.Fatalf("Advance(%v) = %v, %v", step.d, total, err)
-		}
-		for begun := time.Now(); ahead(a) != step.total || ahead(b) != step.total; time.Sleep(10 * time.Millisecond) {
-			if time.Since(begun) > time.Second {
-				t.Fatalf("a second after Advance the followers are %v and %v ahead, want %v", ahead(a), ahead(b), step.total)
-			}
-		}
-	}
-	// It survives a restart, and the next process starts with it.
-	if c := follow(t, pool); ahead(c) != 25*time.Hour+30*time.Minute {
-		t.Errorf("a new follower is %v ahead", ahead(c))
-	}
-}
-
-func TestNeverBackwards(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	for _, d := range []time.Duration{-time.Second, clock.MaxOffset + time.Hour} {
-		if _, err := clock.Advance(t.Context(), pool, d); !errors.Is(err, clock.ErrAdvance) {
-			t.Errorf("Advance(%v): %v", d, err)
-		}
-	}
-	if _, err := clock.Advance(t.Context(), pool, clock.MaxOffset); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := clock.Advance(t.Context(), pool, time.Hour); !errors.Is(err, clock.ErrAdvance) {
-		t.Errorf("beyond the greatest offset: %v", err)
-	}
-	c := follow(t, pool)
-	// A restored backup, or somebody's hand.
-	if _, err := pool.Exec(t.Context(), `UPDATE developer_clock SET offset_ms = 0`); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(600 * time.Millisecond)
-	if c.Offset() != clock.MaxOffset {
-		t.Errorf("the clock went back to %v", c.Offset())
-	}
-}
-
-func TestKeepsItsOffsetWhilePostgresIsAway(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	if _, err := clock.Advance(t.Context(), pool, time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	c := follow(t, pool)
-	pool.Close()
-	time.Sleep(600 * time.Millisecond)
-	if ahead(c) != time.Hour {
-		t.Errorf("%v ahead", ahead(c))
-	}
-	if _, err := clock.Follow(t.Context(), pool, servers.Logger(t)); err == nil {
-		t.Error("a process starts without knowing the time of the others")
-	}
-}
-
-func TestSystem(t *testing.T) {
-	t.Parallel()
-	c := clock.System()
-	if d := ahead(c); d != 0 {
-		t.Errorf("%v ahead", d)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := c.Run(ctx); err != nil {
-		t.Error(err)
+	if now != now.Round(0) {
+		t.Error("the time has a monotonic reading")
 	}
 }

@@ -158,11 +158,8 @@ func (o Outcome) Decided() bool {
 type Report struct {
 	// ID is the collection's as the report names it; empty when it has none and only
 	// the address tells.
-	ID string
-	// PaymentRef is the reference that payer and agency know; empty where the report
-	// names the collection alone.
-	PaymentRef string
-	Outcome    Outcome
+	ID      string
+	Outcome Outcome
 	// Ask says that the operator's reports leave out what a decision needs, such as
 	// the amount or the reason: the operator is asked, Outcome decides nothing.
 	Ask bool

@@ -1,7 +1,6 @@
-// Package connector is the one way to those who take money: mobile operators, a card
-// acquirer, the counters of agencies. Every offer has a Connector, which reads what
-// they report; operators that are asked for the money have a Collector. Package
-// connectortest is the suite that every one passes.
+// Package connector defines how the service talks to operators: those who are asked
+// for money, such as mobile operators and card acquirers. Each operator has a package
+// below this one; test/connectors is the suite that every one of them passes.
 //
 // Three rules hold for all of them:
 //
@@ -14,7 +13,7 @@
 //   - Numbers, keys and what an operator wrote in prose stand in no error and no
 //     log; only the operator's own codes do.
 //
-// A report arrives at ingress/callbacks, where its address and signature prove it and
-// what it leaves open is asked; a clerk's at ingress/counter, where a key proves it and
-// the clerk is answered what became of the cash.
+// Reports arrive at ingress/callbacks. Their address and signature prove them; what
+// they leave open is asked. Cash at a counter has no operator: ingress/counter reads
+// what clerks report.
 package connector

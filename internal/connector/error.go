@@ -15,24 +15,24 @@ var ErrReport = errors.New("unreadable report")
 // ErrSignature is a report that its operator did not sign.
 var ErrSignature = errors.New("the report's signature does not fit")
 
-// Fault is the class of an Error, a label of metrics.
-type Fault string
+// FaultKind is the class of an Error, a label of metrics.
+type FaultKind string
 
 // The classes of errors.
 const (
 	// FaultNetwork: no connection, or one that broke.
-	FaultNetwork Fault = "network"
+	FaultNetwork FaultKind = "network"
 	// FaultTimeout: no answer in time.
-	FaultTimeout Fault = "timeout"
+	FaultTimeout FaultKind = "timeout"
 	// FaultServer: the operator says that it has a problem (5xx).
-	FaultServer Fault = "server"
+	FaultServer FaultKind = "server"
 	// FaultBusy: the operator asks for fewer calls (429), or our own cap was
 	// reached before the call's time was over.
-	FaultBusy Fault = "busy"
+	FaultBusy FaultKind = "busy"
 	// FaultCredentials: the operator does not accept the account.
-	FaultCredentials Fault = "credentials"
+	FaultCredentials FaultKind = "credentials"
 	// FaultMalformed: an answer that is none of the protocol's.
-	FaultMalformed Fault = "malformed"
+	FaultMalformed FaultKind = "malformed"
 )
 
 // Error is a call that brought no outcome. All of them are worth another try;
@@ -40,7 +40,7 @@ const (
 type Error struct {
 	// Doing is what was being done: "requesting payment".
 	Doing string
-	Fault Fault
+	Fault FaultKind
 	// Sent is set when the operator may have acted on the call. Without it the
 	// operator surely has not.
 	Sent bool
@@ -72,7 +72,7 @@ func Uncertain(err error) bool {
 }
 
 // FaultOf is the class of an error; FaultMalformed for one that has none.
-func FaultOf(err error) Fault {
+func FaultOf(err error) FaultKind {
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Fault

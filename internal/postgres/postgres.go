@@ -24,11 +24,14 @@ const (
 	idleTimeout = "60s"
 )
 
+// Pool is a pool of connections, as Open makes it.
+type Pool = pgxpool.Pool
+
 // Open connects a pool to the database at dsn (a URL or key=value words, also with
 // the pool_… settings of pgxpool) and checks that the database answers. Connections
 // use UTC and cancel a statement after 30 s unless the dsn says otherwise. Errors
 // never contain the password.
-func Open(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
+func Open(ctx context.Context, dsn string) (*Pool, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of Postgres: %w", err)

@@ -1,17 +1,17 @@
-// Package quota counts the reads of each key, exactly, over all instances of
-// ingress together: never more than its limit in a UTC minute (contract decisions
-// § 2).
+// Package quota limits the reads of each key. The limit is exact over all instances of
+// ingress together: a key never gets more than its limit in a UTC minute (contract
+// decisions § 2).
 //
-// The count is one row a key in Postgres. An instance takes from it in leases and
-// spends a lease in memory, so that a busy key does not ask at every read: each
-// lease is as large as what the instance has spent in this minute, at most an
-// eighth of what is left. So it begins with one, doubles while the key is busy
-// here, and becomes one again towards the end, where instances share the last
-// reads evenly. What an instance leases and does not spend is lost for the
-// minute: never more than what it did spend.
+// Postgres holds one row for each key. An instance leases reads from the row and spends
+// a lease in memory, so that a busy key does not ask Postgres at every read. A lease is
+// as large as the number of reads that the instance has spent in this minute, and at
+// most an eighth of the remaining reads. So the first lease is one read, leases double
+// while the key is busy at this instance, and towards the limit they shrink to one read
+// again, so that instances share the last reads evenly. Reads that an instance leases
+// and does not spend are lost for the minute; they are never more than those it spent.
 //
-// The minute of a key begins when the first instance's clock says so, and never
-// goes back; one that is behind spends from the new minute.
+// The minute of a key begins when the first instance's clock reaches it, and never goes
+// back. An instance whose clock is behind spends from the new minute.
 package quota
 
 import (
@@ -26,11 +26,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// patience bounds every question to Postgres: a read that waits longer is better
-// refused.
+// patience bounds every request to Postgres. A read that would wait longer is refused.
 const patience = 2 * time.Second
 
-// Querier is what Reads need of Postgres; a pool is one.
+// Querier is the part of a Postgres pool that Reads uses.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
@@ -45,8 +44,7 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Reads is the quota of reads, as one instance takes part in it. It is safe for
-// concurrent use.
+// Reads is one instance's part of the quota of reads. It is safe for concurrent use.
 type Reads struct {
 	cfg     Config
 	windows sync.Map // key id → *window; bounded by the keys that there are
@@ -70,23 +68,23 @@ func New(cfg Config) (*Reads, error) {
 	return r, nil
 }
 
-// Allowance is where a key stands, for RateLimit headers.
+// Allowance is the state of a key's quota, for the RateLimit headers.
 type Allowance struct {
 	// Limit of a minute.
 	Limit int
-	// Remaining reads of this minute, as this instance last heard: exact while
-	// only one serves the key, else there may be fewer.
+	// Remaining reads of this minute, as this instance last read them. The number is exact
+	// while only one instance serves the key; otherwise fewer may remain.
 	Remaining int
-	// Reset is how long until the next minute begins, above zero. Of a refusal it
-	// is the time to wait.
+	// Reset is the time until the next minute begins, above zero. A refused caller waits
+	// as long.
 	Reset time.Duration
 }
 
-// Admit counts one read of a key (registry.Principal.KeyID) and tells whether it
-// is within the limit of the minute, which is at least 1. It asks Postgres now
-// and then, for all callers of a key at once; an error means that Postgres did
-// not answer in time, or that ctx ended: the read is neither admitted nor
-// counted.
+// Admit counts one read of a key (registry.Principal.KeyID) and reports whether it
+// is within the limit of the minute. The limit is at least 1. When a new lease is
+// needed, one request to Postgres serves all waiting callers of the key. An error means
+// that Postgres did not answer in time, or that ctx ended; the read is then neither
+// admitted nor counted.
 func (r *Reads) Admit(ctx context.Context, keyID string, limit int) (Allowance, bool, error) {
 	v, ok := r.windows.Load(keyID)
 	if !ok {
@@ -101,8 +99,8 @@ func (r *Reads) Admit(ctx context.Context, keyID string, limit int) (Allowance, 
 		case refused:
 			return allowance, false, nil
 		case ask:
-			// Others wait for the answer: the end of this caller's request is not
-			// the end of theirs.
+			// Other callers wait for the same answer, so it does not end with this caller's
+			// request.
 			r.lease(context.WithoutCancel(ctx), w, asked, keyID, limit)
 		case wait:
 		}
@@ -123,12 +121,12 @@ type window struct {
 	minute time.Time
 	lease  int       // reads left of the last lease
 	spent  int       // reads admitted here
-	others int       // reads that nobody had leased at the last lease
-	full   int       // the limit at which Postgres had no more; 0: it had
-	asking *question // nil: nobody is
+	others int       // reads that were not leased after the last lease
+	full   int       // the limit at which Postgres had no reads left; 0: it had some
+	asking *question // nil when no request to Postgres is under way
 }
 
-// question is one lease that is being asked for.
+// question is one request for a lease.
 type question struct {
 	minute time.Time
 	want   int
@@ -141,12 +139,12 @@ type verdict int
 const (
 	admitted verdict = iota
 	refused
-	ask  // ask the question that is returned, then try again
-	wait // somebody asks it, then try again
+	ask  // send the returned question, then try again
+	wait // another caller sends the question: wait for its answer, then try again
 )
 
-// take spends one read if there is one. The clock is read here, so that a lease
-// is never spent in another minute than its own.
+// take spends one read of the lease if one is left. It reads the clock itself, so that
+// a lease is only spent in its own minute.
 func (w *window) take(clock func() time.Time, limit int) (Allowance, verdict, *question) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,15 +166,15 @@ func (w *window) take(clock func() time.Time, limit int) (Allowance, verdict, *q
 	return a, ask, w.asking
 }
 
-// turn begins a minute that is later than the current one.
+// turn begins a minute later than the current one.
 func (w *window) turn(minute time.Time) {
 	if minute.After(w.minute) {
 		w.minute, w.lease, w.spent, w.others, w.full = minute, 0, 0, 0, 0
 	}
 }
 
-// grant is a lease: as much as is wanted, at most an eighth of what is left, at
-// least one while there is one. No row: nothing is left.
+// grant leases the wanted number of reads, at most an eighth of the remaining ones and
+// at least one. It returns no row when no reads are left.
 const grant = `INSERT INTO read_quota AS q (key_id, minute, taken, granted)
 VALUES ($1, $2, LEAST($3, GREATEST(1, $4::integer / 8)), LEAST($3, GREATEST(1, $4::integer / 8)))
 ON CONFLICT (key_id) DO UPDATE SET
@@ -186,7 +184,7 @@ ON CONFLICT (key_id) DO UPDATE SET
 WHERE q.minute < excluded.minute OR q.taken < $4
 RETURNING minute, taken, granted`
 
-// lease asks Postgres and answers the question.
+// lease requests a lease from Postgres and answers the question.
 func (r *Reads) lease(ctx context.Context, w *window, q *question, keyID string, limit int) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -210,12 +208,12 @@ func (r *Reads) lease(ctx context.Context, w *window, q *question, keyID string,
 	close(q.done)
 	switch {
 	case none:
-		if w.minute.Equal(q.minute) { // else it was the last minute that had no more
+		if w.minute.Equal(q.minute) { // otherwise the earlier minute had no reads left
 			w.full = limit
 		}
 	case err == nil:
-		// Another instance's clock may have begun the next minute; and this one's
-		// may have gone on meanwhile, then the lease is lost.
+		// Another instance's clock may have begun the next minute. If this instance's clock
+		// has moved on as well, the lease is lost.
 		w.turn(minute.UTC())
 		if w.minute.Equal(minute) {
 			w.lease, w.others = granted, max(0, limit-taken)

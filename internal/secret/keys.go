@@ -31,8 +31,8 @@ var (
 	// ErrUnknownKey says that a ciphertext was sealed with a master key that is
 	// not in the list.
 	ErrUnknownKey = errors.New("sealed with a master key that is not configured")
-	// ErrSealed says that bytes are no ciphertext of this label and these
-	// additional data, or were changed.
+	// ErrSealed says that the bytes are not a ciphertext of this label and this
+	// additional data, or that they were changed.
 	ErrSealed = errors.New("sealed value does not open")
 )
 
@@ -67,7 +67,7 @@ type master struct {
 	key [KeySize]byte
 }
 
-// derivation names a derived key: a master key, what for, and the label.
+// derivation names a derived key: the master key, the purpose and the label.
 type derivation struct{ id, purpose, label string }
 
 // ParseKeys reads `id:base64[,id:base64…]`, newest first: ids of 1 to 32 letters,
@@ -97,12 +97,12 @@ func ParseKeys(list string) (*Keys, error) {
 // GenerateKeys makes a list of one random key.
 func GenerateKeys() *Keys {
 	m := master{id: "k" + strings.ToLower(rand.Text()[:7])}
-	_, _ = rand.Read(m.key[:]) // never fails: the program ends instead
+	_, _ = rand.Read(m.key[:]) // never returns an error: the program ends instead
 	return newKeys([]master{m})
 }
 
-// Reveal is the list as ParseKeys reads it, for the one file or environment that
-// keeps it.
+// Reveal returns the list in the form that ParseKeys reads, to store it in the one
+// file or environment variable that keeps it.
 func (k *Keys) Reveal() string {
 	masters := k.masters()
 	entries := make([]string, len(masters))
@@ -113,9 +113,9 @@ func (k *Keys) Reveal() string {
 }
 
 // Seal encrypts plaintext with AES-256-GCM under the newest key's derivation for
-// label. Open needs the same label and additional data, which say what the value
-// belongs to (the id of its row, say), so that a ciphertext moved elsewhere does
-// not open. One label takes 2³² values before its key should be rotated.
+// label. Open needs the same label and additional data. The additional data name the
+// owner of the value (for instance the id of its row), so that a ciphertext that was
+// moved elsewhere does not open. Rotate the key after 2³² values of one label.
 func (k *Keys) Seal(label string, plaintext, aad []byte) ([]byte, error) {
 	masters := k.masters()
 	if len(masters) == 0 {
@@ -155,12 +155,12 @@ func (k *Keys) Open(label string, ciphertext, aad []byte) ([]byte, error) {
 	return nil, fmt.Errorf("opening what key %q sealed: %w", id, ErrUnknownKey)
 }
 
-// formatV1 is the first byte of a ciphertext: then the length of the key's id,
-// the id, the nonce and what GCM makes.
+// formatV1 is the first byte of a ciphertext. The length of the key's id, the id, the
+// nonce and GCM's output follow.
 const formatV1 = 1
 
-// additional binds the header to the ciphertext: its length comes first, so
-// that no other header and data give the same bytes.
+// additional binds the header to the ciphertext. The header's length comes first, so
+// that no other pair of header and data gives the same bytes.
 func additional(header, aad []byte) []byte {
 	out := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(header)+len(aad)), uint16(len(header))) //nolint:gosec // at most 34
 	out = append(out, header...)
@@ -176,8 +176,8 @@ func (k *Keys) MAC(label string, data []byte) []byte {
 	return k.mac(&masters[0], label, data)
 }
 
-// VerifyMAC tells whether mac is the MAC of data under any of the keys. The time
-// that it takes depends on the number of keys and the length of data alone.
+// VerifyMAC reports whether mac is the MAC of data under any of the keys. Its time
+// depends only on the number of keys and the length of data.
 func (k *Keys) VerifyMAC(label string, data, mac []byte) bool {
 	ok := 0
 	masters := k.masters()
@@ -187,10 +187,10 @@ func (k *Keys) VerifyMAC(label string, data, mac []byte) bool {
 	return ok == 1
 }
 
-// PermutationKey is the key of a permutation that must never change, such as
-// that of payment references: it is derived from the oldest master key (the last
-// of the list), which therefore stays in the list for ever. It is nil for the
-// zero value. The slice is the caller's own.
+// PermutationKey returns the key of a permutation that must never change, such as that
+// of payment references. It is derived from the oldest master key (the last of the
+// list), which therefore stays in the list for ever. It is nil for the zero value. The
+// caller owns the slice.
 func (k *Keys) PermutationKey(label string) []byte {
 	masters := k.masters()
 	if len(masters) == 0 {
@@ -233,7 +233,7 @@ func (k *Keys) derive(m *master, purpose, label string) []byte {
 }
 
 func hkdfKey(m *master, purpose, label string) []byte {
-	// Neither the hash nor the length can be refused: the only errors there are.
+	// The only errors are a refused hash and a refused length, and neither can occur.
 	key, err := hkdf.Key(sha256.New, m.key[:], nil, "quittance/v1/"+purpose+"/"+label, KeySize)
 	if err != nil {
 		panic(err) // a FIPS build without SHA-256: nothing could ever have been derived
@@ -253,7 +253,7 @@ func validID(id string) bool {
 	return true
 }
 
-// String says that there are keys, never which.
+// String returns "configured" and never shows a key.
 func (k *Keys) String() string {
 	if len(k.masters()) == 0 {
 		return absent
@@ -261,11 +261,11 @@ func (k *Keys) String() string {
 	return configured
 }
 
-// Format prints what String says for every verb.
+// Format prints the result of String for every verb.
 func (k *Keys) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 
-// LogValue logs what String says.
+// LogValue logs the result of String.
 func (k *Keys) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// MarshalText writes what String says; it is no way to store keys.
+// MarshalText writes the result of String. It cannot be used to store keys.
 func (k *Keys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

@@ -15,7 +15,7 @@ const (
 
 // Text is a secret in plain text, such as a bearer token or a webhook's secret.
 // It prints, logs and marshals as "configured" or, when empty, "absent"; Reveal
-// is the one way to its value. Copies are cheap. Compare with Equal, not with ==.
+// is the only way to its value. Copies are cheap. Compare with Equal, not with ==.
 type Text struct {
 	// Behind a pointer, because fmt prints unexported fields of a struct
 	// without asking their type.
@@ -30,7 +30,7 @@ func NewText(value string) Text {
 	return Text{&value}
 }
 
-// Reveal is the secret itself: for the wire, never for a log, an error or a metric.
+// Reveal returns the secret. Use it on the wire, never in a log, an error or a metric.
 func (t Text) Reveal() string {
 	if t.value == nil {
 		return ""
@@ -38,15 +38,15 @@ func (t Text) Reveal() string {
 	return *t.value
 }
 
-// Empty tells whether there is nothing in it.
+// Empty reports whether the text is empty.
 func (t Text) Empty() bool { return t.value == nil }
 
-// Equal compares in time that depends on the lengths alone.
+// Equal compares two secrets in time that depends only on their lengths.
 func (t Text) Equal(other Text) bool {
 	return subtle.ConstantTimeCompare([]byte(t.Reveal()), []byte(other.Reveal())) == 1
 }
 
-// String says whether there is a secret.
+// String returns "configured", or "absent" for an empty text.
 func (t Text) String() string {
 	if t.value == nil {
 		return absent
@@ -54,16 +54,16 @@ func (t Text) String() string {
 	return configured
 }
 
-// Format prints what String says for every verb.
+// Format prints the result of String for every verb.
 func (t Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
 
-// LogValue logs what String says.
+// LogValue logs the result of String.
 func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// MarshalText writes what String says.
+// MarshalText writes the result of String.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// randomLength is how many base62 digits hold 256 random bits: 43 × log₂ 62 = 256.03.
+// randomLength is the number of base62 digits that hold 256 random bits: 43 × log₂ 62 = 256.03.
 const randomLength = 43
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -77,8 +77,8 @@ func Mint(prefix string) Text {
 	for {
 		_, _ = rand.Read(buf[:]) // never fails: the program ends instead
 		for _, b := range buf {
-			// 248 is the greatest multiple of 62 in a byte: the rest would favour
-			// the first digits.
+			// 248 is the greatest multiple of 62 in a byte. Larger values would make the
+			// first digits more frequent.
 			if b >= 248 {
 				continue
 			}

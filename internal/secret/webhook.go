@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// WebhookKey is the key in a webhook secret: what stands behind whsec_ in base64,
-// as Standard Webhooks has it. Registry files may hold letters and digits that
-// are base64 only without its padding, or not at all; the latter sign as they
-// stand.
+// WebhookKey returns the key in a webhook secret: the base64 value after whsec_
+// (Standard Webhooks 1.0). Secrets of registry files may be base64 without padding, or
+// not base64; the latter are used as keys byte for byte.
 func WebhookKey(s Text) []byte {
 	text := strings.TrimRight(strings.TrimPrefix(s.Reveal(), "whsec_"), "=")
 	if raw, err := base64.RawStdEncoding.DecodeString(text); err == nil {

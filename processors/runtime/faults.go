@@ -26,9 +26,9 @@ type faults struct {
 	// beforeEnd is called when everything is produced and before End. It may ask
 	// for an abort, or for the death of the instance: Run returns errDied, the
 	// transaction stays open, the stores lose what was not flushed.
-	beforeEnd func(ctx context.Context, s *session, t *transaction) (verdict, error)
+	beforeEnd func(ctx context.Context, m *membership, t *transaction) (verdict, error)
 	// betweenPolls is called by the loop where callbacks may run.
-	betweenPolls func(*session)
+	betweenPolls func(*membership)
 }
 
 // ofBuild are the faults of this build of the program: none, but for one that a

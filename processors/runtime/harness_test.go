@@ -478,7 +478,7 @@ func (w *world) limit(topic *string, bytes string) {
 // joined tells whether the instance is in the group.
 func (i *instance) joined() bool {
 	i.mu.Lock()
-	s := i.session
+	s := i.membership
 	i.mu.Unlock()
 	if s == nil {
 		return false
@@ -525,7 +525,7 @@ func (i *instance) onStore(partition int32, fn func(*store.Store)) {
 	if err != nil {
 		i.w.t.Fatal(err)
 	}
-	s := &session{cfg: &i.cfg, log: i.cfg.Log, stateID: stateID}
+	s := &membership{cfg: &i.cfg, log: i.cfg.Log, stateID: stateID}
 	st, _, err := store.Open(s.storeConfig(partition))
 	if err != nil {
 		i.w.t.Fatal(err)

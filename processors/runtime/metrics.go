@@ -14,19 +14,19 @@ const (
 	outcomeAborted = "aborted"
 	// outcomeRefused: a record could not be produced, it is done again.
 	outcomeRefused = "refused"
-	// outcomeFailed: the session ended with it.
+	// outcomeFailed: the membership ended with it.
 	outcomeFailed = "failed"
 )
 
 type metrics struct {
-	records, skipped, ticks, poison   prometheus.Counter
-	transactions                      *prometheus.CounterVec
-	size, seconds                     prometheus.Histogram
-	restores, discarded, anomalies    *prometheus.CounterVec
-	restoreSeconds                    prometheus.Histogram
-	restoreRecords, sessions, retries prometheus.Counter
-	assigned, active                  prometheus.Gauge
-	lag                               *prometheus.GaugeVec
+	records, skipped, ticks, poison      prometheus.Counter
+	transactions                         *prometheus.CounterVec
+	size, seconds                        prometheus.Histogram
+	restores, discarded, anomalies       *prometheus.CounterVec
+	restoreSeconds                       prometheus.Histogram
+	restoreRecords, memberships, retries prometheus.Counter
+	assigned, active                     prometheus.Gauge
+	lag                                  *prometheus.GaugeVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -61,7 +61,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: []float64{.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 300},
 		}),
 		restoreRecords: counter("restore_records_total", "Changelog records read by restores."),
-		sessions:       counter("sessions_total", "Times the runtime joined its group with a fresh client."),
+		memberships:    counter("sessions_total", "Times the runtime joined its group with a fresh client."),
 		assigned:       f.NewGauge(prometheus.GaugeOpts{Name: name("partitions_assigned"), Help: "Partitions assigned to this instance."}),
 		active:         f.NewGauge(prometheus.GaugeOpts{Name: name("partitions_active"), Help: "Assigned partitions that are restored and decide."}),
 		lag:            f.NewGaugeVec(prometheus.GaugeOpts{Name: name("input_lag_records"), Help: "Offsets between the end of the input, as of the last fetch, and what is decided."}, []string{"partition"}),

@@ -29,7 +29,7 @@ type partition struct {
 	since  time.Time          // real time of the assignment
 	cancel context.CancelFunc // ends what restores it
 	idle   chan struct{}      // closed when nothing restores it
-	phase  phase              // guarded by session.mu
+	phase  phase              // guarded by membership.mu
 
 	// Of the restoring goroutine, then of the loop.
 	store *store.Store
@@ -78,59 +78,59 @@ func (f *fault) hopeless() bool { return f.n >= sameFailures || f.all >= allFail
 
 // onAssigned only pauses what we were assigned and has it restored beside the
 // loop: a callback that waits holds up the group.
-func (s *session) onAssigned(_ context.Context, cl *kgo.Client, assigned map[string][]int32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.joined = true
-	ids := assigned[s.cfg.InputTopic]
+func (m *membership) onAssigned(_ context.Context, cl *kgo.Client, assigned map[string][]int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.joined = true
+	ids := assigned[m.cfg.InputTopic]
 	if len(ids) > 0 {
-		cl.PauseFetchPartitions(map[string][]int32{s.cfg.InputTopic: ids})
+		cl.PauseFetchPartitions(map[string][]int32{m.cfg.InputTopic: ids})
 	}
 	for _, id := range ids {
-		if old := s.parts[id]; old != nil {
+		if old := m.parts[id]; old != nil {
 			// The callback that should have revoked it was skipped, see
 			// GroupTransactSession. Whoever had it meanwhile has changed it.
-			if s.faults.keepOnAssign {
-				cl.ResumeFetchPartitions(map[string][]int32{s.cfg.InputTopic: {id}})
+			if m.faults.keepOnAssign {
+				cl.ResumeFetchPartitions(map[string][]int32{m.cfg.InputTopic: {id}})
 				continue
 			}
-			s.drop(old)
+			m.drop(old)
 		}
 		p := &partition{id: id, since: time.Now(), start: -1, nextDue: time.Time{}}
-		s.parts[id] = p
-		s.restoreLocked(p, s.closing[id])
-		if idle := p.idle; s.faults.restoreInCallback {
-			s.mu.Unlock()
+		m.parts[id] = p
+		m.restoreLocked(p, m.closing[id])
+		if idle := p.idle; m.faults.restoreInCallback {
+			m.mu.Unlock()
 			<-idle
-			s.mu.Lock()
+			m.mu.Lock()
 		}
 	}
-	s.gauges()
-	s.log.Info("partitions assigned", slog.Any("partitions", ids))
+	m.gauges()
+	m.log.Info("partitions assigned", slog.Any("partitions", ids))
 }
 
 // onRevoked forgets what we no longer have. It never runs during a transaction:
 // rebalances wait from poll to AllowRebalance.
-func (s *session) onRevoked(_ context.Context, _ *kgo.Client, revoked map[string][]int32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ids := revoked[s.cfg.InputTopic]
+func (m *membership) onRevoked(_ context.Context, _ *kgo.Client, revoked map[string][]int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ids := revoked[m.cfg.InputTopic]
 	for _, id := range ids {
-		if p := s.parts[id]; p != nil {
-			s.drop(p)
+		if p := m.parts[id]; p != nil {
+			m.drop(p)
 		}
 	}
-	s.gauges()
-	s.log.Info("partitions revoked", slog.Any("partitions", ids))
+	m.gauges()
+	m.log.Info("partitions revoked", slog.Any("partitions", ids))
 }
 
 // restoreLocked has p restored, once what had its folder before is closed.
-// s.mu is held.
-func (s *session) restoreLocked(p *partition, before <-chan struct{}) {
-	ctx, cancel := context.WithCancel(s.background)
+// m.mu is held.
+func (m *membership) restoreLocked(p *partition, before <-chan struct{}) {
+	ctx, cancel := context.WithCancel(m.background)
 	p.cancel, p.phase, p.idle = cancel, restoring, make(chan struct{})
 	idle := p.idle
-	s.wg.Go(func() {
+	m.wg.Go(func() {
 		defer close(idle)
 		defer cancel()
 		if before != nil {
@@ -140,26 +140,26 @@ func (s *session) restoreLocked(p *partition, before <-chan struct{}) {
 				return
 			}
 		}
-		if !s.restore(ctx, p) {
+		if !m.restore(ctx, p) {
 			return
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.parts[p.id] == p {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.parts[p.id] == p {
 			p.phase = restored
-			s.wakeLocked()
+			m.wakeLocked()
 		}
 	})
 }
 
-// drop takes p out and closes its store beside the callback. s.mu is held.
-func (s *session) drop(p *partition) {
-	delete(s.parts, p.id)
+// drop takes p out and closes its store beside the callback. m.mu is held.
+func (m *membership) drop(p *partition) {
+	delete(m.parts, p.id)
 	p.cancel()
 	closed := make(chan struct{})
-	before, idle, abandon := s.closing[p.id], p.idle, s.died
-	s.closing[p.id] = closed
-	s.wg.Go(func() {
+	before, idle, abandon := m.closing[p.id], p.idle, m.died
+	m.closing[p.id] = closed
+	m.wg.Go(func() {
 		defer close(closed)
 		<-idle
 		if before != nil {
@@ -173,10 +173,10 @@ func (s *session) drop(p *partition) {
 			end = p.store.Abandon
 		}
 		if err := end(); err != nil {
-			s.log.Error("closing local store", slog.Int("partition", int(p.id)), slog.Any("error", err))
+			m.log.Error("closing local store", slog.Int("partition", int(p.id)), slog.Any("error", err))
 		}
 	})
-	s.met.lag.DeleteLabelValues(strconv.Itoa(int(p.id)))
+	m.met.lag.DeleteLabelValues(strconv.Itoa(int(p.id)))
 }
 
 // behindPatience is how long an input that does not move may hold ticks back: its
@@ -204,76 +204,76 @@ func (p *partition) behind() bool {
 // reload restores an active partition again, from where its store is: after a
 // transaction of which it is not certain that it did not commit, or when the
 // input does not have the offset that we asked for. The loop calls it.
-func (s *session) reload(p *partition) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.parts[p.id] != p || p.phase != active {
+func (m *membership) reload(p *partition) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.parts[p.id] != p || p.phase != active {
 		return
 	}
-	s.cl.PauseFetchPartitions(map[string][]int32{s.cfg.InputTopic: {p.id}})
+	m.cl.PauseFetchPartitions(map[string][]int32{m.cfg.InputTopic: {p.id}})
 	p.since, p.nextDue = time.Now(), time.Time{}
 	p.store.Lags()
-	s.restoreLocked(p, nil)
-	s.gauges()
+	m.restoreLocked(p, nil)
+	m.gauges()
 }
 
 // adopt takes restored partitions into the loop. A rebalance must not be able to
 // run meanwhile.
-func (s *session) adopt() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (m *membership) adopt() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var owned map[int32]kgo.EpochOffset
-	for _, p := range s.parts {
+	for _, p := range m.parts {
 		if p.phase != restored {
 			continue
 		}
 		if owned == nil {
-			owned = s.owned()
+			owned = m.owned()
 		}
 		committed, ok := owned[p.id]
 		if !ok {
 			continue // its offsets are still being asked for, for instance because a transaction has them pending
 		}
-		if real, ok := s.committed[p.id]; ok && real > 0 && p.store.Position().Input == store.NoInput {
+		if real, ok := m.committed[p.id]; ok && real > 0 && p.store.Position().Input == store.NoInput {
 			// Going on would decide against an empty state what was decided
 			// against another one. A person has to say what is right.
-			if !s.refused[p.id] {
-				s.refused[p.id] = true
-				s.met.anomalies.WithLabelValues("stateless").Inc()
-				s.log.Error("the group has offsets but the changelog has no state: refusing to decide; restore the changelog, or delete the offsets of the group to decide the input from its beginning",
-					slog.Int("partition", int(p.id)), slog.Int64("committed", real), slog.String("group", s.cfg.Group))
+			if !m.refused[p.id] {
+				m.refused[p.id] = true
+				m.met.anomalies.WithLabelValues("stateless").Inc()
+				m.log.Error("the group has offsets but the changelog has no state: refusing to decide; restore the changelog, or delete the offsets of the group to decide the input from its beginning",
+					slog.Int("partition", int(p.id)), slog.Int64("committed", real), slog.String("group", m.cfg.Group))
 			}
 			continue
 		}
 		if p.start >= 0 && committed.Offset != p.start {
 			// The position in the changelog is the one that counts: it was
 			// committed with the state.
-			s.log.Warn("group offset differs from the position of the state, which is taken",
+			m.log.Warn("group offset differs from the position of the state, which is taken",
 				slog.Int("partition", int(p.id)), slog.Int64("committed", committed.Offset), slog.Int64("start", p.start))
-			if !s.faults.applyAgain {
-				s.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{s.cfg.InputTopic: {p.id: {Epoch: -1, Offset: p.start}}})
+			if !m.faults.applyAgain {
+				m.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{m.cfg.InputTopic: {p.id: {Epoch: -1, Offset: p.start}}})
 			}
 		}
 		p.phase = active
 		p.touched = time.Now()
-		s.cl.ResumeFetchPartitions(map[string][]int32{s.cfg.InputTopic: {p.id}})
+		m.cl.ResumeFetchPartitions(map[string][]int32{m.cfg.InputTopic: {p.id}})
 	}
-	s.gauges()
+	m.gauges()
 }
 
 // owned are the partitions that the client consumes, with their committed
 // offsets. Callbacks can be skipped, this is the client's own book.
-func (s *session) owned() map[int32]kgo.EpochOffset {
-	return s.cl.CommittedOffsets()[s.cfg.InputTopic]
+func (m *membership) owned() map[int32]kgo.EpochOffset {
+	return m.cl.CommittedOffsets()[m.cfg.InputTopic]
 }
 
 // actives returns the partitions that decide, by number.
-func (s *session) actives() []*partition {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]*partition, 0, len(s.parts))
-	for _, id := range slices.Sorted(maps.Keys(s.parts)) {
-		if p := s.parts[id]; p.phase == active {
+func (m *membership) actives() []*partition {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]*partition, 0, len(m.parts))
+	for _, id := range slices.Sorted(maps.Keys(m.parts)) {
+		if p := m.parts[id]; p.phase == active {
 			out = append(out, p)
 		}
 	}
@@ -281,31 +281,31 @@ func (s *session) actives() []*partition {
 }
 
 // active returns partition id if it decides.
-func (s *session) activePartition(id int32) *partition {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.parts[id]; p != nil && p.phase == active {
+func (m *membership) activePartition(id int32) *partition {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.parts[id]; p != nil && p.phase == active {
 		return p
 	}
 	return nil
 }
 
-// gauges sets the metrics of partitions. s.mu is held.
-func (s *session) gauges() {
+// gauges sets the metrics of partitions. m.mu is held.
+func (m *membership) gauges() {
 	n := 0
-	for _, p := range s.parts {
+	for _, p := range m.parts {
 		if p.phase == active {
 			n++
 		}
 	}
-	s.met.assigned.Set(float64(len(s.parts)))
-	s.met.active.Set(float64(n))
+	m.met.assigned.Set(float64(len(m.parts)))
+	m.met.active.Set(float64(n))
 }
 
-// wakeLocked ends the poll in progress, if any. s.mu is held.
-func (s *session) wakeLocked() {
-	s.wake = true
-	if s.endPoll != nil {
-		s.endPoll()
+// wakeLocked ends the poll in progress, if any. m.mu is held.
+func (m *membership) wakeLocked() {
+	m.wake = true
+	if m.endPoll != nil {
+		m.endPoll()
 	}
 }

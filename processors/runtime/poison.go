@@ -34,13 +34,13 @@ const maxErrorText = 4096
 
 // toPoison has rec produced to the poison topic by the transaction, to partition
 // 0: order matters there, numbers do not.
-func (s *session) toPoison(t *transaction, rec *kgo.Record, kind string, cause error, attempts int) {
+func (m *membership) toPoison(t *transaction, rec *kgo.Record, kind string, cause error, attempts int) {
 	text := cause.Error()
 	if len(text) > maxErrorText {
 		text = text[:maxErrorText]
 	}
 	header := func(k, v string) kgo.RecordHeader { return kgo.RecordHeader{Key: k, Value: []byte(v)} }
-	p := &kgo.Record{Topic: s.cfg.PoisonTopic, Partition: 0, Key: rec.Key, Value: rec.Value}
+	p := &kgo.Record{Topic: m.cfg.PoisonTopic, Partition: 0, Key: rec.Key, Value: rec.Value}
 	p.Headers = append(append(p.Headers, rec.Headers...),
 		header(HeaderTopic, rec.Topic),
 		header(HeaderPartition, strconv.Itoa(int(rec.Partition))),
@@ -55,6 +55,6 @@ func (s *session) toPoison(t *transaction, rec *kgo.Record, kind string, cause e
 	}
 	t.poison++
 	t.out = append(t.out, p)
-	s.log.Error("poison", slog.String("kind", kind), slog.String("topic", rec.Topic), slog.Int("partition", int(rec.Partition)),
+	m.log.Error("poison", slog.String("kind", kind), slog.String("topic", rec.Topic), slog.Int("partition", int(rec.Partition)),
 		slog.Int64("offset", rec.Offset), slog.Int("attempts", attempts), slog.String("error", text))
 }

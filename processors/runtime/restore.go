@@ -31,20 +31,20 @@ const (
 
 // restore brings the store of p level with the changelog and finds out where the
 // input goes on. It tries until it has succeeded; false when ctx ended first.
-func (s *session) restore(ctx context.Context, p *partition) bool {
+func (m *membership) restore(ctx context.Context, p *partition) bool {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := s.restoreOnce(ctx, p)
+		err := m.restoreOnce(ctx, p)
 		switch {
 		case ctx.Err() != nil:
-			s.met.restores.WithLabelValues("cancelled").Inc()
+			m.met.restores.WithLabelValues("cancelled").Inc()
 			return false
 		case err == nil:
-			s.met.restores.WithLabelValues("done").Inc()
-			s.met.restoreSeconds.Observe(time.Since(p.since).Seconds())
+			m.met.restores.WithLabelValues("done").Inc()
+			m.met.restoreSeconds.Observe(time.Since(p.since).Seconds())
 			return true
 		}
-		s.met.restores.WithLabelValues("failed").Inc()
-		s.log.Warn("restoring partition, trying again", slog.Int("partition", int(p.id)), slog.Any("error", err))
+		m.met.restores.WithLabelValues("failed").Inc()
+		m.log.Warn("restoring partition, trying again", slog.Int("partition", int(p.id)), slog.Any("error", err))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -53,48 +53,48 @@ func (s *session) restore(ctx context.Context, p *partition) bool {
 	}
 }
 
-func (s *session) restoreOnce(ctx context.Context, p *partition) error {
+func (m *membership) restoreOnce(ctx context.Context, p *partition) error {
 	select {
-	case s.restores <- struct{}{}:
-		defer func() { <-s.restores }()
+	case m.restores <- struct{}{}:
+		defer func() { <-m.restores }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	log := s.log.With(slog.Int("partition", int(p.id)))
+	log := m.log.With(slog.Int("partition", int(p.id)))
 	if p.store == nil {
-		st, reason, err := store.Open(s.storeConfig(p.id))
+		st, reason, err := store.Open(m.storeConfig(p.id))
 		if err != nil {
 			return err
 		}
 		if reason != "" {
-			s.met.discarded.WithLabelValues(reason).Inc()
+			m.met.discarded.WithLabelValues(reason).Inc()
 			log.Error("local store discarded, restoring in full", slog.String("reason", reason))
 		}
 		p.store = st
 	}
 	// The high watermark, not the last stable offset: whatever was written when
 	// we were assigned has to be decided one way or the other before we are.
-	start, end, err := s.ends(ctx, s.cfg.StateTopic, p.id)
+	start, end, err := m.ends(ctx, m.cfg.StateTopic, p.id)
 	if err != nil {
 		return fmt.Errorf("asking for the ends of the changelog: %w", err)
 	}
-	if s.faults.restoreToLSO {
-		l, err := s.adm.ListCommittedOffsets(ctx, s.cfg.StateTopic)
+	if m.faults.restoreToLSO {
+		l, err := m.adm.ListCommittedOffsets(ctx, m.cfg.StateTopic)
 		if err != nil {
 			return err
 		}
-		o, _ := l.Lookup(s.cfg.StateTopic, p.id)
+		o, _ := l.Lookup(m.cfg.StateTopic, p.id)
 		end = o.Offset
 	}
 	reason := ""
 	switch pos := p.store.Position(); {
-	case pos.Changelog > end && !s.faults.keepStore:
+	case pos.Changelog > end && !m.faults.keepStore:
 		reason = discardedAhead
 	case pos.Changelog > 0 && pos.Changelog < start:
 		reason = discardedTrimmed
 	}
 	if reason != "" {
-		s.met.discarded.WithLabelValues(reason).Inc()
+		m.met.discarded.WithLabelValues(reason).Inc()
 		log.Error("local store discarded, restoring in full: the changelog does not have its position",
 			slog.String("reason", reason), slog.Int64("position", p.store.Position().Changelog),
 			slog.Int64("start", start), slog.Int64("end", end))
@@ -105,10 +105,10 @@ func (s *session) restoreOnce(ctx context.Context, p *partition) error {
 		p.store = fresh
 	}
 	from := p.store.Position().Changelog
-	if err := s.replay(ctx, p, max(from, start), end); err != nil {
+	if err := m.replay(ctx, p, max(from, start), end); err != nil {
 		return err
 	}
-	if err := s.findInput(ctx, p, log); err != nil {
+	if err := m.findInput(ctx, p, log); err != nil {
 		return err
 	}
 	if err := p.store.Live(); err != nil {
@@ -119,21 +119,21 @@ func (s *session) restoreOnce(ctx context.Context, p *partition) error {
 	return nil
 }
 
-func (s *session) storeConfig(id int32) store.Config {
+func (m *membership) storeConfig(id int32) store.Config {
 	c := store.Config{
-		Stamp:  fmt.Sprintf("%x|%d|%s", s.stateID, id, s.cfg.StoreVersion),
-		MaxAge: s.cfg.StoreMaxAge,
-		Cache:  s.cache,
-		Log:    s.log.With(slog.Int("partition", int(id))),
+		Stamp:  fmt.Sprintf("%x|%d|%s", m.stateID, id, m.cfg.StoreVersion),
+		MaxAge: m.cfg.StoreMaxAge,
+		Cache:  m.cache,
+		Log:    m.log.With(slog.Int("partition", int(id))),
 	}
-	if s.cfg.StoreDir != "" {
-		c.Dir = filepath.Join(s.cfg.StoreDir, fmt.Sprintf("partition-%04d", id))
+	if m.cfg.StoreDir != "" {
+		c.Dir = filepath.Join(m.cfg.StoreDir, fmt.Sprintf("partition-%04d", id))
 	}
 	return c
 }
 
 // ends returns the first offset and the high watermark of a partition.
-func (s *session) ends(ctx context.Context, topic string, id int32) (start, end int64, err error) {
+func (m *membership) ends(ctx context.Context, topic string, id int32) (start, end int64, err error) {
 	one := func(list func(context.Context, ...string) (kadm.ListedOffsets, error)) (int64, error) {
 		l, err := list(ctx, topic)
 		if err != nil {
@@ -145,26 +145,26 @@ func (s *session) ends(ctx context.Context, topic string, id int32) (start, end 
 		}
 		return o.Offset, o.Err
 	}
-	if start, err = one(s.adm.ListStartOffsets); err != nil {
+	if start, err = one(m.adm.ListStartOffsets); err != nil {
 		return 0, 0, err
 	}
-	end, err = one(s.adm.ListEndOffsets)
+	end, err = one(m.adm.ListEndOffsets)
 	return start, end, err
 }
 
 // replay reads the changelog from offset from up to offset to into the store.
-func (s *session) replay(ctx context.Context, p *partition, from, to int64) error {
+func (m *membership) replay(ctx context.Context, p *partition, from, to int64) error {
 	if from >= to {
 		return nil
 	}
 	level := kgo.ReadCommitted()
-	if s.faults.restoreUncommitted {
+	if m.faults.restoreUncommitted {
 		level = kgo.ReadUncommitted()
 	}
-	// A client of its own: that of the session belongs to the group. Control
+	// A client of its own: that of the membership belongs to the group. Control
 	// records are kept because the changelog usually ends with one.
-	rc, err := kgo.NewClient(s.opts(
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.cfg.StateTopic: {p.id: kgo.NewOffset().At(from)}}),
+	rc, err := kgo.NewClient(m.opts(
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{m.cfg.StateTopic: {p.id: kgo.NewOffset().At(from)}}),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchIsolationLevel(level), kgo.KeepControlRecords(),
 		kgo.FetchMaxWait(100*time.Millisecond), kgo.FetchMaxBytes(16<<20), kgo.FetchMaxPartitionBytes(8<<20),
@@ -187,7 +187,7 @@ func (s *session) replay(ctx context.Context, p *partition, from, to int64) erro
 			}
 		}
 		if fs.NumRecords() == 0 {
-			if next, err = s.skipEmpty(ctx, rc, p.id, next); err != nil {
+			if next, err = m.skipEmpty(ctx, rc, p.id, next); err != nil {
 				return err
 			}
 			continue
@@ -201,7 +201,7 @@ func (s *session) replay(ctx context.Context, p *partition, from, to int64) erro
 				continue
 			}
 			n++
-			if err := s.replayRecord(b, &pos, r); err != nil {
+			if err := m.replayRecord(b, &pos, r); err != nil {
 				b.Close()
 				return err
 			}
@@ -210,12 +210,12 @@ func (s *session) replay(ctx context.Context, p *partition, from, to int64) erro
 		if err := p.store.Apply(b, pos); err != nil {
 			return err
 		}
-		s.met.restoreRecords.Add(float64(n))
+		m.met.restoreRecords.Add(float64(n))
 	}
 	return nil
 }
 
-func (s *session) replayRecord(b *store.Batch, pos *store.Position, r *kgo.Record) error {
+func (m *membership) replayRecord(b *store.Batch, pos *store.Position, r *kgo.Record) error {
 	switch {
 	case len(r.Key) > 0 && r.Key[0] == reservedKey[0]:
 		if !slices.Equal(r.Key, reservedKey) || len(r.Value) != 8 {
@@ -226,23 +226,23 @@ func (s *session) replayRecord(b *store.Batch, pos *store.Position, r *kgo.Recor
 	case r.Value == nil:
 		return b.Delete(r.Key, 0)
 	}
-	return b.Set(r.Key, store.Entry{Value: r.Value, Deadline: s.deadline(r.Key, r.Value)}, 0)
+	return b.Set(r.Key, store.Entry{Value: r.Value, Deadline: m.deadline(r.Key, r.Value)}, 0)
 }
 
 // skipEmpty finds the next offset behind batches that the cleaner has left
 // without records: a client never mentions them, and a changelog that ends with
 // some would be waited for without end. The same offset comes back when there is
 // nothing to skip, for instance because a transaction is still open there.
-func (s *session) skipEmpty(ctx context.Context, rc *kgo.Client, id int32, next int64) (int64, error) {
-	md, err := kadm.NewClient(rc).Metadata(ctx, s.cfg.StateTopic)
+func (m *membership) skipEmpty(ctx context.Context, rc *kgo.Client, id int32, next int64) (int64, error) {
+	md, err := kadm.NewClient(rc).Metadata(ctx, m.cfg.StateTopic)
 	if err != nil {
 		return 0, fmt.Errorf("asking for the leader of the changelog: %w", err)
 	}
-	t := md.Topics[s.cfg.StateTopic]
+	t := md.Topics[m.cfg.StateTopic]
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis, req.MinBytes, req.MaxBytes, req.IsolationLevel = 10, 0, 1<<20, 1
 	rt := kmsg.NewFetchRequestTopic()
-	rt.Topic, rt.TopicID = s.cfg.StateTopic, t.ID
+	rt.Topic, rt.TopicID = m.cfg.StateTopic, t.ID
 	rp := kmsg.NewFetchRequestTopicPartition()
 	rp.Partition, rp.FetchOffset, rp.PartitionMaxBytes = id, next, 1<<20
 	rt.Partitions = append(rt.Partitions, rp)
@@ -260,7 +260,7 @@ func (s *session) skipEmpty(ctx context.Context, rc *kgo.Client, id int32, next 
 		return 0, fmt.Errorf("looking for the next changelog record: %w", err)
 	}
 	got, after := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
-		KeepControlRecords: true, Topic: s.cfg.StateTopic, Partition: id, Offset: next, IsolationLevel: kgo.ReadCommitted(),
+		KeepControlRecords: true, Topic: m.cfg.StateTopic, Partition: id, Offset: next, IsolationLevel: kgo.ReadCommitted(),
 	}, part, kgo.DefaultDecompressor(), nil)
 	if len(got.Records) > 0 || after <= next {
 		return next, nil
@@ -269,15 +269,15 @@ func (s *session) skipEmpty(ctx context.Context, rc *kgo.Client, id int32, next 
 }
 
 // findInput decides where the input goes on.
-func (s *session) findInput(ctx context.Context, p *partition, log *slog.Logger) error {
+func (m *membership) findInput(ctx context.Context, p *partition, log *slog.Logger) error {
 	p.start, p.moved = -1, time.Time{}
 	pos := p.store.Position()
-	start, end, err := s.ends(ctx, s.cfg.InputTopic, p.id)
+	start, end, err := m.ends(ctx, m.cfg.InputTopic, p.id)
 	if err != nil {
 		return fmt.Errorf("asking for the ends of the input: %w", err)
 	}
 	p.caughtUp = 0
-	if max(pos.Input+1, start) < end && !s.faults.tickBehind {
+	if max(pos.Input+1, start) < end && !m.faults.tickBehind {
 		p.caughtUp = end
 	}
 	if pos.Input == store.NoInput {
@@ -287,7 +287,7 @@ func (s *session) findInput(ctx context.Context, p *partition, log *slog.Logger)
 	switch {
 	case p.start < start:
 		// They are gone; the state is what it would be without them.
-		s.met.anomalies.WithLabelValues("trimmed").Inc()
+		m.met.anomalies.WithLabelValues("trimmed").Inc()
 		log.Error("the input begins after what was decided last: records expired before they were decided",
 			slog.Int64("decided", pos.Input), slog.Int64("start", start))
 		p.start = start
@@ -295,7 +295,7 @@ func (s *session) findInput(ctx context.Context, p *partition, log *slog.Logger)
 		// The input lost records that the state has seen, or is another topic of
 		// that name. New records get offsets that were decided before, which
 		// must not be skipped.
-		s.met.anomalies.WithLabelValues("lost").Inc()
+		m.met.anomalies.WithLabelValues("lost").Inc()
 		log.Error("the input ends before what was decided last: it lost records or was made anew; going on at its end",
 			slog.Int64("decided", pos.Input), slog.Int64("end", end))
 		p.start, p.caughtUp = end, 0
@@ -308,28 +308,28 @@ func (s *session) findInput(ctx context.Context, p *partition, log *slog.Logger)
 // adjust gives partitions without a committed offset the exact beginning of the
 // input. The client would begin there, too, but go back to offset 0 when the
 // first transaction aborts, which may have expired.
-func (s *session) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-	parts := offsets[s.cfg.InputTopic]
+func (m *membership) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	parts := offsets[m.cfg.InputTopic]
 	var starts kadm.ListedOffsets
 	for id, o := range parts {
 		at := o.EpochOffset().Offset
-		s.mu.Lock()
+		m.mu.Lock()
 		if at >= 0 {
-			s.committed[id] = at
+			m.committed[id] = at
 		} else {
-			delete(s.committed, id)
+			delete(m.committed, id)
 		}
-		s.mu.Unlock()
+		m.mu.Unlock()
 		if at >= 0 {
 			continue
 		}
 		if starts == nil {
 			var err error
-			if starts, err = s.adm.ListStartOffsets(ctx, s.cfg.InputTopic); err != nil {
+			if starts, err = m.adm.ListStartOffsets(ctx, m.cfg.InputTopic); err != nil {
 				return nil, fmt.Errorf("asking for the beginning of the input: %w", err)
 			}
 		}
-		l, ok := starts.Lookup(s.cfg.InputTopic, id)
+		l, ok := starts.Lookup(m.cfg.InputTopic, id)
 		if !ok || l.Err != nil {
 			return nil, fmt.Errorf("asking for the beginning of the input: partition %d: %w", id, l.Err)
 		}

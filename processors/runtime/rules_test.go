@@ -39,7 +39,7 @@ func rule(t *testing.T, breakIt func(*faults), scenario func(t *testing.T, o opt
 func once(v verdict, fits func(*transaction) bool) option {
 	var done atomic.Bool
 	return withFault(func(f *faults) {
-		f.beforeEnd = func(_ context.Context, _ *session, t *transaction) (verdict, error) {
+		f.beforeEnd = func(_ context.Context, _ *membership, t *transaction) (verdict, error) {
 			if fits(t) && !done.Swap(true) {
 				return v, nil
 			}
@@ -171,9 +171,9 @@ func TestRule4RestoreReplacesState(t *testing.T) {
 		w := newWorld(t, 1)
 		var again atomic.Bool
 		i := w.start("a", o, withFault(func(f *faults) {
-			f.betweenPolls = func(s *session) {
+			f.betweenPolls = func(m *membership) {
 				if again.Swap(false) {
-					s.onAssigned(s.work, s.cl, map[string][]int32{w.input: {0}})
+					m.onAssigned(m.work, m.cl, map[string][]int32{w.input: {0}})
 				}
 			}
 		})).ready()
@@ -253,15 +253,15 @@ func TestTicksAreFencedByTheGroup(t *testing.T) {
 		w := newWorld(t, 1)
 		var thrown atomic.Bool
 		i := w.start("a", withFault(func(f *faults) {
-			f.beforeEnd = func(ctx context.Context, s *session, t *transaction) (verdict, error) {
+			f.beforeEnd = func(ctx context.Context, m *membership, t *transaction) (verdict, error) {
 				if t.ticks == 0 || thrown.Swap(true) {
 					return verdictGoOn, nil
 				}
 				req := kmsg.NewPtrLeaveGroupRequest()
-				req.Group = s.cfg.Group
-				m := kmsg.NewLeaveGroupRequestMember()
-				m.MemberID, _ = s.cl.GroupMetadata()
-				req.Members = append(req.Members, m)
+				req.Group = m.cfg.Group
+				member := kmsg.NewLeaveGroupRequestMember()
+				member.MemberID, _ = m.cl.GroupMetadata()
+				req.Members = append(req.Members, member)
 				_, err := req.RequestWith(ctx, w.cl)
 				return verdictGoOn, err
 			}

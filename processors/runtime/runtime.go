@@ -28,7 +28,7 @@ var (
 	ErrStoreInUse = errors.New("the local stores are in use by another process")
 )
 
-// Backoff between sessions that fail.
+// Backoff between memberships that fail.
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 5 * time.Second
@@ -41,8 +41,8 @@ type Runtime struct {
 	met    *metrics
 	faults faults
 
-	mu      sync.Mutex
-	session *session
+	mu         sync.Mutex
+	membership *membership
 }
 
 // New checks the configuration and registers the metrics. It connects nothing.
@@ -77,7 +77,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
 		began := time.Now()
-		err := r.runSession(ctx, cache)
+		err := r.runMembership(ctx, cache)
 		switch {
 		case ctx.Err() != nil && !errors.Is(err, errDied):
 			return nil
@@ -96,25 +96,25 @@ func (r *Runtime) Run(ctx context.Context) error {
 	}
 }
 
-func (r *Runtime) runSession(ctx context.Context, cache *pebble.Cache) error {
+func (r *Runtime) runMembership(ctx context.Context, cache *pebble.Cache) error {
 	stateID, err := r.inspect(ctx)
 	if err != nil {
 		return err
 	}
-	s, err := newSession(ctx, &r.cfg, &r.faults, r.met, cache, stateID)
+	m, err := newMembership(ctx, &r.cfg, &r.faults, r.met, cache, stateID)
 	if err != nil {
 		return err
 	}
-	r.met.sessions.Inc()
+	r.met.memberships.Inc()
 	r.mu.Lock()
-	r.session = s
+	r.membership = m
 	r.mu.Unlock()
 
 	g, loop := errgroup.WithContext(ctx)
 	stopped := make(chan struct{})
 	g.Go(func() error {
 		defer close(stopped)
-		return s.run(loop)
+		return m.run(loop)
 	})
 	g.Go(func() error {
 		every := time.NewTicker(r.cfg.FlushInterval)
@@ -122,7 +122,7 @@ func (r *Runtime) runSession(ctx context.Context, cache *pebble.Cache) error {
 		for {
 			select {
 			case <-every.C:
-				s.flush()
+				m.flush()
 			case <-stopped:
 				return nil
 			}
@@ -131,11 +131,11 @@ func (r *Runtime) runSession(ctx context.Context, cache *pebble.Cache) error {
 	err = g.Wait()
 
 	r.mu.Lock()
-	r.session = nil
+	r.membership = nil
 	r.mu.Unlock()
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(r.cfg.ShutdownTimeout, 3*time.Second))
 	defer cancel()
-	s.close(cctx)
+	m.close(cctx)
 	return err
 }
 
@@ -168,32 +168,32 @@ func (r *Runtime) inspect(ctx context.Context) (kadm.TopicID, error) {
 // that it was assigned, which may be none. Safe for concurrent use.
 func (r *Runtime) Ready() bool {
 	r.mu.Lock()
-	s := r.session
+	m := r.membership
 	r.mu.Unlock()
-	if s == nil {
+	if m == nil {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.parts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.parts {
 		if p.phase != active {
 			return false
 		}
 	}
-	return s.joined
+	return m.joined
 }
 
 // Assigned returns the partitions that this instance decides, by number; those
 // that are still being restored are not among them. Safe for concurrent use.
 func (r *Runtime) Assigned() []int32 {
 	r.mu.Lock()
-	s := r.session
+	m := r.membership
 	r.mu.Unlock()
-	if s == nil {
+	if m == nil {
 		return nil
 	}
 	var ids []int32
-	for _, p := range s.actives() {
+	for _, p := range m.actives() {
 		ids = append(ids, p.id)
 	}
 	slices.Sort(ids)

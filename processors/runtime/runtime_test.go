@@ -316,7 +316,7 @@ func TestStuckTransactionIsGivenUp(t *testing.T) {
 	var stuck atomic.Bool
 	i := w.start("a", withStore(t.TempDir()), withFault(func(f *faults) {
 		f.stuckAfter = 2 * time.Second
-		f.beforeEnd = func(ctx context.Context, s *session, t *transaction) (verdict, error) {
+		f.beforeEnd = func(ctx context.Context, m *membership, t *transaction) (verdict, error) {
 			if t.records > 0 && !stuck.Swap(true) {
 				time.Sleep(3 * time.Second)
 			}
@@ -326,8 +326,8 @@ func TestStuckTransactionIsGivenUp(t *testing.T) {
 	w.send(0, "k", "c1", "c2")
 	w.send(1, "k", "d1", "d2")
 	w.sound()
-	if n := value(i.met.sessions); n < 2 {
-		t.Errorf("%v sessions", n)
+	if n := value(i.met.memberships); n < 2 {
+		t.Errorf("%v memberships", n)
 	}
 }
 

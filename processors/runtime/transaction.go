@@ -60,11 +60,11 @@ type touched struct {
 	lead store.Deadline
 }
 
-func (s *session) begin() *transaction {
-	if s.txn == nil {
-		s.txn = &transaction{byID: map[int32]*touched{}, own: layer{writes: map[string][]byte{}}}
+func (m *membership) begin() *transaction {
+	if m.txn == nil {
+		m.txn = &transaction{byID: map[int32]*touched{}, own: layer{writes: map[string][]byte{}}}
 	}
-	t := s.txn
+	t := m.txn
 	clear(t.byID)
 	clear(t.parts)
 	clear(t.out)
@@ -84,15 +84,15 @@ func (t *transaction) touch(p *partition) *touched {
 }
 
 // decide handles the records of one poll in one transaction.
-func (s *session) decide(fs kgo.Fetches) error {
+func (m *membership) decide(fs kgo.Fetches) error {
 	began := time.Now()
-	t := s.begin()
+	t := m.begin()
 	var failed error
 	fs.EachPartition(func(ftp kgo.FetchTopicPartition) {
 		if failed != nil || len(ftp.Records) == 0 {
 			return
 		}
-		p := s.activePartition(ftp.Partition)
+		p := m.activePartition(ftp.Partition)
 		if p == nil {
 			// Their offsets would be committed with the others'.
 			failed = fmt.Errorf("partition %d has records before it is restored", ftp.Partition)
@@ -101,39 +101,39 @@ func (s *session) decide(fs kgo.Fetches) error {
 		tp := t.touch(p)
 		input := p.store.Position().Input
 		for _, rec := range ftp.Records {
-			if rec.Offset <= input && !s.faults.applyAgain {
+			if rec.Offset <= input && !m.faults.applyAgain {
 				t.skipped++
 				continue
 			}
-			if failed = s.decideRecord(t, tp, rec); failed != nil {
+			if failed = m.decideRecord(t, tp, rec); failed != nil {
 				return
 			}
 			tp.over.input, tp.over.hasInput = rec.Offset, true
 			t.records++
 			t.last, t.offset, t.key = tp, rec.Offset, ""
 		}
-		s.met.lag.WithLabelValues(strconv.Itoa(int(p.id))).Set(float64(max(0, ftp.HighWatermark-1-ftp.Records[len(ftp.Records)-1].Offset)))
+		m.met.lag.WithLabelValues(strconv.Itoa(int(p.id))).Set(float64(max(0, ftp.HighWatermark-1-ftp.Records[len(ftp.Records)-1].Offset)))
 	})
 	if failed != nil {
 		return failed
 	}
-	return s.commit(t, began)
+	return m.commit(t, began)
 }
 
 // decideRecord has one record decided and keeps what comes of it.
-func (s *session) decideRecord(t *transaction, tp *touched, rec *kgo.Record) error {
+func (m *membership) decideRecord(t *transaction, tp *touched, rec *kgo.Record) error {
 	f := &tp.part.fault
 	if f.of(rec.Offset, "") && f.hopeless() {
-		s.toPoison(t, rec, poisonRecord, f.err, f.all)
+		m.toPoison(t, rec, poisonRecord, f.err, f.all)
 		return nil
 	}
-	tx := Tx{part: tp.part, over: &tp.over, own: &t.own, cfg: s.cfg}
-	attempts, err, fatal := s.call(&t.own, func() error { return s.cfg.Processor.Process(&tx, rec) })
+	tx := Tx{part: tp.part, over: &tp.over, own: &t.own, cfg: m.cfg}
+	attempts, err, fatal := m.call(&t.own, func() error { return m.cfg.Processor.Process(&tx, rec) })
 	if fatal != nil {
 		return fatal
 	}
 	if err != nil {
-		s.toPoison(t, rec, poisonRecord, err, attempts)
+		m.toPoison(t, rec, poisonRecord, err, attempts)
 		return nil
 	}
 	tp.over.merge(&t.own)
@@ -143,11 +143,11 @@ func (s *session) decideRecord(t *transaction, tp *touched, rec *kgo.Record) err
 
 // call calls the processor until it succeeds or trying is over: err is then what
 // it says. fatal is an error that is not its own.
-func (s *session) call(own *layer, fn func() error) (attempts int, err, fatal error) {
+func (m *membership) call(own *layer, fn func() error) (attempts int, err, fatal error) {
 	var f fault
 	for {
 		own.reset()
-		err := s.guard(fn)
+		err := m.guard(fn)
 		if own.store != nil {
 			return 0, nil, own.store
 		}
@@ -161,31 +161,31 @@ func (s *session) call(own *layer, fn func() error) (attempts int, err, fatal er
 		if errors.Is(err, ErrPoison) || f.hopeless() {
 			return f.all, err, nil
 		}
-		s.met.retries.Inc()
+		m.met.retries.Inc()
 	}
 }
 
 // guard turns a panic of the processor into an error: it concerns one record,
 // and a process that ends with it would meet it again at its next start.
-func (s *session) guard(fn func() error) (err error) {
+func (m *membership) guard(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
-			s.log.Error("the processor panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
+			m.log.Error("the processor panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	return fn()
 }
 
 // deadline is that of an entry.
-func (s *session) deadline(key, value []byte) (d store.Deadline) {
+func (m *membership) deadline(key, value []byte) (d store.Deadline) {
 	defer func() {
 		if r := recover(); r != nil {
 			d = 0
-			s.log.Error("the processor panicked over a deadline", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
+			m.log.Error("the processor panicked over a deadline", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
 		}
 	}()
-	at, ok := s.cfg.Processor.Deadline(key, value)
+	at, ok := m.cfg.Processor.Deadline(key, value)
 	if !ok {
 		return 0
 	}
@@ -193,25 +193,25 @@ func (s *session) deadline(key, value []byte) (d store.Deadline) {
 }
 
 // tick has what is due ticked, in transactions of its own.
-func (s *session) tick() error {
-	now := s.cfg.Now()
-	left := s.cfg.MaxTicks
-	if s.single > 0 {
+func (m *membership) tick() error {
+	now := m.cfg.Now()
+	left := m.cfg.MaxTicks
+	if m.single > 0 {
 		left = 1
 	}
-	s.moreTicks = false
-	parts := s.actives()
+	m.moreTicks = false
+	parts := m.actives()
 	if len(parts) == 0 {
 		return nil
 	}
 	began := time.Now()
-	owned := s.owned()
+	owned := m.owned()
 	var t *transaction
-	s.tickFirst++
+	m.tickFirst++
 	for i := range parts {
-		p := parts[(i+s.tickFirst)%len(parts)]
+		p := parts[(i+m.tickFirst)%len(parts)]
 		if left == 0 {
-			s.moreTicks = true
+			m.moreTicks = true
 			break
 		}
 		if p.nextDue.After(now) || p.behind() {
@@ -232,10 +232,10 @@ func (s *session) tick() error {
 		}
 		left -= len(due)
 		if t == nil {
-			t = s.begin()
+			t = m.begin()
 		}
 		for _, timer := range due {
-			if err := s.tickOne(t, t.touch(p), timer, now); err != nil {
+			if err := m.tickOne(t, t.touch(p), timer, now); err != nil {
 				return err
 			}
 		}
@@ -248,12 +248,12 @@ func (s *session) tick() error {
 	for _, tp := range t.parts {
 		moved = moved || len(tp.over.dirty) > 0 || len(tp.drop) > 0
 	}
-	s.moreTicks = (s.moreTicks || left == 0) && moved
-	return s.commit(t, began)
+	m.moreTicks = (m.moreTicks || left == 0) && moved
+	return m.commit(t, began)
 }
 
-func (s *session) tickOne(t *transaction, tp *touched, timer store.Timer, now time.Time) error {
-	tx := Tx{part: tp.part, over: &tp.over, own: &t.own, cfg: s.cfg}
+func (m *membership) tickOne(t *transaction, tp *touched, timer store.Timer, now time.Time) error {
+	tx := Tx{part: tp.part, over: &tp.over, own: &t.own, cfg: m.cfg}
 	t.own.reset()
 	c, err := tx.look(timer.Key)
 	if err != nil {
@@ -264,7 +264,7 @@ func (s *session) tickOne(t *transaction, tp *touched, timer store.Timer, now ti
 		if c.value == nil {
 			return nil
 		}
-		if d := s.deadline(timer.Key, c.value); d == 0 || d.Time().After(now) {
+		if d := m.deadline(timer.Key, c.value); d == 0 || d.Time().After(now) {
 			return nil
 		}
 	}
@@ -277,15 +277,15 @@ func (s *session) tickOne(t *transaction, tp *touched, timer store.Timer, now ti
 		err, attempts = f.err, f.all
 	} else {
 		var fatal error
-		attempts, err, fatal = s.call(&t.own, func() error { return s.cfg.Processor.Tick(&tx, timer.Key, now) })
+		attempts, err, fatal = m.call(&t.own, func() error { return m.cfg.Processor.Tick(&tx, timer.Key, now) })
 		if fatal != nil {
 			return fatal
 		}
 	}
 	if err != nil {
 		tp.drop = append(tp.drop, timer)
-		s.toPoison(t, &kgo.Record{
-			Topic: s.cfg.StateTopic, Partition: tp.part.id, Offset: -1, Key: timer.Key, Value: value,
+		m.toPoison(t, &kgo.Record{
+			Topic: m.cfg.StateTopic, Partition: tp.part.id, Offset: -1, Key: timer.Key, Value: value,
 		}, poisonTick, err, attempts)
 		return nil
 	}
@@ -295,14 +295,14 @@ func (s *session) tickOne(t *transaction, tp *touched, timer store.Timer, now ti
 }
 
 // changelog appends the records that bring the changelog level with t.
-func (s *session) changelog(t *transaction) {
+func (m *membership) changelog(t *transaction) {
 	for _, tp := range t.parts {
 		for _, k := range tp.over.dirty {
-			t.out = append(t.out, &kgo.Record{Topic: s.cfg.StateTopic, Partition: tp.part.id, Key: []byte(k), Value: tp.over.cells[k].value})
+			t.out = append(t.out, &kgo.Record{Topic: m.cfg.StateTopic, Partition: tp.part.id, Key: []byte(k), Value: tp.over.cells[k].value})
 		}
 		if tp.over.hasInput {
 			t.out = append(t.out, &kgo.Record{
-				Topic: s.cfg.StateTopic, Partition: tp.part.id, Key: reservedKey,
+				Topic: m.cfg.StateTopic, Partition: tp.part.id, Key: reservedKey,
 				Value: binary.BigEndian.AppendUint64(nil, uint64(tp.over.input)), //nolint:gosec // read back as int64
 			})
 		}
@@ -315,37 +315,37 @@ func (s *session) changelog(t *transaction) {
 
 // commit produces what t has decided, ends the Kafka transaction and merges t
 // into the stores when, and only when, it is committed.
-func (s *session) commit(t *transaction, began time.Time) error {
-	s.changelog(t)
+func (m *membership) commit(t *transaction, began time.Time) error {
+	m.changelog(t)
 	if len(t.out) == 0 && t.ticks > 0 {
 		// Ticks without effect; what is left of them is local.
-		return s.merge(t)
+		return m.merge(t)
 	}
 	// A client can wait for ever for brokers that went and came back. By then the
 	// broker has given the transaction up, or decided it.
-	limit := s.cfg.TransactionTimeout + 2*time.Second
-	if s.faults.stuckAfter > 0 {
-		limit = s.faults.stuckAfter
+	limit := m.cfg.TransactionTimeout + 2*time.Second
+	if m.faults.stuckAfter > 0 {
+		limit = m.faults.stuckAfter
 	}
 	watch := time.AfterFunc(limit, func() {
-		s.log.Error("giving up a transaction that does not end", slog.Duration("after", limit))
-		s.gts.CloseAllowingRebalance()
+		m.log.Error("giving up a transaction that does not end", slog.Duration("after", limit))
+		m.gts.CloseAllowingRebalance()
 	})
 	defer watch.Stop()
-	if err := s.gts.Begin(); err != nil {
-		return s.ended(t, began, fmt.Errorf("beginning a transaction: %w", err))
+	if err := m.gts.Begin(); err != nil {
+		return m.ended(t, began, fmt.Errorf("beginning a transaction: %w", err))
 	}
-	first := kgo.AbortingFirstErrPromise(s.cl)
+	first := kgo.AbortingFirstErrPromise(m.cl)
 	for _, r := range t.out {
-		s.gts.Produce(s.work, r, first.Promise())
+		m.gts.Produce(m.work, r, first.Promise())
 	}
 	refused := first.Err()
-	if s.faults.ignoreProduceError {
+	if m.faults.ignoreProduceError {
 		refused = nil
 	}
 	end := kgo.TransactionEndTry(refused == nil)
-	if hook := s.faults.beforeEnd; hook != nil {
-		v, err := hook(s.work, s, t)
+	if hook := m.faults.beforeEnd; hook != nil {
+		v, err := hook(m.work, m, t)
 		if err != nil {
 			return err
 		}
@@ -353,47 +353,47 @@ func (s *session) commit(t *transaction, began time.Time) error {
 		case verdictAbort:
 			end = kgo.TryAbort
 		case verdictDie:
-			s.mu.Lock()
-			s.died = true
-			s.mu.Unlock()
+			m.mu.Lock()
+			m.died = true
+			m.mu.Unlock()
 			return errDied
 		case verdictGoOn:
 		}
 	}
-	committed, err := s.gts.End(kgo.PreTxnCommitFnContext(s.work, s.fence(t)), end)
+	committed, err := m.gts.End(kgo.PreTxnCommitFnContext(m.work, m.fence(t)), end)
 	if !watch.Stop() {
 		// The client is closed, or about to be, and the callbacks have run: the
 		// stores are not ours any more. If it did commit, the changelog says so.
-		return s.ended(t, time.Time{}, errors.Join(errStuck, err, refused))
+		return m.ended(t, time.Time{}, errors.Join(errStuck, err, refused))
 	}
 	if err != nil {
-		return s.ended(t, began, errors.Join(fmt.Errorf("ending a transaction: %w", err), refused))
+		return m.ended(t, began, errors.Join(fmt.Errorf("ending a transaction: %w", err), refused))
 	}
-	if committed || s.faults.mergeAborted {
-		if err := s.merge(t); err != nil {
+	if committed || m.faults.mergeAborted {
+		if err := m.merge(t); err != nil {
 			return err
 		}
 	}
 	switch {
 	case committed:
-		s.observe(t, began)
-		if s.single > 0 {
-			s.single = max(0, s.single-t.records-t.ticks-t.skipped)
+		m.observe(t, began)
+		if m.single > 0 {
+			m.single = max(0, m.single-t.records-t.ticks-t.skipped)
 		}
 		return nil
 	case refused != nil:
-		return s.refusedProduce(t, began, refused)
+		return m.refusedProduce(t, began, refused)
 	case end == kgo.TryAbort:
-		s.met.transactions.WithLabelValues(outcomeAborted).Inc()
+		m.met.transactions.WithLabelValues(outcomeAborted).Inc()
 		return nil
 	}
 	// An abort that we did not ask for: usually the group rebalanced, but a broker
 	// that answers the end of a transaction with an unknown error leads here as
 	// well, committed or not. The changelog knows.
-	s.met.transactions.WithLabelValues(outcomeAborted).Inc()
-	if !s.faults.mergeAborted {
+	m.met.transactions.WithLabelValues(outcomeAborted).Inc()
+	if !m.faults.mergeAborted {
 		for _, tp := range t.parts {
-			s.reload(tp.part)
+			m.reload(tp.part)
 		}
 	}
 	return nil
@@ -403,13 +403,13 @@ func (s *session) commit(t *transaction, began time.Time) error {
 // touches. Those of polled records are there already. Without any, as with
 // ticks, the group would not be asked whether the partition is still ours, and
 // whoever has it next would not wait for the outcome.
-func (s *session) fence(t *transaction) func(*kmsg.TxnOffsetCommitRequest) error {
+func (m *membership) fence(t *transaction) func(*kmsg.TxnOffsetCommitRequest) error {
 	return func(req *kmsg.TxnOffsetCommitRequest) error {
-		if t.ticks == 0 || s.faults.unfencedTicks {
+		if t.ticks == 0 || m.faults.unfencedTicks {
 			return nil
 		}
 		rt := kmsg.NewTxnOffsetCommitRequestTopic()
-		rt.Topic = s.cfg.InputTopic
+		rt.Topic = m.cfg.InputTopic
 		for _, tp := range t.parts {
 			input := tp.part.store.Position().Input
 			if input == store.NoInput {
@@ -428,7 +428,7 @@ func (s *session) fence(t *transaction) func(*kmsg.TxnOffsetCommitRequest) error
 }
 
 // merge brings the stores level with the changelog.
-func (s *session) merge(t *transaction) error {
+func (m *membership) merge(t *transaction) error {
 	for _, tp := range t.parts {
 		st := tp.part.store
 		b := st.NewBatch()
@@ -438,7 +438,7 @@ func (s *session) merge(t *transaction) error {
 			if c.value == nil {
 				err = b.Delete(key, c.former)
 			} else {
-				e := store.Entry{Value: c.value, Deadline: s.deadline(key, c.value)}
+				e := store.Entry{Value: c.value, Deadline: m.deadline(key, c.value)}
 				if e.Deadline != 0 {
 					tp.lead = earlier(tp.lead, e.Deadline)
 				}
@@ -487,57 +487,57 @@ func earlier(a, b store.Deadline) store.Deadline {
 	return min(a, b)
 }
 
-func (s *session) observe(t *transaction, began time.Time) {
-	s.met.transactions.WithLabelValues(outcomeCommitted).Inc()
-	s.met.records.Add(float64(t.records))
-	s.met.skipped.Add(float64(t.skipped))
-	s.met.ticks.Add(float64(t.ticks))
-	s.met.poison.Add(float64(t.poison))
-	s.met.size.Observe(float64(t.records + t.ticks))
-	s.met.seconds.Observe(time.Since(began).Seconds())
+func (m *membership) observe(t *transaction, began time.Time) {
+	m.met.transactions.WithLabelValues(outcomeCommitted).Inc()
+	m.met.records.Add(float64(t.records))
+	m.met.skipped.Add(float64(t.skipped))
+	m.met.ticks.Add(float64(t.ticks))
+	m.met.poison.Add(float64(t.poison))
+	m.met.size.Observe(float64(t.records + t.ticks))
+	m.met.seconds.Observe(time.Since(began).Seconds())
 }
 
 // refusedProduce is what follows on a transaction that was aborted because a
 // record of it could not be produced. Whose it was is not known: a broker
 // refuses batches. So the same are done again one by one, and one that fails
 // alone is counted.
-func (s *session) refusedProduce(t *transaction, began time.Time, refused error) error {
-	s.met.transactions.WithLabelValues(outcomeRefused).Inc()
+func (m *membership) refusedProduce(t *transaction, began time.Time, refused error) error {
+	m.met.transactions.WithLabelValues(outcomeRefused).Inc()
 	if fenced(refused) {
-		return s.ended(t, began, fmt.Errorf("producing: %w", refused))
+		return m.ended(t, began, fmt.Errorf("producing: %w", refused))
 	}
 	n := t.records + t.ticks
-	s.log.Warn("a record could not be produced, transaction aborted", slog.Int("decided", n), slog.Any("error", refused))
+	m.log.Warn("a record could not be produced, transaction aborted", slog.Int("decided", n), slog.Any("error", refused))
 	if !definite(refused) {
-		s.pause(100 * time.Millisecond)
+		m.pause(100 * time.Millisecond)
 		return nil
 	}
 	if n == 1 {
 		f := &t.last.part.fault
 		f.count(t.offset, t.key, fmt.Errorf("producing: %w", refused))
 		if f.all > bareFailures {
-			s.log.Error("not even poison can be produced", slog.Int64("offset", t.offset), slog.Any("error", refused))
-			s.pause(time.Second)
+			m.log.Error("not even poison can be produced", slog.Int64("offset", t.offset), slog.Any("error", refused))
+			m.pause(time.Second)
 		}
 	}
-	s.single = max(s.single, n+t.skipped)
+	m.single = max(m.single, n+t.skipped)
 	return nil
 }
 
-// pause waits, but not beyond the end of the session.
-func (s *session) pause(d time.Duration) {
+// pause waits, but not beyond the end of the membership.
+func (m *membership) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
-	case <-s.work.Done():
+	case <-m.work.Done():
 	}
 }
 
-// ended is the error with which a session ends because of a transaction.
-func (s *session) ended(t *transaction, began time.Time, err error) error {
-	s.met.transactions.WithLabelValues(outcomeFailed).Inc()
+// ended is the error with which a membership ends because of a transaction.
+func (m *membership) ended(t *transaction, began time.Time, err error) error {
+	m.met.transactions.WithLabelValues(outcomeFailed).Inc()
 	// The broker fences in two cases: another producer has our id, or the
-	// transaction was open for too long, which a new session mends.
-	if fenced(err) && time.Since(began) < s.cfg.TransactionTimeout*3/4 {
+	// transaction was open for too long, which a new membership mends.
+	if fenced(err) && time.Since(began) < m.cfg.TransactionTimeout*3/4 {
 		return fmt.Errorf("%w: %w", ErrFenced, err)
 	}
 	return fmt.Errorf("transaction of %d records and %d ticks: %w", t.records, t.ticks, err)

@@ -11,6 +11,7 @@ import (
 	"quittance/processors/runtime"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
+	"quittance/schemas/payload"
 	"quittance/schemas/record"
 )
 
@@ -176,15 +177,15 @@ func (w *writer) event(e checkout.Event) {
 	// also that of an orphaned report, whose application nobody knows.
 	w.emitTo(schemas.TopicEvents, w.tx.Partition(), s.ApplicationID, mapping.FromEvent(e))
 	if e.Type.Webhook() {
-		w.notify(schemas.TopicWebhooks, s.ApplicationID, e.ID, e, webhookBody(e))
+		w.notify(schemas.TopicWebhooks, s.ApplicationID, e.ID, e, payload.Webhook)
 	}
 	if e.Confirms() {
-		w.notify(schemas.TopicConfirmations, s.TenantID, s.TransactionID, e, confirmationBody(e))
+		w.notify(schemas.TopicConfirmations, s.TenantID, s.TransactionID, e, payload.Confirmation)
 	}
 }
 
-func (w *writer) notify(topic, key, id string, e checkout.Event, body func() ([]byte, error)) {
-	b, err := body()
+func (w *writer) notify(topic, key, id string, e checkout.Event, body func(checkout.Event) ([]byte, error)) {
+	b, err := body(e)
 	if err != nil {
 		if w.err == nil {
 			w.err = runtime.Poison(fmt.Errorf("writing the body of %s: %w", e.Type, err))

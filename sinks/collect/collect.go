@@ -134,7 +134,7 @@ func New(cfg Config) (*Sink, error) {
 	}
 	for _, c := range cfg.Connectors {
 		for _, call := range []string{kindCollect, kindEnquire} {
-			for _, fault := range []connector.Fault{
+			for _, fault := range []connector.FaultKind{
 				connector.FaultNetwork, connector.FaultTimeout, connector.FaultServer, connector.FaultBusy, connector.FaultCredentials, connector.FaultMalformed,
 			} {
 				s.metrics.calls.WithLabelValues(c.Operator(), call, string(fault))

@@ -25,7 +25,7 @@ func TestKeysOfSecrets(t *testing.T) {
 		if got := string(secret.WebhookKey(secret.NewText(text))); got != want {
 			t.Errorf("%s: key %q, want %q", text, got, want)
 		}
-		h, err := sign([]secret.Text{secret.NewText(text)}, "evt_1", at, []byte("{}"))
+		h, err := Sign([]secret.Text{secret.NewText(text)}, "evt_1", at, []byte("{}"))
 		if err != nil || h.Get("webhook-timestamp") != strconv.FormatInt(at.Unix(), 10) {
 			t.Errorf("%s: %v, %v", text, h, err)
 		}

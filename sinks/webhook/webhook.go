@@ -143,15 +143,15 @@ func (p *Policy) Send(ctx context.Context, d *record.Delivery) delivery.Result {
 	if e.Locked || len(e.Secrets) == 0 {
 		return delivery.Result{Fault: delivery.FaultUnusable} // nothing leaves unsigned
 	}
-	header, err := sign(e.Secrets, d.EventID, p.timestamp(), d.Body)
+	header, err := Sign(e.Secrets, d.EventID, p.timestamp(), d.Body)
 	if err != nil {
 		return delivery.Result{Fault: delivery.FaultUnusable}
 	}
 	return p.client.Post(ctx, e.URL, header, d.Body)
 }
 
-// sign makes the headers of an attempt: one signature per secret.
-func sign(secrets []secret.Text, eventID string, at time.Time, body []byte) (http.Header, error) {
+// Sign makes the headers of an attempt: one signature per secret.
+func Sign(secrets []secret.Text, eventID string, at time.Time, body []byte) (http.Header, error) {
 	signatures := make([]string, 0, len(secrets))
 	for _, s := range secrets {
 		wh, err := standardwebhooks.NewWebhookRaw(secret.WebhookKey(s))

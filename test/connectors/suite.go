@@ -83,8 +83,8 @@ const (
 func Run(t *testing.T, target func(t *testing.T) Target) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Target){
-		"reports":            reports,
-		"unreadable reports": unreadableReports,
+		"reports":            func(t *testing.T, x Target) { reports(t, x.Connector.ParseReport, x.Report) },
+		"unreadable reports": func(t *testing.T, x Target) { unreadableReports(t, x.Connector.ParseReport, x.Report) },
 		"signatures":         signatures,
 
 		"approval":                   asked(approval),
@@ -204,7 +204,7 @@ func (x Target) once(t *testing.T, id string) {
 }
 
 // fault checks an error's class and certainty, and that it keeps secrets.
-func (x Target) fault(t *testing.T, r connector.Request, err error, want connector.Fault, sent bool) {
+func (x Target) fault(t *testing.T, r connector.Request, err error, want connector.FaultKind, sent bool) {
 	t.Helper()
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -372,7 +372,7 @@ func cutAfter(t *testing.T, x Target)    { lostAnswer(t, x, CutAfter, connector.
 
 // lostAnswer: the operator has the request, we do not know. Asking again is
 // safe, and so is asking about it.
-func lostAnswer(t *testing.T, x Target, fault Fault, want connector.Fault) {
+func lostAnswer(t *testing.T, x Target, fault Fault, want connector.FaultKind) {
 	r := x.request(t, x.Approves)
 	x.Faults.Next(1, x.Asks, fault)
 	_, err := x.collector.Collect(t.Context(), x.Account, r)
@@ -589,9 +589,27 @@ func signatures(t *testing.T, x Target) {
 	}
 }
 
-func reports(t *testing.T, x Target) {
+// Reports is the part of the suite about reports alone, for readers of reports that
+// nobody is asked about: parse reads a report, write is the body of one that the
+// collection of this id was approved.
+func Reports(t *testing.T, parse parser, write writer) {
+	t.Helper()
+	t.Run("reports", func(t *testing.T) {
+		t.Parallel()
+		if r := reports(t, parse, write); r.Ask {
+			t.Errorf("report: %+v, and nobody can be asked", r)
+		}
+	})
+	t.Run("unreadable reports", func(t *testing.T) {
+		t.Parallel()
+		unreadableReports(t, parse, write)
+	})
+}
+
+// reports: a report of an approval says so, of its own collection.
+func reports(t *testing.T, parse parser, write writer) connector.Report {
 	id := uuid.NewString()
-	r, err := x.Connector.ParseReport(nil, x.Report(id, amount, currency))
+	r, err := parse(nil, write(id, amount, currency))
 	if err != nil || r.Outcome.Status != checkout.OutcomeApproved || r.ID != "" && r.ID != id {
 		t.Errorf("report: %+v, %v", r, err)
 	}
@@ -599,16 +617,19 @@ func reports(t *testing.T, x Target) {
 	if !r.Ask && (r.Outcome.Amount != amount || r.Outcome.Currency != currency) {
 		t.Errorf("report: %+v, want %d %s", r, amount, currency)
 	}
-	if _, ok := x.Connector.(connector.Collector); r.Ask && !ok {
-		t.Errorf("report: %+v, and nobody can be asked", r)
-	}
+	return r
 }
+
+type (
+	parser = func(http.Header, []byte) (connector.Report, error)
+	writer = func(id string, amount int64, currency string) []byte
+)
 
 // unreadableReports: what is no report, or says a thing twice, is not guessed at,
 // and no error tells what was written: it may be a payer's number.
-func unreadableReports(t *testing.T, x Target) {
+func unreadableReports(t *testing.T, parse parser, write writer) {
 	const number = "+242066000001"
-	report := x.Report(uuid.NewString(), amount, currency)
+	report := write(uuid.NewString(), amount, currency)
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(report, &fields); err != nil {
 		t.Fatal(err)
@@ -618,7 +639,7 @@ func unreadableReports(t *testing.T, x Target) {
 		bodies = append(bodies, fmt.Sprintf(`{%q:%s,%s`, name, value, report[1:]))
 	}
 	for _, body := range bodies {
-		r, err := x.Connector.ParseReport(nil, []byte(body))
+		r, err := parse(nil, []byte(body))
 		if !errors.Is(err, connector.ErrReport) {
 			t.Errorf("report %q: %+v, %v, want ErrReport", body, r, err)
 		} else if strings.Contains(err.Error(), number[1:]) {
@@ -627,7 +648,7 @@ func unreadableReports(t *testing.T, x Target) {
 	}
 	for _, at := range regexp.MustCompile(`:\s*("[^"]*"|[0-9]+)`).FindAllSubmatchIndex(report, -1) { // readable or not, nothing is told
 		body := string(report[:at[2]]) + `"` + number + `"` + string(report[at[3]:])
-		if _, err := x.Connector.ParseReport(nil, []byte(body)); err != nil && strings.Contains(err.Error(), number[1:]) {
+		if _, err := parse(nil, []byte(body)); err != nil && strings.Contains(err.Error(), number[1:]) {
 			t.Errorf("report %s: the error tells it: %v", body, err)
 		}
 	}

@@ -10,20 +10,22 @@ import (
 	"quittance/sinks/delivery"
 )
 
-// configuration is the registry as the roles' parts look at it: each declares the
-// little that it needs.
+// configuration is the registry with the methods that the parts of roles declare.
 type configuration struct {
 	*registry.Registry
-	developer bool
-	// shop is the origin of the demo shop, empty outside `up`.
+	// simulators replace what a test account does not have.
+	simulators bool
+	// shop is the origin of the demo shop, empty when none runs.
 	shop string
 }
 
-func (b *base) configuration() configuration { return configuration{b.reg, b.Developer, b.ShopURL} }
+func (b *Base) configuration() configuration {
+	return configuration{b.Registry, b.Simulators, b.ShopURL}
+}
 
-// demoShop stands for the demo shop in a registry file, as 8081 does for the
-// simulators: in developer mode it follows the shop.
-const demoShop = "https://127.0.0.1:8088"
+// DemoShop is the origin of the demo shop in a registry file. Settings.ShopURL
+// replaces it, as Settings.SimulatorURL replaces port 8081.
+const DemoShop = "https://127.0.0.1:8088"
 
 // AgencyName is what citizens call the agency.
 func (c configuration) AgencyName(tenantID string) (string, bool) {
@@ -32,14 +34,14 @@ func (c configuration) AgencyName(tenantID string) (string, bool) {
 }
 
 // Configured says whether the agency has a usable account for the offer that takes
-// the currency, or for cash a counter. As with accounts, developer mode stands in
-// for what a test has not.
+// the currency, or for cash a counter. Where there are simulators, a test counter is
+// always configured, as test accounts are.
 func (c configuration) Configured(tenantID string, live bool, offerID, currency string) bool {
 	if !c.Takes(tenantID, live, offerID, currency) {
 		return false
 	}
 	if offerID == checkout.OfferCashAgency {
-		return c.TakesCash(tenantID, live) || c.developer && !live
+		return c.TakesCash(tenantID, live) || c.simulators && !live
 	}
 	_, ok := c.Account(tenantID, live, offerID)
 	return ok
@@ -62,7 +64,7 @@ func (c configuration) EmbedOrigins(applicationID string, platform bool) []strin
 	if platform {
 		origins = c.Platform().EmbedOrigins
 	}
-	if i := slices.Index(origins, demoShop); i >= 0 && c.shop != "" {
+	if i := slices.Index(origins, DemoShop); i >= 0 && c.shop != "" {
 		origins = slices.Clone(origins)
 		origins[i] = c.shop
 	}

@@ -11,64 +11,53 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"quittance/internal/clickhouse"
 	"quittance/internal/clock"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/reconciliation"
 	"quittance/schemas"
 )
 
-// base is what every role stands on. Parts are opened when first asked for and
-// closed together.
-type base struct {
+// Base is what every role of a process stands on. Open makes one. Parts that not
+// every role needs are opened when they are first asked for; Wait closes all.
+type Base struct {
 	Settings
-	log     *slog.Logger
-	metrics *prometheus.Registry
-	group   *errgroup.Group
-	ctx     context.Context //nolint:containedctx // of the group that owns the parts
+	Log      *slog.Logger
+	Metrics  *prometheus.Registry
+	Topology *kafka.Topology
+	Codec    *schemas.Codec
+	Pool     *postgres.Pool     // after OpenPostgres
+	Keys     *secret.Keys       // after OpenRegistry
+	Registry *registry.Registry // after OpenRegistry
+	// Now is the time of the service.
+	Now func() time.Time
 
-	keys  *secret.Keys
-	clock *clock.Clock
-	space *kafka.Topology
-	codec *schemas.Codec
-	pool  *pgxpool.Pool
-	reg   *registry.Registry
+	group *errgroup.Group
+	ctx   context.Context //nolint:containedctx // of the group that owns the parts
 
 	mu    sync.Mutex
 	ready map[string]func() error
 	close []func()
 }
 
-// newBase checks what every role needs: the broker's topics, the schemas, and in
-// developer mode the clock.
-func newBase(cmd *cobra.Command, s Settings) (*base, error) {
-	log, err := s.logger(cmd)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.locate(); err != nil {
-		return nil, err
-	}
-	return openBase(cmd.Context(), s, log)
-}
-
-func openBase(ctx context.Context, s Settings, log *slog.Logger) (*base, error) {
-	if err := s.need("kafka", "schema-registry"); err != nil {
+// Open opens what every role needs: the topics, the schemas and the clock.
+func Open(ctx context.Context, s Settings, log *slog.Logger) (*Base, error) {
+	if err := s.Need("kafka", "schema-registry"); err != nil {
 		return nil, err
 	}
 	s.print(log)
 	group, ctx := errgroup.WithContext(ctx)
-	b := &base{Settings: s, log: log, metrics: prometheus.NewRegistry(), group: group, ctx: ctx, clock: clock.System(), ready: map[string]func() error{}}
-	b.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	b := &Base{Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, group: group, ctx: ctx, ready: map[string]func() error{}}
+	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if err := b.open(ctx); err != nil {
 		b.shut()
 		return nil, err
@@ -76,8 +65,8 @@ func openBase(ctx context.Context, s Settings, log *slog.Logger) (*base, error) 
 	return b, nil
 }
 
-func (b *base) open(ctx context.Context) error {
-	cl, err := b.kafkaConfig().Client()
+func (b *Base) open(ctx context.Context) error {
+	cl, err := b.KafkaConfig().Client()
 	if err != nil {
 		return err
 	}
@@ -89,34 +78,36 @@ func (b *base) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.codec, err = schemas.NewCodec(ctx, reg, false); err != nil {
+	if b.Codec, err = schemas.NewCodec(ctx, reg, false); err != nil {
 		return err
 	}
-	if !b.Developer {
+	if b.Options.Clock == nil {
 		return nil
 	}
-	if err := b.openPostgres(); err != nil {
+	if err := b.OpenPostgres(); err != nil {
 		return err
 	}
-	if b.clock, err = clock.Follow(ctx, b.pool, b.log); err != nil {
+	moved, err := b.Options.Clock(ctx, b.Pool, b.Log)
+	if err != nil {
 		return err
 	}
-	b.run("clock", b.clock.Run)
+	b.Now = moved.Now
+	b.Run("clock", moved.Run)
 	return nil
 }
 
-// loadTopics waits a minute for a broker that is away: roles are started beside
-// it, and after a power cut all at once.
-func (b *base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
+// loadTopics waits a minute for a broker that does not answer: roles start at the
+// same time as the broker, after a power cut for example.
+func (b *Base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
 	patience := time.Now().Add(time.Minute)
 	for {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
-		b.space, err = kafka.Load(try, b.kafkaConfig(), cl)
+		b.Topology, err = kafka.Load(try, b.KafkaConfig(), cl)
 		cancel()
 		if err == nil || errors.Is(err, kafka.ErrTopics) || ctx.Err() != nil || time.Now().After(patience) {
 			return err
 		}
-		b.log.Warn("waiting for Kafka", slog.Any("error", err))
+		b.Log.Warn("waiting for Kafka", slog.Any("error", err))
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
@@ -124,66 +115,73 @@ func (b *base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
 	}
 }
 
-// openPostgres opens the pool, once, and refuses a database that waits for
-// migrations.
-func (b *base) openPostgres() error {
-	if b.pool != nil {
-		return nil
+// OpenPostgres opens the pool, once. A database with pending migrations is an
+// error.
+func (b *Base) OpenPostgres() (err error) {
+	if b.Pool == nil {
+		if b.Pool, err = b.Settings.OpenPostgres(b.ctx); err == nil {
+			b.close = append(b.close, b.Pool.Close)
+		}
 	}
-	if err := b.need("postgres"); err != nil {
-		return err
-	}
-	pool, err := postgres.Open(b.ctx, b.Postgres)
-	if err != nil {
-		return err
-	}
-	b.pool = pool
-	b.close = append(b.close, pool.Close)
-	n, err := postgres.Pending(b.ctx, pool)
-	if err != nil {
-		return err
-	}
-	if n > 0 {
-		return fmt.Errorf("%d migrations are pending in Postgres; run `quittance migrate`", n)
-	}
-	return nil
+	return err
 }
 
-// openRegistry opens the configuration, once, and keeps it current.
-func (b *base) openRegistry() error {
-	if b.reg != nil {
+// OpenRegistry opens the master keys and the configuration, once, and keeps the
+// configuration current.
+func (b *Base) OpenRegistry() error {
+	if b.Registry != nil {
 		return nil
 	}
-	if err := b.openPostgres(); err != nil {
+	if err := b.OpenPostgres(); err != nil {
 		return err
 	}
-	if err := b.openKeys(); err != nil {
+	var err error
+	if b.Keys, err = b.OpenKeys(); err != nil {
 		return err
 	}
-	cfg := registry.Config{Pool: b.pool, Keys: b.keys, Log: b.log, Now: b.now, Metrics: b.metrics}
-	if b.Developer {
+	cfg := registry.Config{Pool: b.Pool, Keys: b.Keys, Log: b.Log, Now: b.Now, Metrics: b.Metrics}
+	if b.Simulators {
 		cfg.Simulators = b.SimulatorURL
 	}
 	reg, err := registry.Open(b.ctx, cfg)
 	if err != nil {
 		return err
 	}
-	b.reg = reg
-	b.run("registry", reg.Run)
+	b.Registry = reg
+	b.Run("registry", reg.Run)
 	return nil
 }
 
-func (b *base) openKeys() (err error) {
-	if b.keys == nil {
-		b.keys, err = b.masterKeys()
+// OpenClickHouse opens a connection, which Wait closes. A schema that is not up to
+// date is an error.
+func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
+	if err := b.Need("clickhouse"); err != nil {
+		return nil, err
 	}
-	return err
+	conn, err := clickhouse.Open(b.ctx, b.ClickHouse)
+	if err != nil {
+		return nil, err
+	}
+	b.close = append(b.close, func() { _ = conn.Close() })
+	if err := reconciliation.Check(b.ctx, conn); err != nil {
+		return nil, fmt.Errorf("%w; run `%s migrate`", err, b.Program)
+	}
+	return conn, nil
 }
 
-func (b *base) now() time.Time { return b.clock.Now() }
+// Start starts roles. When one of them cannot start, all end, and Wait returns the
+// error.
+func (b *Base) Start(roles ...func(*Base) error) {
+	for _, start := range roles {
+		if err := start(b); err != nil {
+			b.group.Go(func() error { return err })
+			return
+		}
+	}
+}
 
-// run adds a part that runs until ctx ends. Its error ends the role.
-func (b *base) run(name string, part func(context.Context) error) {
+// Run runs a part until the role ends. An error of the part ends the role.
+func (b *Base) Run(name string, part func(context.Context) error) {
 	b.group.Go(func() error {
 		if err := part(b.ctx); err != nil && !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("%s: %w", name, err)
@@ -193,14 +191,14 @@ func (b *base) run(name string, part func(context.Context) error) {
 }
 
 // readyWhen adds a condition of /readyz.
-func (b *base) readyWhen(name string, check func() error) {
+func (b *Base) readyWhen(name string, check func() error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ready[name] = check
 }
 
-// unready says which conditions of /readyz do not hold.
-func (b *base) unready() error {
+// Unready returns which conditions of /readyz do not hold, nil when all do.
+func (b *Base) Unready() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var errs []error
@@ -212,16 +210,16 @@ func (b *base) unready() error {
 	return errors.Join(errs...)
 }
 
-// serve answers HTTP on addr until the role ends; requests under way are
+// Serve answers HTTP on addr until the role ends. Requests that have begun are
 // finished.
-func (b *base) serve(name, addr string, h http.Handler) error {
+func (b *Base) Serve(name, addr string, h http.Handler) error {
 	l, err := (&net.ListenConfig{}).Listen(b.ctx, "tcp", addr)
 	if err != nil {
 		return fmt.Errorf("%s cannot listen on %s (is another instance running?): %w", name, addr, err)
 	}
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(b.log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(b.Log.Handler(), slog.LevelDebug),
 	}
 	b.group.Go(func() error {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -241,37 +239,37 @@ func (b *base) serve(name, addr string, h http.Handler) error {
 	return nil
 }
 
-// serveHealth answers /healthz, /readyz and /metrics, and profiles in developer
-// mode.
-func (b *base) serveHealth() error {
+// ServeHealth answers /healthz, /readyz and /metrics, and profiles when the
+// program allows them.
+func (b *Base) ServeHealth() error {
 	if b.Health == "" {
 		return nil
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := b.unready(); err != nil {
+		if err := b.Unready(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = w.Write([]byte("ready\n"))
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(b.metrics, promhttp.HandlerOpts{}))
-	if b.Developer {
+	mux.Handle("GET /metrics", promhttp.HandlerFor(b.Metrics, promhttp.HandlerOpts{}))
+	if b.Profiles {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	}
-	return b.serve("health", b.Health, mux)
+	return b.Serve("health", b.Health, mux)
 }
 
-// wait runs the role until it is stopped or a part fails.
-func (b *base) wait() error {
+// Wait waits until the role is stopped or a part fails, then closes all.
+func (b *Base) Wait() error {
 	err := b.group.Wait()
 	b.shut()
 	return err
 }
 
-func (b *base) shut() {
+func (b *Base) shut() {
 	for i := len(b.close) - 1; i >= 0; i-- {
 		b.close[i]()
 	}

@@ -1,10 +1,6 @@
-// Package role puts the parts together: it reads the configuration, one
-// subcommand a role, and runs what the role is made of. It is the only package
-// that knows all others, and it decides nothing.
+// Package roles is the wiring of the service: one table of roles (Table), how each
+// of them is put together (a file a role), and the settings that they read from
+// flags and the environment. It decides nothing else.
 //
-//	up         everything in one process, developer mode
-//	ingress    the HTTP edge
-//	processor  the session processor
-//	sink NAME  collect, webhook, erp, schedule, readmodel, journal
-//	migrate, seed, doctor, simulate, bench
+// Options are what a program allows its roles. Production allows none of them.
 package roles

@@ -1,44 +1,48 @@
 package roles
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"quittance/internal/clock"
 	"quittance/internal/kafka"
+	"quittance/internal/postgres"
 	"quittance/internal/secret"
 )
 
-// Settings are what flags and the environment say: every flag --a-b is also
-// QUITTANCE_A_B, and a flag wins.
+// Settings are what flags and the environment say (flag --a-b or variable
+// QUITTANCE_A_B; a flag wins), and the options of the program.
 type Settings struct {
-	Developer bool
-	Port      int // of an `up` that stands for all addresses; of `up` its own
-	Data      string
+	Options
+	// Program is the name of the program, for texts that say what to type.
+	Program string
+	// AddressHint ends the text that says which addresses are missing.
+	AddressHint string
 
+	Data           string
 	Kafka          string
 	TopicPrefix    string
-	Partitions     int32
-	Replication    int16
+	Partitions     int32 // of new topics
+	Replication    int16 // of new topics
 	Postgres       string
 	ClickHouse     string
 	SchemaRegistry string
 	MasterKeys     string
+	LogLevel       string
 
 	Listen       string
 	Health       string
-	BaseURL      string
 	CheckoutURL  string
 	CallbackURL  string
 	SimulatorURL string
@@ -46,153 +50,122 @@ type Settings struct {
 
 	Instance string
 	Store    string
-
-	Log string
 }
 
-// flags declares the settings that parts are found by.
-func (s *Settings) flags(f *pflag.FlagSet) {
-	f.BoolVar(&s.Developer, "developer", false, "developer mode: loopback destinations, plain secrets in seed, the movable clock")
-	f.IntVar(&s.Port, "port", 0, "stands for the addresses of an up that runs on this port")
+// ConnectionFlags declares the settings that name the parts of an installation.
+func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Data, "data", ".quittance", "data folder")
 	f.StringVar(&s.Kafka, "kafka", "", "addresses of the Kafka brokers, host:port,…")
-	f.StringVar(&s.TopicPrefix, "topic-prefix", "", "sets installations that share a broker apart")
+	f.StringVar(&s.TopicPrefix, "topic-prefix", "", "tells installations on one broker apart")
 	f.StringVar(&s.Postgres, "postgres", "", "address of Postgres, postgres://user:password@host:port/database")
 	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, http://host:port/database or clickhouse://…")
 	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, http://host:port")
 	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64,… newest first (prefer the environment)")
-	f.StringVar(&s.SimulatorURL, "simulator-url", "", "where quittance simulate runs, developer mode only")
-	f.StringVar(&s.Log, "log", "info", "log level: debug, info, warn, error")
+	if s.Simulators {
+		f.StringVar(&s.SimulatorURL, "simulator-url", "", "address of the simulators, http://host:port")
+	}
+	f.StringVar(&s.LogLevel, "log", "info", "log level: debug, info, warn, error")
 }
 
-// runFlags declares the settings of roles that run until they are stopped.
-func (s *Settings) runFlags(f *pflag.FlagSet) {
+// RunFlags declares the settings of roles of a kind.
+func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 	f.StringVar(&s.Health, "health", "", "address of /healthz, /readyz and /metrics, host:port; empty for none")
-	f.StringVar(&s.Instance, "instance", "0", "name of this instance among those of its role, stable over restarts")
+	f.StringVar(&s.Instance, "instance", "0", "name of this instance among those of its role; it must stay the same over restarts")
+	switch kind {
+	case KindIngress:
+		f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
+		f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens; http://<listen> when empty")
+		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators reach /callbacks; the checkout URL when empty")
+	case KindProcessor:
+		f.StringVar(&s.Store, "store", "", "folder of this instance's local stores; <data>/store-<instance> when empty")
+	case KindSink:
+		f.StringVar(&s.CallbackURL, "callback-url", "http://127.0.0.1:8080", "URL at which operators reach /callbacks (sink collect)")
+		f.StringVar(&s.CheckoutURL, "checkout-url", "http://127.0.0.1:8080", "URL of the checkout pages for citizens (sink collect)")
+	}
 }
 
-// fromEnvironment sets every flag that the command line does not from its
-// variable.
-func fromEnvironment(f *pflag.FlagSet) error {
+// Variable returns the environment variable of a flag.
+func Variable(flag string) string {
+	return "QUITTANCE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// FromEnvironment sets the flags that the command line does not set from their
+// environment variables.
+func FromEnvironment(f *pflag.FlagSet) error {
 	var errs []error
 	f.VisitAll(func(fl *pflag.Flag) {
-		name := "QUITTANCE_" + strings.ToUpper(strings.ReplaceAll(fl.Name, "-", "_"))
-		if v, ok := os.LookupEnv(name); ok && !fl.Changed {
+		if v, ok := os.LookupEnv(Variable(fl.Name)); ok && !fl.Changed {
 			if err := f.Set(fl.Name, v); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %q is not a value of --%s", name, v, fl.Name))
+				errs = append(errs, fmt.Errorf("%s: %q is not a value of --%s", Variable(fl.Name), v, fl.Name))
 			}
 		}
 	})
 	return errors.Join(errs...)
 }
 
-// locator is what an `up` leaves behind, so that other commands find it by its
-// port alone.
-type locator struct {
-	Data           string `json:"data"`
-	Kafka          string `json:"kafka"`
-	Postgres       string `json:"postgres"`
-	ClickHouse     string `json:"clickhouse"`
-	SchemaRegistry string `json:"schema_registry"`
-	SimulatorURL   string `json:"simulator_url"`
-}
-
-func locatorFile(port int) (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("finding the user's cache folder: %w", err)
-	}
-	return filepath.Join(dir, "quittance", "up-"+strconv.Itoa(port)+".json"), nil
-}
-
-// write leaves the locator for others of the same user alone: it holds the
-// address of Postgres with its password.
-func (l locator) write(port int) (remove func(), err error) {
-	file, err := locatorFile(port)
-	if err != nil {
-		return nil, err
-	}
-	b, err := json.Marshal(l)
-	if err != nil {
-		return nil, fmt.Errorf("writing %s: %w", file, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return nil, fmt.Errorf("writing %s: %w", file, err)
-	}
-	if err := os.WriteFile(file, b, 0o600); err != nil {
-		return nil, fmt.Errorf("writing %s: %w", file, err)
-	}
-	return func() { _ = os.Remove(file) }, nil
-}
-
-// locate fills the addresses that are not set from the `up` that runs on s.Port.
-func (s *Settings) locate() error {
-	if s.Port == 0 {
-		return nil
-	}
-	file, err := locatorFile(s.Port)
-	if err != nil {
-		return err
-	}
-	b, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("no `quittance up` runs on port %d for this user; start one, or name the parts with --kafka, --postgres, --clickhouse and --schema-registry", s.Port)
-	}
-	var l locator
-	if err == nil {
-		err = json.Unmarshal(b, &l)
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", file, err)
-	}
-	s.Developer = true
-	for _, f := range []struct {
-		to   *string
-		from string
-	}{
-		{&s.Kafka, l.Kafka},
-		{&s.Postgres, l.Postgres},
-		{&s.ClickHouse, l.ClickHouse},
-		{&s.SchemaRegistry, l.SchemaRegistry},
-		{&s.SimulatorURL, l.SimulatorURL},
-	} {
-		if *f.to == "" {
-			*f.to = f.from
-		}
-	}
-	s.Data = l.Data
-	return nil
-}
-
-// need says which of the settings are missing, in the words of a command line.
-func (s *Settings) need(names ...string) error {
+// Need returns an error that names those of the addresses that are not set: kafka,
+// postgres, clickhouse, schema-registry.
+func (s *Settings) Need(names ...string) error {
 	values := map[string]string{
 		"kafka": s.Kafka, "postgres": s.Postgres, "clickhouse": s.ClickHouse, "schema-registry": s.SchemaRegistry,
 	}
 	var missing []string
 	for _, n := range names {
 		if values[n] == "" {
-			missing = append(missing, fmt.Sprintf("--%s (or QUITTANCE_%s)", n, strings.ToUpper(strings.ReplaceAll(n, "-", "_"))))
+			missing = append(missing, fmt.Sprintf("--%s (or %s)", n, Variable(n)))
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("not set: %s; or give --port of a running `quittance up`", strings.Join(missing, ", "))
+		return fmt.Errorf("not set: %s%s", strings.Join(missing, ", "), s.AddressHint)
 	}
 	return nil
 }
 
-func (s *Settings) kafkaConfig() kafka.Config {
+// KafkaConfig returns how to reach the broker.
+func (s *Settings) KafkaConfig() kafka.Config {
 	return kafka.Config{Brokers: strings.Split(s.Kafka, ","), Prefix: s.TopicPrefix, Replication: s.Replication, Partitions: s.Partitions}
 }
 
-// masterKeys are the configured ones; developer mode makes its own in the data
-// folder.
-func (s *Settings) masterKeys() (*secret.Keys, error) {
+// OpenPostgres opens the database. One with pending migrations is an error.
+func (s *Settings) OpenPostgres(ctx context.Context) (*postgres.Pool, error) {
+	if err := s.Need("postgres"); err != nil {
+		return nil, err
+	}
+	pool, err := postgres.Open(ctx, s.Postgres)
+	if err != nil {
+		return nil, err
+	}
+	n, err := postgres.Pending(ctx, pool)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("%d migrations are pending in Postgres; run `%s migrate`", n, s.Program)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+// Time returns the service's present time, for a command.
+func (s *Settings) Time(ctx context.Context, pool *postgres.Pool) (time.Time, error) {
+	if s.Options.Clock == nil {
+		return clock.Now(), nil
+	}
+	moved, err := s.Options.Clock(ctx, pool, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return time.Time{}, err
+	}
+	return moved.Now(), nil
+}
+
+// OpenKeys returns the configured master keys. Where plain secrets are allowed,
+// keys are made in the data folder when none are configured.
+func (s *Settings) OpenKeys() (*secret.Keys, error) {
 	if s.MasterKeys != "" {
 		return secret.ParseKeys(s.MasterKeys)
 	}
-	if !s.Developer {
-		return nil, errors.New("QUITTANCE_MASTER_KEYS is not set: make one with `head -c 32 /dev/urandom | base64` and set QUITTANCE_MASTER_KEYS=1:<that>; every role needs the same, keep it like the database's backup")
+	if !s.PlainSecrets {
+		return nil, errors.New("QUITTANCE_MASTER_KEYS is not set: make a key with `head -c 32 /dev/urandom | base64` and set QUITTANCE_MASTER_KEYS=1:<that>; every role needs the same keys, keep them like the database's backup")
 	}
 	file := filepath.Join(s.Data, "master.keys")
 	b, err := os.ReadFile(file)
@@ -212,28 +185,34 @@ func (s *Settings) masterKeys() (*secret.Keys, error) {
 	return secret.ParseKeys(strings.TrimSpace(string(b)))
 }
 
-// logger writes to stderr, as a person reads it.
-func (s *Settings) logger(cmd *cobra.Command) (*slog.Logger, error) {
+// Logger writes text to out.
+func (s *Settings) Logger(out io.Writer) (*slog.Logger, error) {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(s.Log)); err != nil {
-		return nil, fmt.Errorf("--log %q: want debug, info, warn or error", s.Log)
+	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
+		return nil, fmt.Errorf("--log %q: want debug, info, warn or error", s.LogLevel)
 	}
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), nil
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), nil
 }
 
-// print says at start what the settings are, without secrets.
+// developer says whether the program allows anything that production does not.
+func (o Options) developer() bool {
+	return o.Loopback || o.PlainSecrets || o.Clock != nil || o.Simulators || o.Profiles
+}
+
+// print logs the settings at start, without secrets.
 func (s *Settings) print(log *slog.Logger) {
 	log.Info("configuration",
-		slog.Bool("developer", s.Developer), slog.String("kafka", s.Kafka), slog.String("topic_prefix", s.TopicPrefix),
-		slog.String("postgres", withoutPassword(s.Postgres)), slog.String("clickhouse", withoutPassword(s.ClickHouse)),
-		slog.String("schema_registry", withoutPassword(s.SchemaRegistry)), slog.String("master_keys", configured(s.MasterKeys)),
+		slog.Bool("developer", s.developer()), slog.String("kafka", s.Kafka), slog.String("topic_prefix", s.TopicPrefix),
+		slog.String("postgres", WithoutPassword(s.Postgres)), slog.String("clickhouse", WithoutPassword(s.ClickHouse)),
+		slog.String("schema_registry", WithoutPassword(s.SchemaRegistry)), slog.String("master_keys", s.MasterKeysState()),
 		slog.String("instance", s.Instance), slog.String("listen", s.Listen), slog.String("health", s.Health))
-	if s.Developer {
+	if s.developer() {
 		log.Warn("developer mode: loopback destinations and plain secrets are allowed, the clock can be moved; never for real payments")
 	}
 }
 
-func withoutPassword(address string) string {
+// WithoutPassword returns an address as it may be shown.
+func WithoutPassword(address string) string {
 	if address == "" {
 		return ""
 	}
@@ -245,11 +224,13 @@ func withoutPassword(address string) string {
 	return u.Redacted()
 }
 
-func configured(s string) string {
-	if s == "" {
-		return "made by developer mode"
+// MasterKeysState says where the master keys come from, without showing them.
+func (s *Settings) MasterKeysState() string {
+	switch {
+	case s.MasterKeys != "":
+		return "configured"
+	case s.PlainSecrets:
+		return "made in the data folder"
 	}
-	return "configured"
+	return "not configured"
 }
-
-func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

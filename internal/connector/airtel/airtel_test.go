@@ -218,7 +218,7 @@ func TestAnswersToTheRequest(t *testing.T) {
 		status        int
 		body, enquiry string
 		want          connector.Outcome
-		fault         connector.Fault
+		fault         connector.FaultKind
 		sent          bool
 	}{
 		{name: "TS and success prove nothing", status: 200, body: answer("DP00800001001", "ESB000010", true), want: pending},

@@ -196,7 +196,7 @@ func TestRefusedRequests(t *testing.T) {
 		status        int
 		body, enquiry string
 		want          connector.Outcome
-		fault         connector.Fault
+		fault         connector.FaultKind
 		sent          bool
 	}{
 		{name: "payer unknown, MTN has no such request", status: 500, body: `{"code":"PAYER_NOT_FOUND","message":"x"}`, enquiry: unknown, want: refusal("PAYER_NOT_FOUND", checkout.FailurePayerNotFound)},

@@ -280,6 +280,7 @@ type MiddlewareFunc func(http.Handler) http.Handler
 
 // ListSessions operation middleware
 func (siw *ServerInterfaceWrapper) ListSessions(w http.ResponseWriter, r *http.Request) {
+
 	var err error
 	_ = err
 
@@ -390,6 +391,7 @@ func (siw *ServerInterfaceWrapper) ListSessions(w http.ResponseWriter, r *http.R
 
 // CreateSession operation middleware
 func (siw *ServerInterfaceWrapper) CreateSession(w http.ResponseWriter, r *http.Request) {
+
 	var err error
 	_ = err
 
@@ -434,6 +436,7 @@ func (siw *ServerInterfaceWrapper) CreateSession(w http.ResponseWriter, r *http.
 
 // VerifyCompletion operation middleware
 func (siw *ServerInterfaceWrapper) VerifyCompletion(w http.ResponseWriter, r *http.Request) {
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.VerifyCompletion(w, r)
 	}))
@@ -447,6 +450,7 @@ func (siw *ServerInterfaceWrapper) VerifyCompletion(w http.ResponseWriter, r *ht
 
 // GetSession operation middleware
 func (siw *ServerInterfaceWrapper) GetSession(w http.ResponseWriter, r *http.Request) {
+
 	var err error
 	_ = err
 
@@ -488,6 +492,7 @@ func (siw *ServerInterfaceWrapper) GetSession(w http.ResponseWriter, r *http.Req
 
 // CancelSession operation middleware
 func (siw *ServerInterfaceWrapper) CancelSession(w http.ResponseWriter, r *http.Request) {
+
 	var err error
 	_ = err
 
@@ -529,6 +534,7 @@ func (siw *ServerInterfaceWrapper) CancelSession(w http.ResponseWriter, r *http.
 
 // IssueCompletionToken operation middleware
 func (siw *ServerInterfaceWrapper) IssueCompletionToken(w http.ResponseWriter, r *http.Request) {
+
 	var err error
 	_ = err
 
@@ -706,6 +712,7 @@ type ListSessions200JSONResponse struct {
 }
 
 func (response ListSessions200JSONResponse) VisitListSessionsResponse(w http.ResponseWriter) error {
+
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
@@ -744,6 +751,7 @@ type CreateSession201JSONResponse struct {
 }
 
 func (response CreateSession201JSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
@@ -782,6 +790,7 @@ type VerifyCompletion200JSONResponse struct {
 }
 
 func (response VerifyCompletion200JSONResponse) VisitVerifyCompletionResponse(w http.ResponseWriter) error {
+
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
@@ -815,6 +824,7 @@ type GetSession200JSONResponse struct {
 }
 
 func (response GetSession200JSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
@@ -843,6 +853,7 @@ type CancelSessionResponseObject interface {
 type CancelSession200JSONResponse Session
 
 func (response CancelSession200JSONResponse) VisitCancelSessionResponse(w http.ResponseWriter) error {
+
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
 		return err
@@ -864,6 +875,7 @@ type IssueCompletionTokenResponseObject interface {
 type IssueCompletionToken200JSONResponse CompletionToken
 
 func (response IssueCompletionToken200JSONResponse) VisitIssueCompletionTokenResponse(w http.ResponseWriter) error {
+
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
 		return err
@@ -896,10 +908,8 @@ type StrictServerInterface interface {
 	IssueCompletionToken(ctx context.Context, request IssueCompletionTokenRequestObject) (IssueCompletionTokenResponseObject, error)
 }
 
-type (
-	StrictHandlerFunc    func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error)
-	StrictMiddlewareFunc func(f StrictHandlerFunc, operationID string) StrictHandlerFunc
-)
+type StrictHandlerFunc func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error)
+type StrictMiddlewareFunc func(f StrictHandlerFunc, operationID string) StrictHandlerFunc
 
 type StrictHTTPServerOptions struct {
 	RequestErrorHandlerFunc  func(w http.ResponseWriter, r *http.Request, err error)

@@ -1,0 +1,4 @@
+package checkout
+
+// Apply lets tests check that a decision is the fold of its events.
+var Apply = apply

@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quittance/cmd/internal/roles"
+	"quittance/internal/clickhouse"
+	"quittance/internal/kafka"
+	"quittance/internal/postgres"
+	"quittance/reconciliation"
+	"quittance/schemas"
+	"quittance/sinks/erp"
+	"quittance/sinks/schedule"
+)
+
+// Check is one thing that a role needs.
+type Check struct {
+	Name string
+	// Do returns what it found, or an error that says how to mend what is missing.
+	Do func(ctx context.Context) (found string, err error)
+}
+
+// DoctorRole is a role that `doctor` checks besides those of the service.
+type DoctorRole struct {
+	Name string
+	// Flags declares the flags of its checks.
+	Flags func(f *pflag.FlagSet)
+	// Checks returns the checks, after the command line has been parsed.
+	Checks func(s roles.Settings, f *pflag.FlagSet) []Check
+}
+
+func (p Program) doctor() *cobra.Command {
+	m := p.meta()
+	table := roles.Table()
+	var names []string
+	for _, r := range p.Doctor {
+		names = append(names, r.Name)
+	}
+	names = append(names, roles.Names(table)...)
+	cmd := command("doctor [ROLE]", "Check every part that a role needs, and say how to mend what is missing", m, func(cmd *cobra.Command, args []string) error {
+		role := "all"
+		if len(p.Doctor) > 0 {
+			role = p.Doctor[0].Name
+		}
+		if len(args) > 0 {
+			role = args[0]
+		}
+		if i := slices.IndexFunc(p.Doctor, func(r DoctorRole) bool { return r.Name == role }); i >= 0 {
+			return diagnose(cmd, role, p.Doctor[i].Checks(m.Settings, cmd.Flags()))
+		}
+		needs := map[roles.Need]bool{}
+		known := false
+		for _, r := range table {
+			if role == "all" || role == r.Name || role == string(r.Kind) && r.Kind != roles.KindSink {
+				known = true
+				for _, n := range r.Needs {
+					needs[n] = true
+				}
+			}
+		}
+		if !known {
+			return fmt.Errorf("no role is called %q; the roles are %s", role, strings.Join(names, ", "))
+		}
+		if err := m.locate(); err != nil {
+			return err
+		}
+		return diagnose(cmd, role, m.checks(needs))
+	})
+	cmd.Args = cobra.MaximumNArgs(1)
+	for _, r := range p.Doctor {
+		r.Flags(cmd.Flags())
+	}
+	return cmd
+}
+
+// diagnose makes checks and shows what each found.
+func diagnose(cmd *cobra.Command, role string, checks []Check) error {
+	bad := 0
+	for _, c := range checks {
+		ctx, cancel := context.WithTimeout(cmd.Context(), 10*time.Second)
+		found, err := c.Do(ctx)
+		cancel()
+		mark := "ok  "
+		if err != nil {
+			mark, found = "FAIL", err.Error()
+			bad++
+		}
+		_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s  %-16s %s\n", mark, c.Name, found)
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d checks for %s did not pass", bad, len(checks), role)
+	}
+	return nil
+}
+
+// checks returns the checks of what roles need, and of what every role needs.
+func (m *meta) checks(needs map[roles.Need]bool) []Check {
+	out := []Check{{"kafka", m.checkKafka}, {"schema registry", m.checkSchemas}}
+	if needs[roles.NeedPostgres] || m.Options.Clock != nil { // the movable clock is there
+		out = append(out, Check{"postgres", m.checkPostgres})
+	}
+	if needs[roles.NeedMasterKeys] {
+		out = append(out, Check{"master keys", func(context.Context) (string, error) {
+			_, err := m.OpenKeys()
+			return m.MasterKeysState(), err
+		}})
+	}
+	if needs[roles.NeedClickHouse] {
+		out = append(out, Check{"clickhouse", m.checkClickHouse})
+	}
+	if needs[roles.NeedERPs] {
+		out = append(out, Check{"erps", m.checkERPs}, Check{"confirmations", m.checkOwed})
+	}
+	return out
+}
+
+func (m *meta) checkKafka(ctx context.Context) (string, error) {
+	if err := m.Need("kafka"); err != nil {
+		return "", err
+	}
+	cl, err := m.KafkaConfig().Client()
+	if err != nil {
+		return "", err
+	}
+	defer cl.Close()
+	if err := cl.Ping(ctx); err != nil {
+		return "", fmt.Errorf("no broker answers at %s: %w; check the address and that the broker runs", m.Kafka, err)
+	}
+	space, err := kafka.Load(ctx, m.KafkaConfig(), cl)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s, %d partitions of %s", m.Kafka, space.Count(schemas.TopicCommands), space.Name(schemas.TopicCommands)), nil
+}
+
+func (m *meta) checkSchemas(ctx context.Context) (string, error) {
+	if err := m.Need("schema-registry"); err != nil {
+		return "", err
+	}
+	reg, err := schemas.NewClient(m.SchemaRegistry)
+	if err != nil {
+		return "", err
+	}
+	if _, err := schemas.NewCodec(ctx, reg, false); err != nil {
+		return "", err
+	}
+	return roles.WithoutPassword(m.SchemaRegistry) + ", all schemas registered", nil
+}
+
+func (m *meta) checkPostgres(ctx context.Context) (string, error) {
+	pool, err := m.OpenPostgres(ctx)
+	if err != nil {
+		return "", err
+	}
+	pool.Close()
+	return roles.WithoutPassword(m.Postgres) + ", up to date", nil
+}
+
+func (m *meta) checkClickHouse(ctx context.Context) (string, error) {
+	if err := m.Need("clickhouse"); err != nil {
+		return "", err
+	}
+	conn, err := clickhouse.Open(ctx, m.ClickHouse)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := reconciliation.Check(ctx, conn); err != nil {
+		return "", fmt.Errorf("%w; run `quittance migrate`", err)
+	}
+	return roles.WithoutPassword(m.ClickHouse) + ", up to date", nil
+}
+
+// checkERPs asks each agency's ERP how it is.
+func (m *meta) checkERPs(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b, err := roles.Open(ctx, m.Settings, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", err
+	}
+	defer func() { cancel(); _ = b.Wait() }()
+	if err := b.OpenRegistry(); err != nil {
+		return "", err
+	}
+	prober, err := b.ERPProber()
+	if err != nil {
+		return "", err
+	}
+	var well, ill []string
+	for _, h := range prober.Probe(ctx) {
+		if h.Result.OK() {
+			well = append(well, fmt.Sprintf("%s in %d ms", h.Name(), h.Result.Duration.Milliseconds()))
+		} else {
+			ill = append(ill, h.Name()+" ("+h.Result.Reason()+")")
+		}
+	}
+	slices.Sort(well)
+	slices.Sort(ill)
+	switch {
+	case len(ill) > 0:
+		return "", fmt.Errorf("GET /health does not succeed at: %s; check base_url, auth and networks of these agencies' ERPs, and that they run", strings.Join(ill, ", "))
+	case len(well) == 0:
+		return "no agency has one", nil
+	}
+	return "answer: " + strings.Join(well, ", "), nil
+}
+
+const (
+	owedShown = 5
+	// owedPatience is how long a payment may have no attempt on record: it is on
+	// its way.
+	owedPatience = time.Minute
+)
+
+// checkOwed is the standing query for completed payments that an ERP has not
+// accepted: none, or each with its reason (delivery.md, "ERP"). What waits for its
+// next attempt is explained; what nothing will send is not.
+func (m *meta) checkOwed(ctx context.Context) (found string, err error) {
+	err = m.onPostgres(ctx, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		owed, err := schedule.OwedConfirmations(ctx, pool, now)
+		if err != nil {
+			return err
+		}
+		var explained, stuck []string
+		for _, o := range owed {
+			switch said := owedSaid(o); {
+			case o.Parked(), o.DeliveryID == "" && now.Sub(o.CompletedAt) > owedPatience:
+				stuck = append(stuck, said)
+			default:
+				explained = append(explained, said)
+			}
+		}
+		if len(stuck) > 0 {
+			return fmt.Errorf("%d completed payments are not accepted, and nothing sends them: %s", len(stuck), listed(stuck))
+		}
+		if found = "every completed payment is accepted"; len(explained) > 0 {
+			found = fmt.Sprintf("%d completed payments are on their way: %s", len(explained), listed(explained))
+		}
+		return nil
+	})
+	return found, err
+}
+
+func listed(said []string) string {
+	if len(said) > owedShown {
+		said = append(slices.Clone(said[:owedShown]), "and more")
+	}
+	return strings.Join(said, "; ")
+}
+
+// owedSaid is a payment that an ERP has not accepted, and why.
+func owedSaid(o schedule.Owed) string {
+	what := fmt.Sprintf("transaction %s of %s, completed at %s", o.TransactionID, erp.DestinationID(o.Agency, o.Live), moment(o.CompletedAt))
+	switch {
+	case o.DeliveryID == "":
+		return what + ": no attempt is on record; if it was completed before the agency had an ERP, `quittance replay erp.confirmations --to erp` sends it"
+	case o.Parked():
+		return fmt.Sprintf("%s: needs an operator (%s), `quittance deliveries retry %s` when that is mended", what, o.Reason, o.DeliveryID)
+	case !o.NextAttemptAt.IsZero():
+		return fmt.Sprintf("%s: %d calls (%s), the next at %s", what, o.Attempts, o.Reason, moment(o.NextAttemptAt))
+	}
+	return what + ": " + o.State
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"quittance/cmd/internal/roles"
+	"quittance/internal/clickhouse"
+	"quittance/internal/kafka"
+	"quittance/internal/postgres"
+	"quittance/reconciliation"
+	"quittance/schemas"
+)
+
+func (p Program) migrate() *cobra.Command {
+	m := p.meta()
+	var replication int16
+	cmd := command("migrate", "Create or bring up to date topics, schemas and tables", m, func(cmd *cobra.Command, _ []string) error {
+		log, err := m.Logger(cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		if err := m.locate(); err != nil {
+			return err
+		}
+		m.Replication = replication
+		return Migrate(cmd.Context(), m.Settings, log)
+	})
+	cmd.Flags().Int32Var(&m.Partitions, "partitions", schemas.DefaultPartitions, "partitions of commands, state and events when they are first created; fixed for ever after")
+	cmd.Flags().Int16Var(&replication, "replication", 0, "replicas of new topics; 0 takes the broker's default")
+	return cmd
+}
+
+// Migrate brings every store up to date; each step may run again.
+func Migrate(ctx context.Context, s roles.Settings, log *slog.Logger) error {
+	if err := s.Need("kafka", "postgres", "clickhouse", "schema-registry"); err != nil {
+		return err
+	}
+	cl, err := s.KafkaConfig().Client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	created, err := kafka.Migrate(ctx, s.KafkaConfig(), cl)
+	if err != nil {
+		return err
+	}
+	log.Info("topics are ready", slog.Int("created", len(created)))
+
+	reg, err := schemas.NewClient(s.SchemaRegistry)
+	if err != nil {
+		return err
+	}
+	if _, err := schemas.NewCodec(ctx, reg, true); err != nil {
+		return err
+	}
+	log.Info("schemas are registered")
+
+	if err := postgres.Migrate(ctx, s.Postgres); err != nil {
+		return err
+	}
+	log.Info("postgres is up to date")
+
+	if err := clickhouse.CreateDatabase(ctx, s.ClickHouse); err != nil {
+		return err
+	}
+	conn, err := clickhouse.Open(ctx, s.ClickHouse)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := reconciliation.Migrate(ctx, conn); err != nil {
+		return err
+	}
+	log.Info("clickhouse is up to date")
+	return nil
+}

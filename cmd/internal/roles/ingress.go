@@ -1,0 +1,140 @@
+package roles
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/go-chi/chi/v5"
+
+	"quittance/checkout"
+	"quittance/ingress/callbacks"
+	cash "quittance/ingress/counter"
+	"quittance/ingress/docs"
+	"quittance/ingress/measure"
+	"quittance/ingress/ministry"
+	"quittance/ingress/pages"
+	"quittance/ingress/problem"
+	"quittance/internal/commands"
+	"quittance/internal/quota"
+	"quittance/internal/reference"
+	readmodel "quittance/internal/sessions"
+	"quittance/schemas"
+	"quittance/sdk"
+)
+
+func (b *Base) ingress() error {
+	if err := b.OpenRegistry(); err != nil {
+		return err
+	}
+	if b.CheckoutURL == "" {
+		b.CheckoutURL = "http://" + b.Listen
+	}
+	checkoutURL := strings.TrimSuffix(b.CheckoutURL, "/")
+	h, err := commands.New(b.ctx, commands.Config{Kafka: b.KafkaConfig(), Space: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
+	if err != nil {
+		return err
+	}
+	b.Run("commands", h.Run)
+	b.Run("commands probe", b.probe(h))
+	refs, err := reference.New(b.ctx, reference.Config{Postgres: b.Pool, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log})
+	if err != nil {
+		return err
+	}
+	b.Run("references", refs.Run)
+	sessions, err := readmodel.New(readmodel.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Space: b.Topology, Log: b.Log, Metrics: b.Metrics})
+	if err != nil {
+		return err
+	}
+	b.Run("read model", sessions.Run)
+
+	reads, err := quota.New(quota.Config{Postgres: b.Pool, Now: b.Now, Metrics: b.Metrics})
+	if err != nil {
+		return err
+	}
+	api, err := ministry.New(ministry.Config{
+		Commands: h, Registry: b.Registry, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
+		Partition: func(app string) int32 { return b.Topology.Partition(schemas.TopicCommands, app) },
+	})
+	if err != nil {
+		return err
+	}
+	connectors, err := b.connectors()
+	if err != nil {
+		return err
+	}
+	citizen, err := pages.New(pages.Config{
+		Commands: h, Sessions: sessions, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
+		Opener: b.Keys, FrameScript: sdk.Frame(),
+		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+	if err != nil {
+		return err
+	}
+	b.Run("pages", citizen.Run)
+	collectors := asked(connectors)
+	reports, err := callbacks.New(callbacks.Config{
+		Sender: h, Verifier: b.Keys, Connectors: operators(collectors), Account: b.accountOfReport(sessions, collectors),
+		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+	if err != nil {
+		return err
+	}
+
+	counters, err := cash.New(cash.Config{
+		Commands: h, Sessions: sessions, Registry: b.Registry, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
+		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+	if err != nil {
+		return err
+	}
+
+	manual, err := docs.New(docs.Config{OpenAPI: ministry.OpenAPI()})
+	if err != nil {
+		return err
+	}
+
+	r := chi.NewRouter()
+	r.Use(measure.Requests(b.Metrics), problem.WithRequestID)
+	// The completion token is asked for from a frame too, by the same origins.
+	api.Routes(r.With(citizen.CrossOrigin))
+	citizen.Routes(r)
+	sdk.Routes(r)
+	reports.Routes(r)
+	counters.Routes(r)
+	manual.Routes(r)
+	return b.Serve("ingress", b.Listen, http.Handler(r))
+}
+
+// probe makes the ingress ready once every partition has answered a question
+// about a session that does not exist: the whole way there and back works.
+func (b *Base) probe(h *commands.Client) func(context.Context) error {
+	var answered atomic.Int32
+	partitions := b.Topology.Count(schemas.TopicCommands)
+	b.readyWhen("ingress", func() error {
+		if n := answered.Load(); n < partitions {
+			return fmt.Errorf("%d of %d partitions answer; is a processor running?", n, partitions)
+		}
+		return nil
+	})
+	return func(ctx context.Context) error {
+		for p := range partitions {
+			for {
+				id := checkout.NewSessionID(b.Now(), p, [16]byte{})
+				_, err := h.Ask(ctx, checkout.Command{At: b.Now(), SessionID: id, Do: checkout.Enquire{}})
+				if err == nil {
+					break
+				}
+				if ctx.Err() != nil {
+					return nil
+				}
+				b.Log.Debug("waiting for a processor", slog.Int("partition", int(p)), slog.Any("error", err))
+			}
+			answered.Add(1)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,35 @@
+package roles
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"quittance/internal/postgres"
+)
+
+// Options are what a program allows its roles and commands beyond production. The
+// zero value is production. They are set in the source of a program: no flag and
+// no environment variable changes them.
+type Options struct {
+	// Loopback allows webhook endpoints and ERPs at http://127.0.0.1 and
+	// http://[::1].
+	Loopback bool
+	// PlainSecrets allows secrets in registry files, refuses accounts with real
+	// money, and makes master keys in the data folder when none are configured.
+	PlainSecrets bool
+	// Clock opens the clock that all processes share; nil for the machine's time.
+	Clock func(ctx context.Context, pool *postgres.Pool, log *slog.Logger) (Clock, error)
+	// Simulators replaces a test account that an agency does not have by the
+	// simulators at Settings.SimulatorURL.
+	Simulators bool
+	// Profiles serves /debug/pprof at the health address.
+	Profiles bool
+}
+
+// Clock is a clock that can be moved.
+type Clock interface {
+	Now() time.Time
+	// Run follows the clock until ctx ends.
+	Run(ctx context.Context) error
+}

@@ -1,0 +1,17 @@
+package roles
+
+import (
+	sinkreadmodel "quittance/sinks/readmodel"
+)
+
+func (b *Base) readmodel() error {
+	if err := b.OpenPostgres(); err != nil {
+		return err
+	}
+	r, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.KafkaConfig(), Space: b.Topology, Codec: b.Codec, Pool: b.Pool, Log: b.Log, Metrics: b.Metrics})
+	if err != nil {
+		return err
+	}
+	b.Run("readmodel", r.Run)
+	return nil
+}

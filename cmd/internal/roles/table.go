@@ -1,0 +1,64 @@
+package roles
+
+import "slices"
+
+// Need is a part that a role needs besides Kafka and the schema registry.
+type Need string
+
+// The needs of roles.
+const (
+	NeedPostgres   Need = "postgres"
+	NeedClickHouse Need = "clickhouse"
+	NeedMasterKeys Need = "master keys"
+	NeedERPs       Need = "erps" // the agencies' ERPs answer
+)
+
+// Kind groups the roles of one command.
+type Kind string
+
+// The kinds of roles. Each is a command of the program.
+const (
+	KindIngress   Kind = "ingress"
+	KindProcessor Kind = "processor"
+	KindSink      Kind = "sink"
+)
+
+// Role is a part of the service that runs until it is stopped.
+type Role struct {
+	Kind Kind
+	// Name sets roles of a kind apart: `quittance sink webhook`.
+	Name  string
+	Short string
+	Needs []Need
+	// Start adds the role's parts to the base, which runs them.
+	Start func(*Base) error
+}
+
+// Table returns all roles. The first processor is the default one.
+func Table() []Role {
+	registry := []Need{NeedPostgres, NeedMasterKeys}
+	return []Role{
+		{KindIngress, "ingress", "the HTTP edge: ministry API, checkout pages, operators' callbacks", registry, (*Base).ingress},
+		{KindProcessor, "checkout", "decides the commands of checkout sessions", nil, (*Base).processor},
+		{KindSink, "collect", "asks operators for payers' money", registry, (*Base).collect},
+		{KindSink, "webhook", "sends webhooks", registry, (*Base).webhook},
+		{KindSink, "erp", "confirms payments to the agencies' ERPs", append(registry, NeedERPs), (*Base).erp},
+		{KindSink, "schedule", "makes deliveries due again", registry, (*Base).schedule},
+		{KindSink, "readmodel", "writes sessions to Postgres", []Need{NeedPostgres}, (*Base).readmodel},
+		{KindSink, "journal", "writes events and attempts to ClickHouse", []Need{NeedClickHouse}, (*Base).journal},
+	}
+}
+
+// OfKind returns the roles of one kind.
+func OfKind(kind Kind) []Role {
+	return slices.DeleteFunc(Table(), func(r Role) bool { return r.Kind != kind })
+}
+
+// Names returns the names of roles.
+func Names(roles []Role) []string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = r.Name
+	}
+	return names
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"quittance/cmd/internal/roles"
+)
+
+// demo is what the banner shows of a registry file, whose secrets are plain.
+type demo struct {
+	Platform struct {
+		Keys []demoKey `yaml:"keys"`
+	} `yaml:"platform"`
+	Agencies []struct {
+		ID           string `yaml:"id"`
+		Name         string `yaml:"name"`
+		Applications []struct {
+			Name         string    `yaml:"name"`
+			Keys         []demoKey `yaml:"keys"`
+			EmbedOrigins []string  `yaml:"embed_origins"`
+			Endpoints    []struct {
+				URL string `yaml:"url"`
+			} `yaml:"webhook_endpoints"`
+		} `yaml:"applications"`
+		Clerks []struct {
+			Code string    `yaml:"code"`
+			Name string    `yaml:"name"`
+			Keys []demoKey `yaml:"keys"`
+		} `yaml:"clerks"`
+	} `yaml:"agencies"`
+}
+
+type demoKey struct {
+	Secret string `yaml:"secret"`
+}
+
+func readDemo(file string) (d demo, err error) {
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = yaml.Unmarshal(text, &d)
+	}
+	if err != nil {
+		return d, fmt.Errorf("reading the registry file: %w", err)
+	}
+	return d, nil
+}
+
+// shopKey is a test key of the application whose checkout the demo shop may frame.
+func (d demo) shopKey() string {
+	for _, agency := range d.Agencies {
+		for _, app := range agency.Applications {
+			if !slices.Contains(app.EmbedOrigins, roles.DemoShop) {
+				continue
+			}
+			for _, k := range app.Keys {
+				if strings.HasPrefix(k.Secret, "sk_test_") {
+					return k.Secret
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// clerkKeys are the test keys of the clerks, an agency a list.
+func (d demo) clerkKeys() (keys [][]string) {
+	for _, agency := range d.Agencies {
+		var of []string
+		for _, clerk := range agency.Clerks {
+			for _, k := range clerk.Keys {
+				if strings.HasPrefix(k.Secret, "ck_test_") {
+					of = append(of, k.Secret)
+				}
+			}
+		}
+		keys = append(keys, of)
+	}
+	return keys
+}
+
+// banner is the one block that may show a key or a test number.
+func (u *installation) banner(out io.Writer) error {
+	d, err := readDemo(u.registry)
+	if err != nil {
+		return err
+	}
+	base := "http://" + local(u.port)
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("")
+	line("Quittance is ready (developer mode; nothing here is real money).")
+	if u.broker == brokerEmbedded {
+		line("The broker is in-process and not crash-safe: never for real payments.")
+	}
+	line("")
+	line("  API          %s/api/v1", base)
+	line("  Checkout     %s/c/{session_id}", base)
+	line("  Counter      %s/counter   where clerks take cash", base)
+	line("  ClickHouse   curl 'http://%s/?query=SELECT+*+FROM+quittance.payments'", local(u.port+portClickHouse))
+	line("  Health       http://%s/readyz   metrics on /metrics", local(u.port+portHealth))
+	line("  Demo shop    https://%s/   an agency's site with the embedded checkout", local(u.port+portShop))
+	line("  Simulators   %s/   operators, ERPs, webhook inboxes, /control", u.SimulatorURL)
+	line("")
+	key := ""
+	for _, k := range d.Platform.Keys {
+		line("  Platform key %s", k.Secret)
+	}
+	for _, agency := range d.Agencies {
+		for _, app := range agency.Applications {
+			for _, k := range app.Keys {
+				line("  Key          %s   %s, %s", k.Secret, agency.Name, app.Name)
+				if key == "" && strings.HasPrefix(k.Secret, "sk_test_") {
+					key = k.Secret
+				}
+			}
+			for _, e := range app.Endpoints {
+				url := strings.Replace(e.URL, "http://127.0.0.1:8081", u.SimulatorURL, 1)
+				line("  Webhooks     curl %s", url)
+			}
+		}
+		for _, clerk := range agency.Clerks {
+			for _, k := range clerk.Keys {
+				line("  Clerk        %s   %s, %s (%s)", k.Secret, agency.Name, clerk.Name, clerk.Code)
+			}
+		}
+	}
+	if key != "" {
+		line("")
+		line("Create a session, open its checkout_url, and pay with 06 600 00 01:")
+		line("")
+		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-1"}}'`, base, key)
+	}
+	line("")
+	_, err = io.WriteString(out, b.String())
+	return err
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"quittance/cmd/internal/roles"
+)
+
+// Ports of an `up`, counted from the service's.
+const (
+	defaultPort        = 8080
+	portSimulators     = 1
+	portBroker         = 2
+	portController     = 3
+	portPostgres       = 4
+	portClickHouse     = 5
+	portSchemaRegistry = 6
+	portHealth         = 7
+	portShop           = 8
+)
+
+const addressHint = "; or give --port of a running `" + name + " up`"
+
+func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// portFlag declares --port, which stands for the addresses of an `up`.
+func portFlag(s *roles.Settings, f *pflag.FlagSet) (locate func() error) {
+	port := f.Int("port", 0, "stands for the addresses of an up that runs on this port")
+	return func() error {
+		if *port == 0 {
+			return nil
+		}
+		return readLocator(*port, s)
+	}
+}
+
+// locator is a file that an `up` writes, so that other commands find its parts by
+// its port alone.
+type locator struct {
+	Data           string `json:"data"`
+	Kafka          string `json:"kafka"`
+	Postgres       string `json:"postgres"`
+	ClickHouse     string `json:"clickhouse"`
+	SchemaRegistry string `json:"schema_registry"`
+	SimulatorURL   string `json:"simulator_url"`
+}
+
+func locatorFile(port int) (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the user's cache folder: %w", err)
+	}
+	return filepath.Join(dir, "quittance", "up-"+strconv.Itoa(port)+".json"), nil
+}
+
+// writeLocator writes the locator for the same user alone: it holds the address of
+// Postgres with its password.
+func writeLocator(port int, s *roles.Settings) (remove func(), err error) {
+	file, err := locatorFile(port)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(locator{
+		Data: s.Data, Kafka: s.Kafka, Postgres: s.Postgres, ClickHouse: s.ClickHouse, SchemaRegistry: s.SchemaRegistry, SimulatorURL: s.SimulatorURL,
+	})
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(file, b, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing %s: %w", file, err)
+	}
+	return func() { _ = os.Remove(file) }, nil
+}
+
+// readLocator fills in the addresses that are not set from the `up` on a port.
+func readLocator(port int, s *roles.Settings) error {
+	file, err := locatorFile(port)
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("no `%s up` runs on port %d for this user; start one, or name the parts with --kafka, --postgres, --clickhouse and --schema-registry", name, port)
+	}
+	var l locator
+	if err == nil {
+		err = json.Unmarshal(b, &l)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	for _, f := range []struct {
+		to   *string
+		from string
+	}{
+		{&s.Kafka, l.Kafka},
+		{&s.Postgres, l.Postgres},
+		{&s.ClickHouse, l.ClickHouse},
+		{&s.SchemaRegistry, l.SchemaRegistry},
+		{&s.SimulatorURL, l.SimulatorURL},
+	} {
+		if *f.to == "" {
+			*f.to = f.from
+		}
+	}
+	s.Data = l.Data
+	return nil
+}

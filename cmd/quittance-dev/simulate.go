@@ -1,0 +1,116 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quittance/checkout"
+	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/roles"
+	"quittance/dev/clock"
+	"quittance/dev/simulator"
+	"quittance/internal/registry"
+)
+
+func simulate() *cobra.Command {
+	s := settings()
+	var port int
+	cmd := cli.Command("simulate", "Run the simulators of operators, ERPs and webhook receivers alone, on port N+1", func(cmd *cobra.Command, _ []string) error {
+		s.SimulatorURL = "http://" + local(port+portSimulators)
+		s.CheckoutURL = cmp.Or(s.CheckoutURL, "http://"+local(port))
+		log, err := s.Logger(cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		if s.Kafka == "" { // else the parts are named: --port is only where to listen
+			if err := readLocator(port, s); err != nil {
+				return err
+			}
+		}
+		b, err := roles.Open(cmd.Context(), *s, log)
+		if err != nil {
+			return err
+		}
+		b.Start(func(b *roles.Base) error { return startSimulators(b, local(port+portSimulators), nil) }, (*roles.Base).ServeHealth)
+		return b.Wait()
+	})
+	f := cmd.Flags()
+	s.ConnectionFlags(f)
+	s.RunFlags(f, "")
+	f.IntVar(&port, "port", defaultPort, "the simulators listen on the port after this one; without --kafka, the port of an up")
+	f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the service for the agencies' counters; that of an up on this port when empty")
+	return cmd
+}
+
+// startSimulators runs the simulators on addr. They know the registry's webhook
+// secrets and ERP credentials, so that they refuse what is signed or authenticated
+// wrongly. Clerks are keys, a list for each agency.
+func startSimulators(b *roles.Base, addr string, clerks [][]string) error {
+	if err := b.OpenRegistry(); err != nil {
+		return err
+	}
+	sim, err := simulator.New(simulator.Config{
+		Now: b.Now, Log: b.Log, Metrics: b.Metrics, Counter: strings.TrimSuffix(b.CheckoutURL, "/"), Clerks: clerks,
+		Secrets: func(inbox string) []string { return inboxSecrets(b, inbox) },
+		ERPAuth: func(slug string) []simulator.Auth { return erpAuth(b, slug) },
+		Card:    func(merchant string) (string, bool) { return cardSecret(b, merchant) },
+		AdvanceClock: func(ctx context.Context, d time.Duration) error {
+			_, err := clock.Advance(ctx, b.Pool, d)
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	b.Run("simulators", sim.Run)
+	return b.Serve("simulators", addr, sim.Handler())
+}
+
+// inboxSecrets are the signing secrets of the endpoints that deliver to an inbox.
+func inboxSecrets(b *roles.Base, inbox string) []string {
+	var out []string
+	for _, e := range b.Registry.AllEndpoints() {
+		if e.URL == b.SimulatorURL+"/inbox/"+inbox {
+			for _, s := range e.Secrets {
+				out = append(out, s.Reveal())
+			}
+		}
+	}
+	return out
+}
+
+// cardSecret is what an agency's account shares with the simulated acquirer.
+func cardSecret(b *roles.Base, merchant string) (string, bool) {
+	for _, agency := range b.Registry.Agencies() {
+		a, ok := b.Registry.Connector(agency.ID, false, checkout.OfferCard)
+		if ok && a.Merchant == merchant && a.BaseURL == b.SimulatorURL+"/card" {
+			return a.Secret.Reveal(), true
+		}
+	}
+	return "", false
+}
+
+// erpAuth are the credentials with which the service goes to an agency's
+// simulated ERP.
+func erpAuth(b *roles.Base, slug string) []simulator.Auth {
+	var out []simulator.Auth
+	for _, agency := range b.Registry.Agencies() {
+		erp, ok := b.Registry.ERP(agency.ID, false)
+		if !ok || erp.BaseURL != b.SimulatorURL+"/erp/"+slug {
+			continue
+		}
+		switch erp.Auth.Type {
+		case registry.AuthBearer:
+			out = append(out, simulator.Auth{Type: simulator.AuthBearer, Token: erp.Auth.Secret.Reveal()})
+		case registry.AuthAPIKey:
+			out = append(out, simulator.Auth{Type: simulator.AuthAPIKey, Header: erp.Auth.Name, Value: erp.Auth.Secret.Reveal()})
+		case registry.AuthBasic:
+			out = append(out, simulator.Auth{Type: simulator.AuthBasic, Username: erp.Auth.Name, Password: erp.Auth.Secret.Reveal()})
+		}
+	}
+	return out
+}

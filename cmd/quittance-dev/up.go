@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/roles"
+	"quittance/dev/shop"
+	"quittance/dev/stack"
+	"quittance/dev/stack/chdb"
+)
+
+// Values of --broker that are no address.
+const (
+	brokerEmbedded = "embedded"
+	brokerKafka    = "kafka"
+)
+
+func up() *cobra.Command {
+	u := &installation{Settings: *settings()}
+	cmd := cli.Command("up", "Run everything in one process, on this machine", func(cmd *cobra.Command, _ []string) (err error) {
+		if u.log, err = u.Logger(cmd.ErrOrStderr()); err != nil {
+			return err
+		}
+		u.begun = time.Now()
+		return u.run(cmd.Context(), cmd.OutOrStdout())
+	})
+	f := cmd.Flags()
+	u.ConnectionFlags(f)
+	f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the eight ports after it")
+	u.flags(f)
+	return cmd
+}
+
+// flags declares what `up` takes, and what `doctor up` takes too.
+func (u *installation) flags(f *pflag.FlagSet) {
+	f.StringVar(&u.broker, "broker", brokerEmbedded, "embedded, kafka (the real one, on a JVM), or HOST:PORT of one that runs")
+	f.StringVar(&u.registry, "registry", "deploy/dev/registry.yaml", "registry file to seed at start")
+}
+
+// installation is an `up`: the parts that it started, and the roles.
+type installation struct {
+	roles.Settings
+	port     int
+	broker   string
+	registry string
+	log      *slog.Logger
+	begun    time.Time
+	stop     []func(context.Context) error
+}
+
+func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
+	if _, err := os.Stat(u.registry); err != nil {
+		return fmt.Errorf("the registry file cannot be read: %w; name one with --registry", err)
+	}
+	if u.Data, err = filepath.Abs(u.Data); err != nil {
+		return fmt.Errorf("finding the data folder: %w", err)
+	}
+	if err := os.MkdirAll(u.Data, 0o755); err != nil { //nolint:gosec // Postgres passes through it as another user
+		return fmt.Errorf("making the data folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, u.shut()) }()
+	if err := u.parts(ctx); err != nil {
+		return err
+	}
+	if err := cli.Migrate(ctx, u.Settings, u.log); err != nil {
+		return err
+	}
+	if _, err := cli.Seed(ctx, u.Settings, u.registry); err != nil {
+		return err
+	}
+	remove, err := writeLocator(u.port, &u.Settings)
+	if err != nil {
+		return err
+	}
+	defer remove()
+
+	return u.roles(ctx, out)
+}
+
+// parts starts broker, databases and the registry of schemas, all at once.
+func (u *installation) parts(ctx context.Context) error {
+	u.SimulatorURL = "http://" + local(u.port+portSimulators)
+	started := make(chan func(context.Context) error, 8)
+	g, ctx := errgroup.WithContext(ctx)
+	start := func(name string, what func() (func(context.Context) error, error)) {
+		g.Go(func() error {
+			begun := time.Now()
+			stop, err := what()
+			if err != nil {
+				return fmt.Errorf("starting %s: %w", name, err)
+			}
+			u.log.Info("part is up", slog.String("part", name), slog.Duration("after", time.Since(begun).Round(time.Millisecond)))
+			started <- stop
+			return nil
+		})
+	}
+	start("broker", func() (func(context.Context) error, error) { return u.startBroker(ctx) })
+	start("postgres", func() (func(context.Context) error, error) {
+		pg, err := stack.StartPostgres(ctx, stack.PostgresConfig{Dir: filepath.Join(u.Data, "postgres"), Port: u.port + portPostgres, Log: u.log})
+		if err != nil {
+			return nil, err
+		}
+		u.Postgres = pg.DSN("quittance")
+		return pg.Stop, nil
+	})
+	start("clickhouse", func() (func(context.Context) error, error) {
+		ch, err := chdb.Start(ctx, chdb.Config{Dir: filepath.Join(u.Data, "clickhouse"), Addr: local(u.port + portClickHouse), Log: u.log})
+		if err != nil {
+			return nil, err
+		}
+		u.ClickHouse = "http://" + ch.Addr() + "/quittance"
+		return ch.Stop, nil
+	})
+	start("schema registry", func() (func(context.Context) error, error) {
+		sr, err := stack.StartSchemaRegistry(ctx, stack.SchemaRegistryConfig{Dir: filepath.Join(u.Data, "schemas"), Port: u.port + portSchemaRegistry, Log: u.log})
+		if err != nil {
+			return nil, err
+		}
+		u.SchemaRegistry = sr.URL()
+		return sr.Stop, nil
+	})
+	err := g.Wait()
+	close(started)
+	for stop := range started {
+		u.stop = append(u.stop, stop)
+	}
+	return err
+}
+
+func (u *installation) startBroker(ctx context.Context) (func(context.Context) error, error) {
+	switch u.broker {
+	case brokerEmbedded:
+		u.log.Warn("the broker is in-process: it is not crash-safe, and never for real payments; use --broker kafka to see what a crash does")
+		b, err := stack.StartEmbeddedBroker(ctx, stack.EmbeddedBrokerConfig{Dir: filepath.Join(u.Data, "broker"), Port: u.port + portBroker, Log: u.log})
+		if err != nil {
+			return nil, err
+		}
+		u.Kafka = b.Addr()
+		return b.Stop, nil
+	case brokerKafka:
+		k, err := stack.StartKafka(ctx, stack.KafkaConfig{
+			Dir: filepath.Join(u.Data, "kafka"), Port: u.port + portBroker, ControllerPort: u.port + portController, Log: u.log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		u.Kafka = k.Addr()
+		return k.Stop, nil
+	}
+	if !strings.Contains(u.broker, ":") {
+		return nil, fmt.Errorf("--broker %q: want embedded, kafka, or HOST:PORT", u.broker)
+	}
+	u.Kafka = u.broker
+	return func(context.Context) error { return nil }, nil
+}
+
+// roles runs all of them in this process until it is stopped.
+func (u *installation) roles(ctx context.Context, out io.Writer) error {
+	s := u.Settings
+	s.Instance = "0"
+	if u.broker == brokerEmbedded {
+		// The in-process broker takes a transactional id again only when the
+		// transaction it left open has timed out.
+		s.Instance += "-" + u.begun.UTC().Format("20060102T150405")
+		s.Store = filepath.Join(u.Data, "store-0")
+	}
+	s.Listen = local(u.port)
+	s.Health = local(u.port + portHealth)
+	s.CallbackURL = "http://" + s.Listen
+	s.CheckoutURL = s.CallbackURL
+	s.ShopURL = "https://" + local(u.port+portShop)
+	d, err := readDemo(u.registry)
+	if err != nil {
+		return err
+	}
+	b, err := roles.Open(ctx, s, u.log)
+	if err != nil {
+		return err
+	}
+	start := []func(*roles.Base) error{func(b *roles.Base) error { return startSimulators(b, local(u.port+portSimulators), d.clerkKeys()) }}
+	for _, kind := range []roles.Kind{roles.KindProcessor, roles.KindSink, roles.KindIngress} {
+		for _, role := range roles.OfKind(kind) {
+			start = append(start, role.Start)
+		}
+	}
+	start = append(start, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, (*roles.Base).ServeHealth)
+	b.Start(start...)
+	b.Run("announcement", func(ctx context.Context) error { return u.announce(ctx, b, out) })
+	return b.Wait()
+}
+
+// shop runs the demo shop, with a test key of the application whose sessions it
+// may hold.
+func (u *installation) shop(b *roles.Base, key string) error {
+	s, err := shop.New(shop.Config{
+		Listen: local(u.port + portShop), DataDir: filepath.Join(u.Data, "shop"), APIBase: b.CheckoutURL, CheckoutURL: b.CheckoutURL,
+		Key: key, Log: b.Log,
+	})
+	if err != nil {
+		return err
+	}
+	b.Run("demo shop", s.Run)
+	return nil
+}
+
+// announce waits until a session can be created and paid, and says so.
+func (u *installation) announce(ctx context.Context, b *roles.Base, out io.Writer) error {
+	for b.Unready() != nil {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	u.log.Info("ready", slog.String("after", time.Since(u.begun).Round(100*time.Millisecond).String()))
+	return u.banner(out)
+}
+
+func (u *installation) shut() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, stop := range u.stop {
+		g.Go(func() error { return stop(ctx) })
+	}
+	return g.Wait()
+}

@@ -1,0 +1,192 @@
+package listen
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"quittance/internal/secret"
+	"quittance/sinks/delivery"
+)
+
+// Terminal prints what a Listener hears.
+type Terminal struct {
+	// Out receives events. Notes receives everything else.
+	Out, Notes io.Writer
+	// JSON prints an object an event.
+	JSON bool
+	// ForwardTo, Mode and Since are what the command line says.
+	ForwardTo, Mode string
+	Since           time.Duration
+
+	heard, accepted, missed int
+}
+
+// Announce prints what is listened to. whose is an application's name.
+func (t *Terminal) Announce(whose string, signing secret.Text) {
+	from := "from now on"
+	if t.Since > 0 {
+		from = "from " + span(t.Since) + " ago on"
+	}
+	modes := cmp.Or(t.Mode, "test and live")
+	_, _ = fmt.Fprintf(t.Notes, "Signing secret: %s\n", signing.Reveal())
+	_, _ = fmt.Fprintf(t.Notes, "Only this command signs with it: events to registered endpoints are signed with the secrets of those endpoints.\n\n")
+	_, _ = fmt.Fprintf(t.Notes, "Listening to the events of %s, %s, %s. ", whose, modes, from)
+	if t.ForwardTo != "" {
+		_, _ = fmt.Fprintf(t.Notes, "Each is posted to %s, once. ", t.ForwardTo)
+	}
+	_, _ = fmt.Fprint(t.Notes, "Ctrl-C ends.\n\n")
+}
+
+// Sum prints how many events there were.
+func (t *Terminal) Sum() {
+	_, _ = fmt.Fprintf(t.Notes, "\n%s", count(t.heard, "event"))
+	if t.ForwardTo != "" {
+		_, _ = fmt.Fprintf(t.Notes, ", %d accepted, %d not", t.accepted, t.missed)
+	}
+	_, _ = fmt.Fprintln(t.Notes, ".")
+}
+
+// heardJSON is an event as --json prints it. Body is a string: its bytes are what
+// is signed.
+type heardJSON struct {
+	Time          time.Time         `json:"time"`
+	Event         string            `json:"event"`
+	EventID       string            `json:"event_id"`
+	ApplicationID string            `json:"application_id"`
+	SessionID     string            `json:"session_id"`
+	OrderID       string            `json:"order_id,omitempty"`
+	Livemode      bool              `json:"livemode"`
+	Headers       map[string]string `json:"headers"`
+	Body          string            `json:"body"`
+	Forward       *forwardJSON      `json:"forward,omitempty"`
+}
+
+type forwardJSON struct {
+	Status     int    `json:"status,omitempty"`
+	Fault      string `json:"fault,omitempty"`
+	DurationMS int64  `json:"duration_ms"`
+	Accepted   bool   `json:"accepted"`
+	// Meaning is what a real endpoint's answer would have led to.
+	Meaning string `json:"meaning,omitempty"`
+}
+
+// Hear prints an event and what became of it.
+func (t *Terminal) Hear(h Heard) error {
+	t.heard++
+	n := h.Notification
+	switch {
+	case !h.Forwarded:
+	case h.Result.OK():
+		t.accepted++
+	default:
+		t.missed++
+	}
+	if t.JSON {
+		j := heardJSON{
+			Time: n.OccurredAt.UTC(), Event: n.Event, EventID: n.EventID, ApplicationID: n.ApplicationID, SessionID: n.SessionID,
+			OrderID: h.OrderID, Livemode: n.Livemode, Headers: map[string]string{}, Body: string(n.Body),
+		}
+		for name := range h.Header {
+			j.Headers[strings.ToLower(name)] = h.Header.Get(name)
+		}
+		if h.Forwarded {
+			j.Forward = &forwardJSON{
+				Status: h.Result.Status, Fault: h.Result.Fault, DurationMS: h.Result.Duration.Milliseconds(), Accepted: h.Result.OK(), Meaning: meaning(h),
+			}
+		}
+		e := json.NewEncoder(t.Out)
+		e.SetEscapeHTML(false)
+		return e.Encode(j)
+	}
+	line := fmt.Sprintf("%s  %s  %s", n.OccurredAt.UTC().Format(time.RFC3339), n.Event, n.SessionID)
+	if h.OrderID != "" {
+		line += "  order " + plain(h.OrderID)
+	}
+	if h.Forwarded {
+		line += "  → " + answered(h.Result)
+		if m := meaning(h); m != "" {
+			line += "\n    " + m
+		}
+	}
+	_, err := fmt.Fprintln(t.Out, line)
+	return err
+}
+
+// answered is what the integrator's server said.
+func answered(r delivery.Result) string {
+	switch r.Fault {
+	case "":
+		text := strconv.Itoa(r.Status)
+		if known := http.StatusText(r.Status); known != "" {
+			text += " " + known
+		}
+		return fmt.Sprintf("%s in %d ms", text, r.Duration.Milliseconds())
+	case delivery.FaultTimeout:
+		return "no answer within " + span(r.Duration)
+	case delivery.FaultConnect:
+		return "nothing listens there"
+	case delivery.FaultTLS:
+		return "TLS failed: is the certificate one that this machine trusts?"
+	case delivery.FaultAddress:
+		return "not sent: the name does not lead to this machine"
+	case delivery.FaultInterrupted:
+		return "broken off"
+	default:
+		return "the connection broke"
+	}
+}
+
+// meaning is what a real endpoint's answer would have led to, if it is not that
+// all is well.
+func meaning(h Heard) string {
+	r := h.Result
+	if !h.Forwarded || r.OK() || r.Fault == delivery.FaultInterrupted {
+		return ""
+	}
+	switch {
+	case h.Verdict.Gone:
+		return "A real endpoint would be suspended after this: its events are held until it is resumed."
+	case h.Verdict.Outcome == delivery.OutcomeExhausted:
+		return "A real endpoint would not be sent this again."
+	}
+	again := "A real endpoint would be sent this again after about " + span(h.Verdict.NextAttemptAt.Sub(h.Tried)) + ", and then ever more rarely for 30 days."
+	if r.Status >= 300 && r.Status <= 399 {
+		again = "Redirects are not followed. " + again
+	}
+	return again
+}
+
+// span is a duration as people say it.
+func span(d time.Duration) string {
+	d = d.Round(time.Second)
+	switch {
+	case d >= time.Hour && d%time.Hour == 0:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d >= time.Minute && d%time.Minute == 0:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	}
+	return d.String()
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// plain keeps what a caller made up from moving the cursor.
+func plain(s string) string {
+	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
+		return quoted
+	}
+	return s
+}

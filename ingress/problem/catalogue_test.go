@@ -1,0 +1,92 @@
+package problem_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"quittance/ingress/counter"
+	"quittance/ingress/ministry"
+	"quittance/ingress/problem"
+)
+
+// Each API's openapi.yaml lists exactly the codes that the catalogue has for it.
+func TestCatalogueIsDescribed(t *testing.T) {
+	t.Parallel()
+	type schema struct {
+		Enum       []string          `yaml:"enum"`
+		Properties map[string]schema `yaml:"properties"`
+	}
+	for api, text := range map[problem.API][]byte{problem.Ministry: ministry.OpenAPI(), problem.Counter: counter.OpenAPI()} {
+		var file struct {
+			Components struct {
+				Schemas struct {
+					Problem     schema `yaml:"Problem"`
+					ProblemCode schema `yaml:"ProblemCode"`
+				}
+			}
+		}
+		if err := yaml.Unmarshal(text, &file); err != nil {
+			t.Fatal(err)
+		}
+		described := file.Components.Schemas.ProblemCode.Enum
+		if len(described) == 0 {
+			described = file.Components.Schemas.Problem.Properties["code"].Enum
+		}
+		var codes []string
+		for _, e := range problem.Catalogue(api) {
+			codes = append(codes, e.Code)
+		}
+		slices.Sort(described)
+		slices.Sort(codes)
+		if !slices.Equal(codes, described) {
+			t.Errorf("the catalogue has %v, openapi.yaml of API %d has %v", codes, api, described)
+		}
+	}
+}
+
+// Every entry is whole, has a code of its own, and makes its problem.
+func TestEntriesAreWhole(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, e := range problem.Catalogue(problem.Ministry | problem.Counter) {
+		if seen[e.Code] || e.Title == "" || e.Detail == "" || e.Meaning == "" || len(e.Causes) == 0 || len(e.Mend) == 0 || e.Status < 400 {
+			t.Errorf("the entry of %s is incomplete or repeated", e.Code)
+		}
+		seen[e.Code] = true
+		p := problem.New(e.Code)
+		if p.Code != e.Code || p.Status != e.Status || p.Title != e.Title || p.Detail != e.Detail || (p.RetryAfter > 0) != (e.Status == 429 || e.Status == 503) {
+			t.Errorf("New(%s) is %+v", e.Code, p)
+		}
+	}
+	if p := problem.New("generic.unheard_of"); p.Code != "generic.unavailable" || p.Status != 503 {
+		t.Errorf("an unknown code is answered as %+v", p)
+	}
+}
+
+// A code that a handler writes out is in the catalogue.
+func TestCodesInUseAreInTheCatalogue(t *testing.T) {
+	t.Parallel()
+	used := 0
+	err := filepath.WalkDir("..", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`"((?:generic|idempotency|counter)\.[a-z_]+)"`).FindAllSubmatch(text, -1) {
+			used++
+			if problem.New(string(m[1])).Code != string(m[1]) {
+				t.Errorf("%s: the catalogue has no code %s", path, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil || used == 0 {
+		t.Errorf("%d codes found: %v", used, err)
+	}
+}

@@ -1,0 +1,288 @@
+// Package mapping converts the domain (package checkout) to the records of the
+// topics (package schemas/record) and back. It decides nothing. An unknown kind of
+// command is an error.
+package mapping
+
+import (
+	"fmt"
+	"time"
+
+	"quittance/checkout"
+	"quittance/schemas/record"
+)
+
+// Kinds of commands on checkout.commands.
+const (
+	CommandCreate       = "session.create"
+	CommandCancel       = "session.cancel"
+	CommandCollect      = "collection.start"
+	CommandOutcome      = "collection.outcome"
+	CommandEnquire      = "collection.enquire"
+	CommandRedirected   = "collection.redirected"
+	CommandReserve      = "counter.reserve"
+	CommandTake         = "counter.take"
+	CommandRelease      = "counter.release"
+	CommandReverse      = "counter.reverse"
+	CommandIssueToken   = "completion_token.issue"
+	CommandConsumeToken = "completion_token.consume"
+)
+
+// FromCommand is a command as it travels. A Tick does not travel.
+func FromCommand(c checkout.Command) (*record.Command, error) {
+	r := &record.Command{
+		SessionID: c.SessionID, ApplicationID: c.ApplicationID, Livemode: c.Live, IssuedAt: c.At,
+	}
+	if c.ReplyTo != nil {
+		r.CorrelationID, r.ReplyPartition = c.ReplyTo.CorrelationID, c.ReplyTo.Partition
+	}
+	switch do := c.Do.(type) {
+	case checkout.Create:
+		r.Type = CommandCreate
+		r.Create = &record.CreateSession{
+			Session: FromSession(do.Session), IdempotencyKey: do.IdempotencyKey, BodyHash: do.BodyHash,
+			CreationsPerMinute: int32(do.CreationsPerMinute), Faults: FromFaults(do.Faults), //nolint:gosec // validated by the registry
+		}
+	case checkout.Cancel:
+		r.Type, r.By = CommandCancel, string(do.By)
+	case checkout.Collect:
+		r.Type = CommandCollect
+		r.Collect = &record.StartCollection{
+			CollectionID: do.CollectionID, OfferID: do.OfferID, Account: do.Account, Payer: do.Payer, PayerMasked: do.PayerMasked, Total: do.Total,
+			ApprovalWindowMs: do.ApprovalWindow.Milliseconds(), SendWithinMs: do.SendWithin.Milliseconds(), Language: do.Language,
+		}
+	case checkout.Outcome:
+		r.Type = CommandOutcome
+		r.Outcome = &record.CollectionOutcome{
+			CollectionID: do.CollectionID, Source: string(do.Source), Status: string(do.Status), Amount: do.Amount,
+			Currency: do.Currency, OperatorRef: do.OperatorRef, FailureCode: string(do.FailureCode),
+		}
+	case checkout.Enquire:
+		r.Type = CommandEnquire
+		r.Outcome = &record.CollectionOutcome{CollectionID: do.CollectionID}
+	case checkout.Redirected:
+		r.Type = CommandRedirected
+		r.Redirect = &record.CollectionRedirect{CollectionID: do.CollectionID, Sealed: do.Sealed}
+	case checkout.Reserve:
+		r.Type = CommandReserve
+		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, WindowMs: do.Window.Milliseconds()}
+	case checkout.Take:
+		r.Type = CommandTake
+		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, Total: do.Total, Receipt: do.Receipt}
+	case checkout.Release:
+		r.Type = CommandRelease
+		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By}
+	case checkout.Reverse:
+		r.Type = CommandReverse
+		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, Reason: do.Reason}
+	case checkout.IssueToken:
+		r.Type = CommandIssueToken
+		r.Token = &record.CompletionToken{Hash: do.Hash, ClientSecretHash: do.ClientSecretHash, LifetimeMs: do.Lifetime.Milliseconds()}
+	case checkout.ConsumeToken:
+		r.Type = CommandConsumeToken
+		r.Token = &record.CompletionToken{Hash: do.Hash}
+	default:
+		return nil, fmt.Errorf("encoding command %T: %w", c.Do, checkout.ErrUnknownCommand)
+	}
+	return r, nil
+}
+
+// ToCommand reads a command. An unknown type, or one without its part, wraps
+// checkout.ErrUnknownCommand.
+func ToCommand(r *record.Command) (checkout.Command, error) {
+	c := checkout.Command{At: r.IssuedAt, SessionID: r.SessionID, ApplicationID: r.ApplicationID, Live: r.Livemode}
+	if r.CorrelationID != "" {
+		c.ReplyTo = &checkout.ReplyTo{CorrelationID: r.CorrelationID, Partition: r.ReplyPartition}
+	}
+	switch {
+	case r.Type == CommandCreate && r.Create != nil:
+		c.Do = checkout.Create{
+			Session: ToSession(&r.Create.Session), IdempotencyKey: r.Create.IdempotencyKey, BodyHash: r.Create.BodyHash,
+			CreationsPerMinute: int(r.Create.CreationsPerMinute), Faults: ToFaults(r.Create.Faults),
+		}
+	case r.Type == CommandCancel:
+		c.Do = checkout.Cancel{By: checkout.Canceller(r.By)}
+	case r.Type == CommandCollect && r.Collect != nil:
+		c.Do = checkout.Collect{
+			CollectionID: r.Collect.CollectionID, OfferID: r.Collect.OfferID, Account: r.Collect.Account, Payer: r.Collect.Payer, PayerMasked: r.Collect.PayerMasked,
+			Total: r.Collect.Total, ApprovalWindow: time.Duration(r.Collect.ApprovalWindowMs) * time.Millisecond,
+			SendWithin: time.Duration(r.Collect.SendWithinMs) * time.Millisecond, Language: r.Collect.Language,
+		}
+	case r.Type == CommandOutcome && r.Outcome != nil:
+		c.Do = checkout.Outcome{
+			CollectionID: r.Outcome.CollectionID, Source: checkout.Source(r.Outcome.Source),
+			Status: checkout.OutcomeStatus(r.Outcome.Status), Amount: r.Outcome.Amount, Currency: r.Outcome.Currency,
+			OperatorRef: r.Outcome.OperatorRef, FailureCode: checkout.FailureCode(r.Outcome.FailureCode),
+		}
+	case r.Type == CommandEnquire && r.Outcome != nil:
+		c.Do = checkout.Enquire{CollectionID: r.Outcome.CollectionID}
+	case r.Type == CommandRedirected && r.Redirect != nil:
+		c.Do = checkout.Redirected{CollectionID: r.Redirect.CollectionID, Sealed: r.Redirect.Sealed}
+	case r.Type == CommandReserve && r.Counter != nil:
+		c.Do = checkout.Reserve{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Window: time.Duration(r.Counter.WindowMs) * time.Millisecond}
+	case r.Type == CommandTake && r.Counter != nil:
+		c.Do = checkout.Take{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Total: r.Counter.Total, Receipt: r.Counter.Receipt}
+	case r.Type == CommandRelease && r.Counter != nil:
+		c.Do = checkout.Release{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk}
+	case r.Type == CommandReverse && r.Counter != nil:
+		c.Do = checkout.Reverse{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Reason: r.Counter.Reason}
+	case r.Type == CommandIssueToken && r.Token != nil:
+		c.Do = checkout.IssueToken{Hash: r.Token.Hash, ClientSecretHash: r.Token.ClientSecretHash, Lifetime: time.Duration(r.Token.LifetimeMs) * time.Millisecond}
+	case r.Type == CommandConsumeToken && r.Token != nil:
+		c.Do = checkout.ConsumeToken{Hash: r.Token.Hash}
+	default:
+		return checkout.Command{}, fmt.Errorf("decoding command %q: %w", r.Type, checkout.ErrUnknownCommand)
+	}
+	return c, nil
+}
+
+// FromSession is a session as records carry it.
+func FromSession(s checkout.Session) record.Session {
+	r := record.Session{
+		ID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID, Livemode: s.Live, Platform: s.Platform,
+		OrderID: s.OrderID, Amount: s.Amount, Currency: s.Currency, Mode: string(s.Mode),
+		ServiceCode: s.ServiceCode, ServiceLabel: s.ServiceLabel, Description: s.Description, Note: s.Note,
+		CustomerID: s.CustomerID, Metadata: s.Metadata, SuccessURL: s.SuccessURL, CancelURL: s.CancelURL,
+		PaymentRef: s.PaymentRef, NoticeID: s.NoticeID, NoticeRef: s.NoticeRef, TransactionID: s.TransactionID,
+		ClientSecretHash: s.ClientSecretHash, ClientSecretSealed: s.ClientSecretSealed,
+		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
+		Status: string(s.Status), Sequence: s.Sequence, FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage,
+		Orphans: s.Orphans,
+	}
+	if s.Customer != nil {
+		r.Customer = &record.Customer{Name: s.Customer.Name, Email: s.Customer.Email, Phone: s.Customer.Phone}
+	}
+	if len(s.Offers) > 0 {
+		r.Offers = make([]record.Offer, len(s.Offers))
+		for i, o := range s.Offers {
+			r.Offers[i] = record.Offer{ID: o.ID, Channel: string(o.Channel), Fee: o.Fee}
+		}
+	}
+	if c := s.Collection; c != nil {
+		r.Collection = &record.Collection{
+			ID: c.ID, OfferID: c.OfferID, Channel: string(c.Channel), Status: string(c.Status), Amount: c.Amount, Fee: c.Fee,
+			Currency: c.Currency, PayerMasked: c.PayerMasked, RequestedAt: c.RequestedAt, NotAfter: c.NotAfter,
+			WindowEndsAt: c.WindowEndsAt, Enquiries: int32(c.Enquiries), LastEnquiryAt: c.LastEnquiryAt, //nolint:gosec // small
+			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
+			FailureCode: string(c.FailureCode), DecidedAt: c.DecidedAt,
+			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
+		}
+	}
+	return r
+}
+
+// ToSession is a session from its record.
+func ToSession(r *record.Session) checkout.Session {
+	s := checkout.Session{
+		ID: r.ID, ApplicationID: r.ApplicationID, TenantID: r.TenantID, Live: r.Livemode, Platform: r.Platform,
+		OrderID: r.OrderID, Amount: r.Amount, Currency: r.Currency, Mode: checkout.Mode(r.Mode),
+		ServiceCode: r.ServiceCode, ServiceLabel: r.ServiceLabel, Description: r.Description, Note: r.Note,
+		CustomerID: r.CustomerID, Metadata: r.Metadata, SuccessURL: r.SuccessURL, CancelURL: r.CancelURL,
+		PaymentRef: r.PaymentRef, NoticeID: r.NoticeID, NoticeRef: r.NoticeRef, TransactionID: r.TransactionID,
+		ClientSecretHash: r.ClientSecretHash, ClientSecretSealed: r.ClientSecretSealed,
+		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
+		Status: checkout.Status(r.Status), Sequence: r.Sequence,
+		FailureCode: checkout.FailureCode(r.FailureCode), FailureMessage: r.FailureMessage, Orphans: r.Orphans,
+	}
+	if r.Customer != nil {
+		s.Customer = &checkout.Customer{Name: r.Customer.Name, Email: r.Customer.Email, Phone: r.Customer.Phone}
+	}
+	if len(r.Offers) > 0 {
+		s.Offers = make([]checkout.Offer, len(r.Offers))
+		for i, o := range r.Offers {
+			s.Offers[i] = checkout.Offer{ID: o.ID, Channel: checkout.Channel(o.Channel), Fee: o.Fee}
+		}
+	}
+	if c := r.Collection; c != nil {
+		s.Collection = &checkout.Collection{
+			ID: c.ID, OfferID: c.OfferID, Channel: checkout.Channel(c.Channel), Status: checkout.CollectionStatus(c.Status),
+			Amount: c.Amount, Fee: c.Fee, Currency: c.Currency, PayerMasked: c.PayerMasked, RequestedAt: c.RequestedAt,
+			NotAfter: c.NotAfter, WindowEndsAt: c.WindowEndsAt, Enquiries: int(c.Enquiries), LastEnquiryAt: c.LastEnquiryAt,
+			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
+			FailureCode: checkout.FailureCode(c.FailureCode), DecidedAt: c.DecidedAt,
+			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
+		}
+	}
+	return s
+}
+
+// FromEvent is an event as checkout.events carries it for ever: without contact
+// data, phone numbers and secrets. The hash of a client_secret, from which there
+// is no way back, lets a page know its holder.
+func FromEvent(e checkout.Event) *record.Event {
+	r := &record.Event{
+		EventID: e.ID, Type: string(e.Type), SessionID: e.SessionID, Sequence: e.Sequence, OccurredAt: e.OccurredAt, Detail: e.Detail,
+	}
+	if e.Session.ID != "" {
+		s := FromSession(e.Session)
+		s.Customer, s.ClientSecretSealed, s.Orphans = nil, nil, nil // of an orphan the detail tells
+		r.Session = &s
+	}
+	return r
+}
+
+// FromAnswer is an answer on its way to the request that waits for it.
+func FromAnswer(to checkout.ReplyTo, a checkout.Answer) *record.Reply {
+	r := &record.Reply{
+		CorrelationID: to.CorrelationID, Code: string(a.Code), Replayed: a.Replayed, Faults: FromFaults(a.Faults),
+		RetryAfterMs: a.RetryAfter.Milliseconds(), QuotaLimit: int32(a.QuotaLimit), QuotaRemaining: int32(a.QuotaRemaining), //nolint:gosec // small
+		TokenExpiresAt: a.TokenExpiresAt,
+	}
+	if a.Session != nil {
+		s := FromSession(*a.Session)
+		r.Session = &s
+	}
+	return r
+}
+
+// ToAnswer is an answer from its record.
+func ToAnswer(r *record.Reply) checkout.Answer {
+	a := checkout.Answer{
+		Code: checkout.Code(r.Code), Replayed: r.Replayed, Faults: ToFaults(r.Faults),
+		RetryAfter: time.Duration(r.RetryAfterMs) * time.Millisecond, QuotaLimit: int(r.QuotaLimit), QuotaRemaining: int(r.QuotaRemaining),
+		TokenExpiresAt: r.TokenExpiresAt,
+	}
+	if r.Session != nil {
+		s := ToSession(r.Session)
+		a.Session = &s
+	}
+	return a
+}
+
+// FromFaults is a list of faults as records carry it.
+func FromFaults(faults []checkout.Fault) []record.Fault {
+	if len(faults) == 0 {
+		return nil
+	}
+	out := make([]record.Fault, len(faults))
+	for i, f := range faults {
+		out[i] = record.Fault{Code: string(f.Code), Field: f.Field, Rule: f.Rule, Message: f.Message}
+	}
+	return out
+}
+
+// ToFaults is a list of faults from records.
+func ToFaults(faults []record.Fault) []checkout.Fault {
+	if len(faults) == 0 {
+		return nil
+	}
+	out := make([]checkout.Fault, len(faults))
+	for i, f := range faults {
+		out[i] = checkout.Fault{Code: checkout.Code(f.Code), Field: f.Field, Rule: f.Rule, Message: f.Message}
+	}
+	return out
+}
+
+// FromRequest is a collection request as collections.requests carries it.
+func FromRequest(q checkout.CollectionRequest) *record.CollectionRequest {
+	s, c := q.Session, q.Session.Collection
+	r := &record.CollectionRequest{
+		Kind: string(q.Kind), CollectionID: c.ID, SessionID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID,
+		Livemode: s.Live, OfferID: c.OfferID, Amount: c.Amount, Currency: c.Currency, Account: c.Account, Payer: q.Payer,
+		PaymentRef: s.PaymentRef, Description: s.Description, RequestedAt: q.At, NotAfter: c.NotAfter, WindowEndsAt: c.WindowEndsAt,
+		Language: q.Language,
+	}
+	if q.Kind == checkout.RequestEnquire {
+		r.Enquiry = int32(c.Enquiries) //nolint:gosec // small
+	}
+	return r
+}

@@ -1,0 +1,43 @@
+package payload_test
+
+import (
+	"testing"
+	"time"
+
+	"quittance/checkout"
+	"quittance/schemas/payload"
+)
+
+func completed() checkout.Event {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 8_900_000, time.UTC)
+	s := checkout.Session{
+		ID: "chs_1", ApplicationID: "app", TenantID: "agency", OrderID: "order", Amount: 5000, Currency: "XAF",
+		Status: checkout.StatusCompleted, Sequence: 3, PaymentRef: "1234567890123456", NoticeID: "notice", NoticeRef: "AV-1",
+		TransactionID: "tx", ServiceCode: "service", Metadata: map[string]string{checkout.MetadataERPDueRef: "due"},
+		Collection: &checkout.Collection{Channel: checkout.ChannelMobileMoney, OfferID: checkout.OfferMomo, OperatorRef: "op", Fee: 50, Amount: 5050},
+	}
+	return checkout.Event{ID: "evt_1", Type: checkout.EventCompleted, SessionID: s.ID, Sequence: 3, OccurredAt: at, Session: s}
+}
+
+// Receivers verify a signature over these bytes and parse them for years: a change
+// here is a change of the API.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	failed := completed()
+	failed.Type, failed.Session.Status, failed.Session.Metadata = checkout.EventFailed, checkout.StatusFailed, nil
+	failed.Session.FailureCode, failed.Session.FailureMessage = "insufficient_funds", "No money."
+	for name, c := range map[string]struct {
+		body func(checkout.Event) ([]byte, error)
+		of   checkout.Event
+		want string
+	}{
+		"completed": {payload.Webhook, completed(), `{"event_id":"evt_1","event":"checkout.completed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":true,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"notice_id":"notice","transaction_id":"tx","channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","fee_amount":50,"total_amount":5050,"completed_at":"2026-03-04T05:06:07.008Z"}`},
+		"failed":    {payload.Webhook, failed, `{"event_id":"evt_1","event":"checkout.failed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"failed","paid":false,"payment_ref":"1234567890123456","metadata":{},"service_code":"service","service_label":null,"failure_code":"insufficient_funds","failure_message":"No money."}`},
+		"confirmed": {payload.Confirmation, completed(), `{"erp_due_ref":"due","transaction_id":"tx","notice_ref":"AV-1","payment_ref":"1234567890123456","subject_ref":null,"amount_minor":5000,"currency":"XAF","partial":false,"paid_at":"2026-03-04T05:06:07.008Z","service_code":"service","payment":{"channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","payer_masked":null}}`},
+	} {
+		got, err := c.body(c.of)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, c.want)
+		}
+	}
+}

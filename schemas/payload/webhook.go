@@ -1,0 +1,91 @@
+// Package payload writes the bodies that leave Quittance: webhooks to integrators
+// and payment confirmations to the ERP of an agency. A body is written once, in the
+// transaction of the event, and every delivery attempt sends the same bytes.
+package payload
+
+import (
+	"encoding/json"
+	"time"
+
+	"quittance/checkout"
+)
+
+// apiVersion is the version that webhooks name.
+const apiVersion = "v1"
+
+// webhook is the flat body of decisions § 5.
+type webhook struct {
+	EventID       string            `json:"event_id"`
+	Event         string            `json:"event"`
+	APIVersion    string            `json:"api_version"`
+	CreatedAt     string            `json:"created_at"`
+	Livemode      bool              `json:"livemode"`
+	Sequence      int64             `json:"sequence"`
+	ApplicationID string            `json:"application_id"`
+	TenantID      string            `json:"tenant_id"`
+	SessionID     string            `json:"session_id"`
+	OrderID       string            `json:"order_id"`
+	Amount        int64             `json:"amount"`
+	Currency      string            `json:"currency"`
+	Status        string            `json:"status"`
+	Paid          bool              `json:"paid"`
+	PaymentRef    string            `json:"payment_ref"`
+	Metadata      map[string]string `json:"metadata"`
+	ServiceCode   *string           `json:"service_code"`
+	ServiceLabel  *string           `json:"service_label"`
+
+	*webhookPayment
+	*webhookFailure
+}
+
+// webhookPayment is what checkout.completed and checkout.late_payment add.
+type webhookPayment struct {
+	NoticeID      string `json:"notice_id"`
+	TransactionID string `json:"transaction_id"`
+	Channel       string `json:"channel"`
+	OfferID       string `json:"offer_id"`
+	OperatorRef   string `json:"operator_ref"`
+	FeeAmount     int64  `json:"fee_amount"`
+	TotalAmount   int64  `json:"total_amount"`
+	CompletedAt   string `json:"completed_at"`
+}
+
+// webhookFailure is what checkout.failed adds.
+type webhookFailure struct {
+	FailureCode    string `json:"failure_code"`
+	FailureMessage string `json:"failure_message"`
+}
+
+// Webhook returns the body of the webhook about an event.
+func Webhook(e checkout.Event) ([]byte, error) {
+	s := e.Session
+	w := webhook{
+		EventID: e.ID, Event: string(e.Type), APIVersion: apiVersion, CreatedAt: timestamp(e.OccurredAt), Livemode: s.Live,
+		Sequence: e.Sequence, ApplicationID: s.ApplicationID, TenantID: s.TenantID, SessionID: s.ID, OrderID: s.OrderID,
+		Amount: s.Amount, Currency: s.Currency, Status: string(s.Status), Paid: s.Paid(), PaymentRef: s.PaymentRef,
+		Metadata: s.Metadata, ServiceCode: nullable(s.ServiceCode), ServiceLabel: nullable(s.ServiceLabel),
+	}
+	if w.Metadata == nil {
+		w.Metadata = map[string]string{}
+	}
+	if e.Type == checkout.EventCompleted || e.Type == checkout.EventLatePayment {
+		c := s.Collection
+		w.webhookPayment = &webhookPayment{
+			NoticeID: s.NoticeID, TransactionID: s.TransactionID, Channel: string(c.Channel), OfferID: c.OfferID,
+			OperatorRef: c.OperatorRef, FeeAmount: c.Fee, TotalAmount: c.Amount, CompletedAt: timestamp(e.OccurredAt),
+		}
+	}
+	if e.Type == checkout.EventFailed {
+		w.webhookFailure = &webhookFailure{FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage}
+	}
+	return json.Marshal(w)
+}
+
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func nullable(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

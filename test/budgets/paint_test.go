@@ -1,0 +1,93 @@
+package budgets_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"quittance/test/harness"
+
+	"github.com/google/uuid"
+)
+
+// Budgets of the hosted page, on a cheap phone and a slow line.
+const (
+	firstViewBytes    = 8_000 // of everything that the first view asks for, headers included
+	firstViewRequests = 3
+	firstPaint        = 1500 * time.Millisecond // at 400 ms, 400 kbit/s and a processor six times slower
+	paidShown         = time.Second             // from the payer's approval to the receipt on the page, for 95 of 100
+)
+
+// tries is how often a time is measured at most: the budget is the page's, and the
+// machine has other things to do.
+const tries = 3
+
+// firstView holds the first view that a citizen has against its budgets, and says
+// what it took.
+func firstView(t *testing.T, u *harness.Up) (report string) {
+	t.Helper()
+	s := payable(t, u, "first-view")
+	best := time.Hour
+	harness.Browse(t, 3*time.Minute, "paint.mjs", map[string]any{
+		"first": map[string]any{"url": s.CheckoutURL, "within": firstPaint.Milliseconds(), "tries": tries},
+	}, func(line []byte) {
+		var told struct {
+			Paint     int64             `json:"paint"`
+			Requests  int               `json:"requests"`
+			Bytes     int               `json:"bytes"`
+			Encodings map[string]string `json:"encodings"`
+		}
+		if err := json.Unmarshal(line, &told); err != nil {
+			t.Fatalf("the browser's %q: %v", line, err)
+		}
+		t.Logf("first view: %s", line)
+		best = min(best, time.Duration(told.Paint)*time.Millisecond)
+		report = fmt.Sprintf("first_view requests=%d bytes=%d paint_ms=%d", told.Requests, told.Bytes, best.Milliseconds())
+		if told.Bytes > firstViewBytes || told.Requests > firstViewRequests || told.Requests == 0 {
+			t.Errorf("the first view takes %d bytes in %d requests, want %d in %d", told.Bytes, told.Requests, firstViewBytes, firstViewRequests)
+		}
+		for of, encoding := range told.Encodings {
+			if encoding != "br" {
+				t.Errorf("%s is sent as %q", of, encoding)
+			}
+		}
+	})
+	if best > firstPaint {
+		t.Errorf("first painted after %v at best, want %v", best, firstPaint)
+	}
+	return report
+}
+
+// paidIsShown approves payments, each of whose payers waits at a page, and says
+// how soon each page showed the receipt.
+func paidIsShown(t *testing.T, u *harness.Up, payments int) (took []time.Duration) {
+	t.Helper()
+	var waiting []harness.Session
+	for range payments {
+		s := payable(t, u, "paid-"+uuid.NewString())
+		u.Citizen(s.ID).Pay(t, "06 600 00 77")
+		waiting = append(waiting, s)
+	}
+	var pages []map[string]any
+	for _, s := range waiting {
+		pages = append(pages, map[string]any{"url": s.CheckoutURL, "collection": u.Collected(t, s).ID})
+	}
+	harness.Browse(t, 3*time.Minute, "paint.mjs", map[string]any{
+		"paid": map[string]any{"payments": pages, "control": u.URL(harness.AtSimulators, "/control")},
+	}, func(line []byte) {
+		var told struct {
+			Paid float64 `json:"paid"`
+		}
+		if err := json.Unmarshal(line, &told); err != nil {
+			t.Fatalf("the browser's %q: %v", line, err)
+		}
+		took = append(took, time.Duration(told.Paid)*time.Millisecond)
+	})
+	if len(took) != payments {
+		t.Fatalf("%d receipts were shown, want %d", len(took), payments)
+	}
+	t.Logf("paid and shown: median %v, p95 %v, longest %v", harness.Percentile(took, 0.5), harness.Percentile(took, 0.95), slices.Max(took))
+	return took
+}

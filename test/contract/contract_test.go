@@ -1,0 +1,470 @@
+package contract_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/test/harness"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/uuid"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// The agencies, applications and keys of the contract test's registry. The
+// quotas are raised where no statement is about them.
+const (
+	taxAgency     = "018f0000-0000-7000-8000-000000000001"
+	customsAgency = "018f0000-0000-7000-8000-000000000002"
+	otherAgency   = "018f0000-0000-7000-8000-000000000003"
+	taxApp        = "018f0000-0000-7000-8000-00000000000a"
+
+	taxKey       = "sk_test_ContractTaxKey00000000000"
+	taxSecondKey = "sk_test_ContractTaxSecond00000000"
+	taxLiveKey   = "sk_live_ContractTaxKey00000000000"
+	customsKey   = "sk_test_ContractCustomsKey0000000"
+	quotaKey     = "sk_test_ContractQuotaKey000000000"
+	portalKey    = "sk_test_ContractPortalKey00000000"
+
+	contractRegistry = `
+platform:
+  keys:
+    - {secret: ` + portalKey + `, agencies: [` + taxAgency + `, ` + customsAgency + `], reads_per_minute: 100000}
+  embed_origins: ["https://portal.example"]
+  webhook_endpoints: [{url: "http://127.0.0.1:8081/inbox/portal", secret: whsec_ContractPortalSecret00000000000, events: [checkout.completed]}]
+agencies:
+  - id: ` + taxAgency + `
+    slug: impots
+    name: Impôts
+    services:
+      - {id: 018f0000-0000-7000-8000-000000000101, code: patente, label: "Contribution de la patente"}
+      - {id: 018f0000-0000-7000-8000-000000000103, code: vignette_2019, label: "Vignette 2019", active: false}
+    fees: [{channel: MOBILE_MONEY, currency: XAF, ratio: "0.015", fixed: 0, minimum: 0, maximum: 5000}]
+    erp: {test: {base_url: "http://127.0.0.1:8081/erp/impots", auth: {type: bearer, token: DemoErpTokenImpots000000}, conflict_is_done: true, networks: [127.0.0.0/8]}}
+    applications:
+      - id: ` + taxApp + `
+        name: Tax
+        integrator: true
+        offers: [momo, momo_b, card, cash_agency]
+        embed_origins: ["https://guichet.example"]
+        creations_per_minute: 100000
+        reads_per_minute: 100000
+        keys: [{secret: ` + taxKey + `}, {secret: ` + taxSecondKey + `}, {secret: ` + taxLiveKey + `}]
+        webhook_endpoints:
+          - {url: "http://127.0.0.1:8081/inbox/tax", secret: whsec_ContractTaxSecret00000000000000, events: [checkout.completed, checkout.failed, checkout.cancelled, checkout.expired, checkout.late_payment]}
+          - {url: "http://127.0.0.1:8081/inbox/tax-completed", secret: whsec_ContractTaxOnly0000000000000000, events: [checkout.completed]}
+      - id: 018f0000-0000-7000-8000-00000000000c
+        name: Default quota
+        offers: [momo]
+        keys: [{secret: ` + quotaKey + `}]
+  - id: ` + customsAgency + `
+    slug: douanes
+    name: Douanes
+    services: [{id: 018f0000-0000-7000-8000-000000000201, code: dedouanement, label: "Droits de dédouanement"}]
+    applications:
+      - id: 018f0000-0000-7000-8000-00000000000b
+        name: Customs
+        integrator: true
+        offers: [momo, momo_b]
+        creations_per_minute: 100000
+        reads_per_minute: 100000
+        session_lifetime: 1h
+        keys: [{secret: ` + customsKey + `}]
+  - {id: ` + otherAgency + `, slug: autre, name: Autre}
+`
+)
+
+// contract is the service as the contract's reader sees it. Every answer is held
+// against openapi.yaml.
+type contract struct {
+	*harness.Up
+	spec    map[string]any
+	schemas map[string]*jsonschema.Schema
+	serial  int
+}
+
+func newContract(t *testing.T) *contract {
+	t.Helper()
+	c := &contract{Up: harness.NewUp(t), schemas: map[string]*jsonschema.Schema{}}
+	c.Registry = filepath.Join(c.Dir, "registry.yaml")
+	if err := os.WriteFile(c.Registry, []byte(contractRegistry), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(harness.Root, "ingress/ministry/openapi.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &c.spec); err != nil {
+		t.Fatal(err)
+	}
+	plain, err := json.Marshal(c.spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(plain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	if err := compiler.AddResource("file:///openapi.yaml", doc); err != nil {
+		t.Fatal(err)
+	}
+	for name := range at(c.spec, "components", "schemas").(map[string]any) {
+		if c.schemas[name], err = compiler.Compile("file:///openapi.yaml#/components/schemas/" + name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Start(t)
+	return c
+}
+
+// at descends into a document.
+func at(v any, path ...string) any {
+	for _, name := range path {
+		m, _ := v.(map[string]any)
+		v = m[name]
+	}
+	return v
+}
+
+// conforms holds a body against a schema of openapi.yaml.
+func (c *contract) conforms(t *testing.T, schema string, body []byte) {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	if err := c.schemas[schema].Validate(v); err != nil {
+		t.Errorf("%s is no %s: %v", body, schema, err)
+	}
+}
+
+// holds holds an answer against the schema of its success, or else of errors.
+func (c *contract) holds(t *testing.T, a harness.Answer, success int, schema string) {
+	t.Helper()
+	if a.Status != success {
+		schema = "Problem"
+	}
+	c.conforms(t, schema, a.Body)
+}
+
+// order is a new order_id.
+func (c *contract) order() string {
+	c.serial++
+	return fmt.Sprintf("contract-%d", c.serial)
+}
+
+// with is a creation's body with further fields.
+func (c *contract) with(fields string) string {
+	if fields != "" {
+		fields = "," + fields
+	}
+	return fmt.Sprintf(`{"order_id":%q,"amount":5000%s}`, c.order(), fields)
+}
+
+func (c *contract) keyed(t *testing.T, key, idempotencyKey, body string) harness.Answer {
+	t.Helper()
+	a := c.Call(t, http.MethodPost, c.Sessions(""), body, "Authorization", "Bearer "+key, "Content-Type", "application/json", "Idempotency-Key", idempotencyKey)
+	c.holds(t, a, http.StatusCreated, "Session")
+	return a
+}
+
+func (c *contract) create(t *testing.T, key, body string) harness.Answer {
+	t.Helper()
+	return c.keyed(t, key, uuid.NewString(), body)
+}
+
+// created creates and wants a 201.
+func (c *contract) created(t *testing.T, key, body string) (s map[string]any) {
+	t.Helper()
+	a := c.create(t, key, body)
+	if a.Status != http.StatusCreated {
+		t.Fatalf("%s: %d %s", body, a.Status, a.Body)
+	}
+	a.Into(t, &s)
+	return s
+}
+
+// get reads a path below the sessions'.
+func (c *contract) get(t *testing.T, key, path string) harness.Answer {
+	t.Helper()
+	a := c.Call(t, http.MethodGet, c.Sessions(path), "", "Authorization", "Bearer "+key)
+	schema := "SessionPage"
+	if strings.HasPrefix(path, "/") {
+		schema = "Session"
+	}
+	c.holds(t, a, http.StatusOK, schema)
+	return a
+}
+
+func (c *contract) cancel(t *testing.T, key string, id any, query string) harness.Answer {
+	t.Helper()
+	a := c.Call(t, http.MethodPost, c.Sessions(fmt.Sprintf("/%s/cancel%s", id, query)), "", "Authorization", "Bearer "+key)
+	c.holds(t, a, http.StatusOK, "Session")
+	return a
+}
+
+func (c *contract) verify(t *testing.T, key, body string) harness.Answer {
+	t.Helper()
+	a := c.Call(t, http.MethodPost, c.Sessions("/verify-completion"), body, "Authorization", "Bearer "+key, "Content-Type", "application/json")
+	c.holds(t, a, http.StatusOK, "Completion")
+	return a
+}
+
+// settle pays a session with a magic number and waits for its end.
+func (c *contract) settle(t *testing.T, key string, s map[string]any, phone, status string) {
+	t.Helper()
+	id := s["id"].(string)
+	c.Citizen(id).Pay(t, phone)
+	c.ends(t, key, id, status)
+}
+
+func (c *contract) ends(t *testing.T, key, id, status string) {
+	t.Helper()
+	harness.Eventually(t, "the session is "+status, func() error {
+		var s map[string]any
+		if c.get(t, key, "/"+id).Into(t, &s); s["status"] != status {
+			return fmt.Errorf("it is %v", s["status"])
+		}
+		return nil
+	})
+}
+
+// token asks for a completion token as the embedded page does.
+func (c *contract) token(t *testing.T, s map[string]any) string {
+	t.Helper()
+	a := c.askToken(t, s["id"], s["client_secret"])
+	if a.Status != http.StatusOK {
+		t.Fatalf("completion token: %d %s", a.Status, a.Body)
+	}
+	c.conforms(t, "CompletionToken", a.Body)
+	var out struct {
+		Token string `json:"completion_token"`
+	}
+	a.Into(t, &out)
+	return out.Token
+}
+
+func (c *contract) askToken(t *testing.T, id, secret any) harness.Answer {
+	t.Helper()
+	return c.Call(t, http.MethodPost, c.URL(harness.AtService, fmt.Sprintf("/embed/%s/completion-token", id)), "", "Authorization", fmt.Sprintf("Bearer %s", secret))
+}
+
+// webhook waits for a session's webhook in an inbox and returns its body.
+func (c *contract) webhook(t *testing.T, inbox string, id any, event string) (m harness.Message, body map[string]any) {
+	t.Helper()
+	harness.Eventually(t, event+" arrives in "+inbox, func() error {
+		var all []harness.Message
+		c.Call(t, http.MethodGet, c.URL(harness.AtSimulators, "/inbox/"+inbox), "").Into(t, &all)
+		for _, m = range all {
+			body = nil
+			if err := json.Unmarshal([]byte(m.Body), &body); err != nil {
+				return err
+			}
+			if body["session_id"] == id && body["event"] == event {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d others have", len(all))
+	})
+	return m, body
+}
+
+func (c *contract) list(t *testing.T, key, query string) (ids []string, page map[string]any) {
+	t.Helper()
+	a := c.get(t, key, query)
+	if a.Status != http.StatusOK {
+		t.Fatalf("list %s: %d %s", query, a.Status, a.Body)
+	}
+	a.Into(t, &page)
+	for _, item := range page["items"].([]any) {
+		ids = append(ids, item.(map[string]any)["id"].(string))
+	}
+	return ids, page
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	g, _ := json.Marshal(got)
+	w, _ := json.Marshal(want)
+	if !bytes.Equal(g, w) {
+		t.Errorf("%s is %s, want %s", what, g, w)
+	}
+}
+
+func matches(t *testing.T, what string, got any, pattern string) {
+	t.Helper()
+	if s, ok := got.(string); !ok || !regexp.MustCompile(pattern).MatchString(s) {
+		t.Errorf("%s is %v, want %s", what, got, pattern)
+	}
+}
+
+// only wants one fault of a field in a 422.
+func only(t *testing.T, a harness.Answer, field string) {
+	t.Helper()
+	if faults := refused(t, a, http.StatusUnprocessableEntity, "generic.validation_failed"); len(faults) != 1 || faults[0].Field != field {
+		t.Errorf("faults are %+v, want one of %s", faults, field)
+	}
+}
+
+const uuidPattern = `^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+
+// statement is a sentence of the contract or of its decisions, and its proof.
+type statement struct {
+	section, says string
+	holds         func(t *testing.T, c *contract)
+}
+
+// Each statement of the contract's ministry sections holds. They share a service
+// and its clock, which the last ones move.
+func TestContract(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation")
+	}
+	t.Parallel()
+	c := newContract(t)
+	var report strings.Builder
+	failed := 0
+	all := slices.Concat(creationStatements, readStatements, completionStatements, authenticationStatements, eventStatements, limitStatements, clockStatements)
+	for _, s := range all {
+		verdict := "pass"
+		if !t.Run(s.section+"/"+s.says, func(t *testing.T) { s.holds(t, c) }) {
+			verdict = "FAIL"
+			failed++
+		}
+		fmt.Fprintf(&report, "%s  %-34s %s\n", verdict, s.section, s.says)
+	}
+	fmt.Fprintf(&report, "statements=%d failed=%d\n", len(all), failed)
+	if file := os.Getenv("QUITTANCE_CONTRACT_REPORT"); file != "" {
+		if err := os.WriteFile(file, []byte(report.String()), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// An integrator who copies an example gets the answer that stands beside it.
+func TestExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation")
+	}
+	t.Parallel()
+	c := newContract(t)
+	tried := 0
+	for _, op := range []struct{ path, method string }{
+		{"/api/v1/checkout/sessions", "post"}, {"/api/v1/checkout/sessions/verify-completion", "post"},
+	} {
+		o := at(c.spec, "paths", op.path, op.method)
+		requests := at(o, "requestBody", "content", "application/json", "examples").(map[string]any)
+		order := slices.Sorted(maps.Keys(requests))
+		// order_open is about the order of hosted: after it.
+		slices.SortStableFunc(order, func(a, b string) int { return strings.Compare(first(a), first(b)) })
+		for _, name := range order {
+			body, err := json.Marshal(at(requests[name], "value"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, want := answerOf(o, name)
+			if status == "" {
+				t.Errorf("%s: the request %s has no answer", op.path, name)
+				continue
+			}
+			a := c.Call(t, http.MethodPost, c.URL(harness.AtService, op.path), string(body), "Authorization", "Bearer "+taxKey,
+				"Content-Type", "application/json", "Idempotency-Key", uuid.NewString())
+			var got any
+			a.Into(t, &got)
+			if fmt.Sprint(a.Status) != status || !bytes.Equal(normal(t, got), normal(t, want)) {
+				t.Errorf("%s %s: answered %d %s\nwant %s %s", op.path, name, a.Status, normal(t, got), status, normal(t, want))
+			}
+			tried++
+		}
+	}
+	if tried < 9 {
+		t.Errorf("%d examples were tried", tried)
+	}
+	paid := c.created(t, taxKey, `{"order_id":"DOSSIER-2026-0102","amount":12500,"mode":"embedded"}`)
+	c.settle(t, taxKey, paid, "06 600 00 01", "completed")
+	var got any
+	c.verify(t, taxKey, `{"completion_token":"`+c.token(t, paid)+`"}`).Into(t, &got)
+	_, want := answerOf(at(c.spec, "paths", "/api/v1/checkout/sessions/verify-completion", "post"), "paid")
+	want.(map[string]any)["order_id"] = "DOSSIER-2026-0102"
+	if !bytes.Equal(normal(t, got), normal(t, want)) {
+		t.Errorf("verify-completion answered %s, want %s", normal(t, got), normal(t, want))
+	}
+	c.created(t, taxKey, `{"order_id":"DOSSIER-2026-0101","amount":5000}`)
+	_, listed := c.list(t, taxKey, "?order_id=DOSSIER-2026-0101")
+	_, want = answerOf(at(c.spec, "paths", "/api/v1/checkout/sessions", "get"), "one")
+	item := want.(map[string]any)["items"].([]any)[0].(map[string]any)
+	item["order_id"], item["status"], item["paid"] = "DOSSIER-2026-0101", "open", false
+	if !bytes.Equal(normal(t, any(listed)), normal(t, want)) {
+		t.Errorf("list answered %s, want %s", normal(t, any(listed)), normal(t, want))
+	}
+}
+
+func first(example string) string {
+	if example == "order_open" {
+		return "z"
+	}
+	return "a"
+}
+
+// answerOf is the answer's example of a name, and its status.
+func answerOf(operation any, name string) (status string, value any) {
+	for status, response := range at(operation, "responses").(map[string]any) {
+		for _, content := range asMap(at(response, "content")) {
+			if example := at(content, "examples", name); example != nil {
+				return status, at(example, "value")
+			}
+		}
+	}
+	return "", nil
+}
+
+func asMap(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// generated are values that differ at each run, by what stands for them.
+var generated = []struct{ pattern, stands string }{
+	{`https?://[^/"]+/(c|embed)/`, "https://pay.example/$1/"},
+	{`chs_secret_[0-9A-Za-z]+`, "SECRET"},
+	{`chs_[0-9a-z]+`, "SESSION"},
+	{`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`, "UUID4"},
+	{`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`, "UUID7"},
+	{`"[0-9]{16}"`, `"REF"`},
+	{`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z`, "TIME"},
+}
+
+// normal is a document with what differs at each run taken out.
+func normal(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range generated {
+		text = regexp.MustCompile(g.pattern).ReplaceAll(text, []byte(g.stands))
+	}
+	return text
+}
+
+// parseTime is a time as the service writes it.
+func parseTime(t *testing.T, v any) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, fmt.Sprint(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}

@@ -1,0 +1,282 @@
+package contract_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/test/harness"
+)
+
+// The demo registry's clerks.
+const (
+	clerk1 = "ck_test_Guichet1DemoKey0000000000"
+	clerk2 = "ck_test_Guichet2DemoKey0000000000"
+)
+
+// counterCall is one of an agency's desk software.
+func counterCall(t *testing.T, u *harness.Up, key, path, body string) (out map[string]any) {
+	t.Helper()
+	a := u.Call(t, http.MethodPost, u.URL(harness.AtService, "/api/v1/counter/"+path), body, "Authorization", "Bearer "+key, "Content-Type", "application/json")
+	if a.Status/100 != 2 {
+		t.Fatalf("%s %s: %d %s", path, body, a.Status, a.Body)
+	}
+	a.Into(t, &out)
+	return out
+}
+
+// A citizen pays in cash at an agency's counter: once by the agency's own
+// software, once by the clerk's page. The integrator, the ERP and the analyst
+// learn of it as of every payment; a second person reverses one of them.
+func TestCounter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation")
+	}
+	t.Parallel()
+	u := harness.NewUp(t, "--log", "debug")
+	u.Start(t)
+	if !strings.Contains(u.Banner, clerk1) || !strings.Contains(u.Banner, u.URL(harness.AtService, "/counter")) {
+		t.Errorf("the banner tells no clerk where to go:\n%s", u.Banner)
+	}
+
+	bySoftware := u.Create(t, "cash-by-software")
+	held := counterCall(t, u, clerk1, "reservations", fmt.Sprintf(`{"payment_ref": %q}`, bySoftware.PaymentRef))
+	payment := fmt.Sprintf(`{"payment_ref": %q, "collection_id": %q, "total": %.0f, "receipt": "R-1"}`, bySoftware.PaymentRef, held["collection_id"], held["total"])
+	for range 2 {
+		if taken := counterCall(t, u, clerk1, "payments", payment); taken["status"] != "completed" || taken["clerk"] != "c01" {
+			t.Errorf("taken as %v", taken)
+		}
+	}
+
+	byPage := u.Create(t, "cash-by-page")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &harness.Up{Port: u.Port, Client: &http.Client{Jar: jar}} // follows redirects, keeps cookies
+	page := func(a harness.Answer, says string) harness.PageForm {
+		t.Helper()
+		if !strings.Contains(string(a.Body), says) {
+			t.Fatalf("the counter answers %d, and does not say %q:\n%s", a.Status, says, a.Body)
+		}
+		return harness.ReadForm(string(a.Body))
+	}
+	send := func(f harness.PageForm, field, value string) harness.Answer {
+		t.Helper()
+		f.Fields.Set(field, value)
+		return browser.Call(t, http.MethodPost, u.URL(harness.AtService, f.Action), f.Fields.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+	}
+	signIn := page(browser.Call(t, http.MethodGet, u.URL(harness.AtService, "/counter?lang=en"), ""), "Open the counter")
+	desk := page(send(signIn, "key", clerk2), "Look a payment up")
+	review := page(send(desk, "payment_ref", byPage.PaymentRef[:8]+" "+byPage.PaymentRef[8:]), "Take the cash")
+	page(send(review, "receipt", "R-2"), "Receipt for cash")
+	page(send(review, "receipt", "R-2"), "Receipt for cash") // pressed twice
+
+	for _, s := range []harness.Session{bySoftware, byPage} {
+		u.Becomes(t, s.ID, "completed")
+		u.Delivered(t, s.ID, "checkout.completed")
+		u.Confirmed(t, s)
+	}
+	other := page(browser.Call(t, http.MethodGet, u.URL(harness.AtService, "/counter/"+bySoftware.PaymentRef+"?lang=en"), ""), "Give the cash back")
+	page(send(other, "reason", "wrong case"), "given back by c02")
+
+	for _, s := range []harness.Session{bySoftware, byPage} {
+		var body struct {
+			Channel string `json:"channel"`
+			OfferID string `json:"offer_id"`
+			Total   int64  `json:"total_amount"`
+			Ref     string `json:"operator_ref"`
+		}
+		inbox := u.Inbox(t, s.ID)
+		if len(inbox) != 1 || json.Unmarshal([]byte(inbox[0].Body), &body) != nil || inbox[0].Event.Event != "checkout.completed" ||
+			body.Channel != "CASH" || body.OfferID != "cash_agency" || body.Total != 5000 || !strings.HasPrefix(body.Ref, "R-") {
+			t.Errorf("the inbox has %+v, want one checkout.completed in cash", inbox)
+		}
+		if c := u.Collections(t, s); len(c) != 0 {
+			t.Errorf("an operator was asked: %+v", c)
+		}
+	}
+	var erp struct {
+		Accepted []struct {
+			Accepted int `json:"accepted"`
+			Body     struct {
+				PaymentRef string `json:"payment_ref"`
+				Payment    struct {
+					Channel string `json:"channel"`
+				} `json:"payment"`
+			} `json:"body"`
+		} `json:"accepted"`
+	}
+	u.Call(t, http.MethodGet, u.URL(harness.AtSimulators, "/control/erp/impots"), "").Into(t, &erp)
+	for _, c := range erp.Accepted {
+		if c.Accepted != 1 || c.Body.Payment.Channel != "CASH" {
+			t.Errorf("the ERP has accepted %+v, want one in cash", c)
+		}
+	}
+	if len(erp.Accepted) != 2 {
+		t.Errorf("the ERP has accepted %d confirmations, want 2", len(erp.Accepted))
+	}
+	if n := u.Journalled(t, bySoftware.ID, "collection.reversed"); n != 1 {
+		t.Errorf("the journal has %d reversals", n)
+	}
+	o := harness.Operator{Up: u}
+	var third struct {
+		Secret string `json:"secret"`
+	}
+	o.JSON(t, &third, "clerks", "add", "--agency", "impots", "--code", "c03", "--name", "Guichet 3", "--counter", "Annexe", "--mode", "test")
+	stands := u.URL(harness.AtService, "/api/v1/counter/payments/"+bySoftware.PaymentRef)
+	answers := func(want int) {
+		t.Helper()
+		harness.Eventually(t, fmt.Sprintf("the third clerk is answered %d", want), func() error {
+			if a := u.Call(t, http.MethodGet, stands, "", "Authorization", "Bearer "+third.Secret); a.Status != want {
+				return fmt.Errorf("%d", a.Status)
+			}
+			return nil
+		})
+	}
+	answers(http.StatusOK)
+	o.Says(t, "impots/c03", "clerks", "list")
+	o.Refused(t, "quittance clerks list", "clerks", "revoke", "impots/c04")
+	o.Says(t, "is revoked", "clerks", "revoke", "impots/c03")
+	answers(http.StatusUnauthorized)
+	if s := u.Session(t, bySoftware.ID); s.Status != "completed" {
+		t.Errorf("reversed, and the session is %s", s.Status)
+	}
+
+	t.Run("numbers", func(t *testing.T) { counterNumbers(t, u) })
+
+	log, err := os.ReadFile(u.Stderr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookies := jar.Cookies(&url.URL{Scheme: "http", Host: harness.Local(u.Port), Path: "/counter"})
+	if len(cookies) != 1 {
+		t.Fatalf("the browser holds %v", cookies)
+	}
+	for _, secret := range []string{clerk1, clerk2, third.Secret, cookies[0].Value} {
+		if bytes.Contains(log, []byte(secret)) {
+			t.Errorf("the log holds %q", secret)
+		}
+	}
+}
+
+// Cash has every outcome that the other channels' magic numbers have, played by the
+// simulated counter, whose desk software speaks for a clerk to the service's own API.
+func counterNumbers(t *testing.T, u *harness.Up) {
+	visit := func(s harness.Session, body string) (c harness.Collection) {
+		u.Control(t, "counter/"+s.PaymentRef, body).Into(t, &c)
+		return c
+	}
+	stands := func(s harness.Session) (p struct {
+		Status string `json:"status"`
+		Cash   *struct {
+			Status     string `json:"status"`
+			ReversedBy string `json:"reversed_by"`
+		} `json:"cash"`
+	},
+	) {
+		u.Call(t, http.MethodGet, u.URL(harness.AtService, "/api/v1/counter/payments/"+s.PaymentRef), "", "Authorization", "Bearer "+clerk1).Into(t, &p)
+		return p
+	}
+	numbers := map[string]struct {
+		becomes  string // of the visit
+		calls    int    // of the desk, after the look-up
+		answered int    // to the last of them
+		clock    bool   // only when the reservation has ended
+	}{
+		"01": {becomes: "approved", calls: 1, answered: 200},
+		"02": {becomes: "approved", calls: 1, answered: 200},
+		"03": {becomes: "pending", clock: true},
+		"04": {becomes: "rejected", calls: 1, answered: 200},
+		"05": {becomes: "rejected", calls: 1, answered: 200},
+		"06": {becomes: "rejected", calls: 1, answered: 200},
+		"08": {becomes: "approved", calls: 1, answered: 200},
+		"09": {becomes: "approved", calls: 2, answered: 200},
+		"10": {becomes: "approved", calls: 1, answered: 200, clock: true},
+		"11": {becomes: "approved", calls: 1, answered: 200},
+		"12": {becomes: "approved", calls: 1, answered: 200},
+		"13": {becomes: "rejected", calls: 1, answered: 200},
+	}
+	made := map[string]harness.Session{}
+	for number := range numbers {
+		made[number] = u.Create(t, "cash-number-"+number)
+		if number == "12" { // the number comes when the clerk holds it already
+			visit(made[number], "")
+		}
+		if c := visit(made[number], fmt.Sprintf(`{"number": %q}`, number)); c.Amount != "5000" {
+			t.Errorf("%s: the clerk is to take %s", number, c.Amount)
+		}
+	}
+	mistyped := u.Create(t, "cash-number-07")
+	a := u.Call(t, http.MethodPost, u.URL(harness.AtSimulators, "/control/counter/"+mistyped.PaymentRef), `{"number": "07"}`)
+	if a.Status != http.StatusUnprocessableEntity || !bytes.Contains(a.Body, []byte("counter.reference_mistyped")) || stands(mistyped).Cash != nil {
+		t.Errorf("a mistyped reference: %d %s", a.Status, a.Body)
+	}
+	byHand := u.Create(t, "cash-by-hand")
+	held := visit(byHand, "")
+	if again := visit(byHand, ""); again.ID != held.ID || again.Status != "pending" {
+		t.Errorf("looked up again: %+v after %+v", again, held)
+	}
+	u.Control(t, "collections/"+held.ID+"/approve", `{"amount": "1"}`)
+	if a := u.Call(t, http.MethodPost, u.URL(harness.AtSimulators, "/control/counter/"+byHand.PaymentRef), `{"number": "04"}`); a.Status != http.StatusConflict {
+		t.Errorf("a number for what is decided: %d %s", a.Status, a.Body)
+	}
+	if p := stands(byHand); p.Status != "open" || p.Cash == nil || p.Cash.Status != "reserved" {
+		t.Errorf("held, and another amount taken: %+v", p)
+	}
+
+	settles := func(clock bool) {
+		for number, want := range numbers {
+			if want.clock != clock {
+				continue
+			}
+			s := made[number]
+			harness.Eventually(t, number+" is settled", func() error {
+				c := u.Collected(t, s)
+				if c.Status != want.becomes || c.CallbacksSent != want.calls || c.CallbackStatus != want.answered {
+					return fmt.Errorf("%+v", c)
+				}
+				return nil
+			})
+			if want.becomes != "approved" {
+				if p := stands(s); p.Status != "open" || p.Cash != nil {
+					t.Errorf("%s: without cash the payment is %+v", number, p)
+				}
+				continue
+			}
+			u.Becomes(t, s.ID, "completed")
+			u.Delivered(t, s.ID, "checkout.completed")
+			if p := stands(s); p.Cash == nil || p.Cash.Status != "taken" {
+				t.Errorf("%s: paid, and it stands at %+v", number, p)
+			}
+			u.Confirmed(t, s) // by the ERP, once
+		}
+	}
+	settles(false)
+	if c := u.Collected(t, byHand); c.CallbackStatus != http.StatusConflict {
+		t.Errorf("another amount is answered %+v", c)
+	}
+	u.Control(t, "counter/"+made["01"].PaymentRef+"/reverse", "")
+	if p := stands(made["01"]); p.Status != "completed" || p.Cash == nil || p.Cash.Status != "reversed" || p.Cash.ReversedBy != "c02" {
+		t.Errorf("given back: %+v", p)
+	}
+	if c, s := u.Collected(t, made["10"]), u.Session(t, made["10"].ID); c.Status != "pending" || s.Status != "open" {
+		t.Errorf("10: before the reservation has ended: %+v, the session is %s", c, s.Status)
+	}
+	u.Advance(t, 10*time.Minute+time.Second)
+	harness.Eventually(t, "the reservation has ended", func() error {
+		if p := stands(made["03"]); p.Cash != nil {
+			return fmt.Errorf("%+v", *p.Cash)
+		}
+		return nil
+	})
+	u.Advance(t, time.Minute)
+	settles(true)
+}

@@ -1,0 +1,374 @@
+package contract_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"quittance/test/harness"
+	"quittance/test/servers"
+)
+
+// quickstarts are the programs that the documentation shows.
+const quickstarts = harness.Root + "/ingress/docs/quickstart"
+
+// quickstart is one of them, as a reader runs it: in a folder of its own, with
+// nothing but the language.
+type quickstart struct {
+	language string
+	needs    []string // programs
+	// create and receive are files; receive is empty where there is none.
+	create, receive string
+	// run is how a file is run; port is empty for one that does not listen.
+	run func(t *testing.T, file, port string) []string
+}
+
+// script runs a file by an interpreter.
+func script(interpreter string) func(*testing.T, string, string) []string {
+	return func(_ *testing.T, file, _ string) []string { return []string{interpreter, file} }
+}
+
+var allQuickstarts = []quickstart{
+	{language: "curl", needs: []string{"sh", "curl"}, create: "create.sh", run: script("sh")},
+	{language: "Go", needs: []string{"go"}, create: "create.go", receive: "receive.go", run: func(t *testing.T, file, _ string) []string {
+		t.Helper()
+		// What `go run` starts would outlive it when it is killed.
+		path := strings.TrimSuffix(file, ".go")
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, filepath.Base(file))
+		cmd.Dir = filepath.Dir(file)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go build %s: %v\n%s", filepath.Base(file), err, out)
+		}
+		return []string{path}
+	}},
+	{language: "Node", needs: []string{"node"}, create: "create.mjs", receive: "receive.mjs", run: script("node")},
+	{language: "PHP", needs: []string{"php"}, create: "create.php", receive: "receive.php", run: func(_ *testing.T, file, port string) []string {
+		if port != "" {
+			return []string{"php", "-S", "127.0.0.1:" + port, file}
+		}
+		return []string{"php", file}
+	}},
+	{language: "Python", needs: []string{"python3"}, create: "create.py", receive: "receive.py", run: script("python3")},
+	// A file runs as it is from Java 11 on; the programs are written for 17.
+	{language: "Java", needs: []string{"java", "javac"}, create: "Create.java", receive: "Receive.java", run: script("java")},
+}
+
+// A newcomer copies a program from the documentation, runs it against the
+// service, pays, and is told; the receiver that stands beside it takes what the
+// service signs, and nothing else.
+func TestQuickstarts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation")
+	}
+	t.Parallel()
+	shown, err := os.ReadDir(quickstarts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range shown {
+		if !slices.ContainsFunc(allQuickstarts, func(q quickstart) bool { return f.Name() == q.create || f.Name() == q.receive }) {
+			t.Errorf("%s is shown, and nothing runs it", f.Name())
+		}
+	}
+
+	u := harness.NewUp(t)
+	receivers := map[string]*receiver{}
+	for _, q := range allQuickstarts {
+		if q.receive != "" && q.missing() == "" {
+			var key [32]byte
+			_, _ = rand.Read(key[:])
+			receivers[q.language] = &receiver{port: harness.Ports(t, 1)[0], key: key[:]}
+		}
+	}
+	u.Registry = registryWith(t, receivers)
+	u.Start(t)
+
+	for _, q := range allQuickstarts {
+		t.Run(q.language, func(t *testing.T) {
+			t.Parallel()
+			if missing := q.missing(); missing != "" {
+				t.Skip(missing + " is not installed")
+			}
+			r := receivers[q.language]
+			if r != nil {
+				r.start(t, q)
+			}
+			order := runQuickstart(t, u, q)
+			if r == nil {
+				return
+			}
+			harness.Eventually(t, "the receiver has the webhook", func() error {
+				if said := r.said.String(); !strings.Contains(said, "checkout.completed") || !strings.Contains(said, order) {
+					return errors.New("it has not")
+				}
+				return nil
+			})
+			r.refuses(t)
+		})
+	}
+}
+
+// missing names the programs that are not installed.
+func (q quickstart) missing() string {
+	var out []string
+	for _, name := range q.needs {
+		if _, err := exec.LookPath(name); err != nil {
+			out = append(out, name)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// command prepares a program as its reader does: copied to a folder of its own.
+func (q quickstart) command(ctx context.Context, t *testing.T, file, port string, env ...string) *exec.Cmd {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(quickstarts, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(servers.Dir(t), file)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := q.run(t, path, port)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = filepath.Dir(path)
+	cmd.Env = append((&harness.Program{}).Environment(), append(env, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")...)
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// quickstart runs the program that creates a session, pays what it prints, and
+// returns the order once the program has said that it is paid.
+func runQuickstart(t *testing.T, u *harness.Up, q quickstart) (order string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*harness.Soon)
+	defer cancel()
+
+	refused := q.command(ctx, t, q.create, "", "QUITTANCE_URL="+u.URL(harness.AtService, ""), "QUITTANCE_KEY=sk_test_Unknown00000000000000000")
+	if out, err := refused.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("/docs/errors/generic.unauthorized")) {
+		t.Errorf("with an unknown key it ends with %v and says %s", err, out)
+	}
+
+	cmd := q.command(ctx, t, q.create, "", "QUITTANCE_URL="+u.URL(harness.AtService, ""), "QUITTANCE_KEY="+harness.GuichetKey)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	said := func(name string) string {
+		t.Helper()
+		if !lines.Scan() {
+			err := cmd.Wait()
+			t.Fatalf("it ended with %v before it printed %s: %s", err, name, stderr.String())
+		}
+		value, ok := strings.CutPrefix(lines.Text(), name+": ")
+		if !ok {
+			t.Fatalf("it printed %q, want %s", lines.Text(), name)
+		}
+		return value
+	}
+	order = said("order_id")
+	page := said("checkout_url")
+
+	var list struct{ Items []harness.Session }
+	u.Call(t, http.MethodGet, u.Sessions("?order_id="+url.QueryEscape(order)), "", "Authorization", "Bearer "+harness.GuichetKey).Into(t, &list)
+	if len(list.Items) != 1 || list.Items[0].CheckoutURL != page || list.Items[0].Amount != 5000 || list.Items[0].Status != "open" {
+		t.Fatalf("it printed %s and %s, the service has %+v", order, page, list.Items)
+	}
+	u.Citizen(list.Items[0].ID).Pay(t, "06 600 00 01")
+	if got := said("status"); got != "completed, paid: true" {
+		t.Errorf("once it is paid it printed %q", got)
+	}
+	if err := cmd.Wait(); err != nil || lines.Scan() || stderr.Len() > 0 {
+		t.Errorf("it ended with %v and said %s%s", err, lines.Text(), stderr.String())
+	}
+	return order
+}
+
+// registryWith is the demo registry in which the first application's webhooks go
+// to the receivers as well.
+func registryWith(t *testing.T, receivers map[string]*receiver) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(harness.Root, "deploy/dev/registry.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const before = "          - url: http://127.0.0.1:8081/inbox/guichet\n"
+	if bytes.Count(text, []byte(before)) != 1 {
+		t.Fatalf("the demo registry has no line %q", before)
+	}
+	var more strings.Builder
+	for _, r := range receivers {
+		fmt.Fprintf(&more, "          - {url: %q, secret: %q, events: [checkout.completed]}\n", r.url(), r.secret())
+	}
+	path := filepath.Join(servers.Dir(t), "registry.yaml")
+	if err := os.WriteFile(path, bytes.Replace(text, []byte(before), []byte(more.String()+before), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// receiver is a program that receives webhooks.
+type receiver struct {
+	port int
+	key  []byte
+	said output
+}
+
+// output keeps what a program says. Safe for concurrent use.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+func (r *receiver) url() string { return "http://" + harness.Local(r.port) + "/webhooks" }
+
+func (r *receiver) secret() string { return "whsec_" + base64.StdEncoding.EncodeToString(r.key) }
+
+// start starts it until the test ends.
+func (r *receiver) start(t *testing.T, q quickstart) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	port := strconv.Itoa(r.port)
+	cmd := q.command(ctx, t, q.receive, port, "PORT="+port, "QUITTANCE_WEBHOOK_SECRET="+r.secret())
+	cmd.Stdout, cmd.Stderr = &r.said, &r.said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	ended := make(chan struct{})
+	var end error
+	go func() {
+		runtime.LockOSThread() // as in process.startLocked
+		defer runtime.UnlockOSThread()
+		end = cmd.Run()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		if t.Failed() {
+			t.Logf("the receiver in %s said:\n%s", q.language, r.said.String())
+		}
+	})
+	harness.Eventually(t, "the receiver listens", func() error {
+		select {
+		case <-ended:
+			t.Fatalf("the receiver ended: %v", end)
+		default:
+		}
+		_, err := r.post(t, "{}")
+		return err
+	})
+}
+
+// post sends it a body and returns the status. Headers come in pairs.
+func (r *receiver) post(t *testing.T, body string, headers ...string) (int, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url(), strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, resp.Body.Close()
+}
+
+// refuses sends what is not signed, or not as it must be.
+func (r *receiver) refuses(t *testing.T) {
+	t.Helper()
+	const id = "evt_test"
+	event := func(order string) string {
+		b, err := json.Marshal(map[string]string{"event": "checkout.completed", "order_id": order})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	sign := func(key []byte, id, timestamp, body string) string {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(id + "." + timestamp + "." + body))
+		return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	}
+	at := func(d time.Duration) string { return strconv.FormatInt(time.Now().Add(d).Unix(), 10) }
+	now := at(0)
+	forged, good := event("forged"), event("good-é")
+	stale, early := at(-10*time.Minute), at(10*time.Minute)
+
+	for name, headers := range map[string][]string{
+		"nothing":               nil,
+		"no signature":          {"webhook-id", id, "webhook-timestamp", now},
+		"no id":                 {"webhook-timestamp", now, "webhook-signature", sign(r.key, id, now, forged)},
+		"no time":               {"webhook-id", id, "webhook-signature", sign(r.key, id, now, forged)},
+		"a time that is none":   {"webhook-id", id, "webhook-timestamp", "now", "webhook-signature", sign(r.key, id, "now", forged)},
+		"another key":           {"webhook-id", id, "webhook-timestamp", now, "webhook-signature", sign([]byte("another"), id, now, forged)},
+		"no key":                {"webhook-id", id, "webhook-timestamp", now, "webhook-signature", sign(nil, id, now, forged)},
+		"another id":            {"webhook-id", "evt_other", "webhook-timestamp", now, "webhook-signature", sign(r.key, id, now, forged)},
+		"another body":          {"webhook-id", id, "webhook-timestamp", now, "webhook-signature", sign(r.key, id, now, good)},
+		"too old":               {"webhook-id", id, "webhook-timestamp", stale, "webhook-signature", sign(r.key, id, stale, forged)},
+		"from the future":       {"webhook-id", id, "webhook-timestamp", early, "webhook-signature", sign(r.key, id, early, forged)},
+		"a part of a signature": {"webhook-id", id, "webhook-timestamp", now, "webhook-signature", sign(r.key, id, now, forged)[:20]},
+		"an empty signature":    {"webhook-id", id, "webhook-timestamp", now, "webhook-signature", "v1,"},
+		"no base64":             {"webhook-id", id, "webhook-timestamp", now, "webhook-signature", "v1,*** é v1"},
+	} {
+		if status, err := r.post(t, forged, headers...); err != nil || status != http.StatusBadRequest {
+			t.Errorf("%s: %d %v, want 400", name, status, err)
+		}
+	}
+	// While a secret is rotated there are two.
+	two := sign([]byte("another"), id, now, good) + " " + sign(r.key, id, now, good)
+	if status, err := r.post(t, good, "webhook-id", id, "webhook-timestamp", now, "webhook-signature", two); err != nil || status/100 != 2 {
+		t.Errorf("two signatures: %d %v, want 2xx", status, err)
+	}
+	harness.Eventually(t, "it says what is signed", func() error {
+		if !strings.Contains(r.said.String(), "good-") {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	if said := r.said.String(); strings.Contains(said, "forged") {
+		t.Errorf("it believes what is forged: %s", said)
+	}
+}

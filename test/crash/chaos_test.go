@@ -1,0 +1,155 @@
+package crash_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"quittance/test/harness"
+)
+
+// chaos kills while the load runs.
+type chaos struct {
+	stack  *harness.Stack
+	seed   uint64
+	every  time.Duration
+	health []string // addresses for the processors of the storm
+
+	brokerAt     time.Duration // from the start; the broker is killed once
+	stormFor     time.Duration // some time after it is back
+	untilAtLeast time.Duration // from the start
+
+	processes  atomic.Int64 // SIGKILLs of processes
+	brokers    atomic.Int64
+	storms     atomic.Int64 // processors that joined and left
+	brokerDown time.Duration
+	took       time.Duration // of run
+}
+
+func (c *chaos) kills() int { return int(c.processes.Load() + c.brokers.Load()) }
+
+// run kills for a time at least, and for as long as its programme takes: on a
+// slow machine the broker is away for long. Then everything that was killed has
+// been started again.
+func (c *chaos) run(ctx context.Context) error {
+	begun := time.Now()
+	killing, stop := context.WithCancel(ctx)
+	defer stop()
+	var killer sync.WaitGroup
+	killer.Go(func() { c.killer(killing) })
+	err := c.programme(ctx)
+	if err == nil {
+		harness.Pause(ctx, time.Until(begun.Add(c.untilAtLeast)))
+	}
+	c.took = time.Since(begun)
+	stop()
+	killer.Wait()
+	if err != nil {
+		return err
+	}
+	for _, p := range c.stack.Fleet {
+		if err := p.Start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// programme is what happens once: the broker dies, and later comes the storm.
+func (c *chaos) programme(ctx context.Context) error {
+	if !harness.Pause(ctx, c.brokerAt) {
+		return nil
+	}
+	if err := c.broker(ctx); err != nil {
+		return err
+	}
+	if !harness.Pause(ctx, c.every) {
+		return nil
+	}
+	return c.storm(ctx)
+}
+
+// killer kills a random process every so often and starts it again within a
+// second.
+func (c *chaos) killer(ctx context.Context) {
+	random := rand.New(rand.NewPCG(c.seed, 0))
+	var restarts sync.WaitGroup
+	defer restarts.Wait()
+	for harness.Pause(ctx, c.every) {
+		victim := c.stack.Fleet[random.IntN(len(c.stack.Fleet))]
+		wait := time.Duration(random.Int64N(int64(time.Second)))
+		if !victim.Kill() {
+			continue // it is down anyway
+		}
+		c.processes.Add(1)
+		restarts.Go(func() {
+			time.Sleep(wait)
+			_ = victim.Start() // run tries once more
+		})
+	}
+}
+
+// broker kills the broker once and starts it again. It stays down for a moment
+// longer than nothing, as a machine does.
+func (c *chaos) broker(ctx context.Context) error {
+	begun := time.Now()
+	if err := c.stack.Kafka.Kill(); err != nil {
+		return err
+	}
+	c.brokers.Add(1)
+	time.Sleep(500 * time.Millisecond)
+	// Also when the load ends meanwhile: the broker comes back.
+	restart, cancel := context.WithTimeout(context.WithoutCancel(ctx), harness.StartWithin)
+	defer cancel()
+	if err := c.stack.Kafka.Restart(restart); err != nil {
+		return err
+	}
+	c.brokerDown = time.Since(begun)
+	return nil
+}
+
+// storm has further processors join the group and leave it, by SIGTERM and by
+// SIGKILL in turn, so that partitions move all the time.
+func (c *chaos) storm(ctx context.Context) error {
+	until, cancel := context.WithTimeout(ctx, c.stormFor)
+	defer cancel()
+	var all sync.WaitGroup
+	errs := make([]error, len(c.health))
+	for i, health := range c.health {
+		n := strconv.Itoa(len(c.stack.Ingress) + i)
+		p := c.stack.Program.Process("processor-"+n, health, "processor", "--instance", n, "--store", filepath.Join(c.stack.Dir, "store-"+n))
+		random := rand.New(rand.NewPCG(c.seed, uint64(1+i)))
+		all.Go(func() {
+			defer p.Quit()
+			for round := i; until.Err() == nil; round++ {
+				if err := p.Start(); err != nil {
+					errs[i] = fmt.Errorf("rebalance storm: %w", err)
+					return
+				}
+				c.storms.Add(1)
+				harness.Pause(until, 700*time.Millisecond+time.Duration(random.Int64N(int64(time.Second))))
+				signal := syscall.SIGTERM
+				if round%2 == 1 {
+					signal = syscall.SIGKILL
+				}
+				if p.Signal(signal) && signal == syscall.SIGKILL {
+					c.processes.Add(1)
+				}
+				harness.Pause(until, time.Duration(random.Int64N(int64(500*time.Millisecond))))
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

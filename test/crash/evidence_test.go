@@ -1,0 +1,508 @@
+package crash_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/test/harness"
+)
+
+// witness reads what the service left behind, with clients of its own.
+type witness struct {
+	*harness.Topics
+	stack *harness.Stack
+	http  *http.Client
+}
+
+func newWitness(ctx context.Context, s *harness.Stack) (*witness, error) {
+	t, err := harness.OpenTopics(ctx, s)
+	return &witness{Topics: t, stack: s, http: &http.Client{Timeout: time.Minute}}, err
+}
+
+// tally follows the log while a run is under way.
+type tally struct {
+	events   *harness.Reading
+	codec    *schemas.Codec
+	count    int64
+	sum      int64 // of the sessions' sequences: their last ones
+	inFlight map[string]bool
+	webhooks int
+	confirms int
+}
+
+func (w *witness) tally(ctx context.Context) (*tally, error) {
+	r, err := w.Read(ctx, schemas.TopicEvents)
+	return &tally{events: r, codec: w.Codec, inFlight: map[string]bool{}}, err
+}
+
+func (t *tally) catchUp(ctx context.Context) error {
+	return t.events.Next(ctx, func(rec *kgo.Record) error {
+		var e record.Event
+		if err := t.codec.Decode(rec.Value, &e); err != nil {
+			return err
+		}
+		t.count++
+		if checkout.EventType(e.Type).Webhook() {
+			t.webhooks++
+		}
+		if e.Session == nil {
+			return nil
+		}
+		t.sum++ // each event raises its session's sequence by one
+		if e.Type == kindCompleted && e.Session.Metadata[checkout.MetadataERPDueRef] != "" {
+			t.confirms++
+		}
+		if c := e.Session.Collection; c != nil && (c.Status == "pending" || c.Status == "undecided") {
+			t.inFlight[e.SessionID] = true
+		} else {
+			delete(t.inFlight, e.SessionID)
+		}
+		return nil
+	})
+}
+
+// progress is how far everything behind the log has come.
+type progress struct {
+	commandsLag           int64
+	inFlight              int
+	events, journalled    int64
+	sequences, readmodel  int64
+	webhooks, delivered   int
+	confirms, confirmed   int
+	waiting, needOperator int
+}
+
+func (p progress) quiet() bool {
+	return p.commandsLag == 0 && p.inFlight == 0 && p.events == p.journalled && p.sequences == p.readmodel &&
+		p.webhooks == p.delivered && p.confirms == p.confirmed && p.waiting == 0
+}
+
+func (p progress) String() string {
+	return fmt.Sprintf("commands to decide %d; collections in flight %d; events %d, journalled %d; sequences %d, in the read model %d; webhooks %d, delivered %d; confirmations %d, delivered %d; deliveries waiting %d, parked %d",
+		p.commandsLag, p.inFlight, p.events, p.journalled, p.sequences, p.readmodel, p.webhooks, p.delivered, p.confirms, p.confirmed, p.waiting, p.needOperator)
+}
+
+func (w *witness) progress(ctx context.Context, t *tally) (progress, error) {
+	var p progress
+	lags, err := w.Admin.Lag(ctx, harness.Prefix+"processor")
+	if err == nil {
+		err = lags.Error()
+	}
+	if err != nil {
+		return p, fmt.Errorf("asking for the processors' lag: %w", err)
+	}
+	p.commandsLag = lags[harness.Prefix+"processor"].Lag.Total()
+	if err := t.catchUp(ctx); err != nil {
+		return p, err
+	}
+	p.inFlight, p.events, p.sequences, p.webhooks, p.confirms = len(t.inFlight), t.count, t.sum, t.webhooks, t.confirms
+	if err := w.stack.Pool.QueryRow(ctx, `SELECT coalesce(sum(sequence), 0)::bigint FROM sessions`).Scan(&p.readmodel); err != nil {
+		return p, err
+	}
+	rows, err := w.stack.Pool.Query(ctx, `SELECT kind, state, count(*) FROM deliveries GROUP BY kind, state`)
+	if err != nil {
+		return p, err
+	}
+	var kind, state string
+	var n int
+	if _, err := pgx.ForEachRow(rows, []any{&kind, &state, &n}, func() error {
+		switch {
+		case state == "delivered" && kind == "webhook":
+			p.delivered += n
+		case state == "delivered":
+			p.confirmed += n
+		case state == "needs_operator" || state == "exhausted":
+			p.needOperator += n
+		default:
+			p.waiting += n
+		}
+		return nil
+	}); err != nil {
+		return p, err
+	}
+	lines, err := w.clickhouse(ctx, `SELECT count() FROM journal FINAL WHERE entry_type = 'event'`)
+	if err != nil {
+		return p, err
+	}
+	p.journalled, err = strconv.ParseInt(lines[0][0], 10, 64)
+	return p, err
+}
+
+// settle waits until nothing moves any more, for a bounded time.
+func (w *witness) settle(ctx context.Context, t *tally, bound time.Duration, say func(format string, args ...any)) error {
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	said := time.Now()
+	var last progress
+	for still := 0; ; {
+		p, err := w.progress(ctx, t)
+		switch {
+		case err == nil && p.quiet() && p == last:
+			still++
+		default:
+			still = 0
+		}
+		if still >= 2 {
+			return nil
+		}
+		if err == nil {
+			last = p
+		}
+		if time.Since(said) > 10*time.Second {
+			said = time.Now()
+			say("waiting for quiet: %v %v", last, errText(err))
+		}
+		if !harness.Pause(ctx, 500*time.Millisecond) {
+			return fmt.Errorf("not quiet after %v: %v: %w", bound, last, errors.Join(err, ctx.Err()))
+		}
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "(" + err.Error() + ")"
+}
+
+// clickhouse asks the engine over plain HTTP and returns the lines' columns.
+func (w *witness) clickhouse(ctx context.Context, sql string) ([][]string, error) {
+	q := url.Values{"database": {harness.Database}, "default_format": {"TabSeparated"}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+w.stack.ClickHouse+"/?"+q.Encode(), strings.NewReader(sql))
+	if err != nil {
+		return nil, err
+	}
+	text, err := w.do(req)
+	if err != nil {
+		return nil, fmt.Errorf("asking ClickHouse: %w", err)
+	}
+	var out [][]string
+	for line := range strings.Lines(string(text)) {
+		out = append(out, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+	}
+	return out, nil
+}
+
+func (w *witness) do(req *http.Request) ([]byte, error) {
+	resp, err := w.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s: %s", req.URL.Path, resp.Status, text[:min(len(text), 500)])
+	}
+	return text, nil
+}
+
+// simulator reads JSON from the simulators.
+func (w *witness) simulator(ctx context.Context, path string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.stack.Simulator+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	text, err := w.do(req)
+	if err != nil {
+		return fmt.Errorf("asking the simulators: %w", err)
+	}
+	return json.Unmarshal(text, into)
+}
+
+// history gathers everything but what clients were told.
+func (w *witness) history(ctx context.Context) (h history, err error) {
+	if h.events, err = w.events(ctx); err != nil {
+		return h, err
+	}
+	if h.payments, err = w.payments(ctx); err != nil {
+		return h, err
+	}
+	for _, app := range w.stack.Apps {
+		messages, err := w.inbox(ctx, app.ID)
+		if err != nil {
+			return h, err
+		}
+		h.webhooks = append(h.webhooks, messages...)
+	}
+	for a := 0; a < len(w.stack.Apps); a += harness.AppsPerAgency {
+		accepted, err := w.confirmations(ctx, w.stack.Apps[a])
+		if err != nil {
+			return h, err
+		}
+		h.confirmed = append(h.confirmed, accepted...)
+	}
+	for _, read := range []func(context.Context) (store, error){w.state, w.readmodel, w.journal} {
+		s, err := read(ctx)
+		if err != nil {
+			return h, err
+		}
+		h.stores = append(h.stores, s)
+	}
+	return h, nil
+}
+
+func (w *witness) events(ctx context.Context) ([]event, error) {
+	r, err := w.Read(ctx, schemas.TopicEvents)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var out []event
+	err = r.Next(ctx, func(rec *kgo.Record) error {
+		var e record.Event
+		if err := w.Codec.Decode(rec.Value, &e); err != nil {
+			return err
+		}
+		got := event{id: e.EventID, kind: e.Type, session: e.SessionID, sequence: e.Sequence, collection: e.Detail[checkout.DetailCollectionID]}
+		if s := e.Session; s != nil {
+			got.application, got.tenant, got.order, got.reference = s.ApplicationID, s.TenantID, s.OrderID, s.PaymentRef
+			got.transaction, got.dueRef, got.after = s.TransactionID, s.Metadata[checkout.MetadataERPDueRef], standingOf(s)
+			if s.Collection != nil {
+				got.collection, got.paid = s.Collection.ID, s.Collection.Amount
+			}
+		}
+		out = append(out, got)
+		return nil
+	})
+	return out, err
+}
+
+func standingOf(s *record.Session) standing {
+	out := standing{status: s.Status, sequence: s.Sequence, currency: s.Currency, amount: s.Amount}
+	if c := s.Collection; c != nil {
+		out.fee, out.total = c.Fee, c.Amount
+	}
+	return out
+}
+
+func (w *witness) payments(ctx context.Context) ([]payment, error) {
+	const limit = 2000
+	var out []payment
+	for after := int64(0); ; {
+		var page []struct {
+			Seq            int64  `json:"seq"`
+			ID             string `json:"id"`
+			ExternalID     string `json:"external_id"`
+			Status         string `json:"status"`
+			ReportedAmount string `json:"reported_amount"`
+			Currency       string `json:"currency"`
+			Duplicates     int    `json:"duplicate_requests"`
+		}
+		if err := w.simulator(ctx, fmt.Sprintf("/control/collections?after=%d&limit=%d", after, limit), &page); err != nil {
+			return nil, err
+		}
+		for _, c := range page {
+			amount, err := strconv.ParseInt(c.ReportedAmount, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("amount of collection %s: %w", c.ID, err)
+			}
+			out = append(out, payment{
+				id: c.ID, reference: c.ExternalID, approved: c.Status == "approved", amount: amount, currency: c.Currency, duplicates: c.Duplicates,
+			})
+			after = c.Seq
+		}
+		if len(page) < limit {
+			return out, nil
+		}
+	}
+}
+
+func (w *witness) inbox(ctx context.Context, name string) ([]webhook, error) {
+	const limit = 2000
+	var out []webhook
+	for after := int64(0); ; {
+		var page []struct {
+			ID             int64             `json:"id"`
+			Headers        map[string]string `json:"headers"`
+			Body           string            `json:"body"`
+			SignatureValid *bool             `json:"signature_valid"`
+			Answered       int               `json:"answered"`
+		}
+		if err := w.simulator(ctx, fmt.Sprintf("/inbox/%s?after=%d&limit=%d", name, after, limit), &page); err != nil {
+			return nil, err
+		}
+		for _, m := range page {
+			var body struct {
+				Event     string `json:"event"`
+				SessionID string `json:"session_id"`
+			}
+			if err := json.Unmarshal([]byte(m.Body), &body); err != nil {
+				return nil, fmt.Errorf("body of a webhook: %w", err)
+			}
+			out = append(out, webhook{
+				inbox: name, id: m.Headers["webhook-id"], eventID: m.Headers["x-service-event-id"], kind: body.Event, session: body.SessionID,
+				body: m.Body, signed: m.SignatureValid != nil && *m.SignatureValid, accepted: m.Answered/100 == 2,
+			})
+			after = m.ID
+		}
+		if len(page) < limit {
+			return out, nil
+		}
+	}
+}
+
+func (w *witness) confirmations(ctx context.Context, agency harness.Application) ([]confirmation, error) {
+	const limit = 2000
+	var out []confirmation
+	for after := int64(0); ; {
+		var page struct {
+			Accepted []struct {
+				ID            int64  `json:"id"`
+				TransactionID string `json:"transaction_id"`
+				Accepted      int    `json:"accepted"`
+				Body          struct {
+					DueRef     string `json:"erp_due_ref"`
+					PaymentRef string `json:"payment_ref"`
+					Amount     int64  `json:"amount_minor"`
+				} `json:"body"`
+			} `json:"accepted"`
+		}
+		if err := w.simulator(ctx, fmt.Sprintf("/control/erp/%s?after=%d&limit=%d", agency.Slug, after, limit), &page); err != nil {
+			return nil, err
+		}
+		for _, c := range page.Accepted {
+			out = append(out, confirmation{
+				tenant: agency.Tenant, transaction: c.TransactionID, dueRef: c.Body.DueRef, reference: c.Body.PaymentRef, amount: c.Body.Amount, accepted: c.Accepted,
+			})
+			after = c.ID
+		}
+		if len(page.Accepted) < limit {
+			return out, nil
+		}
+	}
+}
+
+// state folds the processors' changelog: of each session the last entry counts.
+func (w *witness) state(ctx context.Context) (store, error) {
+	s := store{name: "the processors' state", sessions: map[string]standing{}, sums: map[sumKey]sum{}}
+	r, err := w.Read(ctx, schemas.TopicState)
+	if err != nil {
+		return s, err
+	}
+	defer r.Close()
+	const sessionKey = "s\x00"
+	err = r.Next(ctx, func(rec *kgo.Record) error {
+		id, ok := strings.CutPrefix(string(rec.Key), sessionKey)
+		if !ok {
+			return nil
+		}
+		if len(rec.Value) == 0 {
+			delete(s.sessions, id)
+			return nil
+		}
+		var session record.Session
+		if err := w.Codec.Decode(rec.Value, &session); err != nil {
+			return err
+		}
+		s.sessions[id] = standingOf(&session)
+		return nil
+	})
+	for _, session := range s.sessions {
+		add(s.sums, session)
+	}
+	return s, err
+}
+
+func (w *witness) readmodel(ctx context.Context) (store, error) {
+	s := store{name: "the read model (PostgreSQL)", sessions: map[string]standing{}, sums: map[sumKey]sum{}}
+	const fee, total = `coalesce((collection->>'fee')::bigint, 0)`, `coalesce((collection->>'amount')::bigint, 0)`
+	rows, err := w.stack.Pool.Query(ctx, `SELECT id, status, sequence, currency, amount, `+fee+`, `+total+` FROM sessions`)
+	if err != nil {
+		return s, err
+	}
+	var id string
+	var at standing
+	if _, err := pgx.ForEachRow(rows, []any{&id, &at.status, &at.sequence, &at.currency, &at.amount, &at.fee, &at.total}, func() error {
+		s.sessions[id] = at
+		return nil
+	}); err != nil {
+		return s, err
+	}
+	rows, err = w.stack.Pool.Query(ctx, `SELECT status, currency, count(*), sum(amount)::bigint, sum(`+fee+`)::bigint, sum(`+total+`)::bigint FROM sessions GROUP BY status, currency`)
+	if err != nil {
+		return s, err
+	}
+	var k sumKey
+	var n sum
+	_, err = pgx.ForEachRow(rows, []any{&k.status, &k.currency, &n.sessions, &n.amount, &n.fee, &n.total}, func() error {
+		s.sums[k] = n
+		return nil
+	})
+	return s, err
+}
+
+// journal is what an analyst sees: the view sessions, which reads FINAL.
+func (w *witness) journal(ctx context.Context) (store, error) {
+	s := store{name: "the journal (ClickHouse FINAL)", sessions: map[string]standing{}, sums: map[sumKey]sum{}}
+	lines, err := w.clickhouse(ctx, `SELECT session_id, status, currency, sequence, amount, fee_amount, total_amount FROM sessions`)
+	if err != nil {
+		return s, err
+	}
+	for _, line := range lines {
+		n, err := integers(line[3:])
+		if err != nil {
+			return s, err
+		}
+		s.sessions[line[0]] = standing{status: line[1], currency: line[2], sequence: n[0], amount: n[1], fee: n[2], total: n[3]}
+	}
+	lines, err = w.clickhouse(ctx, `SELECT status, currency, count(), sum(amount), sum(fee_amount), sum(total_amount) FROM sessions GROUP BY status, currency`)
+	if err != nil {
+		return s, err
+	}
+	for _, line := range lines {
+		n, err := integers(line[2:])
+		if err != nil {
+			return s, err
+		}
+		s.sums[sumKey{line[0], line[1]}] = sum{n[0], n[1], n[2], n[3]}
+	}
+	return s, nil
+}
+
+func integers(texts []string) ([]int64, error) {
+	out := make([]int64, len(texts))
+	for i, text := range texts {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading ClickHouse's answer: %w", err)
+		}
+		out[i] = n
+	}
+	return out, nil
+}
+
+// records counts what stands in topics that no transaction writes.
+func (w *witness) records(ctx context.Context, topics ...string) (int, error) {
+	n := 0
+	for _, topic := range topics {
+		for end, list := range []func(context.Context, ...string) (kadm.ListedOffsets, error){w.Admin.ListStartOffsets, w.Admin.ListEndOffsets} {
+			offsets, err := list(ctx, harness.Prefix+topic)
+			if err == nil {
+				err = offsets.Error()
+			}
+			if err != nil {
+				return 0, fmt.Errorf("counting the records of %s: %w", topic, err)
+			}
+			offsets.Each(func(o kadm.ListedOffset) { n += (2*end - 1) * int(o.Offset) })
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,193 @@
+package crash_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"quittance/test/harness"
+)
+
+// sound is a small history in which nothing is wrong: sessions that are paid,
+// paid late, refused, cancelled and left open.
+func sound() history {
+	var h history
+	current := map[string]standing{}
+	happen := func(n int, kind, status string) {
+		session := fmt.Sprintf("chs_%d", n)
+		s := current[session]
+		s.sequence++
+		s.status, s.currency, s.amount = status, "XAF", int64(1000*n)
+		e := event{
+			id: fmt.Sprintf("evt_%d_%d", n, s.sequence), kind: kind, session: session, sequence: s.sequence,
+			application: "app", tenant: "agency", order: fmt.Sprintf("order-%d", n), reference: fmt.Sprintf("%016d", n),
+			transaction: fmt.Sprintf("transaction-%d", n), dueRef: fmt.Sprintf("due-%d", n),
+		}
+		if s.sequence > 1 && kind != kindCancelled {
+			s.fee, s.total = 15, s.amount+15
+			e.collection, e.paid = fmt.Sprintf("collection-%d", n), s.total
+		}
+		e.after = s
+		current[session] = s
+		h.events = append(h.events, e)
+		if kind == kindCreated {
+			c := creation{application: "app", order: e.order, key: fmt.Sprintf("key-%d", n), session: session, amount: s.amount}
+			h.creations = append(h.creations, c, c)
+		}
+		if kind == kindCancelled {
+			h.cancelled = append(h.cancelled, session)
+		}
+		if slices.Contains(harness.WebhookKinds, kind) {
+			w := webhook{inbox: "app", id: e.id, eventID: e.id, kind: kind, session: session, body: "{}", signed: true}
+			failed := w
+			w.accepted = true
+			h.webhooks = append(h.webhooks, failed, w, w)
+		}
+		if kind == kindCompleted {
+			h.confirmed = append(h.confirmed, confirmation{tenant: "agency", transaction: e.transaction, dueRef: e.dueRef, reference: e.reference, amount: s.amount, accepted: 1})
+		}
+		if kind == kindCompleted || kind == kindLatePayment || kind == kindFailed && n != 2 {
+			h.payments = append(h.payments, payment{id: e.collection, reference: e.reference, approved: kind != kindFailed, amount: s.total, currency: "XAF", duplicates: 1})
+		}
+	}
+	for n := 1; n <= 5; n++ {
+		happen(n, kindCreated, "open")
+	}
+	for n := 1; n <= 3; n++ {
+		happen(n, "collection.requested", "open")
+	}
+	happen(1, kindCompleted, "completed")
+	happen(2, kindFailed, "failed")
+	happen(2, kindLatePayment, "failed")
+	happen(3, kindFailed, "failed")
+	happen(4, kindCancelled, "cancelled")
+
+	sums := map[sumKey]sum{}
+	for _, s := range current {
+		add(sums, s)
+	}
+	for _, name := range []string{"state", "the read model", "ClickHouse"} {
+		h.stores = append(h.stores, store{name: name, sessions: maps.Clone(current), sums: maps.Clone(sums)})
+	}
+	return h
+}
+
+func TestCrashVerifierAcceptsSoundHistory(t *testing.T) {
+	t.Parallel()
+	v := verify(sound())
+	if !v.clean() {
+		t.Errorf("found in a sound history:\n%s", strings.Join(v.findings, "\n"))
+	}
+	report := v.report("a sound history", nil, 17, 4)
+	if lines := strings.Split(strings.TrimSpace(report), "\n"); lines[len(lines)-1] != "lost=0 doubled=0 gaps=0 diverged=0 commands=17 kills=4" {
+		t.Errorf("the report ends with %q", lines[len(lines)-1])
+	}
+}
+
+// A verifier that cannot fail proves nothing: each of these must be seen, and be
+// counted as what it is.
+func TestCrashVerifierSeesCorruption(t *testing.T) {
+	t.Parallel()
+	drop := func(h *history, kind string) {
+		h.events = slices.DeleteFunc(h.events, func(e event) bool { return e.kind == kind })
+	}
+	again := func(h *history, kind string, change func(*event)) {
+		i := slices.IndexFunc(h.events, func(e event) bool { return e.kind == kind })
+		e := h.events[i]
+		change(&e)
+		h.events = append(h.events, e)
+	}
+	for _, c := range []struct {
+		name    string
+		corrupt func(*history)
+		want    string // the counter that must not be 0
+	}{
+		{"an acknowledged session is missing", func(h *history) {
+			h.events = slices.DeleteFunc(h.events, func(e event) bool { return e.session == "chs_5" })
+		}, "lost"},
+		{"a key was answered with two sessions", func(h *history) { h.creations[1].session = "chs_2" }, "doubled"},
+		{"an order has a second session that nobody heard of", func(h *history) {
+			again(h, kindCreated, func(e *event) { e.session, e.id = "chs_9", "evt_9_1" })
+		}, "doubled"},
+		{"a session is of another amount", func(h *history) { h.creations[0].amount++; h.creations[1].amount++ }, "diverged"},
+		{"an acknowledged cancellation is missing", func(h *history) { drop(h, kindCancelled) }, "lost"},
+		{"an approved collection completed nothing", func(h *history) { drop(h, kindCompleted) }, "lost"},
+		{"a late payment is missing", func(h *history) { drop(h, kindLatePayment) }, "lost"},
+		{"an approved collection is known to nobody", func(h *history) {
+			h.payments = append(h.payments, payment{id: "collection-x", reference: "x", approved: true})
+		}, "lost"},
+		{"money of no session", func(h *history) {
+			h.events = append(h.events, event{id: "evt_o", kind: "collection.orphaned", collection: "collection-1"})
+		}, "lost"},
+		{"a session is completed twice", func(h *history) {
+			again(h, kindCompleted, func(e *event) { e.sequence++; e.id = "evt_1_4" })
+		}, "doubled"},
+		{"one order is debited twice", func(h *history) {
+			p := h.payments[0]
+			p.id = "collection-y"
+			h.payments = append(h.payments, p)
+		}, "doubled"},
+		{"a completion without approval", func(h *history) { h.payments[0].approved = false }, "diverged"},
+		{"the operator took another amount", func(h *history) { h.payments[0].amount++ }, "diverged"},
+		{"an event is in the log twice", func(h *history) { again(h, "collection.requested", func(*event) {}) }, "doubled"},
+		{"a sequence has a gap", func(h *history) { drop(h, "collection.requested") }, "gaps"},
+		{"events out of order", func(h *history) { slices.Reverse(h.events) }, "gaps"},
+		{"a webhook never arrived", func(h *history) {
+			h.webhooks = slices.DeleteFunc(h.webhooks, func(w webhook) bool { return w.kind == kindCompleted })
+		}, "lost"},
+		{"a webhook was never accepted", func(h *history) {
+			for i := range h.webhooks {
+				h.webhooks[i].accepted = false
+			}
+		}, "lost"},
+		{"a webhook came under another id", func(h *history) { h.webhooks[0].id, h.webhooks[0].eventID = "evt_other", "evt_other" }, "doubled"},
+		{"a webhook's two ids differ", func(h *history) { h.webhooks[0].eventID = "evt_other" }, "diverged"},
+		{"a webhook has a wrong signature", func(h *history) { h.webhooks[0].signed = false }, "diverged"},
+		{"a webhook came with other bytes", func(h *history) { h.webhooks[0].body = "{ }" }, "diverged"},
+		{"a webhook went to another application", func(h *history) { h.webhooks[0].inbox = "other" }, "diverged"},
+		{"a webhook of a transaction that was aborted", func(h *history) {
+			h.webhooks = append(h.webhooks, webhook{inbox: "app", id: "evt_a", eventID: "evt_a", kind: kindFailed, session: "chs_5", signed: true, accepted: true})
+		}, "diverged"},
+		{"a confirmation is missing", func(h *history) { h.confirmed = nil }, "lost"},
+		{"a confirmation was accepted twice", func(h *history) { h.confirmed[0].accepted = 2 }, "doubled"},
+		{"a due was confirmed under two transactions", func(h *history) {
+			c := h.confirmed[0]
+			c.transaction = "transaction-2"
+			h.confirmed = append(h.confirmed, c)
+		}, "doubled"},
+		{"a confirmation of nothing", func(h *history) {
+			h.confirmed = append(h.confirmed, confirmation{transaction: "transaction-5", dueRef: "due-5", accepted: 1})
+		}, "diverged"},
+		{"a confirmation of another amount", func(h *history) { h.confirmed[0].amount++ }, "diverged"},
+		{"the processors' state lags", func(h *history) {
+			s := h.stores[0].sessions["chs_1"]
+			s.sequence--
+			h.stores[0].sessions["chs_1"] = s
+		}, "diverged"},
+		{"the read model misses a session", func(h *history) { delete(h.stores[1].sessions, "chs_4") }, "diverged"},
+		{"the read model invents a session", func(h *history) { h.stores[1].sessions["chs_x"] = standing{} }, "diverged"},
+		{"ClickHouse is off by one unit", func(h *history) {
+			k := sumKey{"completed", "XAF"}
+			s := h.stores[2].sums[k]
+			s.total++
+			h.stores[2].sums[k] = s
+		}, "diverged"},
+		{"ClickHouse has a status that is not", func(h *history) { h.stores[2].sums[sumKey{"expired", "XAF"}] = sum{sessions: 1} }, "diverged"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := sound()
+			c.corrupt(&h)
+			v := verify(h)
+			got := map[string]int{"lost": v.lost, "doubled": v.doubled, "gaps": v.gaps, "diverged": v.diverged}
+			if got[c.want] == 0 {
+				t.Errorf("%s=0, want more; all: %v\n%s", c.want, got, strings.Join(v.findings, "\n"))
+			}
+			if len(v.findings) == 0 {
+				t.Error("no finding says what it is")
+			}
+		})
+	}
+}

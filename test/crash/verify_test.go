@@ -1,0 +1,527 @@
+package crash_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"quittance/test/harness"
+)
+
+// history is everything that was told to anybody during a run, and everything
+// that the service keeps of it.
+type history struct {
+	creations []creation
+	cancelled []string // ids of sessions whose cancellation was acknowledged
+	payments  []payment
+	events    []event // of each partition in order
+	webhooks  []webhook
+	confirmed []confirmation
+	stores    []store // what must agree with the events
+}
+
+// creation is what a client was told of an order: the id that a 201 carried.
+// Every 201 is one, also a repeated one.
+type creation struct {
+	application, order, key string
+	session                 string
+	amount                  int64
+}
+
+// payment is a collection as the operator has it.
+type payment struct {
+	id         string
+	reference  string // payment_ref of the session
+	approved   bool
+	amount     int64
+	currency   string
+	duplicates int // further requests of the same id: no further debit
+}
+
+// event is one record of checkout.events.
+type event struct {
+	id, kind    string
+	session     string
+	sequence    int64
+	application string
+	tenant      string
+	order       string
+	reference   string
+	transaction string
+	dueRef      string
+	collection  string
+	paid        int64 // amount of the collection, fee included
+	after       standing
+}
+
+// standing is how a session stands: what all stores must agree on.
+type standing struct {
+	status   string
+	sequence int64
+	currency string
+	amount   int64
+	fee      int64
+	total    int64
+}
+
+// webhook is one message that an endpoint took.
+type webhook struct {
+	inbox       string // named after its application
+	id, eventID string // webhook-id and x-service-event-id
+	kind        string
+	session     string
+	body        string
+	signed      bool // validly
+	accepted    bool // answered with 2xx
+}
+
+// confirmation is a transaction that an agency's ERP has accepted.
+type confirmation struct {
+	tenant      string
+	transaction string
+	dueRef      string
+	reference   string
+	amount      int64
+	accepted    int // answers 201
+}
+
+// store is one of the places that keep sessions.
+type store struct {
+	name     string
+	sessions map[string]standing
+	sums     map[sumKey]sum // as the store itself adds up
+}
+
+type sumKey struct{ status, currency string }
+
+type sum struct{ sessions, amount, fee, total int64 }
+
+func (s sum) String() string {
+	return fmt.Sprintf("%d sessions, amount %d, fee %d, total %d", s.sessions, s.amount, s.fee, s.total)
+}
+
+// Kinds of events that the verifier knows by name: those of the contract, and
+// those of the log. They are spelt out here on purpose.
+const (
+	kindCreated     = "checkout.created"
+	kindCompleted   = "checkout.completed"
+	kindFailed      = "checkout.failed"
+	kindCancelled   = "checkout.cancelled"
+	kindExpired     = "checkout.expired"
+	kindLatePayment = "checkout.late_payment"
+)
+
+// verdict is what is wrong with a history, and what was looked at.
+type verdict struct {
+	// lost: an acknowledged creation or cancellation that is not in the log, an
+	// approved collection that neither completed its session nor is a late
+	// payment, an event that a subscriber was never told, a completed session
+	// that its ERP never accepted.
+	lost int
+	// doubled: a creation, a session, an event, a completion, a debit, an event id
+	// of a webhook or an accepted confirmation that is there twice.
+	doubled int
+	// gaps: a sequence that is left out or out of order.
+	gaps int
+	// diverged: stores that disagree, and anything told that is not so: a
+	// completion without approval, another amount, a webhook or a confirmation of
+	// nothing, a signature that is not valid.
+	diverged int
+
+	findings []string // the first few
+	table    []row
+	sums     map[sumKey]sum // of the events
+}
+
+type row struct {
+	what  string
+	count int
+}
+
+const maxFindings = 40
+
+func (v *verdict) clean() bool { return v.lost+v.doubled+v.gaps+v.diverged == 0 }
+
+func (v *verdict) find(counter *int, kind, format string, args ...any) {
+	*counter++
+	if len(v.findings) < maxFindings {
+		v.findings = append(v.findings, kind+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+func (v *verdict) lose(format string, args ...any)   { v.find(&v.lost, "lost", format, args...) }
+func (v *verdict) double(format string, args ...any) { v.find(&v.doubled, "doubled", format, args...) }
+func (v *verdict) gap(format string, args ...any)    { v.find(&v.gaps, "gap", format, args...) }
+func (v *verdict) diverge(format string, args ...any) {
+	v.find(&v.diverged, "diverged", format, args...)
+}
+func (v *verdict) count(what string, n int) { v.table = append(v.table, row{what, n}) }
+
+// verify judges a history.
+func verify(h history) *verdict {
+	v := &verdict{}
+	log := v.readLog(h.events)
+	v.sums = log.sums()
+	v.creations(h, log)
+	v.cancellations(h, log)
+	v.payments(h, log)
+	v.webhooks(h, log)
+	v.confirmations(h, log)
+	v.stores(h, log)
+	return v
+}
+
+// log is the events by session.
+type log struct {
+	sessions map[string][]event
+	all      []event
+}
+
+// last is how a session stands.
+func (l *log) last(session string) event {
+	events := l.sessions[session]
+	return events[len(events)-1]
+}
+
+// of counts a session's events of a kind.
+func (l *log) of(session, kind string) (found []event) {
+	for _, e := range l.sessions[session] {
+		if e.kind == kind {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func (l *log) sums() map[sumKey]sum {
+	sums := map[sumKey]sum{}
+	for session := range l.sessions {
+		add(sums, l.last(session).after)
+	}
+	return sums
+}
+
+func add(sums map[sumKey]sum, s standing) {
+	k := sumKey{s.status, s.currency}
+	n := sums[k]
+	n.sessions++
+	n.amount += s.amount
+	n.fee += s.fee
+	n.total += s.total
+	sums[k] = n
+}
+
+// readLog looks at the sequences: 1, 2, 3 … in this order, each once, and each
+// event id once in the whole log.
+func (v *verdict) readLog(events []event) *log {
+	l := &log{sessions: map[string][]event{}, all: events}
+	ids := map[string]bool{}
+	for _, e := range events {
+		if ids[e.id] {
+			v.double("event %s (%s %d %s) is in the log again", e.id, e.session, e.sequence, e.kind)
+		}
+		ids[e.id] = true
+		if e.sequence == 0 {
+			v.lose("%s of no session: money that belongs to nobody (collection %s)", e.kind, e.collection)
+			continue
+		}
+		l.sessions[e.session] = append(l.sessions[e.session], e)
+	}
+	for session, list := range l.sessions {
+		seen := map[int64]bool{}
+		next := int64(1)
+		for _, e := range list {
+			switch {
+			case seen[e.sequence]:
+				v.double("%s has event %d twice", session, e.sequence)
+			case e.sequence != next:
+				v.gap("%s has event %d where %d was expected", session, e.sequence, next)
+			}
+			seen[e.sequence] = true
+			next = e.sequence + 1
+		}
+		if list[0].kind != kindCreated {
+			v.gap("%s begins with %s", session, list[0].kind)
+		}
+	}
+	v.count("events in the log", len(events))
+	v.count("sessions in the log", len(l.sessions))
+	return l
+}
+
+// creations: every acknowledged one is there once, with what was asked for, and
+// no order has two sessions, whether anybody heard of the second or not.
+func (v *verdict) creations(h history, l *log) {
+	type asked struct{ application, key string }
+	told := map[asked]string{}
+	for _, c := range h.creations {
+		k := asked{c.application, c.key}
+		if first, again := told[k]; again {
+			if first != c.session {
+				v.double("creation %s was answered with %s and with %s", c.key, first, c.session)
+			}
+			continue
+		}
+		told[k] = c.session
+		created := l.of(c.session, kindCreated)
+		switch {
+		case len(created) == 0:
+			v.lose("acknowledged session %s (order %s) is not in the log", c.session, c.order)
+		case len(created) > 1:
+			v.double("session %s was created %d times", c.session, len(created))
+		case created[0].application != c.application || created[0].order != c.order || created[0].after.amount != c.amount:
+			v.diverge("session %s is not what was asked for: %+v", c.session, created[0])
+		}
+	}
+	type order struct{ application, id string }
+	orders := map[order]string{}
+	for session := range l.sessions {
+		e := l.last(session)
+		k := order{e.application, e.order}
+		if other, again := orders[k]; again {
+			v.double("order %s has sessions %s and %s", e.order, other, session)
+		}
+		orders[k] = session
+	}
+	v.count("creations acknowledged", len(told))
+	v.count("  of these told again on request", len(h.creations)-len(told))
+}
+
+func (v *verdict) cancellations(h history, l *log) {
+	for _, session := range h.cancelled {
+		if n := len(l.of(session, kindCancelled)); n == 0 {
+			v.lose("acknowledged cancellation of %s is not in the log", session)
+		} else if n > 1 {
+			v.double("%s was cancelled %d times", session, n)
+		}
+	}
+	v.count("cancellations acknowledged", len(h.cancelled))
+}
+
+// payments: every approved collection completed its session once or is its late
+// payment, no session was debited twice, and nothing completed without approval.
+func (v *verdict) payments(h history, l *log) {
+	type outcome struct{ completed, late int }
+	outcomes := map[string]outcome{}
+	collectionOf := map[string]event{}
+	for _, e := range l.all {
+		if e.kind != kindCompleted && e.kind != kindLatePayment {
+			continue
+		}
+		o := outcomes[e.collection]
+		if e.kind == kindCompleted {
+			o.completed++
+		} else {
+			o.late++
+		}
+		outcomes[e.collection] = o
+		collectionOf[e.collection] = e
+	}
+	approved := map[string]payment{}
+	debits := map[string]string{} // by payment_ref
+	late, repeated := 0, 0
+	for _, p := range h.payments {
+		repeated += p.duplicates
+		if !p.approved {
+			continue
+		}
+		if _, again := approved[p.id]; again {
+			v.double("collection %s was approved twice", p.id)
+		}
+		approved[p.id] = p
+		if other, again := debits[p.reference]; again {
+			v.double("payment_ref %s was debited as %s and as %s", p.reference, other, p.id)
+		}
+		debits[p.reference] = p.id
+		o := outcomes[p.id]
+		late += o.late
+		switch {
+		case o.completed+o.late == 0:
+			v.lose("collection %s (payment_ref %s) was approved and completed nothing", p.id, p.reference)
+		case o.completed+o.late > 1:
+			v.double("collection %s has %d completions and %d late payments", p.id, o.completed, o.late)
+		case collectionOf[p.id].paid != p.amount || collectionOf[p.id].after.currency != p.currency:
+			v.diverge("collection %s is %d %s at the operator and %d %s in the log", p.id, p.amount, p.currency, collectionOf[p.id].paid, collectionOf[p.id].after.currency)
+		case collectionOf[p.id].reference != p.reference:
+			v.diverge("collection %s is of payment_ref %s at the operator and %s in the log", p.id, p.reference, collectionOf[p.id].reference)
+		}
+	}
+	for id, e := range collectionOf {
+		if _, ok := approved[id]; !ok {
+			v.diverge("%s of %s by collection %s, which the operator has not approved", e.kind, e.session, id)
+		}
+	}
+	completed := 0
+	for session := range l.sessions {
+		n := len(l.of(session, kindCompleted))
+		if n > 1 {
+			v.double("%s was completed %d times", session, n)
+		}
+		if n > 0 {
+			completed++
+		}
+	}
+	v.count("collections at the operator", len(h.payments))
+	v.count("  approved", len(approved))
+	v.count("  asked for again (no second debit)", repeated)
+	v.count("sessions completed", completed)
+	v.count("  late payments", late)
+}
+
+// webhooks: the subscriber of every event was told of it at least once, always
+// under the event's own id, always with the same bytes and a valid signature.
+func (v *verdict) webhooks(h history, l *log) {
+	events := map[string]event{}
+	expected := 0
+	for _, e := range l.all {
+		events[e.id] = e
+		if slices.Contains(harness.WebhookKinds, e.kind) {
+			expected++
+		}
+	}
+	type told struct {
+		accepted int
+		body     string
+	}
+	heard := map[string]*told{}
+	ids := map[[2]string]string{} // (session, kind) → event id: one event, one id
+	calls := 0
+	for _, w := range h.webhooks {
+		calls++
+		e, ok := events[w.id]
+		switch {
+		case w.eventID != w.id:
+			v.diverge("webhook %s carries the event id %s", w.id, w.eventID)
+		case !ok:
+			v.diverge("webhook %s (%s of %s) tells of nothing in the log", w.id, w.kind, w.session)
+		case e.kind != w.kind || e.session != w.session || e.application != w.inbox:
+			v.diverge("webhook %s says %s of %s to %s, the log %s of %s of %s", w.id, w.kind, w.session, w.inbox, e.kind, e.session, e.application)
+		case !w.signed:
+			v.diverge("webhook %s has no valid signature", w.id)
+		}
+		k := [2]string{w.session, w.kind}
+		if other, again := ids[k]; again && other != w.id {
+			v.double("%s of %s was told under the ids %s and %s", w.kind, w.session, other, w.id)
+		}
+		ids[k] = w.id
+		t := heard[w.id]
+		if t == nil {
+			t = &told{body: w.body}
+			heard[w.id] = t
+		}
+		if t.body != w.body {
+			v.diverge("webhook %s was sent with different bodies", w.id)
+		}
+		if w.accepted {
+			t.accepted++
+		}
+	}
+	for _, e := range l.all {
+		if !slices.Contains(harness.WebhookKinds, e.kind) {
+			continue
+		}
+		if t := heard[e.id]; t == nil || t.accepted == 0 {
+			v.lose("webhook %s (%s of %s) never arrived", e.id, e.kind, e.session)
+		}
+	}
+	v.count("webhooks owed", expected)
+	v.count("  calls that arrived", calls)
+}
+
+// confirmations: the ERP of every completed session with a due accepted one
+// confirmation of it.
+func (v *verdict) confirmations(h history, l *log) {
+	owed := map[string]event{} // by transaction_id
+	for _, e := range l.all {
+		if e.kind == kindCompleted && e.dueRef != "" {
+			owed[e.transaction] = e
+		}
+	}
+	accepted := map[string]bool{}
+	dues := map[string]string{}
+	for _, c := range h.confirmed {
+		e, ok := owed[c.transaction]
+		switch {
+		case !ok:
+			v.diverge("the ERP of %s accepted %s, which is no completed session's", c.tenant, c.transaction)
+		case accepted[c.transaction] || c.accepted > 1:
+			v.double("transaction %s was accepted more than once", c.transaction)
+		case c.accepted < 1:
+			v.lose("transaction %s was never accepted", c.transaction)
+		case e.tenant != c.tenant || e.dueRef != c.dueRef || e.after.amount != c.amount || e.reference != c.reference:
+			v.diverge("the ERP of %s accepted %+v, the log has %+v", c.tenant, c, e)
+		}
+		accepted[c.transaction] = true
+		if other, again := dues[c.dueRef]; again && other != c.transaction {
+			v.double("due %s was confirmed as %s and as %s", c.dueRef, other, c.transaction)
+		}
+		dues[c.dueRef] = c.transaction
+	}
+	for id, e := range owed {
+		if !accepted[id] {
+			v.lose("the ERP never accepted %s (transaction %s)", e.session, id)
+		}
+	}
+	v.count("ERP confirmations owed", len(owed))
+	v.count("  accepted", len(accepted))
+}
+
+// stores: each has the sessions of the log as the log leaves them, and adds up
+// to the same to the unit.
+func (v *verdict) stores(h history, l *log) {
+	want := l.sums()
+	for _, s := range h.stores {
+		for session := range l.sessions {
+			if got, ok := s.sessions[session]; !ok {
+				v.diverge("%s does not have %s", s.name, session)
+			} else if after := l.last(session).after; got != after {
+				v.diverge("%s has %s as %+v, the log as %+v", s.name, session, got, after)
+			}
+		}
+		for session := range s.sessions {
+			if _, ok := l.sessions[session]; !ok {
+				v.diverge("%s has %s, which is not in the log", s.name, session)
+			}
+		}
+		keys := map[sumKey]bool{}
+		for k := range want {
+			keys[k] = true
+		}
+		for k := range s.sums {
+			keys[k] = true
+		}
+		for k := range keys {
+			if s.sums[k] != want[k] {
+				v.diverge("%s adds up %s %s to %v, the log to %v", s.name, k.status, k.currency, s.sums[k], want[k])
+			}
+		}
+		v.count("sessions in "+s.name, len(s.sessions))
+	}
+}
+
+// report is the verdict for people.
+func (v *verdict) report(title string, more []row, commands, kills int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", title)
+	for _, r := range slices.Concat(more, v.table) {
+		fmt.Fprintf(&b, "  %-42s %10d\n", r.what, r.count)
+	}
+	fmt.Fprintf(&b, "  %-12s %-5s %10s %14s %12s %14s\n", "status", "", "sessions", "amount", "fee", "total")
+	keys := slices.SortedFunc(maps.Keys(v.sums), func(a, b sumKey) int {
+		return cmp.Or(cmp.Compare(a.status, b.status), cmp.Compare(a.currency, b.currency))
+	})
+	for _, k := range keys {
+		s := v.sums[k]
+		fmt.Fprintf(&b, "  %-12s %-5s %10d %14d %12d %14d\n", k.status, k.currency, s.sessions, s.amount, s.fee, s.total)
+	}
+	for _, f := range v.findings {
+		fmt.Fprintf(&b, "  %s\n", f)
+	}
+	if n := v.lost + v.doubled + v.gaps + v.diverged - len(v.findings); n > 0 {
+		fmt.Fprintf(&b, "  … and %d more\n", n)
+	}
+	fmt.Fprintf(&b, "lost=%d doubled=%d gaps=%d diverged=%d commands=%d kills=%d\n", v.lost, v.doubled, v.gaps, v.diverged, commands, kills)
+	return b.String()
+}

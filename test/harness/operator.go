@@ -1,0 +1,67 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Operator types commands beside an Up.
+type Operator struct{ *Up }
+
+// run runs a command to its end.
+func (o Operator) run(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	path, err := Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), Soon)
+	defer cancel()
+	if len(args) > 1 {
+		args = append(args, "--port", strconv.Itoa(o.Port))
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = (&Program{}).Environment()
+	var out, says bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &says
+	err = cmd.Run()
+	return out.String(), says.String(), err
+}
+
+// Says is what a command prints, which must succeed and hold a text.
+func (o Operator) Says(t *testing.T, want string, args ...string) string {
+	t.Helper()
+	stdout, stderr, err := o.run(t, args...)
+	if err != nil || !strings.Contains(stdout, want) || stderr != "" {
+		t.Errorf("quittance %s: %v\n%s%s\nwant it to say %q", strings.Join(args, " "), err, stdout, stderr, want)
+	}
+	return stdout
+}
+
+// Refused is a command that is refused in words, with exit code 1.
+func (o Operator) Refused(t *testing.T, want string, args ...string) {
+	t.Helper()
+	stdout, stderr, err := o.run(t, args...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || stdout != "" || !strings.Contains(stderr, want) {
+		t.Errorf("quittance %s: %v\n%s%s\nwant it refused with %q", strings.Join(args, " "), err, stdout, stderr, want)
+	}
+}
+
+// JSON decodes what a command prints with --json.
+func (o Operator) JSON(t *testing.T, into any, args ...string) {
+	t.Helper()
+	stdout, stderr, err := o.run(t, append(args, "--json")...)
+	if err == nil {
+		err = json.Unmarshal([]byte(stdout), into)
+	}
+	if err != nil {
+		t.Fatalf("quittance %s: %v\n%s%s", strings.Join(args, " "), err, stdout, stderr)
+	}
+}

@@ -1,0 +1,204 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Control tells the world outside how to behave.
+func (u *Up) Control(t *testing.T, path, body string) Answer {
+	t.Helper()
+	a := u.Call(t, http.MethodPost, u.URL(AtSimulators, "/control/"+path), body, "Content-Type", "application/json")
+	if a.Status/100 != 2 {
+		t.Fatalf("/control/%s %s: %d %s", path, body, a.Status, a.Body)
+	}
+	return a
+}
+
+// Advance moves the clock of the installation and of the world outside.
+func (u *Up) Advance(t *testing.T, by time.Duration) {
+	t.Helper()
+	u.Control(t, "clock", fmt.Sprintf(`{"advance": %q}`, by))
+}
+
+// Collection is a payment as the operator knows it.
+type Collection struct {
+	ID             string `json:"id"`
+	Operator       string `json:"operator"`
+	Amount         string `json:"amount"`
+	Status         string `json:"status"`
+	CallbackURL    string `json:"callback_url"`
+	CallbacksSent  int    `json:"callbacks_sent"`
+	CallbackStatus int    `json:"callback_status"`
+	Enquiries      int    `json:"enquiries"`
+}
+
+// Collections are those of a session at the operator.
+func (u *Up) Collections(t *testing.T, s Session) (out []Collection) {
+	t.Helper()
+	u.Call(t, http.MethodGet, u.URL(AtSimulators, "/control/collections?external_id="+s.PaymentRef), "").Into(t, &out)
+	return out
+}
+
+// Collected waits for a session's one collection at the operator.
+func (u *Up) Collected(t *testing.T, s Session) (c Collection) {
+	t.Helper()
+	Eventually(t, "the operator is asked", func() error {
+		all := u.Collections(t, s)
+		if len(all) == 0 {
+			return errors.New("it is not")
+		}
+		c = all[0]
+		return nil
+	})
+	return c
+}
+
+// Message is a webhook that came.
+type Message struct {
+	Headers        map[string]string `json:"headers"`
+	Body           string            `json:"body"`
+	SignatureValid *bool             `json:"signature_valid"`
+	Answered       int               `json:"answered"`
+
+	Event Notice `json:"-"` // the body
+}
+
+// Notice is the body of a webhook, as far as suites look at it.
+type Notice struct {
+	EventID   string `json:"event_id"`
+	Event     string `json:"event"`
+	SessionID string `json:"session_id"`
+	OrderID   string `json:"order_id"`
+	Status    string `json:"status"`
+	Paid      bool   `json:"paid"`
+}
+
+// Inbox has the webhooks about a session, oldest first.
+func (u *Up) Inbox(t *testing.T, id string) (out []Message) {
+	t.Helper()
+	var all []Message
+	u.Call(t, http.MethodGet, u.URL(AtSimulators, "/inbox/guichet"), "").Into(t, &all)
+	for _, m := range all {
+		if err := json.Unmarshal([]byte(m.Body), &m.Event); err != nil {
+			t.Fatalf("webhook %s: %v", m.Body, err)
+		}
+		if m.Event.SessionID == id {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Delivered waits for a webhook that the receiver took, and returns it.
+func (u *Up) Delivered(t *testing.T, id, event string) (got Message) {
+	t.Helper()
+	Eventually(t, event+" is delivered", func() error {
+		for _, m := range u.Inbox(t, id) {
+			if m.Event.Event == event && m.Answered == http.StatusOK {
+				got = m
+				return nil
+			}
+		}
+		return errors.New("it is not")
+	})
+	return got
+}
+
+// Acceptance is what an ERP accepted.
+type Acceptance struct {
+	TransactionID string `json:"transaction_id"`
+	Accepted      int    `json:"accepted"`
+	Body          struct {
+		DueRef     string `json:"erp_due_ref"`
+		PaymentRef string `json:"payment_ref"`
+		Amount     int64  `json:"amount_minor"`
+	} `json:"body"`
+}
+
+// Confirmations are those of a session that the agency's ERP accepted.
+func (u *Up) Confirmations(t *testing.T, s Session) (out []Acceptance) {
+	t.Helper()
+	var erp struct {
+		Accepted []Acceptance `json:"accepted"`
+	}
+	u.Call(t, http.MethodGet, u.URL(AtSimulators, "/control/erp/impots"), "").Into(t, &erp)
+	for _, c := range erp.Accepted {
+		if c.Body.PaymentRef == s.PaymentRef {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Confirmed waits until the ERP has accepted the confirmation of a session.
+func (u *Up) Confirmed(t *testing.T, s Session) {
+	t.Helper()
+	Eventually(t, "the ERP has accepted", func() error {
+		if len(u.Confirmations(t, s)) == 0 {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+}
+
+// Rows is what ClickHouse answers to a query, a row a line.
+func (u *Up) Rows(t *testing.T, query string) ([]map[string]any, error) {
+	t.Helper()
+	a, err := u.Send(t.Context(), http.MethodPost, u.URL(AtClickHouse, "/"), query+" FORMAT JSONEachRow")
+	if err != nil {
+		return nil, err
+	}
+	if a.Status != http.StatusOK {
+		return nil, fmt.Errorf("%d %s", a.Status, a.Body)
+	}
+	var out []map[string]any
+	for dec := json.NewDecoder(bytes.NewReader(a.Body)); ; {
+		var row map[string]any
+		if err := dec.Decode(&row); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return nil, err
+		}
+		out = append(out, row)
+	}
+}
+
+// Journalled waits until the journal has an event of a session, and says how
+// often it has.
+func (u *Up) Journalled(t *testing.T, id, event string) (n int) {
+	t.Helper()
+	Eventually(t, "the journal has "+event, func() error {
+		rows, err := u.Rows(t, fmt.Sprintf("SELECT entry_id FROM quittance.journal FINAL WHERE entry_type = 'event' AND session_id = '%s' AND event = '%s'", id, event))
+		if err != nil {
+			return err
+		}
+		if n = len(rows); n == 0 {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	return n
+}
+
+// Metric is the sum of a metric over its labels.
+func (u *Up) Metric(t *testing.T, name string) (sum float64) {
+	t.Helper()
+	a := u.Call(t, http.MethodGet, u.URL(AtHealth, "/metrics"), "")
+	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{[^}]*\})? (\S+)$`).FindAllSubmatch(a.Body, -1) {
+		v, err := strconv.ParseFloat(string(m[1]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += v
+	}
+	return sum
+}

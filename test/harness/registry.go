@@ -1,0 +1,62 @@
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Keys and agencies of the demo registry.
+const (
+	GuichetKey     = "sk_test_GuichetDemoKey00000000000"
+	GuichetLiveKey = "sk_live_GuichetDemoKey00000000000"
+	DouanesKey     = "sk_test_DouaneDemoKey000000000000"
+	PlatformKey    = "sk_test_PlatformDemoKey0000000000"
+	GuichetAgency  = "018f0000-0000-7000-8000-000000000001"
+	DouanesAgency  = "018f0000-0000-7000-8000-000000000002"
+)
+
+// demoRegistry is the registry file of `quittance-dev up`.
+func demoRegistry(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(Absolute(t, "deploy/dev/registry.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// WithoutQuota writes the demo registry with quotas that no suite reaches, and
+// returns the file.
+func WithoutQuota(t testing.TB, dir string) string {
+	t.Helper()
+	text := demoRegistry(t)
+	const at = "        integrator: true\n"
+	raised := strings.Replace(text, at, at+"        creations_per_minute: 1000000\n        reads_per_minute: 1000000\n", 1)
+	if raised == text {
+		t.Fatal("the demo registry has no integrator")
+	}
+	file := filepath.Join(dir, "registry.yaml")
+	if err := os.WriteFile(file, []byte(raised), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// PublishedSecrets are the keys, signing secrets and tokens of the demo registry.
+func PublishedSecrets(t testing.TB) (out []string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`sk_(?:test|live)_\w+|whsec_\w+|token: (\w+)`).FindAllStringSubmatch(demoRegistry(t), -1) {
+		if m[1] != "" {
+			out = append(out, m[1])
+			continue
+		}
+		out = append(out, m[0])
+	}
+	if len(out) < 10 {
+		t.Fatalf("the demo registry has the secrets %q only", out)
+	}
+	return out
+}

@@ -1,0 +1,287 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	devstack "quittance/dev/stack"
+	"quittance/dev/stack/chdb"
+)
+
+// Prefix of a stack's topics and groups.
+const Prefix = "crash."
+
+// AppsPerAgency is the number of applications of each agency that Applications makes.
+const AppsPerAgency = 4 // 32 applications in all
+
+// Database is the name of the database of a stack, in PostgreSQL and in ClickHouse.
+const Database = "quittance"
+
+// StartWithin bounds the start of servers and of roles.
+const StartWithin = 4 * time.Minute
+
+const (
+	numAgencies     = 8
+	simulatorInFile = "http://127.0.0.1:8081"
+)
+
+// Stack is an installation: servers of its own, since a suite may kill the broker,
+// and the program's processes.
+type Stack struct {
+	Dir        string
+	Kafka      *devstack.Kafka
+	Database   devstack.PostgresConfig
+	Server     *devstack.Postgres // of that configuration, the one that runs now
+	Pool       *pgxpool.Pool
+	Engine     *chdb.Server
+	ClickHouse string // host:port
+	Simulator  string // URL
+	Ingress    []string
+	Program    *Program
+	Fleet      []*Process // all but the simulators
+	Apps       []Application
+
+	postgres string   // URL
+	schemas  string   // URL of the schema registry
+	outside  *Process // the simulators: no suite kills the world outside
+}
+
+// Application is one of the registry's, with its key.
+type Application struct {
+	ID, Tenant, Slug, Key string
+}
+
+// Shape is what a stack consists of.
+type Shape struct {
+	// Registry makes the registry file; it fills the stack's Apps.
+	Registry func(*Stack) string
+	// Numbers of instances. Sinks is the number of each sink.
+	Ingresses, Processors, Sinks int
+	// Only are the sinks that run; all when empty.
+	Only []string
+	// Program builds what runs; Binary when nil.
+	Program func() (string, error)
+}
+
+// EveryRole is every role twice.
+var EveryRole = Shape{Registry: (*Stack).Applications, Ingresses: 2, Processors: 2, Sinks: 2}
+
+// NewStack starts everything: servers, migrations, the registry, the roles of the
+// shape.
+func NewStack(t testing.TB, dir string, of Shape) *Stack {
+	t.Helper()
+	build := of.Program
+	if build == nil {
+		build = Binary
+	}
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), StartWithin)
+	defer cancel()
+	s := &Stack{Dir: dir, Program: &Program{path: path, logs: filepath.Join(dir, "output")}}
+	if err := os.MkdirAll(s.Program.logs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.servers(ctx, t)
+	s.configure(ctx, t, of.Registry(s))
+	s.start(ctx, t, of)
+	return s
+}
+
+func (s *Stack) servers(ctx context.Context, t testing.TB) {
+	t.Helper()
+	stop := func(what string, stop func(context.Context) error) {
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+			defer cancel()
+			if err := stop(ctx); err != nil {
+				t.Logf("stopping %s: %v", what, err)
+			}
+		})
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	p := Ports(t, 3)
+	var err error
+	if s.Kafka, err = devstack.StartKafka(ctx, devstack.KafkaConfig{Dir: filepath.Join(s.Dir, "kafka"), Port: p[0], ControllerPort: p[1], Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	stop("Kafka", s.Kafka.Stop)
+	s.Database = devstack.PostgresConfig{Dir: filepath.Join(s.Dir, "postgres"), Port: p[2], Log: log}
+	if s.Server, err = devstack.StartPostgres(ctx, s.Database); err != nil {
+		t.Fatal(err)
+	}
+	stop("PostgreSQL", func(ctx context.Context) error { return s.Server.Stop(ctx) })
+	s.postgres = s.Server.DSN(Database)
+	if s.Engine, err = chdb.Start(ctx, chdb.Config{Dir: filepath.Join(s.Dir, "clickhouse"), Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	stop("ClickHouse", s.Engine.Stop)
+	s.ClickHouse = s.Engine.Addr()
+	schemas, err := devstack.StartSchemaRegistry(ctx, devstack.SchemaRegistryConfig{Dir: filepath.Join(s.Dir, "schemas"), Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop("the schema registry", schemas.Stop)
+	s.schemas = schemas.URL()
+	if s.Pool, err = pgxpool.New(ctx, s.postgres); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Pool.Close)
+}
+
+// configure migrates and seeds.
+func (s *Stack) configure(ctx context.Context, t testing.TB, registry string) {
+	t.Helper()
+	port := Ports(t, 1)[0]
+	s.Simulator = "http://" + Local(port)
+	var key [32]byte
+	_, _ = rand.Read(key[:])
+	s.Program.env = []string{
+		"QUITTANCE_LOG=info", "QUITTANCE_TOPIC_PREFIX=" + Prefix,
+		"QUITTANCE_KAFKA=" + s.Kafka.Addr(), "QUITTANCE_POSTGRES=" + s.postgres,
+		"QUITTANCE_CLICKHOUSE=http://" + s.ClickHouse + "/" + Database, "QUITTANCE_SCHEMA_REGISTRY=" + s.schemas,
+		"QUITTANCE_SIMULATOR_URL=" + s.Simulator, "QUITTANCE_DATA=" + filepath.Join(s.Dir, "data"),
+		"QUITTANCE_MASTER_KEYS=1:" + base64.StdEncoding.EncodeToString(key[:]),
+	}
+	file := filepath.Join(s.Dir, "registry.yaml")
+	if err := os.WriteFile(file, []byte(registry), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"migrate"}, {"seed", file}} {
+		if err := s.Program.Run(ctx, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.outside = s.Program.Process("simulate", Local(Ports(t, 1)[0]), "simulate", "--port", strconv.Itoa(port-1))
+}
+
+// Applications makes the registry: agencies with an ERP each, applications with
+// an endpoint each and quotas that the load does not reach.
+func (s *Stack) Applications() string {
+	var b strings.Builder
+	b.WriteString("agencies:\n")
+	for a := range numAgencies {
+		tenant, slug := fmt.Sprintf("018f0000-0000-7000-8000-0000000001%02d", a), fmt.Sprintf("agency%d", a)
+		fmt.Fprintf(&b, `  - id: %s
+    slug: %s
+    name: Agency %d
+    services: [{code: tax, label: Tax}]
+    fees: [{channel: MOBILE_MONEY, currency: XAF, ratio: "0.015", fixed: 10, maximum: 5000}]
+    erp: {test: {base_url: %s/erp/%s, auth: {type: bearer, token: CrashErpToken%020d}, conflict_is_done: true, networks: [127.0.0.0/8]}}
+    applications:
+`, tenant, slug, a, simulatorInFile, slug, a)
+		for i := range AppsPerAgency {
+			n := a*AppsPerAgency + i
+			app := Application{
+				ID: fmt.Sprintf("018f0000-0000-7000-8000-0000000002%02d", n), Tenant: tenant, Slug: slug, Key: fmt.Sprintf("sk_test_CrashKey%020d", n),
+			}
+			s.Apps = append(s.Apps, app)
+			fmt.Fprintf(&b, `      - id: %s
+        name: Application %d
+        offers: [momo]
+        keys: [{secret: %s}]
+        creations_per_minute: 1000000
+        reads_per_minute: 1000000
+        webhook_endpoints: [{url: %s/inbox/%s, secret: whsec_%s, events: [%s]}]
+`, app.ID, n, app.Key, simulatorInFile, app.ID,
+				base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "crash test secret %06d", n)), strings.Join(WebhookKinds, ", "))
+		}
+	}
+	return b.String()
+}
+
+// start starts the roles and waits until all can work.
+func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
+	t.Helper()
+	t.Cleanup(s.stop)
+	if err := s.outside.Start(); err != nil {
+		t.Fatal(err)
+	}
+	listen := Ports(t, of.Ingresses)
+	for _, port := range listen {
+		s.Ingress = append(s.Ingress, "http://"+Local(port))
+	}
+	add := func(name string, args ...string) {
+		s.Fleet = append(s.Fleet, s.Program.Process(name, Local(Ports(t, 1)[0]), args...))
+	}
+	for n := range of.Ingresses {
+		instance := strconv.Itoa(n)
+		add("ingress-"+instance, "ingress", "--listen", Local(listen[n]), "--instance", instance,
+			"--checkout-url", s.Ingress[0], "--callback-url", s.Ingress[n])
+	}
+	for n := range of.Processors {
+		instance := strconv.Itoa(n)
+		add("processor-"+instance, "processor", "--instance", instance, "--store", filepath.Join(s.Dir, "store-"+instance))
+	}
+	for n := range of.Sinks {
+		instance := strconv.Itoa(n)
+		for _, sink := range []string{"collect", "webhook", "erp", "readmodel", "journal", "schedule"} {
+			if len(of.Only) > 0 && !slices.Contains(of.Only, sink) {
+				continue
+			}
+			args := []string{"sink", sink, "--instance", instance}
+			if sink == "collect" { // each has its operator call back another ingress
+				args = append(args, "--callback-url", s.Ingress[n%of.Ingresses])
+			}
+			add(sink+"-"+instance, args...)
+		}
+	}
+	for _, p := range s.Fleet {
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := AwaitReady(ctx, append([]*Process{s.outside}, s.Fleet...)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stop kills whatever runs.
+func (s *Stack) stop() {
+	all := append([]*Process{s.outside}, s.Fleet...)
+	for _, p := range all {
+		p.Kill()
+	}
+	for _, p := range all {
+		p.Quit()
+	}
+}
+
+// Outputs shows the end of what every process has said.
+func (s *Stack) Outputs(t testing.TB) {
+	t.Helper()
+	for _, p := range append([]*Process{s.outside}, s.Fleet...) {
+		t.Logf("---- the end of what %s said (it ended by itself %d times)\n%s", p.Name, p.Unexpected.Load(), Tail(p.LogFile(), 3<<10))
+	}
+}
+
+// StartPostgres starts the server again, after it was stopped.
+func (s *Stack) StartPostgres(ctx context.Context) (err error) {
+	s.Server, err = devstack.StartPostgres(ctx, s.Database)
+	return err
+}
+
+// WebhookKinds are the events that an endpoint may ask for. They are spelt out here
+// on purpose.
+var WebhookKinds = []string{"checkout.completed", "checkout.failed", "checkout.cancelled", "checkout.expired", "checkout.late_payment"}
+
+// How long a client goes on trying, and how long one of its requests waits for an
+// answer.
+const (
+	JourneyPatience = 2 * time.Minute
+	RequestPatience = 8 * time.Second
+)

@@ -1,0 +1,324 @@
+package journeys_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	cash "quittance/ingress/counter"
+	keyquota "quittance/internal/quota"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/internal/sessions"
+	"quittance/test/harness"
+	"quittance/test/servers"
+)
+
+// backroom is what the counter is told by everything behind it: the one session
+// that there is, and the one answer to whatever a clerk does with it.
+type backroom struct {
+	now    time.Time
+	found  *checkout.Session
+	answer checkout.Answer
+	mute   bool // nobody answers
+	busy   bool // the key has asked too often
+}
+
+func (b *backroom) Ask(context.Context, checkout.Command) (checkout.Answer, error) {
+	if b.mute {
+		return checkout.Answer{}, errors.New("nobody answers")
+	}
+	return b.answer, nil
+}
+
+func (b *backroom) List(context.Context, sessions.Filter) ([]checkout.Session, int64, error) {
+	if b.found == nil {
+		return nil, 0, nil
+	}
+	return []checkout.Session{*b.found}, 1, nil
+}
+
+func (b *backroom) Admit(context.Context, string, int) (keyquota.Allowance, bool, error) {
+	return keyquota.Allowance{Limit: 60, Reset: time.Minute}, !b.busy, nil
+}
+
+func (b *backroom) AuthenticateClerk(key string) (registry.ClerkPrincipal, error) {
+	for _, clerk := range counterClerks {
+		if clerk.Code == key {
+			return clerk, nil
+		}
+	}
+	return registry.ClerkPrincipal{}, registry.ErrKeyUnknown
+}
+
+func (b *backroom) ClerkByKey(id string) (registry.ClerkPrincipal, error) {
+	for _, clerk := range counterClerks {
+		if clerk.KeyID == id {
+			return clerk, nil
+		}
+	}
+	return registry.ClerkPrincipal{}, registry.ErrKeyUnknown
+}
+
+func (b *backroom) ApplicationsOf(string) []string { return nil }
+
+// counterClerks have their codes for keys; the third one is at work with live
+// payments.
+var counterClerks = []registry.ClerkPrincipal{
+	{Clerk: registry.Clerk{AgencyID: "impots", Code: "c01", Name: "Guichet 1", Counter: "Hall"}, AgencyName: "Direction générale des impôts", KeyID: "01890000-0000-7000-8000-000000000001"},
+	{Clerk: registry.Clerk{AgencyID: "impots", Code: "c02", Name: "Guichet 2", Counter: "Hall"}, AgencyName: "Direction générale des impôts", KeyID: "01890000-0000-7000-8000-000000000002"},
+	{Clerk: registry.Clerk{AgencyID: "impots", Code: "c03", Name: "Guichet 3", Counter: "Annexe"}, AgencyName: "Direction générale des impôts", KeyID: "01890000-0000-7000-8000-000000000003", Live: true},
+}
+
+const counterCollection = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+
+// deskRow is a page of the counter: who asks for what, what the backroom says, and
+// how it is answered.
+type deskRow struct {
+	name     string // template[.variant]
+	pictured bool
+	clerk    string // empty: c01; "nobody" has not signed in
+	path     string // below /counter; ?: the session's reference
+	form     url.Values
+	status   int // zero: 200
+	backroom
+	long bool
+}
+
+// deskRows begin with what every clerk sees.
+func deskRows() []deskRow {
+	const (
+		held      = checkout.CollectionPending
+		taken     = checkout.CollectionApproved
+		completed = checkout.StatusCompleted
+		cancelled = checkout.StatusCancelled
+	)
+	// is a session with a collection by a clerk, in cash, or none.
+	is := func(status checkout.Status, collection checkout.CollectionStatus, change ...func(*checkout.Session)) *checkout.Session {
+		s := &checkout.Session{
+			ID: "chs_1", TenantID: "impots", Amount: 5000, Currency: "XAF", ServiceLabel: "Contribution de la patente", Description: "Patente 2026",
+			PaymentRef: counterReference(), Status: status,
+			Offers: []checkout.Offer{{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75}, {ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50}},
+		}
+		if collection != "" {
+			s.Collection = &checkout.Collection{
+				ID: counterCollection, OfferID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Status: collection, Clerk: "c01",
+				Amount: 5050, Fee: 50, Currency: "XAF", WindowEndsAt: galleryTime.Add(cash.Window),
+			}
+			if collection == taken {
+				s.Collection.DecidedAt, s.Collection.OperatorRef = galleryTime, "R-12"
+			}
+		}
+		for _, c := range change {
+			c(s)
+		}
+		return s
+	}
+	open := is(checkout.StatusOpen, "")
+	mine := is(checkout.StatusOpen, held)
+	theirs := is(checkout.StatusOpen, held, func(s *checkout.Session) { s.Collection.Clerk = "c02" })
+	paid := is(completed, taken)
+	byOwnMeans := func(s *checkout.Session) {
+		s.Collection.ID, s.Collection.Channel = "11111111-1111-4111-8111-111111111111", checkout.ChannelMobileMoney
+	}
+	phone, byPhone := is(checkout.StatusOpen, held, byOwnMeans), is(completed, taken, byOwnMeans)
+	noCash := is(checkout.StatusOpen, "", func(s *checkout.Session) { s.Offers = s.Offers[:1] })
+
+	lookUp := url.Values{"payment_ref": {counterReference()}}
+	take := url.Values{"collection_id": {counterCollection}, "total": {"5050"}, "receipt": {"R-12"}}
+	release := url.Values{"collection_id": {counterCollection}}
+	reverse := url.Values{"collection_id": {counterCollection}, "reason": {"erreur"}}
+	with := func(form url.Values, field, value string) url.Values {
+		out := url.Values{field: {value}}
+		for k, v := range form {
+			if k != field {
+				out[k] = v
+			}
+		}
+		return out
+	}
+	refused := func(name string, path string, form url.Values, found *checkout.Session, code checkout.Code) deskRow {
+		return deskRow{name: name, path: path, form: form, status: http.StatusConflict, backroom: backroom{found: found, answer: checkout.Answer{Code: code, Session: found}}}
+	}
+	shown := func(name string, found *checkout.Session) deskRow {
+		return deskRow{name: name, path: "/?", backroom: backroom{found: found}}
+	}
+	by := func(clerk string, r deskRow) deskRow { r.clerk = clerk; return r }
+	at := func(d time.Duration, r deskRow) deskRow { r.now = galleryTime.Add(d); return r }
+	pictured := func(r deskRow) deskRow { r.pictured = true; return r }
+
+	return []deskRow{
+		{name: "signin", pictured: true, clerk: "nobody"},
+		{name: "signin.refused", pictured: true, clerk: "nobody", path: "/sign-in", form: url.Values{"key": {"x"}}, status: http.StatusUnauthorized},
+		at(time.Hour, deskRow{name: "signin.ended"}),
+		{name: "signin.unrecorded", clerk: "nobody", path: "/?/take", form: take, status: http.StatusUnauthorized},
+
+		{name: "desk", pictured: true},
+		{name: "desk.released", pictured: true, path: "?done=released"},
+		{name: "desk.mistyped", pictured: true, path: "/look-up", form: url.Values{"payment_ref": {"4821 0933"}}, status: http.StatusUnprocessableEntity},
+		{name: "desk.unknown", path: "/look-up", form: lookUp, status: http.StatusNotFound},
+		{name: "desk.limited", path: "/look-up", form: lookUp, status: http.StatusTooManyRequests, backroom: backroom{busy: true}},
+		{name: "desk.unavailable", path: "/look-up", form: lookUp, status: http.StatusServiceUnavailable, backroom: backroom{found: open, mute: true}},
+		pictured(refused("desk.held", "/look-up", lookUp, theirs, checkout.CodeReserved)),
+		refused("desk.in-flight", "/look-up", lookUp, phone, checkout.CodeInFlight),
+		refused("desk.undecided", "/look-up", lookUp, open, checkout.CodePreviousUndecided),
+		refused("desk.order-paid", "/look-up", lookUp, open, checkout.CodeOrderPaid),
+		refused("desk.no-cash", "/look-up", lookUp, noCash, checkout.CodeOfferUnknown),
+		refused("desk.paid", "/look-up", lookUp, byPhone, checkout.CodeSessionEnded),
+		refused("desk.expired", "/look-up", lookUp, is(checkout.StatusExpired, ""), checkout.CodeSessionEnded),
+		refused("desk.cancelled", "/look-up", lookUp, is(cancelled, ""), checkout.CodeSessionEnded),
+		refused("desk.failed", "/look-up", lookUp, is(checkout.StatusFailed, ""), checkout.CodeSessionEnded),
+		refused("desk.changed", "/?/take", take, mine, checkout.CodeTotalChanged),
+		refused("desk.too-many", "/?/take", take, mine, checkout.CodeTooMany),
+		refused("desk.taken", "/?/release", release, paid, checkout.CodeSessionEnded),
+		refused("desk.not-taken", "/?/release", with(release, "collection_id", phone.Collection.ID), phone, checkout.CodeNotTaken),
+
+		pictured(shown("review", mine)),
+		pictured(shown("review.cancelled", is(cancelled, held))),
+		{
+			name: "review.faulty", pictured: true, path: "/?/take", form: with(take, "receipt", strings.Repeat("1", 65)),
+			status: http.StatusUnprocessableEntity, backroom: backroom{found: mine},
+		},
+		{name: "review.long", path: "/?", long: true, backroom: backroom{found: is(checkout.StatusOpen, held, func(s *checkout.Session) {
+			s.ServiceLabel = "Contribution de la patente et des licences, régularisation des exercices antérieurs"
+			s.Description = "https://guichet.example/demandes/2026/0001f3a8c5e94b0e9a1f5b7d2c6e8a90?exercice=2025-2026"
+			s.Amount = 99_999_999_999_999
+		})}},
+
+		pictured(shown("receipt", paid)),
+		at(5*time.Minute, shown("receipt.again", paid)),
+		pictured(by("c02", shown("receipt.second", paid))),
+		{
+			name: "receipt.faulty", clerk: "c02", path: "/?/reverse", form: with(reverse, "reason", ""),
+			status: http.StatusUnprocessableEntity, backroom: backroom{found: paid},
+		},
+		refused("receipt.own", "/?/reverse", reverse, paid, checkout.CodeSecondPerson),
+		by("c02", refused("receipt.day-over", "/?/reverse", reverse, is(completed, taken, func(s *checkout.Session) {
+			s.Collection.DecidedAt = galleryTime.Add(-20 * time.Hour)
+		}), checkout.CodeReversalLate)),
+		pictured(shown("receipt.late", is(cancelled, taken))),
+		pictured(shown("receipt.reversed", is(completed, taken, func(s *checkout.Session) { s.Collection.ReversedBy, s.Collection.ReversedAt = "c02", galleryTime }))),
+		by("c03", shown("receipt.live", is(completed, taken, func(s *checkout.Session) { s.Live, s.Collection.Clerk = true, "c03" }))),
+
+		pictured(shown("stands", open)),
+		shown("stands.held", theirs),
+		shown("stands.in-flight", phone),
+		pictured(shown("stands.paid", byPhone)),
+		shown("stands.expired", is(checkout.StatusExpired, "")),
+		shown("stands.cancelled", is(cancelled, "")),
+		shown("stands.failed", is(checkout.StatusFailed, "")),
+		shown("stands.no-cash", noCash),
+
+		{name: "case", pictured: true, path: "/?/take", form: take, backroom: backroom{found: byPhone, answer: checkout.Answer{Code: checkout.CodeCase, Session: byPhone}}},
+		{name: "unsure", pictured: true, path: "/?/take", form: take, status: http.StatusServiceUnavailable, backroom: backroom{found: mine, mute: true}},
+	}
+}
+
+// counterReference is a payment reference without a typing error.
+func counterReference() string {
+	refs, err := checkout.NewReferences(make([]byte, 32))
+	if err != nil {
+		panic("a key of zeros is a key: " + err.Error())
+	}
+	for i := int64(0); ; i++ {
+		if ref, ok := refs.PaymentRef(i); ok {
+			return ref
+		}
+	}
+}
+
+// counter adds the pages of the clerks' desk.
+func (g *gallery) counter(t *testing.T) {
+	t.Helper()
+	b := &backroom{now: galleryTime}
+	desks, err := cash.New(cash.Config{
+		Commands: b, Sessions: b, Registry: b, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
+		Now: func() time.Time { return b.now }, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := chi.NewRouter()
+	desks.Routes(r)
+	g.mux.Handle("GET /counter/assets/", r)
+
+	post := func(path string, form url.Values) *http.Request {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/counter"+path, strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return r
+	}
+	cookies := map[string]*http.Cookie{}
+	for _, clerk := range counterClerks {
+		w := answerTo(t, r, post("/sign-in", url.Values{"key": {clerk.Code}}), http.StatusSeeOther)
+		cookies[clerk.Code] = w.Result().Cookies()[0]
+	}
+	templates, err := os.ReadDir(harness.Root + "/ingress/counter/templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := map[string]bool{}
+	for _, f := range templates {
+		missing[strings.TrimSuffix(f.Name(), ".html")] = f.Name() != "layout.html"
+	}
+	var same [][]byte
+	for _, row := range deskRows() {
+		template, _, _ := strings.Cut(row.name, ".")
+		missing[template] = false
+		for _, lang := range money.Languages {
+			path, query, _ := strings.Cut(strings.Replace(row.path, "/?", "/"+counterReference(), 1), "?")
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/counter"+path+"?lang="+string(lang)+"&"+query, nil)
+			if row.form != nil {
+				form := url.Values{"lang": {string(lang)}}
+				for name, values := range row.form {
+					form[name] = values
+				}
+				req = post(path, form)
+			}
+			if cookie := cookies[row.clerk]; cookie != nil {
+				req.AddCookie(cookie)
+			} else if row.clerk == "" {
+				req.AddCookie(cookies["c01"])
+			}
+			*b = row.backroom
+			if b.now.IsZero() {
+				b.now = galleryTime
+			}
+			status := row.status
+			if status == 0 {
+				status = http.StatusOK
+			}
+			v := view{name: "counter." + row.name + "-" + string(lang), widths: auditWidths, pictured: row.pictured, page: pageOf(answerTo(t, r, req, status))}
+			if row.long {
+				v.widths = auditWidths[:1]
+			}
+			for i, body := range same {
+				if bytes.Equal(body, v.page.body) {
+					t.Errorf("%s shows what the %d. page of the counter shows", v.name, i+1)
+				}
+			}
+			same = append(same, v.page.body)
+			seen := tour{v}
+			if row.name == "receipt" {
+				seen = append(seen, v.in("print"))
+			}
+			g.tours = append(g.tours, seen)
+		}
+	}
+	for template, is := range missing {
+		if is {
+			t.Errorf("nobody looks at the counter's page %s", template)
+		}
+	}
+}

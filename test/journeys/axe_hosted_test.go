@@ -1,0 +1,168 @@
+package journeys_test
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"quittance/checkout/money"
+	"quittance/checkout/page"
+)
+
+// look is a way in which the pages of some states look different.
+type look struct {
+	name     string
+	states   []page.State // none: all
+	french   bool         // the longer words are enough
+	widths   []int        // none: auditWidths
+	pictured []page.State // those of which docs/screens has pictures
+	change   func(*page.View)
+}
+
+// looks begin with the plain one: everything there that the page may show.
+var looks = []look{
+	{name: "", pictured: page.States, change: func(*page.View) {}},
+	{name: "faulty", widths: pictureWidths, states: []page.State{page.StateChoose, page.StatePhone, page.StateReview}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {
+		v.Errors = []page.FieldError{
+			{Field: page.FieldPhone, Code: page.ErrorPhoneInvalid},
+			{Field: page.FieldOffer, Code: page.ErrorOfferMissing},
+			{Code: page.ErrorPreviousUndecided},
+		}
+	}},
+	{name: "paid", widths: pictureWidths, states: []page.State{page.StateReview}, pictured: []page.State{page.StateReview}, change: func(v *page.View) {
+		v.Errors = []page.FieldError{{Code: page.ErrorOrderPaid}}
+	}},
+	{name: "none", widths: pictureWidths, states: []page.State{page.StateChoose}, pictured: []page.State{page.StateChoose}, change: func(v *page.View) { v.Offers = nil }},
+	{name: "one", widths: pictureWidths, states: []page.State{page.StatePhone}, change: func(v *page.View) { v.Offers, v.OffersURL = v.Offers[:1], "" }},
+	{name: "card", widths: pictureWidths, states: anyOffer, pictured: []page.State{page.StateReview, page.StateWaiting}, change: asCard},
+	{name: "cash", widths: pictureWidths, states: anyOffer, pictured: []page.State{page.StateWaiting}, change: func(v *page.View) {
+		v.Kind, v.Offer, v.Phone, v.Payer, v.BackURL = page.KindCash, "cash_agency", "", "", ""
+	}},
+	{name: "over", widths: pictureWidths, states: []page.State{page.StateWaiting}, change: func(v *page.View) { v.WindowEnds = v.Now }},
+	{name: "refused", widths: pictureWidths, states: []page.State{page.StateFailed}, change: func(v *page.View) { v.FailureCode = "collect.rejected" }},
+	// Words and amounts as long as they come.
+	{name: "long", states: []page.State{page.StateChoose, page.StateReview, page.StateCompleted}, french: true, widths: []int{320}, change: func(v *page.View) {
+		v.Agency = "Direction générale des impôts et des domaines, circonscription de Pointe-Noire"
+		v.Service = "Contribution de la patente et des licences, régularisation des exercices antérieurs"
+		v.Description = "https://guichet.example/demandes/2026/0001f3a8c5e94b0e9a1f5b7d2c6e8a90?exercice=2025-2026"
+		v.Due, v.Fee, v.Total = 99_999_999_999_999, 5000, 100_000_000_004_999
+	}},
+	{name: "compact", widths: []int{320, 400}, pictured: []page.State{page.StateChoose, page.StateReview, page.StateWaiting, page.StateCompleted}, change: func(v *page.View) { v.Embed = inFrame("compact") }},
+	{name: "large", widths: []int{1280}, change: func(v *page.View) { v.Embed = inFrame("large") }},
+	{name: "compact-faulty", widths: []int{320}, states: []page.State{page.StateChoose, page.StatePhone, page.StateReview}, change: func(v *page.View) {
+		v.Embed, v.Errors = inFrame("compact"), []page.FieldError{{Field: page.FieldPhone, Code: page.ErrorPhoneMissing}, {Code: page.ErrorFormStale}}
+	}},
+	{name: "compact-card", widths: []int{320}, states: []page.State{page.StateWaiting}, change: func(v *page.View) {
+		asCard(v)
+		v.Embed = inFrame("compact")
+	}},
+}
+
+// anyOffer are the pages that each kind of offer has words of its own on.
+var anyOffer = []page.State{page.StateReview, page.StateWaiting, page.StateCompleted, page.StateFailed, page.StateUndecided}
+
+func asCard(v *page.View) {
+	v.Kind, v.Offer, v.Phone, v.Payer, v.BackURL = page.KindCard, "card", "", "", ""
+	v.Redirect, v.FailureCode = "https://acquirer.example/pay/4f7c", "card.declined"
+}
+
+// inFrame is a page in an integrator's frame. Its scripts are left empty: nobody is
+// around it to speak to.
+func inFrame(layout string) *page.Embed {
+	return &page.Embed{
+		Parent: "https://guichet.example", Script: "/c/assets/frame.js", Layout: layout,
+		TokenURL: "/embed/chs_1/completion-token", ReceiptURL: "/c/chs_1",
+	}
+}
+
+// everything is a View with every field set, as if for every state at once.
+func everything(state page.State, lang money.Language) page.View {
+	xaf, _ := money.Lookup("XAF")
+	now := time.Date(2026, 11, 1, 14, 27, 22, 0, time.UTC)
+	v := page.View{
+		Lang: lang, State: state, Test: true,
+		Agency: "Direction générale des impôts", Service: "Contribution de la patente", Description: "Patente 2026",
+		PaymentRef: "4821093377150264", Currency: xaf, Due: 5000, Fee: 75, Total: 5075,
+		Offers: []page.Offer{
+			{ID: "momo", Kind: page.KindMobileMoney, Fee: 75, FeeKnown: true},
+			{ID: "momo_b", Kind: page.KindMobileMoney, Fee: 75, FeeKnown: true},
+			{ID: "card", Kind: page.KindCard, FeeKnown: true},
+			{ID: "cash_agency", Kind: page.KindCash},
+		},
+		Offer: "momo", Kind: page.KindMobileMoney, Phone: "06 600 00 01", Payer: "+242066000001",
+		Hidden: []page.Field{{Name: "attempt", Value: "01K9"}},
+		Now:    now, WindowEnds: now.Add(4*time.Minute + 37*time.Second), USSD: "*105#", ExpiresAt: now.Add(24 * time.Hour),
+		Version: "7", LiveURL: "/c/chs_1/live", FailureCode: "collect.approval_timeout",
+		Receipt: page.Receipt{NoticeRef: "AV20260000012345", OperatorRef: "23503452", PaidAt: now},
+		Action:  "/c/chs_1/next", CancelAction: "/c/chs_1/cancel", SelfURL: "/c/chs_1?lang=fr",
+		BackURL: "/c/chs_1?step=phone", OffersURL: "/c/chs_1?step=offers", LanguageURL: "/c/chs_1?lang=en",
+		SuccessURL: successURL, CancelURL: cancelURL,
+	}
+	switch state {
+	case page.StatePhone: // the choice is one of operators
+		v.Offers = v.Offers[:2]
+	case page.StateReload: // only a frame can lose what this one asks for
+		v.Embed = inFrame("compact")
+	case page.StateUnknown, page.StateUnavailable:
+		v.Test = false
+	default:
+	}
+	return v
+}
+
+// otherwiseSeen are the pages that people print, and some in their own colours.
+var otherwiseSeen = map[page.State]string{
+	page.StateCash: "print", page.StateCompleted: "print", page.StateChoose: "forced", page.StateReview: "forced", page.StateWaiting: "forced",
+}
+
+// hostedTours are all hosted pages, without those that look the same as another.
+func hostedTours(t *testing.T, r *page.Renderer) (out []tour) {
+	t.Helper()
+	header := http.Header{}
+	for _, h := range page.Headers() {
+		header.Set(h.Name, h.Value)
+	}
+	same := map[string]bool{}
+	for _, l := range looks {
+		for _, state := range page.States {
+			if len(l.states) > 0 && !slices.Contains(l.states, state) {
+				continue
+			}
+			for _, lang := range money.Languages {
+				if l.french && lang != money.French {
+					continue
+				}
+				content := everything(state, lang)
+				l.change(&content)
+				var b bytes.Buffer
+				if err := r.Render(&b, content); err != nil {
+					t.Fatalf("%s %s: %v", state, l.name, err)
+				}
+				if same[b.String()] {
+					continue
+				}
+				same[b.String()] = true
+				name := string(state)
+				if l.name != "" {
+					name += "." + l.name
+				}
+				widths := l.widths
+				if widths == nil {
+					widths = auditWidths
+				}
+				v := view{
+					name: name + "-" + string(lang), widths: widths, pictured: slices.Contains(l.pictured, state),
+					page: &answered{header, b.Bytes()},
+				}
+				seen := tour{v}
+				if media := otherwiseSeen[state]; media != "" && l.name == "" {
+					seen = append(seen, v.in(media))
+				}
+				out = append(out, seen)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,240 @@
+package journeys_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	stdlog "log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/checkout/page"
+	"quittance/test/harness"
+)
+
+// auditWidths are those at which every page is looked at. 320 px is also what is
+// left of a screen of 1280 px at a zoom of 400 %.
+var auditWidths = []int{320, 400, 1280}
+
+// galleryTime is when the pages are looked at.
+var galleryTime = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// view is a page to look at.
+type view struct {
+	name     string // state[.look]-language; of others' pages counter.page, shop.state, …
+	widths   []int
+	pictured bool   // docs/screens has pictures of it
+	media    string // how it is looked at: empty as usual, "print" on paper, "forced" in the reader's own colours
+
+	// Where it is; neither: what the view before becomes by press, run and until,
+	// see axe.mjs.
+	page              *answered
+	path              string
+	press, run, until string
+}
+
+// serviceOf is whose page one of that name is, empty for the hosted page.
+func serviceOf(name string) string {
+	before, _, _ := strings.Cut(name, ".")
+	before, _, _ = strings.Cut(before, "-")
+	switch before {
+	case "counter", "shop", "bank":
+		return before
+	}
+	return ""
+}
+
+// tour is what is looked at in one tab, one after another.
+type tour []view
+
+// in is the same view in another medium, right after it.
+func (v view) in(media string) view {
+	name, lang, _ := strings.Cut(v.name, "-")
+	return view{name: name + "." + media + "-" + lang, widths: pictureWidths, pictured: true, media: media}
+}
+
+// answered is a page as a handler answered it.
+type answered struct {
+	header http.Header
+	body   []byte
+}
+
+// answerTo asks a handler, without a network.
+func answerTo(t *testing.T, h http.Handler, r *http.Request, status int) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != status {
+		t.Fatalf("%s %s answers %d, want %d:\n%s", r.Method, r.URL.Path, w.Code, status, w.Body)
+	}
+	return w
+}
+
+func pageOf(w *httptest.ResponseRecorder) *answered {
+	header := w.Header().Clone()
+	header.Del("Set-Cookie")
+	return &answered{header, w.Body.Bytes()}
+}
+
+// gallery serves all pages with the headers, styles and scripts that the services
+// send with them.
+type gallery struct {
+	base, secure string // the same over http and https
+	tours        []tour
+	mux          *http.ServeMux
+}
+
+func newGallery(t *testing.T) *gallery {
+	t.Helper()
+	g := &gallery{mux: http.NewServeMux()}
+	server, secure := httptest.NewServer(g.mux), httptest.NewUnstartedServer(g.mux)
+	// A browser tries a certificate, and again when it is told to trust it.
+	secure.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(server.Close)
+	t.Cleanup(secure.Close)
+	g.base, g.secure = server.URL, secure.URL
+	g.hosted(t)
+	g.counter(t)
+	g.shop(t)
+	g.bank(t)
+	for _, tour := range g.tours {
+		for i, v := range tour {
+			if v.page == nil {
+				continue
+			}
+			tour[i].path = "/pages/" + v.name
+			g.mux.HandleFunc("GET "+tour[i].path, func(w http.ResponseWriter, _ *http.Request) {
+				maps.Copy(w.Header(), v.page.header)
+				_, _ = w.Write(v.page.body)
+			})
+		}
+	}
+	return g
+}
+
+// task is what axe.mjs is asked to look at. It shows nothing at the widths that
+// only leaves out.
+func (g *gallery) task(only func(view) []int) map[string]any {
+	var tours [][]map[string]any
+	for _, tour := range g.tours {
+		var views []map[string]any
+		seen := false
+		for _, v := range tour {
+			widths := only(v)
+			seen = seen || len(widths) > 0
+			views = append(views, map[string]any{
+				"name": v.name, "path": v.path, "widths": append([]int{}, widths...), "press": v.press, "run": v.run, "until": v.until, "media": v.media,
+			})
+		}
+		if seen {
+			tours = append(tours, views)
+		}
+	}
+	return map[string]any{"base": g.base, "origins": []string{g.base, g.secure}, "tours": tours}
+}
+
+func (g *gallery) hosted(t *testing.T) {
+	t.Helper()
+	r, err := page.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.tours = append(g.tours, hostedTours(t, r)...)
+	g.mux.HandleFunc("GET /c/assets/frame.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", page.ContentTypeScript)
+	})
+	for _, asset := range r.Assets() {
+		if strings.Contains(asset.Path, "/embed.") {
+			asset.Body = []byte(`document.body.removeAttribute("inert")`) // and nothing else, see inFrame
+		}
+		g.mux.HandleFunc("GET "+asset.Path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", asset.ContentType)
+			_, _ = w.Write(asset.Body)
+		})
+	}
+	g.mux.HandleFunc("GET /c/chs_1/live", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprint(w, ": here\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+}
+
+// ugly is the name of a page that has all the faults which are looked for.
+const ugly = "ugly"
+
+func (g *gallery) ugly() {
+	g.mux.HandleFunc("GET /"+ugly, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", page.ContentType)
+		_, _ = io.WriteString(w, `<!DOCTYPE html><html><head><title>x</title></head><body style="width: 2000px"><p style="color: #ccc">pale</p><button>x</button></body></html>`)
+	})
+	g.tours = append(g.tours, tour{{name: ugly, path: "/" + ugly, widths: auditWidths}})
+}
+
+// audit is what axe.mjs says of a page.
+type audit struct {
+	Page     string   `json:"page"`
+	Width    int      `json:"width"`
+	Fault    string   `json:"fault"`
+	Findings []string `json:"findings"`
+	Wide     int      `json:"wide"`
+	Small    []string `json:"small"`
+}
+
+// Every page that citizens and clerks see, in every state, in both languages and at
+// every width: axe finds nothing, nothing has to be scrolled sideways, and whatever
+// can be pressed is at least 44 px wide and high.
+func TestPagesForEverybody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a browser")
+	}
+	t.Parallel()
+	g := newGallery(t)
+	missing, pages := map[string]bool{}, map[string]int{}
+	for _, v := range slices.Concat(g.tours...) {
+		for _, width := range v.widths {
+			missing[fmt.Sprint(v.name, " at ", width)] = true
+		}
+		pages[cmp.Or(serviceOf(v.name), "hosted")]++
+	}
+	audits := len(missing)
+	g.ugly()
+	begun := time.Now()
+	harness.Browse(t, 10*time.Minute, "axe.mjs", g.task(func(v view) []int { return v.widths }), func(line []byte) {
+		var a audit
+		if err := json.Unmarshal(line, &a); err != nil {
+			t.Fatalf("the browser's %q: %v", line, err)
+		}
+		if a.Page == ugly {
+			if !strings.Contains(strings.Join(a.Findings, " "), "color-contrast") || len(a.Small) != 1 || a.Wide <= a.Width {
+				t.Errorf("of an ugly page it is said: %s", line)
+			}
+			return
+		}
+		if a.Fault != "" {
+			t.Errorf("%s: %s", a.Page, a.Fault)
+			return
+		}
+		delete(missing, fmt.Sprint(a.Page, " at ", a.Width))
+		for _, finding := range a.Findings {
+			t.Errorf("%s at %d px: %s", a.Page, a.Width, finding)
+		}
+		for _, target := range a.Small {
+			t.Errorf("%s at %d px: a target of %s", a.Page, a.Width, target)
+		}
+		if a.Wide > a.Width {
+			t.Errorf("%s is %d px wide at %d px", a.Page, a.Wide, a.Width)
+		}
+	})
+	t.Logf("%d audits of %v pages in %v", audits, pages, time.Since(begun).Round(time.Second))
+	for page := range missing {
+		t.Errorf("nothing is said of %s px", page)
+	}
+}

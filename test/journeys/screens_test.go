@@ -1,0 +1,192 @@
+package journeys_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/checkout/money"
+	"quittance/checkout/page"
+	"quittance/test/harness"
+	"quittance/test/servers"
+)
+
+// screens is the folder of the pictures.
+const screens = harness.Root + "/docs/screens"
+
+// pictureWidths are those of a small phone and of a desk.
+var pictureWidths = []int{320, 1280}
+
+// picture is one of the folder's: a view's name and a width.
+func picture(name string, width int) string { return fmt.Sprintf("%s-%d.png", name, width) }
+
+// pictureWidthsOf are those at which pictures of a view are taken.
+func pictureWidthsOf(v view) []int {
+	if !v.pictured {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(pictureWidths), func(w int) bool { return !slices.Contains(v.widths, w) })
+}
+
+// There is a picture of each page in each state, language and width, and no
+// other. QUITTANCE_SCREENS=write makes them (`make screens`); how a page looks is
+// for people to judge, so nothing compares them.
+func TestScreens(t *testing.T) {
+	t.Parallel()
+	g := newGallery(t)
+	want := map[string]bool{}
+	var names []string // without the width, each once
+	for _, v := range slices.Concat(g.tours...) {
+		for _, width := range pictureWidthsOf(v) {
+			want[picture(v.name, width)] = true
+			if !slices.Contains(names, v.name) {
+				names = append(names, v.name)
+			}
+		}
+	}
+	index := screensIndex(names, want)
+	if os.Getenv("QUITTANCE_SCREENS") == "write" {
+		g.takePictures(t, want, index)
+	}
+	said, err := os.ReadFile(filepath.Join(screens, "README.md"))
+	if err != nil {
+		t.Fatalf("%v; `make screens` makes it", err)
+	}
+	if string(said) != index {
+		t.Error("the index of docs/screens is not of these pages; `make screens` makes it")
+	}
+	for _, state := range page.States {
+		for _, lang := range money.Languages {
+			for _, width := range pictureWidths {
+				if name := picture(string(state)+"-"+string(lang), width); !want[name] {
+					t.Errorf("nobody takes the picture %s", name)
+				}
+			}
+		}
+	}
+	there, err := os.ReadDir(screens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want["README.md"] = true
+	for _, f := range there {
+		if !want[f.Name()] {
+			t.Errorf("docs/screens has %s, which is no page's", f.Name())
+		}
+		delete(want, f.Name())
+	}
+	for name := range want {
+		t.Errorf("docs/screens has no %s; `make screens` makes it", name)
+	}
+}
+
+func (g *gallery) takePictures(t *testing.T, of map[string]bool, index string) {
+	t.Helper()
+	shots := servers.Dir(t)
+	task := g.task(pictureWidthsOf)
+	task["shots"] = shots
+	harness.Browse(t, 10*time.Minute, "axe.mjs", task, func(line []byte) {
+		if bytes.Contains(line, []byte(`"fault"`)) {
+			t.Errorf("in the browser: %s", line)
+		}
+	})
+	if err := os.RemoveAll(screens); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(screens, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name := range of {
+		if err := os.WriteFile(filepath.Join(screens, name), smaller(t, filepath.Join(shots, name)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(screens, "README.md"), []byte(index), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// smaller is a picture in the 64 colours that it has most of: a fifth of the
+// bytes, and of pages like ours nobody sees it.
+func smaller(t *testing.T, file string) []byte {
+	t.Helper()
+	const colours = 64
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	full, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	area := full.Bounds()
+	count := map[color.RGBA]int{}
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		for x := area.Min.X; x < area.Max.X; x++ {
+			count[color.RGBAModel.Convert(full.At(x, y)).(color.RGBA)]++
+		}
+	}
+	var most color.Palette
+	for c := range count {
+		most = append(most, c)
+	}
+	slices.SortFunc(most, func(a, b color.Color) int {
+		x, y := a.(color.RGBA), b.(color.RGBA)
+		return cmp.Or(count[y]-count[x], cmp.Compare(x.R, y.R), cmp.Compare(x.G, y.G), cmp.Compare(x.B, y.B))
+	})
+	few := image.NewPaletted(area, most[:min(colours, len(most))])
+	draw.Draw(few, area, full, area.Min, draw.Src)
+	var b bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, few); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// screensParts are the tables of the index, by what their names begin with.
+var screensParts = []struct{ prefix, title, about string }{
+	{"", "The hosted checkout page", "`checkout/page`, in each of its states. What follows a point is a variant of the state: `faulty` a form that was refused, `paid` an order that is paid already, " +
+		"`none` no means of payment, `card` and `cash` another offer than mobile money, `compact` the page in an integrator's frame, `print` the page on paper, `forced` in the colours that a reader's system forces."},
+	{"counter", "The clerk's desk", "`ingress/counter`, where citizens pay in cash. What follows `counter` is the page, and its variant."},
+	{"shop", "The demo shop", "`dev/shop`, an integrator's site with the checkout in its page."},
+	{"bank", "The simulated bank", "`dev/simulator`, to which developer mode sends citizens who pay by card."},
+}
+
+// screensIndex is the folder's README: each page as a phone shows it, and links
+// to how a desk does.
+func screensIndex(names []string, taken map[string]bool) string {
+	var b strings.Builder
+	b.WriteString("# What citizens and clerks see\n\n" +
+		"Every page in French and English, at 320 px and at 1280 px. `make screens` takes the pictures again.\n")
+	for _, part := range screensParts {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| | Français, 320 px | English, 320 px | 1280 px |\n|---|---|---|---|\n", part.title, part.about)
+		for _, full := range names {
+			name, isFrench := strings.CutSuffix(full, "-"+string(money.French))
+			if !isFrench || serviceOf(name) != part.prefix {
+				continue
+			}
+			fmt.Fprintf(&b, "| `%s` |", name)
+			for _, lang := range money.Languages {
+				fmt.Fprintf(&b, " ![%s, %s](%s) |", name, lang, picture(name+"-"+string(lang), pictureWidths[0]))
+			}
+			for _, lang := range money.Languages {
+				if wide := picture(name+"-"+string(lang), pictureWidths[1]); taken[wide] {
+					fmt.Fprintf(&b, " [%s](%s)", lang, wide)
+				}
+			}
+			b.WriteString(" |\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,383 @@
+package linear_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"quittance/test/harness"
+
+	"github.com/anishathalye/porcupine"
+)
+
+const (
+	clientsPerHistory = 7
+	ordersAtOnce      = 2
+	// An order is worked on until it has so many sessions, or so many keys, or for
+	// so many requests after its payment has been seen.
+	sessionsPerOrder, keysPerOrder, afterPayment = 12, 40, 12
+	// approvedAtOnce is a payer of the simulators' table.
+	approvedAtOnce = "06 600 00 01"
+)
+
+// recording is a history while it is made: clients of one application create,
+// read, cancel and pay a few orders, at whatever ingress, and each request is
+// kept with its times and its answer. Safe for concurrent use.
+type recording struct {
+	name    string // of the history, in orders and keys
+	app     harness.Application
+	ingress []string
+	client  *http.Client
+	begun   time.Time
+
+	amounts atomic.Int64 // one for each key
+
+	mu         sync.Mutex
+	number     int // of orders
+	current    [ordersAtOnce]*worked
+	all        []*worked
+	operations []porcupine.Operation
+	// whenever are the requests that may be carried out at any time after the one
+	// noted here. Sent again, they are the same: to decide a key a second time, or
+	// to end a session a second time, does nothing.
+	whenever   map[request]int64
+	unanswered int
+	surprises  []string
+}
+
+// worked is an order that is worked on.
+type worked struct {
+	id       string
+	keys     []int64  // amounts
+	sessions []string // as sighting.session
+	paid     bool
+	over     int // requests since then
+}
+
+func newRecording(name string, app harness.Application, ingress []string, client *http.Client) *recording {
+	r := &recording{name: name, app: app, ingress: ingress, client: client, begun: time.Now(), whenever: map[request]int64{}}
+	for i := range r.current {
+		r.current[i] = r.another()
+	}
+	return r
+}
+
+// another is a fresh order.
+func (r *recording) another() *worked {
+	r.number++
+	o := &worked{id: fmt.Sprintf("%s-order-%d", r.name, r.number)}
+	r.all = append(r.all, o)
+	return o
+}
+
+// run has clients at work until the context ends, then looks at every order once
+// more: what has been acknowledged must be there.
+func (r *recording) run(ctx, until context.Context) {
+	var clients sync.WaitGroup
+	for n := range clientsPerHistory {
+		clients.Go(func() {
+			for until.Err() == nil {
+				r.request(ctx, n)
+				harness.Pause(until, rand.N(20*time.Millisecond))
+			}
+		})
+	}
+	clients.Wait()
+	for n, o := range r.all {
+		clients.Go(func() { r.last(ctx, n%clientsPerHistory, o) })
+	}
+	clients.Wait()
+}
+
+// request is one request of a client, on an order by chance.
+func (r *recording) request(ctx context.Context, client int) {
+	o, session := r.draw()
+	switch n := rand.IntN(100); {
+	case session == "" || n < 30:
+		key := r.key(o)
+		for !r.create(ctx, client, o, key) && rand.IntN(4) > 0 {
+			// As the contract says: the same key again.
+			if !harness.Pause(ctx, 50*time.Millisecond+rand.N(200*time.Millisecond)) {
+				return
+			}
+		}
+	case n < 52:
+		r.get(ctx, client, o, session)
+	case n < 74:
+		r.list(ctx, client, o)
+	case n < 92:
+		r.cancel(ctx, client, o, session)
+	default:
+		r.pay(ctx, o, session)
+	}
+}
+
+// draw picks an order and one of its sessions, mostly the newest; none when it
+// has none yet.
+func (r *recording) draw() (o *worked, session string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := rand.IntN(len(r.current))
+	o = r.current[i]
+	if o.paid {
+		o.over++
+	}
+	if o.over > afterPayment || len(o.sessions) >= sessionsPerOrder || len(o.keys) >= keysPerOrder {
+		o = r.another()
+		r.current[i] = o
+	}
+	if n := len(o.sessions); n > 0 {
+		session = o.sessions[n-1]
+		if rand.IntN(4) == 0 {
+			session = o.sessions[rand.IntN(n)]
+		}
+	}
+	return o, session
+}
+
+// key is a new key of the order, or one of the last, which others have used or
+// are using now.
+func (r *recording) key(o *worked) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(o.keys); n > 0 && rand.IntN(2) == 0 {
+		return o.keys[n-1-rand.IntN(min(3, n))]
+	}
+	key := 1000 + r.amounts.Add(1)
+	o.keys = append(o.keys, key)
+	return key
+}
+
+// create says whether it has been answered.
+func (r *recording) create(ctx context.Context, client int, o *worked, key int64) bool {
+	body := fmt.Sprintf(`{"order_id": %q, "amount": %d}`, o.id, key)
+	return r.ask(ctx, client, o, request{do: actionCreate, order: o.id, amount: key}, http.StatusCreated,
+		http.MethodPost, "", body, "Content-Type", "application/json", "Idempotency-Key", r.name+"-"+strconv.FormatInt(key, 10))
+}
+
+func (r *recording) get(ctx context.Context, client int, o *worked, session string) bool {
+	return r.ask(ctx, client, o, request{do: actionGet, order: o.id, session: session}, http.StatusOK, http.MethodGet, "/"+idOf(session), "")
+}
+
+func (r *recording) list(ctx context.Context, client int, o *worked) bool {
+	return r.ask(ctx, client, o, request{do: actionList, order: o.id}, http.StatusOK, http.MethodGet, "?page_size=100&order_id="+url.QueryEscape(o.id), "")
+}
+
+func (r *recording) cancel(ctx context.Context, client int, o *worked, session string) bool {
+	return r.ask(ctx, client, o, request{do: actionCancel, order: o.id, session: session}, http.StatusOK, http.MethodPost, "/"+idOf(session)+"/cancel", "")
+}
+
+// last reads an order and its sessions when all else is over, for as long as it
+// takes to be told.
+func (r *recording) last(ctx context.Context, client int, o *worked) {
+	for !r.list(ctx, client, o) {
+		if !harness.Pause(ctx, 100*time.Millisecond) {
+			r.surprise("order %s could not be read at the end", o.id)
+			return
+		}
+	}
+	r.mu.Lock()
+	sessions := slices.Clone(o.sessions)
+	r.mu.Unlock()
+	for _, s := range sessions {
+		for !r.get(ctx, client, o, s) && harness.Pause(ctx, 100*time.Millisecond) {
+		}
+	}
+}
+
+// ask makes a request of the API, keeps it, and says whether it was answered.
+func (r *recording) ask(ctx context.Context, client int, o *worked, q request, success int, method, path, body string, headers ...string) bool {
+	call := time.Since(r.begun).Nanoseconds()
+	a, err := r.send(ctx, method, "/api/v1/checkout/sessions"+path, body, append(headers, "Authorization", "Bearer "+r.app.Key)...)
+	end := time.Since(r.begun).Nanoseconds()
+	if refusedToTalk(err) {
+		return false // nothing was sent
+	}
+	told := reply{definite: err == nil && a.Status < http.StatusInternalServerError}
+	if told.definite {
+		if err := told.read(a, q, success); err != nil {
+			r.surprise("%s of %s was answered with %d %s: %v", q, o.id, a.Status, a.Body, err)
+			return true
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !told.definite {
+		r.unanswered++
+		if q.do == actionCreate || q.do == actionCancel { // a read changes nothing
+			r.later(q, call)
+		}
+		return false
+	}
+	r.operations = append(r.operations, porcupine.Operation{ClientId: client, Input: q, Call: call, Output: told, Return: end})
+	for _, s := range told.sessions {
+		if !slices.Contains(o.sessions, s.session) {
+			o.sessions = append(o.sessions, s.session)
+		}
+		o.paid = o.paid || s.status == "completed"
+	}
+	return true
+}
+
+// read reads what a definite answer says.
+func (a *reply) read(got harness.Answer, q request, success int) error {
+	a.replayed = got.Header.Get("Idempotent-Replayed") == "true"
+	var items []harness.Session
+	switch {
+	case got.Status != success && (got.Status == http.StatusConflict || got.Status == http.StatusNotFound):
+		var problem struct {
+			Code string `json:"code"`
+		}
+		if err := json.Unmarshal(got.Body, &problem); err != nil || problem.Code == "" {
+			return errors.Join(errors.New("a refusal without a code"), err)
+		}
+		a.code = problem.Code
+		return nil
+	case got.Status != success:
+		return errors.New("nobody should get that")
+	case q.do == actionList:
+		var page struct {
+			Items []harness.Session `json:"items"`
+			Total int               `json:"total"`
+		}
+		if err := json.Unmarshal(got.Body, &page); err != nil {
+			return err
+		}
+		if page.Total != len(page.Items) {
+			return fmt.Errorf("%d items of %d", len(page.Items), page.Total)
+		}
+		items = page.Items
+	default:
+		items = make([]harness.Session, 1)
+		if err := json.Unmarshal(got.Body, &items[0]); err != nil {
+			return err
+		}
+	}
+	for _, s := range items {
+		if s.OrderID != q.order || s.Paid != (s.Status == "completed") {
+			return errors.New("a session that contradicts itself, or the request")
+		}
+		a.sessions = append(a.sessions, sighting{s.Amount, s.ID + "/" + s.PaymentRef, s.Status})
+	}
+	return nil
+}
+
+// idOf is the id of a sighting.session.
+func idOf(session string) string {
+	id, _, _ := strings.Cut(session, "/")
+	return id
+}
+
+// pay walks through the page without a script, as a citizen whose operator
+// approves at once. The confirmation is what counts; a page that offers no form
+// has nothing to confirm.
+func (r *recording) pay(ctx context.Context, o *worked, session string) {
+	form := harness.PageForm{}
+	for range 3 { // the page, the number, the confirmation
+		method, path, body := http.MethodGet, "/c/"+idOf(session)+"?lang=en", ""
+		if form.Action != "" {
+			method, path, body = http.MethodPost, form.Action, form.Fields.Encode()
+		}
+		call := time.Since(r.begun).Nanoseconds()
+		a, err := r.send(ctx, method, path, body, "Content-Type", "application/x-www-form-urlencoded")
+		unanswered := err != nil || a.Status >= http.StatusInternalServerError
+		if form.Step() == "pay" && !refusedToTalk(err) && (unanswered || a.Status == http.StatusSeeOther) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if unanswered {
+				r.unanswered++
+			}
+			r.later(request{do: actionPay, order: o.id, session: session}, call)
+			return
+		}
+		if unanswered {
+			return
+		}
+		if form = harness.ReadForm(string(a.Body)); form.Action == "" {
+			return
+		}
+		if form.Step() == "phone" {
+			form.Fields.Set("phone", approvedAtOnce)
+		}
+	}
+}
+
+// answers is how many requests have a definite answer.
+func (r *recording) answers() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.operations)
+}
+
+// later notes a request that may be carried out at any time from now on. The
+// caller holds r.mu.
+func (r *recording) later(q request, call int64) {
+	if first, ok := r.whenever[q]; !ok || call < first {
+		r.whenever[q] = call
+	}
+}
+
+// history is what has been recorded, once run is over.
+func (r *recording) history() []porcupine.Operation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var end int64
+	for _, op := range r.operations {
+		end = max(end, op.Return)
+	}
+	for _, call := range r.whenever {
+		end = max(end, call)
+	}
+	out := slices.Clone(r.operations)
+	for q, call := range r.whenever {
+		// In the picture each is a client of its own: it never comes back.
+		client := clientsPerHistory + len(out) - len(r.operations)
+		out = append(out, porcupine.Operation{ClientId: client, Input: q, Call: call, Output: reply{}, Return: end + 1})
+	}
+	return out
+}
+
+func (r *recording) surprise(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.surprises = append(r.surprises, fmt.Sprintf(format, args...))
+}
+
+// send makes one request at an ingress by chance.
+func (r *recording) send(ctx context.Context, method, path, body string, headers ...string) (harness.Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, r.ingress[rand.IntN(len(r.ingress))]+path, strings.NewReader(body))
+	if err != nil {
+		return harness.Answer{}, err
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	// A request with an Idempotency-Key is one that net/http would send again by
+	// itself, unseen: not without the body.
+	req.GetBody = nil
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return harness.Answer{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Body: text}, err
+}
+
+// refusedToTalk says that there was no connection, hence no request.
+func refusedToTalk(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}

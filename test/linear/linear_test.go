@@ -1,0 +1,269 @@
+package linear_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"quittance/test/harness"
+	"quittance/test/servers"
+)
+
+const (
+	historiesAtOnce = 4
+	// A history lasts so long, and until it has so many answers: on a slow machine
+	// that takes longer.
+	historyLasts, historyHas = 1500 * time.Millisecond, 80
+	// checkPatience bounds the check of one history; it takes milliseconds.
+	checkPatience = 30 * time.Second
+)
+
+// Concurrent integrators and citizens, at two ingresses and two processors of
+// which one of each is killed every few histories, see what the model explains
+// (linear_model_test.go). The environment says otherwise:
+//
+//	QUITTANCE_LINEARIZABILITY=full     more than 200 histories
+//	QUITTANCE_LINEARIZABILITY_REPORT=F file that gets the report, whose last line is
+//	                                   histories=N operations=N unknown=N violations=0 kills=N
+//	QUITTANCE_LINEARIZABILITY_DIR=DIR  where violations are drawn, else .deps/linearizability
+//
+// unknown counts the requests without a definite answer.
+func TestLinearizability(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation and kills parts of it")
+	}
+	t.Parallel()
+	rounds, killEvery := 2, 2
+	if os.Getenv("QUITTANCE_LINEARIZABILITY") == "full" {
+		rounds = 52
+	}
+	l := newLinear(t, harness.Binary, picturesFolder())
+	for n := range rounds {
+		l.round(t.Context(), t, n%killEvery == 1)
+	}
+	for _, v := range l.violations {
+		t.Error(v)
+	}
+	for _, what := range l.surprises {
+		t.Error(what)
+	}
+	report := l.report()
+	t.Logf("\n%s", report)
+	if file := os.Getenv("QUITTANCE_LINEARIZABILITY_REPORT"); file != "" {
+		if err := os.WriteFile(file, []byte(report), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	// A run in which little happened would prove little.
+	if l.seen.created < l.histories || l.seen.cancelled < l.histories || l.seen.replayed < l.histories || l.seen.completed < l.histories/4 {
+		t.Errorf("too little happened in %d histories: %+v", l.histories, l.seen)
+	}
+	if l.kills == 0 || l.unanswered == 0 {
+		t.Errorf("%d kills left %d requests without an answer: nothing was in the way", l.kills, l.unanswered)
+	}
+}
+
+// Processors that merge what they have aborted answer with what never happened,
+// and the same check finds out.
+func TestBrokenOverlayIsCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation")
+	}
+	t.Parallel()
+	l := newLinear(t, brokenBinary, t.TempDir())
+	const enough = 15
+	for range enough {
+		l.round(t.Context(), t, false)
+		if len(l.violations) > 0 {
+			t.Logf("caught in the first %d histories: %s\n%s", l.histories, l.violations[0], l.report())
+			return
+		}
+	}
+	t.Errorf("%d histories of a broken build have no violation:\n%s", l.histories, l.report())
+}
+
+// brokenBinary builds the program whose processors merge what they have aborted
+// (processors/runtime).
+var brokenBinary = harness.Build("quittance-broken", "-tags", "broken_overlay")
+
+// linear records histories and checks them.
+type linear struct {
+	stack    *harness.Stack
+	client   *http.Client
+	pictures string // folder
+
+	histories, operations, unanswered, kills int
+	seen                                     struct{ created, replayed, refused, cancelled, completed, read int }
+	violations, surprises                    []string
+	slowest                                  time.Duration // check
+}
+
+func newLinear(t testing.TB, program func() (string, error), pictures string) *linear {
+	t.Helper()
+	begun := time.Now()
+	s := harness.NewStack(t, servers.Dir(t), harness.Shape{
+		Registry: (*harness.Stack).Applications, Ingresses: 2, Processors: 2, Sinks: 1,
+		Only: []string{"collect", "readmodel"}, Program: program,
+	})
+	t.Cleanup(func() {
+		if t.Failed() {
+			s.Outputs(t)
+		}
+	})
+	t.Logf("ready after %v; %d processes", harness.Rounded(time.Since(begun)), len(s.Fleet))
+	return &linear{stack: s, pictures: pictures, client: &http.Client{
+		Timeout:       harness.RequestPatience,
+		Transport:     &http.Transport{MaxIdleConnsPerHost: historiesAtOnce * clientsPerHistory},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// round records a few histories at a time, of one application each, and checks
+// them. When parts are killed it lasts until they are back.
+func (l *linear) round(ctx context.Context, t testing.TB, kill bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, harness.StartWithin)
+	defer cancel()
+	until, stop := context.WithCancel(ctx)
+	defer stop()
+	var recordings []*recording
+	var running sync.WaitGroup
+	for range historiesAtOnce {
+		l.histories++
+		app := l.stack.Apps[l.histories%len(l.stack.Apps)]
+		r := newRecording(fmt.Sprintf("h%d", l.histories), app, l.stack.Ingress, l.client)
+		recordings = append(recordings, r)
+		running.Go(func() { r.run(ctx, until) })
+	}
+	if kill {
+		harness.Pause(ctx, historyLasts/3)
+		if err := l.strike(ctx); err != nil {
+			t.Error(err)
+		}
+		harness.Pause(ctx, historyLasts/3)
+	} else {
+		harness.Pause(ctx, historyLasts)
+	}
+	for _, r := range recordings {
+		for r.answers() < historyHas && harness.Pause(ctx, 50*time.Millisecond) {
+		}
+	}
+	stop()
+	running.Wait()
+	for _, r := range recordings {
+		l.check(r)
+	}
+}
+
+// strike kills an ingress and a processor by chance, a moment apart, starts them
+// again, and waits until they are ready.
+func (l *linear) strike(ctx context.Context) error {
+	var victims []*harness.Process
+	for _, role := range []string{"ingress", "processor"} {
+		name := fmt.Sprintf("%s-%d", role, rand.IntN(len(l.stack.Ingress)))
+		for _, p := range l.stack.Fleet {
+			if p.Name == name {
+				victims = append(victims, p)
+			}
+		}
+	}
+	var all sync.WaitGroup
+	errs := make([]error, len(victims))
+	for i, p := range victims {
+		all.Go(func() {
+			harness.Pause(ctx, rand.N(300*time.Millisecond))
+			p.Kill()
+			harness.Pause(ctx, rand.N(700*time.Millisecond))
+			if errs[i] = p.Start(); errs[i] == nil {
+				errs[i] = harness.AwaitReady(ctx, p)
+			}
+		})
+	}
+	all.Wait()
+	l.kills += len(victims)
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check holds a history against the model.
+func (l *linear) check(r *recording) {
+	history := r.history()
+	l.operations += len(r.operations)
+	l.unanswered += r.unanswered
+	l.surprises = append(l.surprises, r.surprises...)
+	for _, op := range r.operations {
+		l.count(op.Input.(request), op.Output.(reply))
+	}
+	begun := time.Now()
+	result := porcupine.CheckOperationsTimeout(linearizable(), history, checkPatience)
+	l.slowest = max(l.slowest, time.Since(begun))
+	switch result {
+	case porcupine.Ok:
+		return
+	case porcupine.Unknown:
+		l.surprises = append(l.surprises, fmt.Sprintf("history %s could not be checked in %v", r.name, checkPatience))
+		return
+	case porcupine.Illegal:
+	}
+	_, info := porcupine.CheckOperationsVerbose(linearizable(), history, checkPatience)
+	file := filepath.Join(l.pictures, r.name+".html")
+	what := fmt.Sprintf("history %s is not linearizable, see %s", r.name, file)
+	err := os.MkdirAll(l.pictures, 0o755)
+	if err == nil {
+		err = porcupine.VisualizePath(linearizable(), info, file)
+	}
+	if err != nil {
+		what += fmt.Sprintf(" (%v)", err)
+	}
+	l.violations = append(l.violations, what)
+}
+
+func (l *linear) count(q request, a reply) {
+	switch {
+	case a.replayed:
+		l.seen.replayed++
+	case a.code != "":
+		l.seen.refused++
+	case q.do == actionCreate:
+		l.seen.created++
+	case q.do == actionCancel:
+		l.seen.cancelled++
+	default:
+		l.seen.read++
+		for _, s := range a.sessions {
+			if s.status == "completed" {
+				l.seen.completed++
+			}
+		}
+	}
+}
+
+// report says what was recorded; its last line is for machines.
+func (l *linear) report() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "linearizability: %d creations, %d replays, %d refusals, %d cancellations, %d reads that showed %d completed sessions; slowest check %v\n",
+		l.seen.created, l.seen.replayed, l.seen.refused, l.seen.cancelled, l.seen.read, l.seen.completed, harness.Rounded(l.slowest))
+	fmt.Fprintf(&b, "histories=%d operations=%d unknown=%d violations=%d kills=%d\n", l.histories, l.operations, l.unanswered, len(l.violations), l.kills)
+	return b.String()
+}
+
+// picturesFolder is where violations are drawn.
+func picturesFolder() string {
+	if dir := os.Getenv("QUITTANCE_LINEARIZABILITY_DIR"); dir != "" {
+		return dir
+	}
+	return filepath.Join(harness.Root, ".deps", "linearizability")
+}

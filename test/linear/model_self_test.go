@@ -1,0 +1,214 @@
+package linear_test
+
+import (
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// What the model accepts and what it rejects, on histories made by hand: a
+// history is only as good a witness as the model is strict.
+func TestLinearizabilityModel(t *testing.T) {
+	t.Parallel()
+	create := func(amount int64) request { return request{do: actionCreate, order: "o", amount: amount} }
+	get := func(session string) request { return request{do: actionGet, order: "o", session: session} }
+	cancel := func(session string) request { return request{do: actionCancel, order: "o", session: session} }
+	pay := func(session string) request { return request{do: actionPay, order: "o", session: session} }
+	list := request{do: actionList, order: "o"}
+	shows := func(sessions ...sighting) reply { return reply{definite: true, sessions: sessions} }
+	refused := func(code string) reply { return reply{definite: true, code: code} }
+	again := func(a reply) reply { a.replayed = true; return a }
+	none := reply{}
+	a := func(status string) sighting { return sighting{1, "chs_a", status} }
+	b := func(status string) sighting { return sighting{2, "chs_b", status} }
+
+	type op struct {
+		call, end int64 // an end of 0 is none
+		in        request
+		out       reply
+	}
+	for name, h := range map[string]struct {
+		ok  bool
+		ops []op
+	}{
+		"a life": {true, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, create(1), again(shows(a("open")))},
+			{3, 4, create(2), refused("checkout.order_open")},
+			{5, 6, cancel("chs_a"), shows(a("cancelled"))},
+			{7, 8, create(2), again(refused("checkout.order_open"))},
+			{7, 8, create(3), shows(sighting{3, "chs_c", "open"})},
+			{9, 0, pay("chs_c"), none},
+			{10, 11, list, shows(sighting{3, "chs_c", "open"}, a("cancelled"))},
+			{12, 13, list, shows(sighting{3, "chs_c", "completed"}, a("cancelled"))},
+			{14, 15, create(4), refused("checkout.order_paid")},
+			{14, 15, cancel("chs_c"), refused("checkout.session_ended")},
+			{16, 17, create(1), again(shows(a("open")))},
+		}},
+		"two creations at once": {true, []op{
+			{1, 9, create(1), refused("checkout.order_open")},
+			{1, 9, create(2), shows(b("open"))},
+		}},
+		"a read beside a cancellation sees either": {true, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 9, cancel("chs_a"), shows(a("cancelled"))},
+			{4, 5, get("chs_a"), shows(a("open"))},
+			{6, 7, get("chs_a"), shows(a("cancelled"))},
+		}},
+		"an unanswered creation happens later": {true, []op{
+			{1, 0, create(1), none},
+			{2, 3, list, shows()},
+			{4, 5, list, shows(a("open"))},
+			{6, 7, create(1), again(shows(a("open")))},
+		}},
+		"an unanswered creation never happens": {true, []op{
+			{1, 0, create(1), none},
+			{2, 3, list, shows()},
+			{4, 5, create(2), shows(b("open"))},
+			{6, 7, list, shows(b("open"))},
+		}},
+		"an unanswered cancellation happens later": {true, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 0, cancel("chs_a"), none},
+			{4, 5, get("chs_a"), shows(a("open"))},
+			{6, 7, create(2), shows(b("open"))},
+		}},
+		"a payment after a cancellation changes nothing": {true, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 0, pay("chs_a"), none},
+			{4, 5, cancel("chs_a"), shows(a("cancelled"))},
+			{6, 7, create(2), shows(b("open"))},
+			{8, 9, get("chs_a"), shows(a("cancelled"))},
+		}},
+		"orders know nothing of one another": {true, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, request{do: actionCreate, order: "p", amount: 2}, shows(b("open"))},
+			{5, 6, list, shows(a("open"))},
+		}},
+
+		"stale read of a creation": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, list, shows()},
+		}},
+		"stale read of a cancellation": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, cancel("chs_a"), shows(a("cancelled"))},
+			{5, 6, get("chs_a"), shows(a("open"))},
+		}},
+		"two reads beside a payment, the later is older": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 0, pay("chs_a"), none},
+			{4, 5, get("chs_a"), shows(a("completed"))},
+			{6, 7, list, shows(a("open"))},
+		}},
+		"lost creation": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, get("chs_a"), refused(notFound)},
+		}},
+		"lost creation, found by the next": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, create(2), shows(b("open"))},
+		}},
+		"creation lost after a replay": {false, []op{
+			{1, 0, create(1), none},
+			{2, 3, create(1), again(shows(a("open")))},
+			{4, 5, list, shows()},
+		}},
+		"two open sessions": {false, []op{
+			{1, 9, create(1), shows(a("open"))},
+			{1, 9, create(2), shows(b("open"))},
+			{10, 11, list, shows(a("open"), b("open"))},
+		}},
+		"two open sessions, of unanswered creations": {false, []op{
+			{1, 0, create(1), none},
+			{1, 0, create(2), none},
+			{10, 11, list, shows(a("open"), b("open"))},
+		}},
+		"resurrection of a cancelled session": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, cancel("chs_a"), shows(a("cancelled"))},
+			{5, 0, pay("chs_a"), none},
+			{6, 7, get("chs_a"), shows(a("completed"))},
+		}},
+		"cancelled twice": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, cancel("chs_a"), shows(a("cancelled"))},
+			{5, 6, cancel("chs_a"), shows(a("cancelled"))},
+		}},
+		"cancellation of a paid session": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 0, pay("chs_a"), none},
+			{4, 5, get("chs_a"), shows(a("completed"))},
+			{6, 7, cancel("chs_a"), shows(a("cancelled"))},
+		}},
+		"cancellation refused, though the session stays open": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, cancel("chs_a"), refused("checkout.session_ended")},
+			{5, 6, get("chs_a"), shows(a("open"))},
+		}},
+		"completed without a payment": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, get("chs_a"), shows(a("completed"))},
+		}},
+		"failed, which no payer of the test asks for": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 0, pay("chs_a"), none},
+			{4, 5, get("chs_a"), shows(a("failed"))},
+		}},
+		"an order is paid twice": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 0, pay("chs_a"), none},
+			{4, 5, get("chs_a"), shows(a("completed"))},
+			{6, 7, create(2), shows(b("open"))},
+		}},
+		"replay with another session": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, create(1), again(shows(sighting{1, "chs_z", "open"}))},
+		}},
+		"a key decided twice": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, cancel("chs_a"), shows(a("cancelled"))},
+			{5, 6, create(1), shows(sighting{1, "chs_z", "open"})},
+		}},
+		"a refusal that its replay takes back": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, create(2), refused("checkout.order_open")},
+			{5, 6, cancel("chs_a"), shows(a("cancelled"))},
+			{7, 8, create(2), again(shows(b("open")))},
+		}},
+		"a replay of nothing": {false, []op{
+			{1, 2, create(1), again(shows(a("open")))},
+		}},
+		"a session that nobody asked for": {false, []op{
+			{1, 2, list, shows(a("open"))},
+		}},
+		"a list with a session twice": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, cancel("chs_a"), shows(a("cancelled"))},
+			{5, 6, create(2), shows(b("open"))},
+			{7, 8, list, shows(b("open"), b("open"))},
+		}},
+		"one id for two creations": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 4, cancel("chs_a"), shows(a("cancelled"))},
+			{5, 6, create(2), shows(sighting{2, "chs_a", "open"})},
+		}},
+		"refused by an order that is free": {false, []op{
+			{1, 2, create(1), refused("checkout.order_open")},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var history []porcupine.Operation
+			for i, o := range h.ops {
+				if o.end == 0 {
+					o.end = 100
+				}
+				history = append(history, porcupine.Operation{ClientId: i, Input: o.in, Call: o.call, Output: o.out, Return: o.end})
+			}
+			if got := porcupine.CheckOperations(linearizable(), history); got != h.ok {
+				t.Errorf("linearizable: %t, want %t", got, h.ok)
+			}
+		})
+	}
+}

@@ -1,0 +1,470 @@
+package operations_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	"quittance/test/harness"
+
+	"github.com/goccy/go-yaml"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+const (
+	monitoringDir = harness.Root + "/deploy/monitoring"
+	metricName    = "__name__" // the label that holds it
+)
+
+// A dashboard and an alert that ask for a metric which the service does not have
+// are silent, and look like a good day. Every expression of both is held against
+// what the running service exposes after one payment, before anything has failed.
+func TestMonitoring(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation")
+	}
+	t.Parallel()
+	rules, dashboard, manual := read(t, "alerts.yaml"), read(t, "dashboard.json"), read(t, "README.md")
+	u := harness.NewUp(t)
+	u.Start(t)
+	s := u.Create(t, "monitored")
+	u.Citizen(s.ID).Pay(t, "06 600 00 01")
+	u.Delivered(t, s.ID, "checkout.completed")
+	u.Confirmed(t, s)
+	u.Journalled(t, s.ID, "checkout.completed")
+
+	var m monitored
+	// Gauges of the schedule are counted every few seconds.
+	harness.Eventually(t, "every metric of dashboard and rules is exposed", func() error {
+		m = scrape(t, u)
+		faults := append(m.rulesFaults(rules, manual), m.dashboardFaults(dashboard)...)
+		if len(faults) == 0 {
+			return nil
+		}
+		return errors.New("\n" + strings.Join(faults, "\n"))
+	})
+	for _, want := range []string{
+		`quittance_checkout_events_total{event="checkout.created", mode="test"}`, `quittance_checkout_events_total{event="checkout.completed", mode="test"}`,
+		`quittance_readmodel_events_total{outcome="applied"}`, `quittance_journal_entries_total{type="event"}`,
+		`quittance_delivery_attempts_total{kind="webhook", outcome="delivered"}`, `quittance_delivery_attempts_total{kind="erp", outcome="delivered"}`,
+	} {
+		if m.value(t, want) == 0 {
+			t.Errorf("after a payment %s is 0", want)
+		}
+	}
+	if v := m.value(t, `quittance_checkout_events_total{event="checkout.late_payment", mode="test"}`); v != 0 {
+		t.Errorf("there are %v late payments before there is one", v)
+	}
+
+	// The check itself must be able to find something.
+	for name, change := range map[string]struct{ from, to, want string }{
+		"misspelt metric":      {"quittance_erp_confirmations_owed", "quittance_erp_confirmation_owed", "no metric is called quittance_erp_confirmation_owed"},
+		"label value unknown":  {`outcome="unavailable"`, `outcome="timeout"`, "has no series"},
+		"label unknown":        {"sum by (operator) (rate", "sum by (provider) (rate", `no label "provider"`},
+		"label in a text":      {"{{ $labels.agency }}", "{{ $labels.tenant }}", `no label "tenant"`},
+		"no template":          {"{{ $labels.kind }}", "{{ $labels.kind | shout }}", `"shout" not defined`},
+		"no PromQL":            {"max(quittance_erp_confirmations_oldest", "max((quittance_erp_confirmations_oldest", "parse error"},
+		"no duration":          {"for: 10m", "for: 0s", "has no duration"},
+		"without for":          {"for: 10m", "keep_firing_for: 10m", "has no duration"},
+		"without severity":     {"severity: warning", "level: warning", "severity"},
+		"other severity":       {"severity: critical", "severity: urgent", "severity"},
+		"without summary":      {"summary:", "title:", "has no summary"},
+		"without runbook":      {"runbook:", "link:", "has no runbook"},
+		"step that is missing": {"README.md#poison", "README.md#poisons", "no step"},
+		"field unknown":        {"expr: up", "exp: up", "unknown field"},
+		"poison without alert": {"quittance_journal_poison_total", "quittance_journal_insert_errors_total", "quittance_journal_poison_total"},
+	} {
+		changed := strings.Replace(string(rules), change.from, change.to, 1)
+		if changed == string(rules) {
+			t.Errorf("%s: nothing to change", name)
+		}
+		if found := strings.Join(m.rulesFaults([]byte(changed), manual), "\n"); !strings.Contains(found, change.want) {
+			t.Errorf("%s: the check says %q, want %q", name, found, change.want)
+		}
+	}
+	for name, change := range map[string]struct{ from, to, want string }{
+		"misspelt metric":  {"quittance_journal_lag_seconds", "quittance_journal_lag_second", "no metric is called quittance_journal_lag_second"},
+		"misspelt legend":  {"{{kind}} {{lane}} lane", "{{kind}} {{lanes}} lane", `no label "lanes"`},
+		"no unit":          {`"unit": "reqps"`, `"unit": ""`, "has no unit"},
+		"variable's label": {"label_values(quittance_delivery_planned_total, kind)", "label_values(quittance_delivery_planned_total, sort)", `no label "sort"`},
+		"variable unknown": {"$instance", "$server", "variable"},
+	} {
+		if found := strings.Join(m.dashboardFaults([]byte(strings.ReplaceAll(string(dashboard), change.from, change.to))), "\n"); !strings.Contains(found, change.want) {
+			t.Errorf("%s: the check says %q, want %q", name, found, change.want)
+		}
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(monitoringDir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// monitored is what Prometheus has of the service: series by metric, with the
+// labels that a scrape adds.
+type monitored struct {
+	series map[string][]labels.Labels
+	values map[string]string
+	parser parser.Parser
+}
+
+// scrape reads the metrics of the service.
+func scrape(t *testing.T, u *harness.Up) monitored {
+	t.Helper()
+	m := monitored{
+		series: map[string][]labels.Labels{"up": {labels.FromStrings(metricName, "up", "job", "quittance", "instance", "i")}}, // Prometheus' own
+		values: map[string]string{}, parser: parser.NewParser(parser.Options{}),
+	}
+	a := u.Call(t, http.MethodGet, u.URL(harness.AtHealth, "/metrics"), "")
+	for line := range strings.Lines(string(a.Body)) {
+		line = strings.TrimSpace(line)
+		at := strings.LastIndexByte(line, ' ')
+		if at < 0 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		one, err := m.parser.ParseMetric(line[:at])
+		if err != nil {
+			t.Fatalf("the service exposes %q: %v", line, err)
+		}
+		m.values[one.String()] = line[at+1:]
+		b := labels.NewBuilder(one)
+		b.Set("job", "quittance").Set("instance", "i")
+		name := one.Get(metricName)
+		m.series[name] = append(m.series[name], b.Labels())
+	}
+	return m
+}
+
+// value of one series as exposed.
+func (m monitored) value(t *testing.T, series string) (v float64) {
+	t.Helper()
+	of, err := m.parser.ParseMetric(series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, ok := m.values[of.String()]
+	if !ok {
+		t.Errorf("%s is not exposed", series)
+		return 0
+	}
+	if _, err := fmt.Sscan(text, &v); err != nil {
+		t.Errorf("%s is %q: %v", series, text, err)
+	}
+	return v
+}
+
+type set map[string]bool
+
+func (s set) add(others ...set) set {
+	for _, o := range others {
+		maps.Copy(s, o)
+	}
+	return s
+}
+
+// check holds an expression against the series: the labels of its result, the
+// metrics that it names, and what is wrong with it.
+func (m monitored) check(text string) (result, named set, faults []string) {
+	expr, err := m.parser.ParseExpr(text)
+	if err != nil {
+		return nil, nil, []string{err.Error()}
+	}
+	named = set{}
+	result = m.labels(expr, named, &faults)
+	return result, named, faults
+}
+
+// labels are those of an expression's result.
+func (m monitored) labels(expr parser.Expr, named set, faults *[]string) set {
+	fault := func(format string, args ...any) { *faults = append(*faults, fmt.Sprintf(format, args...)) }
+	need := func(of set, names []string, where parser.Expr) {
+		for _, n := range names {
+			if !of[n] {
+				fault("no label %q in %s", n, where)
+			}
+		}
+	}
+	switch e := expr.(type) {
+	case *parser.VectorSelector:
+		return m.selected(e, named, fault)
+	case *parser.MatrixSelector:
+		return m.labels(e.VectorSelector, named, faults)
+	case *parser.SubqueryExpr:
+		return m.labels(e.Expr, named, faults)
+	case *parser.ParenExpr:
+		return m.labels(e.Expr, named, faults)
+	case *parser.UnaryExpr:
+		return m.labels(e.Expr, named, faults)
+	case *parser.AggregateExpr:
+		of := m.labels(e.Expr, named, faults)
+		need(of, e.Grouping, e)
+		if e.Op == parser.TOPK || e.Op == parser.BOTTOMK {
+			return of
+		}
+		out := set{}
+		for n := range of {
+			if slices.Contains(e.Grouping, n) != e.Without {
+				out[n] = true
+			}
+		}
+		return out
+	case *parser.BinaryExpr:
+		left, right := m.labels(e.LHS, named, faults), m.labels(e.RHS, named, faults)
+		switch {
+		case e.LHS.Type() == parser.ValueTypeScalar:
+			return right
+		case e.RHS.Type() == parser.ValueTypeScalar:
+			return left
+		}
+		if e.VectorMatching != nil && len(e.VectorMatching.MatchingLabels) > 0 {
+			need(left, e.VectorMatching.MatchingLabels, e)
+			need(right, e.VectorMatching.MatchingLabels, e)
+		} else if e.Op != parser.LOR && e.VectorMatching != nil && !e.VectorMatching.On && !maps.Equal(left, right) {
+			fault("the sides of %s have the labels %v and %v: no series of them ever meet", e, slices.Sorted(maps.Keys(left)), slices.Sorted(maps.Keys(right)))
+		}
+		if e.Op == parser.LOR {
+			return set{}.add(left, right)
+		}
+		return left
+	case *parser.Call:
+		out := set{}
+		for _, arg := range e.Args {
+			out.add(m.labels(arg, named, faults))
+		}
+		switch e.Func.Name {
+		case "histogram_quantile":
+			need(out, []string{"le"}, e)
+			delete(out, "le")
+		case "absent", "absent_over_time":
+			return set{}
+		case "label_replace", "label_join":
+			fault("%s: this check does not know %s", e, e.Func.Name)
+		}
+		return out
+	case *parser.NumberLiteral, *parser.StringLiteral:
+		return set{}
+	default:
+		fault("%s: this check does not know %T", e, e)
+		return set{}
+	}
+}
+
+// selected are the labels of the series that a selector takes.
+func (m monitored) selected(e *parser.VectorSelector, named set, fault func(string, ...any)) set {
+	out, known := set{}, false
+	for name, all := range m.series {
+		for _, matcher := range e.LabelMatchers {
+			if matcher.Name == metricName && !matcher.Matches(name) {
+				all = nil
+			}
+		}
+		known = known || len(all) > 0
+		for _, one := range all {
+			if !slices.ContainsFunc(e.LabelMatchers, func(matcher *labels.Matcher) bool { return !matcher.Matches(one.Get(matcher.Name)) }) {
+				named[name] = true
+				one.Range(func(l labels.Label) {
+					if l.Name != metricName {
+						out[l.Name] = true
+					}
+				})
+			}
+		}
+	}
+	for _, matcher := range e.LabelMatchers {
+		// What matches the empty value matches a label that is not there as well.
+		if len(out) > 0 && !out[matcher.Name] && matcher.Name != metricName {
+			fault("no label %q in %s", matcher.Name, e)
+		}
+	}
+	switch {
+	case !known:
+		fault("no metric is called %s", e)
+	case len(out) == 0:
+		fault("%s has no series; it must be there, and be 0, before anything has happened", e)
+	}
+	return out
+}
+
+var (
+	inTemplate = regexp.MustCompile(`\$labels\.(\w+)`)
+	inLegend   = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
+	// Of Prometheus' functions for templates those that the rules use.
+	templateFuncs = template.FuncMap{"humanize": fmt.Sprint, "humanizeDuration": fmt.Sprint, "humanizePercentage": fmt.Sprint}
+	notAnchor     = regexp.MustCompile(`[^a-z0-9 -]`)
+)
+
+// steps are the anchors of a page's headings.
+func steps(page []byte) set {
+	out := set{}
+	for line := range strings.Lines(string(page)) {
+		if text, ok := strings.CutPrefix(line, "### "); ok {
+			out[strings.ReplaceAll(notAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(text)), ""), " ", "-")] = true
+		}
+	}
+	return out
+}
+
+// rulesFaults is what is wrong with a file of alert rules.
+func (m monitored) rulesFaults(text, manual []byte) (faults []string) {
+	var file struct {
+		Groups []struct {
+			Name  string `yaml:"name"`
+			Rules []struct {
+				Alert         string            `yaml:"alert"`
+				Expr          string            `yaml:"expr"`
+				For           string            `yaml:"for"`
+				KeepFiringFor string            `yaml:"keep_firing_for"`
+				Labels        map[string]string `yaml:"labels"`
+				Annotations   map[string]string `yaml:"annotations"`
+			} `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	if err := yaml.UnmarshalWithOptions(text, &file, yaml.Strict()); err != nil {
+		return []string{err.Error()}
+	}
+	anchors, named, led := steps(manual), set{}, set{}
+	for _, g := range file.Groups {
+		if g.Name == "" || len(g.Rules) == 0 {
+			faults = append(faults, fmt.Sprintf("group %q has no name or no rules", g.Name))
+		}
+		for _, r := range g.Rules {
+			fault := func(format string, args ...any) { faults = append(faults, r.Alert+": "+fmt.Sprintf(format, args...)) }
+			result, names, wrong := m.check(r.Expr)
+			named.add(names)
+			for _, w := range wrong {
+				fault("%s", w)
+			}
+			if wait, err := time.ParseDuration(r.For); err != nil || wait <= 0 {
+				fault("for: %q has no duration", r.For)
+			}
+			if s := r.Labels["severity"]; s != "critical" && s != "warning" {
+				fault("severity is %q, want critical or warning", s)
+			}
+			if r.Annotations["summary"] == "" {
+				fault("has no summary")
+			}
+			if r.Annotations["runbook"] == "" {
+				fault("has no runbook")
+			} else if anchor, ok := strings.CutPrefix(r.Annotations["runbook"], "deploy/monitoring/README.md#"); !ok || !anchors[anchor] {
+				fault("there is no step %s", r.Annotations["runbook"])
+			} else {
+				led[anchor] = true
+			}
+			if !strings.Contains(string(manual), "`"+r.Alert+"`") {
+				fault("README.md does not name it")
+			}
+			for _, text := range r.Annotations {
+				if _, err := template.New("").Funcs(templateFuncs).Parse("{{$labels := .}}{{$value := .}}" + text); err != nil {
+					fault("%v", err)
+				}
+				for _, label := range inTemplate.FindAllStringSubmatch(text, -1) {
+					if wrong == nil && !result[label[1]] {
+						fault("no label %q for %q", label[1], text)
+					}
+				}
+			}
+		}
+	}
+	for step := range anchors {
+		if !led[step] {
+			faults = append(faults, "no alert leads to the step "+step)
+		}
+	}
+	for name := range m.series {
+		if strings.HasPrefix(name, "quittance_") && strings.HasSuffix(name, "_poison_total") && !named[name] {
+			faults = append(faults, "no alert looks at "+name)
+		}
+	}
+	return faults
+}
+
+// dashboardFaults is what is wrong with a dashboard.
+func (m monitored) dashboardFaults(text []byte) (faults []string) {
+	var d struct {
+		Templating struct {
+			List []struct {
+				Name, Type string
+				Query      json.RawMessage
+			} `json:"list"`
+		} `json:"templating"`
+		Panels []struct {
+			Type, Title, Description string
+			FieldConfig              struct {
+				Defaults struct{ Unit string } `json:"defaults"`
+			} `json:"fieldConfig"`
+			Targets []struct{ Expr, LegendFormat string } `json:"targets"`
+		} `json:"panels"`
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return []string{err.Error()}
+	}
+	fill := []string{"$__rate_interval", "5m"}
+	rows := set{}
+	for _, v := range d.Templating.List {
+		fill = append(fill, "$"+v.Name, ".*")
+		if v.Type != "query" {
+			continue
+		}
+		var query struct{ Query string }
+		if err := json.Unmarshal(v.Query, &query); err != nil {
+			faults = append(faults, fmt.Sprintf("variable %s: %v", v.Name, err))
+		}
+		selector, label, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(query.Query, "label_values("), ")"), ", ")
+		result, _, wrong := m.check(selector)
+		if faults = append(faults, wrong...); !ok || wrong == nil && !result[label] {
+			faults = append(faults, fmt.Sprintf("variable %s: no label %q", v.Name, label))
+		}
+	}
+	for _, p := range d.Panels {
+		fault := func(format string, args ...any) {
+			faults = append(faults, "panel "+p.Title+": "+fmt.Sprintf(format, args...))
+		}
+		if p.Type == "row" {
+			rows[p.Title] = true
+			continue
+		}
+		if p.Title == "" || p.Description == "" || len(p.Targets) == 0 {
+			fault("has no title, no description or nothing to show")
+		}
+		if p.FieldConfig.Defaults.Unit == "" {
+			fault("has no unit")
+		}
+		for _, target := range p.Targets {
+			expr := strings.NewReplacer(fill...).Replace(target.Expr)
+			if strings.Contains(expr, "$") {
+				fault("there is no such variable as in %s", target.Expr)
+				continue
+			}
+			result, _, wrong := m.check(expr)
+			for _, w := range wrong {
+				fault("%s", w)
+			}
+			for _, label := range inLegend.FindAllStringSubmatch(target.LegendFormat, -1) {
+				if wrong == nil && !result[label[1]] {
+					fault("no label %q for %q", label[1], target.LegendFormat)
+				}
+			}
+		}
+	}
+	for _, row := range []string{"Money", "Deliveries", "ERP", "Processor", "Sinks lag", "Ingress"} {
+		if !rows[row] {
+			faults = append(faults, "there is no row "+row)
+		}
+	}
+	return faults
+}

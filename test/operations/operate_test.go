@@ -1,0 +1,183 @@
+package operations_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/test/harness"
+)
+
+// An operator's bad morning, at the command line of the program: a receiver that
+// is gone, an ERP that refuses, a secret that has leaked. Nothing is lost by any
+// of it.
+func TestOperatingDeliveries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation")
+	}
+	t.Parallel()
+	o := deliveryOperator{harness.Operator{Up: harness.NewUp(t)}}
+	o.Start(t)
+
+	o.Refused(t, "say what to do", "endpoints")
+	o.Refused(t, "say what to do", "deliveries")
+	o.Says(t, "there are no deliveries yet", "deliveries", "list")
+	var endpoint string
+	for _, e := range o.endpoints(t) {
+		if e.URL == o.URL(harness.AtSimulators, "/inbox/guichet") {
+			endpoint = e.ID
+		}
+		if e.State != "ok" || e.Waiting != 0 {
+			t.Errorf("at the start: %+v", e)
+		}
+	}
+	if !strings.Contains(o.Says(t, endpoint, "endpoints", "list"), "impots/test") {
+		t.Error("the ERP is not listed")
+	}
+	o.Refused(t, "never suspended", "endpoints", "suspend", "impots/test")
+	o.Refused(t, "endpoints list", "endpoints", "suspend", "nobody")
+	o.Refused(t, "--state", "deliveries", "retry", "--endpoint", endpoint)
+
+	o.Control(t, "inbox/guichet", `{"status": 410}`)
+	o.Control(t, "erp/impots", `{"refuse": {"status": 422, "code": "due_closed"}}`)
+	paid := o.Create(t, "operated")
+	o.Citizen(paid.ID).Pay(t, "06 600 00 01")
+	o.Becomes(t, paid.ID, "completed")
+
+	// The receiver.
+	o.stands(t, endpoint, "suspended", func(e endpointShown) bool { return e.State == "suspended" && e.Reason == "gone" && e.Waiting == 1 })
+	o.Says(t, "answered 410", "endpoints", "list")
+	o.Says(t, "answered 410", "endpoints", "suspend", endpoint)
+	held := o.deliveries(t, "--endpoint", endpoint)
+	if len(held) != 1 || held[0].State != "waiting" || held[0].SessionID != paid.ID {
+		t.Fatalf("held: %+v", held)
+	}
+	o.Refused(t, "endpoints resume "+endpoint, "deliveries", "retry", held[0].ID)
+	o.Says(t, "410", "deliveries", "show", held[0].ID)
+
+	// The ERP.
+	var parked []deliveryShown
+	harness.Eventually(t, "the ERP's refusal is shown", func() error {
+		if parked = o.deliveries(t, "--state", "needs_operator"); len(parked) != 1 {
+			return fmt.Errorf("%+v", parked)
+		}
+		return nil
+	})
+	if parked[0].Endpoint != "impots/test" || parked[0].Kind != "erp" || parked[0].Status != 422 {
+		t.Errorf("parked: %+v", parked[0])
+	}
+	o.Says(t, "due_closed", "deliveries", "show", parked[0].ID)
+	o.Says(t, "due now", "deliveries", "retry", parked[0].ID)
+	harness.Eventually(t, "the ERP has refused twice", func() error {
+		if again := o.deliveries(t, "--endpoint", "impots/test", "--state", "needs_operator"); len(again) != 1 || again[0].Attempts != 2 {
+			return fmt.Errorf("%+v", again)
+		}
+		return nil
+	})
+	o.Control(t, "erp/impots", `{"reset": true}`)
+	o.Says(t, "1 delivery that was needs_operator is due now", "deliveries", "retry", "--endpoint", "impots/test", "--state", "needs_operator")
+	o.Confirmed(t, paid)
+	o.Says(t, "nothing to do", "deliveries", "retry", "--endpoint", "impots/test", "--state", "needs_operator")
+	o.Says(t, "no delivery is like that", "deliveries", "list", "--state", "needs_operator", "--since", "1h")
+	if n := len(o.Confirmations(t, paid)); n != 1 {
+		t.Errorf("the ERP has accepted %d", n)
+	}
+
+	// The receiver is back.
+	o.Control(t, "inbox/guichet", `{"reset": true}`)
+	o.resume(t, endpoint, paid)
+	o.stands(t, endpoint, "well", func(e endpointShown) bool { return e.State == "ok" && e.Waiting+e.Queued == 0 })
+	o.Refused(t, "was accepted at", "deliveries", "retry", held[0].ID)
+
+	// A maintenance of the receiver, and its secret.
+	o.Says(t, "is suspended", "endpoints", "suspend", endpoint)
+	text := o.Says(t, "whsec_", "endpoints", "rotate-secret", endpoint)
+	o.Refused(t, "--overlap 0", "endpoints", "rotate-secret", endpoint)
+	var rotated endpointShown
+	o.JSON(t, &rotated, "endpoints", "rotate-secret", endpoint, "--overlap", "0")
+	if !strings.HasPrefix(rotated.Secret, "whsec_") || strings.Contains(text, rotated.Secret) || rotated.Secrets != 1 {
+		t.Errorf("rotated: %d sign", rotated.Secrets)
+	}
+	time.Sleep(2 * time.Second) // the worker asks once a second who is suspended
+	meanwhile := o.Create(t, "meanwhile")
+	o.Citizen(meanwhile.ID).Pay(t, "06 600 00 01")
+	o.stands(t, endpoint, "held", func(e endpointShown) bool { return e.State == "suspended" && e.Reason == "operator" && e.Waiting == 1 })
+	if got := o.Inbox(t, meanwhile.ID); len(got) != 0 {
+		t.Errorf("a suspended endpoint got %+v", got)
+	}
+	got := o.resume(t, endpoint, meanwhile)
+	if got.SignatureValid == nil || !*got.SignatureValid || strings.Contains(got.Headers["webhook-signature"], " ") {
+		t.Errorf("signed with %q, want one valid signature", got.Headers["webhook-signature"])
+	}
+}
+
+// deliveryOperator looks after endpoints and deliveries.
+type deliveryOperator struct{ harness.Operator }
+
+// resume resumes an endpoint for which a session's completion waits, and sees it
+// delivered. A worker that has not heard of it in time, on a busy machine, puts it
+// off once more, for a minute: the clock moves on then.
+func (o deliveryOperator) resume(t *testing.T, endpoint string, s harness.Session) harness.Message {
+	t.Helper()
+	o.Says(t, "is resumed; 1 delivery", "endpoints", "resume", endpoint)
+	for range 5 {
+		for end := time.Now().Add(6 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			for _, m := range o.Inbox(t, s.ID) {
+				if m.Answered == http.StatusOK {
+					return m
+				}
+			}
+		}
+		o.Advance(t, 2*time.Minute)
+	}
+	return o.Delivered(t, s.ID, "checkout.completed")
+}
+
+// endpointShown is an endpoint as --json prints it.
+type endpointShown struct {
+	ID      string `json:"id"`
+	URL     string `json:"url"`
+	State   string `json:"state"`
+	Reason  string `json:"suspended_reason"`
+	Waiting int    `json:"waiting"`
+	Queued  int    `json:"queued"`
+	Secrets int    `json:"signing_secrets"`
+	Secret  string `json:"secret"`
+}
+
+func (o deliveryOperator) endpoints(t *testing.T) (out []endpointShown) {
+	t.Helper()
+	o.JSON(t, &out, "endpoints", "list")
+	return out
+}
+
+// stands waits until an endpoint is shown as a test wants it.
+func (o deliveryOperator) stands(t *testing.T, id, what string, is func(endpointShown) bool) {
+	t.Helper()
+	harness.Eventually(t, "endpoint is "+what, func() error {
+		var e endpointShown
+		if o.JSON(t, &e, "endpoints", "show", id); !is(e) {
+			return fmt.Errorf("%+v", e)
+		}
+		return nil
+	})
+}
+
+// deliveryShown is a delivery as --json prints it.
+type deliveryShown struct {
+	ID        string `json:"id"`
+	Kind      string `json:"kind"`
+	Endpoint  string `json:"endpoint"`
+	SessionID string `json:"session_id"`
+	State     string `json:"state"`
+	Attempts  int    `json:"attempts"`
+	Status    int    `json:"http_status"`
+}
+
+func (o deliveryOperator) deliveries(t *testing.T, filter ...string) (out []deliveryShown) {
+	t.Helper()
+	o.JSON(t, &out, append([]string{"deliveries", "list"}, filter...)...)
+	return out
+}

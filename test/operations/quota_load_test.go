@@ -1,0 +1,249 @@
+package operations_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"quittance/checkout"
+	"quittance/test/harness"
+)
+
+// quotaLoad is integrators of whom some flood the service. Requests that get no
+// answer are sent again with the same key until they do, so that nothing is
+// counted of which the outcome is unknown. Safe for concurrent use.
+type quotaLoad struct {
+	stack  *harness.Stack
+	client *http.Client
+
+	mu                sync.Mutex
+	accepted, refused []quotaAnswer
+	latest            map[int]quotaAnswer // accepted, by application
+	replays, retries  int
+	faults            []string
+}
+
+// quotaAnswer is what became of a creation.
+type quotaAnswer struct {
+	app        int // of the stack's
+	order, key string
+
+	status    int
+	session   string
+	remaining int       // of the quota, as the answer tells; -1 when it does not
+	sent      time.Time // the first time when accepted, else the last
+	answered  time.Time
+}
+
+func newQuotaLoad(s *harness.Stack) *quotaLoad {
+	return &quotaLoad{stack: s, latest: map[int]quotaAnswer{}, client: &http.Client{
+		Timeout: harness.RequestPatience, Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
+	}}
+}
+
+// run has the quiet applications create at once, so that theirs is a service
+// that is warm, and the others from one time on, all until to.
+func (l *quotaLoad) run(ctx context.Context, from, to time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, to.Add(harness.JourneyPatience))
+	defer cancel()
+	var all sync.WaitGroup
+	for app := range l.stack.Apps {
+		if app >= quotaFlooding {
+			all.Go(func() { l.stayBelow(ctx, app, to) })
+		} else {
+			all.Go(func() { l.flood(ctx, &all, app, from, to) })
+		}
+	}
+	all.Wait()
+}
+
+// stayBelow creates one after the other, evenly spread.
+func (l *quotaLoad) stayBelow(ctx context.Context, app int, to time.Time) {
+	const every = time.Minute / quotaBelow
+	next := time.Now().Add(every * time.Duration(app-quotaFlooding) / quotaQuiet)
+	for n := app; next.Before(to) && harness.Until(ctx, next); n++ {
+		if a, ok := l.create(ctx, app, n); ok && a.status != http.StatusCreated {
+			l.fault("application %d, which is below its quota, was refused at %s", app, a.sent.Format(time.TimeOnly))
+		}
+		for next = next.Add(every); next.Before(time.Now()); next = next.Add(every) {
+		}
+	}
+}
+
+// flood offers creations to all instances at once, whatever becomes of those
+// before, and has one that was accepted answered again in between: all the time
+// that some of the quota is left and all the time that none is.
+func (l *quotaLoad) flood(ctx context.Context, all *sync.WaitGroup, app int, from, to time.Time) {
+	const every = quotaInstances * time.Minute / quotaOffered
+	next := from.Add(every * time.Duration(app) / quotaFlooding)
+	for n := 0; next.Before(to) && harness.Until(ctx, next); n++ {
+		for instance := range quotaInstances {
+			all.Go(func() { _, _ = l.create(ctx, app, instance) })
+		}
+		if n%2 == 1 {
+			all.Go(func() { l.replay(ctx, app, n/2) })
+		}
+		next = next.Add(every)
+	}
+}
+
+// create creates a new order's session; ok is false when ctx ended first.
+func (l *quotaLoad) create(ctx context.Context, app, instance int) (quotaAnswer, bool) {
+	a := quotaAnswer{app: app, order: uuid.NewString(), key: uuid.NewString()}
+	ok := l.ask(ctx, &a, instance, false)
+	if !ok {
+		return a, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch a.status {
+	case http.StatusCreated:
+		l.accepted = append(l.accepted, a)
+		l.latest[app] = a
+	case http.StatusTooManyRequests:
+		l.refused = append(l.refused, a)
+	}
+	return a, true
+}
+
+// replay sends an accepted creation again. An instance sheds what is far beyond
+// the quota before it can know a replay, but this flood does not go as far: 75
+// creations and 9 replays a minute and instance, of 120.
+func (l *quotaLoad) replay(ctx context.Context, app, instance int) {
+	l.mu.Lock()
+	first, ok := l.latest[app]
+	l.mu.Unlock()
+	if !ok {
+		return
+	}
+	again := quotaAnswer{app: app, order: first.order, key: first.key}
+	if !l.ask(ctx, &again, instance, true) {
+		return
+	}
+	if again.status != http.StatusCreated || again.session != first.session {
+		l.fault("application %d: the creation of %s was answered with %d %s when it was sent again", app, first.session, again.status, again.session)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replays++
+}
+
+// ask sends a creation until it is answered, each time to another instance, and
+// checks the answer. It returns false, after a fault, when there was none.
+func (l *quotaLoad) ask(ctx context.Context, a *quotaAnswer, instance int, again bool) bool {
+	body, err := json.Marshal(map[string]any{"order_id": a.order, "amount": 5000, "description": "Quota test"})
+	if err != nil {
+		l.fault("order %s: %v", a.order, err)
+		return false
+	}
+	a.sent = time.Now().UTC()
+	for try := 0; ; try++ {
+		last := time.Now().UTC()
+		status, header, text, err := l.post(ctx, l.stack.Ingress[(instance+try)%quotaInstances], *a, body)
+		a.answered = time.Now().UTC()
+		if err == nil && status < http.StatusInternalServerError {
+			if status != http.StatusCreated {
+				a.sent = last
+			}
+			if err := a.read(status, header, text, again || try > 0); err != nil {
+				l.fault("application %d at %s: %v: %d\n%s", a.app, a.answered.Format(time.TimeOnly), err, status, text)
+				return false
+			}
+			return true
+		}
+		l.mu.Lock()
+		l.retries++
+		l.mu.Unlock()
+		if !harness.Pause(ctx, time.Second) {
+			l.fault("application %d had no answer for order %s", a.app, a.order)
+			return false
+		}
+	}
+}
+
+func (l *quotaLoad) post(ctx context.Context, base string, a quotaAnswer, body []byte) (status int, header http.Header, text []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/v1/checkout/sessions", strings.NewReader(string(body)))
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+l.stack.Apps[a.app].Key)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", a.key)
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode, resp.Header, text, err
+}
+
+// rateLimit is the header of a quota of creations: what is left, and the seconds
+// until there is more.
+var rateLimit = regexp.MustCompile(`^"creations";r=(\d+);t=(\d+)$`)
+
+// read checks an answer as the contract and its decisions (§§ 1, 2) have it. One
+// to a request that was sent before may be a replay, which was not counted now.
+func (a *quotaAnswer) read(status int, header http.Header, text []byte, before bool) error {
+	a.status, a.remaining = status, -1
+	var body struct{ ID, Code string }
+	if err := json.Unmarshal(text, &body); err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	replayed := header.Get("Idempotent-Replayed") == "true"
+	if replayed && !before {
+		return errors.New("a new creation is answered as a replay")
+	}
+	if !replayed {
+		if policy, want := header.Get("RateLimit-Policy"), fmt.Sprintf(`"creations";q=%d;w=60`, quotaGranted); policy != want {
+			return fmt.Errorf("RateLimit-Policy is %q, want %q", policy, want)
+		}
+		state := rateLimit.FindStringSubmatch(header.Get("RateLimit"))
+		if state == nil {
+			return fmt.Errorf("RateLimit is %q", header.Get("RateLimit"))
+		}
+		a.remaining, _ = strconv.Atoi(state[1])
+		if reset, err := strconv.Atoi(state[2]); err != nil || reset > 60 {
+			return fmt.Errorf("RateLimit is %q, want a t of 60 at most", state[0])
+		}
+	}
+	switch status {
+	case http.StatusCreated:
+		a.session = body.ID
+		if _, err := checkout.SessionPartition(a.session); err != nil {
+			return fmt.Errorf("session %q: %w", a.session, err)
+		}
+		return nil
+	case http.StatusTooManyRequests:
+		after, err := strconv.Atoi(header.Get("Retry-After"))
+		switch nextMinute := a.sent.Truncate(time.Minute).Add(time.Minute); {
+		case err != nil || after < 1 || after > 60:
+			return fmt.Errorf("Retry-After is %q, want 1 to 60", header.Get("Retry-After"))
+		case a.answered.Add(time.Duration(after) * time.Second).Before(nextMinute):
+			return fmt.Errorf("Retry-After is %d, which is still in the same minute", after)
+		case body.Code != "generic.rate_limited" || a.remaining != 0:
+			return fmt.Errorf("code %q with %d creations left", body.Code, a.remaining)
+		}
+		return nil
+	}
+	return errors.New("neither accepted nor refused")
+}
+
+func (l *quotaLoad) fault(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.faults) < 50 {
+		l.faults = append(l.faults, fmt.Sprintf(format, args...))
+	}
+}
