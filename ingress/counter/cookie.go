@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"quittance/internal/registry"
+	"quittance/internal/identity"
 )
 
 // How long a clerk stays signed in: since signing in, and since the last request.
@@ -58,7 +58,7 @@ func (c *Counter) signOut(w http.ResponseWriter) { http.SetCookie(w, c.cookie(""
 // who is the clerk whom the request's cookie names, if he is still signed in: the
 // registry is asked every time, so that a revoked key ends it at once. in is what
 // the cookie is to say from now on.
-func (c *Counter) who(r *http.Request) (clerk registry.ClerkPrincipal, in signedIn, ok bool) {
+func (c *Counter) who(r *http.Request) (clerk identity.ClerkPrincipal, in signedIn, ok bool) {
 	cookie, err := r.Cookie(c.cookieName())
 	if err != nil {
 		return clerk, in, false
@@ -76,6 +76,6 @@ func (c *Counter) who(r *http.Request) (clerk registry.ClerkPrincipal, in signed
 		return clerk, in, false
 	}
 	in.Last = now
-	clerk, err = c.cfg.Registry.ClerkByKey(in.KeyID)
+	clerk, err = c.cfg.Identities.ClerkByKey(in.KeyID)
 	return clerk, in, err == nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
+	"quittance/internal/identity"
 	"quittance/internal/quota"
-	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 )
@@ -38,11 +38,15 @@ type Sessions interface {
 	List(ctx context.Context, f sessions.Filter) ([]checkout.Session, int64, error)
 }
 
-// Registry knows the clerks: internal/registry. It never waits for a database.
+// Registry knows the agencies: internal/registry. It never waits for a database.
 type Registry interface {
-	AuthenticateClerk(key string) (registry.ClerkPrincipal, error)
-	ClerkByKey(keyID string) (registry.ClerkPrincipal, error)
 	ApplicationsOf(agencyID string) []string
+}
+
+// Identities know the clerks: internal/identity. They never wait for a database.
+type Identities interface {
+	AuthenticateClerk(key string) (identity.ClerkPrincipal, error)
+	ClerkByKey(keyID string) (identity.ClerkPrincipal, error)
 }
 
 // Reads counts what a key asks over all instances: internal/quota.
@@ -52,10 +56,11 @@ type Reads interface {
 
 // Config of a Counter. All fields are required.
 type Config struct {
-	Commands Asker
-	Sessions Sessions
-	Registry Registry
-	Reads    Reads
+	Commands   Asker
+	Sessions   Sessions
+	Registry   Registry
+	Identities Identities
+	Reads      Reads
 	// Keys seal the cookie of the page.
 	Keys *secret.Keys
 	// PublicURL is where clerks reach the page; with https its cookie is Secure.
@@ -80,7 +85,7 @@ type Counter struct {
 
 // New makes a Counter.
 func New(cfg Config) (*Counter, error) {
-	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Reads == nil || cfg.Keys == nil ||
+	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Identities == nil || cfg.Reads == nil || cfg.Keys == nil ||
 		cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("counter: every field of the configuration is required")
 	}

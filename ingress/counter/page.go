@@ -24,7 +24,7 @@ import (
 	"quittance/checkout/page"
 	"quittance/ingress/problem"
 	"quittance/internal/form"
-	"quittance/internal/registry"
+	"quittance/internal/identity"
 )
 
 // pagePrefix is where clerks find the page.
@@ -210,7 +210,7 @@ func (v visit) askForKey(status int, ref, fault string) {
 
 func (v visit) signIn() {
 	ref := digits(v.form.Get(fieldRef))
-	clerk, err := v.c.cfg.Registry.AuthenticateClerk(strings.TrimSpace(v.form.Get(fieldKey)))
+	clerk, err := v.c.cfg.Identities.AuthenticateClerk(strings.TrimSpace(v.form.Get(fieldKey)))
 	if err != nil {
 		v.c.signIns.WithLabelValues("refused").Inc()
 		v.askForKey(http.StatusUnauthorized, ref, v.words().KeyRefused)
@@ -538,7 +538,7 @@ func (out *view) about(s checkout.Session) {
 }
 
 // receipt says that cash was taken, and what may become of it.
-func (out *view) receipt(s checkout.Session, clerk registry.ClerkPrincipal, today bool) {
+func (out *view) receipt(s checkout.Session, clerk identity.ClerkPrincipal, today bool) {
 	c := s.Collection
 	out.CollectionID, out.Clerk, out.Receipt = c.ID, c.Clerk, c.OperatorRef
 	out.PaidAt = page.Date(money.Language(out.W.Code), c.DecidedAt)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quittance/cmd/internal/roles"
-	"quittance/internal/registry"
+	"quittance/internal/registry/file"
 )
 
 func (p Program) seed() *cobra.Command {
@@ -45,27 +45,27 @@ func (p Program) seed() *cobra.Command {
 }
 
 // Seed applies a registry file.
-func Seed(ctx context.Context, s roles.Settings, file string) (registry.Report, error) {
-	text, err := os.ReadFile(file)
+func Seed(ctx context.Context, s roles.Settings, path string) (file.Report, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return registry.Report{}, fmt.Errorf("reading the registry file: %w", err)
+		return file.Report{}, fmt.Errorf("reading the registry file: %w", err)
 	}
 	keys, err := s.OpenKeys()
 	if err != nil {
-		return registry.Report{}, err
+		return file.Report{}, err
 	}
 	pool, err := s.OpenPostgres(ctx)
 	if err != nil {
-		return registry.Report{}, err
+		return file.Report{}, err
 	}
 	defer pool.Close()
 	now, err := s.Time(ctx, pool)
 	if err != nil {
-		return registry.Report{}, err
+		return file.Report{}, err
 	}
-	report, err := registry.Seed(ctx, pool, text, registry.SeedOptions{Keys: keys, Developer: s.PlainSecrets, Now: func() time.Time { return now }})
+	report, err := file.Apply(ctx, pool, actor(), text, file.Options{Keys: keys, Developer: s.PlainSecrets, Now: func() time.Time { return now }})
 	if err != nil {
-		return registry.Report{}, fmt.Errorf("%s: %w", file, err)
+		return file.Report{}, fmt.Errorf("%s: %w", path, fileFaults(err))
 	}
 	return report, nil
 }

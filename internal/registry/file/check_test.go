@@ -2,6 +2,7 @@ package file_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -161,15 +162,15 @@ agencies:
 			continue
 		}
 		if !slices.ContainsFunc(faults.Faults, func(f form.Fault) bool { return f.Field == c.path }) {
-			t.Errorf("%q: want a fault at %s, got %v", c.with, c.path, err)
+			t.Errorf("%q: want a fault at %s, got %+v", c.with, c.path, faults.Faults)
 		}
 		// Two at most: a slip at one place may be felt at another, no more.
 		if len(faults.Faults) > 2 {
-			t.Errorf("%q: one slip, %d faults: %v", c.with, len(faults.Faults), err)
+			t.Errorf("%q: one slip, %d faults: %+v", c.with, len(faults.Faults), faults.Faults)
 		}
 		for _, s := range registries.Plain {
-			if strings.Contains(err.Error(), s) {
-				t.Errorf("%q: the error shows a secret: %v", c.with, err)
+			if strings.Contains(fmt.Sprintf("%v %+v", err, faults.Faults), s) {
+				t.Errorf("%q: the error shows a secret: %+v", c.with, faults.Faults)
 			}
 		}
 	}
@@ -252,7 +253,8 @@ func TestDeveloperModeRefusesLiveConnectorsOfTheDatabase(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	h.Exec(t, `INSERT INTO connector_accounts VALUES ($1, true, 'momo', 'https://momo.example.org', 'x')`, registries.AgencyA)
-	if _, err := h.TrySeed(t, registries.Full); err == nil || !strings.Contains(err.Error(), "live momo account") {
+	var faults *form.FaultsError
+	if _, err := h.TrySeed(t, registries.Full); !errors.As(err, &faults) || !strings.Contains(faults.Faults[0].Message, "live momo account") {
 		t.Errorf("error = %v", err)
 	}
 }

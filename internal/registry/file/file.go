@@ -296,12 +296,13 @@ func (o object) clerk(agencyID string) clerk {
 	return c
 }
 
-// keySecret is the secret of a key, and its mode.
+// keySecret is the secret of a key, empty when it is at fault, and its mode.
 func (o object) keySecret(family identity.Family) (s secret.Text, live bool) {
 	s = o.secret("secret")
 	live, ok := family.Mode(s.Reveal())
-	if !s.Empty() && !ok {
+	if !ok && !s.Empty() {
 		o.fault("secret", "format", "must be %s or %s and 20 to 200 letters or digits", family.Test, family.Live)
+		s = secret.Text{}
 	}
 	return s, live
 }
