@@ -2,22 +2,22 @@ package checkout
 
 import "time"
 
-// Command asks for a change of one session. At is the sender's stamp and the
-// only time that deciding looks at.
+// Command asks for a change of one session. At is the sender's time stamp, in UTC, and
+// the only time that Decide uses.
 type Command struct {
 	At time.Time
-	// SessionID is the session meant; of a Create the one to be.
+	// SessionID names the session; for Create, the new session.
 	SessionID string
 	// ApplicationID and Live narrow it to what the caller may see; with an empty
 	// ApplicationID (pages, callbacks, ticks) any application's session counts.
 	ApplicationID string
 	Live          bool
-	// ReplyTo is where an answer is awaited; nil when none is.
+	// ReplyTo says where the sender waits for an answer; nil when nobody waits.
 	ReplyTo *ReplyTo
 	Do      Action
 }
 
-// ReplyTo finds the waiting request.
+// ReplyTo identifies the waiting request.
 type ReplyTo struct {
 	CorrelationID string
 	Partition     int32
@@ -29,19 +29,19 @@ type Action interface{ action() }
 
 // Create asks for a new session. Configuration is resolved by the sender.
 type Create struct {
-	// Session as it will be when accepted; its CreatedAt is the command's At.
+	// Session is the new session as it will be stored; its CreatedAt is the command's At.
 	Session        Session
 	IdempotencyKey string
 	// BodyHash is SHA-256 of the request's canonical JSON.
 	BodyHash []byte
 	// CreationsPerMinute is the application's quota.
 	CreationsPerMinute int
-	// Faults of configuration (inactive service, no embed origins…): they count
+	// Faults of configuration (inactive service, no embed origins…). Decide checks them
 	// after the idempotency key and the quota (decisions § 1).
 	Faults []Fault
 }
 
-// Fault is one thing wrong with a request.
+// Fault is one fault of a request.
 type Fault struct {
 	Code    Code
 	Field   string // dotted path
@@ -49,10 +49,10 @@ type Fault struct {
 	Message string
 }
 
-// Canceller is who cancels.
+// Canceller says who cancels a session.
 type Canceller string
 
-// Who cancels. The citizen cannot while a collection is in flight.
+// The cancellers. The citizen cannot cancel while a collection is in flight.
 const (
 	ByIntegrator Canceller = "integrator"
 	ByCitizen    Canceller = "citizen"
@@ -61,62 +61,63 @@ const (
 // Cancel ends an open session.
 type Cancel struct{ By Canceller }
 
-// Collect asks the payer for the money, once: the same CollectionID again (a
-// double click, a reload) is the same collection.
+// Collect asks the payer for the money once. A repeated CollectionID (a double click, a
+// reload) is the same collection.
 type Collect struct {
 	CollectionID string
 	OfferID      string
 	Account      string // fingerprint of the merchant account
 	Payer        string // as the connector wants it; empty for card
 	PayerMasked  string
-	// Total is what the citizen confirmed: due and fee.
+	// Total is the amount that the citizen confirmed: due plus fee, in minor units.
 	Total          int64
 	ApprovalWindow time.Duration
-	// SendWithin bounds how late the operator may be asked.
+	// SendWithin is the time, from At, within which the operator may be asked.
 	SendWithin time.Duration
 	// Language is the page's, for the way back from an acquirer; may be empty.
 	Language string
 }
 
-// Redirected reports where the citizen goes on to pay: the acquirer's page
+// Redirected reports the acquirer's page, on which the citizen continues the payment
 // (contract, "Card payment").
 type Redirected struct {
 	CollectionID string
-	// Sealed is the redirect as its reporter and the page know it, a ciphertext here.
+	// Sealed is the encrypted redirect. Only the sender of this command and the page can
+	// open it.
 	Sealed []byte
 }
 
-// Reserve is a clerk's look-up: the session waits for cash at a counter, for as
-// long as Window, and nothing else can pay it meanwhile. The holder's own look-up
-// again is the same reservation, with its first end.
+// Reserve is a clerk's look-up. The session waits for cash at a counter for the time
+// Window, and nothing else can pay it in that time. A repeated look-up by the same clerk
+// is the same reservation and does not extend it.
 type Reserve struct {
 	CollectionID string
 	By           string // the clerk
 	Window       time.Duration
 }
 
-// Take is a clerk's word that the cash is in the till. It is never refused for
-// being late: the money is there.
+// Take is a clerk's report that the cash is in the till. It is never refused for being
+// late, because the agency has the money.
 type Take struct {
 	CollectionID string
 	By           string
 	Total        int64 // due and fee, minor units of the session's currency
-	// Receipt is the counter's own number of it; may be empty.
+	// Receipt is the counter's own receipt number; may be empty.
 	Receipt string
 }
 
-// Release gives a reservation up before its window ends.
+// Release ends a reservation before its window ends.
 type Release struct{ CollectionID, By string }
 
-// Reverse is a second clerk's word, on the same day, that cash was given back. It
-// is an entry and an operator case; the session stays what it is.
+// Reverse is a second clerk's report, on the same day, that cash was given back. It adds
+// a journal entry and an operator case; the session's status does not change.
 type Reverse struct {
 	CollectionID string
 	By           string
 	Reason       string
 }
 
-// Source is how an outcome was learnt.
+// Source says how an outcome became known.
 type Source string
 
 // The sources of an outcome.
@@ -127,11 +128,11 @@ const (
 	SourceCounter  Source = "counter"
 )
 
-// OutcomeStatus is the operator's word on a collection.
+// OutcomeStatus is the operator's answer about a collection.
 type OutcomeStatus string
 
-// The outcomes. Pending and ambiguous are no decision; unknown means that the
-// operator has no such payment.
+// The outcomes. Pending and ambiguous decide nothing. Unknown means that the operator
+// does not know the payment.
 const (
 	OutcomeApproved  OutcomeStatus = "approved"
 	OutcomeRefused   OutcomeStatus = "refused"
@@ -140,9 +141,8 @@ const (
 	OutcomeUnknown   OutcomeStatus = "unknown"
 )
 
-// Outcome reports what the operator said. Only a sender that has the word from
-// the operator itself (its answer, its signature, our own callback address)
-// may report one.
+// Outcome reports an operator's answer. Only a sender that has it from the operator
+// itself (its answer, its signature, our own callback address) may send an Outcome.
 type Outcome struct {
 	CollectionID string
 	Source       Source
@@ -153,11 +153,10 @@ type Outcome struct {
 	FailureCode  FailureCode
 }
 
-// Enquire asks for an enquiry now, because somebody claims to know more: a
-// callback that proves nothing.
+// Enquire asks for an enquiry now. An unproven callback causes it.
 type Enquire struct{ CollectionID string }
 
-// IssueToken mints a completion token for the holder of the client_secret.
+// IssueToken stores a new completion token for the holder of the client_secret.
 type IssueToken struct {
 	Hash             []byte // SHA-256 of the token
 	ClientSecretHash []byte
@@ -167,7 +166,7 @@ type IssueToken struct {
 // ConsumeToken is verify-completion.
 type ConsumeToken struct{ Hash []byte }
 
-// Tick lets time pass for one session.
+// Tick carries out what is due in one session at the command's time.
 type Tick struct{}
 
 func (Create) action()       {}
@@ -184,10 +183,10 @@ func (IssueToken) action()   {}
 func (ConsumeToken) action() {}
 func (Tick) action()         {}
 
-// Code is an answer's code: ok or one that callers map to a status.
+// Code is the code of an answer: ok, or a code that callers map to an HTTP status.
 type Code string
 
-// The answers' codes. The contract's own keep its spelling.
+// The codes of answers. Codes of the contract keep its spelling.
 const (
 	CodeOK                Code = "ok"
 	CodeSessionNotFound   Code = "checkout.session_not_found"
@@ -212,23 +211,23 @@ const (
 	CodeReserved Code = "counter.reserved"
 	// CodeNotTaken: no cash of that id was taken, so none is given back.
 	CodeNotTaken Code = "counter.not_taken"
-	// CodeCase: the cash is on record, but the session is paid, or being paid, by
-	// other means. A person decides.
+	// CodeCase: the cash is recorded, but another payment completed the session or is in
+	// flight. A person decides what happens to the cash.
 	CodeCase Code = "counter.operator_case"
-	// CodeTooMany: so much cash was reported for a paid session that a program must
-	// be at fault. Nothing was put on record.
+	// CodeTooMany: cash was reported so often for a paid session that the caller's program
+	// must be faulty. Nothing was recorded.
 	CodeTooMany Code = "counter.too_many_entries"
-	// CodeSecondPerson: whoever took the cash cannot reverse it.
+	// CodeSecondPerson: the clerk who took the cash cannot reverse it.
 	CodeSecondPerson Code = "counter.second_person_required"
-	// CodeReversalLate: the day on which the cash was taken is over.
+	// CodeReversalLate: the local day on which the cash was taken is over.
 	CodeReversalLate Code = "counter.reversal_too_late"
 )
 
-// Answer is what the asker is told.
+// Answer is the reply to a command.
 type Answer struct {
 	Code    Code
-	Session *Session // as it stands now, where the asker may see it
-	// Replayed is set when an earlier answer or collection is given again.
+	Session *Session // the current session, if the sender may see it
+	// Replayed is true when the answer repeats an earlier answer or collection.
 	Replayed bool
 	Faults   []Fault
 	// RetryAfter, QuotaLimit and QuotaRemaining describe the creation quota.

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Cash at an agency's counter is a collection too, but no operator decides it: a
-// clerk does, by commands. A look-up reserves the session, so that nothing else
-// pays it while the citizen counts notes; a reservation that ends without cash
-// leaves the session as it was.
+// Cash at an agency's counter is also a collection. A clerk decides it by commands, not
+// an operator. A look-up reserves the session, so that no other payment can begin while
+// the citizen counts notes. A reservation that ends without cash leaves the session
+// unchanged.
 
-// maxOrphans bounds what one session keeps of cash that is not its own: software
-// that makes up an id for each try must not grow it for ever.
+// maxOrphans bounds the orphaned collections that one session remembers. Without a bound,
+// desk software that sends a new id with each try would grow the session for ever.
 const maxOrphans = 100
 
-// reserve holds the session for a clerk. The holder's own look-up again is the
+// reserve reserves the session for a clerk. A repeated look-up by the same clerk is the
 // same reservation, so that two windows of one desk cannot take the cash twice.
 func (d *decider) reserve(do Reserve) Answer {
 	s, ok := d.visible()
@@ -29,7 +29,7 @@ func (d *decider) reserve(do Reserve) Answer {
 		case held:
 			return Answer{Code: CodeReserved, Session: &s}
 		}
-		s = d.releaseReservation(s, "") // its tick is on the way
+		s = d.releaseReservation(s, "") // its window has ended; the tick that releases it is late
 	}
 	s = d.expire(s)
 	offer, code := d.payable(s, OfferCashAgency)
@@ -82,8 +82,8 @@ func (d *decider) release(do Release) Answer {
 	return Answer{Code: CodeOK, Session: &s}
 }
 
-// take puts cash on record. It finds the session as it is: still reserved, let go,
-// ended (then it is a late payment), or paid by other means (then it is a case).
+// take records cash. The session may still be reserved, released, ended (then the cash is
+// a late payment), or paid otherwise (then the cash is an operator case).
 func (d *decider) take(do Take) Answer {
 	s, ok := d.visible()
 	if !ok {
@@ -105,9 +105,9 @@ func (d *decider) take(do Take) Answer {
 		return Answer{Code: CodeTooMany, Session: &s}
 	}
 	if s.reserved() && s.Collection.ID != do.CollectionID {
-		s = d.releaseReservation(s, "") // a later look-up, by whom no cash was taken yet
+		s = d.releaseReservation(s, "") // the reservation of a later look-up, without cash so far
 	}
-	// Of a payment that was refused no money is there but this.
+	// A refused collection brought no money, so the cash is the only money of the session.
 	if s.Collection == nil || s.Ended() && s.Collection.ID != do.CollectionID && s.Collection.Status == CollectionRefused {
 		s = d.expire(s)
 		s = d.cash(s, offer, do.CollectionID, do.By, 0)
@@ -133,7 +133,7 @@ func (d *decider) take(do Take) Answer {
 	return Answer{Code: CodeOK, Session: &s}
 }
 
-// reverse puts on record that cash was given back.
+// reverse records that cash was given back.
 func (d *decider) reverse(do Reverse) Answer {
 	s, ok := d.visible()
 	if !ok {
@@ -152,7 +152,7 @@ func (d *decider) reverse(do Reverse) Answer {
 	}
 	s = d.emit(s, EventCollectionReversed, change{clerk: do.By}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
 	if !s.Paid() && len(s.Orphans) == 0 {
-		// The order's money is gone again: it can be paid.
+		// The order has no money any more, so it can be paid again.
 		k := s.orderKey()
 		o := d.order(k)
 		o.Late = without(o.Late, s.ID)

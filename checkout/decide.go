@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// ErrUnknownCommand is a command that this version does not know. It decides
-// nothing.
+// ErrUnknownCommand says that this version does not know the command. Nothing is decided.
 var ErrUnknownCommand = errors.New("unknown command")
 
-// Decision is what a command leads to: all of it happens, or none.
+// Decision is the result of a command. The caller must commit all of it or nothing.
 type Decision struct {
 	// Events in order. Those with Type.Webhook() are for integrators, those with
 	// Confirms() for the agency's ERP.
@@ -31,7 +30,7 @@ type Decision struct {
 	Tokens      map[string]Token
 }
 
-// RequestKind is what the operator is asked.
+// RequestKind says what the operator is asked for.
 type RequestKind string
 
 // The kinds of a collection request.
@@ -55,27 +54,27 @@ type CollectionRequest struct {
 // due that it pays (contract, "What the service does" 9).
 const MetadataERPDueRef = "erp_due_ref"
 
-// Confirms says whether the agency's ERP is told of the event, where it has one
-// (decisions § 10).
+// Confirms reports whether the event causes an ERP confirmation, provided that the agency
+// has an ERP (decisions § 10).
 func (e Event) Confirms() bool {
 	return e.Type == EventCompleted && e.Session.Confirms()
 }
 
-// Confirms says whether the session, as it stands, is a payment that the agency's
-// ERP is told of, where it has one.
+// Confirms reports whether the session is a payment that causes an ERP confirmation,
+// provided that the agency has an ERP.
 func (s Session) Confirms() bool {
 	return s.Status == StatusCompleted && s.Metadata[MetadataERPDueRef] != ""
 }
 
-// unknownAfter is how long after the last moment to send an operator that knows
-// nothing of a collection is believed: what was sent then has arrived or never will.
+// unknownAfter is the time after NotAfter from which on "unknown" by an operator is
+// believed: a request that was sent at the last moment has then arrived or is lost.
 const unknownAfter = time.Minute
 
-// enquireAgain is how soon after an enquiry an unproven callback may cause another.
+// enquireAgain is the shortest time between two enquiries that unproven callbacks cause.
 const enquireAgain = 2 * time.Second
 
-// Decide says what the command leads to. It is deterministic and changes nothing
-// itself. The error is ErrUnknownCommand.
+// Decide returns what the command leads to. It is deterministic and changes nothing
+// itself. Its only error is ErrUnknownCommand.
 func Decide(view View, cmd Command) (Decision, error) {
 	d := &decider{view: view, cmd: cmd}
 	var a Answer
@@ -115,14 +114,14 @@ func Decide(view View, cmd Command) (Decision, error) {
 	return d.out, nil
 }
 
-// decider collects a decision. What it has changed it sees itself.
+// decider collects a decision. Its reads see its own changes.
 type decider struct {
 	view View
 	cmd  Command
 	out  Decision
 }
 
-// visible is the command's session, if the caller may see it.
+// visible returns the command's session if the caller may see it.
 func (d *decider) visible() (Session, bool) {
 	s, ok := d.session(d.cmd.SessionID)
 	if !ok || d.cmd.ApplicationID != "" && (s.ApplicationID != d.cmd.ApplicationID || s.Live != d.cmd.Live) {
@@ -167,8 +166,8 @@ func (d *decider) emit(s Session, t EventType, c change, detail map[string]strin
 	return e.Session
 }
 
-// finish is emit for an event that ends the session: the order is free again,
-// or paid, and remembers a collection that is not final.
+// finish emits an event that ends the session. The order becomes free or paid, and
+// remembers a collection that is not final.
 func (d *decider) finish(s Session, t EventType, c change, detail map[string]string) Session {
 	s = d.emit(s, t, c, detail)
 	k := s.orderKey()
@@ -188,7 +187,7 @@ func (d *decider) finish(s Session, t EventType, c change, detail map[string]str
 
 func (s Session) orderKey() OrderKey { return OrderKey{s.ApplicationID, s.Live, s.OrderID} }
 
-// with and without copy: an order may be shared with the state.
+// with and without copy the list, because an order may be shared with the state.
 func with(ids []string, id string) []string {
 	if slices.Contains(ids, id) {
 		return ids
@@ -200,8 +199,8 @@ func without(ids []string, id string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(x string) bool { return x == id })
 }
 
-// expire ends a session whose lifetime is over, also when its tick is late, so
-// that the same command has the same answer whenever the tick comes.
+// expire ends a session whose lifetime is over, even if its tick is late, so that the
+// answer to a command does not depend on when the tick runs.
 func (d *decider) expire(s Session) Session {
 	if s.Status == StatusOpen && !s.InFlight() && !d.cmd.At.Before(s.ExpiresAt) {
 		return d.finish(s, EventExpired, change{}, nil)
@@ -230,7 +229,7 @@ func (d *decider) create(do Create) Answer {
 	if !ok {
 		quota.Code = CodeRateLimited
 		quota.RetryAfter = d.cmd.At.Truncate(time.Minute).Add(time.Minute).Sub(d.cmd.At)
-		return quota // the key stays unused
+		return quota // the idempotency key stays unused
 	}
 
 	a := d.decideCreate(do)
@@ -269,7 +268,8 @@ func (d *decider) decideCreate(do Create) Answer {
 	return Answer{Code: CodeOK, Session: &s}
 }
 
-// count takes one creation of the stamp's minute. ok is false when none is left.
+// count takes one creation from the quota of the time stamp's minute. ok is false when
+// none is left.
 func (d *decider) count(applicationID string, limit int) (remaining int, ok bool) {
 	q := d.view.Quota(applicationID)
 	minute := d.cmd.At.Unix() / 60
@@ -278,7 +278,7 @@ func (d *decider) count(applicationID string, limit int) (remaining int, ok bool
 	case m.Minute == minute:
 	case q[1].Minute == minute:
 		m = &q[1]
-	default: // it takes the place of the older one
+	default: // the new minute replaces the older one
 		if q[1].Minute < m.Minute {
 			m = &q[1]
 		}
@@ -322,7 +322,7 @@ func (d *decider) collect(do Collect) Answer {
 	case code != CodeOK:
 		return Answer{Code: code, Session: &s}
 	case offer.Channel == ChannelCash:
-		return Answer{Code: CodeOfferUnknown, Session: &s} // a clerk reserves it
+		return Answer{Code: CodeOfferUnknown, Session: &s} // cash begins with a clerk's reservation
 	case do.Total != s.Amount+offer.Fee:
 		return Answer{Code: CodeTotalChanged, Session: &s}
 	}
@@ -336,7 +336,7 @@ func (d *decider) collect(do Collect) Answer {
 	return Answer{Code: CodeOK, Session: &s}
 }
 
-// payable is the offer, if the session's money may be asked for by it now.
+// payable returns the offer if a collection with it may begin now.
 func (d *decider) payable(s Session, offerID string) (Offer, Code) {
 	offer, known := s.Offer(offerID)
 	o := d.order(s.orderKey())
@@ -348,8 +348,8 @@ func (d *decider) payable(s Session, offerID string) (Offer, Code) {
 	case !known:
 		return offer, CodeOfferUnknown
 	case len(o.Late) > 0:
-		// The order's money is here, though too late for its session: taking it a
-		// second time is what must not happen. An operator case decides.
+		// The order's money arrived too late for its session. It must not be collected a
+		// second time; an operator case decides about it.
 		return offer, CodeOrderPaid
 	case len(o.Undecided) > 0:
 		for _, id := range o.Undecided {
@@ -362,8 +362,7 @@ func (d *decider) payable(s Session, offerID string) (Offer, Code) {
 	return offer, CodeOK
 }
 
-// redirected notes where the citizen goes on to pay, once: the operator has one
-// page for one collection.
+// redirected stores the redirect once: the acquirer has one page for each collection.
 func (d *decider) redirected(do Redirected) Answer {
 	s, ok := d.visible()
 	if !ok || s.Collection == nil || s.Collection.ID != do.CollectionID {
@@ -375,7 +374,8 @@ func (d *decider) redirected(do Redirected) Answer {
 	return Answer{Code: CodeOK, Session: &s}
 }
 
-// ask emits an enquiry about the session's collection, unless one has just been.
+// ask emits an enquiry about the session's collection, unless one was emitted within
+// enquireAgain.
 func (d *decider) ask(s Session) {
 	c := s.Collection
 	if c.Final() || c.Channel == ChannelCash || s.Ended() && c.Mismatched || d.cmd.At.Before(c.LastEnquiryAt.Add(enquireAgain)) {
@@ -393,9 +393,9 @@ func (d *decider) enquiry(s Session) {
 
 const enquiryStep = 10 * time.Second
 
-// nextEnquiry is when to ask again after asking at now: every 10 s up to the end
-// of the approval window and once at it, then 15 min, 1 h, 6 h and 24 h after the
-// request, then daily.
+// nextEnquiry returns the time of the next enquiry after one at now: every 10 s up to the
+// end of the approval window and once at its end, then 15 min, 1 h, 6 h and 24 h after
+// the request, then daily.
 func nextEnquiry(c Collection, now time.Time) time.Time {
 	if now.Before(c.WindowEndsAt) {
 		return earliest(now.Add(enquiryStep), c.WindowEndsAt)
@@ -411,7 +411,7 @@ func nextEnquiry(c Collection, now time.Time) time.Time {
 func (d *decider) enquire(do Enquire) Answer {
 	s, ok := d.visible()
 	if !ok || s.Collection == nil || s.Collection.ID != do.CollectionID {
-		// Nothing to ask about, and a claim without proof is nobody's payment.
+		// There is no collection to ask about, and an unproven report is no evidence of money.
 		return Answer{Code: CodeSessionNotFound}
 	}
 	d.ask(s)
@@ -430,7 +430,7 @@ func (d *decider) outcome(do Outcome) Answer {
 	case OutcomeRefused:
 		s = d.refused(s, do)
 	case OutcomeUnknown:
-		// Before the last moment to send it may only not have arrived yet.
+		// Before NotAfter the request may not have been sent or may not have arrived yet.
 		if d.cmd.At.After(s.Collection.NotAfter.Add(unknownAfter)) {
 			do.FailureCode = FailureOperatorUnavailable
 			s = d.refused(s, do)
@@ -444,7 +444,7 @@ func (d *decider) approved(s Session, do Outcome) Session {
 	c := s.Collection
 	switch {
 	case c.Status == CollectionApproved:
-		return s // said before
+		return s // already reported
 	case do.Amount != c.Amount:
 		return d.mismatch(s, do, "amount")
 	case do.Currency != c.Currency:
@@ -457,7 +457,7 @@ func (d *decider) approved(s Session, do Outcome) Session {
 	return s
 }
 
-// late notes that the order's money is there, in a session that it did not complete.
+// late records money that arrived after the session's end and does not complete it.
 func (d *decider) late(s Session) {
 	k := s.orderKey()
 	o := d.order(k)
@@ -483,7 +483,7 @@ func (d *decider) refused(s Session, do Outcome) Session {
 	return s
 }
 
-// decided notes that nothing is open any more about the money of an ended session.
+// decided removes an ended session from the order's undecided ones.
 func (d *decider) decided(s Session) {
 	k := s.orderKey()
 	o := d.order(k)
@@ -491,9 +491,9 @@ func (d *decider) decided(s Session) {
 	d.putOrder(k, o)
 }
 
-// mismatch makes an operator case of a report that does not fit, once. Money is
-// there, though not what was asked for: whatever is reported afterwards, the order
-// is not collected again before a person has looked.
+// mismatch records once that a report does not fit the collection, for an operator case.
+// The operator has money, but not the amount or currency of the collection. Whatever is
+// reported later, the order is not collected again before a person has decided.
 func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
 	if s.Collection.Mismatched {
 		return s
@@ -505,7 +505,7 @@ func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
 	return s
 }
 
-// orphan makes an operator case of money that belongs to no collection we know.
+// orphan records money that belongs to no known collection, for an operator case.
 func (d *decider) orphan(s Session, do Outcome) Answer {
 	if do.Status != OutcomeApproved {
 		return Answer{Code: CodeSessionNotFound}
@@ -513,7 +513,7 @@ func (d *decider) orphan(s Session, do Outcome) Answer {
 	detail := reported(do)
 	detail[DetailCollectionID] = do.CollectionID
 	if slices.Contains(s.Orphans, do.CollectionID) {
-		return Answer{Code: CodeSessionNotFound, Session: &s} // said before
+		return Answer{Code: CodeSessionNotFound, Session: &s} // already reported
 	}
 	if s.ID != "" {
 		s = d.emit(s, EventCollectionOrphaned, change{}, detail)
@@ -533,8 +533,8 @@ func reported(do Outcome) map[string]string {
 	}
 }
 
-// tick lets time pass: the end of the approval window, the end of the lifetime,
-// the next enquiry. A tick before its time does nothing.
+// tick carries out what is due: the end of the approval window, the end of the lifetime,
+// the next enquiry. A tick before the deadline does nothing.
 func (d *decider) tick() Answer {
 	s, ok := d.visible()
 	if !ok {
@@ -555,11 +555,12 @@ func (d *decider) tick() Answer {
 	return Answer{Code: CodeOK, Session: &s}
 }
 
-// timeout is why a session fails whose approval window ended without a word.
+// timeout returns the failure code of a session whose approval window ended without an
+// answer of the operator.
 func (c *Collection) timeout() FailureCode {
 	switch {
 	case c.Mismatched:
-		return FailureOperatorError // the payer did approve something
+		return FailureOperatorError // the payer approved, but the report did not fit
 	case c.Channel == ChannelCard:
 		return FailureCardAbandoned
 	}

@@ -16,10 +16,10 @@
 // snapshots. All times, ids and configuration come stamped in the command, so
 // deciding twice gives the same decision.
 //
-// A terminal session stays what it is. Money that arrives afterwards is a late
-// payment: an event, never a transition. Unknown stays unknown: only a definite
-// refusal or the end of the approval window fails a session, and a collection
-// whose outcome the operator has not told is asked about until it has.
+// A terminal status never changes. Money that arrives afterwards is a late payment: an
+// event, never a transition. Only a definite refusal or the end of the approval window
+// fails a session. The service asks about an undecided collection until the operator
+// gives a final answer.
 //
 // References are to the integration contract ("contract") and to the page that
 // decides what it leaves open ("decisions §").

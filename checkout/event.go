@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// EventType names what happened.
+// EventType is the type of an event.
 type EventType string
 
 // The events of a session. Those in Webhook are sent to integrators.
@@ -95,8 +95,8 @@ type change struct {
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// eventID derives an event's id: the same event has the same id however often
-// it is decided, delivered or journalled.
+// eventID derives an event's id. The same event always has the same id, however often it
+// is decided, delivered or journalled.
 func eventID(sessionID string, sequence int64) string {
 	sum := sha256.Sum256([]byte(sessionID + "#" + strconv.FormatInt(sequence, 10)))
 	return "evt_" + strings.ToLower(idEncoding.EncodeToString(sum[:20]))
@@ -164,14 +164,14 @@ func apply(s Session, e Event) Session {
 	return s
 }
 
-// end puts the session into a terminal status. What the operator still owes an
-// answer for becomes undecided.
+// end puts the session into a terminal status. A collection without a final answer becomes
+// undecided.
 func end(s Session, status Status, at time.Time) Session {
 	s.Status, s.EndedAt = status, at
 	if c := s.Collection; c != nil && c.Status == CollectionPending {
 		c.Status = CollectionUndecided
 		if c.Mismatched {
-			c.NextEnquiryAt = time.Time{} // the operator has spoken; a person has to
+			c.NextEnquiryAt = time.Time{} // the operator has answered; now a person must decide
 		}
 	}
 	return s

@@ -19,7 +19,7 @@ const (
 	FailureCardDeclined         FailureCode = "card.declined"
 	FailureCardAuthentication   FailureCode = "card.authentication_failed"
 	FailureCardAbandoned        FailureCode = "card.abandoned"
-	failureUnknown              FailureCode = FailureOperatorError // an outcome that names none
+	failureUnknown              FailureCode = FailureOperatorError // for an outcome without a code
 	failureMessageOperatorError             = "The operator reported an error."
 )
 
@@ -33,8 +33,8 @@ func FailureCodes() []FailureCode {
 	}
 }
 
-// Message is a sentence for the integrator's log, in English. It never repeats
-// what the operator wrote, which may hold a phone number.
+// Message returns an English sentence for the integrator's log. It never repeats the
+// operator's text, which may contain a phone number.
 func (f FailureCode) Message() string {
 	switch f {
 	case FailureRejected:

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrMalformedID is text that cannot be an id of the kind asked for. To a caller
-// it is the same as an unknown one.
+// ErrMalformedID says that a text is not an id of the expected kind. Callers treat it
+// like an unknown id.
 var ErrMalformedID = errors.New("malformed id")
 
 // Prefixes of ids and secrets (contract, "Identifiers").
@@ -18,8 +18,8 @@ const (
 	PrefixCompletionToken = "cpt_"
 )
 
-// A routable id is: 48 bits of milliseconds since 1970, 16 bits of partition, the
-// random part. Time first, so that ids sort by it; the partition, so that a page,
+// A routable id holds 48 bits of milliseconds since 1970, 16 bits of partition, and
+// random bits. Ids sort by time because the time comes first. With the partition, a page,
 // a callback or a token finds its processor without a look-up.
 const routeSize = 8
 
@@ -29,15 +29,15 @@ func NewSessionID(at time.Time, partition int32, random [16]byte) string {
 }
 
 // NewCompletionToken makes a completion token of 256 random bits for a session's
-// partition. Its time is not told.
+// partition. It does not reveal its time.
 func NewCompletionToken(partition int32, random [32]byte) string {
 	return routable(PrefixCompletionToken, time.Time{}, partition, random[:])
 }
 
-// SessionPartition is the partition that a session id carries.
+// SessionPartition returns the partition in a session id.
 func SessionPartition(id string) (int32, error) { return route(PrefixSession, id, 16) }
 
-// CompletionTokenPartition is the partition that a completion token carries.
+// CompletionTokenPartition returns the partition in a completion token.
 func CompletionTokenPartition(token string) (int32, error) {
 	return route(PrefixCompletionToken, token, 32)
 }

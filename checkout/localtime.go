@@ -2,14 +2,14 @@ package checkout
 
 import "time"
 
-// brazzaville is the time of the whole Congo, without summer time. It is written
-// out so that a machine without a time zone database tells it right.
+// brazzaville is the time zone of the whole Congo, which has no summer time. It is fixed
+// here so that it does not depend on a time zone database.
 var brazzaville = time.FixedZone("WAT", 60*60)
 
-// LocalTime is the moment by the clocks of citizens and counters.
+// LocalTime returns t in the time zone of citizens and counters.
 func LocalTime(t time.Time) time.Time { return t.In(brazzaville) }
 
-// SameDay says whether both moments are on one day there.
+// SameDay reports whether both times fall on the same local day.
 func SameDay(a, b time.Time) bool {
 	ay, am, ad := LocalTime(a).Date()
 	by, bm, bd := LocalTime(b).Date()

@@ -7,13 +7,13 @@ import (
 	"fmt"
 )
 
-// References makes the numbers that people read out: payment_ref and notice_ref
-// (decisions § 8). They come from counters, so they are unique by construction,
-// through a keyed permutation, so they tell nothing of the counter.
+// References makes the numbers that people read aloud: payment_ref and notice_ref
+// (decisions § 8). They are unique because they come from counters. A keyed permutation
+// hides the counter.
 type References struct{ block cipher.Block }
 
-// NewReferences takes the 32-byte key of the permutation. Another key would give
-// numbers that exist already: it never rotates.
+// NewReferences takes the 32-byte key of the permutation. The key must never change:
+// another key would issue existing numbers again.
 func NewReferences(key []byte) (*References, error) {
 	if len(key) != 32 {
 		return nil, fmt.Errorf("reference key has %d bytes, want 32", len(key))
@@ -30,21 +30,21 @@ const (
 	noticeRefs  = 10_000_000_000      // 10 digits a year
 )
 
-// PaymentRef is the payment_ref of a counter value below 10^14: 16 digits, the
-// last two a check (ISO 7064 MOD 97-10). ok is false where the number would be
-// Luhn-valid and so could pass for a card's: take the next value.
+// PaymentRef returns the payment_ref of a counter value below 10^14: 16 digits, of which
+// the last two are a check (ISO 7064 MOD 97-10). ok is false when the number is
+// Luhn-valid, because it could be mistaken for a card number: take the next value.
 func (r *References) PaymentRef(counter int64) (ref string, ok bool) {
 	n := r.permute(counter, paymentRefs, 24, 0)
 	ref = fmt.Sprintf("%014d%02d", n, 98-n%97*100%97)
 	return ref, !luhn(ref)
 }
 
-// NoticeRef is the notice_ref of a year's counter value below 10^10.
+// NoticeRef returns the notice_ref of a year's counter value below 10^10.
 func (r *References) NoticeRef(year int, counter int64) string {
 	return fmt.Sprintf("AV%04d%010d", year, r.permute(counter, noticeRefs, 17, year))
 }
 
-// ValidPaymentRef says whether the digits and the check fit.
+// ValidPaymentRef reports whether the text has 16 digits and a correct check.
 func ValidPaymentRef(ref string) bool {
 	if len(ref) != 16 {
 		return false
@@ -59,8 +59,8 @@ func ValidPaymentRef(ref string) bool {
 	return rest == 1
 }
 
-// permute maps [0, size) onto itself: a Feistel network of two halves of the given
-// bits, walked on until it lands inside.
+// permute maps [0, size) onto itself with a Feistel network of two halves of the given
+// bits. It repeats the network until the result lies below size.
 func (r *References) permute(counter, size int64, half uint, tweak int) int64 {
 	mask := uint32(1)<<half - 1
 	block := new([2 * aes.BlockSize]byte) // once for all rounds: it escapes into the cipher

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Status is a session's place in its lifecycle (contract, "Checkout session").
+// Status is the state of a session in its lifecycle (contract, "Checkout session").
 type Status string
 
 // The statuses of a session. All but open are terminal.
@@ -22,7 +22,7 @@ func Statuses() []Status {
 	return []Status{StatusOpen, StatusCompleted, StatusExpired, StatusCancelled, StatusFailed}
 }
 
-// Mode is where the citizen pays.
+// Mode says on which page the citizen pays.
 type Mode string
 
 // The modes of a session.
@@ -31,7 +31,7 @@ const (
 	ModeEmbedded Mode = "embedded"
 )
 
-// Channel is the kind of payment as the ERP is told it.
+// Channel is the kind of payment in the ERP confirmation.
 type Channel string
 
 // The channels.
@@ -49,7 +49,7 @@ const (
 	OfferCashAgency = "cash_agency"
 )
 
-// OfferChannel is the channel of an offer; ok is false for an unknown offer.
+// OfferChannel returns the channel of an offer; ok is false for an unknown offer.
 func OfferChannel(offer string) (channel Channel, ok bool) {
 	switch offer {
 	case OfferMomo, OfferMomoB:
@@ -62,8 +62,8 @@ func OfferChannel(offer string) (channel Channel, ok bool) {
 	return "", false
 }
 
-// Session is a checkout session. Amounts are minor units, times UTC. The zero
-// value is no session.
+// Session is a checkout session. Amounts are in minor units, times in UTC. The zero value
+// stands for no session.
 type Session struct {
 	ID            string
 	ApplicationID string
@@ -100,16 +100,16 @@ type Session struct {
 
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	// EndedAt is when a terminal status was reached; for a completed session it
-	// is the contract's completed_at.
+	// EndedAt is the time of the terminal status; for a completed session it is the
+	// contract's completed_at.
 	EndedAt time.Time
 
 	Status Status
 	// Sequence is the number of the session's last event, from 1.
 	Sequence   int64
 	Collection *Collection
-	// Orphans are collections, by id, whose money was reported though they are not
-	// the session's: each is an operator case, once.
+	// Orphans are the ids of collections whose money was reported for this session
+	// although they are not the session's. Each is one operator case.
 	Orphans []string
 
 	FailureCode    FailureCode
@@ -128,7 +128,7 @@ type Offer struct {
 	Fee     int64
 }
 
-// CollectionStatus is what is known of a collection.
+// CollectionStatus is the state of a collection.
 type CollectionStatus string
 
 // The statuses of a collection. Undecided is pending when its session has ended.
@@ -139,8 +139,8 @@ const (
 	CollectionUndecided CollectionStatus = "undecided"
 )
 
-// Collection is the one request for money of a session, or a clerk's reservation
-// to take cash.
+// Collection is a session's only request for money, or a clerk's reservation to take
+// cash.
 type Collection struct {
 	ID      string // UUID, the id told to the operator
 	OfferID string
@@ -156,28 +156,29 @@ type Collection struct {
 	NotAfter time.Time
 	// WindowEndsAt ends the payer's time to approve.
 	WindowEndsAt time.Time
-	// Account tells the merchant account that was asked, by its fingerprint: what
-	// another account knows nothing of says nothing of this collection.
+	// Account is the fingerprint of the merchant account that was asked. The answer of
+	// another account says nothing about this collection.
 	Account string
 	// Enquiries counts the enquiries so far; NextEnquiryAt is zero once final.
 	Enquiries     int
 	LastEnquiryAt time.Time
 	NextEnquiryAt time.Time
-	// Mismatched is set when the operator reported what does not fit.
+	// Mismatched is true when the operator reported another amount or currency.
 	Mismatched  bool
 	OperatorRef string
 	FailureCode FailureCode
 	DecidedAt   time.Time
 
-	// RedirectSealed is where the citizen goes on to pay, see Redirected.
+	// RedirectSealed is the sealed redirect to the acquirer's page, see Redirected.
 	RedirectSealed []byte
-	// Clerk reserved or took it, for cash; ReversedBy gave it back at ReversedAt.
+	// Clerk is the clerk who reserved the session or took the cash. ReversedBy gave the
+	// cash back at ReversedAt.
 	Clerk      string
 	ReversedBy string
 	ReversedAt time.Time
 }
 
-// Final says that the operator's word is known.
+// Final reports whether the collection has a final outcome.
 func (c *Collection) Final() bool {
 	return c == nil || c.Status == CollectionApproved || c.Status == CollectionRefused
 }
@@ -185,10 +186,10 @@ func (c *Collection) Final() bool {
 // Paid is true only for a completed session.
 func (s Session) Paid() bool { return s.Status == StatusCompleted }
 
-// Ended says that the status is terminal.
+// Ended reports whether the status is terminal.
 func (s Session) Ended() bool { return s.Status != StatusOpen }
 
-// Offer is the session's offer of that id.
+// Offer returns the session's offer with the id.
 func (s Session) Offer(id string) (Offer, bool) {
 	i := slices.IndexFunc(s.Offers, func(o Offer) bool { return o.ID == id })
 	if i < 0 {
@@ -197,24 +198,24 @@ func (s Session) Offer(id string) (Offer, bool) {
 	return s.Offers[i], true
 }
 
-// InFlight says that a collection waits for its outcome while the session is open.
+// InFlight reports whether the session is open and its collection waits for an outcome.
 func (s Session) InFlight() bool {
 	return s.Status == StatusOpen && s.Collection != nil && s.Collection.Status == CollectionPending
 }
 
-// reserved says that a clerk holds the session to take cash, though it may have
-// ended meanwhile. No operator has a word in it: it ends with its window.
+// reserved reports whether a clerk has reserved the session to take cash. The session may
+// have ended since. The reservation ends with its window, without any operator.
 func (s Session) reserved() bool {
 	return s.Collection != nil && s.Collection.Channel == ChannelCash && !s.Collection.Final()
 }
 
-// windowGrace is how long after the end of the approval window a session waits for
-// the answer to the enquiry that is made at its end: the payer may have approved
-// in its last seconds, and the callback be slow or lost.
+// windowGrace is how long after the end of the approval window a session waits for the
+// answer to the enquiry made at that end. The payer may have approved in the last
+// seconds, and the callback may be slow or lost.
 const windowGrace = 5 * time.Second
 
-// Deadline is when the session wants a Tick: the earliest of its expiry, the end
-// of its approval window and its next enquiry. ok is false when it wants none.
+// Deadline returns the time of the session's next Tick: the earliest of its expiry, the
+// end of its approval window and its next enquiry. ok is false when it needs none.
 func (s Session) Deadline() (at time.Time, ok bool) {
 	switch {
 	case s.InFlight(), s.reserved():
@@ -227,7 +228,7 @@ func (s Session) Deadline() (at time.Time, ok bool) {
 	return at, !at.IsZero()
 }
 
-// earliest of two times, of which a zero one counts as never.
+// earliest returns the earlier of two times. A zero time means never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// CompletionTokenLifetime is how long a completion token is good for.
+// CompletionTokenLifetime is the time for which a completion token is valid.
 const CompletionTokenLifetime = 10 * time.Minute
 
-// secretGrace is how long after a session's end its client_secret is still
-// good, if that is later than the session's expiry (decisions § 4).
+// secretGrace is the time after a session's end for which its client_secret stays valid,
+// if that is later than the session's expiry (decisions § 4).
 const secretGrace = CompletionTokenLifetime
 
-// OpensWith says whether the client_secret of this SHA-256 is the session's, and
-// still good at that moment: a payment in flight keeps the session open past its
-// expiry, and what belongs to it with it.
+// OpensWith reports whether hash is the SHA-256 of the session's client_secret and the
+// secret is valid at that time. A collection in flight keeps the session open past its
+// expiry, and the secret stays valid as long.
 func (s Session) OpensWith(secretHash []byte, at time.Time) bool {
 	accepted := s.ExpiresAt
 	if grace := s.EndedAt.Add(secretGrace); s.Ended() && grace.After(accepted) {
@@ -53,7 +53,7 @@ func (d *decider) consumeToken(do ConsumeToken) Answer {
 	d.cmd.SessionID = t.SessionID
 	s, ok := d.visible()
 	if !ok {
-		return Answer{Code: CodeTokenNotFound} // another application's, or of the other mode
+		return Answer{Code: CodeTokenNotFound} // the token of another application or mode
 	}
 	alive := d.cmd.At.Before(t.ExpiresAt)
 	switch {

@@ -2,9 +2,9 @@ package checkout
 
 import "time"
 
-// View is what deciding may look at: the state of one partition. Values are
-// read only. An implementation that meets an error remembers it and returns the
-// zero value; its owner drops the decision.
+// View is the state of one partition, as Decide reads it. Values are read-only. When a
+// read fails, the implementation remembers the error and returns the zero value; the
+// caller of Decide then drops the decision.
 type View interface {
 	Session(id string) (Session, bool)
 	Order(OrderKey) Order
@@ -20,13 +20,13 @@ type OrderKey struct {
 	OrderID       string
 }
 
-// Order is what is known of an order. The zero value is an order never seen.
+// Order is the state of an order. The zero value is an order that was never seen.
 type Order struct {
 	OpenSessionID string
 	PaidSessionID string
-	// Undecided are ended sessions whose collection the operator has not decided.
+	// Undecided are the ids of ended sessions whose collection is not final.
 	Undecided []string
-	// Late are sessions whose money arrived after their end.
+	// Late are the ids of sessions whose money arrived after their end.
 	Late []string
 }
 
@@ -40,7 +40,7 @@ type IdempotencyKey struct {
 // IdempotencyRetention is how long a key is remembered.
 const IdempotencyRetention = 30 * 24 * time.Hour
 
-// Idempotency is the answer that a key was given.
+// Idempotency is the answer to the first request with a key.
 type Idempotency struct {
 	BodyHash  []byte
 	Code      Code
@@ -49,12 +49,12 @@ type Idempotency struct {
 	ForgetAt  time.Time
 }
 
-// Quota counts an application's creations in two UTC minutes, those that were met
-// last: stamps of two senders whose clocks differ, be it by far, each count where
-// they belong.
+// Quota counts an application's creations in the two UTC minutes that were used last, so
+// that the stamps of two senders are each counted in their own minute even if their
+// clocks differ.
 type Quota [2]MinuteCount
 
-// MinuteCount is the creations of one minute.
+// MinuteCount is the number of creations in one minute.
 type MinuteCount struct {
 	Minute int64 // since 1970
 	Count  int

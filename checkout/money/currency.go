@@ -16,9 +16,9 @@ type Currency struct {
 }
 
 // currencies is XAF and, in the contract's order, the 37 currencies of the
-// card offer. Symbols tell every pair of rows apart: dollars carry their
-// country, crowns and pesos their ISO code, since the reader is rarely at home
-// in the country whose "$" or "kr" it is.
+// card offer. No two rows have the same symbol: dollars carry their country, crowns and
+// pesos their ISO code, because most readers live in another country than the one whose
+// "$" or "kr" is meant.
 var currencies = [...]Currency{
 	{code: "XAF", decimals: 0, french: "FCFA", english: "FCFA"},
 	{code: "USD", decimals: 2, card: true, french: "$US", english: "US$"},
@@ -60,8 +60,8 @@ var currencies = [...]Currency{
 	{code: "VND", decimals: 0, card: true, french: "₫", english: "₫"},
 }
 
-// Lookup finds a currency by its ISO 4217 code in capitals. It answers false
-// for every code that the contract does not list, however real the currency.
+// Lookup finds a currency by its ISO 4217 code in capitals. It returns false for every
+// code that the contract does not list.
 func Lookup(code string) (Currency, bool) {
 	for _, c := range currencies {
 		if c.code == code {
@@ -84,7 +84,7 @@ func (c Currency) Code() string { return c.code }
 // separator: 0 for XAF, JPY, KRW, CLP and VND, 2 for the others.
 func (c Currency) Decimals() int { return c.decimals }
 
-// Card tells whether the contract lists the currency for the card offer. XAF
+// Card reports whether the contract lists the currency for the card offer. XAF
 // is not listed there; an acquirer may still be configured for it (contract
 // decisions § 7).
 func (c Currency) Card() bool { return c.card }

@@ -18,6 +18,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/internal/call"
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/internal/secret"
 	"quittance/schemas"
@@ -73,7 +75,7 @@ type Heard struct {
 	// what the delivery worker would decide if it were an endpoint's first answer.
 	Forwarded bool
 	Tried     time.Time
-	Result    delivery.Result
+	Result    call.Result
 	Verdict   delivery.Verdict
 }
 
@@ -121,7 +123,7 @@ func (l *Listener) Run(ctx context.Context) error {
 		l.Started()
 	}
 	signing := Secret(l.Keys, l.ApplicationID)
-	client := delivery.NewLoopbackClient(ParseForward)
+	client := call.NewLoopback(ParseForward)
 	defer client.Close()
 	for gone := false; ; {
 		poll, cancel := context.WithTimeout(ctx, quiet)
@@ -173,7 +175,7 @@ func (l *Listener) begin(ctx context.Context, adm *kadm.Client, topic string) (m
 	return out, nil
 }
 
-func (l *Listener) hear(ctx context.Context, client *delivery.Client, signing secret.Text, r *kgo.Record) error {
+func (l *Listener) hear(ctx context.Context, client *call.Client, signing secret.Text, r *kgo.Record) error {
 	var n record.Notification
 	if err := l.Codec.Decode(r.Value, &n); err != nil {
 		l.Log.LogAttrs(ctx, slog.LevelWarn, "an event cannot be decoded", slog.Int("partition", int(r.Partition)), slog.Int64("offset", r.Offset), slog.Any("error", err))
@@ -191,7 +193,7 @@ func (l *Listener) hear(ctx context.Context, client *delivery.Client, signing se
 	if l.ForwardTo != nil {
 		heard.Forwarded, heard.Tried = true, now
 		heard.Result = client.Post(ctx, l.ForwardTo.String(), header, n.Body)
-		first := delivery.Plan(delivery.KindWebhook, &n, "")
+		first := deliveries.Plan(webhook.Kind, &n, "")
 		first.FirstAttemptAt = now
 		heard.Verdict = new(webhook.Policy).Judge(first, heard.Result, now)
 	}

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"quittance/internal/call"
+	"quittance/internal/deliveries"
 	"quittance/internal/secret"
-	"quittance/sinks/delivery"
 )
 
 // Terminal prints what a Listener hears.
@@ -119,7 +120,7 @@ func (t *Terminal) Hear(h Heard) error {
 }
 
 // answered is what the integrator's server said.
-func answered(r delivery.Result) string {
+func answered(r call.Result) string {
 	switch r.Fault {
 	case "":
 		text := strconv.Itoa(r.Status)
@@ -127,15 +128,15 @@ func answered(r delivery.Result) string {
 			text += " " + known
 		}
 		return fmt.Sprintf("%s in %d ms", text, r.Duration.Milliseconds())
-	case delivery.FaultTimeout:
+	case call.FaultTimeout:
 		return "no answer within " + span(r.Duration)
-	case delivery.FaultConnect:
+	case call.FaultConnect:
 		return "nothing listens there"
-	case delivery.FaultTLS:
+	case call.FaultTLS:
 		return "TLS failed: is the certificate one that this machine trusts?"
-	case delivery.FaultAddress:
+	case call.FaultAddress:
 		return "not sent: the name does not lead to this machine"
-	case delivery.FaultInterrupted:
+	case call.FaultInterrupted:
 		return "broken off"
 	default:
 		return "the connection broke"
@@ -146,13 +147,13 @@ func answered(r delivery.Result) string {
 // all is well.
 func meaning(h Heard) string {
 	r := h.Result
-	if !h.Forwarded || r.OK() || r.Fault == delivery.FaultInterrupted {
+	if !h.Forwarded || r.OK() || r.Fault == call.FaultInterrupted {
 		return ""
 	}
 	switch {
 	case h.Verdict.Gone:
 		return "A real endpoint would be suspended after this: its events are held until it is resumed."
-	case h.Verdict.Outcome == delivery.OutcomeExhausted:
+	case h.Verdict.Outcome == deliveries.OutcomeExhausted:
 		return "A real endpoint would not be sent this again."
 	}
 	again := "A real endpoint would be sent this again after about " + span(h.Verdict.NextAttemptAt.Sub(h.Tried)) + ", and then ever more rarely for 30 days."

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// avroType is a parsed Avro schema, as much of it as decides whether one
-// version reads what another wrote (Avro 1.12, Schema Resolution).
+// avroType is a parsed Avro schema, reduced to the parts that decide whether one
+// version can read data that another wrote (Avro 1.12, Schema Resolution).
 type avroType struct {
 	kind     string // a primitive's name, or record, enum, fixed, array, map, union
 	name     string // full name of a record, enum or fixed
@@ -100,7 +100,7 @@ func parseAvroObject(v map[string]any, namespace string, names map[string]*avroT
 	for _, a := range stringList(v["aliases"]) {
 		t.aliases = append(t.aliases, qualify(a, namespace))
 	}
-	// Before its fields: they may be of this very type.
+	// Registered before its fields are read: a field may have this type.
 	names[t.name] = t
 	t.symbols = stringList(v["symbols"])
 	t.size, _ = v["size"].(float64)
@@ -148,8 +148,8 @@ func stringList(v any) []string {
 	return out
 }
 
-// canRead tells whether data written with one schema can be read with the
-// other; the error says at which place not.
+// canRead returns nil when data that was written with one schema can be read with the
+// other, else an error that names the place.
 func canRead(reader, writer string) error {
 	r, err := parseAvro(reader)
 	if err != nil {
@@ -162,8 +162,8 @@ func canRead(reader, writer string) error {
 	return resolveAvro(r, w, "", map[[2]*avroType]bool{})
 }
 
-// resolveAvro is the schema resolution of the Avro specification. seen holds the
-// pairs under examination: a recursive type is as compatible as its other parts.
+// resolveAvro implements the schema resolution of the Avro specification. seen holds
+// the pairs under examination, so that a recursive type ends the recursion.
 func resolveAvro(r, w *avroType, path string, seen map[[2]*avroType]bool) error {
 	if seen[[2]*avroType{r, w}] {
 		return nil
@@ -179,7 +179,7 @@ func resolveAvro(r, w *avroType, path string, seen map[[2]*avroType]bool) error 
 	}
 	if r.kind == "union" {
 		for _, b := range r.branches {
-			// A branch that does not fit leaves no trace: another pair may.
+			// A branch that does not fit must not stay in seen: another branch may fit.
 			if resolveAvro(b, w, path, maps.Clone(seen)) == nil {
 				return nil
 			}
@@ -240,7 +240,7 @@ func place(path string) string {
 	return path
 }
 
-// promotes tells whether a primitive is read as another.
+// promotes reports whether a primitive type can be read as another.
 func promotes(from, to string) bool {
 	switch from {
 	case "int":

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// child is a running process that dies with this one.
+// child is a running process that ends when this process ends.
 type child struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has been reaped
 	err  error         // of Wait, to be read after done
 }
 
-// startChild starts cmd, with its output appended to logPath, and arranges
-// that the kernel sends it onDeath when this process ends without stopping it.
+// startChild starts cmd and appends its output to logPath. The kernel sends it onDeath
+// when this process ends without stopping it.
 func startChild(cmd *exec.Cmd, logPath string, onDeath syscall.Signal) (*child, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -61,7 +61,7 @@ func startChild(cmd *exec.Cmd, logPath string, onDeath syscall.Signal) (*child, 
 	return c, nil
 }
 
-// exited tells whether the process has ended.
+// exited reports whether the process has ended.
 func (c *child) exited() bool {
 	select {
 	case <-c.done:
@@ -71,9 +71,9 @@ func (c *child) exited() bool {
 	}
 }
 
-// stop sends the signals in turn, each after the one before had `patience` to
-// work, then SIGKILL, and waits for the end. It returns early with SIGKILL when
-// ctx ends. Stopping a process that has ended is no error.
+// stop sends the signals in turn, waits `patience` after each, then sends SIGKILL, and
+// waits for the end of the process. When ctx ends it sends SIGKILL at once. Stopping a
+// process that has ended is not an error.
 func (c *child) stop(ctx context.Context, patience time.Duration, signals ...syscall.Signal) error {
 	for _, s := range signals {
 		if c.exited() {
@@ -105,8 +105,8 @@ func (c *child) kill() error {
 	return nil
 }
 
-// waitReady calls probe every `interval` until it returns nil. It gives up when ctx ends
-// or when the process dies, and then returns the end of its log.
+// waitReady calls probe every `interval` until it returns nil. When ctx ends or the
+// process dies it returns an error with the end of the process's log.
 func (c *child) waitReady(ctx context.Context, interval time.Duration, logPath string, probe func(context.Context) error) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -125,14 +125,14 @@ func (c *child) waitReady(ctx context.Context, interval time.Duration, logPath s
 	}
 }
 
-// exitError is a process that ended before it was ready.
+// exitError says that a process ended before it was ready.
 type exitError struct{ state, logPath, tail string }
 
 func (e *exitError) Error() string {
 	return fmt.Sprintf("ended before it was ready: %s; end of %s:\n%s", e.state, e.logPath, e.tail)
 }
 
-// tail returns up to n bytes from the end of a file, or why it cannot.
+// tail returns up to n bytes from the end of a file, or the error of reading it.
 func tail(path string, n int64) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -152,7 +152,7 @@ func tail(path string, n int64) string {
 // findPart looks for a fetched part, a path below a `.deps` folder: first in
 // the folder that the environment variable names, then in `.deps` of the
 // working directory and of every folder above it, then in the user's cache
-// (`~/.cache/quittance`). has tells whether a folder is complete.
+// (`~/.cache/quittance`). has reports whether a folder is complete.
 func findPart(override, envName, part string, has func(dir string) bool) (string, error) {
 	if override == "" {
 		override = os.Getenv(envName)

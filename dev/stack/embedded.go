@@ -18,21 +18,20 @@ type EmbeddedBrokerConfig struct {
 	Dir string
 	// Port on 127.0.0.1.
 	Port int
-	// Log receives what the broker has to say. Required.
+	// Log receives the broker's log lines. Required.
 	Log *slog.Logger
 }
 
-// EmbeddedBroker is a Kafka broker inside this process: transactions, groups
-// and data that outlives a restart, without a JVM. It is not crash-safe: a
-// process that is killed loses or doubles records. Never for real payments.
-// It is safe for concurrent use.
+// EmbeddedBroker is a Kafka broker inside this process. It has transactions, groups and
+// data that outlives a restart, without a JVM. It is not crash-safe: a process that is
+// killed loses or doubles records. Never use it for real payments. It is safe for
+// concurrent use.
 type EmbeddedBroker struct {
 	cluster *kfake.Cluster
 	addr    string
 }
 
-// StartEmbeddedBroker loads what Dir holds and listens. Topics are not created
-// on use: `migrate` creates them.
+// StartEmbeddedBroker loads the data in Dir and listens. Only `migrate` creates topics.
 //
 // A transactional id that was used before a restart may still be fenced or in
 // an open transaction: callers add a nonce per start (architecture, rule 7).
@@ -58,15 +57,14 @@ func StartEmbeddedBroker(ctx context.Context, cfg EmbeddedBrokerConfig) (*Embedd
 // Addr is the bootstrap address, host:port.
 func (b *EmbeddedBroker) Addr() string { return b.addr }
 
-// Stop writes everything to the data folder and frees the port. It cannot be
-// cut short: what is not written is lost.
+// Stop writes all data to the data folder and frees the port. It ignores its context,
+// because data that is not written is lost.
 func (b *EmbeddedBroker) Stop(context.Context) error {
 	b.cluster.Close()
 	return nil
 }
 
-// kfakeLogger writes the broker's lines to our logger. Its "info" is what we
-// call debugging.
+// kfakeLogger writes the broker's lines to our logger, its level info as our debug.
 type kfakeLogger struct{ log *slog.Logger }
 
 // Logf implements kfake.Logger.

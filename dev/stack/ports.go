@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// The range that FreePorts hands out. It lies below the ports that kernels give
-// to outgoing connections (32768 and up on Linux, 16000 and up in some
-// sandboxes), so that whoever is killed finds its port free when it comes back.
+// The range of FreePorts. It lies below the ports that kernels use for outgoing
+// connections (32768 and up on Linux, 16000 and up in some sandboxes), so that the port
+// of a killed server is still free when the server restarts.
 const (
 	firstPort = 10_240
 	lastPort  = 15_999
@@ -25,9 +25,8 @@ var claims = struct {
 	files map[int]*os.File
 }{files: map[int]*os.File{}}
 
-// FreePorts returns n loopback ports in a row that nobody listens on and that no
-// other caller of FreePorts on this machine is given while this process lives,
-// whether it listens on them or not.
+// FreePorts returns n consecutive free loopback ports. No other caller of FreePorts on
+// this machine gets them while this process lives, even if nothing listens on them.
 func FreePorts(n int) ([]int, error) {
 	dir := filepath.Join(os.TempDir(), "quittance-ports")
 	if err := os.MkdirAll(dir, 0o777); err != nil { //nolint:gosec // shared by the users of the machine
@@ -54,7 +53,7 @@ func FreePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("looking for free ports: %d to %d hold no %d in a row", firstPort, lastPort, n)
 }
 
-// claim takes the port's lock and says whether it got it and the port is free.
+// claim takes the port's lock. It reports whether it holds the lock and the port is free.
 func claim(dir string, port int) bool {
 	if claims.files[port] != nil {
 		return false

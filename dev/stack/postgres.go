@@ -27,8 +27,8 @@ import (
 // looks for.
 const PostgresVersion = string(embeddedpostgres.V18)
 
-// nobody is the user and group that the server runs as when we are root, which
-// PostgreSQL refuses to be.
+// nobody is the user and group that the server runs as when this process is root,
+// because PostgreSQL refuses to run as root.
 const nobody = 65534
 
 // PostgresConfig says where a PostgreSQL server runs.
@@ -44,7 +44,7 @@ type PostgresConfig struct {
 	// QUITTANCE_POSTGRES_BINARIES, then .deps/postgres/<PostgresVersion> of the
 	// working directory or of a folder above it, then the user's cache.
 	Binaries string
-	// Volatile trades safety for speed: no fsync. For tests alone.
+	// Volatile turns fsync off: faster, and not crash-safe. Only for tests.
 	Volatile bool
 	// Settings are further server settings, name to value.
 	Settings map[string]string
@@ -59,12 +59,12 @@ type Postgres struct {
 	proc     *child
 	password string
 	binaries string
-	runAs    *syscall.Credential // nil: as ourselves
+	runAs    *syscall.Credential // nil means the user of this process
 }
 
-// StartPostgres makes the cluster if there is none, starts the server and
-// returns once it answers a query. The database `quittance` exists then and
-// belongs to the superuser of the same name.
+// StartPostgres creates the cluster if there is none, starts the server and returns
+// once it answers a query. The database `quittance` then exists and belongs to the
+// superuser of the same name.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	if cfg.Dir == "" || cfg.Port == 0 || cfg.Log == nil {
 		return nil, errors.New("starting PostgreSQL: Dir, Port and Log are required")
@@ -86,8 +86,8 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 		if err := CheckPostgresDir(dir); err != nil {
 			return nil, fmt.Errorf("starting PostgreSQL: %w", err)
 		}
-		// The programs may lie where only root looks (a clone below /root); a
-		// copy beside the data, which that user reaches, costs a moment.
+		// Only root may be able to read the programs (for instance in a clone below /root).
+		// The copy lies beside the data, where the other user can read it.
 		if CheckPostgresDir(p.binaries) != nil {
 			if p.binaries, err = p.copyBinaries(); err != nil {
 				return nil, fmt.Errorf("starting PostgreSQL: copying its programs: %w", err)
@@ -118,10 +118,10 @@ func hasPostgres(dir string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// CheckPostgresDir tells whether the user that the server runs as reaches dir.
-// It does nothing unless this process is root. The error names the first folder
-// that is in the way and how to mend it. A folder that does not exist yet
-// counts as one that we would make.
+// CheckPostgresDir returns nil when the user that the server runs as can reach dir. It
+// does nothing unless this process is root. The error names the first folder that denies
+// access and how to mend it. A folder that does not exist yet is accepted, because
+// StartPostgres would create it.
 func CheckPostgresDir(dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -168,8 +168,8 @@ func CheckPostgresDir(dir string) error {
 // Addr is the server's host:port.
 func (p *Postgres) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.cfg.Port)) }
 
-// DSN is the address of a database of this server, with the password: not for
-// logs. The database need not exist.
+// DSN returns the address of a database of this server. It contains the password, so it
+// must not be logged. The database need not exist.
 func (p *Postgres) DSN(database string) string {
 	return (&url.URL{
 		Scheme: "postgres", User: url.UserPassword("quittance", p.password), Host: p.Addr(), Path: "/" + database,
@@ -177,9 +177,8 @@ func (p *Postgres) DSN(database string) string {
 	}).String()
 }
 
-// Stop ends the server: a fast shutdown, which ends the sessions and writes a
-// checkpoint, then with force if that takes longer than ten seconds or than ctx
-// allows.
+// Stop ends the server with a fast shutdown, which closes the connections and writes a
+// checkpoint. After ten seconds, or when ctx ends, it kills the server.
 func (p *Postgres) Stop(ctx context.Context) error {
 	if err := p.proc.stop(ctx, 10*time.Second, syscall.SIGINT, syscall.SIGQUIT); err != nil {
 		return fmt.Errorf("stopping PostgreSQL: %w", err)
@@ -194,9 +193,9 @@ func (p *Postgres) logPath() string      { return filepath.Join(p.cfg.Dir, "post
 
 func (p *Postgres) program(name string) string { return filepath.Join(p.binaries, "bin", name) }
 
-// prepare sets the user, the folder and the environment of one of the server's
-// programs. Its environment is ours without PG* variables, which would change
-// what it does, and with a HOME that its user may read.
+// prepare sets the user, the folder and the environment of one of the server's programs.
+// The environment is this process's, without PG* variables, which would change the
+// program's behaviour, and with a HOME that the user may read.
 func (p *Postgres) prepare(cmd *exec.Cmd) {
 	cmd.Dir = p.cfg.Dir
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool {
@@ -206,8 +205,8 @@ func (p *Postgres) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.runAs}
 }
 
-// initialize makes the cluster once. It works in a folder beside the final one
-// and renames it, so that a start that is cut short leaves nothing half made.
+// initialize creates the cluster once. It works in a folder beside the final one and
+// renames it at the end, so that an interrupted start leaves no incomplete cluster.
 func (p *Postgres) initialize(ctx context.Context) error {
 	if version, err := os.ReadFile(filepath.Join(p.dataDir(), "PG_VERSION")); err == nil {
 		major, _, _ := strings.Cut(PostgresVersion, ".")
@@ -247,7 +246,7 @@ func (p *Postgres) initialize(ctx context.Context) error {
 	fresh := filepath.Join(scratch, "data")
 	args := []string{
 		"--pgdata=" + fresh, "--username=quittance", "--pwfile=" + pwfile, "--auth=scram-sha-256",
-		// Sorting and case by code point, the same on every machine.
+		// Sort and fold case by code point, so that every machine gives the same results.
 		"--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C",
 		"--no-instructions",
 	}
@@ -275,7 +274,7 @@ func (p *Postgres) start(ctx context.Context) error {
 	begun := time.Now()
 	settings := map[string]string{
 		"listen_addresses": "127.0.0.1", "port": strconv.Itoa(p.cfg.Port),
-		// No socket file: its path is limited to 107 bytes, a data folder's is not.
+		// No socket file: its path is limited to 107 bytes, and a data folder may be longer.
 		"unix_socket_directories": "",
 		"max_connections":         "200", "shared_buffers": "64MB", "timezone": "UTC", "log_timezone": "UTC",
 	}
@@ -290,8 +289,8 @@ func (p *Postgres) start(ctx context.Context) error {
 		args = append(args, "-c", name+"="+settings[name])
 	}
 
-	// A server whose owner was killed is still writing its checkpoint, and holds
-	// the folder until it is done.
+	// A server whose parent was killed still writes its checkpoint and locks the folder
+	// until it has finished.
 	const lockHeld = `lock file "postmaster.pid" already exists`
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		cmd := exec.Command(p.program("postgres"), args...) //nolint:gosec,noctx // our own program; it outlives ctx, which bounds the start alone
@@ -316,8 +315,8 @@ func (p *Postgres) start(ctx context.Context) error {
 	return nil
 }
 
-// probe succeeds once the server takes queries; it makes our database the first
-// time.
+// probe succeeds once the server answers queries. It creates our database when it is
+// missing.
 func (p *Postgres) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -339,8 +338,7 @@ func (p *Postgres) probe(ctx context.Context) error {
 	return nil
 }
 
-// copyBinaries puts a copy of the programs into the data folder, once a
-// version.
+// copyBinaries copies the programs into the data folder, once for each version.
 func (p *Postgres) copyBinaries() (string, error) {
 	target := filepath.Join(p.cfg.Dir, "programs-"+PostgresVersion)
 	if hasPostgres(target) {
@@ -359,9 +357,8 @@ func (p *Postgres) copyBinaries() (string, error) {
 	return target, nil
 }
 
-// FetchPostgres downloads PostgreSQL's programs into dir, unless they are
-// there: `make deps` calls it, nothing else does. A download that is cut short
-// leaves dir as it was.
+// FetchPostgres downloads PostgreSQL's programs into dir unless they are there. Only
+// `make deps` calls it. An interrupted download leaves dir unchanged.
 func FetchPostgres(ctx context.Context, dir string, log *slog.Logger) error {
 	if hasPostgres(dir) {
 		return nil
@@ -384,9 +381,9 @@ func FetchPostgres(ctx context.Context, dir string, log *slog.Logger) error {
 		return fmt.Errorf("fetching PostgreSQL: %w", err)
 	}
 	programs := filepath.Join(scratch, "programs")
-	// The library fetches and unpacks as the first step of a start. What comes
-	// after cannot work as root and is not wanted: it is made to fail at once by
-	// a locale that does not exist, and the programs tell whether they came.
+	// The library downloads and unpacks as the first step of a start. The next steps
+	// cannot work as root and are not wanted: a locale that does not exist makes them
+	// fail at once. Afterwards the presence of the programs decides about success.
 	var output strings.Builder
 	server := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
 		Version(embeddedpostgres.V18).
@@ -405,7 +402,7 @@ func FetchPostgres(ctx context.Context, dir string, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("fetching PostgreSQL: %w", errors.Join(startErr, fmt.Errorf("running it: %w: %s", err, out)))
 	}
-	// Unpacked with the modes of the archive and our umask; another user runs them.
+	// The archive's modes and our umask may deny access to the user who runs them.
 	err = filepath.WalkDir(programs, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type()&fs.ModeSymlink != 0 {
 			return err

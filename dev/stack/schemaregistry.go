@@ -33,22 +33,21 @@ type SchemaRegistryConfig struct {
 	Log *slog.Logger
 }
 
-// SchemaRegistry is an in-process registry that speaks as much of Confluent's
-// protocol as its clients use: subjects, versions, ids, compatibility. It takes
-// Avro schemas without references, refuses a version that breaks the subject's
-// compatibility (BACKWARD unless configured), and deletes nothing: an id once
-// given stands for its schema for ever, over restarts too. It is safe for
-// concurrent use.
+// SchemaRegistry is an in-process schema registry. It implements the part of Confluent's
+// protocol that its clients use: subjects, versions, ids, compatibility. It accepts Avro
+// schemas without references, refuses a version that breaks the subject's compatibility
+// (BACKWARD unless configured), and deletes nothing: an id belongs to its schema for
+// ever, also after restarts. It is safe for concurrent use.
 type SchemaRegistry struct {
 	addr   string
 	path   string
 	log    *slog.Logger
 	server *http.Server
 	served chan struct{} // closed when the server has ended
-	fault  error         // why it ended, to be read after served
+	fault  error         // why the server ended; read it only after served is closed
 
 	mu    sync.Mutex
-	state registryState // never changed in place: saved first, then replaced
+	state registryState // never changed in place: a new state is saved, then assigned
 }
 
 // registryState is what schemas.json holds.
@@ -65,7 +64,7 @@ var compatibilityLevels = []string{
 	"NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE",
 }
 
-// StartSchemaRegistry loads what Dir holds and listens.
+// StartSchemaRegistry loads the schemas in Dir and listens.
 func StartSchemaRegistry(ctx context.Context, cfg SchemaRegistryConfig) (*SchemaRegistry, error) {
 	if cfg.Dir == "" || cfg.Log == nil {
 		return nil, errors.New("starting the schema registry: Dir and Log are required")
@@ -109,11 +108,10 @@ func StartSchemaRegistry(ctx context.Context, cfg SchemaRegistryConfig) (*Schema
 // Addr is the registry's host:port.
 func (r *SchemaRegistry) Addr() string { return r.addr }
 
-// URL is the registry's address as its clients want it.
+// URL returns the registry's address for clients.
 func (r *SchemaRegistry) URL() string { return "http://" + r.addr }
 
-// Stop answers what is under way and frees the port. Stopping twice is no
-// error.
+// Stop finishes the requests under way and frees the port. A second Stop does nothing.
 func (r *SchemaRegistry) Stop(ctx context.Context) error {
 	err := r.server.Shutdown(ctx)
 	if err != nil {
@@ -126,8 +124,8 @@ func (r *SchemaRegistry) Stop(ctx context.Context) error {
 	return nil
 }
 
-// registryError is an answer of Confluent's kind; its first three digits are
-// the HTTP status.
+// registryError is one of Confluent's error codes. Its first three digits are the HTTP
+// status.
 type registryError struct {
 	Code    int    `json:"error_code"`
 	Message string `json:"message"`
@@ -152,7 +150,7 @@ var (
 	errBadLevel        = &registryError{42203, "Invalid compatibility level. Valid values are " + strings.Join(compatibilityLevels, ", ")}
 )
 
-// schemaBody is a schema as the protocol carries it.
+// schemaBody is a schema in the protocol's form.
 type schemaBody struct {
 	Subject    string            `json:"subject,omitempty"`
 	Version    int               `json:"version,omitempty"`
@@ -196,7 +194,7 @@ func (r *SchemaRegistry) routes() http.Handler {
 	return mux
 }
 
-// text is an answer that is not wrapped in JSON: a schema as it is.
+// text is an answer without JSON around it: the schema's text.
 type text string
 
 func (r *SchemaRegistry) answer(w http.ResponseWriter, req *http.Request, answer any, err error) {
@@ -221,15 +219,15 @@ func (r *SchemaRegistry) answer(w http.ResponseWriter, req *http.Request, answer
 	_, _ = w.Write(body)
 }
 
-// current is a snapshot; it is never changed.
+// current returns a snapshot, which never changes.
 func (r *SchemaRegistry) current() registryState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state
 }
 
-// update lets change work on a copy of the state, saves the copy and puts it in
-// place: what an answer says is on disk.
+// update applies change to a copy of the state, saves the copy and makes it current, so
+// that an answer never shows a state that is not on disk.
 func (r *SchemaRegistry) update(change func(*registryState) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,7 +265,7 @@ func writeFileAtomically(path string, v any) error {
 	return os.Rename(f.Name(), path)
 }
 
-// id returns the id of a schema, 0 for one that was never registered.
+// id returns the id of a schema, or 0 for a schema that was never registered.
 func (s *registryState) id(schema string) int { return slices.Index(s.Schemas, schema) + 1 }
 
 func (s *registryState) entry(subject string, version int) schemaBody {
@@ -305,8 +303,8 @@ func (s *registryState) incompatible(level, schema string, ids []int) []string {
 	return faults
 }
 
-// readSchema returns the schema of a request without insignificant space: two
-// texts that differ in nothing else are one schema.
+// readSchema returns the schema of a request without insignificant white space, so that
+// texts that differ only in white space are the same schema.
 func readSchema(req *http.Request) (schemaBody, error) {
 	var body schemaBody
 	if err := json.NewDecoder(req.Body).Decode(&body); err != nil {

@@ -3,6 +3,8 @@ package delivery
 import (
 	"net/http"
 	"time"
+
+	"quittance/internal/call"
 )
 
 const (
@@ -94,7 +96,7 @@ func (b *breaker) wait(now time.Time, d time.Duration) {
 
 // asksToWait is how long the destination wants no calls at all, 0 when it does
 // not say so: RFC 6585 for 429, RFC 9110 for 503.
-func asksToWait(r Result) time.Duration {
+func asksToWait(r call.Result) time.Duration {
 	if r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable {
 		return r.RetryAfter
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"quittance/internal/call"
 )
 
 func TestBreaker(t *testing.T) {
@@ -57,7 +57,7 @@ func TestBreaker(t *testing.T) {
 		t.Parallel()
 		var b breaker
 		b.failed(now, false)
-		b.wait(now, asksToWait(Result{Status: 429, RetryAfter: 7 * time.Second}))
+		b.wait(now, asksToWait(call.Result{Status: 429, RetryAfter: 7 * time.Second}))
 		b.succeeded(now.Add(time.Second)) // was under way
 		if b.state(now.Add(6*time.Second)) != breakerOpen {
 			t.Fatal("called before the time that was asked for")
@@ -73,7 +73,7 @@ func TestBreaker(t *testing.T) {
 		if b.state(now.Add(breakerLongest)) != breakerClosed {
 			t.Fatal("a probe that succeeded did not close it")
 		}
-		for _, r := range []Result{{Status: 500, RetryAfter: time.Minute}, {Status: 429}, {Status: 200, RetryAfter: time.Minute}} {
+		for _, r := range []call.Result{{Status: 500, RetryAfter: time.Minute}, {Status: 429}, {Status: 200, RetryAfter: time.Minute}} {
 			if asksToWait(r) != 0 {
 				t.Errorf("%+v asks for nothing", r)
 			}
@@ -103,36 +103,6 @@ func TestBreaker(t *testing.T) {
 		b.succeeded(b.reopenAt)
 		if b.state(at) != breakerClosed || b.hold != 0 {
 			t.Fatal("a success does not close it")
-		}
-	})
-}
-
-// Delays are the step's ±20 %, or what was asked for between the step and twice
-// that, and a minute at least after 429 and time-outs.
-func TestRetryDelay(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		attempt := rapid.IntRange(1, 40).Draw(t, "attempt")
-		r := Result{
-			Status:     rapid.SampledFrom([]int{0, 301, 404, 429, 500, 503}).Draw(t, "status"),
-			RetryAfter: time.Duration(rapid.SampledFrom([]int64{0, 0, 1, 30, 400, 1e6}).Draw(t, "after")) * time.Second,
-		}
-		if r.Status == 0 {
-			r.Fault = rapid.SampledFrom([]string{FaultTimeout, FaultConnect}).Draw(t, "fault")
-		}
-		step := daily
-		if attempt < LastStep {
-			step = steps[attempt]
-		}
-		low, high := step-step/5, step+step/5
-		if r.RetryAfter > 0 {
-			low, high = step, 2*step
-		}
-		if r.Status == 429 || r.Fault == FaultTimeout {
-			low, high = max(low, time.Minute), max(high, time.Minute)
-		}
-		if got := RetryDelay(attempt, r); got < low || got > high {
-			t.Fatalf("attempt %d, %+v: %v, want %v to %v", attempt, r, got, low, high)
 		}
 	})
 }

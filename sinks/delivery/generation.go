@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/internal/deliveries"
 	"quittance/schemas"
 	"quittance/schemas/record"
 )
@@ -226,7 +227,7 @@ func listOffset(ctx context.Context, list func(context.Context, ...string) (kadm
 func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *tracker) (*record.Delivery, bool) {
 	d := &record.Delivery{}
 	err := decode(ctx, w.cfg.Codec, m.Value, d)
-	if err == nil && (d.DeliveryID == "" || d.DestinationID == "" || Kind(d.Kind) != w.cfg.Policy.Kind()) {
+	if err == nil && (d.DeliveryID == "" || d.DestinationID == "" || deliveries.Kind(d.Kind) != w.cfg.Kind.Kind) {
 		err = fmt.Errorf("delivery of another kind or without id or destination: %w", schemas.ErrUndecodable)
 	}
 	if err == nil {
@@ -280,9 +281,9 @@ func (w *Worker) acceptOld(ctx context.Context, old *[]arrival, caughtUp *bool) 
 }
 
 func (w *Worker) ask(ctx context.Context, batch []arrival, caughtUp *bool) (map[string]struct{}, bool) {
-	refs := make([]Ref, len(batch))
+	refs := make([]deliveries.Ref, len(batch))
 	for i, o := range batch {
-		refs[i] = Ref{DeliveryID: o.delivery.DeliveryID, OccurredAt: o.delivery.OccurredAt, Round: o.delivery.Round}
+		refs[i] = deliveries.Ref{DeliveryID: o.delivery.DeliveryID, OccurredAt: o.delivery.OccurredAt, Round: o.delivery.Round}
 	}
 	for {
 		var err error

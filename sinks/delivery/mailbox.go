@@ -3,6 +3,7 @@ package delivery
 import (
 	"time"
 
+	"quittance/internal/deliveries"
 	"quittance/schemas/record"
 )
 
@@ -65,7 +66,7 @@ func (m *mailbox) pop() *job {
 }
 
 // capacity is how many calls may be under way at once: one while probing.
-func (m *mailbox) capacity(d Destination, state breakerState) int {
+func (m *mailbox) capacity(d deliveries.Destination, state breakerState) int {
 	if state == breakerProbing {
 		return 1
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/internal/deliveries"
 )
 
 // counters of one kind. Planners and workers of a process that share a
@@ -21,7 +23,7 @@ type counters struct {
 	latency     prometheus.Histogram
 }
 
-func newCounters(reg prometheus.Registerer, kind Kind) *counters {
+func newCounters(reg prometheus.Registerer, kind deliveries.Kind) *counters {
 	labels := prometheus.Labels{"kind": string(kind)}
 	counter := func(name, help string) prometheus.Counter {
 		return Register(reg, prometheus.NewCounter(prometheus.CounterOpts{Namespace: "quittance", Subsystem: "delivery", Name: name, Help: help, ConstLabels: labels}))
@@ -54,12 +56,12 @@ func newCounters(reg prometheus.Registerer, kind Kind) *counters {
 	}
 	// All of them from the start: an alert on what has never happened must not
 	// find nothing.
-	for _, o := range Outcomes {
-		if o != OutcomeDeferred {
+	for _, o := range deliveries.Outcomes {
+		if o != deliveries.OutcomeDeferred {
 			c.attempts.WithLabelValues(string(o))
 		}
 	}
-	for _, reason := range Reasons {
+	for _, reason := range deliveries.Reasons {
 		c.deferred.WithLabelValues(reason)
 	}
 	for _, lane := range []string{laneGood, laneSlow} {

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -23,11 +24,10 @@ import (
 type PlannerConfig struct {
 	Kafka kafka.Config
 	Codec *schemas.Codec
-	Kind  Kind
-	// Destinations are the ids that a notification goes to, as configured now.
-	Destinations func(n *record.Notification) []string
-	Log          *slog.Logger
-	Metrics      prometheus.Registerer
+	// Kind needs its Directory.
+	Kind    deliveries.Registration
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // Planner turns each notification into one delivery per destination. It reads
@@ -38,7 +38,7 @@ type PlannerConfig struct {
 // worker asks whether they are settled before it sends them.
 type Planner struct {
 	cfg    PlannerConfig
-	stage  Stage
+	stage  deliveries.Stage
 	target string
 	count  *counters
 
@@ -51,47 +51,15 @@ type Planner struct {
 // headerRepeat marks a delivery that may stand on its topic already.
 const headerRepeat = "repeat"
 
-// topics of a kind: notifications and deliveries.
-func topics(k Kind) (source, target string, err error) {
-	switch k {
-	case KindWebhook:
-		return schemas.TopicWebhooks, schemas.TopicWebhooksDeliveries, nil
-	case KindERP:
-		return schemas.TopicConfirmations, schemas.TopicERPDeliveries, nil
-	default:
-		return "", "", fmt.Errorf("unknown kind of delivery %q", string(k))
-	}
-}
-
-// DeliveriesTopic is where deliveries of a kind stand, without the prefix.
-func DeliveriesTopic(k Kind) (string, error) {
-	_, target, err := topics(k)
-	return target, err
-}
-
-// Stages of a kind, in the order in which an event passes them: each reads a
-// topic in a group, both without the prefix. What a group has not settled is not
-// on record anywhere else.
-func Stages(k Kind) (planning, sending Stage, err error) {
-	source, target, err := topics(k)
-	return Stage{Topic: source, Group: string(k) + "-planner"}, Stage{Topic: target, Group: string(k) + "-worker"}, err
-}
-
-// Stage is a topic and the group that reads it.
-type Stage struct {
-	Topic, Group string
-}
-
 // NewPlanner makes a planner. It connects when it runs.
 func NewPlanner(cfg PlannerConfig) (*Planner, error) {
-	planning, sending, err := Stages(cfg.Kind)
-	if err != nil {
-		return nil, err
+	if cfg.Codec == nil || cfg.Kind.Directory == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("delivery planner: Codec, Kind with its Directory, Log and Metrics are required")
 	}
-	if cfg.Codec == nil || cfg.Destinations == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("delivery planner: Codec, Destinations, Log and Metrics are required")
-	}
-	return &Planner{cfg: cfg, stage: planning, target: cfg.Kafka.Prefix + sending.Topic, count: newCounters(cfg.Metrics, cfg.Kind), seen: map[int32]int64{}}, nil
+	return &Planner{
+		cfg: cfg, stage: cfg.Kind.Planning(), target: cfg.Kafka.Prefix + cfg.Kind.Deliveries,
+		count: newCounters(cfg.Metrics, cfg.Kind.Kind), seen: map[int32]int64{},
+	}, nil
 }
 
 // Run plans until ctx ends, then returns nil. What was polled and not yet
@@ -164,12 +132,12 @@ func (p *Planner) plan(ctx context.Context, cl *kgo.Client, records []*kgo.Recor
 		if err != nil {
 			return err
 		}
-		ids := p.cfg.Destinations(&n)
+		ids := p.cfg.Kind.Directory.Destinations(&n)
 		if len(ids) == 0 {
 			unaddressed++
 		}
 		for _, id := range ids {
-			value, err := p.cfg.Codec.Encode(Plan(p.cfg.Kind, &n, id))
+			value, err := p.cfg.Codec.Encode(deliveries.Plan(p.cfg.Kind.Kind, &n, id))
 			if err != nil {
 				return err
 			}

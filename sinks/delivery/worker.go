@@ -15,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"quittance/internal/call"
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -48,14 +50,6 @@ const (
 	heartbeatEvery = time.Second
 )
 
-// Ref names a delivery as the schedule knows it.
-type Ref struct {
-	DeliveryID string
-	// OccurredAt dates the event: the schedule keeps deliveries by day.
-	OccurredAt time.Time
-	Round      int32
-}
-
 // History is what the schedule in Postgres knows.
 type History interface {
 	// CatchUp waits until all outcomes recorded up to now are in Postgres, or for
@@ -63,15 +57,17 @@ type History interface {
 	CatchUp(ctx context.Context) error
 	// Settled are the ids among refs that need no sending: delivered, or in the
 	// hands of the schedule. An error is Postgres being away.
-	Settled(ctx context.Context, refs []Ref) (map[string]struct{}, error)
+	Settled(ctx context.Context, refs []deliveries.Ref) (map[string]struct{}, error)
 	// Suspended are the destinations of the kind to which nothing is sent.
-	Suspended(ctx context.Context, kind Kind) (map[string]struct{}, error)
+	Suspended(ctx context.Context, kind deliveries.Kind) (map[string]struct{}, error)
 }
 
 // WorkerConfig is what a Worker needs. Fields without a default are required.
 type WorkerConfig struct {
-	Kafka   kafka.Config
-	Codec   *schemas.Codec
+	Kafka kafka.Config
+	Codec *schemas.Codec
+	// Kind needs its Directory.
+	Kind    deliveries.Registration
 	Policy  Policy
 	History History
 	Now     func() time.Time
@@ -110,22 +106,18 @@ type Worker struct {
 
 // NewWorker makes a worker. It connects when it runs; Run may be called once.
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
-	if cfg.Codec == nil || cfg.Policy == nil || cfg.History == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("delivery worker: Codec, Policy, History, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Kind.Directory == nil || cfg.Policy == nil || cfg.History == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("delivery worker: Codec, Kind with its Directory, Policy, History, Now, Log and Metrics are required")
 	}
 	cfg.GoodSlots = cmp.Or(cfg.GoodSlots, DefaultGoodSlots)
 	cfg.SlowSlots = cmp.Or(cfg.SlowSlots, DefaultSlowSlots)
 	cfg.Mailbox = cmp.Or(cfg.Mailbox, DefaultMailbox)
 	cfg.InHand = cmp.Or(cfg.InHand, DefaultInHand)
 	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, DefaultSessionTimeout)
-	kind := cfg.Policy.Kind()
-	_, sending, err := Stages(kind)
-	if err != nil {
-		return nil, err
-	}
+	sending := cfg.Kind.Sending()
 	return &Worker{
 		cfg: cfg, topic: cfg.Kafka.Prefix + sending.Topic, group: cfg.Kafka.Prefix + sending.Group,
-		count: newCounters(cfg.Metrics, kind), mailboxes: map[string]*mailbox{}, jobs: map[string]*job{},
+		count: newCounters(cfg.Metrics, cfg.Kind.Kind), mailboxes: map[string]*mailbox{}, jobs: map[string]*job{},
 		good: lane{name: laneGood, slots: cfg.GoodSlots}, slow: lane{name: laneSlow, slots: cfg.SlowSlots},
 		suspended: map[string]struct{}{}, fatal: make(chan error, 1),
 	}, nil
@@ -203,7 +195,7 @@ func (w *Worker) accept(d *record.Delivery, at position) {
 		m = &mailbox{id: d.DestinationID}
 		w.mailboxes[d.DestinationID] = m
 	}
-	dest, known := w.cfg.Policy.Destination(m.id)
+	dest, known := w.cfg.Kind.Directory.Destination(m.id)
 	now := w.cfg.Now()
 	reason, until := w.refuse(m, dest, known, now)
 	if reason == "" {
@@ -239,24 +231,24 @@ func (w *Worker) adoptLocked(d *record.Delivery, at position) bool {
 }
 
 // refuse says why a mailbox takes nothing now, and until when.
-func (w *Worker) refuse(m *mailbox, dest Destination, known bool, now time.Time) (reason string, until time.Time) {
+func (w *Worker) refuse(m *mailbox, dest deliveries.Destination, known bool, now time.Time) (reason string, until time.Time) {
 	if !known {
-		return ReasonNoDestination, now.Add(deferUnknown)
+		return deliveries.ReasonNoDestination, now.Add(deferUnknown)
 	}
 	if dest.Locked {
-		return ReasonLocked, now.Add(deferUnknown)
+		return deliveries.ReasonLocked, now.Add(deferUnknown)
 	}
 	if w.isSuspended(m) {
-		return ReasonSuspended, now.Add(deferHeld)
+		return deliveries.ReasonSuspended, now.Add(deferHeld)
 	}
 	if m.breaker.state(now) == breakerOpen {
-		return ReasonBreakerOpen, m.breaker.reopenAt
+		return deliveries.ReasonBreakerOpen, m.breaker.reopenAt
 	}
 	if backlog, ok := m.pace.backlog(dest.MaxPerSecond, len(m.queue)); !ok {
-		return ReasonRateLimited, now.Add(backlog)
+		return deliveries.ReasonRateLimited, now.Add(backlog)
 	}
 	if n := len(m.queue); n >= w.cfg.Mailbox || (w.queued >= w.cfg.InHand && n >= fairShare) {
-		return ReasonMailboxFull, now.Add(deferFull + rand.N(deferSpread)) //nolint:gosec // spreads load
+		return deliveries.ReasonMailboxFull, now.Add(deferFull + rand.N(deferSpread)) //nolint:gosec // spreads load
 	}
 	return "", time.Time{}
 }
@@ -273,7 +265,7 @@ func (w *Worker) pump(m *mailbox) {
 	if len(m.queue) == 0 || m.inLine {
 		return
 	}
-	dest, _ := w.cfg.Policy.Destination(m.id)
+	dest, _ := w.cfg.Kind.Directory.Destination(m.id)
 	limit := m.capacity(dest, m.breaker.state(w.cfg.Now()))
 	for len(m.queue) > 0 && m.inFlight < limit {
 		l := &w.good
@@ -345,7 +337,7 @@ func (w *Worker) call(m *mailbox, j *job) {
 	late := time.AfterFunc(slowAfter, func() { w.slowDown(m, j) })
 	r := w.cfg.Policy.Send(w.callCtx, &d)
 	late.Stop()
-	if r.Fault == FaultInterrupted {
+	if r.Fault == call.FaultInterrupted {
 		w.abandon(m, j)
 		return
 	}
@@ -359,7 +351,7 @@ func (w *Worker) call(m *mailbox, j *job) {
 	}
 	w.count.attempts.WithLabelValues(string(v.Outcome)).Inc()
 	w.count.duration.Observe(r.Duration.Seconds())
-	if v.Outcome == OutcomeDelivered {
+	if v.Outcome == deliveries.OutcomeDelivered {
 		w.count.latency.Observe(now.Sub(d.OccurredAt).Seconds())
 	}
 	w.record(j, a)
@@ -382,7 +374,7 @@ func (w *Worker) slowDown(m *mailbox, j *job) {
 }
 
 // conclude takes the call off the mailbox and lets the next one start.
-func (w *Worker) conclude(m *mailbox, j *job, r Result, v Verdict, now time.Time) {
+func (w *Worker) conclude(m *mailbox, j *job, r call.Result, v Verdict, now time.Time) {
 	w.mu.Lock()
 	l := j.lane
 	j.lane, j.concluded = nil, true
@@ -406,9 +398,9 @@ func (w *Worker) conclude(m *mailbox, j *job, r Result, v Verdict, now time.Time
 	reason, until := "", now
 	switch {
 	case w.isSuspended(m):
-		reason, until = ReasonSuspended, now.Add(deferHeld)
+		reason, until = deliveries.ReasonSuspended, now.Add(deferHeld)
 	case m.breaker.state(now) == breakerOpen:
-		reason, until = ReasonBreakerOpen, m.breaker.reopenAt
+		reason, until = deliveries.ReasonBreakerOpen, m.breaker.reopenAt
 	}
 	if reason != "" {
 		put = w.empty(m)
@@ -468,16 +460,16 @@ func (w *Worker) deferred(j *job, reason string, now, until time.Time) {
 	w.mu.Lock()
 	d := *j.delivery
 	w.mu.Unlock()
-	w.record(j, &record.Attempt{Delivery: d, Outcome: string(OutcomeDeferred), At: now, Reason: reason, NextAttemptAt: until})
+	w.record(j, &record.Attempt{Delivery: d, Outcome: string(deliveries.OutcomeDeferred), At: now, Reason: reason, NextAttemptAt: until})
 }
 
 // record writes an outcome; the offsets of its delivery are settled when Kafka
 // has acknowledged it, and not before.
 func (w *Worker) record(j *job, a *record.Attempt) {
-	switch Outcome(a.Outcome) {
-	case OutcomeDelivered:
+	switch deliveries.Outcome(a.Outcome) {
+	case deliveries.OutcomeDelivered:
 		a.Delivery.Body = nil
-	case OutcomeFailed, OutcomeDeferred, OutcomeNeedsOperator, OutcomeExhausted: // the schedule keeps the bytes to send
+	case deliveries.OutcomeFailed, deliveries.OutcomeDeferred, deliveries.OutcomeNeedsOperator, deliveries.OutcomeExhausted: // the schedule keeps the bytes to send
 	}
 	w.mu.Lock()
 	a.Delivery.Round = j.delivery.Round // read again meanwhile, perhaps, in a later round
@@ -552,7 +544,7 @@ func (w *Worker) drop() {
 func (w *Worker) followHolds(ctx context.Context) error {
 	failing := false
 	for {
-		held, err := w.cfg.History.Suspended(ctx, w.cfg.Policy.Kind())
+		held, err := w.cfg.History.Suspended(ctx, w.cfg.Kind.Kind)
 		if err == nil {
 			w.mu.Lock()
 			for id := range w.suspended {

@@ -13,9 +13,8 @@ import (
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/record"
-	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
-	"quittance/test/deliveries"
+	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
 )
 
@@ -27,7 +26,7 @@ func TestInFlight(t *testing.T) {
 	var mu sync.Mutex
 	now, most := map[string]int{}, map[string]int{}
 	receiver := func(name string) string {
-		r := deliveries.NewReceiver(t, "Idempotency-Key")
+		r := deliverytest.NewReceiver(t, "Idempotency-Key")
 		r.Answer(func(http.ResponseWriter, *http.Request) {
 			mu.Lock()
 			now[name]++
@@ -57,7 +56,7 @@ func TestInFlight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliveries.Start(t, p, w, b.Schedule(t))
+	deliverytest.Start(t, p, w, b.Schedule(t))
 	const each = 60
 	var all []*record.Notification
 	for _, agency := range []string{"usual", "wide"} {
@@ -68,9 +67,9 @@ func TestInFlight(t *testing.T) {
 		}
 	}
 	b.Notify(t, schemas.TopicConfirmations, true, all...)
-	deliveries.Eventually(t, "all accepted", func() bool {
-		return b.State(t, delivery.KindERP, fmt.Sprintf("tx-usual-%d", each-1), "usual/test") == "delivered" &&
-			b.State(t, delivery.KindERP, fmt.Sprintf("tx-wide-%d", each-1), "wide/test") == "delivered"
+	deliverytest.Eventually(t, "all accepted", func() bool {
+		return b.State(t, erp.Kind, fmt.Sprintf("tx-usual-%d", each-1), "usual/test") == "delivered" &&
+			b.State(t, erp.Kind, fmt.Sprintf("tx-wide-%d", each-1), "wide/test") == "delivered"
 	})
 	mu.Lock()
 	defer mu.Unlock()

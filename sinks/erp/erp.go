@@ -20,6 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/internal/address"
+	"quittance/internal/call"
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/schemas"
@@ -50,7 +52,7 @@ type Config struct {
 
 	// The rest is the worker's.
 
-	// History is what the schedule knows (schedule.NewHistory).
+	// History is what the schedule knows (deliveries.NewHistory).
 	History delivery.History
 	// Now is the service's clock.
 	Now func() time.Time
@@ -75,27 +77,47 @@ func parse(destinationID string) (agencyID string, live, ok bool) {
 	return agencyID, mode == "live", ok && agencyID != "" && (mode == "live" || mode == "test")
 }
 
-// NewPlanner makes what turns confirmations into deliveries. An agency without
-// an ERP in the session's mode gets none; that is counted.
-func NewPlanner(cfg Config) (*delivery.Planner, error) {
-	if cfg.ERPs == nil {
-		return nil, errors.New("erp planner: ERPs are required")
+// Kind is the name of this kind of delivery.
+const Kind deliveries.Kind = "erp"
+
+// Registration is this kind of delivery. erps may be nil for operations on rows.
+func Registration(erps ERPs) deliveries.Registration {
+	r := deliveries.Registration{Kind: Kind, Notifications: schemas.TopicConfirmations, Deliveries: schemas.TopicERPDeliveries, Confirms: true}
+	if erps != nil {
+		r.Directory = directory{erps}
 	}
-	return delivery.NewPlanner(delivery.PlannerConfig{
-		Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: delivery.KindERP, Log: cfg.Log, Metrics: cfg.Metrics,
-		Destinations: Destinations(cfg.ERPs),
-	})
+	return r
 }
 
-// Destinations is the ERP that a confirmation goes to, as configured now; none
-// when the agency has none in the payment's mode.
-func Destinations(erps ERPs) func(*record.Notification) []string {
-	return func(n *record.Notification) []string {
-		if _, ok := erps.ERP(n.TenantID, n.Livemode); !ok {
-			return nil
-		}
-		return []string{DestinationID(n.TenantID, n.Livemode)}
+// directory is the registry's ERPs as the engine sees them.
+type directory struct{ erps ERPs }
+
+// Destinations is the ERP that a confirmation goes to; none when the agency has
+// none in the payment's mode, which is counted.
+func (d directory) Destinations(n *record.Notification) []string {
+	if _, ok := d.erps.ERP(n.TenantID, n.Livemode); !ok {
+		return nil
 	}
+	return []string{DestinationID(n.TenantID, n.Livemode)}
+}
+
+// Destination is an agency's ERP.
+func (d directory) Destination(id string) (deliveries.Destination, bool) {
+	s, ok := d.settings(id)
+	return deliveries.Destination{MaxInFlight: cmp.Or(s.MaxInFlight, DefaultMaxInFlight), Locked: s.Locked}, ok
+}
+
+func (d directory) settings(id string) (registry.ERPSettings, bool) {
+	agency, live, ok := parse(id)
+	if !ok {
+		return registry.ERPSettings{}, false
+	}
+	return d.erps.ERP(agency, live)
+}
+
+// NewPlanner makes what turns confirmations into deliveries.
+func NewPlanner(cfg Config) (*delivery.Planner, error) {
+	return delivery.NewPlanner(delivery.PlannerConfig{Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: Registration(cfg.ERPs), Log: cfg.Log, Metrics: cfg.Metrics})
 }
 
 // NewWorker makes what sends them.
@@ -105,14 +127,14 @@ func NewWorker(cfg Config) (*delivery.Worker, error) {
 		return nil, err
 	}
 	return delivery.NewWorker(delivery.WorkerConfig{
-		Kafka: cfg.Kafka, Codec: cfg.Codec, Policy: p, History: cfg.History, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics,
+		Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: Registration(cfg.ERPs), Policy: p, History: cfg.History, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics,
 		SessionTimeout: cfg.SessionTimeout,
 	})
 }
 
 // Policy calls ERPs and judges their answers. Safe for concurrent use.
 type Policy struct {
-	erps      ERPs
+	directory directory
 	developer bool
 	roots     *x509.CertPool
 
@@ -122,7 +144,7 @@ type Policy struct {
 
 type client struct {
 	networks []netip.Prefix
-	client   *delivery.Client
+	client   *call.Client
 }
 
 // NewPolicy makes the policy of the worker.
@@ -130,35 +152,18 @@ func NewPolicy(cfg Config) (*Policy, error) {
 	if cfg.ERPs == nil {
 		return nil, errors.New("erp worker: ERPs are required")
 	}
-	return &Policy{erps: cfg.ERPs, developer: cfg.Developer, roots: cfg.Roots, clients: map[string]client{}}, nil
-}
-
-// Kind is delivery.KindERP.
-func (p *Policy) Kind() delivery.Kind { return delivery.KindERP }
-
-// Destination is an agency's ERP.
-func (p *Policy) Destination(id string) (delivery.Destination, bool) {
-	s, ok := p.settings(id)
-	return delivery.Destination{MaxInFlight: cmp.Or(s.MaxInFlight, DefaultMaxInFlight), Locked: s.Locked}, ok
-}
-
-func (p *Policy) settings(id string) (registry.ERPSettings, bool) {
-	agency, live, ok := parse(id)
-	if !ok {
-		return registry.ERPSettings{}, false
-	}
-	return p.erps.ERP(agency, live)
+	return &Policy{directory: directory{cfg.ERPs}, developer: cfg.Developer, roots: cfg.Roots, clients: map[string]client{}}, nil
 }
 
 // Send posts the confirmation with its Idempotency-Key, the transaction_id.
-func (p *Policy) Send(ctx context.Context, d *record.Delivery) delivery.Result {
-	s, ok := p.settings(d.DestinationID)
+func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
+	s, ok := p.directory.settings(d.DestinationID)
 	if !ok {
-		return delivery.Result{Fault: delivery.FaultUnusable}
+		return call.Result{Fault: call.FaultUnusable}
 	}
 	h, ok := header(s)
 	if !ok {
-		return delivery.Result{Fault: delivery.FaultUnusable}
+		return call.Result{Fault: call.FaultUnusable}
 	}
 	h.Set("Content-Type", "application/json")
 	h.Set("Idempotency-Key", d.EventID)
@@ -191,7 +196,7 @@ func authenticate(h http.Header, a registry.ERPAuth) bool {
 	return true
 }
 
-func (p *Policy) client(id string, networks []netip.Prefix) *delivery.Client {
+func (p *Policy) client(id string, networks []netip.Prefix) *call.Client {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c, ok := p.clients[id]
@@ -201,7 +206,7 @@ func (p *Policy) client(id string, networks []netip.Prefix) *delivery.Client {
 	if ok {
 		c.client.Close() // the registry changed
 	}
-	c = client{slices.Clone(networks), delivery.NewClient(delivery.ClientConfig{
+	c = client{slices.Clone(networks), call.New(call.Config{
 		Rule: address.Rule{Developer: p.developer, Backend: true, Networks: networks}, Roots: p.roots,
 	})}
 	p.clients[id] = c
@@ -211,27 +216,27 @@ func (p *Policy) client(id string, networks []netip.Prefix) *delivery.Client {
 // Judge tells what an answer means: a 2xx is done, and a 409 where the agency says so. 408, 425, 429, 5xx
 // and faults of the network are retried by the schedule; past its last step, and
 // at any other answer, an operator decides.
-func (p *Policy) Judge(d *record.Delivery, r delivery.Result, now time.Time) delivery.Verdict {
+func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) delivery.Verdict {
 	if r.OK() {
-		return delivery.Verdict{Outcome: delivery.OutcomeDelivered}
+		return delivery.Verdict{Outcome: deliveries.OutcomeDelivered}
 	}
 	if r.Status == http.StatusConflict {
-		if s, ok := p.settings(d.DestinationID); ok && s.ConflictIsDone {
-			return delivery.Verdict{Outcome: delivery.OutcomeDelivered}
+		if s, ok := p.directory.settings(d.DestinationID); ok && s.ConflictIsDone {
+			return delivery.Verdict{Outcome: deliveries.OutcomeDelivered}
 		}
 	}
 	if !passing(r) {
-		return delivery.Verdict{Outcome: delivery.OutcomeNeedsOperator}
+		return delivery.Verdict{Outcome: deliveries.OutcomeNeedsOperator}
 	}
-	v := delivery.Verdict{Outcome: delivery.OutcomeNeedsOperator, Unhealthy: true}
-	if int(d.Attempt) < delivery.LastStep {
-		v.Outcome, v.NextAttemptAt = delivery.OutcomeFailed, now.Add(delivery.RetryDelay(int(d.Attempt), r))
+	v := delivery.Verdict{Outcome: deliveries.OutcomeNeedsOperator, Unhealthy: true}
+	if int(d.Attempt) < deliveries.LastStep {
+		v.Outcome, v.NextAttemptAt = deliveries.OutcomeFailed, now.Add(deliveries.RetryDelay(int(d.Attempt), r))
 	}
 	return v
 }
 
 // passing says that the same request may succeed later.
-func passing(r delivery.Result) bool {
+func passing(r call.Result) bool {
 	switch {
 	case r.Fault != "":
 		return true

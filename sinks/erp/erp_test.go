@@ -9,13 +9,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quittance/internal/call"
+	"quittance/internal/deliveries"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/record"
-	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
-	"quittance/test/deliveries"
+	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
 )
 
@@ -48,30 +49,30 @@ func TestJudge(t *testing.T) {
 		status  int
 		fault   string
 		attempt int32
-		want    delivery.Outcome
+		want    deliveries.Outcome
 	}{
-		{"a", 200, "", 1, delivery.OutcomeDelivered},
-		{"a", 204, "", 1, delivery.OutcomeDelivered},
-		{"a", 409, "", 1, delivery.OutcomeDelivered},
-		{"b", 409, "", 1, delivery.OutcomeNeedsOperator},
-		{"b", 408, "", 1, delivery.OutcomeFailed},
-		{"b", 425, "", 1, delivery.OutcomeFailed},
-		{"b", 429, "", 1, delivery.OutcomeFailed},
-		{"b", 500, "", 1, delivery.OutcomeFailed},
-		{"b", 503, "", 10, delivery.OutcomeFailed},
-		{"b", 503, "", 11, delivery.OutcomeNeedsOperator},
-		{"b", 0, delivery.FaultTimeout, 3, delivery.OutcomeFailed},
-		{"b", 0, delivery.FaultConnect, 11, delivery.OutcomeNeedsOperator},
-		{"b", 400, "", 1, delivery.OutcomeNeedsOperator},
-		{"b", 401, "", 1, delivery.OutcomeNeedsOperator},
-		{"b", 404, "", 1, delivery.OutcomeNeedsOperator},
-		{"b", 410, "", 1, delivery.OutcomeNeedsOperator},
-		{"b", 422, "", 1, delivery.OutcomeNeedsOperator},
-		{"b", 302, "", 1, delivery.OutcomeNeedsOperator},
+		{"a", 200, "", 1, deliveries.OutcomeDelivered},
+		{"a", 204, "", 1, deliveries.OutcomeDelivered},
+		{"a", 409, "", 1, deliveries.OutcomeDelivered},
+		{"b", 409, "", 1, deliveries.OutcomeNeedsOperator},
+		{"b", 408, "", 1, deliveries.OutcomeFailed},
+		{"b", 425, "", 1, deliveries.OutcomeFailed},
+		{"b", 429, "", 1, deliveries.OutcomeFailed},
+		{"b", 500, "", 1, deliveries.OutcomeFailed},
+		{"b", 503, "", 10, deliveries.OutcomeFailed},
+		{"b", 503, "", 11, deliveries.OutcomeNeedsOperator},
+		{"b", 0, call.FaultTimeout, 3, deliveries.OutcomeFailed},
+		{"b", 0, call.FaultConnect, 11, deliveries.OutcomeNeedsOperator},
+		{"b", 400, "", 1, deliveries.OutcomeNeedsOperator},
+		{"b", 401, "", 1, deliveries.OutcomeNeedsOperator},
+		{"b", 404, "", 1, deliveries.OutcomeNeedsOperator},
+		{"b", 410, "", 1, deliveries.OutcomeNeedsOperator},
+		{"b", 422, "", 1, deliveries.OutcomeNeedsOperator},
+		{"b", 302, "", 1, deliveries.OutcomeNeedsOperator},
 	} {
 		d := &record.Delivery{DestinationID: c.agency + "/test", Attempt: c.attempt, FirstAttemptAt: now.Add(-100 * 24 * time.Hour)}
-		v := p.Judge(d, delivery.Result{Status: c.status, Fault: c.fault}, now)
-		if v.Outcome != c.want || v.Gone || (v.Outcome == delivery.OutcomeFailed) != v.NextAttemptAt.After(now) {
+		v := p.Judge(d, call.Result{Status: c.status, Fault: c.fault}, now)
+		if v.Outcome != c.want || v.Gone || (v.Outcome == deliveries.OutcomeFailed) != v.NextAttemptAt.After(now) {
 			t.Errorf("%d%s, attempt %d: %+v, want %s", c.status, c.fault, c.attempt, v, c.want)
 		}
 	}
@@ -80,7 +81,7 @@ func TestJudge(t *testing.T) {
 // The three ways to show who calls.
 func TestAuthentication(t *testing.T) {
 	t.Parallel()
-	r := deliveries.NewReceiver(t, "Idempotency-Key")
+	r := deliverytest.NewReceiver(t, "Idempotency-Key")
 	for _, c := range []struct {
 		auth         registry.ERPAuth
 		header, want string
@@ -106,7 +107,7 @@ func TestAuthentication(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res := p.Send(t.Context(), &record.Delivery{DestinationID: "a/live", EventID: "tx-1"}); res.Fault != delivery.FaultUnusable {
+	if res := p.Send(t.Context(), &record.Delivery{DestinationID: "a/live", EventID: "tx-1"}); res.Fault != call.FaultUnusable {
 		t.Errorf("no authentication configured: %+v", res)
 	}
 }
@@ -117,7 +118,7 @@ func TestAuthentication(t *testing.T) {
 func TestConfirmations(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	r := deliveries.NewReceiver(t, "Idempotency-Key")
+	r := deliverytest.NewReceiver(t, "Idempotency-Key")
 	var mu sync.Mutex
 	down := true
 	r.Answer(func(w http.ResponseWriter, req *http.Request) {
@@ -144,7 +145,7 @@ func TestConfirmations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliveries.Start(t, p, w, b.Schedule(t))
+	deliverytest.Start(t, p, w, b.Schedule(t))
 	confirmation := func(id, tenant string, live bool) *record.Notification {
 		n := b.Notification(id, "app")
 		n.TenantID, n.Livemode = tenant, live
@@ -153,12 +154,12 @@ func TestConfirmations(t *testing.T) {
 	b.Notify(t, schemas.TopicConfirmations, true,
 		confirmation("tx-1", "agency", false), confirmation("tx-refused", "agency", false),
 		confirmation("tx-live", "agency", true), confirmation("tx-none", "other", false))
-	state := func(id string) string { return b.State(t, delivery.KindERP, id, "agency/test") }
-	deliveries.Eventually(t, "one waits, one is parked", func() bool { return state("tx-1") == "waiting" && state("tx-refused") == "needs_operator" })
+	state := func(id string) string { return b.State(t, erp.Kind, id, "agency/test") }
+	deliverytest.Eventually(t, "one waits, one is parked", func() bool { return state("tx-1") == "waiting" && state("tx-refused") == "needs_operator" })
 	mu.Lock()
 	down = false
 	mu.Unlock()
-	deliveries.Eventually(t, "accepted", func() bool { b.Advance(time.Second); return state("tx-1") == "delivered" })
+	deliverytest.Eventually(t, "accepted", func() bool { b.Advance(time.Second); return state("tx-1") == "delivered" })
 	for id, n := range r.Count() {
 		if want := map[string]int{"tx-1": 2, "tx-refused": 1}[id]; n != want {
 			t.Errorf("%s came %d times, want %d", id, n, want)
@@ -170,9 +171,9 @@ func TestConfirmations(t *testing.T) {
 	}
 }
 
-func bench(t testing.TB) *deliveries.Bench {
+func bench(t testing.TB) *deliverytest.Bench {
 	t.Helper()
-	return deliveries.New(t, deliveries.Servers{
+	return deliverytest.New(t, deliverytest.Servers{
 		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t),
 		Prefix: servers.Prefix(t), Log: servers.Logger(t),
 	})

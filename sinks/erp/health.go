@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quittance/internal/call"
 	"quittance/internal/registry"
 	"quittance/sinks/delivery"
 )
@@ -47,7 +48,7 @@ type Health struct {
 	// Agency by its slug.
 	Agency string
 	Live   bool
-	Result delivery.Result
+	Result call.Result
 }
 
 // Name is the agency and the mode, as impots/test.
@@ -125,10 +126,10 @@ func (p *Prober) Probe(ctx context.Context) []Health {
 	return out
 }
 
-func (p *Policy) health(ctx context.Context, id string, s registry.ERPSettings) delivery.Result {
+func (p *Policy) health(ctx context.Context, id string, s registry.ERPSettings) call.Result {
 	h, ok := header(s)
 	if !ok {
-		return delivery.Result{Fault: delivery.FaultUnusable}
+		return call.Result{Fault: call.FaultUnusable}
 	}
 	return p.client(id, s.Networks).Get(ctx, at(s, "/health"), h)
 }

@@ -18,8 +18,7 @@ import (
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/sinks/erp"
-	"quittance/sinks/schedule"
-	"quittance/test/deliveries"
+	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
 )
 
@@ -34,13 +33,13 @@ func (a agencies) Agencies() []registry.Agency {
 // networks that it is allowed; an agency without one is not told of.
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	well := deliveries.NewReceiver(t, "Idempotency-Key")
+	well := deliverytest.NewReceiver(t, "Idempotency-Key")
 	well.Answer(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/erp/health" || r.Header.Get("X-Api-Key") != "s3cret" || r.ContentLength > 0 {
 			w.WriteHeader(http.StatusTeapot)
 		}
 	})
-	ill := deliveries.NewReceiver(t, "Idempotency-Key")
+	ill := deliverytest.NewReceiver(t, "Idempotency-Key")
 	ill.Status(http.StatusServiceUnavailable)
 	auth := registry.ERPAuth{Type: registry.AuthAPIKey, Name: "X-API-Key", Secret: secret.NewText("s3cret")}
 	house := agencies{&erps{by: map[string]registry.ERPSettings{
@@ -65,8 +64,8 @@ func TestHealth(t *testing.T) {
 	if said := strings.Join(got, "; "); said != "douanes/test address_refused:outside_networks; impots/live http_503; impots/test " {
 		t.Errorf("%s", said)
 	}
-	deliveries.Start(t, prober)
-	deliveries.Eventually(t, "gauges", func() bool {
+	deliverytest.Start(t, prober)
+	deliverytest.Eventually(t, "gauges", func() bool {
 		families, err := metrics.Gather()
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +89,7 @@ func TestHealth(t *testing.T) {
 func TestOwedConfirmations(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	r := deliveries.NewReceiver(t, "Idempotency-Key")
+	r := deliverytest.NewReceiver(t, "Idempotency-Key")
 	r.Answer(func(w http.ResponseWriter, req *http.Request) {
 		if req.Header.Get("Idempotency-Key") == "tx-refused" {
 			w.WriteHeader(http.StatusUnprocessableEntity)
@@ -125,7 +124,7 @@ func TestOwedConfirmations(t *testing.T) {
 	}
 	owed := func() string {
 		t.Helper()
-		list, err := schedule.OwedConfirmations(t.Context(), b.Pool, b.Now().Add(time.Minute))
+		list, err := b.Store.OutstandingConfirmations(t.Context(), b.Now().Add(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +161,7 @@ func TestOwedConfirmations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliveries.Start(t, p, w, b.Schedule(t))
+	deliverytest.Start(t, p, w, b.Schedule(t))
 	var notifications []*record.Notification
 	for _, id := range []string{"tx-paid", "tx-refused", "tx-early"} {
 		n := b.Notification(id, "app")
@@ -170,9 +169,9 @@ func TestOwedConfirmations(t *testing.T) {
 		notifications = append(notifications, n)
 	}
 	b.Notify(t, schemas.TopicConfirmations, true, notifications...)
-	deliveries.Eventually(t, "one accepted, one parked", func() bool { return owed() == "tx-refused needs_operator http_422" })
+	deliverytest.Eventually(t, "one accepted, one parked", func() bool { return owed() == "tx-refused needs_operator http_422" })
 	var early int
-	deliveries.Eventually(t, "one accepted before its completion is seen", func() bool {
+	deliverytest.Eventually(t, "one accepted before its completion is seen", func() bool {
 		err := b.Pool.QueryRow(context.WithoutCancel(t.Context()), `SELECT count(*) FROM erp_confirmations WHERE transaction_id = 'tx-early' AND accepted_at IS NOT NULL`).Scan(&early)
 		return err == nil && early == 1
 	})

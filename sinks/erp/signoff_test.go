@@ -13,15 +13,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
-	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
-	"quittance/sinks/schedule"
-	"quittance/test/deliveries"
+	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
 )
 
@@ -58,7 +57,7 @@ func TestSignoffChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, err := erp.NewWorker(erp.Config{
-		Kafka: c.Kafka, Codec: deliveries.Codec(t, c.SchemaRegistry), ERPs: oneERP(c.URL), History: schedule.NewHistory(c.Kafka, client, pool),
+		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), ERPs: oneERP(c.URL), History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
 		Now: time.Now, Developer: true, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
 	})
 	if err != nil {
@@ -74,7 +73,7 @@ func TestSignoffChild(t *testing.T) {
 func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	r := deliveries.NewReceiver(t, "Idempotency-Key")
+	r := deliverytest.NewReceiver(t, "Idempotency-Key")
 	cfg := erp.Config{
 		Kafka: b.Kafka, Codec: b.Codec, ERPs: oneERP(r.URL), Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 		History: b.History(), Now: b.Now, Developer: true, SessionTimeout: 6 * time.Second,
@@ -121,7 +120,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 			kill()
 		})
 	})
-	deliveries.Start(t, p, b.Schedule(t))
+	deliverytest.Start(t, p, b.Schedule(t))
 	confirm := func(id string) {
 		n := b.Notification(id, "app")
 		n.TenantID = "agency"
@@ -129,7 +128,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	}
 	delivered := func(id string) {
 		t.Helper()
-		deliveries.Eventually(t, id+" is delivered", func() bool { return b.State(t, delivery.KindERP, id, "agency/test") == "delivered" })
+		deliverytest.Eventually(t, id+" is delivered", func() bool { return b.State(t, erp.Kind, id, "agency/test") == "delivered" })
 	}
 	// The topic's one key is the agency: the first stands at 0, tx-1 at 1, tx-2 at 2.
 	committed := func() int64 {
@@ -144,10 +143,10 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	confirm("tx-0")
 	delivered("tx-0")
 	confirm("tx-1")
-	deliveries.Eventually(t, "tx-1 is under way", func() bool { return r.Count()["tx-1"] == 1 })
+	deliverytest.Eventually(t, "tx-1 is under way", func() bool { return r.Count()["tx-1"] == 1 })
 	confirm("tx-2")
 	delivered("tx-2")
-	deliveries.Eventually(t, "everything before tx-1 is committed", func() bool { return committed() >= 1 })
+	deliverytest.Eventually(t, "everything before tx-1 is committed", func() bool { return committed() >= 1 })
 	time.Sleep(600 * time.Millisecond) // for three commits, were one to come too early
 	close(now)
 	<-killed
@@ -164,7 +163,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliveries.Start(t, w)
+	deliverytest.Start(t, w)
 	delivered("tx-1")
 	if got := r.Count(); got["tx-0"] != 1 || got["tx-1"] != 2 || got["tx-2"] != 1 {
 		t.Errorf("confirmations came %v times, want 1, 2 and 1", got)

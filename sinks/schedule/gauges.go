@@ -3,20 +3,16 @@ package schedule
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/schemas"
 	"quittance/schemas/record"
-	"quittance/sinks/delivery"
 )
-
-var kinds = []delivery.Kind{delivery.KindWebhook, delivery.KindERP}
 
 // States of the gauge of the oldest undelivered event.
 const (
@@ -33,99 +29,79 @@ const peekPatience = 5 * time.Second
 // never tried is looked up on the topics, not asked of the workers.
 func (s *Schedule) gauges(ctx context.Context, adm *kadm.Client) error {
 	untried, kafkaErr := s.untried(ctx, adm)
-	type key struct{ kind, state string }
-	oldest, rows, held := map[key]time.Time{}, map[key]int64{}, map[string]int64{}
+	type key struct {
+		kind  deliveries.Kind
+		state string
+	}
+	oldest, rows := map[key]time.Time{}, map[key]int64{}
+	kinds := s.cfg.Deliveries.Kinds()
 	for _, k := range kinds {
-		held[string(k)] = 0
-		for _, state := range []string{stateWaiting, stateQueued, stateNeedsOperator} {
-			rows[key{string(k), state}] = 0
+		for _, state := range []string{deliveries.StateWaiting, deliveries.StateQueued, deliveries.StateNeedsOperator} {
+			rows[key{k.Kind, state}] = 0
 		}
 		for _, state := range []string{undeliveredRetrying, undeliveredHeld, undeliveredNeedsOperator} {
-			oldest[key{string(k), state}] = time.Time{}
+			oldest[key{k.Kind, state}] = time.Time{}
 		}
 		if kafkaErr == nil {
-			oldest[key{string(k), undeliveredUntried}] = untried[k]
+			oldest[key{k.Kind, undeliveredUntried}] = untried[k.Kind]
 		}
 	}
-	result, err := s.cfg.Pool.Query(ctx, `
-		SELECT d.kind, d.state, x.suspended_at IS NOT NULL, count(*), min(d.occurred_at)
-		FROM deliveries d LEFT JOIN delivery_destinations x USING (kind, destination_id)
-		WHERE d.state IN ('waiting', 'queued', 'needs_operator') GROUP BY 1, 2, 3`)
+	backlog, err := s.cfg.Deliveries.Backlog(ctx)
 	if err != nil {
 		return errors.Join(kafkaErr, err)
 	}
-	var kind, state string
-	var suspended bool
-	var n int64
-	var first time.Time
-	if _, err := pgx.ForEachRow(result, []any{&kind, &state, &suspended, &n, &first}, func() error {
-		rows[key{kind, state}] += n
-		as := key{kind, undeliveredRetrying}
+	for _, b := range backlog {
+		rows[key{b.Kind, b.State}] += b.Count
+		as := key{b.Kind, undeliveredRetrying}
 		switch {
-		case state == stateNeedsOperator:
+		case b.State == deliveries.StateNeedsOperator:
 			as.state = undeliveredNeedsOperator
-		case suspended:
+		case b.Suspended:
 			as.state = undeliveredHeld
 		}
-		oldest[as] = earlier(oldest[as], first)
-		return nil
-	}); err != nil {
+		oldest[as] = earlier(oldest[as], b.Oldest)
+	}
+	suspended, err := s.cfg.Deliveries.CountSuspended(ctx)
+	if err != nil {
 		return errors.Join(kafkaErr, err)
 	}
-	if result, err = s.cfg.Pool.Query(ctx, `SELECT kind, count(*) FROM delivery_destinations WHERE suspended_at IS NOT NULL GROUP BY kind`); err != nil {
-		return errors.Join(kafkaErr, err)
-	}
-	if _, err := pgx.ForEachRow(result, []any{&kind, &n}, func() error { held[kind] = n; return nil }); err != nil {
+	outstanding, completed, err := s.cfg.Deliveries.CountOutstanding(ctx)
+	if err != nil {
 		return errors.Join(kafkaErr, err)
 	}
 
 	now := s.cfg.Now()
 	for k, at := range oldest {
-		age := 0.0
-		if !at.IsZero() {
-			age = max(0, now.Sub(at).Seconds())
-		}
-		s.count.oldest.WithLabelValues(k.kind, k.state).Set(age)
+		s.count.oldest.WithLabelValues(string(k.kind), k.state).Set(age(at, now))
 	}
 	for k, n := range rows {
-		s.count.rows.WithLabelValues(k.kind, k.state).Set(float64(n))
+		s.count.rows.WithLabelValues(string(k.kind), k.state).Set(float64(n))
 	}
-	for kind, n := range held {
-		s.count.held.WithLabelValues(kind).Set(float64(n))
+	for _, k := range kinds {
+		s.count.suspended.WithLabelValues(string(k.Kind)).Set(float64(suspended[k.Kind]))
 	}
-	return errors.Join(kafkaErr, s.owed(ctx, now))
+	s.count.outstanding.Set(float64(outstanding))
+	s.count.oldestOutstanding.Set(age(completed, now))
+	return kafkaErr
 }
 
-// owed counts the payments that an ERP has still to accept, none of which may be
-// forgotten (delivery.md, "ERP").
-func (s *Schedule) owed(ctx context.Context, now time.Time) error {
-	var n int64
-	var first *time.Time
-	err := s.cfg.Pool.QueryRow(ctx, `SELECT count(*), min(c.completed_at)`+owedWhere).Scan(&n, &first)
-	if err != nil {
-		return fmt.Errorf("counting confirmations that are owed: %w", err)
+// age of a time in seconds; 0 for the zero time and for what lies ahead.
+func age(at, now time.Time) float64 {
+	if at.IsZero() {
+		return 0
 	}
-	age := 0.0
-	if first != nil {
-		age = max(0, now.Sub(*first).Seconds())
-	}
-	s.count.owed.Set(float64(n))
-	s.count.oldestOwed.Set(age)
-	return nil
+	return max(0, now.Sub(at).Seconds())
 }
 
 // untried is the oldest event of each kind that a planner or a worker has not
 // settled, zero for none.
-func (s *Schedule) untried(ctx context.Context, adm *kadm.Client) (map[delivery.Kind]time.Time, error) {
+func (s *Schedule) untried(ctx context.Context, adm *kadm.Client) (map[deliveries.Kind]time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, peekPatience)
 	defer cancel()
-	out := map[delivery.Kind]time.Time{}
-	for _, kind := range kinds {
-		planning, sending, err := delivery.Stages(kind)
-		if err != nil {
-			return nil, err
-		}
-		for _, stage := range []delivery.Stage{planning, sending} {
+	out := map[deliveries.Kind]time.Time{}
+	for _, kind := range s.cfg.Deliveries.Kinds() {
+		planning := kind.Planning()
+		for _, stage := range []deliveries.Stage{planning, kind.Sending()} {
 			topic := s.cfg.Kafka.Prefix + stage.Topic
 			spans, err := kafka.Unsettled(ctx, adm, topic, s.cfg.Kafka.Prefix+stage.Group)
 			if err != nil {
@@ -134,7 +110,7 @@ func (s *Schedule) untried(ctx context.Context, adm *kadm.Client) (map[delivery.
 			err = s.cfg.Kafka.Read(ctx, topic, spans, nil, func(r *kgo.Record) (bool, error) {
 				at, ok := untriedSince(s.cfg.Codec, stage == planning, r.Value)
 				if ok {
-					out[kind] = earlier(out[kind], at)
+					out[kind.Kind] = earlier(out[kind.Kind], at)
 				}
 				return !ok, nil
 			})

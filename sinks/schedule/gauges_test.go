@@ -8,11 +8,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quittance/internal/deliveries"
 	"quittance/schemas"
 	"quittance/schemas/record"
-	"quittance/sinks/delivery"
+	"quittance/sinks/erp"
 	"quittance/sinks/schedule"
-	"quittance/test/deliveries"
+	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
 )
 
@@ -23,8 +24,7 @@ func TestOldestUndelivered(t *testing.T) {
 	b := bench(t)
 	metrics := prometheus.NewRegistry()
 	s, err := schedule.New(schedule.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Pool: b.Pool, Now: b.Now, Log: servers.Logger(t), Metrics: metrics,
-		MaxInFlight: func(delivery.Kind, string) int { return 8 },
+		Kafka: b.Kafka, Codec: b.Codec, Deliveries: b.Store, Now: b.Now, Log: servers.Logger(t), Metrics: metrics,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -45,12 +45,12 @@ func TestOldestUndelivered(t *testing.T) {
 		}
 		return out
 	}
-	deliveries.Start(t, s)
+	deliverytest.Start(t, s)
 	nothing := map[string]float64{
 		"webhook untried": 0, "webhook retrying": 0, "webhook held": 0, "webhook needs_operator": 0,
 		"erp untried": 0, "erp retrying": 0, "erp held": 0, "erp needs_operator": 0,
 	}
-	deliveries.Eventually(t, "nothing is late, and that is said", func() bool { return maps.Equal(hours(), nothing) })
+	deliverytest.Eventually(t, "nothing is late, and that is said", func() bool { return maps.Equal(hours(), nothing) })
 
 	at := func(hoursAgo int, n *record.Notification) *record.Notification {
 		n.OccurredAt = b.Now().Add(-time.Duration(hoursAgo)*time.Hour - time.Minute)
@@ -61,7 +61,7 @@ func TestOldestUndelivered(t *testing.T) {
 	b.Notify(t, schemas.TopicWebhooks, false, at(50, b.Notification("evt_aborted", "app")))
 	b.Notify(t, schemas.TopicWebhooks, true, at(3, b.Notification("evt_unplanned", "app")), at(2, b.Notification("evt_later", "app")))
 	for i, hoursAgo := range []int{40, 5} {
-		d := delivery.Plan(delivery.KindERP, at(hoursAgo, b.Notification("tx", "app")), "agency/test")
+		d := deliveries.Plan(erp.Kind, at(hoursAgo, b.Notification("tx", "app")), "agency/test")
 		d.Round = int32(1 - i)
 		value, err := b.Codec.Encode(d)
 		if err != nil {
@@ -69,17 +69,17 @@ func TestOldestUndelivered(t *testing.T) {
 		}
 		produce(t, b, schemas.TopicERPDeliveries, d.DestinationID, value)
 	}
-	tried := func(event, destination string, o delivery.Outcome, hoursAgo int) {
+	tried := func(event, destination string, o deliveries.Outcome, hoursAgo int) {
 		a := outcome(b, event, destination, o, 0, 1, b.Now().Add(time.Hour))
 		a.Delivery.OccurredAt = b.Now().Add(-time.Duration(hoursAgo)*time.Hour - time.Minute)
 		outcomes(t, b, a)
 	}
-	tried("evt_a", "own", delivery.OutcomeFailed, 7)
-	tried("evt_b", "gone", delivery.OutcomeFailed, 9)
-	tried("evt_c", "own", delivery.OutcomeNeedsOperator, 11)
-	tried("evt_d", "own", delivery.OutcomeDelivered, 30)
-	tried("evt_e", "own", delivery.OutcomeExhausted, 30)
-	deliveries.Eventually(t, "applied", func() bool {
+	tried("evt_a", "own", deliveries.OutcomeFailed, 7)
+	tried("evt_b", "gone", deliveries.OutcomeFailed, 9)
+	tried("evt_c", "own", deliveries.OutcomeNeedsOperator, 11)
+	tried("evt_d", "own", deliveries.OutcomeDelivered, 30)
+	tried("evt_e", "own", deliveries.OutcomeExhausted, 30)
+	deliverytest.Eventually(t, "applied", func() bool {
 		var n int
 		err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM deliveries`).Scan(&n)
 		return err == nil && n == 5
@@ -89,7 +89,7 @@ func TestOldestUndelivered(t *testing.T) {
 	}
 	want := maps.Clone(nothing)
 	maps.Copy(want, map[string]float64{"webhook untried": 3, "erp untried": 5, "webhook retrying": 7, "webhook held": 9, "webhook needs_operator": 11})
-	deliveries.Eventually(t, "all of it is told", func() bool { return maps.Equal(hours(), want) })
+	deliverytest.Eventually(t, "all of it is told", func() bool { return maps.Equal(hours(), want) })
 	if got := slices.Sorted(maps.Keys(hours())); len(got) != len(want) {
 		t.Errorf("%v", got)
 	}

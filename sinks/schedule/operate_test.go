@@ -11,25 +11,27 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/internal/deliveries"
+	"quittance/internal/operation"
 	"quittance/schemas/record"
-	"quittance/sinks/delivery"
-	"quittance/sinks/schedule"
-	"quittance/test/deliveries"
+	"quittance/sinks/erp"
+	"quittance/sinks/webhook"
+	deliverytest "quittance/test/deliveries"
 )
 
 // today is outcome of an event that occurs now, whose day is kept.
-func today(b *deliveries.Bench, event, destination string, o delivery.Outcome, round, attempt int32, next time.Time) *record.Attempt {
+func today(b *deliverytest.Bench, event, destination string, o deliveries.Outcome, round, attempt int32, next time.Time) *record.Attempt {
 	a := outcome(b, event, destination, o, round, attempt, next)
 	a.Delivery.OccurredAt = b.Now()
 	return a
 }
 
 func id(event, destination string) string {
-	return delivery.ID(delivery.KindWebhook, event, destination)
+	return deliveries.ID(webhook.Kind, event, destination)
 }
 
 // applied writes outcomes and waits until Postgres has them.
-func applied(t *testing.T, b *deliveries.Bench, attempts ...*record.Attempt) {
+func applied(t *testing.T, b *deliverytest.Bench, attempts ...*record.Attempt) {
 	t.Helper()
 	outcomes(t, b, attempts...)
 	if err := b.History().CatchUp(t.Context()); err != nil {
@@ -37,23 +39,24 @@ func applied(t *testing.T, b *deliveries.Bench, attempts ...*record.Attempt) {
 	}
 }
 
-func refusal(t *testing.T, err error, words ...string) {
+// refusal holds an error against the code and the values of a refused operation.
+func refusal(t *testing.T, err error, code string, values ...any) {
 	t.Helper()
-	var refused *schedule.RefusedError
-	if !errors.As(err, &refused) {
-		t.Errorf("error = %v, want a refusal", err)
+	var refused *operation.Error
+	if !errors.As(err, &refused) || refused.Code != code {
+		t.Errorf("error = %v, want %s", err, code)
 		return
 	}
-	for _, w := range words {
-		if !strings.Contains(refused.Message, w) {
-			t.Errorf("%q does not say %q", refused.Message, w)
+	for _, v := range values {
+		if !strings.Contains(refused.Error(), fmt.Sprint(v)) {
+			t.Errorf("%v does not have %v", refused, v)
 		}
 	}
 }
 
-func retry(t *testing.T, b *deliveries.Bench, event, destination string) schedule.Retried {
+func retry(t *testing.T, b *deliverytest.Bench, event, destination string) deliveries.Retried {
 	t.Helper()
-	r, err := schedule.Retry(t.Context(), b.Pool, id(event, destination), b.Now())
+	r, err := b.Store.Retry(t.Context(), deliverytest.Actor, id(event, destination), b.Now())
 	if err != nil {
 		t.Fatalf("%s: %v", event, err)
 	}
@@ -66,15 +69,15 @@ func retry(t *testing.T, b *deliveries.Bench, event, destination string) schedul
 func TestRetryOutlivesLateOutcomes(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	deliveries.Start(t, b.Schedule(t))
+	deliverytest.Start(t, b.Schedule(t))
 	far := b.Now().Add(time.Hour)
 	// On hold, so that nothing is claimed before the late outcomes are there.
-	held := today(b, "held", "d", delivery.OutcomeDeferred, 0, 1, far)
-	held.Reason = delivery.ReasonBreakerOpen
-	first := map[string]delivery.Outcome{
-		"parked": delivery.OutcomeNeedsOperator, "exhausted": delivery.OutcomeExhausted, "waiting": delivery.OutcomeFailed,
+	held := today(b, "held", "d", deliveries.OutcomeDeferred, 0, 1, far)
+	held.Reason = deliveries.ReasonBreakerOpen
+	first := map[string]deliveries.Outcome{
+		"parked": deliveries.OutcomeNeedsOperator, "exhausted": deliveries.OutcomeExhausted, "waiting": deliveries.OutcomeFailed,
 	}
-	all := []*record.Attempt{held, today(b, "accepted", "other", delivery.OutcomeFailed, 3, 2, far)}
+	all := []*record.Attempt{held, today(b, "accepted", "other", deliveries.OutcomeFailed, 3, 2, far)}
 	for event, o := range first {
 		all = append(all, today(b, event, "d", o, 3, 2, far))
 	}
@@ -85,53 +88,53 @@ func TestRetryOutlivesLateOutcomes(t *testing.T) {
 		}
 	}
 	retry(t, b, "accepted", "other")
-	late := []*record.Attempt{today(b, "accepted", "other", delivery.OutcomeDelivered, 3, 2, far), today(b, "accepted", "other", delivery.OutcomeFailed, 3, 2, far)}
+	late := []*record.Attempt{today(b, "accepted", "other", deliveries.OutcomeDelivered, 3, 2, far), today(b, "accepted", "other", deliveries.OutcomeFailed, 3, 2, far)}
 	for event := range first {
-		late = append(late, today(b, event, "d", delivery.OutcomeFailed, 3, 2, far), today(b, event, "d", delivery.OutcomeNeedsOperator, 3, 2, far))
+		late = append(late, today(b, event, "d", deliveries.OutcomeFailed, 3, 2, far), today(b, event, "d", deliveries.OutcomeNeedsOperator, 3, 2, far))
 	}
 	applied(t, b, late...)
 
-	ref := func(event string, round int32) delivery.Ref {
-		return delivery.Ref{DeliveryID: id(event, "d"), OccurredAt: b.Now(), Round: round}
+	ref := func(event string, round int32) deliveries.Ref {
+		return deliveries.Ref{DeliveryID: id(event, "d"), OccurredAt: b.Now(), Round: round}
 	}
-	settled, err := b.History().Settled(t.Context(), []delivery.Ref{ref("parked", 3), ref("exhausted", 3), ref("waiting", 3)})
+	settled, err := b.History().Settled(t.Context(), []deliveries.Ref{ref("parked", 3), ref("exhausted", 3), ref("waiting", 3)})
 	if err != nil || len(settled) != 3 {
 		t.Errorf("of the records of the round before %d are settled, %v; want 3: they are not to be sent beside the retry", len(settled), err)
 	}
-	if _, due, err := schedule.Resume(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now(), nil); err != nil || due != 4 {
+	if _, due, err := b.Store.Resume(t.Context(), deliverytest.Actor, webhook.Kind, "d", b.Now(), nil); err != nil || due != 4 {
 		t.Errorf("resumed %d, %v; want the three retried and the one that was held", due, err)
 	}
 	b.Advance(3 * time.Second)
 	share := func() []record.Delivery {
 		return slices.DeleteFunc(produced(t, b), func(d record.Delivery) bool { return d.DestinationID != "d" })
 	}
-	deliveries.Eventually(t, "the retried are produced", func() bool { return len(share()) == 4 })
+	deliverytest.Eventually(t, "the retried are produced", func() bool { return len(share()) == 4 })
 	for _, d := range share() {
 		if d.EventID != "held" && (d.Round <= 3 || d.Attempt != 3 || len(d.Body) == 0) {
 			t.Errorf("%s produced in round %d as attempt %d with %d bytes; want a later round than 3, attempt 3", d.EventID, d.Round, d.Attempt, len(d.Body))
 		}
 	}
-	if s := b.State(t, delivery.KindWebhook, "accepted", "other"); s != "delivered" {
+	if s := b.State(t, webhook.Kind, "accepted", "other"); s != "delivered" {
 		t.Errorf("what was accepted late is %s", s)
 	}
 	// Now on the topic in a later round: the first one still decides nothing.
 	applied(t, b, late...)
 	for _, event := range []string{"parked", "exhausted", "waiting"} {
-		if s := b.State(t, delivery.KindWebhook, event, "d"); s != "queued" {
+		if s := b.State(t, webhook.Kind, event, "d"); s != "queued" {
 			t.Errorf("%s is %s, want it on its way", event, s)
 		}
 		if r := retry(t, b, event, "d"); !r.OnItsWay {
 			t.Errorf("%s: %+v, want it on its way", event, r)
 		}
 	}
-	_, err = schedule.Retry(t.Context(), b.Pool, id("accepted", "other"), b.Now())
-	refusal(t, err, "was accepted at", "quittance replay")
-	_, err = schedule.Retry(t.Context(), b.Pool, id("nothing", "d"), b.Now())
-	refusal(t, err, "no delivery has this id")
+	_, err = b.Store.Retry(t.Context(), deliverytest.Actor, id("accepted", "other"), b.Now())
+	refusal(t, err, deliveries.CodeAccepted, "at=")
+	_, err = b.Store.Retry(t.Context(), deliverytest.Actor, id("nothing", "d"), b.Now())
+	refusal(t, err, deliveries.CodeUnknown)
 }
 
 // many makes a delivery into n more of its kind, which wait for an hour.
-func many(t *testing.T, b *deliveries.Bench, like string, n int) {
+func many(t *testing.T, b *deliverytest.Bench, like string, n int) {
 	t.Helper()
 	if _, err := b.Pool.Exec(t.Context(), `
 		INSERT INTO deliveries SELECT occurred_on, delivery_id || n, kind, destination_id, event_id || n, event, application_id, tenant_id, session_id, livemode,
@@ -141,15 +144,15 @@ func many(t *testing.T, b *deliveries.Bench, like string, n int) {
 	}
 }
 
-func standing(t *testing.T, b *deliveries.Bench, destination string) schedule.Standing {
+func standing(t *testing.T, b *deliverytest.Bench, destination string) deliveries.DestinationStatus {
 	t.Helper()
-	all, err := schedule.Standings(t.Context(), b.Pool)
+	all, err := b.Store.Statuses(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(all, func(s schedule.Standing) bool { return s.DestinationID == destination })
+	i := slices.IndexFunc(all, func(s deliveries.DestinationStatus) bool { return s.DestinationID == destination })
 	if i < 0 {
-		return schedule.Standing{}
+		return deliveries.DestinationStatus{}
 	}
 	return all[i]
 }
@@ -159,26 +162,26 @@ func standing(t *testing.T, b *deliveries.Bench, destination string) schedule.St
 func TestSuspendAndResume(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	deliveries.Start(t, b.Schedule(t))
-	a := today(b, "e", "d", delivery.OutcomeFailed, 0, 1, b.Now().Add(time.Hour))
+	deliverytest.Start(t, b.Schedule(t))
+	a := today(b, "e", "d", deliveries.OutcomeFailed, 0, 1, b.Now().Add(time.Hour))
 	a.HTTPStatus = 410
 	applied(t, b, a)
 	many(t, b, id("e", "d"), 4500)
 	was := standing(t, b, "d")
-	if was.SuspendedReason != schedule.SuspendedGone || was.FailingSince.IsZero() || was.Waiting != 4501 || was.Oldest.IsZero() {
+	if was.SuspendedReason != deliveries.SuspendedGone || was.FailingSince.IsZero() || was.Waiting != 4501 || was.Oldest.IsZero() {
 		t.Fatalf("it stands %+v", was)
 	}
-	_, reason, changed, err := schedule.Suspend(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now())
-	if err != nil || changed || reason != schedule.SuspendedGone {
-		t.Errorf("suspended again: %q, changed %v, %v", reason, changed, err)
+	as, changed, err := b.Store.Suspend(t.Context(), deliverytest.Actor, webhook.Kind, "d", b.Now())
+	if err != nil || changed || as.SuspendedReason != deliveries.SuspendedGone {
+		t.Errorf("suspended again: %q, changed %v, %v", as.SuspendedReason, changed, err)
 	}
-	_, err = schedule.Retry(t.Context(), b.Pool, id("e", "d"), b.Now())
-	refusal(t, err, "suspended", "quittance endpoints resume d")
-	_, err = schedule.RetryAll(t.Context(), b.Pool, delivery.KindWebhook, "d", "waiting", b.Now(), nil)
-	refusal(t, err, "suspended")
+	_, err = b.Store.Retry(t.Context(), deliverytest.Actor, id("e", "d"), b.Now())
+	refusal(t, err, deliveries.CodeSuspended, "destination=d", "at=")
+	_, err = b.Store.RetryAll(t.Context(), deliverytest.Actor, webhook.Kind, "d", "waiting", b.Now(), nil)
+	refusal(t, err, deliveries.CodeSuspended)
 
 	var told []int
-	got, due, err := schedule.Resume(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now(), func(done, total int) {
+	got, due, err := b.Store.Resume(t.Context(), deliverytest.Actor, webhook.Kind, "d", b.Now(), func(done, total int) {
 		if told = append(told, done); total != 4501 {
 			t.Errorf("%d of %d", done, total)
 		}
@@ -190,19 +193,19 @@ func TestSuspendAndResume(t *testing.T) {
 		t.Errorf("after it, it stands %+v", is)
 	}
 	b.Advance(3 * time.Second)
-	deliveries.Eventually(t, "its share is produced", func() bool { return len(produced(t, b)) == 16 })
+	deliverytest.Eventually(t, "its share is produced", func() bool { return len(produced(t, b)) == 16 })
 
 	// One that never had an outcome.
-	at, reason, changed, err := schedule.Suspend(t.Context(), b.Pool, delivery.KindWebhook, "new", b.Now())
-	if err != nil || !changed || reason != schedule.SuspendedOperator || at.IsZero() {
-		t.Errorf("suspended: %q, changed %v, %v", reason, changed, err)
+	as, changed, err = b.Store.Suspend(t.Context(), deliverytest.Actor, webhook.Kind, "new", b.Now())
+	if err != nil || !changed || as.SuspendedReason != deliveries.SuspendedOperator || as.SuspendedAt.IsZero() {
+		t.Errorf("suspended: %q, changed %v, %v", as.SuspendedReason, changed, err)
 	}
-	held, err := b.History().Suspended(t.Context(), delivery.KindWebhook)
+	held, err := b.History().Suspended(t.Context(), webhook.Kind)
 	if _, is := held["new"]; err != nil || !is || len(held) != 1 {
 		t.Errorf("workers are told of %v, %v", held, err)
 	}
-	_, _, _, err = schedule.Suspend(t.Context(), b.Pool, delivery.KindERP, "agency/test", b.Now())
-	refusal(t, err, "an ERP is never suspended")
+	_, _, err = b.Store.Suspend(t.Context(), deliverytest.Actor, erp.Kind, "agency/test", b.Now())
+	refusal(t, err, deliveries.CodeNeverSuspended, "kind=erp")
 	if s := standing(t, b, "agency/test"); s.DestinationID != "" {
 		t.Errorf("the ERP stands %+v", s)
 	}
@@ -214,64 +217,64 @@ func TestRetryAll(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
 	s := b.Schedule(t)
-	deliveries.Start(t, s)
+	deliverytest.Start(t, s)
 	far := b.Now().Add(100 * 24 * time.Hour)
 	applied(t, b,
-		today(b, "last", "d", delivery.OutcomeExhausted, 4, 20, far), today(b, "long", "d", delivery.OutcomeFailed, 1, 2, far),
-		today(b, "parked", "d", delivery.OutcomeNeedsOperator, 0, 1, far), today(b, "other", "d2", delivery.OutcomeExhausted, 0, 1, far),
+		today(b, "last", "d", deliveries.OutcomeExhausted, 4, 20, far), today(b, "long", "d", deliveries.OutcomeFailed, 1, 2, far),
+		today(b, "parked", "d", deliveries.OutcomeNeedsOperator, 0, 1, far), today(b, "other", "d2", deliveries.OutcomeExhausted, 0, 1, far),
 	)
-	if _, _, _, err := schedule.Suspend(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now()); err != nil {
+	if _, _, err := b.Store.Suspend(t.Context(), deliverytest.Actor, webhook.Kind, "d", b.Now()); err != nil {
 		t.Fatal(err)
 	}
 	b.Advance(31 * 24 * time.Hour)
-	if err := s.Tidy(t.Context()); err != nil {
+	if err := b.Store.Tidy(t.Context(), b.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if is := standing(t, b, "d"); is.Exhausted != 2 || is.NeedsOperator != 1 || is.Waiting != 0 {
 		t.Fatalf("it stands %+v", is)
 	}
-	if _, due, err := schedule.Resume(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now(), nil); err != nil || due != 0 {
+	if _, due, err := b.Store.Resume(t.Context(), deliverytest.Actor, webhook.Kind, "d", b.Now(), nil); err != nil || due != 0 {
 		t.Errorf("resumed %d, %v", due, err)
 	}
 	for _, state := range []string{"delivered", "queued", "lost"} {
-		_, err := schedule.RetryAll(t.Context(), b.Pool, delivery.KindWebhook, "d", state, b.Now(), nil)
-		refusal(t, err, "needs_operator")
+		_, err := b.Store.RetryAll(t.Context(), deliverytest.Actor, webhook.Kind, "d", state, b.Now(), nil)
+		refusal(t, err, deliveries.CodeNotRetryable, "needs_operator")
 	}
-	n, err := schedule.RetryAll(t.Context(), b.Pool, delivery.KindWebhook, "d", "exhausted", b.Now(), nil)
+	n, err := b.Store.RetryAll(t.Context(), deliverytest.Actor, webhook.Kind, "d", "exhausted", b.Now(), nil)
 	if err != nil || n != 2 {
 		t.Errorf("retried %d, %v", n, err)
 	}
 	b.Advance(3 * time.Second)
-	deliveries.Eventually(t, "both are produced", func() bool { return len(produced(t, b)) == 2 })
+	deliverytest.Eventually(t, "both are produced", func() bool { return len(produced(t, b)) == 2 })
 	for _, d := range produced(t, b) {
 		if d.EventID != "last" && d.EventID != "long" || len(d.Body) == 0 {
 			t.Errorf("produced %s with %d bytes", d.EventID, len(d.Body))
 		}
 	}
-	if s := b.State(t, delivery.KindWebhook, "parked", "d"); s != "needs_operator" {
+	if s := b.State(t, webhook.Kind, "parked", "d"); s != "needs_operator" {
 		t.Errorf("another state: %s", s)
 	}
 	// Of an installation that dropped the bytes of what was exhausted.
 	if _, err := b.Pool.Exec(t.Context(), `UPDATE deliveries SET body = NULL WHERE destination_id = 'd2'`); err != nil {
 		t.Fatal(err)
 	}
-	_, err = schedule.Retry(t.Context(), b.Pool, id("other", "d2"), b.Now())
-	refusal(t, err, "no longer kept", "quittance replay")
+	_, err = b.Store.Retry(t.Context(), deliverytest.Actor, id("other", "d2"), b.Now())
+	refusal(t, err, deliveries.CodeBodyGone)
 }
 
 // Page by page everything comes once, the newest first, whatever the day.
 func TestListAndShowDeliveries(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	deliveries.Start(t, b.Schedule(t))
+	deliverytest.Start(t, b.Schedule(t))
 	far := b.Now().Add(time.Hour)
 	begin := time.Date(b.Now().Year(), b.Now().Month(), b.Now().Day(), 0, 0, 0, 0, time.UTC).AddDate(0, 0, -3)
 	var all []*record.Attempt
 	var want []string
 	for i := range 9 {
-		dest, o := "d1", delivery.OutcomeFailed
+		dest, o := "d1", deliveries.OutcomeFailed
 		if i%3 == 0 {
-			dest, o = "d2", delivery.OutcomeNeedsOperator
+			dest, o = "d2", deliveries.OutcomeNeedsOperator
 		}
 		a := outcome(b, fmt.Sprintf("e%d", i), dest, o, 0, 1, far)
 		a.Delivery.OccurredAt = begin.Add(time.Duration(i/2) * 12 * time.Hour) // two at a time, two times a day
@@ -280,9 +283,9 @@ func TestListAndShowDeliveries(t *testing.T) {
 	}
 	slices.Reverse(want)
 	applied(t, b, all...)
-	list := func(f schedule.Filter) []schedule.Delivery {
+	list := func(f deliveries.Filter) []deliveries.Delivery {
 		t.Helper()
-		found, err := schedule.ListDeliveries(t.Context(), b.Pool, f)
+		found, err := b.Store.List(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +293,7 @@ func TestListAndShowDeliveries(t *testing.T) {
 	}
 	var got []string
 	for after, pages := "", 0; pages < 9; pages++ {
-		page := list(schedule.Filter{After: after, Limit: 2})
+		page := list(deliveries.Filter{After: after, Limit: 2})
 		for _, d := range page {
 			got = append(got, d.ID)
 			after = d.ID
@@ -309,34 +312,34 @@ func TestListAndShowDeliveries(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		f    schedule.Filter
+		f    deliveries.Filter
 		n    int
 	}{
-		{"of a destination", schedule.Filter{Kind: delivery.KindWebhook, DestinationID: "d2"}, 3},
-		{"of an event", schedule.Filter{EventID: "e4"}, 1},
-		{"of a type", schedule.Filter{Event: "checkout.failed"}, 0},
-		{"of an agency", schedule.Filter{TenantID: "agency"}, 9},
-		{"in a state", schedule.Filter{State: "needs_operator"}, 3},
-		{"of a kind", schedule.Filter{Kind: delivery.KindERP}, 0},
-		{"since", schedule.Filter{Since: begin.Add(24 * time.Hour)}, 5},
-		{"until", schedule.Filter{Until: begin.Add(24 * time.Hour)}, 4},
-		{"between", schedule.Filter{Since: begin.Add(12 * time.Hour), Until: begin.Add(36 * time.Hour), State: "waiting"}, 3},
+		{"of a destination", deliveries.Filter{Kind: webhook.Kind, DestinationID: "d2"}, 3},
+		{"of an event", deliveries.Filter{EventID: "e4"}, 1},
+		{"of a type", deliveries.Filter{Event: "checkout.failed"}, 0},
+		{"of an agency", deliveries.Filter{TenantID: "agency"}, 9},
+		{"in a state", deliveries.Filter{State: "needs_operator"}, 3},
+		{"of a kind", deliveries.Filter{Kind: erp.Kind}, 0},
+		{"since", deliveries.Filter{Since: begin.Add(24 * time.Hour)}, 5},
+		{"until", deliveries.Filter{Until: begin.Add(24 * time.Hour)}, 4},
+		{"between", deliveries.Filter{Since: begin.Add(12 * time.Hour), Until: begin.Add(36 * time.Hour), State: "waiting"}, 3},
 	} {
 		if c.f.Limit = 100; len(list(c.f)) != c.n {
 			t.Errorf("%s: %d, want %d", c.name, len(list(c.f)), c.n)
 		}
 	}
-	_, err := schedule.ListDeliveries(t.Context(), b.Pool, schedule.Filter{After: "dlv_nobody", Limit: 1})
-	refusal(t, err, "no delivery has this id")
+	_, err := b.Store.List(t.Context(), deliveries.Filter{After: "dlv_nobody", Limit: 1})
+	refusal(t, err, deliveries.CodeUnknown)
 
-	second := outcome(b, "e0", "d2", delivery.OutcomeDelivered, 0, 2, far)
+	second := outcome(b, "e0", "d2", deliveries.OutcomeDelivered, 0, 2, far)
 	second.Delivery.OccurredAt, second.HTTPStatus, second.Answer, second.DurationMs = begin, 201, "taken", 12
 	applied(t, b, second)
-	d, calls, err := schedule.ShowDelivery(t.Context(), b.Pool, id("e0", "d2"))
+	d, calls, err := b.Store.Show(t.Context(), id("e0", "d2"))
 	if err != nil || d.State != "delivered" || d.Attempts != 2 || d.Sendable || len(calls) != 2 {
 		t.Fatalf("%+v %+v %v", d, calls, err)
 	}
-	if c := calls[1]; c.Number != 2 || c.Outcome != delivery.OutcomeDelivered || c.HTTPStatus != 201 || c.Answer != "taken" || c.Duration != 12*time.Millisecond {
+	if c := calls[1]; c.Number != 2 || c.Outcome != deliveries.OutcomeDelivered || c.HTTPStatus != 201 || c.Answer != "taken" || c.Duration != 12*time.Millisecond {
 		t.Errorf("%+v", c)
 	}
 }
@@ -345,20 +348,20 @@ func TestListAndShowDeliveries(t *testing.T) {
 func TestOperationsLockTheDestinationFirst(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	stop := deliveries.Start(t, b.Schedule(t))
-	applied(t, b, today(b, "e", "d", delivery.OutcomeFailed, 0, 1, b.Now().Add(time.Hour)))
+	stop := deliverytest.Start(t, b.Schedule(t))
+	applied(t, b, today(b, "e", "d", deliveries.OutcomeFailed, 0, 1, b.Now().Add(time.Hour)))
 	stop()
 	for name, do := range map[string]func(context.Context) error{
 		"retry": func(ctx context.Context) error {
-			_, err := schedule.Retry(ctx, b.Pool, id("e", "d"), b.Now())
+			_, err := b.Store.Retry(ctx, deliverytest.Actor, id("e", "d"), b.Now())
 			return err
 		},
 		"retry all": func(ctx context.Context) error {
-			_, err := schedule.RetryAll(ctx, b.Pool, delivery.KindWebhook, "d", "waiting", b.Now(), nil)
+			_, err := b.Store.RetryAll(ctx, deliverytest.Actor, webhook.Kind, "d", "waiting", b.Now(), nil)
 			return err
 		},
 		"resume": func(ctx context.Context) error {
-			_, _, err := schedule.Resume(ctx, b.Pool, delivery.KindWebhook, "d", b.Now(), nil)
+			_, _, err := b.Store.Resume(ctx, deliverytest.Actor, webhook.Kind, "d", b.Now(), nil)
 			return err
 		},
 	} {
@@ -368,7 +371,7 @@ func TestOperationsLockTheDestinationFirst(t *testing.T) {
 				return err
 			}
 			go func() { done <- do(t.Context()) }()
-			deliveries.Eventually(t, name+" waits", func() bool {
+			deliverytest.Eventually(t, name+" waits", func() bool {
 				var n int
 				if err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err != nil {
 					t.Fatal(err)
@@ -393,30 +396,30 @@ func TestOperationsLockTheDestinationFirst(t *testing.T) {
 func TestResumeOutlivesLateOutcomes(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	deliveries.Start(t, b.Schedule(t))
+	deliverytest.Start(t, b.Schedule(t))
 	far := b.Now().Add(time.Hour)
 	gone := func(event string, at time.Time) *record.Attempt {
-		a := today(b, event, "d", delivery.OutcomeFailed, 0, 1, far)
+		a := today(b, event, "d", deliveries.OutcomeFailed, 0, 1, far)
 		a.At, a.HTTPStatus = at, 410
 		return a
 	}
 	before := b.Now()
 	applied(t, b, gone("first", before))
-	if s := standing(t, b, "d"); s.SuspendedReason != schedule.SuspendedGone {
+	if s := standing(t, b, "d"); s.SuspendedReason != deliveries.SuspendedGone {
 		t.Fatalf("it stands %+v", s)
 	}
-	if _, _, err := schedule.Resume(t.Context(), b.Pool, delivery.KindWebhook, "d", b.Now(), nil); err != nil {
+	if _, _, err := b.Store.Resume(t.Context(), deliverytest.Actor, webhook.Kind, "d", b.Now(), nil); err != nil {
 		t.Fatal(err)
 	}
-	put := today(b, "put-off", "d", delivery.OutcomeDeferred, 0, 1, far)
-	put.Reason = delivery.ReasonSuspended
+	put := today(b, "put-off", "d", deliveries.OutcomeDeferred, 0, 1, far)
+	put.Reason = deliveries.ReasonSuspended
 	applied(t, b, gone("late", before.Add(time.Millisecond)), put)
 	if s := standing(t, b, "d"); !s.SuspendedAt.IsZero() || !s.HoldUntil.IsZero() {
 		t.Errorf("after what came late it stands %+v", s)
 	}
 	b.Advance(time.Minute)
 	applied(t, b, gone("again", b.Now()))
-	if s := standing(t, b, "d"); s.SuspendedReason != schedule.SuspendedGone {
+	if s := standing(t, b, "d"); s.SuspendedReason != deliveries.SuspendedGone {
 		t.Errorf("after another 410 it stands %+v", s)
 	}
 }

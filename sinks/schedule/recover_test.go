@@ -1,14 +1,13 @@
 package schedule_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
-	"quittance/sinks/delivery"
-	"quittance/sinks/schedule"
-	"quittance/test/deliveries"
+	"quittance/internal/deliveries"
+	"quittance/sinks/webhook"
+	deliverytest "quittance/test/deliveries"
 )
 
 // A receiver was down for days: some of what it should have got waits for its
@@ -18,54 +17,54 @@ import (
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	stop := deliveries.Start(t, b.Schedule(t))
+	stop := deliverytest.Start(t, b.Schedule(t))
 	const n = 40
 	later := b.Now().Add(20 * time.Hour)
-	of := []delivery.Outcome{delivery.OutcomeFailed, delivery.OutcomeExhausted, delivery.OutcomeNeedsOperator, delivery.OutcomeDelivered}
+	of := []deliveries.Outcome{deliveries.OutcomeFailed, deliveries.OutcomeExhausted, deliveries.OutcomeNeedsOperator, deliveries.OutcomeDelivered}
 	for i := range n {
 		a := outcome(b, fmt.Sprintf("evt_%02d", i), "own", of[i%len(of)], 0, 3, later)
 		a.Delivery.OccurredAt = a.Delivery.OccurredAt.Add(time.Duration(i) * time.Minute)
 		outcomes(t, b, a)
 	}
 	state := func(i int) string {
-		return b.State(t, delivery.KindWebhook, fmt.Sprintf("evt_%02d", i), "own")
+		return b.State(t, webhook.Kind, fmt.Sprintf("evt_%02d", i), "own")
 	}
-	deliveries.Eventually(t, "all applied", func() bool { return state(n-1) != "" })
+	deliverytest.Eventually(t, "all applied", func() bool { return state(n-1) != "" })
 
 	from := time.Date(2026, 3, 4, 23, 59, 59, 0, time.UTC)
-	req := schedule.RecoveryRequest{Kind: delivery.KindWebhook, DestinationID: "own", Since: from.Add(8 * time.Minute), Until: b.Now(), PerSecond: 5}
-	r, started, err := schedule.StartRecovery(t.Context(), b.Pool, req, b.Now())
+	req := deliveries.RecoveryRequest{Kind: webhook.Kind, DestinationID: "own", Since: from.Add(8 * time.Minute), Until: b.Now(), PerSecond: 5}
+	r, started, err := b.Store.StartRecovery(t.Context(), deliverytest.Actor, req, b.Now())
 	if err != nil || !started || r.Total != 24 || r.Done != 0 || !r.Running() {
 		t.Fatalf("%+v, started %v, %v", r, started, err)
 	}
-	again, started, err := schedule.StartRecovery(t.Context(), b.Pool, req, b.Now())
+	again, started, err := b.Store.StartRecovery(t.Context(), deliverytest.Actor, req, b.Now())
 	if err != nil || started || again.ID != r.ID {
 		t.Fatalf("a second one for the same endpoint: %+v, started %v, %v", again, started, err)
 	}
-	progress := func() schedule.Recovery {
-		r, err := schedule.ReadRecovery(t.Context(), b.Pool, r.ID)
+	progress := func() deliveries.Recovery {
+		r, err := b.Store.ReadRecovery(t.Context(), r.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
-	deliveries.Eventually(t, "some done", func() bool { return progress().Done > 0 })
+	deliverytest.Eventually(t, "some done", func() bool { return progress().Done > 0 })
 	stop()
 	if p := progress(); !p.Running() || p.Done >= 24 || p.Done%5 != 0 {
 		t.Fatalf("a rate of 5 a second was not kept, or there was no middle to stop in: %+v", p)
 	}
-	deliveries.Start(t, b.Schedule(t))
-	deliveries.Eventually(t, "all done", func() bool { return !progress().Running() })
+	deliverytest.Start(t, b.Schedule(t))
+	deliverytest.Eventually(t, "all done", func() bool { return !progress().Running() })
 	if p := progress(); p.Done != 24 || p.Cancelled {
 		t.Fatalf("%+v", p)
 	}
 	// An outcome that was under way says once more what it said before.
-	late := outcome(b, "evt_09", "own", delivery.OutcomeExhausted, 0, 3, later)
+	late := outcome(b, "evt_09", "own", deliveries.OutcomeExhausted, 0, 3, later)
 	late.Delivery.OccurredAt = late.Delivery.OccurredAt.Add(9 * time.Minute)
 	outcomes(t, b, late)
-	mark := outcome(b, "evt_mark", "other", delivery.OutcomeDelivered, 0, 1, later)
+	mark := outcome(b, "evt_mark", "other", deliveries.OutcomeDelivered, 0, 1, later)
 	outcomes(t, b, mark)
-	deliveries.Eventually(t, "the late outcome applied", func() bool { return b.State(t, delivery.KindWebhook, "evt_mark", "other") != "" })
+	deliverytest.Eventually(t, "the late outcome applied", func() bool { return b.State(t, webhook.Kind, "evt_mark", "other") != "" })
 	produced := produced(t, b)
 	for i := range n {
 		want := i >= 8 && i%4 != 3
@@ -91,45 +90,44 @@ func TestRecovery(t *testing.T) {
 	if _, err := b.Pool.Exec(t.Context(), `UPDATE delivery_destinations SET suspended_at = now(), suspended_reason = 'gone' WHERE destination_id = 'own'`); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := schedule.StartRecovery(t.Context(), b.Pool, req, b.Now()); !errors.Is(err, schedule.ErrSuspended) {
-		t.Errorf("a suspended endpoint: %v", err)
-	}
+	_, _, err = b.Store.StartRecovery(t.Context(), deliverytest.Actor, req, b.Now())
+	refusal(t, err, deliveries.CodeSuspended)
 }
 
 func TestRecoveryCancelled(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	deliveries.Start(t, b.Schedule(t))
+	deliverytest.Start(t, b.Schedule(t))
 	for i := range 20 {
-		outcomes(t, b, outcome(b, fmt.Sprintf("evt_%02d", i), "own", delivery.OutcomeExhausted, 0, 3, b.Now()))
+		outcomes(t, b, outcome(b, fmt.Sprintf("evt_%02d", i), "own", deliveries.OutcomeExhausted, 0, 3, b.Now()))
 	}
-	deliveries.Eventually(t, "all applied", func() bool { return b.State(t, delivery.KindWebhook, "evt_19", "own") != "" })
-	r, _, err := schedule.StartRecovery(t.Context(), b.Pool, schedule.RecoveryRequest{
-		Kind: delivery.KindWebhook, DestinationID: "own", Until: b.Now(), PerSecond: 1,
+	deliverytest.Eventually(t, "all applied", func() bool { return b.State(t, webhook.Kind, "evt_19", "own") != "" })
+	r, _, err := b.Store.StartRecovery(t.Context(), deliverytest.Actor, deliveries.RecoveryRequest{
+		Kind: webhook.Kind, DestinationID: "own", Until: b.Now(), PerSecond: 1,
 	}, b.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliveries.Eventually(t, "begun", func() bool {
-		r, err = schedule.LatestRecovery(t.Context(), b.Pool, delivery.KindWebhook, "own")
+	deliverytest.Eventually(t, "begun", func() bool {
+		r, err = b.Store.LatestRecovery(t.Context(), webhook.Kind, "own")
 		return err == nil && r.Done > 0
 	})
-	if err := schedule.CancelRecovery(t.Context(), b.Pool, r.ID, b.Now()); err != nil {
+	if err := b.Store.CancelRecovery(t.Context(), deliverytest.Actor, r.ID, b.Now()); err != nil {
 		t.Fatal(err)
 	}
-	r, err = schedule.ReadRecovery(t.Context(), b.Pool, r.ID)
+	r, err = b.Store.ReadRecovery(t.Context(), r.ID)
 	if err != nil || r.Running() || !r.Cancelled || r.Done == 20 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	// It can be asked for again, and does what is left.
-	r, started, err := schedule.StartRecovery(t.Context(), b.Pool, schedule.RecoveryRequest{
-		Kind: delivery.KindWebhook, DestinationID: "own", Until: b.Now(), PerSecond: 1000,
+	r, started, err := b.Store.StartRecovery(t.Context(), deliverytest.Actor, deliveries.RecoveryRequest{
+		Kind: webhook.Kind, DestinationID: "own", Until: b.Now(), PerSecond: 1000,
 	}, b.Now())
 	if err != nil || !started {
 		t.Fatalf("started %v, %v", started, err)
 	}
-	deliveries.Eventually(t, "through", func() bool {
-		r, err := schedule.ReadRecovery(t.Context(), b.Pool, r.ID)
+	deliverytest.Eventually(t, "through", func() bool {
+		r, err := b.Store.ReadRecovery(t.Context(), r.ID)
 		return err == nil && !r.Running()
 	})
 	var left int

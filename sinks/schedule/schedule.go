@@ -1,11 +1,11 @@
-// Package schedule remembers in Postgres what became of every delivery and puts
-// those that are due on their topic again.
+// Package schedule is the sink of delivery outcomes: it applies them to Postgres
+// and puts deliveries that are due on their topic again. The rows and their rules
+// are package deliveries.
 //
 // Outcomes (deliveries.attempts) are applied exactly once: the position of each
 // partition is written in the same transaction. Due deliveries are claimed by a
-// lease in a short transaction and then produced; a crash between the two makes
-// the lease run out and the next round begin. An outcome of an earlier round
-// decides nothing, except that delivered is final whenever it comes.
+// lease in a short transaction and then produced. After a crash between the two
+// the lease runs out, and the delivery is claimed again in the next round.
 package schedule
 
 import (
@@ -14,20 +14,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/schemas"
-	"quittance/schemas/record"
 	"quittance/sinks/delivery"
 )
 
@@ -35,31 +31,20 @@ import (
 const DefaultPoll = 250 * time.Millisecond
 
 const (
-	claimLease     = 30 * time.Second       // from the claim to Kafka's acknowledgement
-	produceWithin  = 20 * time.Second       // below the lease
-	queuedLease    = 24 * time.Hour         // on the topic, until the worker's outcome; the topic keeps 7 days
-	perDestination = 2                      // times its cap on the topic at once
-	destinations   = 200                    // per look
-	lineWait       = 200 * time.Millisecond // until a destination is looked at again
-	retryEvery     = time.Second
-	leaseEvery     = 5 * time.Second
-	gaugesEvery    = 10 * time.Second
-	tidyEvery      = 10 * time.Minute
-	keepDays       = 60                  // of deliveries with an end: what is exhausted at 30 can be sent again for as long
-	holdFor        = 30 * 24 * time.Hour // of a suspended destination's deliveries
-	failingFor     = 5 * 24 * time.Hour  // of nothing but failures suspends an endpoint
-	statusGone     = 410
-	applyAtOnce    = 2000
+	produceWithin = 20 * time.Second // below the lease of a claim, 30 s
+	retryEvery    = time.Second
+	leaseEvery    = 5 * time.Second
+	gaugesEvery   = 10 * time.Second
+	tidyEvery     = 10 * time.Minute
+	applyAtOnce   = 2000
 )
 
 // Config is what a Schedule needs. Fields without a default are required.
 type Config struct {
 	Kafka kafka.Config
 	Codec *schemas.Codec
-	Pool  *pgxpool.Pool
-	// MaxInFlight is a destination's cap: at most twice as many of its due
-	// deliveries are on the topic at once.
-	MaxInFlight func(kind delivery.Kind, destinationID string) int
+	// Deliveries needs the Directory of each kind.
+	Deliveries *deliveries.Store
 	// Now is the service's clock; when it jumps, retries fall due.
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -71,24 +56,29 @@ type Config struct {
 // Schedule is the sink of outcomes. Several may run: they share the partitions,
 // and claims exclude each other.
 type Schedule struct {
-	cfg    Config
-	topic  string
-	count  counters
-	tables *dailyTables
+	cfg   Config
+	topic string
+	count counters
 }
 
 type counters struct {
 	applied, poison, requeued prometheus.Counter
 	oldest                    *prometheus.GaugeVec
 	rows                      *prometheus.GaugeVec
-	held                      *prometheus.GaugeVec
-	owed, oldestOwed          prometheus.Gauge
+	suspended                 *prometheus.GaugeVec
+
+	outstanding, oldestOutstanding prometheus.Gauge
 }
 
 // New makes a schedule. It connects when it runs.
 func New(cfg Config) (*Schedule, error) {
-	if cfg.Codec == nil || cfg.Pool == nil || cfg.MaxInFlight == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("delivery schedule: Codec, Pool, MaxInFlight, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Deliveries == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("delivery schedule: Codec, Deliveries, Now, Log and Metrics are required")
+	}
+	for _, kind := range cfg.Deliveries.Kinds() {
+		if kind.Directory == nil {
+			return nil, fmt.Errorf("delivery schedule: kind %s has no Directory", kind.Kind)
+		}
 	}
 	cfg.Poll = min(cmp.Or(cfg.Poll, DefaultPoll), time.Second)
 	counter := func(name, help string) prometheus.Counter {
@@ -101,16 +91,16 @@ func New(cfg Config) (*Schedule, error) {
 		return delivery.Register(cfg.Metrics, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "erp", Name: name, Help: help}))
 	}
 	return &Schedule{
-		cfg: cfg, topic: cfg.Kafka.Prefix + schemas.TopicAttempts, tables: newDailyTables(cfg.Pool),
+		cfg: cfg, topic: cfg.Kafka.Prefix + schemas.TopicAttempts,
 		count: counters{
-			applied:    counter("applied_total", "Outcomes applied to Postgres."),
-			poison:     counter("poison_total", "Outcomes that cannot be decoded."),
-			requeued:   counter("requeued_total", "Due deliveries put on their topic."),
-			oldest:     gauge("oldest_undelivered_seconds", "Age of the oldest event that is not delivered: never tried (untried), to be tried again (retrying), of a suspended endpoint (held), or for a person to decide (needs_operator). 0 when there is none.", "kind", "state"),
-			rows:       gauge("scheduled", "Deliveries in the schedule by state.", "kind", "state"),
-			owed:       single("confirmations_owed", "Completed payments that an ERP is to be told of and has not accepted."),
-			oldestOwed: single("confirmations_oldest_owed_seconds", "Since when the oldest of them is completed. 0 when there is none."),
-			held:       gauge("suspended_destinations", "Destinations to which nothing is sent until they are resumed.", "kind"),
+			applied:           counter("applied_total", "Outcomes applied to Postgres."),
+			poison:            counter("poison_total", "Outcomes that cannot be decoded."),
+			requeued:          counter("requeued_total", "Due deliveries put on their topic."),
+			oldest:            gauge("oldest_undelivered_seconds", "Age of the oldest event that is not delivered: never tried (untried), to be tried again (retrying), of a suspended endpoint (held), or for a person to decide (needs_operator). 0 when there is none.", "kind", "state"),
+			rows:              gauge("scheduled", "Deliveries in the schedule by state.", "kind", "state"),
+			outstanding:       single("confirmations_owed", "Completed payments that an ERP is to be told of and has not accepted."),
+			oldestOutstanding: single("confirmations_oldest_owed_seconds", "Since when the oldest of them is completed. 0 when there is none."),
+			suspended:         gauge("suspended_destinations", "Destinations to which nothing is sent until they are resumed.", "kind"),
 		},
 	}, nil
 }
@@ -131,13 +121,31 @@ func (s *Schedule) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.consume(ctx, cl) })
 	g.Go(func() error { return s.claims(ctx, cl) })
-	g.Go(func() error { return s.every(ctx, leaseEvery, "returning run-out leases", s.returnLeases) })
+	g.Go(func() error {
+		return s.every(ctx, leaseEvery, "returning run-out leases", s.now(s.cfg.Deliveries.ReturnLeases))
+	})
 	g.Go(func() error {
 		return s.every(ctx, gaugesEvery, "counting deliveries", func(ctx context.Context) error { return s.gauges(ctx, kadm.NewClient(cl)) })
 	})
-	g.Go(func() error { return s.every(ctx, recoverEvery, "advancing recoveries", s.recoveries) })
-	g.Go(func() error { return s.every(ctx, tidyEvery, "tidying deliveries", s.tidy) })
+	g.Go(func() error {
+		return s.every(ctx, deliveries.RecoverEvery, "advancing recoveries", s.now(s.recoveries))
+	})
+	g.Go(func() error { return s.every(ctx, tidyEvery, "tidying deliveries", s.now(s.cfg.Deliveries.Tidy)) })
 	return g.Wait()
+}
+
+// now gives a chore the service's time.
+func (s *Schedule) now(do func(context.Context, time.Time) error) func(context.Context) error {
+	return func(ctx context.Context) error { return do(ctx, s.cfg.Now()) }
+}
+
+// recoveries advances each running recovery by a second's worth.
+func (s *Schedule) recoveries(ctx context.Context, now time.Time) error {
+	finished, err := s.cfg.Deliveries.AdvanceRecoveries(ctx, now)
+	for _, r := range finished {
+		s.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "recovery has finished", slog.String("recovery", r.ID), slog.String("kind", string(r.Kind)), slog.String("destination", r.DestinationID))
+	}
+	return err
 }
 
 // every does a chore at intervals of real time; an error is Postgres or Kafka being away.
@@ -167,7 +175,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // has committed: they may differ by a crash, or by a restored database.
 func (s *Schedule) positions(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	for {
-		at, err := positions(ctx, s.cfg.Pool, s.topic)
+		at, err := s.cfg.Deliveries.Positions(ctx, s.topic)
 		if err == nil {
 			for p := range offsets[s.topic] {
 				if next, ok := at[p]; ok {
@@ -208,7 +216,7 @@ func (s *Schedule) consume(ctx context.Context, cl *kgo.Client) error {
 			return err
 		}
 		for {
-			err := s.apply(ctx, batch)
+			err := s.cfg.Deliveries.Apply(ctx, s.topic, batch.outcomes, batch.next)
 			if err == nil {
 				break
 			}
@@ -228,32 +236,25 @@ func (s *Schedule) consume(ctx context.Context, cl *kgo.Client) error {
 	}
 }
 
-// outcome is an Attempt with its place on the topic.
-type outcome struct {
-	partition int32
-	offset    int64
-	attempt   record.Attempt
-}
-
 type batch struct {
-	outcomes []outcome
+	outcomes []deliveries.Recorded
 	next     map[int32]int64 // offset behind the last record, by partition
 }
 
 func (s *Schedule) decode(ctx context.Context, cl *kgo.Client, records []*kgo.Record) (batch, error) {
 	b := batch{next: map[int32]int64{}}
 	for _, r := range records {
-		o := outcome{partition: r.Partition, offset: r.Offset}
-		err := s.cfg.Codec.Decode(r.Value, &o.attempt)
+		o := deliveries.Recorded{Partition: r.Partition, Offset: r.Offset}
+		err := s.cfg.Codec.Decode(r.Value, &o.Attempt)
 		for err != nil && !errors.Is(err, schemas.ErrUndecodable) {
 			if !sleep(ctx, retryEvery) {
 				return batch{}, ctx.Err()
 			}
-			err = s.cfg.Codec.Decode(r.Value, &o.attempt)
+			err = s.cfg.Codec.Decode(r.Value, &o.Attempt)
 		}
 		if err == nil {
-			if _, known := states[delivery.Outcome(o.attempt.Outcome)]; !known || o.attempt.Delivery.DeliveryID == "" {
-				err = fmt.Errorf("outcome %q: %w", o.attempt.Outcome, schemas.ErrUndecodable)
+			if !deliveries.Outcome(o.Outcome).Known() || o.Delivery.DeliveryID == "" {
+				err = fmt.Errorf("outcome %q: %w", o.Outcome, schemas.ErrUndecodable)
 			}
 		}
 		b.next[r.Partition] = r.Offset + 1
@@ -267,46 +268,6 @@ func (s *Schedule) decode(ctx context.Context, cl *kgo.Client, records []*kgo.Re
 		}
 	}
 	return b, nil
-}
-
-// apply writes a batch in one transaction.
-func (s *Schedule) apply(ctx context.Context, b batch) error {
-	if err := s.tables.ensure(ctx, b.outcomes); err != nil {
-		return err
-	}
-	return pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
-		var fresh []outcome
-		for _, p := range slices.Sorted(maps.Keys(b.next)) {
-			at, err := lockPosition(ctx, tx, s.topic, p)
-			if err != nil {
-				return err
-			}
-			for _, o := range b.outcomes {
-				if o.partition == p && o.offset >= at {
-					fresh = append(fresh, o)
-				}
-			}
-			if b.next[p] > at {
-				if err := setPosition(ctx, tx, s.topic, p, b.next[p]); err != nil {
-					return err
-				}
-			}
-		}
-		if len(fresh) == 0 {
-			return nil
-		}
-		// Destinations first, as everywhere (lockDestinations).
-		if err := upsertDestinations(ctx, tx, fold(fresh)); err != nil {
-			return err
-		}
-		if err := upsertDeliveries(ctx, tx, fresh); err != nil {
-			return err
-		}
-		if err := insertAttempts(ctx, tx, fresh); err != nil {
-			return err
-		}
-		return acceptConfirmations(ctx, tx, fresh)
-	})
 }
 
 // claims looks for what is due, more often while it finds something.
@@ -329,14 +290,14 @@ func (s *Schedule) claims(ctx context.Context, cl *kgo.Client) error {
 // claim leases what is due and may go, produces it, and notes that it is on the
 // topic. What is not acknowledged goes again when its lease has run out.
 func (s *Schedule) claim(ctx context.Context, cl *kgo.Client) (int, error) {
-	claimed, err := s.lease(ctx)
+	claimed, err := s.cfg.Deliveries.Claim(ctx, s.cfg.Now())
 	if err != nil || len(claimed) == 0 {
 		return 0, err
 	}
 	records := make([]*kgo.Record, len(claimed))
 	for i := range claimed {
 		d := &claimed[i]
-		topic, err := delivery.DeliveriesTopic(delivery.Kind(d.Kind))
+		kind, err := s.cfg.Deliveries.Kinds().Of(deliveries.Kind(d.Kind))
 		if err != nil {
 			return 0, err
 		}
@@ -344,11 +305,11 @@ func (s *Schedule) claim(ctx context.Context, cl *kgo.Client) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		records[i] = &kgo.Record{Topic: s.cfg.Kafka.Prefix + topic, Key: []byte(d.DestinationID), Value: value}
+		records[i] = &kgo.Record{Topic: s.cfg.Kafka.Prefix + kind.Deliveries, Key: []byte(d.DestinationID), Value: value}
 	}
 	if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		return 0, fmt.Errorf("producing due deliveries: %w", err)
 	}
 	s.count.requeued.Add(float64(len(claimed)))
-	return len(claimed), markQueued(ctx, s.cfg.Pool, claimed)
+	return len(claimed), s.cfg.Deliveries.MarkQueued(ctx, claimed)
 }

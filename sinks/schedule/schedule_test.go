@@ -8,15 +8,16 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/internal/deliveries"
 	"quittance/schemas"
 	"quittance/schemas/record"
-	"quittance/sinks/delivery"
-	"quittance/test/deliveries"
+	"quittance/sinks/webhook"
+	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
 )
 
 // outcomes are written to deliveries.attempts as a worker would.
-func outcomes(t testing.TB, b *deliveries.Bench, attempts ...*record.Attempt) {
+func outcomes(t testing.TB, b *deliverytest.Bench, attempts ...*record.Attempt) {
 	t.Helper()
 	for _, a := range attempts {
 		value, err := b.Codec.Encode(a)
@@ -27,18 +28,18 @@ func outcomes(t testing.TB, b *deliveries.Bench, attempts ...*record.Attempt) {
 	}
 }
 
-func outcome(b *deliveries.Bench, event, destination string, o delivery.Outcome, round, attempt int32, next time.Time) *record.Attempt {
-	d := delivery.Plan(delivery.KindWebhook, b.Notification(event, "app"), destination)
+func outcome(b *deliverytest.Bench, event, destination string, o deliveries.Outcome, round, attempt int32, next time.Time) *record.Attempt {
+	d := deliveries.Plan(webhook.Kind, b.Notification(event, "app"), destination)
 	d.OccurredAt = time.Date(2026, 3, 4, 23, 59, 59, 0, time.UTC)
 	d.Round, d.Attempt = round, attempt
 	a := &record.Attempt{Delivery: *d, Outcome: string(o), At: b.Now()}
-	if o == delivery.OutcomeFailed || o == delivery.OutcomeDeferred {
+	if o == deliveries.OutcomeFailed || o == deliveries.OutcomeDeferred {
 		a.NextAttemptAt = next
 	}
 	return a
 }
 
-func produced(t testing.TB, b *deliveries.Bench) []record.Delivery {
+func produced(t testing.TB, b *deliverytest.Bench) []record.Delivery {
 	t.Helper()
 	var out []record.Delivery
 	for _, r := range b.Records(t, schemas.TopicWebhooksDeliveries) {
@@ -59,17 +60,17 @@ func produced(t testing.TB, b *deliveries.Bench) []record.Delivery {
 func TestOrderOfOutcomes(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	deliveries.Start(t, b.Schedule(t))
+	deliverytest.Start(t, b.Schedule(t))
 	far := b.Now().Add(time.Hour)
-	state := func(event, dest string) string { return b.State(t, delivery.KindWebhook, event, dest) }
+	state := func(event, dest string) string { return b.State(t, webhook.Kind, event, dest) }
 
 	outcomes(t, b,
-		outcome(b, "final", "d1", delivery.OutcomeDelivered, 0, 1, far), outcome(b, "final", "d1", delivery.OutcomeFailed, 1, 2, far),
-		outcome(b, "again", "d1", delivery.OutcomeFailed, 0, 1, b.Now().Add(-time.Second)),
-		outcome(b, "parked", "d1", delivery.OutcomeNeedsOperator, 0, 1, far), outcome(b, "parked", "d1", delivery.OutcomeFailed, 0, 1, far),
-		outcome(b, "put off", "d2", delivery.OutcomeDeferred, 0, 1, b.Now().Add(-time.Second)),
+		outcome(b, "final", "d1", deliveries.OutcomeDelivered, 0, 1, far), outcome(b, "final", "d1", deliveries.OutcomeFailed, 1, 2, far),
+		outcome(b, "again", "d1", deliveries.OutcomeFailed, 0, 1, b.Now().Add(-time.Second)),
+		outcome(b, "parked", "d1", deliveries.OutcomeNeedsOperator, 0, 1, far), outcome(b, "parked", "d1", deliveries.OutcomeFailed, 0, 1, far),
+		outcome(b, "put off", "d2", deliveries.OutcomeDeferred, 0, 1, b.Now().Add(-time.Second)),
 	)
-	deliveries.Eventually(t, "due ones produced", func() bool { return len(produced(t, b)) == 2 })
+	deliverytest.Eventually(t, "due ones produced", func() bool { return len(produced(t, b)) == 2 })
 	for _, d := range produced(t, b) {
 		want := map[string]int32{"again": 2, "put off": 1}[d.EventID]
 		if d.Attempt != want || d.Round != 1 || len(d.Body) == 0 {
@@ -77,14 +78,14 @@ func TestOrderOfOutcomes(t *testing.T) {
 		}
 	}
 	// It is on the topic in round 1: what round 0 says late is history.
-	outcomes(t, b, outcome(b, "again", "d1", delivery.OutcomeFailed, 0, 1, b.Now().Add(-time.Second)), outcome(b, "marker", "d3", delivery.OutcomeFailed, 0, 1, far))
-	deliveries.Eventually(t, "marker applied", func() bool { return state("marker", "d3") == "waiting" })
-	outcomes(t, b, outcome(b, "parked", "d1", delivery.OutcomeDelivered, 0, 1, far))
-	deliveries.Eventually(t, "late success counts", func() bool { return state("parked", "d1") == "delivered" })
+	outcomes(t, b, outcome(b, "again", "d1", deliveries.OutcomeFailed, 0, 1, b.Now().Add(-time.Second)), outcome(b, "marker", "d3", deliveries.OutcomeFailed, 0, 1, far))
+	deliverytest.Eventually(t, "marker applied", func() bool { return state("marker", "d3") == "waiting" })
+	outcomes(t, b, outcome(b, "parked", "d1", deliveries.OutcomeDelivered, 0, 1, far))
+	deliverytest.Eventually(t, "late success counts", func() bool { return state("parked", "d1") == "delivered" })
 	if s := state("final", "d1"); s != "delivered" {
 		t.Errorf("a delivered one became %s", s)
 	}
-	deliveries.Eventually(t, "still in round 1", func() bool { return state("again", "d1") == "queued" })
+	deliverytest.Eventually(t, "still in round 1", func() bool { return state("again", "d1") == "queued" })
 	time.Sleep(300 * time.Millisecond)
 	if n := len(produced(t, b)); n != 2 {
 		t.Errorf("%d records produced, want 2", n)
@@ -96,10 +97,10 @@ func TestOrderOfOutcomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	day := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	ref := func(event, dest string, round int32) delivery.Ref {
-		return delivery.Ref{DeliveryID: delivery.ID(delivery.KindWebhook, event, dest), OccurredAt: day, Round: round}
+	ref := func(event, dest string, round int32) deliveries.Ref {
+		return deliveries.Ref{DeliveryID: deliveries.ID(webhook.Kind, event, dest), OccurredAt: day, Round: round}
 	}
-	settled, err := h.Settled(t.Context(), []delivery.Ref{
+	settled, err := h.Settled(t.Context(), []deliveries.Ref{
 		ref("final", "d1", 0), ref("again", "d1", 0), ref("again", "d1", 1), ref("marker", "d3", 0), ref("never", "d1", 0),
 	})
 	if err != nil {
@@ -110,12 +111,12 @@ func TestOrderOfOutcomes(t *testing.T) {
 		if dest == "" {
 			dest = "d1"
 		}
-		if _, got := settled[delivery.ID(delivery.KindWebhook, name, dest)]; got != want {
+		if _, got := settled[deliveries.ID(webhook.Kind, name, dest)]; got != want {
 			t.Errorf("%s settled: %v, want %v", name, got, want)
 		}
 	}
 	for round, want := range map[int32]bool{0: true, 1: false} {
-		settled, err := h.Settled(t.Context(), []delivery.Ref{ref("again", "d1", round)})
+		settled, err := h.Settled(t.Context(), []deliveries.Ref{ref("again", "d1", round)})
 		if err != nil || (len(settled) == 1) != want {
 			t.Errorf("round %d of one that is on the topic in round 1: settled %v, %v; want %v", round, settled, err, want)
 		}
@@ -130,14 +131,14 @@ func TestCapsAndHolds(t *testing.T) {
 	past := b.Now().Add(-time.Minute)
 	var all []*record.Attempt
 	for i := range 60 {
-		all = append(all, outcome(b, fmt.Sprintf("dead%d", i), "dead", delivery.OutcomeFailed, 0, 1, past))
-		held := outcome(b, fmt.Sprintf("held%d", i), "held", delivery.OutcomeDeferred, 0, 1, b.Now().Add(10*time.Minute))
-		held.Reason = delivery.ReasonBreakerOpen
+		all = append(all, outcome(b, fmt.Sprintf("dead%d", i), "dead", deliveries.OutcomeFailed, 0, 1, past))
+		held := outcome(b, fmt.Sprintf("held%d", i), "held", deliveries.OutcomeDeferred, 0, 1, b.Now().Add(10*time.Minute))
+		held.Reason = deliveries.ReasonBreakerOpen
 		all = append(all, held)
 	}
-	all = append(all, outcome(b, "other", "other", delivery.OutcomeFailed, 0, 1, past))
+	all = append(all, outcome(b, "other", "other", deliveries.OutcomeFailed, 0, 1, past))
 	outcomes(t, b, all...)
-	stop := deliveries.Start(t, b.Schedule(t))
+	stop := deliverytest.Start(t, b.Schedule(t))
 	count := func() map[string]int {
 		n := map[string]int{}
 		for _, d := range produced(t, b) {
@@ -145,27 +146,27 @@ func TestCapsAndHolds(t *testing.T) {
 		}
 		return n
 	}
-	deliveries.Eventually(t, "all get their share", func() bool { n := count(); return n["dead"] == 16 && n["other"] == 1 })
+	deliverytest.Eventually(t, "all get their share", func() bool { n := count(); return n["dead"] == 16 && n["other"] == 1 })
 	time.Sleep(time.Second)
 	if n := count(); n["dead"] != 16 || n["held"] != 0 {
 		t.Errorf("produced %v; the dead one's share is 16, the held one's none", n)
 	}
 	b.Advance(11 * time.Minute)
-	deliveries.Eventually(t, "a probe after the hold", func() bool { return count()["held"] == 1 })
+	deliverytest.Eventually(t, "a probe after the hold", func() bool { return count()["held"] == 1 })
 	time.Sleep(500 * time.Millisecond)
 	if n := count()["held"]; n != 1 {
 		t.Errorf("%d after the hold before any success, want one probe", n)
 	}
-	outcomes(t, b, outcome(b, "held-probe", "held", delivery.OutcomeDelivered, 0, 1, past))
-	deliveries.Eventually(t, "its share after a success", func() bool { return count()["held"] == 16 })
+	outcomes(t, b, outcome(b, "held-probe", "held", deliveries.OutcomeDelivered, 0, 1, past))
+	deliverytest.Eventually(t, "its share after a success", func() bool { return count()["held"] == 16 })
 
 	// A crash between claim and produce: the lease runs out, the round goes up.
 	stop()
 	if _, err := b.Pool.Exec(t.Context(), `UPDATE deliveries SET lease_until = now() - interval '1 second' WHERE state = 'queued' AND destination_id = 'other'`); err != nil {
 		t.Fatal(err)
 	}
-	deliveries.Start(t, b.Schedule(t))
-	deliveries.Eventually(t, "produced again", func() bool { return count()["other"] == 2 })
+	deliverytest.Start(t, b.Schedule(t))
+	deliverytest.Eventually(t, "produced again", func() bool { return count()["other"] == 2 })
 	if r := produced(t, b); r[len(r)-1].Round < 1 {
 		t.Errorf("round %d", r[len(r)-1].Round)
 	}
@@ -176,9 +177,9 @@ func TestCapsAndHolds(t *testing.T) {
 func TestFailingForDaysSuspends(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	deliveries.Start(t, b.Schedule(t))
+	deliverytest.Start(t, b.Schedule(t))
 	suspended := func() map[string]struct{} {
-		s, err := b.History().Suspended(t.Context(), delivery.KindWebhook)
+		s, err := b.History().Suspended(t.Context(), webhook.Kind)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,20 +187,20 @@ func TestFailingForDaysSuspends(t *testing.T) {
 	}
 	far := b.Now().Add(1000 * time.Hour)
 	apply := func(event string, attempts ...*record.Attempt) {
-		outcomes(t, b, append(attempts, outcome(b, event, "marker", delivery.OutcomeDelivered, 0, 1, far))...)
+		outcomes(t, b, append(attempts, outcome(b, event, "marker", deliveries.OutcomeDelivered, 0, 1, far))...)
 		if err := b.History().CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	apply("m1", outcome(b, "e1", "dead", delivery.OutcomeFailed, 0, 1, far), outcome(b, "e1", "ill", delivery.OutcomeFailed, 0, 1, far))
+	apply("m1", outcome(b, "e1", "dead", deliveries.OutcomeFailed, 0, 1, far), outcome(b, "e1", "ill", deliveries.OutcomeFailed, 0, 1, far))
 	b.Advance(3 * 24 * time.Hour)
-	apply("m2", outcome(b, "e2", "ill", delivery.OutcomeDelivered, 0, 1, far), outcome(b, "e2", "dead", delivery.OutcomeFailed, 0, 1, far))
+	apply("m2", outcome(b, "e2", "ill", deliveries.OutcomeDelivered, 0, 1, far), outcome(b, "e2", "dead", deliveries.OutcomeFailed, 0, 1, far))
 	b.Advance(49 * time.Hour)
-	apply("m3", outcome(b, "e3", "ill", delivery.OutcomeFailed, 0, 1, far))
+	apply("m3", outcome(b, "e3", "ill", deliveries.OutcomeFailed, 0, 1, far))
 	if s := suspended(); len(s) != 0 {
 		t.Fatalf("suspended %v without five days of failures", s)
 	}
-	apply("m4", outcome(b, "e4", "dead", delivery.OutcomeFailed, 0, 1, far))
+	apply("m4", outcome(b, "e4", "dead", deliveries.OutcomeFailed, 0, 1, far))
 	if _, is := suspended()["dead"]; !is || len(suspended()) != 1 {
 		t.Errorf("suspended %v, want the dead one", suspended())
 	}
@@ -211,9 +212,9 @@ func TestBeginsWherePostgresStands(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
 	far := b.Now().Add(time.Hour)
-	stop := deliveries.Start(t, b.Schedule(t))
-	outcomes(t, b, outcome(b, "e1", "d", delivery.OutcomeFailed, 0, 1, far))
-	deliveries.Eventually(t, "applied", func() bool { return b.State(t, delivery.KindWebhook, "e1", "d") == "waiting" })
+	stop := deliverytest.Start(t, b.Schedule(t))
+	outcomes(t, b, outcome(b, "e1", "d", deliveries.OutcomeFailed, 0, 1, far))
+	deliverytest.Eventually(t, "applied", func() bool { return b.State(t, webhook.Kind, "e1", "d") == "waiting" })
 	stop()
 	if _, err := b.Pool.Exec(t.Context(), `DELETE FROM deliveries; `); err != nil {
 		t.Fatal(err)
@@ -221,8 +222,8 @@ func TestBeginsWherePostgresStands(t *testing.T) {
 	if _, err := b.Pool.Exec(t.Context(), `DELETE FROM delivery_positions`); err != nil {
 		t.Fatal(err)
 	}
-	deliveries.Start(t, b.Schedule(t))
-	deliveries.Eventually(t, "applied again", func() bool { return b.State(t, delivery.KindWebhook, "e1", "d") == "waiting" })
+	deliverytest.Start(t, b.Schedule(t))
+	deliverytest.Eventually(t, "applied again", func() bool { return b.State(t, webhook.Kind, "e1", "d") == "waiting" })
 }
 
 // Whoever changes deliveries waits for their destination's lock before it has
@@ -232,11 +233,11 @@ func TestDestinationsAreLockedFirst(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
 	s := b.Schedule(t)
-	stop := deliveries.Start(t, s)
-	a := outcome(b, "e1", "d", delivery.OutcomeFailed, 0, 1, b.Now().Add(time.Hour))
+	stop := deliverytest.Start(t, s)
+	a := outcome(b, "e1", "d", deliveries.OutcomeFailed, 0, 1, b.Now().Add(time.Hour))
 	a.Delivery.OccurredAt = b.Now() // a day that is kept
 	outcomes(t, b, a)
-	deliveries.Eventually(t, "applied", func() bool { return b.State(t, delivery.KindWebhook, "e1", "d") == "waiting" })
+	deliverytest.Eventually(t, "applied", func() bool { return b.State(t, webhook.Kind, "e1", "d") == "waiting" })
 	stop()
 	exec := func(q string) {
 		t.Helper()
@@ -244,17 +245,20 @@ func TestDestinationsAreLockedFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	now := func(do func(context.Context, time.Time) error) func(context.Context) error {
+		return func(ctx context.Context) error { return do(ctx, b.Now()) }
+	}
 	for _, step := range []struct {
 		name, given string
 		do          func(context.Context) error
 		then        string
 	}{
-		{"returning leases", `UPDATE deliveries SET state = 'queued', lease_until = now() - interval '1 minute'`, s.ReturnLeases, "waiting"},
+		{"returning leases", `UPDATE deliveries SET state = 'queued', lease_until = now() - interval '1 minute'`, now(b.Store.ReturnLeases), "waiting"},
 		{"marking as queued", `UPDATE deliveries SET state = 'queued', lease_until = now() + interval '1 minute'`, func(ctx context.Context) error {
-			return s.MarkQueued(ctx, []record.Delivery{a.Delivery})
+			return b.Store.MarkQueued(ctx, []record.Delivery{a.Delivery})
 		}, "queued"},
 		{"ending what is held", `WITH d AS (UPDATE delivery_destinations SET suspended_at = now() - interval '40 days')
-			UPDATE deliveries SET state = 'waiting', last_outcome_at = now() - interval '35 days'`, s.Tidy, "exhausted"},
+			UPDATE deliveries SET state = 'waiting', last_outcome_at = now() - interval '35 days'`, now(b.Store.Tidy), "exhausted"},
 	} {
 		exec(step.given)
 		tx, err := b.Pool.Begin(t.Context())
@@ -266,7 +270,7 @@ func TestDestinationsAreLockedFirst(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- step.do(t.Context()) }()
-		deliveries.Eventually(t, step.name+" waits", func() bool {
+		deliverytest.Eventually(t, step.name+" waits", func() bool {
 			var n int
 			if err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err != nil {
 				t.Fatal(err)
@@ -283,22 +287,22 @@ func TestDestinationsAreLockedFirst(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", step.name, err)
 		}
-		if state := b.State(t, delivery.KindWebhook, "e1", "d"); state != step.then {
+		if state := b.State(t, webhook.Kind, "e1", "d"); state != step.then {
 			t.Errorf("%s: state %s, want %s", step.name, state, step.then)
 		}
 	}
 }
 
-func bench(t testing.TB) *deliveries.Bench {
+func bench(t testing.TB) *deliverytest.Bench {
 	t.Helper()
-	return deliveries.New(t, deliveries.Servers{
+	return deliverytest.New(t, deliverytest.Servers{
 		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t),
 		Prefix: servers.Prefix(t), Log: servers.Logger(t),
 	})
 }
 
 // produce writes bytes to a topic as they are.
-func produce(t testing.TB, b *deliveries.Bench, topic, key string, value []byte) {
+func produce(t testing.TB, b *deliverytest.Bench, topic, key string, value []byte) {
 	t.Helper()
 	cl, err := b.Kafka.Client()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 
 	"quittance/internal/registry"
 	"quittance/schemas"
-	"quittance/sinks/delivery"
-	"quittance/test/deliveries"
+	"quittance/sinks/webhook"
+	deliverytest "quittance/test/deliveries"
 )
 
 // BenchmarkOneEndpoint is the whole way of b.N events to one endpoint with 64
@@ -16,13 +16,13 @@ import (
 // Postgres. Broker, database and receiver share the machine.
 func BenchmarkOneEndpoint(b *testing.B) {
 	house := bench(b)
-	own := deliveries.NewReceiver(b, eventID)
+	own := deliverytest.NewReceiver(b, eventID)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL, MaxInFlight: 64})
 	cfg := config(b, house, e)
-	deliveries.Start(b, planner(b, cfg), worker(b, cfg), house.Schedule(b))
+	deliverytest.Start(b, planner(b, cfg), worker(b, cfg), house.Schedule(b))
 	house.Notify(b, schemas.TopicWebhooks, true, house.Notification("evt_warm", "app"))
-	deliveries.Eventually(b, "warm", func() bool { return house.State(b, delivery.KindWebhook, "evt_warm", "own") == "delivered" })
+	deliverytest.Eventually(b, "warm", func() bool { return house.State(b, webhook.Kind, "evt_warm", "own") == "delivered" })
 	events := notifications(house, "app", ids("n", b.N))
 	for _, n := range events {
 		n.Body = append(n.Body, make([]byte, 450)...)
@@ -39,7 +39,7 @@ func BenchmarkOneEndpoint(b *testing.B) {
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/time.Duration(last.Load()).Seconds(), "deliveries/s")
 	begun := time.Now()
-	deliveries.Eventually(b, "all on record", func() bool {
+	deliverytest.Eventually(b, "all on record", func() bool {
 		var n int
 		err := house.Pool.QueryRow(b.Context(), `SELECT count(*) FROM deliveries WHERE state = 'delivered'`).Scan(&n)
 		return err == nil && n == b.N+1

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/registry"
 	"quittance/schemas"
-	"quittance/sinks/delivery"
-	"quittance/sinks/schedule"
-	"quittance/test/deliveries"
+	"quittance/sinks/webhook"
+	deliverytest "quittance/test/deliveries"
 )
 
 // An endpoint with a rate gets no more than that in any second, however much
@@ -18,19 +18,19 @@ import (
 func TestRate(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	paced, free := deliveries.NewReceiver(t, eventID), deliveries.NewReceiver(t, eventID)
+	paced, free := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
 	e := newEndpoints()
 	const perSecond, n = 10, 90 // some 50 of them may wait in the mailbox, the others are put off
 	e.add("app", registry.WebhookEndpoint{ID: "paced", URL: paced.URL, MaxPerSecond: perSecond})
 	e.add("app", registry.WebhookEndpoint{ID: "free", URL: free.URL})
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", ids("r", n))...)
-	deliveries.Eventually(t, "the neighbour has all", func() bool { return len(free.Count()) == n })
+	deliverytest.Eventually(t, "the neighbour has all", func() bool { return len(free.Count()) == n })
 	if got := len(paced.Count()); got == n {
 		t.Error("the paced one has all as soon as the other")
 	}
-	deliveries.Eventually(t, "so has the paced one", func() bool { return len(paced.Count()) == n })
+	deliverytest.Eventually(t, "so has the paced one", func() bool { return len(paced.Count()) == n })
 	got := paced.Got()
 	for i, first := range got {
 		in := 0
@@ -48,7 +48,7 @@ func TestRate(t *testing.T) {
 	}
 	deferred := 0
 	for _, a := range b.Attempts(t) {
-		if a.Reason == delivery.ReasonRateLimited {
+		if a.Reason == deliveries.ReasonRateLimited {
 			deferred++
 		}
 	}
@@ -62,7 +62,7 @@ func TestRate(t *testing.T) {
 func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	r := deliveries.NewReceiver(t, eventID)
+	r := deliverytest.NewReceiver(t, eventID)
 	var calls atomic.Int64
 	r.Answer(func(w http.ResponseWriter, _ *http.Request) {
 		if calls.Add(1) == 1 {
@@ -73,20 +73,20 @@ func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: r.URL})
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_first", "app"))
-	state := func(id string) string { return b.State(t, delivery.KindWebhook, id, "own") }
-	deliveries.Eventually(t, "told to wait", func() bool { return state("evt_first") == "waiting" })
+	state := func(id string) string { return b.State(t, webhook.Kind, id, "own") }
+	deliverytest.Eventually(t, "told to wait", func() bool { return state("evt_first") == "waiting" })
 	others := ids("w", 20)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", others)...)
-	deliveries.Eventually(t, "put off", func() bool { return state(others[19]) == "waiting" })
+	deliverytest.Eventually(t, "put off", func() bool { return state(others[19]) == "waiting" })
 	b.Advance(115 * time.Second)
 	time.Sleep(time.Second) // the schedule looks four times a second
 	if n := calls.Load(); n != 1 {
 		t.Fatalf("%d calls before the time that was asked for", n)
 	}
 	b.Advance(10 * time.Second)
-	deliveries.Eventually(t, "all", func() bool {
+	deliverytest.Eventually(t, "all", func() bool {
 		b.Advance(10 * time.Second) // the first one waits for its step too
 		for _, id := range append([]string{"evt_first"}, others...) {
 			if state(id) != "delivered" {
@@ -104,16 +104,16 @@ func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
 func TestResumeClosesTheBreaker(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	r := deliveries.NewReceiver(t, eventID)
+	r := deliverytest.NewReceiver(t, eventID)
 	r.Status(http.StatusInternalServerError)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: r.URL})
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	all := ids("s", 40)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", all)...)
-	state := func(id string) string { return b.State(t, delivery.KindWebhook, id, "own") }
-	deliveries.Eventually(t, "all failed or put off", func() bool {
+	state := func(id string) string { return b.State(t, webhook.Kind, id, "own") }
+	deliverytest.Eventually(t, "all failed or put off", func() bool {
 		for _, id := range all {
 			if state(id) != "waiting" {
 				return false
@@ -121,15 +121,15 @@ func TestResumeClosesTheBreaker(t *testing.T) {
 		}
 		return true
 	})
-	if _, _, _, err := schedule.Suspend(t.Context(), b.Pool, delivery.KindWebhook, "own", b.Now()); err != nil {
+	if _, _, err := b.Store.Suspend(t.Context(), deliverytest.Actor, webhook.Kind, "own", b.Now()); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * time.Second) // the worker asks once a second
 	r.Answer(nil)
-	if _, due, err := schedule.Resume(t.Context(), b.Pool, delivery.KindWebhook, "own", b.Now(), nil); err != nil || due != len(all) {
+	if _, due, err := b.Store.Resume(t.Context(), deliverytest.Actor, webhook.Kind, "own", b.Now(), nil); err != nil || due != len(all) {
 		t.Fatalf("%d due, %v", due, err)
 	}
-	deliveries.Eventually(t, "all delivered, without the clock being moved", func() bool {
+	deliverytest.Eventually(t, "all delivered, without the clock being moved", func() bool {
 		for _, id := range all {
 			if state(id) != "delivered" {
 				return false

@@ -5,11 +5,11 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"quittance/test/deliveries"
+	deliverytest "quittance/test/deliveries"
 )
 
 // produce writes bytes to a topic as they are.
-func produce(t testing.TB, b *deliveries.Bench, topic, key string, value []byte) {
+func produce(t testing.TB, b *deliverytest.Bench, topic, key string, value []byte) {
 	t.Helper()
 	cl, err := b.Kafka.Client()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"quittance/internal/registry"
 	"quittance/schemas"
-	"quittance/sinks/delivery"
-	"quittance/test/deliveries"
+	"quittance/sinks/webhook"
+	deliverytest "quittance/test/deliveries"
 )
 
 // A planner dies between the acknowledgement of what it planned and the commit of
@@ -21,7 +21,7 @@ import (
 func TestPlannedTwiceIsSentOnce(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own, failing := deliveries.NewReceiver(t, eventID), deliveries.NewReceiver(t, eventID)
+	own, failing := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
 	failing.Status(http.StatusInternalServerError)
 	var hang atomic.Bool
 	release, hung := make(chan struct{}), make(chan struct{}, 100)
@@ -38,14 +38,14 @@ func TestPlannedTwiceIsSentOnce(t *testing.T) {
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	e.add("other", registry.WebhookEndpoint{ID: "failing", URL: failing.URL})
 	cfg := config(t, b, e)
-	deliveries.Start(t, worker(t, cfg), b.Schedule(t))
-	stop := deliveries.Start(t, planner(t, cfg))
+	deliverytest.Start(t, worker(t, cfg), b.Schedule(t))
+	stop := deliverytest.Start(t, planner(t, cfg))
 
-	state := func(id, to string) string { return b.State(t, delivery.KindWebhook, id, to) }
+	state := func(id, to string) string { return b.State(t, webhook.Kind, id, to) }
 	done, waiting, under := ids("d", 40), ids("w", 3), ids("u", 5)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", done)...)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "other", waiting)...)
-	deliveries.Eventually(t, "accepted, and waiting for the next attempt", func() bool {
+	deliverytest.Eventually(t, "accepted, and waiting for the next attempt", func() bool {
 		return !slices.ContainsFunc(done, func(id string) bool { return state(id, "own") != "delivered" }) &&
 			!slices.ContainsFunc(waiting, func(id string) bool { return state(id, "failing") != "waiting" })
 	})
@@ -62,25 +62,25 @@ func TestPlannedTwiceIsSentOnce(t *testing.T) {
 	for p := range int32(2) {
 		back.AddOffset(topic, p, 0, -1)
 	}
-	deliveries.Eventually(t, "its offsets are not committed", func() bool { return adm.CommitAllOffsets(t.Context(), group, back) == nil })
+	deliverytest.Eventually(t, "its offsets are not committed", func() bool { return adm.CommitAllOffsets(t.Context(), group, back) == nil })
 	all := len(done) + len(waiting) + len(under)
 	if n := len(b.Records(t, schemas.TopicWebhooksDeliveries)); n != all {
 		t.Fatalf("%d deliveries stand on the topic for %d events", n, all)
 	}
-	deliveries.Start(t, planner(t, cfg))
-	deliveries.Eventually(t, "all is planned again", func() bool { return len(b.Records(t, schemas.TopicWebhooksDeliveries)) == 2*all })
+	deliverytest.Start(t, planner(t, cfg))
+	deliverytest.Eventually(t, "all is planned again", func() bool { return len(b.Records(t, schemas.TopicWebhooksDeliveries)) == 2*all })
 	fresh := ids("f", 10) // behind all of it, and sent
 	hang.Store(false)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", fresh)...)
-	deliveries.Eventually(t, "what comes behind is sent", func() bool {
+	deliverytest.Eventually(t, "what comes behind is sent", func() bool {
 		return !slices.ContainsFunc(fresh, func(id string) bool { return state(id, "own") != "delivered" })
 	})
 	close(release)
-	deliveries.Eventually(t, "what was under way is accepted", func() bool {
+	deliverytest.Eventually(t, "what was under way is accepted", func() bool {
 		return !slices.ContainsFunc(under, func(id string) bool { return state(id, "own") != "delivered" })
 	})
 	sending := b.Kafka.Prefix + schemas.TopicWebhooksDeliveries
-	deliveries.Eventually(t, "all of the topic is settled", func() bool {
+	deliverytest.Eventually(t, "all of the topic is settled", func() bool {
 		committed, err := adm.FetchOffsets(t.Context(), b.Kafka.Prefix+"webhook-worker")
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func TestPlannedTwiceIsSentOnce(t *testing.T) {
 		})
 		return settled
 	})
-	for _, r := range []*deliveries.Receiver{own, failing} {
+	for _, r := range []*deliverytest.Receiver{own, failing} {
 		for id, n := range r.Count() {
 			if n != 1 {
 				t.Errorf("%s came %d times", id, n)

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"quittance/internal/deliveries"
+	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/schemas"
-	"quittance/sinks/delivery"
-	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
-	"quittance/test/deliveries"
+	deliverytest "quittance/test/deliveries"
 )
 
 // An endpoint is added after events it should have had, while another still
@@ -24,7 +24,7 @@ import (
 func TestReplayFillsGapsOnly(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	quick, slow := deliveries.NewReceiver(t, eventID), deliveries.NewReceiver(t, eventID)
+	quick, slow := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
 	var hang atomic.Bool
 	release := make(chan struct{})
 	hung := make(chan struct{}, 100)
@@ -40,14 +40,14 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "slow", URL: slow.URL})
 	cfg := config(t, b, e)
-	stop := deliveries.Start(t, b.Schedule(t))
-	deliveries.Start(t, planner(t, cfg), worker(t, cfg))
+	stop := deliverytest.Start(t, b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg))
 
 	begun := time.Now()
 	first, then := ids("a", 15), ids("b", 5)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", first)...)
 	b.Notify(t, schemas.TopicWebhooks, false, notifications(b, "app", ids("aborted", 3))...)
-	deliveries.Eventually(t, "the first are accepted", func() bool { return b.State(t, delivery.KindWebhook, first[14], "slow") == "delivered" })
+	deliverytest.Eventually(t, "the first are accepted", func() bool { return b.State(t, webhook.Kind, first[14], "slow") == "delivered" })
 	hang.Store(true)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", then)...)
 	for range then {
@@ -55,14 +55,15 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 	}
 	e.add("app", registry.WebhookEndpoint{ID: "quick", URL: quick.URL})
 
-	replay := func(again, only string, dry bool) (schedule.Replayed, error) {
-		return schedule.Replay(t.Context(), schedule.ReplayConfig{
-			Kafka: b.Kafka, Codec: b.Codec, Pool: b.Pool, Kind: delivery.KindWebhook, Destinations: webhook.Destinations(e), Now: b.Now,
-			Again: again, Only: only, DryRun: dry,
-		}, begun, time.Now().Add(time.Second))
+	store := deliveries.NewStore(b.Pool, deliveries.Kinds{webhook.Registration(e)})
+	replay := func(redelivery, only string, dry bool) (deliveries.Replayed, error) {
+		return store.Replay(t.Context(), deliverytest.Actor, deliveries.Replay{
+			Kafka: b.Kafka, Codec: b.Codec, Kind: webhook.Kind, Since: begun, Until: time.Now().Add(time.Second), Now: b.Now,
+			Redelivery: redelivery, Only: only, DryRun: dry,
+		})
 	}
-	want := schedule.Replayed{Events: 20, Made: 20, Accepted: 15, UnderWay: 5}
-	deliveries.Eventually(t, "the planner's offsets are committed", func() bool {
+	want := deliveries.Replayed{Events: 20, Made: 20, Accepted: 15, UnderWay: 5}
+	deliverytest.Eventually(t, "the planner's offsets are committed", func() bool {
 		got, err := replay("", "", true)
 		return err == nil && got.Events == want.Events
 	})
@@ -72,23 +73,23 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 		}
 	}
 	all := slices.Concat(first, then)
-	deliveries.Eventually(t, "the new endpoint has all", func() bool { return len(quick.Count()) == len(all) })
-	deliveries.Eventually(t, "and that is on record", func() bool {
-		return !slices.ContainsFunc(all, func(id string) bool { return b.State(t, delivery.KindWebhook, id, "quick") != "delivered" })
+	deliverytest.Eventually(t, "the new endpoint has all", func() bool { return len(quick.Count()) == len(all) })
+	deliverytest.Eventually(t, "and that is on record", func() bool {
+		return !slices.ContainsFunc(all, func(id string) bool { return b.State(t, webhook.Kind, id, "quick") != "delivered" })
 	})
 	hang.Store(false)
 	close(release)
-	deliveries.Eventually(t, "so has the slow one", func() bool {
-		return !slices.ContainsFunc(then, func(id string) bool { return b.State(t, delivery.KindWebhook, id, "slow") != "delivered" })
+	deliverytest.Eventually(t, "so has the slow one", func() bool {
+		return !slices.ContainsFunc(then, func(id string) bool { return b.State(t, webhook.Kind, id, "slow") != "delivered" })
 	})
-	deliveries.Eventually(t, "and its offsets are committed", func() bool {
+	deliverytest.Eventually(t, "and its offsets are committed", func() bool {
 		got, err := replay("", "", true)
-		return err == nil && got == schedule.Replayed{Events: 20, Accepted: 40}
+		return err == nil && got == deliveries.Replayed{Events: 20, Accepted: 40}
 	})
 	if got, err := replay("", "", false); err != nil || got.Made != 0 {
 		t.Fatalf("once more: %+v, %v", got, err)
 	}
-	for name, r := range map[string]*deliveries.Receiver{"quick": quick, "slow": slow} {
+	for name, r := range map[string]*deliverytest.Receiver{"quick": quick, "slow": slow} {
 		for id, n := range r.Count() {
 			if n != 1 {
 				t.Errorf("%s has %s %d times", name, id, n)
@@ -105,7 +106,7 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 		if err != nil || got.Made != made {
 			t.Fatalf("again: %+v, %v; want %d made", got, err, made)
 		}
-		deliveries.Eventually(t, "all came again", func() bool { return len(quick.Got()) == 2*len(all) })
+		deliverytest.Eventually(t, "all came again", func() bool { return len(quick.Got()) == 2*len(all) })
 	}
 	twice := map[string]int{}
 	for _, id := range all {
@@ -118,8 +119,8 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 	// Nobody can say what is delivered while outcomes are not applied.
 	stop()
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", ids("c", 1))...)
-	deliveries.Eventually(t, "an outcome that nobody applies", func() bool { return quick.Count()["evt_c00000"] == 1 && slow.Count()["evt_c00000"] == 1 })
-	deliveries.Eventually(t, "it is recorded", func() bool {
+	deliverytest.Eventually(t, "an outcome that nobody applies", func() bool { return quick.Count()["evt_c00000"] == 1 && slow.Count()["evt_c00000"] == 1 })
+	deliverytest.Eventually(t, "it is recorded", func() bool {
 		n := 0
 		for _, a := range b.Attempts(t) {
 			if a.Delivery.EventID == "evt_c00000" {
@@ -128,7 +129,8 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 		}
 		return n == 2
 	})
-	if got, err := replay("", "", false); !errors.Is(err, schedule.ErrBehind) || got.Made != 0 {
+	var refused *operation.Error
+	if got, err := replay("", "", false); !errors.As(err, &refused) || refused.Code != deliveries.CodeBehind || got.Made != 0 {
 		t.Errorf("without a schedule: %+v, %v", got, err)
 	}
 }

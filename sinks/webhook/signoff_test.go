@@ -18,15 +18,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/schemas/record"
-	"quittance/sinks/delivery"
-	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
-	"quittance/test/deliveries"
+	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
 )
 
@@ -63,7 +62,7 @@ func TestSignoffChild(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: c.URL})
 	w, err := webhook.NewWorker(webhook.Config{
-		Kafka: c.Kafka, Codec: deliveries.Codec(t, c.SchemaRegistry), Endpoints: e, History: schedule.NewHistory(c.Kafka, client, pool),
+		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Endpoints: e, History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
 		Now: time.Now, Developer: true, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
 	})
 	if err != nil {
@@ -78,7 +77,7 @@ type process struct {
 	dead sync.Once
 }
 
-func startChild(t *testing.T, b *deliveries.Bench, url string) *process {
+func startChild(t *testing.T, b *deliverytest.Bench, url string) *process {
 	t.Helper()
 	text, err := json.Marshal(signoffChild{b.Kafka, b.DSN, servers.SchemaRegistry(t), url})
 	if err != nil {
@@ -110,7 +109,7 @@ func (p *process) kill() {
 }
 
 // standing is where an event's delivery stands on webhooks.deliveries.
-func standing(t *testing.T, b *deliveries.Bench, event string) (partition int32, offset int64) {
+func standing(t *testing.T, b *deliverytest.Bench, event string) (partition int32, offset int64) {
 	t.Helper()
 	for _, r := range b.Records(t, schemas.TopicWebhooksDeliveries) {
 		var d record.Delivery
@@ -126,7 +125,7 @@ func standing(t *testing.T, b *deliveries.Bench, event string) (partition int32,
 }
 
 // committed are the group's offsets by partition; none is 0.
-func committed(t *testing.T, b *deliveries.Bench) map[int32]int64 {
+func committed(t *testing.T, b *deliverytest.Bench) map[int32]int64 {
 	t.Helper()
 	at, err := kadm.NewClient(b.Client).FetchOffsets(t.Context(), b.Kafka.Prefix+"webhook-worker")
 	if err != nil {
@@ -149,18 +148,18 @@ func committed(t *testing.T, b *deliveries.Bench) map[int32]int64 {
 func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliveries.NewReceiver(t, eventID)
+	own := deliverytest.NewReceiver(t, eventID)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
 	child := startChild(t, b, own.URL)
 
 	delivered := func(event string) func() bool {
-		return func() bool { return b.State(t, delivery.KindWebhook, event, "own") == "delivered" }
+		return func() bool { return b.State(t, webhook.Kind, event, "own") == "delivered" }
 	}
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_0", "app"))
-	deliveries.Eventually(t, "evt_0 is delivered", delivered("evt_0"))
+	deliverytest.Eventually(t, "evt_0 is delivered", delivered("evt_0"))
 
 	now, killed := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -184,11 +183,11 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 		})
 	})
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
-	deliveries.Eventually(t, "evt_1 is under way", func() bool { return own.Count()["evt_1"] == 1 })
+	deliverytest.Eventually(t, "evt_1 is under way", func() bool { return own.Count()["evt_1"] == 1 })
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_2", "app"))
-	deliveries.Eventually(t, "evt_2 is delivered", delivered("evt_2"))
+	deliverytest.Eventually(t, "evt_2 is delivered", delivered("evt_2"))
 	partition, offset := standing(t, b, "evt_1")
-	deliveries.Eventually(t, "everything before evt_1 is committed", func() bool { return committed(t, b)[partition] >= offset })
+	deliverytest.Eventually(t, "everything before evt_1 is committed", func() bool { return committed(t, b)[partition] >= offset })
 	time.Sleep(600 * time.Millisecond) // for three commits, were one to come too early
 	close(now)
 	<-killed
@@ -201,13 +200,13 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 		}
 	}
 
-	deliveries.Start(t, worker(t, cfg))
-	deliveries.Eventually(t, "evt_1 is delivered", delivered("evt_1"))
+	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Eventually(t, "evt_1 is delivered", delivered("evt_1"))
 	settled(t, b)
 	if got := own.Count(); got["evt_0"] != 1 || got["evt_1"] != 2 || got["evt_2"] != 1 {
 		t.Errorf("events came %v times, want 1, 2 and 1", got)
 	}
-	var sent []deliveries.Request
+	var sent []deliverytest.Request
 	for _, r := range own.Got() {
 		if r.EventID == "evt_1" {
 			sent = append(sent, r)
@@ -235,7 +234,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	}
 }
 
-func timestamp(t *testing.T, r deliveries.Request) int64 {
+func timestamp(t *testing.T, r deliverytest.Request) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(r.Header.Get("webhook-timestamp"), 10, 64)
 	if err != nil {
@@ -269,7 +268,7 @@ func (g *gate) Accept() (net.Conn, error) {
 func TestKilledBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliveries.NewReceiver(t, eventID)
+	own := deliverytest.NewReceiver(t, eventID)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -286,11 +285,11 @@ func TestKilledBeforeTheRequest(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: url})
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
 	select {
 	case <-killed:
-	case <-time.After(deliveries.Patience):
+	case <-time.After(deliverytest.Patience):
 		t.Fatal("the worker has not connected")
 	}
 	partition, offset := standing(t, b, "evt_1")
@@ -300,8 +299,8 @@ func TestKilledBeforeTheRequest(t *testing.T) {
 	if n := len(own.Got()) + len(b.Attempts(t)); n != 0 {
 		t.Fatalf("%d requests and outcomes: the worker was killed too late", n)
 	}
-	deliveries.Start(t, worker(t, cfg))
-	deliveries.Eventually(t, "delivered", func() bool { return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" })
+	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Eventually(t, "delivered", func() bool { return b.State(t, webhook.Kind, "evt_1", "own") == "delivered" })
 	settled(t, b)
 	if n := own.Count()["evt_1"]; n != 1 {
 		t.Errorf("it came %d times", n)
@@ -315,7 +314,7 @@ func TestKilledBeforeTheRequest(t *testing.T) {
 func TestCommittedOffsetStaysBelowTheUnsettled(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliveries.NewReceiver(t, eventID)
+	own := deliverytest.NewReceiver(t, eventID)
 	release := make(chan struct{})
 	own.Answer(func(_ http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path[1] {
@@ -335,7 +334,7 @@ func TestCommittedOffsetStaysBelowTheUnsettled(t *testing.T) {
 		e.add(kind, registry.WebhookEndpoint{ID: id, URL: own.URL + "/" + kind})
 	}
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 
 	type moment struct{ committed, first int64 }
 	var low, samples int64
@@ -345,7 +344,7 @@ func TestCommittedOffsetStaysBelowTheUnsettled(t *testing.T) {
 		outcomes := map[string]int32{} // the latest round with an outcome, from 1
 		for _, a := range b.Attempts(t) {
 			outcomes[a.Delivery.DeliveryID] = max(outcomes[a.Delivery.DeliveryID], a.Delivery.Round+1)
-			if a.Outcome == string(delivery.OutcomeDelivered) {
+			if a.Outcome == string(deliveries.OutcomeDelivered) {
 				delivered++
 			}
 		}
@@ -386,15 +385,15 @@ func TestCommittedOffsetStaysBelowTheUnsettled(t *testing.T) {
 	}
 	notify("a", 60, 20, 0)
 	notify("b", 0, 0, 4)
-	deliveries.Eventually(t, "calls hang", func() bool { check(); return len(hanging(own)) == 4 })
+	deliverytest.Eventually(t, "calls hang", func() bool { check(); return len(hanging(own)) == 4 })
 	notify("c", 100, 20, 0)
-	deliveries.Eventually(t, "all others are delivered, and the group stands at the first that hangs", func() bool {
+	deliverytest.Eventually(t, "all others are delivered, and the group stands at the first that hangs", func() bool {
 		m, delivered := check()
 		return delivered == 200 && m.first >= 0 && m.committed == m.first
 	})
 	at, _ := check()
 	close(release)
-	deliveries.Eventually(t, "everything is delivered", func() bool { _, delivered := check(); return delivered == 204 })
+	deliverytest.Eventually(t, "everything is delivered", func() bool { _, delivered := check(); return delivered == 204 })
 	settled(t, b)
 	if end, _ := check(); end.committed <= at.committed || end.first >= 0 {
 		t.Errorf("the group stood at %d while calls hung and at %d after them", at.committed, end.committed)
@@ -402,8 +401,8 @@ func TestCommittedOffsetStaysBelowTheUnsettled(t *testing.T) {
 	t.Logf("the group was seen at %d places, %d while calls hung", samples, at.committed)
 }
 
-func hanging(r *deliveries.Receiver) []deliveries.Request {
-	var out []deliveries.Request
+func hanging(r *deliverytest.Receiver) []deliverytest.Request {
+	var out []deliverytest.Request
 	for _, g := range r.Got() {
 		if g.Path == "/hang" {
 			out = append(out, g)

@@ -19,7 +19,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
-	"quittance/test/deliveries"
+	deliverytest "quittance/test/deliveries"
 )
 
 // verifiers are receivers made with the Standard Webhooks libraries, each of
@@ -111,7 +111,7 @@ func TestStandardWebhooksLibraries(t *testing.T) {
 			e.add("app", registry.WebhookEndpoint{ID: fmt.Sprintf("%s/%d", language, n), URL: fmt.Sprintf("%s/%d", url, n)})
 		}
 	}
-	witness := deliveries.NewReceiver(t, eventID)
+	witness := deliverytest.NewReceiver(t, eventID)
 	e.add("app", registry.WebhookEndpoint{ID: "witness", URL: witness.URL})
 	rotate := func(active ...int) {
 		e.mu.Lock()
@@ -125,7 +125,7 @@ func TestStandardWebhooksLibraries(t *testing.T) {
 		}
 	}
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), worker(t, cfg))
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg))
 
 	for _, phase := range []struct {
 		event    string
@@ -141,7 +141,7 @@ func TestStandardWebhooksLibraries(t *testing.T) {
 		n.Body = []byte(`{"event_id": "` + phase.event + `",  "service_label":"Contribution à la patente \u20ac 🧾", "amount":25000}`)
 		b.Notify(t, schemas.TopicWebhooks, true, n)
 		got := map[string]int32{}
-		deliveries.Eventually(t, phase.event+" is everywhere", func() bool {
+		deliverytest.Eventually(t, phase.event+" is everywhere", func() bool {
 			for _, a := range b.Attempts(t) {
 				if a.Delivery.EventID == phase.event && a.HTTPStatus != 0 {
 					got[a.Delivery.DestinationID] = a.HTTPStatus
@@ -156,7 +156,7 @@ func TestStandardWebhooksLibraries(t *testing.T) {
 		}
 	}
 
-	var genuine deliveries.Request
+	var genuine deliverytest.Request
 	for _, r := range witness.Got() {
 		if r.EventID == "evt_overlap" {
 			genuine = r

@@ -18,6 +18,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"quittance/internal/address"
+	"quittance/internal/call"
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -54,7 +56,7 @@ type Config struct {
 
 	// The rest is the worker's.
 
-	// History is what the schedule knows (schedule.NewHistory).
+	// History is what the schedule knows (deliveries.NewHistory).
 	History delivery.History
 	// Now is the service's clock.
 	Now func() time.Time
@@ -69,27 +71,45 @@ type Config struct {
 	SessionTimeout time.Duration
 }
 
-// NewPlanner makes what turns events into one delivery per subscribed endpoint.
-func NewPlanner(cfg Config) (*delivery.Planner, error) {
-	if cfg.Endpoints == nil {
-		return nil, errors.New("webhook planner: Endpoints are required")
+// Kind is the name of this kind of delivery.
+const Kind deliveries.Kind = "webhook"
+
+// Registration is this kind of delivery. endpoints may be nil for operations on
+// rows.
+func Registration(endpoints Endpoints) deliveries.Registration {
+	r := deliveries.Registration{
+		Kind: Kind, Notifications: schemas.TopicWebhooks, Deliveries: schemas.TopicWebhooksDeliveries, Suspends: true, Redelivers: true,
 	}
-	return delivery.NewPlanner(delivery.PlannerConfig{
-		Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: delivery.KindWebhook, Log: cfg.Log, Metrics: cfg.Metrics,
-		Destinations: Destinations(cfg.Endpoints),
-	})
+	if endpoints != nil {
+		r.Directory = directory{endpoints}
+	}
+	return r
 }
 
-// Destinations are the endpoints that a notification goes to, as configured now
-// (decisions § 5, "Fan-out").
-func Destinations(endpoints Endpoints) func(*record.Notification) []string {
-	return func(n *record.Notification) []string {
-		var ids []string
-		for _, e := range endpoints.Endpoints(n.ApplicationID, n.Platform, n.Livemode, n.Event) {
-			ids = append(ids, e.ID)
-		}
-		return ids
+// directory is the registry's endpoints as the engine sees them.
+type directory struct{ endpoints Endpoints }
+
+// Destinations are the endpoints that a notification goes to (decisions § 5,
+// "Fan-out").
+func (d directory) Destinations(n *record.Notification) []string {
+	var ids []string
+	for _, e := range d.endpoints.Endpoints(n.ApplicationID, n.Platform, n.Livemode, n.Event) {
+		ids = append(ids, e.ID)
 	}
+	return ids
+}
+
+// Destination is an endpoint.
+func (d directory) Destination(id string) (deliveries.Destination, bool) {
+	e, ok := d.endpoints.Endpoint(id)
+	return deliveries.Destination{
+		MaxInFlight: cmp.Or(e.MaxInFlight, registry.DefaultMaxInFlight), MaxPerSecond: e.MaxPerSecond, Locked: e.Locked,
+	}, ok
+}
+
+// NewPlanner makes what turns events into one delivery per subscribed endpoint.
+func NewPlanner(cfg Config) (*delivery.Planner, error) {
+	return delivery.NewPlanner(delivery.PlannerConfig{Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: Registration(cfg.Endpoints), Log: cfg.Log, Metrics: cfg.Metrics})
 }
 
 // NewWorker makes what sends them.
@@ -99,7 +119,7 @@ func NewWorker(cfg Config) (*delivery.Worker, error) {
 		return nil, err
 	}
 	return delivery.NewWorker(delivery.WorkerConfig{
-		Kafka: cfg.Kafka, Codec: cfg.Codec, Policy: p, History: cfg.History, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics,
+		Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: Registration(cfg.Endpoints), Policy: p, History: cfg.History, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics,
 		SessionTimeout: cfg.SessionTimeout,
 	})
 }
@@ -108,7 +128,7 @@ func NewWorker(cfg Config) (*delivery.Worker, error) {
 type Policy struct {
 	endpoints Endpoints
 	timestamp func() time.Time
-	client    *delivery.Client
+	client    *call.Client
 }
 
 // NewPolicy makes the policy of the worker.
@@ -120,32 +140,21 @@ func NewPolicy(cfg Config) (*Policy, error) {
 	if timestamp == nil {
 		timestamp = cfg.Now
 	}
-	return &Policy{endpoints: cfg.Endpoints, timestamp: timestamp, client: delivery.NewClient(delivery.ClientConfig{Rule: address.Rule{Developer: cfg.Developer}, Roots: cfg.Roots})}, nil
-}
-
-// Kind is delivery.KindWebhook.
-func (p *Policy) Kind() delivery.Kind { return delivery.KindWebhook }
-
-// Destination is an endpoint by id.
-func (p *Policy) Destination(id string) (delivery.Destination, bool) {
-	e, ok := p.endpoints.Endpoint(id)
-	return delivery.Destination{
-		MaxInFlight: cmp.Or(e.MaxInFlight, registry.DefaultMaxInFlight), MaxPerSecond: e.MaxPerSecond, Locked: e.Locked,
-	}, ok
+	return &Policy{endpoints: cfg.Endpoints, timestamp: timestamp, client: call.New(call.Config{Rule: address.Rule{Developer: cfg.Developer}, Roots: cfg.Roots})}, nil
 }
 
 // Send signs the stored bytes and posts them.
-func (p *Policy) Send(ctx context.Context, d *record.Delivery) delivery.Result {
+func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
 	e, ok := p.endpoints.Endpoint(d.DestinationID)
 	if !ok {
-		return delivery.Result{Fault: delivery.FaultUnusable}
+		return call.Result{Fault: call.FaultUnusable}
 	}
 	if e.Locked || len(e.Secrets) == 0 {
-		return delivery.Result{Fault: delivery.FaultUnusable} // nothing leaves unsigned
+		return call.Result{Fault: call.FaultUnusable} // nothing leaves unsigned
 	}
 	header, err := Sign(e.Secrets, d.EventID, p.timestamp(), d.Body)
 	if err != nil {
-		return delivery.Result{Fault: delivery.FaultUnusable}
+		return call.Result{Fault: call.FaultUnusable}
 	}
 	return p.client.Post(ctx, e.URL, header, d.Body)
 }
@@ -177,16 +186,16 @@ func Sign(secrets []secret.Text, eventID string, at time.Time, body []byte) (htt
 // Judge tells what an answer means: only a 2xx is success, a redirect is not; otherwise again by the
 // schedule's steps, then daily, until the delivery is thirty days old. A 410
 // says that the endpoint is gone; its deliveries are held.
-func (p *Policy) Judge(d *record.Delivery, r delivery.Result, now time.Time) delivery.Verdict {
+func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) delivery.Verdict {
 	if r.OK() {
-		return delivery.Verdict{Outcome: delivery.OutcomeDelivered}
+		return delivery.Verdict{Outcome: deliveries.OutcomeDelivered}
 	}
 	v := delivery.Verdict{Unhealthy: true, Gone: r.Status == http.StatusGone}
-	next := now.Add(delivery.RetryDelay(int(d.Attempt), r))
+	next := now.Add(deliveries.RetryDelay(int(d.Attempt), r))
 	if next.Sub(d.FirstAttemptAt) > keepFor && !v.Gone {
-		v.Outcome = delivery.OutcomeExhausted
+		v.Outcome = deliveries.OutcomeExhausted
 		return v
 	}
-	v.Outcome, v.NextAttemptAt = delivery.OutcomeFailed, next
+	v.Outcome, v.NextAttemptAt = deliveries.OutcomeFailed, next
 	return v
 }

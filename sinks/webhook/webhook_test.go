@@ -18,6 +18,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"quittance/internal/call"
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
@@ -25,9 +27,8 @@ import (
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
-	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
-	"quittance/test/deliveries"
+	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
 )
 
@@ -79,15 +80,15 @@ func (e *endpoints) Endpoint(id string) (registry.WebhookEndpoint, bool) {
 	return ep, ok
 }
 
-func bench(t testing.TB) *deliveries.Bench {
+func bench(t testing.TB) *deliverytest.Bench {
 	t.Helper()
-	return deliveries.New(t, deliveries.Servers{
+	return deliverytest.New(t, deliverytest.Servers{
 		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t),
 		Prefix: servers.Prefix(t), Log: servers.Logger(t),
 	})
 }
 
-func config(t testing.TB, b *deliveries.Bench, e webhook.Endpoints) webhook.Config {
+func config(t testing.TB, b *deliverytest.Bench, e webhook.Endpoints) webhook.Config {
 	return webhook.Config{
 		Kafka: b.Kafka, Codec: b.Codec, Endpoints: e, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 		History: b.History(), Now: b.Now, Developer: true, SessionTimeout: 6 * time.Second,
@@ -120,7 +121,7 @@ func ids(prefix string, n int) []string {
 	return out
 }
 
-func notifications(b *deliveries.Bench, application string, events []string) []*record.Notification {
+func notifications(b *deliverytest.Bench, application string, events []string) []*record.Notification {
 	out := make([]*record.Notification, len(events))
 	for i, id := range events {
 		out[i] = b.Notification(id, application)
@@ -136,12 +137,12 @@ func notifications(b *deliveries.Bench, application string, events []string) []*
 func TestDeliveredOnceAndSigned(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own, platform := deliveries.NewReceiver(t, eventID), deliveries.NewReceiver(t, eventID)
+	own, platform := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL + "/hook?k=v", Secrets: []secret.Text{secret.NewText(secret1), secret.NewText(secret2)}})
 	e.add("platform", registry.WebhookEndpoint{ID: "platform", URL: platform.URL})
 	cfg := config(t, b, e)
-	stop := deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	stop := deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 
 	aborted := b.Notification("evt_aborted", "app")
 	b.Notify(t, schemas.TopicWebhooks, false, aborted)
@@ -149,9 +150,9 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 	n.Platform = true
 	b.Notify(t, schemas.TopicWebhooks, true, n, b.Notification("evt_nobody", "other"))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_2", "app"))
-	deliveries.Eventually(t, "three deliveries on record", func() bool {
-		return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" && b.State(t, delivery.KindWebhook, "evt_1", "platform") == "delivered" &&
-			b.State(t, delivery.KindWebhook, "evt_2", "own") == "delivered"
+	deliverytest.Eventually(t, "three deliveries on record", func() bool {
+		return b.State(t, webhook.Kind, "evt_1", "own") == "delivered" && b.State(t, webhook.Kind, "evt_1", "platform") == "delivered" &&
+			b.State(t, webhook.Kind, "evt_2", "own") == "delivered"
 	})
 	if got := own.Count(); !maps.Equal(got, map[string]int{"evt_1": 1, "evt_2": 1}) {
 		t.Errorf("own endpoint got %v", got)
@@ -159,7 +160,7 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 	if got := platform.Count(); !maps.Equal(got, map[string]int{"evt_1": 1}) {
 		t.Errorf("platform endpoint got %v", got)
 	}
-	i := slices.IndexFunc(own.Got(), func(r deliveries.Request) bool { return r.EventID == "evt_1" })
+	i := slices.IndexFunc(own.Got(), func(r deliverytest.Request) bool { return r.EventID == "evt_1" })
 	got := own.Got()[i]
 	if got.Body != string(n.Body) || got.Header.Get("webhook-id") != "evt_1" || got.Header.Get("Content-Type") != "application/json" ||
 		got.Header.Get("User-Agent") == "" || got.Header.Get("Accept-Encoding") != "" {
@@ -187,9 +188,9 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 	if _, err := adm.DeleteGroup(t.Context(), b.Kafka.Prefix+"webhook-worker"); err != nil {
 		t.Fatal(err)
 	}
-	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_3", "app"))
-	deliveries.Eventually(t, "an event after the restart", func() bool { return own.Count()["evt_3"] == 1 })
+	deliverytest.Eventually(t, "an event after the restart", func() bool { return own.Count()["evt_3"] == 1 })
 	if n := len(own.Got()); n != 3 {
 		t.Errorf("%d requests in all, want 3", n)
 	}
@@ -200,17 +201,17 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliveries.NewReceiver(t, eventID)
+	own := deliverytest.NewReceiver(t, eventID)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	for _, topic := range []string{schemas.TopicWebhooks, schemas.TopicWebhooksDeliveries, schemas.TopicAttempts} {
 		produce(t, b, topic, "app", []byte("\x00\x00\x00\x00\x63garbage"))
 	}
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
-	deliveries.Eventually(t, "delivery behind garbage", func() bool { return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" })
-	deliveries.Eventually(t, "three records of poison", func() bool { return len(b.Records(t, schemas.TopicPoisonDeliveries)) == 3 })
+	deliverytest.Eventually(t, "delivery behind garbage", func() bool { return b.State(t, webhook.Kind, "evt_1", "own") == "delivered" })
+	deliverytest.Eventually(t, "three records of poison", func() bool { return len(b.Records(t, schemas.TopicPoisonDeliveries)) == 3 })
 	for _, r := range b.Records(t, schemas.TopicPoisonDeliveries) {
 		h := map[string]string{}
 		for _, kv := range r.Headers {
@@ -227,17 +228,17 @@ func TestPoison(t *testing.T) {
 func TestDownThenUp(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliveries.NewReceiver(t, eventID)
+	own := deliverytest.NewReceiver(t, eventID)
 	own.Status(http.StatusServiceUnavailable)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	events := ids("d", 40) // more than ten failures: the breaker opens
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", events)...)
-	deliveries.Eventually(t, "everything waits in the schedule", func() bool {
+	deliverytest.Eventually(t, "everything waits in the schedule", func() bool {
 		for _, id := range events {
-			if b.State(t, delivery.KindWebhook, id, "own") != "waiting" {
+			if b.State(t, webhook.Kind, id, "own") != "waiting" {
 				return false
 			}
 		}
@@ -248,10 +249,10 @@ func TestDownThenUp(t *testing.T) {
 		t.Errorf("%d requests to a receiver that fails: the breaker did not open", tried)
 	}
 	own.Answer(nil)
-	deliveries.Eventually(t, "everything delivered", func() bool {
+	deliverytest.Eventually(t, "everything delivered", func() bool {
 		b.Advance(2 * time.Second)
 		for _, id := range events {
-			if b.State(t, delivery.KindWebhook, id, "own") != "delivered" {
+			if b.State(t, webhook.Kind, id, "own") != "delivered" {
 				return false
 			}
 		}
@@ -280,7 +281,7 @@ func TestDownThenUp(t *testing.T) {
 func TestHangingDestinationsDoNotSlowAnother(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	good, bad := deliveries.NewReceiver(t, eventID), deliveries.NewReceiver(t, eventID)
+	good, bad := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
 	bad.Answer(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	e := newEndpoints()
 	e.add("good", registry.WebhookEndpoint{ID: "good", URL: good.URL})
@@ -297,18 +298,18 @@ func TestHangingDestinationsDoNotSlowAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, err := delivery.NewWorker(delivery.WorkerConfig{
-		Kafka: b.Kafka, Codec: b.Codec, Policy: policy, History: cfg.History, Now: b.Now, Log: cfg.Log, Metrics: cfg.Metrics, GoodSlots: slots,
+		Kafka: b.Kafka, Codec: b.Codec, Kind: webhook.Registration(e), Policy: policy, History: cfg.History, Now: b.Now, Log: cfg.Log, Metrics: cfg.Metrics, GoodSlots: slots,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliveries.Start(t, planner(t, cfg), w, b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), w, b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, calls...)
-	deliveries.Eventually(t, "the bad ones fill the lane", func() bool { return len(bad.Got()) >= slots })
+	deliverytest.Eventually(t, "the bad ones fill the lane", func() bool { return len(bad.Got()) >= slots })
 	events := ids("g", 100)
 	begun := time.Now()
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "good", events)...)
-	deliveries.Eventually(t, "the good one has everything", func() bool { return len(good.Count()) == len(events) })
+	deliverytest.Eventually(t, "the good one has everything", func() bool { return len(good.Count()) == len(events) })
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("100 events took %v beside destinations that hang", took)
 	}
@@ -322,20 +323,20 @@ func TestHangingDestinationsDoNotSlowAnother(t *testing.T) {
 func TestGoneIsHeldUntilResumed(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliveries.NewReceiver(t, eventID)
+	own := deliverytest.NewReceiver(t, eventID)
 	own.Status(http.StatusGone)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
-	deliveries.Eventually(t, "suspended", func() bool {
+	deliverytest.Eventually(t, "suspended", func() bool {
 		var n int
 		err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM delivery_destinations WHERE suspended_reason = 'gone'`).Scan(&n)
 		return err == nil && n == 1
 	})
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_2", "app"))
-	deliveries.Eventually(t, "held", func() bool { return b.State(t, delivery.KindWebhook, "evt_2", "own") == "waiting" })
+	deliverytest.Eventually(t, "held", func() bool { return b.State(t, webhook.Kind, "evt_2", "own") == "waiting" })
 	b.Advance(48 * time.Hour)
 	time.Sleep(time.Second)
 	if n := len(own.Got()); n != 1 {
@@ -345,7 +346,7 @@ func TestGoneIsHeldUntilResumed(t *testing.T) {
 	if _, err := b.Pool.Exec(t.Context(), `UPDATE delivery_destinations SET suspended_at = NULL, suspended_reason = NULL`); err != nil {
 		t.Fatal(err)
 	}
-	deliveries.Eventually(t, "sent after the resumption", func() bool {
+	deliverytest.Eventually(t, "sent after the resumption", func() bool {
 		b.Advance(5 * time.Second)
 		return own.Count()["evt_1"] == 2 && own.Count()["evt_2"] == 1
 	})
@@ -355,8 +356,8 @@ func TestGoneIsHeldUntilResumed(t *testing.T) {
 // are not, whatever the registry says.
 func TestRedirectAndAddressRefused(t *testing.T) {
 	t.Parallel()
-	other := deliveries.NewReceiver(t, eventID)
-	redirecting := deliveries.NewReceiver(t, eventID)
+	other := deliverytest.NewReceiver(t, eventID)
+	redirecting := deliverytest.NewReceiver(t, eventID)
 	redirecting.Answer(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	})
@@ -379,18 +380,18 @@ func TestRedirectAndAddressRefused(t *testing.T) {
 		}
 		return p
 	}
-	send := func(developer bool, id string) delivery.Result {
+	send := func(developer bool, id string) call.Result {
 		return policy(developer).Send(t.Context(), &record.Delivery{DestinationID: id, EventID: "evt_1", Body: []byte("{}")})
 	}
 	if r := send(true, "redirect"); r.Status != http.StatusTemporaryRedirect || r.OK() || r.Reason() != "redirect" {
 		t.Errorf("redirect: %+v", r)
 	}
 	for id := range refused {
-		if r := send(true, id); r.Fault != delivery.FaultAddress {
+		if r := send(true, id); r.Fault != call.FaultAddress {
 			t.Errorf("%s in developer mode: %+v", id, r)
 		}
 	}
-	if r := send(false, "redirect"); r.Fault != delivery.FaultAddress {
+	if r := send(false, "redirect"); r.Fault != call.FaultAddress {
 		t.Errorf("loopback outside developer mode: %+v", r)
 	}
 	if n := len(other.Got()); n != 0 {
@@ -410,27 +411,27 @@ func TestJudge(t *testing.T) {
 		name     string
 		attempt  int32
 		age      time.Duration
-		r        delivery.Result
-		want     delivery.Outcome
+		r        call.Result
+		want     deliveries.Outcome
 		min, max time.Duration
 	}{
-		{"204", 1, 0, delivery.Result{Status: 204}, delivery.OutcomeDelivered, 0, 0},
-		{"301", 1, 0, delivery.Result{Status: 301}, delivery.OutcomeFailed, 4 * time.Second, 6 * time.Second},
-		{"404 then 1 min", 2, 0, delivery.Result{Status: 404}, delivery.OutcomeFailed, 48 * time.Second, 72 * time.Second},
-		{"refused, tenth", 10, 0, delivery.Result{Fault: delivery.FaultConnect}, delivery.OutcomeFailed, 19 * time.Hour, 29 * time.Hour},
-		{"daily", 17, 0, delivery.Result{Status: 500}, delivery.OutcomeFailed, 19 * time.Hour, 29 * time.Hour},
-		{"429 at least a minute", 1, 0, delivery.Result{Status: 429, RetryAfter: 8 * time.Second}, delivery.OutcomeFailed, time.Minute, time.Minute},
-		{"time-out at least a minute", 1, 0, delivery.Result{Fault: delivery.FaultTimeout}, delivery.OutcomeFailed, time.Minute, time.Minute},
-		{"retry-after short", 3, 0, delivery.Result{Status: 503, RetryAfter: time.Second}, delivery.OutcomeFailed, 5 * time.Minute, 5 * time.Minute},
-		{"retry-after honoured", 3, 0, delivery.Result{Status: 503, RetryAfter: 7 * time.Minute}, delivery.OutcomeFailed, 7 * time.Minute, 7 * time.Minute},
-		{"retry-after long", 3, 0, delivery.Result{Status: 503, RetryAfter: time.Hour}, delivery.OutcomeFailed, 10 * time.Minute, 10 * time.Minute},
-		{"thirty days", 30, 29*24*time.Hour + 8*time.Hour, delivery.Result{Status: 500}, delivery.OutcomeExhausted, 0, 0},
+		{"204", 1, 0, call.Result{Status: 204}, deliveries.OutcomeDelivered, 0, 0},
+		{"301", 1, 0, call.Result{Status: 301}, deliveries.OutcomeFailed, 4 * time.Second, 6 * time.Second},
+		{"404 then 1 min", 2, 0, call.Result{Status: 404}, deliveries.OutcomeFailed, 48 * time.Second, 72 * time.Second},
+		{"refused, tenth", 10, 0, call.Result{Fault: call.FaultConnect}, deliveries.OutcomeFailed, 19 * time.Hour, 29 * time.Hour},
+		{"daily", 17, 0, call.Result{Status: 500}, deliveries.OutcomeFailed, 19 * time.Hour, 29 * time.Hour},
+		{"429 at least a minute", 1, 0, call.Result{Status: 429, RetryAfter: 8 * time.Second}, deliveries.OutcomeFailed, time.Minute, time.Minute},
+		{"time-out at least a minute", 1, 0, call.Result{Fault: call.FaultTimeout}, deliveries.OutcomeFailed, time.Minute, time.Minute},
+		{"retry-after short", 3, 0, call.Result{Status: 503, RetryAfter: time.Second}, deliveries.OutcomeFailed, 5 * time.Minute, 5 * time.Minute},
+		{"retry-after honoured", 3, 0, call.Result{Status: 503, RetryAfter: 7 * time.Minute}, deliveries.OutcomeFailed, 7 * time.Minute, 7 * time.Minute},
+		{"retry-after long", 3, 0, call.Result{Status: 503, RetryAfter: time.Hour}, deliveries.OutcomeFailed, 10 * time.Minute, 10 * time.Minute},
+		{"thirty days", 30, 29*24*time.Hour + 8*time.Hour, call.Result{Status: 500}, deliveries.OutcomeExhausted, 0, 0},
 	} {
 		v := p.Judge(&record.Delivery{Attempt: c.attempt, FirstAttemptAt: now.Add(-c.age)}, c.r, now)
-		if v.Outcome != c.want || v.Unhealthy == (c.want == delivery.OutcomeDelivered) {
+		if v.Outcome != c.want || v.Unhealthy == (c.want == deliveries.OutcomeDelivered) {
 			t.Errorf("%s: %+v", c.name, v)
 		}
-		if wait := v.NextAttemptAt.Sub(now); c.want == delivery.OutcomeFailed && (wait < c.min || wait > c.max) {
+		if wait := v.NextAttemptAt.Sub(now); c.want == deliveries.OutcomeFailed && (wait < c.min || wait > c.max) {
 			t.Errorf("%s: again in %v, want %v to %v", c.name, wait, c.min, c.max)
 		}
 	}
@@ -441,7 +442,7 @@ func TestJudge(t *testing.T) {
 func TestRebalanceInMidFlight(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliveries.NewReceiver(t, eventID)
+	own := deliverytest.NewReceiver(t, eventID)
 	own.Answer(func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) })
 	e := newEndpoints()
 	var all []*record.Notification
@@ -451,15 +452,15 @@ func TestRebalanceInMidFlight(t *testing.T) {
 		all = append(all, notifications(b, app, ids(app, 150))...)
 	}
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), b.Schedule(t))
-	first := deliveries.Start(t, worker(t, cfg))
+	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
+	first := deliverytest.Start(t, worker(t, cfg))
 	b.Notify(t, schemas.TopicWebhooks, true, all...)
 	reached := func(n int) func() bool { return func() bool { return len(own.Count()) >= n } }
-	deliveries.Eventually(t, "some are there", reached(100))
-	deliveries.Start(t, worker(t, cfg))
-	deliveries.Eventually(t, "more are there", reached(400))
+	deliverytest.Eventually(t, "some are there", reached(100))
+	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Eventually(t, "more are there", reached(400))
 	first()
-	deliveries.Eventually(t, "all are there", func() bool { b.Advance(100 * time.Millisecond); return reached(len(all))() })
+	deliverytest.Eventually(t, "all are there", func() bool { b.Advance(100 * time.Millisecond); return reached(len(all))() })
 	doubled := 0
 	for _, n := range own.Count() {
 		doubled += n - 1
@@ -477,7 +478,7 @@ func TestRebalanceInMidFlight(t *testing.T) {
 func TestReadAgainWhileUnderWay(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliveries.NewReceiver(t, eventID)
+	own := deliverytest.NewReceiver(t, eventID)
 	release := make(chan struct{})
 	own.Answer(func(http.ResponseWriter, *http.Request) { <-release })
 	e := newEndpoints()
@@ -488,10 +489,10 @@ func TestReadAgainWhileUnderWay(t *testing.T) {
 		b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_"+app, app))
 	}
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), b.Schedule(t), worker(t, cfg))
-	deliveries.Eventually(t, "all under way", func() bool { return len(own.Got()) == n })
-	deliveries.Start(t, worker(t, cfg))
-	deliveries.Eventually(t, "the other worker has read its share", func() bool { return len(own.Got()) > n })
+	deliverytest.Start(t, planner(t, cfg), b.Schedule(t), worker(t, cfg))
+	deliverytest.Eventually(t, "all under way", func() bool { return len(own.Got()) == n })
+	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Eventually(t, "the other worker has read its share", func() bool { return len(own.Got()) > n })
 	time.Sleep(2 * time.Second)
 	again := len(own.Got()) - n
 	if again >= n {
@@ -501,15 +502,15 @@ func TestReadAgainWhileUnderWay(t *testing.T) {
 		t.Errorf("outcomes before any answer: %v", b.Attempts(t))
 	}
 	close(release)
-	deliveries.Eventually(t, "every answer recorded", func() bool { return len(b.Attempts(t)) == n+again })
+	deliverytest.Eventually(t, "every answer recorded", func() bool { return len(b.Attempts(t)) == n+again })
 	settled(t, b)
 }
 
 // settled waits until the group stands at the ends of its partitions.
-func settled(t testing.TB, b *deliveries.Bench) {
+func settled(t testing.TB, b *deliverytest.Bench) {
 	t.Helper()
 	adm := kadm.NewClient(b.Client)
-	deliveries.Eventually(t, "offsets committed", func() bool {
+	deliverytest.Eventually(t, "offsets committed", func() bool {
 		ends, err1 := adm.ListEndOffsets(t.Context(), b.Kafka.Prefix+schemas.TopicWebhooksDeliveries)
 		at, err2 := adm.FetchOffsets(t.Context(), b.Kafka.Prefix+"webhook-worker")
 		if err1 != nil || err2 != nil {
@@ -531,7 +532,7 @@ type awayHistory struct {
 	asked atomic.Int32
 }
 
-func (h *awayHistory) Settled(ctx context.Context, refs []delivery.Ref) (map[string]struct{}, error) {
+func (h *awayHistory) Settled(ctx context.Context, refs []deliveries.Ref) (map[string]struct{}, error) {
 	h.asked.Add(1)
 	if h.away.Load() {
 		return nil, context.DeadlineExceeded
@@ -543,23 +544,23 @@ func (h *awayHistory) Settled(ctx context.Context, refs []delivery.Ref) (map[str
 func TestWaitsForPostgresBeforeSendingOldRecords(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
-	own := deliveries.NewReceiver(t, eventID)
+	own := deliverytest.NewReceiver(t, eventID)
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	cfg := config(t, b, e)
-	deliveries.Start(t, planner(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
-	deliveries.Eventually(t, "planned", func() bool { return len(b.Records(t, schemas.TopicWebhooksDeliveries)) == 1 })
+	deliverytest.Eventually(t, "planned", func() bool { return len(b.Records(t, schemas.TopicWebhooksDeliveries)) == 1 })
 	h := &awayHistory{History: cfg.History}
 	h.away.Store(true)
 	cfg.History = h
-	deliveries.Start(t, worker(t, cfg))
-	deliveries.Eventually(t, "asked twice", func() bool { return h.asked.Load() >= 2 })
+	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Eventually(t, "asked twice", func() bool { return h.asked.Load() >= 2 })
 	if n := len(own.Got()); n != 0 {
 		t.Fatalf("%d requests while nobody can say whether they were sent", n)
 	}
 	h.away.Store(false)
-	deliveries.Eventually(t, "sent", func() bool { return own.Count()["evt_1"] == 1 })
+	deliverytest.Eventually(t, "sent", func() bool { return own.Count()["evt_1"] == 1 })
 }
 
 // child is what a worker process of its own is told.
@@ -576,7 +577,7 @@ type stalling struct {
 	at string
 }
 
-func (s stalling) Send(ctx context.Context, d *record.Delivery) delivery.Result {
+func (s stalling) Send(ctx context.Context, d *record.Delivery) call.Result {
 	if s.at == "after" {
 		s.Policy.Send(ctx, d)
 	}
@@ -609,7 +610,7 @@ func TestWorkerChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, err := delivery.NewWorker(delivery.WorkerConfig{
-		Kafka: c.Kafka, Codec: deliveries.Codec(t, c.SchemaRegistry), Policy: stalling{p, c.StallAt}, History: schedule.NewHistory(c.Kafka, client, pool),
+		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: webhook.Registration(e), Policy: stalling{p, c.StallAt}, History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
 		Now: time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
 	})
 	if err != nil {
@@ -626,11 +627,11 @@ func TestKilled(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			b := bench(t)
-			own := deliveries.NewReceiver(t, eventID)
+			own := deliverytest.NewReceiver(t, eventID)
 			e := newEndpoints()
 			e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 			cfg := config(t, b, e)
-			deliveries.Start(t, planner(t, cfg), b.Schedule(t))
+			deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
 			text, err := json.Marshal(child{b.Kafka, b.DSN, servers.SchemaRegistry(t), own.URL, at})
 			if err != nil {
 				t.Fatal(err)
@@ -656,9 +657,9 @@ func TestKilled(t *testing.T) {
 			if n := own.Count()["evt_1"]; n != before {
 				t.Fatalf("%d requests before the kill, want %d", n, before)
 			}
-			deliveries.Start(t, worker(t, cfg))
-			deliveries.Eventually(t, "sent by the next worker", func() bool { return own.Count()["evt_1"] == before+1 })
-			deliveries.Eventually(t, "delivered", func() bool { return b.State(t, delivery.KindWebhook, "evt_1", "own") == "delivered" })
+			deliverytest.Start(t, worker(t, cfg))
+			deliverytest.Eventually(t, "sent by the next worker", func() bool { return own.Count()["evt_1"] == before+1 })
+			deliverytest.Eventually(t, "delivered", func() bool { return b.State(t, webhook.Kind, "evt_1", "own") == "delivered" })
 		})
 	}
 }

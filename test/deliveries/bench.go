@@ -1,7 +1,7 @@
 // Package deliverytest is what the tests of the delivering sinks stand on: an
 // installation of its own on a real broker and a real Postgres, receivers, and a
 // clock that can be moved forward.
-package deliveries
+package deliverytest
 
 import (
 	"context"
@@ -23,12 +23,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
+	"quittance/internal/operation"
 	"quittance/internal/postgres"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
+	"quittance/sinks/erp"
 	"quittance/sinks/schedule"
+	"quittance/sinks/webhook"
 )
 
 // Patience bounds every wait of a test, on a machine that does other things too.
@@ -44,10 +48,12 @@ type Servers struct {
 
 // Bench is an installation.
 type Bench struct {
-	log    *slog.Logger
-	Kafka  kafka.Config
-	DSN    string
-	Pool   *pgxpool.Pool
+	log   *slog.Logger
+	Kafka kafka.Config
+	DSN   string
+	Pool  *pgxpool.Pool
+	// Store has both kinds, with a cap of 8 for every destination.
+	Store  *deliveries.Store
 	Codec  *schemas.Codec
 	Client *kgo.Client
 	offset atomic.Int64
@@ -95,7 +101,24 @@ func New(t testing.TB, s Servers) *Bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Pool.Close)
+	kinds := deliveries.Kinds{webhook.Registration(nil), erp.Registration(nil)}
+	for i := range kinds {
+		kinds[i].Directory = capped{}
+	}
+	b.Store = deliveries.NewStore(b.Pool, kinds)
 	return b
+}
+
+// Actor is the operator of the tests.
+var Actor = operation.Actor{Kind: operation.ActorCommandLine, Name: "test", Origin: "localhost"}
+
+// capped knows every destination.
+type capped struct{}
+
+func (capped) Destinations(*record.Notification) []string { return nil }
+
+func (capped) Destination(string) (deliveries.Destination, bool) {
+	return deliveries.Destination{MaxInFlight: 8}, true
 }
 
 // Codec makes a codec over the schema registry at url.
@@ -119,7 +142,7 @@ func (b *Bench) Now() time.Time { return time.Now().UTC().Add(time.Duration(b.of
 func (b *Bench) Advance(d time.Duration) { b.offset.Add(int64(d)) }
 
 // History is what the schedule of this installation knows.
-func (b *Bench) History() delivery.History { return schedule.NewHistory(b.Kafka, b.Client, b.Pool) }
+func (b *Bench) History() delivery.History { return deliveries.NewHistory(b.Kafka, b.Client, b.Store) }
 
 // Runner is a long-running part.
 type Runner interface {
@@ -148,8 +171,8 @@ func Start(t testing.TB, parts ...Runner) (stop func()) {
 func (b *Bench) Schedule(t testing.TB) *schedule.Schedule {
 	t.Helper()
 	s, err := schedule.New(schedule.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Pool: b.Pool, Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
-		MaxInFlight: func(delivery.Kind, string) int { return 8 }, Poll: 50 * time.Millisecond,
+		Kafka: b.Kafka, Codec: b.Codec, Deliveries: b.Store, Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
+		Poll: 50 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -326,11 +349,11 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 }
 
 // State is a delivery's row: its state, or "" when there is none.
-func (b *Bench) State(t testing.TB, kind delivery.Kind, eventID, destination string) string {
+func (b *Bench) State(t testing.TB, kind deliveries.Kind, eventID, destination string) string {
 	t.Helper()
 	var state string
 	err := b.Pool.QueryRow(t.Context(), `SELECT coalesce(max(state), '') FROM deliveries WHERE delivery_id = $1`,
-		delivery.ID(kind, eventID, destination)).Scan(&state)
+		deliveries.ID(kind, eventID, destination)).Scan(&state)
 	if err != nil {
 		t.Fatal(fmt.Errorf("reading a state: %w", err))
 	}

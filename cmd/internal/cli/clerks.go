@@ -66,9 +66,9 @@ func (p Program) addClerk() *cobra.Command {
 		}
 		req.Live = mode == "live"
 		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			minted, err := identity.AddClerk(ctx, pool, actor(), req, now)
+			minted, err := identity.AddClerk(ctx, pool, operator(), req, now)
 			if err != nil {
-				return err
+				return refusal(err, "KEY_ID")
 			}
 			out := cmd.OutOrStdout()
 			if asJSON {
@@ -151,7 +151,7 @@ func (p Program) revokeClerk() *cobra.Command {
 	var asJSON bool
 	cmd := command("revoke AGENCY/CODE|KEY_ID", "End a clerk's keys, or one of them, at once and for good", m, func(cmd *cobra.Command, args []string) error {
 		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			c, ended, err := identity.RevokeClerkKeys(ctx, pool, actor(), args[0], now)
+			c, ended, err := identity.RevokeClerkKeys(ctx, pool, operator(), args[0], now)
 			if err != nil {
 				return refusal(err, "AGENCY/CODE or KEY_ID")
 			}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quittance/cmd/internal/roles"
+	"quittance/internal/deliveries"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
-	"quittance/sinks/delivery"
-	"quittance/sinks/schedule"
 )
 
 func (p Program) deliveries() *cobra.Command {
@@ -57,7 +57,7 @@ type callJSON struct {
 	Answer     string    `json:"answer,omitempty"` // its first 1 KiB
 }
 
-func toDeliveryJSON(d schedule.Delivery, names map[string]string) deliveryJSON {
+func toDeliveryJSON(d deliveries.Delivery, names map[string]string) deliveryJSON {
 	mode := "test"
 	if d.Live {
 		mode = "live"
@@ -77,7 +77,7 @@ func statusOrNull(code int) *int {
 }
 
 // nameOf is what operators call a delivery's destination by.
-func nameOf(d schedule.Delivery, names map[string]string) string {
+func nameOf(d deliveries.Delivery, names map[string]string) string {
 	if name, ok := names[d.DestinationID]; ok {
 		return name
 	}
@@ -95,17 +95,18 @@ func namesOf(dir registry.Directory) map[string]string {
 
 func (p Program) listDeliveries() *cobra.Command {
 	m := p.meta()
-	var f schedule.Filter
+	kinds := roles.DeliveryKinds(nil).Names(nil)
+	var f deliveries.Filter
 	var endpoint, agency, kind, since, until string
 	var asJSON bool
 	cmd := command("list", "List deliveries, those of the newest events first", m, func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case f.Limit < 1 || f.Limit > 10_000:
 			return errors.New("--limit: must be from 1 to 10000")
-		case f.State != "" && !slices.Contains(schedule.States, f.State):
-			return fmt.Errorf("--state: must be one of %s", strings.Join(schedule.States, ", "))
-		case kind != "" && kind != string(delivery.KindWebhook) && kind != string(delivery.KindERP):
-			return errors.New("--kind: must be webhook or erp")
+		case f.State != "" && !slices.Contains(deliveries.States, f.State):
+			return fmt.Errorf("--state: must be one of %s", strings.Join(deliveries.States, ", "))
+		case kind != "" && !slices.Contains(kinds, kind):
+			return errors.New("--kind: must be " + strings.Join(kinds, " or "))
 		}
 		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			dir, err := registry.ReadDirectory(ctx, pool, m.SimulatorURL, now)
@@ -113,7 +114,7 @@ func (p Program) listDeliveries() *cobra.Command {
 				return err
 			}
 			f := f
-			f.Kind = delivery.Kind(kind)
+			f.Kind = deliveries.Kind(kind)
 			if endpoint != "" {
 				d, err := findDestination(dir, endpoint)
 				if err != nil {
@@ -140,10 +141,10 @@ func (p Program) listDeliveries() *cobra.Command {
 			if !f.Until.IsZero() && !f.Since.Before(f.Until) {
 				return errors.New("--until: must be after --since")
 			}
-			filtered := f != schedule.Filter{Limit: f.Limit}
+			filtered := f != deliveries.Filter{Limit: f.Limit}
 			limit := f.Limit
 			f.Limit++ // whether there are more
-			found, err := schedule.ListDeliveries(ctx, pool, f)
+			found, err := deliveriesOn(pool).List(ctx, f)
 			if err != nil {
 				return err
 			}
@@ -177,8 +178,8 @@ func (p Program) listDeliveries() *cobra.Command {
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&endpoint, "endpoint", "", "those to this one: the id of a webhook endpoint, or impots/test for an ERP")
-	fl.StringVar(&kind, "kind", "", "webhook or erp")
-	fl.StringVar(&f.State, "state", "", "one of "+strings.Join(schedule.States, ", "))
+	fl.StringVar(&kind, "kind", "", strings.Join(kinds, " or "))
+	fl.StringVar(&f.State, "state", "", "one of "+strings.Join(deliveries.States, ", "))
 	fl.StringVar(&f.Event, "event", "", "the type of the event, such as checkout.completed")
 	fl.StringVar(&f.EventID, "event-id", "", "the event, evt_…; of a confirmation the transaction_id")
 	fl.StringVar(&agency, "agency", "", "of this agency, by slug or id")
@@ -212,7 +213,7 @@ func momentOf(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("--%s: must be a time such as 2026-03-01T12:00:00Z, a day such as 2026-03-01 (UTC), or how long ago, such as 2h or 3d", flag)
 }
 
-func showDeliveries(out io.Writer, list []schedule.Delivery, names map[string]string) error {
+func showDeliveries(out io.Writer, list []deliveries.Delivery, names map[string]string) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "ID\tOCCURRED\tENDPOINT\tEVENT\tSTATE\tCALLS\tLAST ANSWER\tNEXT CALL")
 	for _, d := range list {
@@ -242,7 +243,7 @@ func (p Program) showDelivery() *cobra.Command {
 	var asJSON bool
 	cmd := command("show DELIVERY", "Show a delivery with all calls that were made", m, func(cmd *cobra.Command, args []string) error {
 		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			d, calls, err := schedule.ShowDelivery(ctx, pool, args[0])
+			d, calls, err := deliveriesOn(pool).Show(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -278,7 +279,7 @@ func (p Program) showDelivery() *cobra.Command {
 	return cmd
 }
 
-func showCalls(out io.Writer, d schedule.Delivery, to string, calls []schedule.Attempt) error {
+func showCalls(out io.Writer, d deliveries.Delivery, to string, calls []deliveries.Attempt) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { _, _ = fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
 	line("ID", "%s", d.ID)
@@ -294,7 +295,7 @@ func showCalls(out io.Writer, d schedule.Delivery, to string, calls []schedule.A
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if slices.Contains(schedule.Retryable, d.State) && d.Sendable {
+	if slices.Contains(deliveries.Retryable, d.State) && d.Sendable {
 		_, _ = fmt.Fprintf(out, "`quittance deliveries retry %s` sends it now.\n", d.ID)
 	}
 	if len(calls) == 0 {
@@ -334,8 +335,8 @@ func (p Program) retryDeliveries() *cobra.Command {
 			return errors.New("say which deliveries: their ids, which `quittance deliveries list` shows, or --endpoint and --state for all of an endpoint")
 		case len(args) > 0 && (endpoint != "" || state != ""):
 			return errors.New("give either the ids of deliveries or --endpoint with --state")
-		case endpoint != "" && !slices.Contains(schedule.Retryable, state):
-			return fmt.Errorf("--state: say which of its deliveries: %s", strings.Join(schedule.Retryable, ", "))
+		case endpoint != "" && !slices.Contains(deliveries.Retryable, state):
+			return fmt.Errorf("--state: say which of its deliveries: %s", strings.Join(deliveries.Retryable, ", "))
 		}
 		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			if endpoint == "" {
@@ -345,7 +346,7 @@ func (p Program) retryDeliveries() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--endpoint: %w", err)
 			}
-			n, err := schedule.RetryAll(ctx, pool, d.kind, d.id, state, now, progress(cmd.ErrOrStderr()))
+			n, err := deliveriesOn(pool).RetryAll(ctx, operator(), d.kind, d.id, state, now, progress(cmd.ErrOrStderr()))
 			if err != nil {
 				return brokenOff(err, n)
 			}
@@ -363,7 +364,7 @@ func (p Program) retryDeliveries() *cobra.Command {
 	})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().StringVar(&endpoint, "endpoint", "", "all of this one in the --state: the id of a webhook endpoint, or impots/test for an ERP")
-	cmd.Flags().StringVar(&state, "state", "", "with --endpoint: "+strings.Join(schedule.Retryable, ", "))
+	cmd.Flags().StringVar(&state, "state", "", "with --endpoint: "+strings.Join(deliveries.Retryable, ", "))
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what became of each as JSON")
 	return cmd
 }
@@ -389,18 +390,18 @@ func retryEach(ctx context.Context, cmd *cobra.Command, pool *postgres.Pool, ids
 	var results []retriedJSON
 	refusals := 0
 	for _, id := range ids {
-		r, err := schedule.Retry(ctx, pool, id, now)
-		var refused *schedule.RefusedError
-		if err != nil && !errors.As(err, &refused) {
+		r, err := deliveriesOn(pool).Retry(ctx, operator(), id, now)
+		if err != nil && !isRefused(err, "") {
 			return err
 		}
+		refused := inWords(err)
 		result, said := retriedJSON{ID: id, Result: "due", HoldUntil: timeOrNull(r.HoldUntil)}, "due now"
 		switch {
 		case refused != nil && len(ids) == 1 && !asJSON:
-			return fmt.Errorf("%s: %s", id, refused.Message)
+			return fmt.Errorf("%s: %w", id, refused)
 		case refused != nil:
 			refusals++
-			result.Result, result.Refusal, said = "refused", refused.Message, refused.Message
+			result.Result, result.Refusal, said = "refused", refused.Error(), refused.Error()
 		case r.OnItsWay:
 			result.Result, said = "on_its_way", "on its way already"
 		case !r.HoldUntil.IsZero():

@@ -13,12 +13,12 @@ import (
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/clickhouse"
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/reconciliation"
 	"quittance/schemas"
 	"quittance/sinks/erp"
-	"quittance/sinks/schedule"
 )
 
 // Check is one thing that a role needs.
@@ -226,7 +226,7 @@ const (
 // next attempt is explained; what nothing will send is not.
 func (m *meta) checkOwed(ctx context.Context) (found string, err error) {
 	err = m.onPostgres(ctx, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-		owed, err := schedule.OwedConfirmations(ctx, pool, now)
+		owed, err := deliveriesOn(pool).OutstandingConfirmations(ctx, now)
 		if err != nil {
 			return err
 		}
@@ -258,7 +258,7 @@ func listed(said []string) string {
 }
 
 // owedSaid is a payment that an ERP has not accepted, and why.
-func owedSaid(o schedule.Owed) string {
+func owedSaid(o deliveries.Outstanding) string {
 	what := fmt.Sprintf("transaction %s of %s, completed at %s", o.TransactionID, erp.DestinationID(o.Agency, o.Live), moment(o.CompletedAt))
 	switch {
 	case o.DeliveryID == "":

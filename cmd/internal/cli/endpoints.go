@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"quittance/cmd/internal/roles"
+	"quittance/internal/deliveries"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
-	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
-	"quittance/sinks/schedule"
+	"quittance/sinks/webhook"
 )
 
 func (p Program) endpoints() *cobra.Command {
@@ -26,11 +26,11 @@ func (p Program) endpoints() *cobra.Command {
 // destination is where deliveries go: a webhook endpoint or an agency's ERP, with
 // what the schedule knows of it. One of the two pointers is set.
 type destination struct {
-	kind     delivery.Kind
+	kind     deliveries.Kind
 	id       string // as deliveries have it
 	endpoint *registry.EndpointEntry
 	erp      *registry.ERPEntry
-	standing schedule.Standing
+	standing deliveries.DestinationStatus
 }
 
 // name is what an operator calls it by: an endpoint's id, impots/test for an ERP.
@@ -65,11 +65,11 @@ func (d destination) said() string {
 }
 
 func ofEndpoint(e registry.EndpointEntry) destination {
-	return destination{kind: delivery.KindWebhook, id: e.ID, endpoint: &e}
+	return destination{kind: webhook.Kind, id: e.ID, endpoint: &e}
 }
 
 func ofERP(e registry.ERPEntry) destination {
-	return destination{kind: delivery.KindERP, id: erp.DestinationID(e.AgencyID, e.Live), erp: &e}
+	return destination{kind: erp.Kind, id: erp.DestinationID(e.AgencyID, e.Live), erp: &e}
 }
 
 // destinations are all that the registry has, webhook endpoints first, and how
@@ -79,11 +79,11 @@ func (m *meta) destinations(ctx context.Context, pool *postgres.Pool, now time.T
 	if err != nil {
 		return dir, nil, err
 	}
-	standings, err := schedule.Standings(ctx, pool)
+	standings, err := deliveriesOn(pool).Statuses(ctx)
 	if err != nil {
 		return dir, nil, err
 	}
-	known := map[string]schedule.Standing{}
+	known := map[string]deliveries.DestinationStatus{}
 	for _, st := range standings {
 		known[string(st.Kind)+" "+st.DestinationID] = st
 	}
@@ -125,13 +125,7 @@ func readDestination(ctx context.Context, pool *postgres.Pool, s roles.Settings,
 
 // operate runs a look at deliveries, or a change, with the service's time.
 func (m *meta) operate(ctx context.Context, do func(context.Context, *postgres.Pool, time.Time) error) error {
-	err := m.onPostgres(ctx, do)
-	var refused *schedule.RefusedError
-	switch {
-	case errors.As(err, &refused):
-		return refused // without what was being done: the operator knows
-	}
-	return err
+	return inWords(m.onPostgres(ctx, do))
 }
 
 // onEndpoint is operate for the endpoint or ERP that is the command's argument.
@@ -220,7 +214,7 @@ func (d destination) modes() []string {
 	return out
 }
 
-func stateName(st schedule.Standing, now time.Time) string {
+func stateName(st deliveries.DestinationStatus, now time.Time) string {
 	switch {
 	case !st.SuspendedAt.IsZero():
 		return "suspended"
@@ -233,7 +227,7 @@ func stateName(st schedule.Standing, now time.Time) string {
 }
 
 // standingSaid is that for people.
-func standingSaid(st schedule.Standing, now time.Time) string {
+func standingSaid(st deliveries.DestinationStatus, now time.Time) string {
 	switch stateName(st, now) {
 	case "suspended":
 		return "suspended since " + moment(st.SuspendedAt) + ", " + suspensionSaid[st.SuspendedReason]
@@ -250,9 +244,9 @@ func standingSaid(st schedule.Standing, now time.Time) string {
 
 // suspensionSaid explains the reasons.
 var suspensionSaid = map[string]string{
-	schedule.SuspendedGone:     "because it answered 410 Gone",
-	schedule.SuspendedFailing:  "after five days of nothing but failures",
-	schedule.SuspendedOperator: "by an operator",
+	deliveries.SuspendedGone:     "because it answered 410 Gone",
+	deliveries.SuspendedFailing:  "after five days of nothing but failures",
+	deliveries.SuspendedOperator: "by an operator",
 }
 
 func (p Program) listEndpoints() *cobra.Command {
@@ -317,7 +311,7 @@ func (p Program) showEndpoint() *cobra.Command {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), toEndpointJSON(d, now))
 			}
-			latest, err := schedule.ListDeliveries(ctx, pool, schedule.Filter{Kind: d.kind, DestinationID: d.id, Limit: 5})
+			latest, err := deliveriesOn(pool).List(ctx, deliveries.Filter{Kind: d.kind, DestinationID: d.id, Limit: 5})
 			if err != nil {
 				return err
 			}
@@ -329,7 +323,7 @@ func (p Program) showEndpoint() *cobra.Command {
 	return cmd
 }
 
-func (d destination) show(out io.Writer, latest []schedule.Delivery, now time.Time) error {
+func (d destination) show(out io.Writer, latest []deliveries.Delivery, now time.Time) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { _, _ = fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
 	line("ID", "%s", d.name())
@@ -397,7 +391,7 @@ func (p Program) suspendEndpoint() *cobra.Command {
 	var asJSON bool
 	cmd := command("suspend ENDPOINT", "Send nothing to a webhook endpoint until it is resumed", m, func(cmd *cobra.Command, args []string) error {
 		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
-			at, reason, changed, err := schedule.Suspend(ctx, pool, d.kind, d.id, now)
+			was, changed, err := deliveriesOn(pool).Suspend(ctx, operator(), d.kind, d.id, now)
 			if err != nil {
 				return err
 			}
@@ -411,7 +405,7 @@ func (p Program) suspendEndpoint() *cobra.Command {
 			case changed:
 				_, err = fmt.Fprintf(out, "%s is suspended: within a second nothing more is sent to it.\nWhat comes for it is held for 30 days; `quittance endpoints resume %s` sends it.\n", d.said(), d.name())
 			default:
-				_, err = fmt.Fprintf(out, "%s was suspended before, at %s, %s, and stays so.\n", d.said(), moment(at), suspensionSaid[reason])
+				_, err = fmt.Fprintf(out, "%s was suspended before, at %s, %s, and stays so.\n", d.said(), moment(was.SuspendedAt), suspensionSaid[was.SuspendedReason])
 			}
 			return err
 		})
@@ -426,7 +420,7 @@ func (p Program) resumeEndpoint() *cobra.Command {
 	var asJSON bool
 	cmd := command("resume ENDPOINT", "Send again, at once, all that waits for an endpoint or ERP", m, func(cmd *cobra.Command, args []string) error {
 		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
-			was, due, err := schedule.Resume(ctx, pool, d.kind, d.id, now, progress(cmd.ErrOrStderr()))
+			was, due, err := deliveriesOn(pool).Resume(ctx, operator(), d.kind, d.id, now, progress(cmd.ErrOrStderr()))
 			if err != nil {
 				return brokenOff(err, due)
 			}
@@ -474,7 +468,7 @@ func (p Program) rotateEndpointSecret() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rotated, err := registry.RotateSecret(ctx, pool, keys, actor(), d.id, overlap, now)
+			rotated, err := registry.RotateSecret(ctx, pool, keys, operator(), d.id, overlap, now)
 			if err != nil {
 				return refusal(err, "ENDPOINT")
 			}
@@ -504,7 +498,7 @@ func (p Program) rotateEndpointSecret() *cobra.Command {
 }
 
 // progress tells how far long work is, once a second.
-func progress(out io.Writer) schedule.Progress {
+func progress(out io.Writer) deliveries.Progress {
 	last := time.Now()
 	return func(done, total int) {
 		if time.Since(last) >= time.Second {
@@ -516,8 +510,7 @@ func progress(out io.Writer) schedule.Progress {
 
 // brokenOff adds to an error of long work what is done.
 func brokenOff(err error, done int) error {
-	var refused *schedule.RefusedError
-	if done == 0 || errors.As(err, &refused) {
+	if done == 0 || isRefused(err, "") {
 		return err
 	}
 	return fmt.Errorf("%w; %s are due now, give the command again for the others", err, deliveriesSaid(done))

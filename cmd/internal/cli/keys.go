@@ -86,9 +86,9 @@ func (p Program) createKey() *cobra.Command {
 		}
 		req.Live = mode == "live"
 		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			minted, err := identity.CreateKey(ctx, pool, actor(), req, now)
+			minted, err := identity.CreateKey(ctx, pool, operator(), req, now)
 			if err != nil {
-				return err
+				return refusal(err, "KEY_ID")
 			}
 			if asJSON {
 				return printMinted(cmd.OutOrStdout(), minted, nil, now)
@@ -148,9 +148,9 @@ func (p Program) revokeKey() *cobra.Command {
 	var asJSON bool
 	cmd := command("revoke KEY_ID", "End a key at once and for good", m, func(cmd *cobra.Command, args []string) error {
 		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			k, changed, err := identity.RevokeKey(ctx, pool, actor(), args[0], now)
+			k, changed, err := identity.RevokeKey(ctx, pool, operator(), args[0], now)
 			if err != nil {
-				return err
+				return refusal(err, "KEY_ID")
 			}
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), toKeyJSON(k, now))
@@ -174,9 +174,9 @@ func (p Program) rotateKey() *cobra.Command {
 	var asJSON bool
 	cmd := command("rotate KEY_ID", "Make a key that replaces another, which ends after the overlap", m, func(cmd *cobra.Command, args []string) error {
 		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			minted, replaced, err := identity.RotateKey(ctx, pool, actor(), args[0], overlap, now)
+			minted, replaced, err := identity.RotateKey(ctx, pool, operator(), args[0], overlap, now)
 			if err != nil {
-				return err
+				return refusal(err, "KEY_ID")
 			}
 			out := cmd.OutOrStdout()
 			if asJSON {
@@ -218,7 +218,7 @@ func (m *meta) onPostgres(ctx context.Context, do func(context.Context, *postgre
 	if err != nil {
 		return err
 	}
-	return refusal(do(ctx, pool, now), "KEY_ID")
+	return do(ctx, pool, now)
 }
 
 // showMinted is the one place where a person sees the secret.

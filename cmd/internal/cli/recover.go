@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/postgres"
-	"quittance/sinks/schedule"
 )
 
 const (
@@ -34,19 +34,19 @@ func (p Program) recoverEndpoint() *cobra.Command {
 		}
 		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
 			f := &following{out: cmd.ErrOrStderr(), pool: pool, quiet: asJSON}
-			latest, err := schedule.LatestRecovery(ctx, pool, d.kind, d.id)
+			latest, err := deliveriesOn(pool).LatestRecovery(ctx, d.kind, d.id)
 			running := err == nil && latest.Running()
-			if err != nil && !errors.Is(err, schedule.ErrNoRecovery) {
+			if err != nil && !isRefused(err, deliveries.CodeNoRecovery) {
 				return err
 			}
 			switch {
 			case stop && !running:
 				return fmt.Errorf("no recovery of %s is running", d.name())
 			case stop:
-				if err := schedule.CancelRecovery(ctx, pool, latest.ID, now); err != nil {
+				if err := deliveriesOn(pool).CancelRecovery(ctx, operator(), latest.ID, now); err != nil {
 					return err
 				}
-				if latest, err = schedule.ReadRecovery(ctx, pool, latest.ID); err != nil {
+				if latest, err = deliveriesOn(pool).ReadRecovery(ctx, latest.ID); err != nil {
 					return err
 				}
 				return printRecovery(cmd.OutOrStdout(), d, latest, asJSON)
@@ -58,7 +58,7 @@ func (p Program) recoverEndpoint() *cobra.Command {
 			case running:
 				return fmt.Errorf("a recovery of %s is running, %d of %d done; follow it with `%s %s`, or end it with --stop", d.name(), latest.Done, latest.Total, cmd.CommandPath(), args[0])
 			}
-			req := schedule.RecoveryRequest{Kind: d.kind, DestinationID: d.id, Until: now, PerSecond: perSecond}
+			req := deliveries.RecoveryRequest{Kind: d.kind, DestinationID: d.id, Until: now, PerSecond: perSecond}
 			if req.Since, err = momentOf("since", since, now); err != nil {
 				return err
 			}
@@ -71,21 +71,18 @@ func (p Program) recoverEndpoint() *cobra.Command {
 				return errors.New("--until: must be after --since")
 			}
 			if dryRun {
-				n, err := schedule.CountRecoverable(ctx, pool, req)
+				n, err := deliveriesOn(pool).CountRecoverable(ctx, req)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					return printJSON(cmd.OutOrStdout(), toRecoveryJSON(d, schedule.Recovery{RecoveryRequest: req, Total: n}))
+					return printJSON(cmd.OutOrStdout(), toRecoveryJSON(d, deliveries.Recovery{RecoveryRequest: req, Total: n}))
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d deliveries to %s of events from %s to %s are not accepted; a recovery would make them due, %d a second. Nothing was changed.\n",
 					n, d.name(), moment(req.Since), moment(req.Until), perSecond)
 				return err
 			}
-			r, _, err := schedule.StartRecovery(ctx, pool, req, now)
-			if errors.Is(err, schedule.ErrSuspended) {
-				return fmt.Errorf("%s is suspended, nothing is sent to it; `quittance endpoints resume %s` sends all that waits", d.name(), d.name())
-			}
+			r, _, err := deliveriesOn(pool).StartRecovery(ctx, operator(), req, now)
 			if err != nil {
 				return err
 			}
@@ -118,14 +115,14 @@ type recoveryJSON struct {
 	Cancelled  bool       `json:"cancelled"`
 }
 
-func toRecoveryJSON(d destination, r schedule.Recovery) recoveryJSON {
+func toRecoveryJSON(d destination, r deliveries.Recovery) recoveryJSON {
 	return recoveryJSON{
 		ID: r.ID, Endpoint: d.name(), Since: r.Since, Until: r.Until, PerSecond: r.PerSecond, Total: r.Total, Done: r.Done,
 		CreatedAt: timeOrNull(r.CreatedAt), FinishedAt: timeOrNull(r.FinishedAt), Cancelled: r.Cancelled,
 	}
 }
 
-func printRecovery(out io.Writer, d destination, r schedule.Recovery, asJSON bool) error {
+func printRecovery(out io.Writer, d destination, r deliveries.Recovery, asJSON bool) error {
 	if asJSON {
 		return printJSON(out, toRecoveryJSON(d, r))
 	}
@@ -156,7 +153,7 @@ func (f *following) say(format string, args ...any) {
 
 // follow waits for the end of a recovery, unless detached. Whoever interrupts it
 // ends the following, not the recovery.
-func (f *following) follow(ctx context.Context, out io.Writer, d destination, r schedule.Recovery, detach, asJSON bool) error {
+func (f *following) follow(ctx context.Context, out io.Writer, d destination, r deliveries.Recovery, detach, asJSON bool) error {
 	moved, told := time.Now(), int64(-1)
 	for !detach && r.Running() {
 		if r.Done != told {
@@ -171,13 +168,13 @@ func (f *following) follow(ctx context.Context, out io.Writer, d destination, r 
 			// Interrupted: the connection is good for one more question.
 			again, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
-			if now, err := schedule.ReadRecovery(again, f.pool, r.ID); err == nil {
+			if now, err := deliveriesOn(f.pool).ReadRecovery(again, r.ID); err == nil {
 				r = now
 			}
 			return printRecovery(out, d, r, asJSON)
 		case <-time.After(time.Second):
 		}
-		now, err := schedule.ReadRecovery(ctx, f.pool, r.ID)
+		now, err := deliveriesOn(f.pool).ReadRecovery(ctx, r.ID)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}

@@ -14,24 +14,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"quittance/cmd/internal/roles"
+	"quittance/internal/deliveries"
 	"quittance/schemas"
-	"quittance/schemas/record"
-	"quittance/sinks/delivery"
-	"quittance/sinks/erp"
 	"quittance/sinks/journal"
 	sinkreadmodel "quittance/sinks/readmodel"
-	"quittance/sinks/schedule"
-	"quittance/sinks/webhook"
 )
 
 // replayable says which topics can be read again into which sinks.
-var replayable = map[string][]string{
-	schemas.TopicWebhooks:        {"webhook"},
-	schemas.TopicConfirmations:   {"erp"},
-	schemas.TopicEvents:          {"readmodel", "journal"},
-	schemas.TopicAttempts:        {"journal"},
-	schemas.TopicPoisonReadmodel: {"readmodel"},
-	schemas.TopicPoisonJournal:   {"journal"},
+func replayable() map[string][]string {
+	out := map[string][]string{
+		schemas.TopicEvents:          {"readmodel", "journal"},
+		schemas.TopicAttempts:        {"journal"},
+		schemas.TopicPoisonReadmodel: {"readmodel"},
+		schemas.TopicPoisonJournal:   {"journal"},
+	}
+	for _, kind := range roles.DeliveryKinds(nil) {
+		out[kind.Notifications] = append(out[kind.Notifications], string(kind.Kind))
+	}
+	return out
 }
 
 // notReplayable says why the others cannot, and what to do instead.
@@ -110,7 +110,7 @@ func (p Program) replay() *cobra.Command {
 	})
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return fmt.Errorf("say which topic: %s", strings.Join(slices.Sorted(maps.Keys(replayable)), ", "))
+			return fmt.Errorf("say which topic: %s", strings.Join(slices.Sorted(maps.Keys(replayable())), ", "))
 		}
 		return nil
 	}
@@ -127,21 +127,23 @@ func (p Program) replay() *cobra.Command {
 
 // check refuses what would double effects, or means nothing.
 func (r *replayer) check() error {
-	sinks, ok := replayable[r.topic]
+	kinds := roles.DeliveryKinds(nil)
+	kind, unknown := kinds.Of(deliveries.Kind(r.sink))
+	sinks, ok := replayable()[r.topic]
 	if why, never := notReplayable[r.topic]; never {
 		return fmt.Errorf("%s is not replayed: %s", r.topic, why)
 	}
 	switch {
 	case !ok:
-		return fmt.Errorf("no topic is called %q; those that can be replayed are %s", r.topic, strings.Join(slices.Sorted(maps.Keys(replayable)), ", "))
+		return fmt.Errorf("no topic is called %q; those that can be replayed are %s", r.topic, strings.Join(slices.Sorted(maps.Keys(replayable())), ", "))
 	case r.sink == "":
 		return fmt.Errorf("--to: say into which sink; %s goes to %s", r.topic, strings.Join(sinks, " or "))
 	case !slices.Contains(sinks, r.sink):
 		return fmt.Errorf("--to %q: %s goes to %s", r.sink, r.topic, strings.Join(sinks, " or "))
-	case r.endpoint != "" && r.sink != "webhook" && r.sink != "erp":
-		return errors.New("--endpoint: is for --to webhook and --to erp")
-	case r.again != "" && r.sink != "webhook":
-		return errors.New("--again: is for webhooks alone; a payment that an ERP has accepted is not confirmed to it twice")
+	case r.endpoint != "" && unknown != nil:
+		return errors.New("--endpoint: is for --to " + strings.Join(kinds.Names(nil), " and --to "))
+	case r.again != "" && !kind.Redelivers:
+		return errors.New("--again: is for --to " + strings.Join(kinds.Names(func(k deliveries.Registration) bool { return k.Redelivers }), ", ") + " alone; a payment that an ERP has accepted is not confirmed to it twice")
 	case r.again != "" && r.endpoint == "":
 		return errors.New("--again: say for which one with --endpoint; sending to all what they have accepted helps nobody")
 	}
@@ -164,9 +166,7 @@ func (r *replayer) run(ctx context.Context, m *meta) (replayed, error) {
 		return replayed{}, err
 	}
 	done, err := r.into(ctx, b)
-	if errors.Is(err, schedule.ErrBehind) {
-		err = fmt.Errorf("%w: until it has, nobody can say what was accepted; see that `quittance sink schedule` runs, and give the command again", err)
-	}
+	err = inWords(err)
 	cancel()
 	_ = b.Wait() // the parts that were followed meanwhile
 	done.until = r.until
@@ -174,11 +174,10 @@ func (r *replayer) run(ctx context.Context, m *meta) (replayed, error) {
 }
 
 func (r *replayer) into(ctx context.Context, b *roles.Base) (replayed, error) {
+	if kind, err := roles.DeliveryKinds(nil).Of(deliveries.Kind(r.sink)); err == nil {
+		return r.deliveries(ctx, b, kind.Kind)
+	}
 	switch r.sink {
-	case "webhook":
-		return r.deliveries(ctx, b, delivery.KindWebhook)
-	case "erp":
-		return r.deliveries(ctx, b, delivery.KindERP)
 	case "readmodel":
 		if err := b.OpenPostgres(); err != nil {
 			return replayed{}, err
@@ -214,18 +213,12 @@ func (r *replayer) journal(ctx context.Context, b *roles.Base) (replayed, error)
 }
 
 // deliveries makes those that are missing.
-func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind delivery.Kind) (replayed, error) {
+func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliveries.Kind) (replayed, error) {
 	if err := b.OpenRegistry(); err != nil {
 		return replayed{}, err
 	}
-	var to func(*record.Notification) []string
-	if kind == delivery.KindWebhook {
-		to = webhook.Destinations(b.Registry)
-	} else {
-		to = erp.Destinations(b.Registry)
-	}
-	cfg := schedule.ReplayConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Pool: b.Pool, Kind: kind, Destinations: to, Now: b.Now, Again: r.again, DryRun: r.dryRun, Progress: r.progress(),
+	cfg := deliveries.Replay{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: r.since, Until: r.until, Now: b.Now, Redelivery: r.again, DryRun: r.dryRun, Progress: r.progress(),
 	}
 	if r.endpoint != "" {
 		d, err := readDestination(ctx, b.Pool, b.Settings, r.endpoint, b.Now())
@@ -237,7 +230,7 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind delivery.
 		}
 		cfg.Only = d.id
 	}
-	got, err := schedule.Replay(ctx, cfg, r.since, r.until)
+	got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, operator(), cfg)
 	return replayed{counts: []counted{
 		{"events", got.Events, "read"},
 		{"unaddressed", got.Unaddressed, "go nowhere, as configured now"},

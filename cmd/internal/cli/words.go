@@ -1,71 +1,49 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/user"
-	"strconv"
 	"strings"
+	"time"
 
+	"quittance/cmd/internal/roles"
+	"quittance/internal/deliveries"
 	"quittance/internal/form"
 	"quittance/internal/operation"
+	"quittance/internal/postgres"
 )
 
-// actor is who types commands: the user of this machine.
-func actor() operation.Actor {
-	a := operation.Actor{Kind: operation.ActorCommandLine, Name: "uid " + strconv.Itoa(os.Getuid())}
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		a.Name = u.Username
-	}
-	a.Origin, _ = os.Hostname()
-	return a
-}
-
-// refusal puts the refusal of an operation in words, behind the flag or the
-// argument that is at fault. argument is what the command calls the id that it
-// takes. Other errors stay as they are.
-func refusal(err error, argument string) error {
-	var refused *operation.Error
-	if !errors.As(err, &refused) {
-		return err
-	}
-	text := refused.Error()
-	if say, ok := words[refused.Code]; ok {
-		text = say(refused.Args)
-	}
-	switch refused.Field {
-	case "":
-		return errors.New(text)
-	case "id":
-		return errors.New(argument + ": " + text)
-	}
-	return errors.New("--" + refused.Field + ": " + text)
-}
-
-// fileFaults lists what is wrong with a file, one fault a line. Other errors stay
-// as they are.
-func fileFaults(err error) error {
-	var faulty *form.FaultsError
-	if !errors.As(err, &faulty) {
-		return err
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "registry file refused, nothing changed; faults: %d", len(faulty.Faults))
-	for _, f := range faulty.Faults {
-		b.WriteString("\n  " + f.Message)
-	}
-	return errors.New(b.String())
-}
-
-// said is a refusal that needs no values.
-func said(text string) func(operation.Args) string {
-	return func(operation.Args) string { return text }
-}
-
-// words are what operators read when an operation is refused, by its code. A text
-// says what to do, in terms of commands.
+// words are what the command line says for the codes of refused operations.
 var words = map[string]func(operation.Args) string{
+	deliveries.CodeUnknown: func(a operation.Args) string {
+		return fmt.Sprintf("no delivery has this id: either it was not tried yet, or its event is more than %d days old; `quittance deliveries list` shows the others", a["days"])
+	},
+	deliveries.CodeAccepted: func(a operation.Args) string {
+		return "was accepted at " + at(a) + "; `quittance replay` sends it again"
+	},
+	deliveries.CodeBodyGone: func(operation.Args) string {
+		return "what was to be sent is no longer kept; `quittance replay` sends the event again"
+	},
+	deliveries.CodeStateUnknown: func(a operation.Args) string {
+		return "no delivery has this state; the states are: " + listOf(a, "states")
+	},
+	deliveries.CodeNotRetryable: func(a operation.Args) string {
+		return fmt.Sprintf("deliveries that are %s cannot be retried; those that can are: %s", a["state"], listOf(a, "states"))
+	},
+	deliveries.CodeSuspended: func(a operation.Args) string {
+		return fmt.Sprintf("the endpoint is suspended since %s: nothing is sent to it; `quittance endpoints resume %s` sends all that waits", at(a), a["destination"])
+	},
+	deliveries.CodeNeverSuspended: func(operation.Args) string {
+		return "an ERP is never suspended: every payment has to reach it; while it fails, its confirmations wait and are tried again by themselves"
+	},
+	deliveries.CodeNoRecovery: func(operation.Args) string { return "there is no such recovery" },
+	deliveries.CodeBehind: func(operation.Args) string {
+		return "the schedule has not applied all outcomes, so it is not known what is delivered; check that `quittance sink schedule` runs, then try again"
+	},
+
 	"agency.unknown": func(a operation.Args) string {
 		if len(list(a["agencies"])) == 0 {
 			return "there are no agencies yet: add one with `quittance seed FILE`"
@@ -130,6 +108,85 @@ var words = map[string]func(operation.Args) string{
 		return fmt.Sprintf("no key has the id %s; `quittance keys list` shows them", a["id"])
 	},
 	"key.without_agencies": said("a platform key needs the agencies that it may act for"),
+}
+
+func at(a operation.Args) string {
+	t, _ := a["at"].(time.Time)
+	return moment(t)
+}
+
+func listOf(a operation.Args, name string) string {
+	list, _ := a[name].([]string)
+	return strings.Join(list, ", ")
+}
+
+// inWords is the words for a refused operation, without what was being done: the
+// operator knows. Other errors stay as they are.
+func inWords(err error) error {
+	var refused *operation.Error
+	if !errors.As(err, &refused) || words[refused.Code] == nil {
+		return err
+	}
+	return errors.New(words[refused.Code](refused.Args))
+}
+
+// refusal puts the refusal of an operation in words, behind the flag or the
+// argument that is at fault. argument is what the command calls the id that it
+// takes. Other errors stay as they are.
+func refusal(err error, argument string) error {
+	var refused *operation.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	text := inWords(err).Error()
+	switch refused.Field {
+	case "":
+		return errors.New(text)
+	case "id":
+		return errors.New(argument + ": " + text)
+	}
+	return errors.New("--" + refused.Field + ": " + text)
+}
+
+// fileFaults lists what is wrong with a file, one fault a line. Other errors stay
+// as they are.
+func fileFaults(err error) error {
+	var faulty *form.FaultsError
+	if !errors.As(err, &faulty) {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "registry file refused, nothing changed; faults: %d", len(faulty.Faults))
+	for _, f := range faulty.Faults {
+		b.WriteString("\n  " + f.Message)
+	}
+	return errors.New(b.String())
+}
+
+// said is a refusal that needs no values.
+func said(text string) func(operation.Args) string {
+	return func(operation.Args) string { return text }
+}
+
+// isRefused says whether an error is a refused operation.
+func isRefused(err error, code string) bool {
+	var refused *operation.Error
+	return errors.As(err, &refused) && (code == "" || refused.Code == code)
+}
+
+// operator is the user who gives a command on this machine.
+func operator() operation.Actor {
+	a := operation.Actor{Kind: operation.ActorCommandLine, Name: cmp.Or(os.Getenv("USER"), "unknown")}
+	if u, err := user.Current(); err == nil {
+		a.Name = cmp.Or(u.Username, a.Name)
+	}
+	a.Origin, _ = os.Hostname()
+	return a
+}
+
+// deliveriesOn is the deliveries in a database, for operations on rows.
+func deliveriesOn(pool *postgres.Pool) *deliveries.Store {
+	return deliveries.NewStore(pool, roles.DeliveryKinds(nil))
 }
 
 func list(value any) []string {

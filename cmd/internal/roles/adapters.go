@@ -2,13 +2,11 @@ package roles
 
 import (
 	"slices"
-	"strings"
 
 	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
-	"quittance/sinks/delivery"
 )
 
 // configuration is the registry with the methods that the parts of roles declare.
@@ -91,17 +89,4 @@ func (c configuration) Account(tenantID string, live bool, offerID string) (conn
 		APIUser: a.APIUser, APIKey: a.APIKey.Reveal(), ClientID: a.ClientID, ClientSecret: a.ClientSecret.Reveal(),
 		Merchant: a.Merchant, Secret: a.Secret.Reveal(),
 	}, true
-}
-
-// maxInFlight is a destination's cap, 0 for the engine's default.
-func maxInFlight(reg *registry.Registry) func(kind delivery.Kind, destinationID string) int {
-	return func(kind delivery.Kind, destinationID string) int {
-		if kind == delivery.KindWebhook {
-			e, _ := reg.Endpoint(destinationID)
-			return e.MaxInFlight
-		}
-		agencyID, mode, _ := strings.Cut(destinationID, "/")
-		s, _ := reg.ERP(agencyID, mode == "live")
-		return s.MaxInFlight
-	}
 }

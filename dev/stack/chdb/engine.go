@@ -13,8 +13,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// library is the part of libchdb's C interface that the bridge uses. Results and
-// streams are handles of the library: never null, destroyed exactly once.
+// library is the part of libchdb's C interface that the bridge uses. Results and streams
+// are handles of the library. They are never null and must be destroyed exactly once.
 type library struct {
 	connect   func(argc int32, argv unsafe.Pointer) unsafe.Pointer
 	closeConn func(conn unsafe.Pointer)
@@ -75,8 +75,8 @@ type engine struct {
 	version string
 
 	connecting sync.Mutex
-	// anchor keeps the folder open between requests: with the last connection
-	// the library would close it and stop its merges.
+	// anchor keeps the folder open between requests. Without it the library would close
+	// the folder with the last connection and stop its merges.
 	anchor *session
 }
 
@@ -120,7 +120,7 @@ type session struct {
 }
 
 func (e *engine) open() (*session, error) {
-	// The library parses these as a command line, in a place all sessions share.
+	// The library parses these as a command line, in memory that all connections share.
 	e.connecting.Lock()
 	defer e.connecting.Unlock()
 	args := [][]byte{[]byte("clickhouse\x00"), []byte("--path=" + e.dir + "\x00")}
@@ -138,7 +138,7 @@ func (e *engine) open() (*session, error) {
 
 func (s *session) close() { s.lib.closeConn(s.holder) }
 
-// exception is an error of the engine, in ClickHouse's own words.
+// exception is an error of the engine with ClickHouse's text.
 type exception struct{ text string }
 
 func (e *exception) Error() string { return e.text }
@@ -150,7 +150,8 @@ func failure(text string) error {
 	return &exception{text}
 }
 
-// cstring is text as bytes for C: never empty, so that there is an address to take.
+// cstring returns text as bytes for C. The slice is never empty, so that its address
+// can be taken.
 func cstring(s string) (unsafe.Pointer, uintptr) {
 	b := append([]byte(s), 0)
 	return unsafe.Pointer(&b[0]), uintptr(len(s))
@@ -210,10 +211,10 @@ func (s *session) query(sql, format string, params map[string]string, emit func(
 	return nil
 }
 
-// exec runs a statement whose result does not matter.
+// exec runs a statement and drops its result.
 func (s *session) exec(sql string) error { return s.query(sql, "Null", nil, nil) }
 
-// errNotStreamable is what the library answers for everything but a SELECT.
+// errNotStreamable is the library's answer to every statement except SELECT.
 const errNotStreamable = "Streaming query is not supported"
 
 // stream runs a SELECT and hands its result to emit piece by piece: each piece
@@ -268,16 +269,16 @@ func (s *session) fetch(handle uintptr, emit func([]byte) error) (more bool, err
 // library takes chunks that end anywhere.
 const insertChunk = 1 << 20
 
-// bodyError is a request body that could not be read to its end.
+// bodyError says that a request body could not be read to its end.
 type bodyError struct{ err error }
 
 func (e *bodyError) Error() string { return "reading the data of the insert: " + e.err.Error() }
 func (e *bodyError) Unwrap() error { return e.err }
 
 // insert runs an INSERT (without its FORMAT clause) with data in the format. The
-// data never becomes part of the statement's text: there a blank line would end
-// the statement and the rest would run as SQL. Data that breaks off inserts
-// nothing, or as little as ClickHouse itself would: whole blocks only.
+// data is never part of the statement's text, where a blank line would end the statement
+// and the rest would run as SQL. Interrupted data inserts nothing or only whole blocks,
+// as in ClickHouse.
 func (s *session) insert(sql, format string, params map[string]string, data io.Reader) error {
 	q, n := cstring(sql)
 	f, fn := cstring(format)
@@ -293,7 +294,7 @@ func (s *session) insert(sql, format string, params map[string]string, data io.R
 	for ended := false; !ended; {
 		n, err := fill(data, buf)
 		if n > 0 && s.lib.insertAppend(stream, unsafe.Pointer(&buf[0]), uintptr(n)) != 0 {
-			break // the reason comes with insertDone
+			break // insertDone returns the reason
 		}
 		if ended = errors.Is(err, io.EOF); err != nil && !ended {
 			return &bodyError{err}
@@ -304,9 +305,9 @@ func (s *session) insert(sql, format string, params map[string]string, data io.R
 	return failure(s.lib.resultError(result))
 }
 
-// fill reads until buf is full. Unlike io.ReadFull it passes errors on as they
-// are: net/http says ErrUnexpectedEOF for a client that went away in the middle,
-// and io.ReadFull for any last chunk.
+// fill reads until buf is full. Unlike io.ReadFull it returns errors unchanged: net/http
+// returns ErrUnexpectedEOF for a client that disconnected, and io.ReadFull returns the
+// same error for every incomplete last chunk.
 func fill(r io.Reader, buf []byte) (n int, err error) {
 	for n < len(buf) && err == nil {
 		var m int

@@ -26,8 +26,8 @@ const (
 	maxQuery = 1 << 20
 	// maxSessions is how many queries run at a time; others wait.
 	maxSessions = 8
-	// maxMemory is the default of the setting max_memory_usage: a query that
-	// wants more fails, the process lives.
+	// maxMemory is the default of the setting max_memory_usage. A query that needs more
+	// fails, and the process continues.
 	maxMemory = 2 << 30
 )
 
@@ -63,8 +63,8 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// local turns web pages away: there is no password here, and any page in the
-// developer's browser can send requests to loopback, under a name of its own too.
+// local refuses requests that a web page made. The bridge has no password, and any page
+// in the developer's browser can send requests to loopback, also under another host name.
 func (b *bridge) local(r *http.Request) bool {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -98,7 +98,7 @@ func (b *bridge) serveQuery(w http.ResponseWriter, r *http.Request) {
 	b.log.LogAttrs(r.Context(), level, "query", attrs...)
 }
 
-// request is a query with everything that its URL and headers say.
+// request is a query with the parameters of its URL and headers.
 type request struct {
 	statement
 	database string
@@ -145,8 +145,8 @@ func (b *bridge) run(out *answer, r *http.Request) error {
 	return s.query(req.text, req.format, req.params, out.send)
 }
 
-// prepare gives the session the query's database and settings. Each HTTP request
-// has a session of its own, so that none sees another's.
+// prepare sets the query's database and settings. Each HTTP request has its own
+// connection, so that no request sees the settings of another.
 func prepare(s *session, req *request) error {
 	if req.database != "" {
 		if err := s.exec("USE " + quote('`', req.database)); err != nil {
@@ -171,7 +171,7 @@ func quote(q byte, s string) string {
 	return string(q) + strings.NewReplacer(`\`, `\\`, string(q), `\`+string(q)).Replace(s) + string(q)
 }
 
-// notSettings are parameters of the protocol that are no settings.
+// notSettings are the protocol's parameters that are not settings.
 var notSettings = map[string]bool{
 	"query": true, "database": true, "default_format": true, "client_protocol_version": true, "query_id": true,
 	"quota_key": true, "user": true, "password": true, "role": true, "buffer_size": true, "wait_end_of_query": true,
@@ -283,9 +283,9 @@ func (b *bridge) readStatement(req *request, query string, w http.ResponseWriter
 	return nil
 }
 
-// streams tells formats whose pieces make a whole when they are put one behind
-// the other. The rest (JSON, Pretty, everything with a header) is built in
-// memory first, within max_memory_usage.
+// streams lists the formats whose pieces can be concatenated. The results of all other
+// formats (JSON, Pretty, everything with a header) are first built in memory, within
+// max_memory_usage.
 func streams(format string) bool {
 	switch strings.ToLower(format) {
 	case "native", "tabseparated", "tsv", "tabseparatedraw", "tsvraw", "raw", "csv", "jsoneachrow", "ndjson", "jsonlines",
@@ -322,7 +322,7 @@ type answer struct {
 	sent     int64
 }
 
-// send writes a piece of the result. With the first one the status is out.
+// send writes a piece of the result. The first piece also sends the status.
 func (a *answer) send(piece []byte) error {
 	if a.revision > 0 {
 		var err error
@@ -358,7 +358,7 @@ func (a *answer) fail(err error) {
 	if a.tag != "" {
 		var b bytes.Buffer
 		fmt.Fprintf(&b, "\r\n__exception__\r\n%s\r\n%s\n%d %s\r\n__exception__\r\n", a.tag, text, len(text)+1, a.tag)
-		_, _ = a.w.Write(b.Bytes()) // the client may be what failed
+		_, _ = a.w.Write(b.Bytes()) // an error may mean that the client is gone
 		return
 	}
 	a.w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
@@ -367,7 +367,7 @@ func (a *answer) fail(err error) {
 	_, _ = io.WriteString(a.w, text+"\n") //nolint:gosec // plain text, and web pages are turned away
 }
 
-// Codes of ClickHouse's errors, as far as the bridge knows them.
+// Codes of ClickHouse's errors that the bridge knows.
 const (
 	codeBadArguments    = 36
 	codeUnknownFunction = 46

@@ -12,8 +12,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/proto"
 )
 
-// serverContext is what decoding takes from the server: columns without a zone
-// are in the engine's own.
+// serverContext is the server's part of decoding: columns without a time zone use the
+// engine's.
 var serverContext = column.ServerContext{Timezone: time.UTC}
 
 // transcode turns Native blocks of revision 0, which is what the engine writes,

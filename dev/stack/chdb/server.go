@@ -32,7 +32,7 @@ type Config struct {
 	Addr string
 	// MaxBody is the largest request body in bytes; 1 GiB when zero.
 	MaxBody int64
-	// Log takes what the child says; required.
+	// Log receives the child's log lines. Required.
 	Log *slog.Logger
 }
 
@@ -78,8 +78,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting ClickHouse: %w", err)
 	}
-	// The socket is the parent's: the port is known at once, is ours for good,
-	// and clients wait in its queue while a child starts.
+	// The parent owns the socket, so the port is known at once and stays the same, and
+	// clients wait in its queue while a child starts.
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", cmp.Or(cfg.Addr, "127.0.0.1:0"))
 	if err != nil {
@@ -169,8 +169,7 @@ func (s *Server) awaitReady(ctx context.Context, p *process) error {
 	}
 }
 
-// ping needs no polling: the request waits in the socket's queue until the child
-// takes it.
+// ping does not poll: the request waits in the socket's queue until the child accepts it.
 func ping(ctx context.Context, addr string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/ping", nil)
 	if err != nil {
@@ -195,7 +194,7 @@ type process struct {
 
 	mu   sync.Mutex
 	err  error
-	tail []string // its last lines
+	tail []string // the last lines of its log
 }
 
 const tailLines = 20
@@ -204,7 +203,7 @@ func (s *Server) spawn() (*process, error) {
 	// /proc/self/exe is this program even if its file was replaced meanwhile.
 	cmd := exec.Command("/proc/self/exe") //nolint:noctx // it ends by Stop, in order
 	cmd.Args = []string{"quittance-clickhouse"}
-	// Not our environment: it may hold secrets, which native code need not see.
+	// The child does not inherit our environment, which may hold secrets.
 	cmd.Env = []string{envChild + "=" + s.config, "TZ=UTC", "LANG=C.UTF-8"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH"} {
 		if value, ok := os.LookupEnv(name); ok { //nolint:forbidigo // passed on, not read
@@ -248,7 +247,7 @@ func (s *Server) spawn() (*process, error) {
 	return p, nil
 }
 
-// log passes on what the child says, until it has no more to say.
+// log logs the child's lines until its output ends.
 func (p *process) log(out io.Reader, log *slog.Logger) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
@@ -261,10 +260,10 @@ func (p *process) log(out io.Reader, log *slog.Logger) {
 		}
 		p.mu.Unlock()
 	}
-	_, _ = io.Copy(io.Discard, out) // a line too long must not block the child
+	_, _ = io.Copy(io.Discard, out) // a line that is too long must not block the child
 }
 
-// how says how the child ended, with its last words.
+// how describes how the child ended, with the last lines of its log.
 func (p *process) how() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -278,7 +277,7 @@ func (p *process) how() string {
 	return text
 }
 
-// end asks the child to go and waits; after five seconds it is made to.
+// end sends SIGTERM, waits for five seconds, then kills the child.
 func (p *process) end() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has gone
 	select {

@@ -37,7 +37,7 @@ func saveActions() (*actions, error) {
 func (a *actions) restore() error {
 	for sig := 1; sig <= numSignals; sig++ {
 		if sig == int(syscall.SIGKILL) || sig == int(syscall.SIGSTOP) {
-			continue // nobody can change these
+			continue // the kernel does not allow changing these
 		}
 		_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&a[sig])), 0, unsafe.Sizeof(a[sig].mask), 0, 0)
 		if errno != 0 {

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// statement is what the bridge must know of a query's text; the engine parses
-// it properly.
+// statement is what the bridge must know about a query's text. The engine parses the
+// query itself.
 type statement struct {
 	// text is what to run. For an insert with data it is the INSERT without its
 	// FORMAT clause and data.
@@ -17,7 +17,7 @@ type statement struct {
 	data int
 	// format is the answer's format if the statement names one (FORMAT X).
 	format string
-	// selects tells a statement whose result can be streamed.
+	// selects is true for a statement whose result can be streamed.
 	selects bool
 }
 
@@ -85,7 +85,7 @@ func parseInsert(sql string, l lexer) (statement, error) {
 		case t.is("FORMAT"):
 			name := l.next()
 			if name.kind != tokenWord {
-				return statement{text: sql}, nil // the engine says what is wrong
+				return statement{text: sql}, nil // the engine reports the error
 			}
 			return statement{text: sql[:t.start], insertFormat: name.text, data: skipLineEnd(sql, name.end)}, nil
 		case t.is(";"):
@@ -108,7 +108,7 @@ func skipLineEnd(s string, i int) int {
 	if j == len(s) {
 		return j
 	}
-	return i + 1 // data on the same line, after one separator
+	return i + 1 // the data begin on the same line, after one separator
 }
 
 type tokenKind int

@@ -1,4 +1,4 @@
-package delivery_test
+package call_test
 
 import (
 	"bufio"
@@ -31,7 +31,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"quittance/internal/address"
-	"quittance/sinks/delivery"
+	"quittance/internal/call"
 )
 
 func networks(prefixes ...string) []netip.Prefix {
@@ -42,14 +42,14 @@ func networks(prefixes ...string) []netip.Prefix {
 	return out
 }
 
-func client(t testing.TB, cfg delivery.ClientConfig) *delivery.Client {
+func client(t testing.TB, cfg call.Config) *call.Client {
 	t.Helper()
-	c := delivery.NewClient(cfg)
+	c := call.New(cfg)
 	t.Cleanup(c.Close)
 	return c
 }
 
-func post(t testing.TB, c *delivery.Client, url string) delivery.Result {
+func post(t testing.TB, c *call.Client, url string) call.Result {
 	t.Helper()
 	return c.Post(t.Context(), url, http.Header{}, []byte("{}"))
 }
@@ -149,43 +149,43 @@ func TestAnswers(t *testing.T) {
 		name   string
 		answer func(io.Writer)
 		reason string
-		want   func(delivery.Result) bool
+		want   func(call.Result) bool
 	}{
-		{"nothing", write(okEmpty), "", func(r delivery.Result) bool { return r.Status == 200 && r.Answer == "" }},
-		{"a body that never ends", forEver(okEndless, strings.Repeat(kib, 64), 0), "", func(r delivery.Result) bool { return r.OK() && beginning(r.Answer) }},
-		{"a body that never ends, in chunks", forEver(ok200+"Transfer-Encoding: chunked\r\n\r\n", "400\r\n"+kib+"\r\n", 0), "", func(r delivery.Result) bool { return r.OK() && beginning(r.Answer) }},
-		{"a body that drips", forEver(okEndless, "x", 100*time.Millisecond), "", func(r delivery.Result) bool {
+		{"nothing", write(okEmpty), "", func(r call.Result) bool { return r.Status == 200 && r.Answer == "" }},
+		{"a body that never ends", forEver(okEndless, strings.Repeat(kib, 64), 0), "", func(r call.Result) bool { return r.OK() && beginning(r.Answer) }},
+		{"a body that never ends, in chunks", forEver(ok200+"Transfer-Encoding: chunked\r\n\r\n", "400\r\n"+kib+"\r\n", 0), "", func(r call.Result) bool { return r.OK() && beginning(r.Answer) }},
+		{"a body that drips", forEver(okEndless, "x", 100*time.Millisecond), "", func(r call.Result) bool {
 			return r.OK() && strings.HasPrefix(r.Answer, "xxx") && r.Duration < 14*time.Second
 		}},
 		{"a body that breaks off", func(w io.Writer) {
 			_, _ = io.WriteString(w, ok200+"Content-Length: 10\r\n\r\nabc")
 			_ = w.(counting).Writer.(net.Conn).Close()
-		}, "", func(r delivery.Result) bool { return r.OK() && r.Answer == "abc" }},
-		{"a failure that never ends", forEver("HTTP/1.1 500 No\r\n\r\n", kib, 0), "http_500", func(r delivery.Result) bool { return beginning(r.Answer) }},
-		{"a gzip bomb", write(fmt.Sprintf("%sContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", ok200, bomb.Len(), bomb.Bytes())), "", func(r delivery.Result) bool {
+		}, "", func(r call.Result) bool { return r.OK() && r.Answer == "abc" }},
+		{"a failure that never ends", forEver("HTTP/1.1 500 No\r\n\r\n", kib, 0), "http_500", func(r call.Result) bool { return beginning(r.Answer) }},
+		{"a gzip bomb", write(fmt.Sprintf("%sContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", ok200, bomb.Len(), bomb.Bytes())), "", func(r call.Result) bool {
 			return r.OK() && strings.HasPrefix(r.Answer, "\x1f") && !strings.Contains(r.Answer, "\x00")
 		}},
-		{"headers that never end", forEver(ok200, "X-More: "+strings.Repeat("x", 1000)+"\r\n", 0), delivery.FaultConnection, nil},
-		{"one header that never ends", forEver(ok200+"X-More: ", strings.Repeat("x", 1000), 0), delivery.FaultConnection, nil},
-		{"interim answers that never end", forEver("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 0), delivery.FaultConnection, nil},
-		{"headers that drip", forEver(ok200, "X: y\r\n", 100*time.Millisecond), delivery.FaultTimeout, nil},
-		{"silence", func(w io.Writer) { _, _ = w.(counting).Writer.(net.Conn).Read(make([]byte, 1)) }, delivery.FaultTimeout, nil},
-		{"no HTTP", forEver("SSH-2.0-OpenSSH_9.9\r\n", "\r\n", 0), delivery.FaultConnection, nil},
-		{"the end of the connection", func(w io.Writer) { _ = w.(counting).Writer.(net.Conn).Close() }, delivery.FaultConnection, nil},
+		{"headers that never end", forEver(ok200, "X-More: "+strings.Repeat("x", 1000)+"\r\n", 0), call.FaultConnection, nil},
+		{"one header that never ends", forEver(ok200+"X-More: ", strings.Repeat("x", 1000), 0), call.FaultConnection, nil},
+		{"interim answers that never end", forEver("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 0), call.FaultConnection, nil},
+		{"headers that drip", forEver(ok200, "X: y\r\n", 100*time.Millisecond), call.FaultTimeout, nil},
+		{"silence", func(w io.Writer) { _, _ = w.(counting).Writer.(net.Conn).Read(make([]byte, 1)) }, call.FaultTimeout, nil},
+		{"no HTTP", forEver("SSH-2.0-OpenSSH_9.9\r\n", "\r\n", 0), call.FaultConnection, nil},
+		{"the end of the connection", func(w io.Writer) { _ = w.(counting).Writer.(net.Conn).Close() }, call.FaultConnection, nil},
 		{"a reset", func(w io.Writer) {
 			c := w.(counting).Writer.(*net.TCPConn)
 			_ = c.SetLinger(0)
 			_ = c.Close()
-		}, delivery.FaultConnection, nil},
+		}, call.FaultConnection, nil},
 		{"another protocol", write("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"), "http_101", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newRaw(t, "127.0.0.1:0", c.answer)
 			timeout := 15 * time.Second
-			if c.reason == delivery.FaultTimeout {
+			if c.reason == call.FaultTimeout {
 				timeout = time.Second
 			}
-			cl := delivery.NewClient(delivery.ClientConfig{Rule: address.Rule{Developer: true}, Timeout: timeout})
+			cl := call.New(call.Config{Rule: address.Rule{Developer: true}, Timeout: timeout})
 			defer cl.Close()
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -194,7 +194,7 @@ func TestAnswers(t *testing.T) {
 			if r.Reason() != c.reason || c.want != nil && !c.want(r) {
 				t.Errorf("%+v (%s)", r, r.Reason())
 			}
-			if r.Timeout() != (c.reason == delivery.FaultTimeout) {
+			if r.Timeout() != (c.reason == call.FaultTimeout) {
 				t.Errorf("a time-out: %v", r.Timeout())
 			}
 			// Of the whole process, whose other tests allocate as well.
@@ -221,7 +221,7 @@ func TestRetryAfter(t *testing.T) {
 		"X: y":                              0,
 	} {
 		s := newRaw(t, "127.0.0.1:0", write("HTTP/1.1 503 No\r\nContent-Length: 0\r\n"+head+"\r\n\r\n"))
-		if r := post(t, client(t, delivery.ClientConfig{Rule: address.Rule{Developer: true}}), "http://"+s.Addr().String()); r.Status != 503 || r.RetryAfter != want {
+		if r := post(t, client(t, call.Config{Rule: address.Rule{Developer: true}}), "http://"+s.Addr().String()); r.Status != 503 || r.RetryAfter != want {
 			t.Errorf("%s: %+v", head, r)
 		}
 	}
@@ -231,7 +231,7 @@ func TestRetryAfter(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	other := newRaw(t, "127.0.0.1:0", write(okEmpty))
-	c := client(t, delivery.ClientConfig{Rule: address.Rule{Developer: true}})
+	c := client(t, call.Config{Rule: address.Rule{Developer: true}})
 	for _, to := range []string{"http://" + other.Addr().String(), "//" + other.Addr().String() + "/x", "/same", "http://169.254.169.254/latest/meta-data/", "file:///etc/passwd"} {
 		for status := 300; status <= 308; status++ {
 			s := newRaw(t, "127.0.0.1:0", write(fmt.Sprintf("HTTP/1.1 %d Elsewhere\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n", status, to)))
@@ -368,18 +368,18 @@ func TestNamesAreRefused(t *testing.T) {
 	} {
 		host := name + ".example.org"
 		names.set(host, c.addrs)
-		want := delivery.FaultAddress + ":" + string(c.want)
+		want := call.FaultAddress + ":" + string(c.want)
 		// A webhook's port is 443; a backend's is the one where somebody listens.
-		webhook := client(t, delivery.ClientConfig{Resolver: resolver})
+		webhook := client(t, call.Config{Resolver: resolver})
 		if r := post(t, webhook, "https://"+host+"/"); r.Reason() != want {
 			t.Errorf("%s: %q, want %q", name, r.Reason(), want)
 		}
-		backend := client(t, delivery.ClientConfig{Rule: address.Rule{Backend: true, Developer: true}, Resolver: resolver})
+		backend := client(t, call.Config{Rule: address.Rule{Backend: true, Developer: true}, Resolver: resolver})
 		if r := post(t, backend, "https://"+host+":"+here.port()+"/"); r.Reason() != want {
 			t.Errorf("%s, any port: %q, want %q", name, r.Reason(), want)
 		}
 	}
-	if r := post(t, client(t, delivery.ClientConfig{Resolver: resolver}), "https://nobody.example.org/"); r.Reason() != delivery.FaultName {
+	if r := post(t, client(t, call.Config{Resolver: resolver}), "https://nobody.example.org/"); r.Reason() != call.FaultName {
 		t.Errorf("a name that is not there: %q", r.Reason())
 	}
 	if n := here.accepted.Load(); n != 0 {
@@ -395,7 +395,7 @@ func TestAddressesAreRefused(t *testing.T) {
 		t.Error("a name was asked for")
 		return nil, errors.ErrUnsupported
 	}}
-	c := client(t, delivery.ClientConfig{Rule: address.Rule{Developer: true}, Resolver: resolver})
+	c := client(t, call.Config{Rule: address.Rule{Developer: true}, Resolver: resolver})
 	for url, want := range map[string]address.Reason{
 		"http://hooks.example.org/":       address.ReasonNotHTTPS,
 		"http://localhost:8081/":          address.ReasonNotHTTPS,
@@ -411,7 +411,7 @@ func TestAddressesAreRefused(t *testing.T) {
 		"https://hooks.example.org/#x":    address.ReasonFragment,
 		"hooks.example.org":               address.ReasonNotAbsolute,
 	} {
-		if r := post(t, c, url); r.Fault != delivery.FaultAddress || r.Detail != string(want) || r.Answer != "" {
+		if r := post(t, c, url); r.Fault != call.FaultAddress || r.Detail != string(want) || r.Answer != "" {
 			t.Errorf("%s: %q, want %q", url, r.Reason(), want)
 		}
 	}
@@ -436,10 +436,10 @@ func TestRebinding(t *testing.T) {
 	}
 	bad := newRaw(t, "127.0.0.9:"+port, write(okEmpty))
 	url := "https://hooks.example.org:" + port + "/"
-	own := client(t, delivery.ClientConfig{
+	own := client(t, call.Config{
 		Rule: address.Rule{Backend: true, Networks: networks("127.0.0.1/32", "127.0.0.3/32")}, Roots: ca.roots, Resolver: resolver,
 	})
-	outside := delivery.FaultAddress + ":" + string(address.ReasonOutsideNetworks)
+	outside := call.FaultAddress + ":" + string(address.ReasonOutsideNetworks)
 
 	names.set("hooks.example.org", []string{"127.0.0.1"}, []string{"127.0.0.9"})
 	if r := post(t, own, url); !r.OK() {
@@ -457,17 +457,17 @@ func TestRebinding(t *testing.T) {
 		}
 	}
 	names.set("hooks.example.org", []string{"127.0.0.3", "127.0.0.9"})
-	if r := post(t, own, url); r.Reason() != delivery.FaultConnect && r.Reason() != outside {
+	if r := post(t, own, url); r.Reason() != call.FaultConnect && r.Reason() != outside {
 		t.Errorf("nobody at the allowed address: %+v", r)
 	}
 	// The same for public addresses. 3ffe::/16 was the 6bone's and is routed
 	// nowhere; it passes the rule.
-	public := client(t, delivery.ClientConfig{Rule: address.Rule{Backend: true}, Roots: ca.roots, Resolver: resolver, Timeout: time.Second})
+	public := client(t, call.Config{Rule: address.Rule{Backend: true}, Roots: ca.roots, Resolver: resolver, Timeout: time.Second})
 	names.set("public.example.org", []string{"3ffe::1"}, []string{"127.0.0.9"})
-	if r := post(t, public, "https://public.example.org:"+port+"/"); r.Fault == delivery.FaultAddress || r.OK() {
+	if r := post(t, public, "https://public.example.org:"+port+"/"); r.Fault == call.FaultAddress || r.OK() {
 		t.Errorf("a public address: %+v", r)
 	}
-	if r := post(t, public, "https://public.example.org:"+port+"/"); r.Reason() != delivery.FaultAddress+":"+string(address.ReasonLoopback) {
+	if r := post(t, public, "https://public.example.org:"+port+"/"); r.Reason() != call.FaultAddress+":"+string(address.ReasonLoopback) {
 		t.Errorf("a public address that became a private one: %+v", r)
 	}
 	if n := bad.accepted.Load(); n != 0 {
@@ -578,18 +578,18 @@ func TestTLS(t *testing.T) {
 	self := &authority{}
 	self.key, self.cert = stranger.key, &x509.Certificate{SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: "self"}}
 	refused := map[string]struct{ at, want string }{
-		"expired":             {with(ca, leaf{name: good.name, notBefore: -48 * time.Hour, expires: -time.Minute}), "tls:" + delivery.TLSExpired},
-		"not yet valid":       {with(ca, leaf{name: good.name, notBefore: time.Hour, expires: 2 * time.Hour}), "tls:" + delivery.TLSNotYetValid},
-		"another authority":   {with(stranger, good), "tls:" + delivery.TLSUnknownAuthority},
-		"self-signed":         {with(self, good), "tls:" + delivery.TLSUnknownAuthority},
-		"another host":        {with(ca, leaf{name: "other.example.org"}), "tls:" + delivery.TLSWrongHost},
-		"for clients only":    {with(ca, leaf{name: good.name, usage: x509.ExtKeyUsageClientAuth}), "tls:" + delivery.TLSOther},
-		"TLS 1.1":             {server(&tls.Config{Certificates: []tls.Certificate{ca.issue(t, good)}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}), "tls:" + delivery.TLSOther},
-		"wants one of us":     {server(&tls.Config{Certificates: []tls.Certificate{ca.issue(t, good)}, ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}), "tls:" + delivery.TLSOther},
-		"no TLS":              {plain.Listener.Addr().String(), "tls:" + delivery.TLSOther},
-		"closes in the midst": {closing.Addr().String(), delivery.FaultConnection},
+		"expired":             {with(ca, leaf{name: good.name, notBefore: -48 * time.Hour, expires: -time.Minute}), "tls:" + call.TLSExpired},
+		"not yet valid":       {with(ca, leaf{name: good.name, notBefore: time.Hour, expires: 2 * time.Hour}), "tls:" + call.TLSNotYetValid},
+		"another authority":   {with(stranger, good), "tls:" + call.TLSUnknownAuthority},
+		"self-signed":         {with(self, good), "tls:" + call.TLSUnknownAuthority},
+		"another host":        {with(ca, leaf{name: "other.example.org"}), "tls:" + call.TLSWrongHost},
+		"for clients only":    {with(ca, leaf{name: good.name, usage: x509.ExtKeyUsageClientAuth}), "tls:" + call.TLSOther},
+		"TLS 1.1":             {server(&tls.Config{Certificates: []tls.Certificate{ca.issue(t, good)}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}), "tls:" + call.TLSOther},
+		"wants one of us":     {server(&tls.Config{Certificates: []tls.Certificate{ca.issue(t, good)}, ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}), "tls:" + call.TLSOther},
+		"no TLS":              {plain.Listener.Addr().String(), "tls:" + call.TLSOther},
+		"closes in the midst": {closing.Addr().String(), call.FaultConnection},
 	}
-	c := client(t, delivery.ClientConfig{Rule: address.Rule{Backend: true, Networks: networks("127.0.0.0/8")}, Roots: ca.roots, Resolver: resolver})
+	c := client(t, call.Config{Rule: address.Rule{Backend: true, Networks: networks("127.0.0.0/8")}, Roots: ca.roots, Resolver: resolver})
 	to := func(at string) string { return "https://hooks.example.org" + at[strings.LastIndexByte(at, ':'):] + "/" }
 	for name, s := range refused {
 		if r := post(t, c, to(s.at)); r.Reason() != s.want {
@@ -607,16 +607,16 @@ func TestTLS(t *testing.T) {
 		if r := post(t, c, to(at)); !r.OK() {
 			t.Errorf("%s: %+v", name, r)
 		}
-		if r := post(t, c, strings.Replace(to(at), "org:", "org.:", 1)); !r.OK() && r.Fault != delivery.FaultName {
+		if r := post(t, c, strings.Replace(to(at), "org:", "org.:", 1)); !r.OK() && r.Fault != call.FaultName {
 			t.Errorf("%s, the name with a dot at its end: %+v", name, r)
 		}
 	}
-	if r := post(t, client(t, delivery.ClientConfig{Rule: address.Rule{Backend: true, Networks: networks("10.0.0.0/8")}, Roots: ca.roots, Resolver: resolver}), to(plain.Listener.Addr().String())); r.Reason() != delivery.FaultAddress+":"+string(address.ReasonOutsideNetworks) {
+	if r := post(t, client(t, call.Config{Rule: address.Rule{Backend: true, Networks: networks("10.0.0.0/8")}, Roots: ca.roots, Resolver: resolver}), to(plain.Listener.Addr().String())); r.Reason() != call.FaultAddress+":"+string(address.ReasonOutsideNetworks) {
 		t.Errorf("outside the agency's networks: %+v", r)
 	}
 	s := httptest.NewServer(nil)
 	s.Close()
-	if r := post(t, client(t, delivery.ClientConfig{Rule: address.Rule{Developer: true}}), s.URL); r.Reason() != delivery.FaultConnect {
+	if r := post(t, client(t, call.Config{Rule: address.Rule{Developer: true}}), s.URL); r.Reason() != call.FaultConnect {
 		t.Errorf("nobody listens: %+v", r)
 	}
 }
@@ -640,7 +640,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 	s.Start()
 	defer s.Close()
-	c := client(t, delivery.ClientConfig{Rule: address.Rule{Developer: true}})
+	c := client(t, call.Config{Rule: address.Rule{Developer: true}})
 	for range rounds {
 		arrived.Add(endpoints * atOnce)
 		var calls sync.WaitGroup

@@ -1,4 +1,4 @@
-package delivery
+package call
 
 import (
 	"bytes"
@@ -92,8 +92,8 @@ func (r Result) Reason() string {
 	}
 }
 
-// ClientConfig is what a Client needs; the zero value calls public names only.
-type ClientConfig struct {
+// Config is what a Client needs; the zero value calls public names only.
+type Config struct {
 	// Rule says which addresses may be called.
 	Rule address.Rule
 	// Roots are the certificate authorities to trust; nil takes the system's.
@@ -114,8 +114,8 @@ type Client struct {
 	loopback  *http.Transport // developer mode only
 }
 
-// NewClient makes a client.
-func NewClient(cfg ClientConfig) *Client {
+// New makes a client.
+func New(cfg Config) *Client {
 	c := &Client{check: cfg.Rule.Check, timeout: cmp.Or(cfg.Timeout, callTimeout), transport: transport(cfg, cfg.Rule.Control())}
 	if cfg.Rule.Developer {
 		c.loopback = transport(cfg, address.ControlLoopback)
@@ -123,17 +123,17 @@ func NewClient(cfg ClientConfig) *Client {
 	return c
 }
 
-// NewLoopbackClient makes a client that calls this machine alone, at addresses
+// NewLoopback makes a client that calls this machine alone, at addresses
 // that check takes: what an integrator tries on its own machine.
-func NewLoopbackClient(check func(raw string) (*url.URL, error)) *Client {
-	via := transport(ClientConfig{}, address.ControlLoopback)
+func NewLoopback(check func(raw string) (*url.URL, error)) *Client {
+	via := transport(Config{}, address.ControlLoopback)
 	return &Client{check: check, timeout: callTimeout, transport: via, loopback: via}
 }
 
 // transport keeps every connection that a call leaves behind while there is room
 // in all: with a limit per host, endpoints that share one would close and open
 // connections at every call.
-func transport(cfg ClientConfig, control func(network, address string, c syscall.RawConn) error) *http.Transport {
+func transport(cfg Config, control func(network, address string, c syscall.RawConn) error) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: control, Resolver: cfg.Resolver}
 	return &http.Transport{
 		Proxy: nil, DialContext: dialer.DialContext,

@@ -1,8 +1,11 @@
-package delivery
+package deliveries
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"time"
+
+	"quittance/internal/call"
 )
 
 // steps are the delays before attempt 1, 2, … (contract-decisions § 5).
@@ -18,15 +21,15 @@ const (
 	slowRetry = time.Minute
 )
 
-// LastStep is the number of the schedule's last attempt, from 1; what comes
-// after it is the policy's affair.
+// LastStep is the number of the schedule's last attempt, from 1. The policy of a
+// kind decides what follows it.
 const LastStep = len(steps)
 
-// RetryDelay is how long to wait after the given attempt (from 1) failed: the
-// step's delay ±20 %, or what the destination asked for between the step's delay
-// and twice that, and at least a minute after 429 or a time-out. Past the last
-// step the delay is a day.
-func RetryDelay(attempt int, r Result) time.Duration {
+// RetryDelay is how long to wait after the given attempt (from 1) failed. It is the
+// step's delay ±20 %. If the destination asked for a delay, it is that, but at
+// least the step's delay and at most twice as long. After 429 or a time-out it is
+// at least a minute. Past the last step it is a day.
+func RetryDelay(attempt int, r call.Result) time.Duration {
 	step := daily
 	if attempt < LastStep {
 		step = steps[max(attempt, 0)]
@@ -35,7 +38,7 @@ func RetryDelay(attempt int, r Result) time.Duration {
 	if r.RetryAfter > 0 {
 		delay = min(max(r.RetryAfter, step), 2*step)
 	}
-	if r.Timeout() || r.Status == 429 {
+	if r.Timeout() || r.Status == http.StatusTooManyRequests {
 		delay = max(delay, slowRetry)
 	}
 	return delay

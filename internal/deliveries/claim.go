@@ -1,0 +1,205 @@
+package deliveries
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/schemas/record"
+)
+
+const (
+	claimLease     = 30 * time.Second       // from the claim to Kafka's acknowledgement
+	queuedLease    = 24 * time.Hour         // on the topic, until the worker's outcome; the topic keeps 7 days
+	perDestination = 2                      // times its cap on the topic at once
+	destinations   = 200                    // per claim
+	lineWait       = 200 * time.Millisecond // until a destination is looked at again
+	keepDays       = 60                     // of closed deliveries, which can be sent again as long
+	holdFor        = 30 * 24 * time.Hour    // of a suspended destination's deliveries
+)
+
+// Claim leases deliveries that are due at destinations that are not on hold, and
+// returns them as they go on their topic, in a new round. At most twice a
+// destination's cap is on the topic at once, and one at a time after its breaker
+// was open, until one is delivered. A lease lasts 30 s: produce the deliveries
+// within it, then call MarkQueued. now is the service's clock.
+func (s *Store) Claim(ctx context.Context, now time.Time) ([]record.Delivery, error) {
+	var claimed []record.Delivery
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		claimed = nil
+		type due struct {
+			Kind    Kind
+			ID      string
+			Probing bool
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT kind, destination_id, hold_until IS NOT NULL FROM delivery_destinations
+			WHERE next_due_at <= $1 AND suspended_at IS NULL AND (hold_until IS NULL OR hold_until <= $1) AND kind = ANY($3)
+			ORDER BY next_due_at LIMIT $2 FOR UPDATE SKIP LOCKED`, now, destinations, s.kinds.Names(nil))
+		if err != nil {
+			return err
+		}
+		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[due])
+		if err != nil {
+			return err
+		}
+		for _, d := range list {
+			kind, err := s.kinds.Of(d.Kind)
+			if err != nil {
+				return err
+			}
+			to, _ := kind.Directory.Destination(d.ID)
+			room := perDestination * max(to.MaxInFlight, 1)
+			if d.Probing {
+				room = 1
+			}
+			got, err := claimOf(ctx, tx, d.Kind, d.ID, now, room)
+			if err != nil {
+				return err
+			}
+			claimed = append(claimed, got...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claiming due deliveries: %w", err)
+	}
+	return claimed, nil
+}
+
+func claimOf(ctx context.Context, tx pgx.Tx, kind Kind, id string, now time.Time, room int) ([]record.Delivery, error) {
+	rows, err := tx.Query(ctx, `
+		WITH chosen AS (
+			SELECT occurred_on, delivery_id FROM deliveries
+			WHERE kind = $1 AND destination_id = $2 AND state = 'waiting' AND next_attempt_at <= $3
+			ORDER BY next_attempt_at
+			LIMIT greatest(0, $4::int - (SELECT count(*)::int FROM deliveries WHERE kind = $1 AND destination_id = $2 AND state = 'queued'))
+		)
+		UPDATE deliveries d SET state = 'queued', round = d.round + 1, next_attempt_at = NULL, lease_until = clock_timestamp() + $5::interval
+		FROM chosen c WHERE d.occurred_on = c.occurred_on AND d.delivery_id = c.delivery_id
+		RETURNING d.delivery_id, d.kind, d.destination_id, d.event_id, d.event, d.application_id, d.tenant_id, d.session_id, d.livemode,
+			d.occurred_at, d.attempts, d.round, d.first_attempt_at, d.body`, kind, id, now, room, claimLease)
+	if err != nil {
+		return nil, err
+	}
+	claimed, err := pgx.CollectRows(rows, toDelivery)
+	if err != nil {
+		return nil, err
+	}
+	// To the end of the line, so that destinations without room keep none from the
+	// front; or out of the line when nothing waits.
+	_, err = tx.Exec(ctx, `
+		UPDATE delivery_destinations SET next_due_at =
+			(SELECT greatest(min(next_attempt_at), $3) FROM deliveries WHERE kind = $1 AND destination_id = $2 AND state = 'waiting' HAVING count(*) > 0)
+		WHERE kind = $1 AND destination_id = $2`, kind, id, now.Add(lineWait))
+	return claimed, err
+}
+
+func toDelivery(row pgx.CollectableRow) (record.Delivery, error) {
+	var d record.Delivery
+	var first *time.Time
+	err := row.Scan(&d.DeliveryID, &d.Kind, &d.DestinationID, &d.EventID, &d.Event, &d.ApplicationID, &d.TenantID, &d.SessionID, &d.Livemode,
+		&d.OccurredAt, &d.Attempt, &d.Round, &first, &d.Body)
+	d.Attempt++ // the next one
+	d.OccurredAt, d.FirstAttemptAt = d.OccurredAt.UTC(), timeOf(first)
+	return d, err
+}
+
+// MarkQueued lengthens the leases of claimed deliveries that are on their topic:
+// from now on Kafka holds them.
+func (s *Store) MarkQueued(ctx context.Context, claimed []record.Delivery) error {
+	n := len(claimed)
+	on, ids, rounds, kinds, to := make([]time.Time, n), make([]string, n), make([]int32, n), make([]string, n), make([]string, n)
+	for i := range claimed {
+		d := &claimed[i]
+		on[i], ids[i], rounds[i], kinds[i], to[i] = day(d.OccurredAt), d.DeliveryID, d.Round, d.Kind, d.DestinationID
+	}
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		if err := lockDestinations(ctx, tx, kinds, to); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `
+			UPDATE deliveries d SET lease_until = clock_timestamp() + $4::interval
+			FROM unnest($1::date[], $2::text[], $3::int[]) AS c (occurred_on, delivery_id, round)
+			WHERE d.occurred_on = c.occurred_on AND d.delivery_id = c.delivery_id AND d.round = c.round AND d.state = 'queued'`,
+			on, ids, rounds, queuedLease)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("marking deliveries as queued: %w", err)
+	}
+	return nil
+}
+
+// ReturnLeases makes deliveries whose lease has run out wait again, due at once.
+// now is the service's clock.
+func (s *Store) ReturnLeases(ctx context.Context, now time.Time) error {
+	rows, err := s.pool.Query(ctx, `SELECT DISTINCT kind, destination_id FROM deliveries WHERE state = 'queued' AND lease_until < clock_timestamp()`)
+	if err != nil {
+		return err
+	}
+	kinds, ids, err := destinationsOf(rows)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		if err := lockDestinations(ctx, tx, kinds, ids); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `
+			WITH late AS (
+				UPDATE deliveries SET state = 'waiting', next_attempt_at = $1, lease_until = NULL
+				WHERE state = 'queued' AND lease_until < clock_timestamp()
+					AND (kind, destination_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
+				RETURNING kind, destination_id
+			)
+			UPDATE delivery_destinations d SET next_due_at = least(d.next_due_at, $1)
+			FROM (SELECT DISTINCT kind, destination_id FROM late) l WHERE d.kind = l.kind AND d.destination_id = l.destination_id`, now, kinds, ids)
+		return err
+	})
+}
+
+// Tidy expires deliveries that have waited for a suspended destination for 30
+// days, and drops the tables of days that are older than 60 days and have nothing
+// open. now is the service's clock.
+func (s *Store) Tidy(ctx context.Context, now time.Time) error {
+	if err := s.expireHeld(ctx, now.Add(-holdFor)); err != nil {
+		return err
+	}
+	days, err := s.daysKept(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range days {
+		if d.Before(day(now.AddDate(0, 0, -keepDays))) {
+			if err := s.dropDay(ctx, suffix(d)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// expireHeld exhausts deliveries that have waited since before a time for
+// destinations that were suspended before it.
+func (s *Store) expireHeld(ctx context.Context, before time.Time) error {
+	return s.tx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			SELECT kind, destination_id FROM delivery_destinations WHERE suspended_at < $1
+			ORDER BY kind COLLATE "C", destination_id COLLATE "C" FOR UPDATE`, before)
+		if err != nil {
+			return err
+		}
+		kinds, ids, err := destinationsOf(rows)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			UPDATE deliveries SET state = 'exhausted', next_attempt_at = NULL, reason = 'held_too_long'
+			WHERE (kind, destination_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
+				AND state = 'waiting' AND last_outcome_at < $1`, before, kinds, ids)
+		return err
+	})
+}

@@ -1,0 +1,106 @@
+package deliveries
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/schemas/record"
+)
+
+// acceptConfirmations notes which payments an ERP has accepted. The note outlives
+// the deliveries of its day.
+func (s *Store) acceptConfirmations(ctx context.Context, tx pgx.Tx, outcomes []*record.Attempt) error {
+	confirming := s.kinds.Names(func(r Registration) bool { return r.Confirms })
+	var accepted []*record.Attempt
+	for _, a := range outcomes {
+		if Outcome(a.Outcome) == OutcomeDelivered && slices.Contains(confirming, a.Delivery.Kind) {
+			accepted = append(accepted, a)
+		}
+	}
+	// The read model writes the same rows. Both write them in one order, so they do
+	// not deadlock.
+	slices.SortStableFunc(accepted, func(a, b *record.Attempt) int { return strings.Compare(a.Delivery.EventID, b.Delivery.EventID) })
+	accepted = slices.CompactFunc(accepted, func(a, b *record.Attempt) bool { return a.Delivery.EventID == b.Delivery.EventID })
+	if len(accepted) == 0 {
+		return nil
+	}
+	n := len(accepted)
+	ids, tenants, live, at := make([]string, n), make([]string, n), make([]bool, n), make([]time.Time, n)
+	for i, a := range accepted {
+		ids[i], tenants[i], live[i], at[i] = a.Delivery.EventID, a.Delivery.TenantID, a.Delivery.Livemode, a.At
+	}
+	if _, err := tx.Exec(ctx, `
+		INSERT INTO erp_confirmations AS c (transaction_id, tenant_id, livemode, accepted_at)
+		SELECT * FROM unnest($1::text[], $2::text[], $3::bool[], $4::timestamptz[])
+		ON CONFLICT (transaction_id) DO UPDATE SET accepted_at = coalesce(c.accepted_at, excluded.accepted_at)`, ids, tenants, live, at); err != nil {
+		return fmt.Errorf("noting accepted confirmations: %w", err)
+	}
+	return nil
+}
+
+// outstandingWhere selects the payments whose confirmation an ERP has not
+// accepted. An agency without an ERP in the payment's mode is owed none.
+const outstandingWhere = `
+	FROM erp_confirmations c JOIN erp_settings s ON s.agency_id::text = c.tenant_id AND s.live = c.livemode
+	WHERE c.accepted_at IS NULL AND c.session_id IS NOT NULL`
+
+// Outstanding is a completed payment without an accepted confirmation, and why.
+type Outstanding struct {
+	TransactionID string
+	SessionID     string
+	// Agency by its slug.
+	Agency      string
+	Live        bool
+	CompletedAt time.Time
+	// DeliveryID, and the fields below it, are empty when no attempt is on record:
+	// the confirmation is on its way, or was never planned.
+	DeliveryID    string
+	State         string
+	Attempts      int
+	Reason        string
+	NextAttemptAt time.Time // zero: no attempt is planned
+}
+
+// Parked says that nothing sends the confirmation until a person retries it.
+func (o Outstanding) Parked() bool { return o.State == StateNeedsOperator || o.State == StateExhausted }
+
+// OutstandingConfirmations lists completed payments whose ERP has not accepted the
+// confirmation, the oldest first, at most 10,000. The answer must be empty or
+// explained. now is the service's clock.
+func (s *Store) OutstandingConfirmations(ctx context.Context, now time.Time) ([]Outstanding, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT c.transaction_id, c.session_id, a.slug, c.livemode, c.completed_at,
+			coalesce(d.delivery_id, ''), coalesce(d.state, ''), coalesce(d.attempts, 0), coalesce(d.reason, ''), d.next_attempt_at
+		FROM (SELECT c.* `+outstandingWhere+` AND c.completed_at <= $1 ORDER BY c.completed_at, c.transaction_id LIMIT 10000) c
+		JOIN agencies a ON a.id::text = c.tenant_id
+		LEFT JOIN deliveries d ON d.event_id = c.transaction_id AND d.kind = ANY($2)
+		ORDER BY c.completed_at, c.transaction_id`, now, s.kinds.Names(func(r Registration) bool { return r.Confirms }))
+	var out []Outstanding
+	if err == nil {
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Outstanding, err error) {
+			var next *time.Time
+			err = row.Scan(&o.TransactionID, &o.SessionID, &o.Agency, &o.Live, &o.CompletedAt, &o.DeliveryID, &o.State, &o.Attempts, &o.Reason, &next)
+			o.CompletedAt, o.NextAttemptAt = o.CompletedAt.UTC(), timeOf(next)
+			return o, err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing outstanding confirmations: %w", err)
+	}
+	return out, nil
+}
+
+// CountOutstanding is how many confirmations are outstanding, and when the oldest
+// of their payments was completed; zero: there are none.
+func (s *Store) CountOutstanding(ctx context.Context) (n int64, oldest time.Time, err error) {
+	var first *time.Time
+	if err := s.pool.QueryRow(ctx, `SELECT count(*), min(c.completed_at)`+outstandingWhere).Scan(&n, &first); err != nil {
+		return 0, time.Time{}, fmt.Errorf("counting outstanding confirmations: %w", err)
+	}
+	return n, timeOf(first), nil
+}

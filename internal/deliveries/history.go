@@ -1,0 +1,111 @@
+package deliveries
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/kafka"
+	"quittance/schemas"
+)
+
+const (
+	// catchUpPatience bounds the wait for the schedule to have applied all recorded
+	// outcomes. Without the bound, a schedule that is down would stop all
+	// deliveries; with it, some are sent twice.
+	catchUpPatience = 10 * time.Second
+	catchUpAsk      = 20 * time.Millisecond
+)
+
+// History answers workers from Postgres. Safe for concurrent use.
+type History struct {
+	store *Store
+	adm   *kadm.Client
+	topic string
+}
+
+// NewHistory makes a history over the store; client is any client of the same
+// broker, which the caller closes.
+func NewHistory(cfg kafka.Config, client *kgo.Client, store *Store) *History {
+	return &History{store: store, adm: kadm.NewClient(client), topic: cfg.Prefix + schemas.TopicAttempts}
+}
+
+// CatchUp waits until Postgres has all outcomes that Kafka has now, at most 10 s.
+func (h *History) CatchUp(ctx context.Context) error {
+	_, err := h.caughtUp(ctx, catchUpPatience)
+	return err
+}
+
+// caughtUp waits for a bounded time until Postgres has all outcomes that Kafka has
+// now, and says whether it has.
+func (h *History) caughtUp(ctx context.Context, patience time.Duration) (bool, error) {
+	ends, err := h.adm.ListEndOffsets(ctx, h.topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking for the end of outcomes: %w", err)
+	}
+	starts, err := h.adm.ListStartOffsets(ctx, h.topic)
+	if err == nil {
+		err = starts.Error()
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking for the start of outcomes: %w", err)
+	}
+	for begun := time.Now(); ; {
+		at, err := h.store.Positions(ctx, h.topic)
+		if err != nil {
+			return false, err
+		}
+		behind := false
+		ends.Each(func(o kadm.ListedOffset) {
+			start, _ := starts.Lookup(o.Topic, o.Partition)
+			behind = behind || (o.Offset > start.Offset && at[o.Partition] < o.Offset)
+		})
+		if !behind || time.Since(begun) > patience {
+			return !behind, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(catchUpAsk):
+		}
+	}
+}
+
+// Settled are the deliveries that need no sending: those with an end, those that
+// wait in the schedule, and those that are on the topic in a later round.
+func (h *History) Settled(ctx context.Context, refs []Ref) (map[string]struct{}, error) {
+	on, ids, rounds := make([]time.Time, len(refs)), make([]string, len(refs)), make([]int32, len(refs))
+	for i, r := range refs {
+		on[i], ids[i], rounds[i] = day(r.OccurredAt), r.DeliveryID, r.Round
+	}
+	return h.set(ctx, "asking which deliveries are settled", `
+		SELECT d.delivery_id FROM unnest($1::date[], $2::text[], $3::int[]) AS r (occurred_on, delivery_id, round)
+		JOIN deliveries d ON d.occurred_on = r.occurred_on AND d.delivery_id = r.delivery_id
+		WHERE d.state = 'delivered' OR d.round > r.round OR (d.round = r.round AND d.state <> 'queued')`, on, ids, rounds)
+}
+
+// Suspended are the destinations of a kind to which nothing is sent.
+func (h *History) Suspended(ctx context.Context, kind Kind) (map[string]struct{}, error) {
+	return h.set(ctx, "asking for suspended destinations",
+		`SELECT destination_id FROM delivery_destinations WHERE suspended_at IS NOT NULL AND kind = $1`, kind)
+}
+
+func (h *History) set(ctx context.Context, what, sql string, args ...any) (map[string]struct{}, error) {
+	rows, err := h.store.pool.Query(ctx, sql, args...)
+	out := map[string]struct{}{}
+	var id string
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&id}, func() error { out[id] = struct{}{}; return nil })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,230 @@
+package deliveries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"quittance/internal/operation"
+)
+
+// RecoverEvery is how often AdvanceRecoveries is to be called.
+const RecoverEvery = time.Second
+
+// recoverAtMost bounds what one step makes due, whatever the rate.
+const recoverAtMost = 5000
+
+// RecoveryRequest selects the deliveries to make due again: those to the
+// destination, of events from Since (inclusive) to Until (exclusive) by the
+// service's clock, that the destination has not accepted.
+type RecoveryRequest struct {
+	Kind          Kind
+	DestinationID string
+	Since, Until  time.Time
+	// PerSecond bounds how many become due in a second.
+	PerSecond int
+}
+
+// Recovery is a job that any running schedule works through. After a restart it
+// goes on where it was.
+type Recovery struct {
+	ID string
+	RecoveryRequest
+	// Total is how many deliveries there were at the start, Done how many have been
+	// made due.
+	Total, Done int64
+	CreatedAt   time.Time
+	FinishedAt  time.Time // zero while it runs
+	Cancelled   bool
+}
+
+// Running says whether the recovery has still work to do.
+func (r Recovery) Running() bool { return r.FinishedAt.IsZero() }
+
+// recoverable selects the deliveries of a recovery.
+const recoverable = `kind = $1 AND destination_id = $2 AND occurred_at >= $3 AND occurred_at < $4
+	AND state IN ('waiting', 'needs_operator', 'exhausted') AND body IS NOT NULL`
+
+// CountRecoverable is how many deliveries a request would make due.
+func (s *Store) CountRecoverable(ctx context.Context, req RecoveryRequest) (n int64, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM deliveries WHERE `+recoverable, req.Kind, req.DestinationID, req.Since, req.Until).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("counting deliveries to recover: %w", err)
+	}
+	return n, nil
+}
+
+// StartRecovery starts one. A destination has one at a time: when one runs
+// already, started is false and r is that one. now is the service's clock. It is
+// refused when the destination is suspended.
+func (s *Store) StartRecovery(ctx context.Context, actor operation.Actor, req RecoveryRequest, now time.Time) (r Recovery, started bool, err error) {
+	total, err := s.CountRecoverable(ctx, req)
+	if err != nil {
+		return Recovery{}, false, err
+	}
+	id := uuid.Must(uuid.NewV7()).String()
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		at, err := lockDestination(ctx, tx, req.Kind, req.DestinationID)
+		if err == nil {
+			err = at.refuseSuspended()
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			INSERT INTO delivery_recoveries (id, kind, destination_id, since, until, per_second, total, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, id, req.Kind, req.DestinationID, req.Since, req.Until, req.PerSecond, total, now); err != nil {
+			return err
+		}
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "recovery.start", Subject: id, Detail: map[string]any{
+			"kind": req.Kind, "destination": req.DestinationID, "since": req.Since, "until": req.Until, "per_second": req.PerSecond, "total": total,
+		}})
+	})
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg) && pg.ConstraintName == "delivery_recoveries_running":
+		r, err = s.readRecovery(ctx, `WHERE kind = $1 AND destination_id = $2 AND finished_at IS NULL`, req.Kind, req.DestinationID)
+		return r, false, err
+	case err != nil:
+		return Recovery{}, false, fmt.Errorf("starting a recovery: %w", err)
+	}
+	r, err = s.ReadRecovery(ctx, id)
+	return r, true, err
+}
+
+// ReadRecovery is a recovery as it is now. An unknown id is refused.
+func (s *Store) ReadRecovery(ctx context.Context, id string) (Recovery, error) {
+	return s.readRecovery(ctx, `WHERE id = $1`, id)
+}
+
+// LatestRecovery is a destination's newest. It is refused when there never was one.
+func (s *Store) LatestRecovery(ctx context.Context, kind Kind, destinationID string) (Recovery, error) {
+	return s.readRecovery(ctx, `WHERE kind = $1 AND destination_id = $2 ORDER BY id DESC LIMIT 1`, kind, destinationID)
+}
+
+func (s *Store) readRecovery(ctx context.Context, which string, args ...any) (Recovery, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT id, kind, destination_id, since, until, per_second, total, done, created_at, finished_at, cancelled
+		FROM delivery_recoveries `+which, args...)
+	var r Recovery
+	if err == nil {
+		r, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (r Recovery, err error) {
+			var finished *time.Time
+			err = row.Scan(&r.ID, &r.Kind, &r.DestinationID, &r.Since, &r.Until, &r.PerSecond, &r.Total, &r.Done, &r.CreatedAt, &finished, &r.Cancelled)
+			r.Since, r.Until, r.CreatedAt, r.FinishedAt = r.Since.UTC(), r.Until.UTC(), r.CreatedAt.UTC(), timeOf(finished)
+			return r, err
+		})
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = operation.Refuse(CodeNoRecovery, "", nil)
+	}
+	if err != nil {
+		return Recovery{}, fmt.Errorf("reading a recovery: %w", err)
+	}
+	return r, nil
+}
+
+// CancelRecovery ends a recovery; what it has made due stays due. now is the
+// service's clock.
+func (s *Store) CancelRecovery(ctx context.Context, actor operation.Actor, id string, now time.Time) error {
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `UPDATE delivery_recoveries SET finished_at = $2, cancelled = true WHERE id = $1 AND finished_at IS NULL`, id, now)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "recovery.cancel", Subject: id})
+	})
+	if err != nil {
+		return fmt.Errorf("cancelling a recovery: %w", err)
+	}
+	return nil
+}
+
+// AdvanceRecoveries makes the next deliveries of each running recovery due: those
+// of one RecoverEvery. It returns the recoveries that have finished. now is the
+// service's clock.
+func (s *Store) AdvanceRecoveries(ctx context.Context, now time.Time) (finished []Recovery, err error) {
+	rows, err := s.pool.Query(ctx, `SELECT id FROM delivery_recoveries WHERE finished_at IS NULL ORDER BY id`)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, id := range ids {
+		r, err := s.advance(ctx, id, now)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("advancing a recovery: %w", err))
+		} else if !r.Running() {
+			finished = append(finished, r)
+		}
+	}
+	return finished, errors.Join(errs...)
+}
+
+// advance makes the next deliveries of a recovery due and says whether it finished.
+func (s *Store) advance(ctx context.Context, id string, now time.Time) (r Recovery, err error) {
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		r = Recovery{ID: id}
+		var cursorAt *time.Time
+		var cursorID *string
+		// Another instance may be advancing it, or may just have done so.
+		err := tx.QueryRow(ctx, `
+			SELECT kind, destination_id, since, until, per_second, cursor_at, cursor_id FROM delivery_recoveries
+			WHERE id = $1 AND finished_at IS NULL AND (advanced_at IS NULL OR advanced_at < clock_timestamp() - $2::interval * 0.9)
+			FOR UPDATE SKIP LOCKED`, id, RecoverEvery).Scan(&r.Kind, &r.DestinationID, &r.Since, &r.Until, &r.PerSecond, &cursorAt, &cursorID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err == nil {
+			err = lockDestinations(ctx, tx, []string{string(r.Kind)}, []string{r.DestinationID})
+		}
+		if err != nil {
+			return err
+		}
+		if cursorAt == nil {
+			cursorAt, cursorID = &r.Since, new(string)
+		}
+		batch := min(r.PerSecond, recoverAtMost)
+		rows, err := tx.Query(ctx, `
+			SELECT occurred_on, delivery_id, occurred_at FROM deliveries
+			WHERE `+recoverable+` AND (occurred_at, delivery_id) > ($5, $6)
+			ORDER BY occurred_at, delivery_id LIMIT $7`, r.Kind, r.DestinationID, r.Since, r.Until, cursorAt, cursorID, batch)
+		if err != nil {
+			return err
+		}
+		var last time.Time
+		list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k keyed, err error) {
+			return k, row.Scan(&k.On, &k.ID, &last)
+		})
+		if err != nil {
+			return err
+		}
+		n := len(list)
+		if n > 0 {
+			cursorAt, cursorID = &last, &list[n-1].ID
+		}
+		for len(list) > 0 {
+			part := list[:ofOneDay(list)]
+			if _, err := sendNow(ctx, tx, r.Kind, r.DestinationID, part, Retryable, now); err != nil {
+				return err
+			}
+			list = list[len(part):]
+		}
+		if n < batch {
+			r.FinishedAt = now
+		}
+		_, err = tx.Exec(ctx, `
+			UPDATE delivery_recoveries SET done = done + $2, cursor_at = $3, cursor_id = $4, advanced_at = clock_timestamp(), finished_at = $5 WHERE id = $1`,
+			id, n, cursorAt, cursorID, nullTime(r.FinishedAt))
+		return err
+	})
+	return r, err
+}

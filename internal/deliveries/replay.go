@@ -1,0 +1,286 @@
+package deliveries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/kafka"
+	"quittance/internal/operation"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+const (
+	replayAtOnce = 500
+	// replayPatience bounds the wait for the schedule to have applied all recorded
+	// outcomes: without them it is unknown what was delivered.
+	replayPatience = 15 * time.Second
+	// reasonReplayed is a row's reason until its first attempt.
+	reasonReplayed = "replayed"
+)
+
+// Replay is a replay of notifications. All fields but Only, Redelivery, DryRun and
+// Progress are required.
+type Replay struct {
+	Kafka kafka.Config
+	Codec *schemas.Codec
+	Kind  Kind
+	// Since (inclusive) and Until (exclusive) bound when the notifications were
+	// written, by the broker's clock.
+	Since, Until time.Time
+	// Now is the service's clock.
+	Now func() time.Time
+
+	// Only is the destination to replay for; empty: all.
+	Only string
+	// Redelivery names a redelivery: what was accepted is sent once more, as a
+	// delivery of its own. The event and its id stay the same; the delivery's id
+	// derives from this name, so that the same replay repeated sends nothing twice.
+	// Empty: what was accepted is left alone.
+	Redelivery string
+	// DryRun changes nothing.
+	DryRun bool
+	// Progress is told, now and then, how many records of how many are done.
+	Progress kafka.Progress
+}
+
+// Replayed counts what happened to the deliveries of a range of notifications; in
+// a dry run, what would happen.
+type Replayed struct {
+	Events int64
+	// Unaddressed events have no destination, as configured now.
+	Unaddressed int64
+	// Made deliveries did not exist and are now due.
+	Made int64
+	// Accepted ones were accepted and are left alone.
+	Accepted int64
+	// Scheduled ones wait for their next attempt.
+	Scheduled int64
+	// Parked ones need an operator or are exhausted: a retry or a recovery sends
+	// them.
+	Parked int64
+	// UnderWay ones are planned and not settled yet.
+	UnderWay int64
+	// Unreadable records cannot be decoded.
+	Unreadable int64
+}
+
+// Replay makes the missing deliveries of a range of notifications: those to
+// destinations that did not subscribe then, or that a lost database knew of. It
+// puts them into the schedule, which sends them under each destination's cap. It
+// sends nothing that is under way or was accepted, and may run beside planners and
+// workers. It is refused while the schedule has not applied all outcomes.
+func (s *Store) Replay(ctx context.Context, actor operation.Actor, cfg Replay) (Replayed, error) {
+	kind, err := s.kinds.Of(cfg.Kind)
+	if err != nil {
+		return Replayed{}, err
+	}
+	cl, err := cfg.Kafka.Client()
+	if err != nil {
+		return Replayed{}, err
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	r := &replay{Replay: cfg, store: s, actor: actor, kind: kind, underWay: map[string]struct{}{}}
+
+	// The order matters. What the planner has settled by now is on the topic of
+	// deliveries. What the workers have not settled of that is under way. What they
+	// have settled is an outcome, and the schedule has applied it at the end of the
+	// wait.
+	topic := cfg.Kafka.Prefix + kind.Notifications
+	spans, err := kafka.Between(ctx, adm, topic, cfg.Since, cfg.Until)
+	if err != nil {
+		return Replayed{}, err
+	}
+	unplanned, err := kafka.Unsettled(ctx, adm, topic, cfg.Kafka.Prefix+kind.Planning().Group)
+	if err != nil {
+		return Replayed{}, err
+	}
+	for p, span := range spans {
+		if open, ok := unplanned[p]; ok {
+			span.To = min(span.To, open.From) // the planner comes to the rest
+			spans[p] = span
+		}
+	}
+	deliveries := cfg.Kafka.Prefix + kind.Deliveries
+	open, err := kafka.Unsettled(ctx, adm, deliveries, cfg.Kafka.Prefix+kind.Sending().Group)
+	if err != nil {
+		return Replayed{}, err
+	}
+	if err := cfg.Kafka.Read(ctx, deliveries, open, nil, func(rec *kgo.Record) (bool, error) {
+		var d record.Delivery
+		err := cfg.Codec.Decode(rec.Value, &d)
+		if err == nil {
+			r.underWay[d.DeliveryID] = struct{}{}
+		}
+		if errors.Is(err, schemas.ErrUndecodable) {
+			err = nil
+		}
+		return true, err
+	}); err != nil {
+		return Replayed{}, err
+	}
+	switch done, err := NewHistory(cfg.Kafka, cl, s).caughtUp(ctx, replayPatience); {
+	case err != nil:
+		return Replayed{}, err
+	case !done:
+		return Replayed{}, operation.Refuse(CodeBehind, "", nil)
+	}
+
+	err = cfg.Kafka.Read(ctx, topic, spans, cfg.Progress, func(rec *kgo.Record) (bool, error) {
+		return true, r.take(ctx, rec)
+	})
+	if err == nil {
+		err = r.flush(ctx)
+	}
+	return r.replayed, err
+}
+
+// replay is one that runs.
+type replay struct {
+	Replay
+	store    *Store
+	actor    operation.Actor
+	kind     Registration
+	underWay map[string]struct{}
+	batch    []record.Delivery
+	replayed Replayed
+}
+
+// take adds a notification's deliveries to the batch.
+func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
+	var n record.Notification
+	if err := r.Codec.Decode(rec.Value, &n); errors.Is(err, schemas.ErrUndecodable) {
+		r.replayed.Unreadable++
+		return nil
+	} else if err != nil {
+		return err
+	}
+	r.replayed.Events++
+	addressed := false
+	for _, id := range r.kind.Directory.Destinations(&n) {
+		if r.Only != "" && r.Only != id {
+			continue
+		}
+		addressed = true
+		d := Plan(r.kind.Kind, &n, id)
+		if _, is := r.underWay[d.DeliveryID]; is {
+			r.replayed.UnderWay++
+			continue
+		}
+		r.batch = append(r.batch, *d)
+	}
+	if !addressed {
+		r.replayed.Unaddressed++
+	}
+	if len(r.batch) < replayAtOnce {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+// flush makes the batch's deliveries that do not exist.
+func (r *replay) flush(ctx context.Context) error {
+	batch := r.batch
+	r.batch = nil
+	missing, accepted, err := r.sort(ctx, batch)
+	if err != nil {
+		return err
+	}
+	if r.Redelivery != "" {
+		for i := range accepted {
+			accepted[i].DeliveryID = RedeliveryID(r.kind.Kind, accepted[i].EventID, accepted[i].DestinationID, r.Redelivery)
+		}
+		var again []record.Delivery
+		if again, accepted, err = r.sort(ctx, accepted); err != nil {
+			return err
+		}
+		missing = append(missing, again...)
+	}
+	r.replayed.Accepted += int64(len(accepted))
+	made := int64(len(missing))
+	if !r.DryRun && made > 0 {
+		if made, err = r.make(ctx, missing); err != nil {
+			return fmt.Errorf("putting deliveries into the schedule: %w", err)
+		}
+	}
+	r.replayed.Made += made
+	r.replayed.Scheduled += int64(len(missing)) - made // another process has made them meanwhile
+	return nil
+}
+
+// sort counts the deliveries that exist and are left alone, and returns those that
+// are missing and those that were accepted.
+func (r *replay) sort(ctx context.Context, batch []record.Delivery) (missing, accepted []record.Delivery, err error) {
+	on, ids := make([]time.Time, len(batch)), make([]string, len(batch))
+	for i := range batch {
+		on[i], ids[i] = day(batch[i].OccurredAt), batch[i].DeliveryID
+	}
+	rows, err := r.store.pool.Query(ctx, `
+		SELECT d.delivery_id, d.state FROM unnest($1::date[], $2::text[]) AS k (occurred_on, delivery_id)
+		JOIN deliveries d ON d.occurred_on = k.occurred_on AND d.delivery_id = k.delivery_id`, on, ids)
+	states := map[string]string{}
+	var id, state string
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&id, &state}, func() error { states[id] = state; return nil })
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("asking what is delivered: %w", err)
+	}
+	for _, d := range batch {
+		switch states[d.DeliveryID] {
+		case "":
+			missing = append(missing, d)
+		case StateDelivered:
+			accepted = append(accepted, d)
+		case StateWaiting, StateQueued:
+			r.replayed.Scheduled++
+		default:
+			r.replayed.Parked++
+		}
+	}
+	return missing, accepted, nil
+}
+
+// make puts deliveries into the schedule, due now, and says how many did not
+// exist.
+func (r *replay) make(ctx context.Context, batch []record.Delivery) (made int64, err error) {
+	now, n := r.Now(), len(batch)
+	occurred, kinds, ids := make([]time.Time, n), make([]string, n), make([]string, n)
+	c := &columns{}
+	for i, d := range batch {
+		// As if it had been deferred: no attempt is counted.
+		c.add(&record.Attempt{Delivery: d, Outcome: string(OutcomeDeferred), At: now, NextAttemptAt: now, Reason: reasonReplayed})
+		occurred[i], kinds[i], ids[i] = d.OccurredAt, d.Kind, d.DestinationID
+	}
+	if err := r.store.ensureDays(ctx, occurred); err != nil {
+		return 0, err
+	}
+	err = r.store.tx(ctx, func(tx pgx.Tx) error {
+		if err := insertDestinations(ctx, tx, kinds, ids); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, insertDeliveries+` ON CONFLICT (occurred_on, delivery_id) DO NOTHING`, c.values()...)
+		if err != nil {
+			return err
+		}
+		if made = tag.RowsAffected(); made == 0 {
+			return nil
+		}
+		if _, err := tx.Exec(ctx, `
+			UPDATE delivery_destinations SET next_due_at = least(next_due_at, $3)
+			WHERE (kind, destination_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))`, kinds, ids, now); err != nil {
+			return err
+		}
+		return operation.Record(ctx, tx, r.actor, now, operation.Entry{Action: "delivery.replay", Subject: string(r.kind.Kind), Detail: map[string]any{
+			"since": r.Since, "until": r.Until, "destination": r.Only, "redelivery": r.Redelivery, "made": made,
+		}})
+	})
+	return made, err
+}

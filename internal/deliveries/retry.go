@@ -1,0 +1,172 @@
+package deliveries
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/internal/operation"
+)
+
+// Operations are changes of rows: a running schedule and its workers see them
+// within a second.
+
+// atOnce is how many deliveries change under one lock of their destination: the
+// schedule waits for the lock with the outcomes of all destinations.
+const atOnce = 2000
+
+// Progress is told how many of how many deliveries were changed so far.
+type Progress func(done, total int)
+
+// Retried is a delivery that is to be sent again.
+type Retried struct {
+	Delivery
+	// OnItsWay: it was on its topic already; nothing had to be done.
+	OnItsWay bool
+	// HoldUntil is set when its destination is sent nothing until then.
+	HoldUntil time.Time
+}
+
+// Retry makes one more call due now, whatever the schedule had decided. Outcomes
+// of an earlier round that come late no longer decide, except Delivered. now is
+// the service's clock. It is refused when the delivery was accepted or is unknown,
+// when its bytes are gone, and when its destination is suspended.
+func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now time.Time) (Retried, error) {
+	var out Retried
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		d, err := find(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		at, err := lockDestination(ctx, tx, d.Kind, d.DestinationID)
+		if err != nil {
+			return err
+		}
+		if d, err = find(ctx, tx, id); err != nil { // again: under the lock it no longer changes
+			return err
+		}
+		out = Retried{Delivery: d}
+		if d.State == StateDelivered {
+			return operation.Refuse(CodeAccepted, "id", operation.Args{"at": d.LastOutcomeAt})
+		}
+		if err := at.refuseSuspended(); err != nil {
+			return err
+		}
+		if d.State == StateQueued {
+			out.OnItsWay = true
+			return nil
+		}
+		if !d.Sendable {
+			return operation.Refuse(CodeBodyGone, "id", nil)
+		}
+		if at.HoldUntil.After(now) {
+			out.HoldUntil = at.HoldUntil
+		}
+		out.State, out.NextAttemptAt = StateWaiting, now
+		if _, err = sendNow(ctx, tx, d.Kind, d.DestinationID, []keyed{{day(d.OccurredAt), id}}, []string{d.State}, now); err != nil {
+			return err
+		}
+		return operation.Record(ctx, tx, actor, now, operation.Entry{
+			Action: "delivery.retry", Subject: id, Detail: map[string]any{"kind": d.Kind, "destination": d.DestinationID, "was": d.State},
+		})
+	})
+	if err != nil {
+		return Retried{}, fmt.Errorf("retrying a delivery: %w", err)
+	}
+	return out, nil
+}
+
+// RetryAll retries all deliveries of a destination that are in a state, and says
+// how many. When it is interrupted, what was done stays. now is the service's
+// clock. It is refused when the destination is suspended or the state is not one
+// of Retryable.
+func (s *Store) RetryAll(ctx context.Context, actor operation.Actor, kind Kind, id, state string, now time.Time, progress Progress) (int, error) {
+	if !slices.Contains(Retryable, state) {
+		return 0, operation.Refuse(CodeNotRetryable, "state", operation.Args{"state": state, "states": Retryable})
+	}
+	n, err := s.makeDue(ctx, actor, kind, id, state, now, progress, DestinationStatus.refuseSuspended)
+	if err != nil {
+		return n, fmt.Errorf("retrying deliveries: %w", err)
+	}
+	return n, nil
+}
+
+// keyed is the key of a delivery's row.
+type keyed struct {
+	On time.Time // the day
+	ID string
+}
+
+// makeDue makes deliveries of a destination due that are in a state now, the
+// oldest events first, in parts, so that the schedule waits for one part at most.
+// check may refuse each part. Each part is recorded.
+func (s *Store) makeDue(ctx context.Context, actor operation.Actor, kind Kind, id, state string, now time.Time, progress Progress, check func(DestinationStatus) error) (int, error) {
+	rows, err := s.pool.Query(ctx, `
+		SELECT occurred_on, delivery_id FROM deliveries WHERE kind = $1 AND destination_id = $2 AND state = '`+state+`' AND body IS NOT NULL
+		ORDER BY occurred_at, delivery_id`, kind, id)
+	if err != nil {
+		return 0, err
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keyed])
+	if err != nil {
+		return 0, err
+	}
+	done, total := 0, len(all)
+	for first := true; first || len(all) > 0; first = false { // once also when there are none: check decides
+		part := all[:ofOneDay(all)]
+		var n int
+		err := s.tx(ctx, func(tx pgx.Tx) error {
+			at, err := lockDestination(ctx, tx, kind, id)
+			if err == nil && check != nil {
+				err = check(at)
+			}
+			if err != nil || len(part) == 0 {
+				return err
+			}
+			if n, err = sendNow(ctx, tx, kind, id, part, []string{state}, now); err != nil || n == 0 {
+				return err
+			}
+			return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "destination.retry", Subject: id, Detail: map[string]any{"kind": kind, "state": state, "due": n}})
+		})
+		if err != nil {
+			return done, err
+		}
+		all = all[len(part):]
+		if done += n; progress != nil {
+			progress(total-len(all), total)
+		}
+	}
+	return done, nil
+}
+
+// ofOneDay is how many of the first deliveries make a part: at most atOnce, of one
+// day, so that only one table is searched.
+func ofOneDay(list []keyed) (n int) {
+	for n < len(list) && n < atOnce && list[n].On.Equal(list[0].On) {
+		n++
+	}
+	return n
+}
+
+// sendNow makes deliveries of one destination, which is locked, and of one day due
+// now if they are still in one of the states. The round goes up, so that outcomes
+// of the round before no longer decide, not even while the deliveries wait.
+func sendNow(ctx context.Context, tx pgx.Tx, kind Kind, id string, list []keyed, states []string, now time.Time) (int, error) {
+	ids := make([]string, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	tag, err := tx.Exec(ctx, `
+		UPDATE deliveries SET state = 'waiting', round = round + 1, next_attempt_at = $3, lease_until = NULL
+		WHERE occurred_on = $1 AND delivery_id = ANY($2) AND state = ANY($4)`, list[0].On, ids, now, states)
+	if err == nil {
+		_, err = tx.Exec(ctx, `UPDATE delivery_destinations SET next_due_at = least(next_due_at, $3) WHERE kind = $1 AND destination_id = $2`, kind, id, now)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("making deliveries due: %w", err)
+	}
+	return int(tag.RowsAffected()), nil
+}
