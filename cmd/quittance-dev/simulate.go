@@ -39,7 +39,7 @@ func simulate() *cobra.Command {
 		return b.Wait()
 	})
 	f := cmd.Flags()
-	s.ConnectionFlags(f)
+	cli.ConnectionFlags(cmd, s.ConnectionFlags)
 	s.RunFlags(f, "")
 	f.IntVar(&port, "port", defaultPort, "the simulators listen on the port after this one; without --kafka, the port of an up")
 	f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the service for the agencies' counters; that of an up on this port when empty")

@@ -14,10 +14,10 @@ import (
 	"quittance/ingress/callbacks"
 	cash "quittance/ingress/counter"
 	"quittance/ingress/docs"
-	"quittance/ingress/measure"
 	"quittance/ingress/ministry"
 	"quittance/ingress/pages"
 	"quittance/ingress/problem"
+	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/quota"
 	"quittance/internal/reference"
@@ -98,7 +98,7 @@ func (b *Base) ingress() error {
 	}
 
 	r := chi.NewRouter()
-	r.Use(measure.Requests(b.Metrics), problem.WithRequestID)
+	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
 	// The completion token is asked for from a frame too, by the same origins.
 	api.Routes(r.With(citizen.CrossOrigin))
 	citizen.Routes(r)
