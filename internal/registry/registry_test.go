@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/internal/connector/airtel"
+	"quittance/internal/connector/card"
+	"quittance/internal/connector/mtn"
 	"quittance/internal/identity"
 	"quittance/internal/postgres"
 	"quittance/internal/secret"
@@ -67,25 +70,28 @@ func TestConnectorsAndSimulators(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	r := h.Open(t)
-	own, ok := r.Connector(registries.AgencyA, false, checkout.OfferMomo)
-	if !ok || own.Simulated || own.BaseURL != "https://momo.example.org" || own.SubscriptionKey.Reveal() != "momo-sub-private" ||
-		own.APIUser != "momo-user" || own.APIKey.Reveal() != "momo-key-private" || own.TargetEnvironment != "sandbox" {
+	own, ok := r.MerchantAccount(registries.AgencyA, false, checkout.OfferMomo)
+	want := mtn.Account{
+		BaseURL: "https://momo.example.org", TargetEnvironment: "sandbox", SubscriptionKey: "momo-sub-private", APIUser: "momo-user", APIKey: "momo-key-private",
+	}
+	if !ok || own.Simulated || own.Account != want {
 		t.Errorf("own account = %+v, %v", own, ok)
 	}
-	if c, ok := r.Connector(registries.AgencyA, false, checkout.OfferMomoB); !ok || !c.Simulated || c.BaseURL != "http://127.0.0.1:9001/airtel" || c.ClientSecret.Empty() {
+	simulated := airtel.Account{BaseURL: "http://127.0.0.1:9001/airtel", ClientID: registries.AgencyA, ClientSecret: "simulator"}
+	if c, ok := r.MerchantAccount(registries.AgencyA, false, checkout.OfferMomoB); !ok || !c.Simulated || c.Account != simulated {
 		t.Errorf("missing test account = %+v, %v", c, ok)
 	}
-	if c, ok := r.Connector(registries.AgencyA, true, checkout.OfferMomoB); ok {
+	if c, ok := r.MerchantAccount(registries.AgencyA, true, checkout.OfferMomoB); ok {
 		t.Errorf("something stands in for a live account: %+v", c)
 	}
-	if c, ok := r.Connector(registries.AgencyB, false, checkout.OfferMomo); ok {
+	if c, ok := r.MerchantAccount(registries.AgencyB, false, checkout.OfferMomo); ok {
 		t.Errorf("an unknown agency has an account: %+v", c)
 	}
-	if c, ok := r.Connector(registries.AgencyA, false, checkout.OfferCashAgency); ok {
+	if c, ok := r.MerchantAccount(registries.AgencyA, false, checkout.OfferCashAgency); ok {
 		t.Errorf("cash has an account: %+v", c)
 	}
 	production := h.Open(t, func(cfg *registries.Config) { cfg.Simulators = "" })
-	if c, ok := production.Connector(registries.AgencyA, false, checkout.OfferMomoB); ok {
+	if c, ok := production.MerchantAccount(registries.AgencyA, false, checkout.OfferMomoB); ok {
 		t.Errorf("outside developer mode the simulators stand in: %+v", c)
 	}
 }
@@ -143,8 +149,31 @@ func TestTakes(t *testing.T) {
 	// Without the master key the account cannot be used, but what it takes is known.
 	h.Seed(t, account(", xaf: true"))
 	r = h.Open(t, func(cfg *registries.Config) { cfg.Keys = secret.GenerateKeys() })
-	if c, ok := r.Connector(registries.AgencyA, false, checkout.OfferCard); !ok || !c.Locked || !c.XAF {
+	if c, ok := r.MerchantAccount(registries.AgencyA, false, checkout.OfferCard); !ok || !c.Locked || c.Account != (card.Account{BaseURL: "https://card.example.org", XAF: true}) {
 		t.Errorf("locked account: %+v, %v", c, ok)
+	}
+}
+
+// A row of an earlier release, sealed then and with a column for the one flag that
+// there was, is the same account after the migration.
+func TestAccountOfAnEarlierRelease(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	sealed, err := h.Keys.Seal("connector accounts", []byte(`{"merchant":"impots","secret":"s3cret-of-card"}`), []byte(registries.AgencyA+"/live/card"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Exec(t, `DELETE FROM goose_db_version WHERE version_id = 20`)
+	h.Exec(t, `ALTER TABLE connector_accounts DROP COLUMN flags`)
+	h.Exec(t, `ALTER TABLE connector_accounts ADD COLUMN xaf boolean NOT NULL DEFAULT false`)
+	h.Exec(t, `INSERT INTO connector_accounts VALUES ($1, true, 'card', 'https://acquirer.example.org', $2, true)`, registries.AgencyA, sealed)
+	if err := postgres.Migrate(t.Context(), h.DSN); err != nil {
+		t.Fatal(err)
+	}
+	want := card.Account{BaseURL: "https://acquirer.example.org", Merchant: "impots", Secret: "s3cret-of-card", XAF: true}
+	if a, ok := h.Open(t).MerchantAccount(registries.AgencyA, true, checkout.OfferCard); !ok || a.Locked || a.Account != want {
+		t.Errorf("account = %+v, %v", a, ok)
 	}
 }
 
@@ -254,7 +283,7 @@ func TestPostgresAway(t *testing.T) {
 	if _, err := r.AuthenticateKey(registries.KeyTest); err != nil {
 		t.Errorf("while Postgres is away: %v", err)
 	}
-	if _, ok := r.Connector(registries.AgencyA, false, checkout.OfferMomo); !ok {
+	if _, ok := r.MerchantAccount(registries.AgencyA, false, checkout.OfferMomo); !ok {
 		t.Error("while Postgres is away an account is missing")
 	}
 	digest := sha256.Sum256([]byte(registries.KeyTest))
@@ -278,7 +307,7 @@ func TestMissingMasterKeyLocksItsRowsOnly(t *testing.T) {
 	if e, ok := r.ERP(registries.AgencyA, false); !ok || !e.Locked || !e.Auth.Secret.Empty() {
 		t.Errorf("ERP = %+v, %v", e, ok)
 	}
-	if c, ok := r.Connector(registries.AgencyA, false, checkout.OfferMomo); !ok || !c.Locked || c.Simulated {
+	if c, ok := r.MerchantAccount(registries.AgencyA, false, checkout.OfferMomo); !ok || !c.Locked || c.Simulated {
 		t.Errorf("account = %+v, %v", c, ok)
 	}
 	if e := r.Endpoints(registries.AppA, false, false, "checkout.completed"); len(e) != 1 || !e[0].Locked || len(e[0].Secrets) != 0 {

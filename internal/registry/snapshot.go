@@ -41,10 +41,10 @@ type codeKey struct{ agencyID, code string }
 type Snapshot struct {
 	Revision     int64
 	Platform     Platform
-	Agencies     map[string]Agency               // by id
-	Applications map[string]Application          // by id
-	Services     map[string]Service              // by id
-	Accounts     map[AccountKey]ConnectorAccount // without the simulators' stand-ins
+	Agencies     map[string]Agency            // by id
+	Applications map[string]Application       // by id
+	Services     map[string]Service           // by id
+	Accounts     map[AccountKey]StoredAccount // without the simulators' stand-ins
 	byCode       map[codeKey]Service
 	mappings     map[codeKey]string
 	fees         map[feeKey]money.Schedule
@@ -97,7 +97,7 @@ func read[R any](l *loader, what string, query func(context.Context) ([]R, error
 // listen; DefaultSimulators when empty.
 func load(ctx context.Context, q *db.Queries, keys *secret.Keys, simulators string) (*Snapshot, error) {
 	s := &Snapshot{
-		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]ConnectorAccount{},
+		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{},
 		byCode: map[codeKey]Service{}, mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{},
 		integrators: map[string]string{}, cashin: map[Digest]string{}, byOwner: map[string][]*endpoint{},
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/connector/all"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
@@ -124,7 +125,7 @@ func SetUp(t *testing.T) House {
 // TrySeed applies a registry file in developer mode, at Epoch.
 func (h House) TrySeed(t *testing.T, text string) (file.Report, error) {
 	t.Helper()
-	return file.Apply(t.Context(), h.Pool, Actor, []byte(text), file.Options{Keys: h.Keys, Developer: true, Now: func() time.Time { return Epoch }})
+	return file.Apply(t.Context(), h.Pool, Actor, []byte(text), file.Options{Keys: h.Keys, Developer: true, Operators: all.Operators(), Now: func() time.Time { return Epoch }})
 }
 
 // Seed applies a registry file that has no faults.
@@ -153,7 +154,7 @@ type Instance struct {
 func (h House) Open(t *testing.T, with ...func(*Config)) Instance {
 	t.Helper()
 	cfg := Config{Config: registry.Config{
-		Pool: h.Pool, Keys: h.Keys, Log: servers.Logger(t), Now: func() time.Time { return Epoch }, Simulators: "http://127.0.0.1:9001",
+		Pool: h.Pool, Keys: h.Keys, Log: servers.Logger(t), Now: func() time.Time { return Epoch }, Simulators: "http://127.0.0.1:9001", Operators: all.Operators(),
 	}}
 	for _, w := range with {
 		w(&cfg)

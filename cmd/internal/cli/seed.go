@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quittance/cmd/internal/roles"
+	"quittance/internal/connector/all"
 	"quittance/internal/registry/file"
 )
 
@@ -63,7 +64,7 @@ func Seed(ctx context.Context, s roles.Settings, path string) (file.Report, erro
 	if err != nil {
 		return file.Report{}, err
 	}
-	report, err := file.Apply(ctx, pool, operator(), text, file.Options{Keys: keys, Developer: s.PlainSecrets, Now: func() time.Time { return now }})
+	report, err := file.Apply(ctx, pool, operator(), text, file.Options{Keys: keys, Developer: s.PlainSecrets, Operators: all.Operators(), Now: func() time.Time { return now }})
 	if err != nil {
 		return file.Report{}, fmt.Errorf("%s: %w", path, fileFaults(err))
 	}

@@ -19,6 +19,7 @@ import (
 
 	"quittance/internal/clickhouse"
 	"quittance/internal/clock"
+	"quittance/internal/connector/all"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
@@ -83,6 +84,9 @@ func (b *Base) open(ctx context.Context) error {
 	if b.Codec, err = schemas.NewCodec(ctx, reg, false); err != nil {
 		return err
 	}
+	if err := kafka.CheckKeys(ctx, b.KafkaConfig(), b.Topology, b.Codec); err != nil {
+		return err
+	}
 	if b.Options.Clock == nil {
 		return nil
 	}
@@ -141,7 +145,7 @@ func (b *Base) OpenRegistry() error {
 	if b.Keys, err = b.OpenKeys(); err != nil {
 		return err
 	}
-	cfg := registry.Config{Pool: b.Pool, Keys: b.Keys, Log: b.Log, Now: b.Now, Metrics: b.Metrics}
+	cfg := registry.Config{Pool: b.Pool, Keys: b.Keys, Log: b.Log, Now: b.Now, Metrics: b.Metrics, Operators: all.Operators()}
 	if b.Simulators {
 		cfg.Simulators = b.SimulatorURL
 	}

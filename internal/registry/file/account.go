@@ -1,35 +1,37 @@
 package file
 
 import (
-	"quittance/checkout"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 )
 
 // accounts are an agency's merchant accounts of a mode.
-func (o object) accounts(agencyID string, live bool) []registry.ConnectorAccount {
-	var out []registry.ConnectorAccount
-	account := func(offer string, with func(object, *registry.ConnectorAccount)) {
-		o.object(offer, func(in object) {
+func (o object) accounts(agencyID string, live bool) (out []registry.StoredAccount) {
+	for _, operator := range o.operators {
+		o.object(operator.Offer, func(in object) {
 			if live && o.developer {
-				o.fault(offer, "developer", "is a live connector, which developer mode refuses")
+				o.fault(operator.Offer, "developer", "is a live connector, which developer mode refuses")
 			}
-			c := registry.ConnectorAccount{AgencyID: agencyID, Live: live, Offer: offer, BaseURL: in.backend(nil)}
-			with(in, &c)
-			out = append(out, c)
+			out = append(out, registry.StoredAccount{
+				AccountKey: registry.AccountKey{AgencyID: agencyID, Live: live, Offer: operator.Offer},
+				BaseURL:    in.backend(nil), Fields: operator.Store(accountFields{in}),
+			})
 		})
 	}
-	account(checkout.OfferMomo, func(o object, c *registry.ConnectorAccount) {
-		c.TargetEnvironment, c.SubscriptionKey = o.credential("target_environment", true), o.secret("subscription_key")
-		c.APIUser, c.APIKey = o.credential("api_user", true), o.secret("api_key")
-	})
-	account(checkout.OfferMomoB, func(o object, c *registry.ConnectorAccount) {
-		c.ClientID, c.ClientSecret = o.credential("client_id", true), o.secret("client_secret")
-	})
-	account(checkout.OfferCard, func(o object, c *registry.ConnectorAccount) {
-		c.Merchant, c.Secret = o.credential("merchant", true), o.secret("secret")
-		if xaf := o.Bool("xaf"); xaf != nil {
-			c.XAF = *xaf
-		}
-	})
 	return out
+}
+
+// accountFields are the fields of an account in a registry file.
+type accountFields struct{ o object }
+
+// Text is a field that is no secret.
+func (f accountFields) Text(name string) string { return f.o.credential(name, true) }
+
+// Secret is a field that is one.
+func (f accountFields) Secret(name string) secret.Text { return f.o.secret(name) }
+
+// Flag is a flag; absent it is off.
+func (f accountFields) Flag(name string) bool {
+	on := f.o.Bool(name)
+	return on != nil && *on
 }

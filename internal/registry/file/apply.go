@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/connector"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
@@ -24,6 +25,8 @@ type Options struct {
 	// Developer mode: plain secrets and loopback addresses are allowed, live
 	// connectors are not, neither in the file nor in the database.
 	Developer bool
+	// Operators are those whose accounts the file may hold.
+	Operators connector.Table
 	// Now stamps what is created; the machine's clock when nil.
 	Now func() time.Time
 }
@@ -65,7 +68,7 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, text 
 		if err != nil {
 			return err
 		}
-		contents, faults := check(text, opts.Developer, tx, identities)
+		contents, faults := check(text, opts, tx, identities)
 		if len(faults) > 0 {
 			return &form.FaultsError{Faults: faults}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
+	"quittance/internal/connector/all"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
@@ -322,7 +323,7 @@ func TestSeedingNeverUndoesARotation(t *testing.T) {
 	if _, err := h.TrySeed(t, third); !errors.As(err, &faults) || faults.Faults[0].Field != "agencies[0].applications[0].keys[0]" {
 		t.Errorf("a third key: %v", err)
 	}
-	opts := file.Options{Keys: h.Keys, Developer: true, Now: func() time.Time { return registries.Epoch.Add(time.Hour) }}
+	opts := file.Options{Keys: h.Keys, Developer: true, Operators: all.Operators(), Now: func() time.Time { return registries.Epoch.Add(time.Hour) }}
 	if _, err := file.Apply(t.Context(), h.Pool, registries.Actor, []byte(third), opts); err != nil {
 		t.Errorf("after the overlap: %v", err)
 	}

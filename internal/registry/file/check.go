@@ -10,19 +10,19 @@ import (
 
 // check reads a file and finds everything that is wrong with it: in itself, and
 // against what is known. The contents are whole only when there are no faults.
-func check(text []byte, developer bool, tx *registry.Tx, identities *identity.Tx) (contents, []form.Fault) {
+func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx) (contents, []form.Fault) {
 	f, err := read(text)
 	if err != nil {
 		return contents{}, []form.Fault{{Rule: "syntax", Message: "The registry file " + err.Error() + "."}}
 	}
-	read := parser{developer, tx.Now}.parse(f)
+	read := parser{opts.Developer, opts.Operators, tx.Now}.parse(f)
 	c := checker{
 		known: tx.Before, identities: identities, faults: f.Faults(),
 		agencies: map[string]bool{}, slugs: map[string]string{}, serviceIDs: map[string]bool{}, applications: map[string]bool{},
 		integrators: map[string]string{}, keys: map[registry.Digest]bool{}, cashin: map[registry.Digest]bool{},
 	}
 	c.file(read)
-	if developer {
+	if opts.Developer {
 		for k := range tx.Before.Accounts {
 			if k.Live {
 				c.fault("", "developer", "The registry holds a live %s account of agency %s: developer mode refuses it", k.Offer, k.AgencyID)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"quittance/internal/connector/all"
 	"quittance/internal/form"
 	"quittance/internal/registry/file"
 	"quittance/test/registries"
@@ -222,7 +223,7 @@ func TestOutsideDeveloperMode(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
 	seed := func(text string) (file.Report, error) {
-		return file.Apply(t.Context(), h.Pool, registries.Actor, []byte(text), file.Options{Keys: h.Keys})
+		return file.Apply(t.Context(), h.Pool, registries.Actor, []byte(text), file.Options{Keys: h.Keys, Operators: all.Operators()})
 	}
 	_, err := seed(registries.Full)
 	var faults *form.FaultsError

@@ -12,6 +12,7 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	"quittance/internal/address"
+	"quittance/internal/connector"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
@@ -37,7 +38,7 @@ type agency struct {
 	defaultService *string
 	fees           []db.UpsertFeeParams
 	erp            []registry.ERPSettings
-	accounts       []registry.ConnectorAccount
+	accounts       []registry.StoredAccount
 	applications   []application
 	clerks         []clerk
 }
@@ -104,6 +105,7 @@ var (
 // parser reads the fields of a file.
 type parser struct {
 	developer bool
+	operators connector.Table
 	now       time.Time
 }
 
@@ -232,7 +234,11 @@ func (o object) application(agencyID string) application {
 		ID: o.id("id", true), AgencyID: agencyID, Name: o.name("name"), Active: o.Bool("active"), Integrator: o.Bool("integrator"),
 		Offers: o.Texts("offers", func(s string) error {
 			if _, ok := checkout.OfferChannel(s); !ok {
-				return fmt.Errorf("must be one of %s, %s, %s, %s", checkout.OfferMomo, checkout.OfferMomoB, checkout.OfferCard, checkout.OfferCashAgency)
+				var ids []string
+				for _, offer := range checkout.Offers {
+					ids = append(ids, offer.ID)
+				}
+				return fmt.Errorf("must be one of %s", strings.Join(ids, ", "))
 			}
 			return nil
 		}),

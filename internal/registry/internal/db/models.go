@@ -47,7 +47,7 @@ type ConnectorAccount struct {
 	Offer    string
 	BaseUrl  string
 	Sealed   []byte
-	Xaf      bool
+	Flags    []string
 }
 
 type ErpSetting struct {
