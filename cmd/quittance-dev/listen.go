@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quittance/checkout"
 	"quittance/cmd/internal/cli"
@@ -38,8 +39,10 @@ func listen() *cobra.Command {
 		return l.run(cmd.Context(), locate, log)
 	})
 	f := cmd.Flags()
-	l.settings.ConnectionFlags(f)
-	locate = portFlag(l.settings, f)
+	cli.ConnectionFlags(cmd, func(f *pflag.FlagSet) {
+		l.settings.ConnectionFlags(f)
+		locate = portFlag(l.settings, f)
+	})
 	f.StringVar(&l.ForwardTo, "forward-to", "", "where to post each event: http or https on 127.0.0.1, [::1] or localhost; nowhere when empty")
 	f.StringVar(&l.application, "application", "", "only events of this application, by id or by its name if no other has it")
 	f.StringSliceVar(&l.events, "events", nil, "only these events: "+strings.Join(subscribable(), ", "))

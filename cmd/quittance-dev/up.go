@@ -38,7 +38,7 @@ func up() *cobra.Command {
 		return u.run(cmd.Context(), cmd.OutOrStdout())
 	})
 	f := cmd.Flags()
-	u.ConnectionFlags(f)
+	cli.ConnectionFlags(cmd, u.ConnectionFlags)
 	f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the eight ports after it")
 	u.flags(f)
 	return cmd

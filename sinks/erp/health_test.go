@@ -114,7 +114,7 @@ func TestOwedConfirmations(t *testing.T) {
 	store := sessions.NewStore(b.Pool)
 	note := func(sessions ...checkout.Session) {
 		t.Helper()
-		if err := store.Apply(t.Context(), "events", sessions, nil); err != nil {
+		if err := store.Apply(t.Context(), sessions, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

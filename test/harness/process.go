@@ -24,18 +24,27 @@ import (
 	"quittance/test/servers"
 )
 
-// Binary builds the program once for all tests of a suite.
-var Binary = Build("quittance")
+// Binary builds the developer's program once for all tests of a suite, Production
+// the other one.
+var (
+	Binary     = Build("quittance")
+	Production = build("quittance/cmd/quittance", "quittance-production")
+)
 
-// Build builds the program under a name, with further flags of go build, once.
+// Build builds the developer's program under a name, with further flags of go build,
+// once.
 func Build(name string, flags ...string) func() (string, error) {
+	return build("quittance/cmd/quittance-dev", name, flags...)
+}
+
+func build(program, name string, flags ...string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		dir, err := servers.Folder()
 		if err != nil {
 			return "", err
 		}
 		out := filepath.Join(dir, name)
-		cmd := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-o", out}, flags...), "quittance/cmd/quittance-dev")...)
+		cmd := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-o", out}, flags...), program)...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if text, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("building the program: %w\n%s", err, text)
@@ -49,6 +58,12 @@ type Program struct {
 	path string
 	env  []string // QUITTANCE_… variables
 	logs string   // folder of the processes' output
+}
+
+// NewProgram returns the program at path, which has QUITTANCE_… variables and writes
+// the output of its processes to the folder logs.
+func NewProgram(path, logs string, env ...string) *Program {
+	return &Program{path: path, env: env, logs: logs}
 }
 
 // Environment is the environment of the test without QUITTANCE_… variables, and with

@@ -461,7 +461,7 @@ func (m monitored) dashboardFaults(text []byte) (faults []string) {
 			}
 		}
 	}
-	for _, row := range []string{"Money", "Deliveries", "ERP", "Processor", "Sinks lag", "Ingress"} {
+	for _, row := range []string{"Money", "Deliveries", "ERP", "Processor", "Lag of sinks", "Ingress"} {
 		if !rows[row] {
 			faults = append(faults, "there is no row "+row)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -33,6 +34,13 @@ type Program struct {
 	Doctor []DoctorRole
 }
 
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2 // the command line is wrong: nothing was done
+)
+
 // Run parses the command line and runs a command. It returns the exit code of the
 // process. Errors are written to stderr.
 func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -41,76 +49,104 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 		// megabytes took a tenth of their time.
 		debug.SetGCPercent(400)
 	}
-	root := &cobra.Command{
-		Use:           p.Name,
-		Short:         "Payment orchestration for public agencies",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
+	root := p.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(p.roleCommands()...)
-	root.AddCommand(p.migrate(), p.seed(), p.doctor(), p.keys(), p.clerks(), p.endpoints(), p.deliveries(), p.replay())
-	root.AddCommand(p.Commands...)
-	if err := root.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
-		return 1
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
 	}
-	return 0
+	_, _ = fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+	if failed := (*failedError)(nil); errors.As(err, &failed) {
+		return exitFailed
+	}
+	return exitUsage
 }
 
-// meta is what every command of a program has.
-type meta struct {
-	roles.Settings
-	program Program
-	locate  func() error
+// root makes the tree of commands.
+func (p Program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   p.Name,
+		Short: "Payment orchestration for public agencies",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	setHelp(root)
+	root.AddGroup(&cobra.Group{ID: groupRoles, Title: "Roles of the service:"}, &cobra.Group{ID: groupOperate, Title: "To set up and operate it:"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add(groupRoles, p.roleCommands()...)
+	add(groupOperate, p.migrate(), p.seed(), p.doctor(), p.keys(), p.clerks(), p.endpoints(), p.deliveries(), p.replay())
+	if len(p.Commands) > 0 {
+		root.AddGroup(&cobra.Group{ID: groupDevelop, Title: "To develop with it:"})
+		add(groupDevelop, p.Commands...)
+	}
+	root.AddCommand(p.version())
+	return root
 }
 
-func (p Program) meta() *meta {
-	return &meta{
-		Settings: roles.Settings{Options: p.Options, Program: p.Name, AddressHint: p.AddressHint},
-		program:  p, locate: func() error { return nil },
-	}
-}
+const (
+	groupRoles   = "roles"
+	groupOperate = "operate"
+	groupDevelop = "develop"
+)
 
-// command makes a subcommand that finds the parts of an installation.
-func command(use, short string, m *meta, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	cmd := Command(use, short, run)
-	m.ConnectionFlags(cmd.Flags())
-	if m.program.Addresses != nil {
-		m.locate = m.program.Addresses(&m.Settings, cmd.Flags())
-	}
-	return cmd
-}
-
-// Command makes a subcommand whose flags come from the environment too.
-func Command(use, short string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs, RunE: run,
-		PreRunE: func(cmd *cobra.Command, _ []string) error { return roles.FromEnvironment(cmd.Flags()) },
-	}
+// version shows what was built.
+func (p Program) version() *cobra.Command {
+	return Command("version", "Show the version of the program", func(cmd *cobra.Command, _ []string) error {
+		version, revision := "(unknown)", ""
+		info, ok := debug.ReadBuildInfo()
+		if ok {
+			version = info.Main.Version
+			for _, s := range info.Settings {
+				if s.Key == "vcs.revision" {
+					revision = ", commit " + s.Value
+				}
+			}
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s, %s %s/%s\n", p.Name, version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return err
+	})
 }
 
 // roleCommands makes a command for each kind of role.
 func (p Program) roleCommands() []*cobra.Command {
+	sinks := roles.Names(roles.OfKind(roles.KindSink))
 	ingress := p.roleCommand("ingress", "Run the HTTP edge: ministry API, citizen's pages, operators' callbacks", roles.KindIngress)
+	ingress.Args = cobra.NoArgs
 	processor := p.roleCommand("processor", "Run the session processor", roles.KindProcessor)
-	sink := p.roleCommand("sink NAME", "Run a sink: "+strings.Join(roles.Names(roles.OfKind(roles.KindSink)), ", "), roles.KindSink)
-	sink.Args = cobra.ExactArgs(1)
+	processor.Args = cobra.NoArgs
+	sink := p.roleCommand("sink NAME", "Run a sink: "+strings.Join(sinks, ", "), roles.KindSink)
+	sink.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return errors.New("say which sink: " + strings.Join(sinks, ", "))
+		}
+		return nil
+	}
 	return []*cobra.Command{ingress, processor, sink}
 }
 
 func (p Program) roleCommand(use, short string, kind roles.Kind) *cobra.Command {
 	m := p.meta()
+	table := roles.OfKind(kind)
 	cmd := command(use, short, m, func(cmd *cobra.Command, args []string) error {
-		table := roles.OfKind(kind)
 		role := table[0]
 		if len(args) > 0 {
 			i := slices.IndexFunc(table, func(r roles.Role) bool { return r.Name == args[0] })
 			if i < 0 {
-				return fmt.Errorf("no %s is called %q; there are %s", kind, args[0], strings.Join(roles.Names(table), ", "))
+				return usage("no %s is called %q; there are %s", kind, args[0], strings.Join(roles.Names(table), ", "))
 			}
 			role = table[i]
 		}
@@ -128,18 +164,11 @@ func (p Program) roleCommand(use, short string, kind roles.Kind) *cobra.Command 
 		b.Start(role.Start, (*roles.Base).ServeHealth)
 		return b.Wait()
 	})
-	m.RunFlags(cmd.Flags(), kind)
-	return cmd
-}
-
-// group makes a command that has only subcommands.
-func (p Program) group(noun, short, verbs string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: noun, Short: short, Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do with " + noun + ": " + verbs + "; `" + p.Name + " " + noun + " --help` tells more")
-		},
+	for _, r := range table {
+		if len(table) > 1 {
+			cmd.ValidArgs = append(cmd.ValidArgs, cobra.CompletionWithDesc(r.Name, r.Short))
+		}
 	}
-	cmd.AddCommand(commands...)
+	m.RunFlags(cmd.Flags(), kind)
 	return cmd
 }

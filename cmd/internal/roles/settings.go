@@ -103,6 +103,9 @@ func FromEnvironment(f *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
+// ErrSettings says that settings are missing.
+var ErrSettings = errors.New("not set")
+
 // Need returns an error that names those of the addresses that are not set: kafka,
 // postgres, clickhouse, schema-registry.
 func (s *Settings) Need(names ...string) error {
@@ -116,7 +119,7 @@ func (s *Settings) Need(names ...string) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("not set: %s%s", strings.Join(missing, ", "), s.AddressHint)
+		return fmt.Errorf("%w: %s%s", ErrSettings, strings.Join(missing, ", "), s.AddressHint)
 	}
 	return nil
 }

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// connection marks the flags that name the parts of an installation.
+const connection = "quittance_connection"
+
+// ConnectionFlags declares flags that help shows under a heading of their own.
+func ConnectionFlags(cmd *cobra.Command, declare func(f *pflag.FlagSet)) {
+	f := pflag.NewFlagSet("connection", pflag.ContinueOnError)
+	declare(f)
+	f.VisitAll(func(fl *pflag.Flag) {
+		_ = f.SetAnnotation(fl.Name, connection, nil) // the flag exists
+		cmd.Flags().AddFlag(fl)
+	})
+}
+
+// setHelp sets the text of `--help` for a command and those below it, and the text
+// of errors in flags.
+func setHelp(root *cobra.Command) {
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := fmt.Fprint(cmd.OutOrStdout(), usageText(cmd))
+		return err
+	})
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if bad := (*pflag.InvalidValueError)(nil); errors.As(err, &bad) {
+			switch bad.GetFlag().Value.Type() {
+			case "int", "int16", "int32", "float64":
+				return usage("--%s: must be a number", bad.GetFlag().Name)
+			case "duration":
+				return usage("--%s: must be a duration such as 90s, 10m or 24h", bad.GetFlag().Name)
+			}
+			return usage("--%s: %v", bad.GetFlag().Name, bad.Unwrap())
+		}
+		return err
+	})
+}
+
+func usageText(cmd *cobra.Command) string {
+	var b strings.Builder
+	section := func(title, text string) {
+		if text = strings.TrimRight(text, "\n"); text != "" {
+			fmt.Fprintf(&b, "\n%s\n%s\n", title, text)
+		}
+	}
+	line := cmd.UseLine()
+	if cmd.HasAvailableSubCommands() {
+		line = cmd.CommandPath() + " COMMAND"
+	}
+	fmt.Fprintf(&b, "Usage:\n  %s\n", line)
+	commands := func(group string) string {
+		var list strings.Builder
+		for _, c := range cmd.Commands() {
+			if c.GroupID == group && (c.IsAvailableCommand() || c.Name() == "help") {
+				fmt.Fprintf(&list, "  %-*s  %s\n", cmd.NamePadding(), c.Name(), c.Short)
+			}
+		}
+		return list.String()
+	}
+	for _, g := range cmd.Groups() {
+		section(g.Title, commands(g.ID))
+	}
+	section("Commands:", commands(""))
+	examples := strings.TrimSpace(cmd.Example)
+	if examples != "" {
+		examples = "  " + strings.ReplaceAll(examples, "\n", "\n  ")
+	}
+	section("Examples:", examples)
+	own, connections := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if _, ok := f.Annotations[connection]; ok {
+			connections.AddFlag(f)
+		} else {
+			own.AddFlag(f)
+		}
+	})
+	section("Flags:", own.FlagUsages())
+	section("Connection flags (each also from the environment: --kafka is QUITTANCE_KAFKA):", connections.FlagUsages())
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n`%s COMMAND --help` tells more about a command.\n", cmd.CommandPath())
+	}
+	return b.String()
+}

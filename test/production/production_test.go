@@ -1,0 +1,244 @@
+package production
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/dev/clock"
+	"quittance/test/harness"
+	"quittance/test/servers"
+)
+
+const (
+	application = "018f0000-0000-7000-8000-00000000000a"
+	startWithin = 2 * time.Minute
+)
+
+// registry has nothing that only a developer's program takes.
+const registry = `agencies:
+  - id: 018f0000-0000-7000-8000-000000000001
+    slug: impots
+    name: Impôts
+    services: [{code: patente, label: Patente}]
+    fees: [{channel: MOBILE_MONEY, currency: XAF, ratio: "0.015", fixed: 0, maximum: 5000}]
+    applications:
+      - id: ` + application + `
+        name: Guichet fiscal
+        offers: [momo]
+        webhook_endpoints: [{url: "https://guichet.example/webhooks", events: [checkout.cancelled]}]
+`
+
+// account is an operator's account, whose secrets the production program does not
+// take from a file.
+const account = `agencies:
+  - id: 018f0000-0000-7000-8000-000000000001
+    slug: impots
+    name: Impôts
+    connectors: {test: {momo: {base_url: "https://momo.example", target_environment: sandbox, subscription_key: SubscriptionKey000000001, api_user: 018f0000-0000-7000-8000-0000000000aa, api_key: ApiKey0000000000000000001}}}
+`
+
+// installation is a production program with its servers.
+type installation struct {
+	*harness.Program
+	path, dir string
+}
+
+// newInstallation is a migrated one. The variable that switched the first release
+// into developer mode is set: it must change nothing.
+func newInstallation(t *testing.T) *installation {
+	t.Helper()
+	path, err := harness.Production()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := servers.Dir(t)
+	logs := filepath.Join(dir, "output")
+	if err := os.Mkdir(logs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dsn, pool := servers.Database(t)
+	engine, database := servers.ClickHouse(t)
+	var key [32]byte
+	_, _ = rand.Read(key[:])
+	i := &installation{path: path, dir: dir, Program: harness.NewProgram(path, logs,
+		"QUITTANCE_DEVELOPER=1", "QUITTANCE_PORT=8080", "QUITTANCE_PARTITIONS=2", "QUITTANCE_TOPIC_PREFIX="+servers.Prefix(t)+".",
+		"QUITTANCE_KAFKA="+servers.Kafka(t), "QUITTANCE_POSTGRES="+dsn, "QUITTANCE_CLICKHOUSE=http://"+engine+"/"+database,
+		"QUITTANCE_SCHEMA_REGISTRY="+servers.SchemaRegistry(t), "QUITTANCE_DATA="+filepath.Join(dir, "data"),
+		"QUITTANCE_MASTER_KEYS=1:"+base64.StdEncoding.EncodeToString(key[:]))}
+	i.succeeds(t, path, "migrate")
+	if _, err := clock.Advance(t.Context(), pool, 1000*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// run runs a command of a program on the installation.
+func (i *installation) run(t *testing.T, path string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir, cmd.Env = i.dir, i.Environment()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if ended := (*exec.ExitError)(nil); err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func (i *installation) succeeds(t *testing.T, path string, args ...string) string {
+	t.Helper()
+	stdout, stderr, code := i.run(t, path, args...)
+	if code != 0 {
+		t.Fatalf("%v ends with %d and says %s", args, code, stderr)
+	}
+	return stdout
+}
+
+// file writes a registry file.
+func (i *installation) file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(i.dir, "registry.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	for name, with := range map[string]struct{ old, new, want string }{
+		"a plain key":            {"offers: [momo]", "offers: [momo]\n        keys: [{secret: sk_test_GuichetDemoKey00000000000}]", "plain secrets are allowed in developer mode only"},
+		"a plain signing secret": {"events:", "secret: whsec_GuichetDemoSecret000000000000000, events:", "plain secrets are allowed in developer mode only"},
+		"an http endpoint":       {"https://guichet.example", "http://guichet.example", "must be https"},
+		"a loopback endpoint":    {"https://guichet.example", "http://127.0.0.1:8081", "must be https"},
+	} {
+		text := strings.Replace(registry, with.old, with.new, 1)
+		if _, stderr, code := i.run(t, i.path, "seed", i.file(t, text)); code != 1 || !strings.Contains(stderr, with.want) {
+			t.Errorf("%s: seed ends with %d and says %s", name, code, stderr)
+		}
+	}
+	for want, args := range map[string][]string{
+		`unknown flag: --developer`:     {"ingress", "--developer"},
+		`unknown flag: --port`:          {"keys", "list", "--port", "8080"},
+		`unknown flag: --simulator-url`: {"ingress", "--simulator-url", "http://127.0.0.1:8081"},
+		`unknown command "up"`:          {"up"},
+		`unknown command "listen"`:      {"listen"},
+		`unknown command "simulate"`:    {"simulate"},
+		`unknown command "bench"`:       {"bench"},
+	} {
+		if _, stderr, code := i.run(t, i.path, args...); code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%v ends with %d and says %s", args, code, stderr)
+		}
+	}
+}
+
+func TestProduction(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	i.succeeds(t, i.path, "seed", i.file(t, registry))
+	dev, err := harness.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.succeeds(t, dev, "seed", "--port", "0", i.file(t, account))
+	var key struct{ Secret string }
+	if err := json.Unmarshal([]byte(i.succeeds(t, i.path, "keys", "create", "--application", application, "--mode", "test", "--json")), &key); err != nil {
+		t.Fatal(err)
+	}
+
+	roles := [][]string{{"processor"}, {"ingress"}}
+	for _, sink := range []string{"collect", "webhook", "erp", "schedule", "readmodel", "journal"} {
+		roles = append(roles, []string{"sink", sink})
+	}
+	ports := harness.Ports(t, len(roles)+1)
+	service := harness.Local(ports[len(roles)])
+	roles[1] = append(roles[1], "--listen", service)
+	var processes []*harness.Process
+	for n, args := range roles {
+		p := i.Process(strings.Join(args[:min(2, len(args))], "-"), harness.Local(ports[n]), args...)
+		processes = append(processes, p)
+		t.Cleanup(p.Quit)
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+	defer cancel()
+	if err := harness.AwaitReady(ctx, processes...); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range processes {
+		if said := harness.Tail(p.LogFile(), 64<<10); !strings.Contains(said, "developer=false") || strings.Contains(said, "developer mode") {
+			t.Errorf("%s says:\n%s", p.Name, said)
+		}
+		if status, _ := call(t, http.MethodGet, "http://"+p.Health+"/debug/pprof/", "", ""); status != http.StatusNotFound {
+			t.Errorf("%s answers %d for profiles", p.Name, status)
+		}
+	}
+	i.succeeds(t, i.path, "doctor", "ingress")
+
+	sessions := "http://" + service + "/api/v1/checkout/sessions"
+	type session struct {
+		ID        string    `json:"id"`
+		Status    string    `json:"status"`
+		CreatedAt time.Time `json:"created_at"`
+	}
+	ask := func(method, url, body string, want int) (s session) {
+		t.Helper()
+		status, text := call(t, method, url, key.Secret, body)
+		if err := json.Unmarshal(text, &s); status != want || err != nil {
+			t.Fatalf("%s %s answers %d %s", method, url, status, text)
+		}
+		return s
+	}
+	created := ask(http.MethodPost, sessions, `{"order_id":"order-1","amount":5000,"description":"Patente","service_code":"patente"}`, http.StatusCreated)
+	if ahead := time.Until(created.CreatedAt); ahead > time.Hour {
+		t.Errorf("the developer's clock moves production by %s", ahead)
+	}
+	if read := ask(http.MethodGet, sessions+"/"+created.ID, "", http.StatusOK); read.ID != created.ID || read.Status != created.Status {
+		t.Errorf("read %+v, created %+v", read, created)
+	}
+	ask(http.MethodPost, sessions+"/"+created.ID+"/cancel", "", http.StatusOK)
+	if read := ask(http.MethodGet, sessions+"/"+created.ID, "", http.StatusOK); read.Status != "cancelled" {
+		t.Errorf("after the cancellation it is %s", read.Status)
+	}
+}
+
+func call(t *testing.T, method, url, key, body string) (status int, answer []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Idempotency-Key", rand.Text())
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err = io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, answer
+}
