@@ -179,7 +179,7 @@ type choice struct {
 }
 
 func (r *Renderer) content(v View) content {
-	w := wordsFor(v.Lang)
+	w := texts.In(v.Lang)
 	c := content{
 		W: w, Title: v.title(w), State: v.State, Style: r.style, Script: r.script.Path, Test: v.Test, Kind: v.Kind,
 		SelfURL: v.SelfURL, LanguageURL: v.LanguageURL,

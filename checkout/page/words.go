@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/checkout/language"
 	"quittance/checkout/money"
 )
 
@@ -331,12 +332,7 @@ var english = words{
 	months: [12]string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
 }
 
-func wordsFor(lang money.Language) *words {
-	if lang == money.English {
-		return &english
-	}
-	return &french
-}
+var texts = language.Table[*words]{money.French: &french, money.English: &english}
 
 // failure gives the citizen's words for a failure code. A code that is newer
 // than this table reads as an operator's error, which is what it is.
@@ -364,7 +360,7 @@ func Clock(t time.Time) string {
 // Date writes a date with its time of day there: 1er novembre 2026 à 15:32.
 func Date(lang money.Language, t time.Time) string {
 	t = checkout.LocalTime(t)
-	month := wordsFor(lang).months[t.Month()-1]
+	month := texts.In(lang).months[t.Month()-1]
 	if lang == money.English {
 		return fmt.Sprintf("%d %s %d, %s", t.Day(), month, t.Year(), Clock(t))
 	}

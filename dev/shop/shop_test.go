@@ -12,6 +12,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quittance/checkout/language"
+	"quittance/checkout/language/languagetest"
+	checkoutmoney "quittance/checkout/money"
 )
 
 // The flow itself is tested on the whole service, in a browser
@@ -182,4 +186,9 @@ func do(t *testing.T, method, address, form string) (status int, body string) {
 		t.Fatal(err)
 	}
 	return resp.StatusCode, string(text)
+}
+
+func TestBothLanguagesHaveEveryText(t *testing.T) {
+	t.Parallel()
+	languagetest.Whole(t, language.Table[map[string]string]{checkoutmoney.French: words["fr"], checkoutmoney.English: words["en"]})
 }

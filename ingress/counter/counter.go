@@ -3,10 +3,8 @@ package counter
 import (
 	"context"
 	"errors"
-	"html/template"
+	"fmt"
 	"log/slog"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -14,17 +12,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
+	"quittance/ingress/web"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 )
 
-// Window is how long a look-up keeps a session for its clerk.
+// Window is how long a reservation keeps a session for its clerk.
 const Window = 10 * time.Minute
 
-// perMinute is how many look-ups a key has, and how many entries: no clerk is so
-// quick, and nobody finds a reference by trying at that pace.
+// perMinute is the quota of a key: that many look-ups and that many entries in a
+// minute. A clerk needs fewer, and nobody finds a reference by guessing at that rate.
 const perMinute = 60
 
 // Asker sends a command and awaits its answer: internal/commands.
@@ -32,20 +31,20 @@ type Asker interface {
 	Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
 }
 
-// Sessions is the read model behind its barrier: internal/sessions. Its error is
-// readmodel.ErrBehind.
+// Sessions reads sessions: internal/sessions. An error means that it cannot show
+// everything that was answered before.
 type Sessions interface {
 	List(ctx context.Context, f sessions.Filter) ([]checkout.Session, int64, error)
 }
 
-// Registry knows the clerks: internal/registry. It never waits for a database.
+// Registry knows the clerks: internal/registry. It answers from memory.
 type Registry interface {
 	AuthenticateClerk(key string) (registry.ClerkPrincipal, error)
 	ClerkByKey(keyID string) (registry.ClerkPrincipal, error)
 	ApplicationsOf(agencyID string) []string
 }
 
-// Reads counts what a key asks over all instances: internal/quota.
+// Reads counts the requests of a key over all instances: internal/quota.
 type Reads interface {
 	Admit(ctx context.Context, keyID string, limit int) (quota.Allowance, bool, error)
 }
@@ -68,15 +67,19 @@ type Config struct {
 
 // Counter serves the API and the page. Safe for concurrent use.
 type Counter struct {
-	cfg       Config
-	templates map[string]*template.Template
-	style     asset
-	sameSite  *http.CrossOriginProtection
-	secure    bool
+	cfg    Config
+	site   *web.Site
+	signIn *web.SignIn
 
 	entries *prometheus.CounterVec
 	signIns *prometheus.CounterVec
 }
+
+// How long a clerk stays signed in: after signing in, and after the last request.
+const (
+	signedInFor  = 12 * time.Hour
+	signedInIdle = 30 * time.Minute
+)
 
 // New makes a Counter.
 func New(cfg Config) (*Counter, error) {
@@ -84,15 +87,15 @@ func New(cfg Config) (*Counter, error) {
 		cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("counter: every field of the configuration is required")
 	}
-	c := &Counter{cfg: cfg, sameSite: http.NewCrossOriginProtection(), secure: strings.HasPrefix(cfg.PublicURL, "https://")}
-	if err := c.sameSite.AddTrustedOrigin(originOf(cfg.PublicURL)); err != nil {
-		return nil, errors.New("counter: PublicURL is no absolute URL")
-	}
+	c := &Counter{cfg: cfg}
 	var err error
-	if c.templates, err = loadTemplates(); err != nil {
-		return nil, err
+	if c.site, err = web.New(web.Config{Prefix: pagePrefix, Files: templates, PublicURL: cfg.PublicURL, Log: cfg.Log}); err != nil {
+		return nil, fmt.Errorf("counter: %w", err)
 	}
-	c.style = loadStyle()
+	c.signIn = &web.SignIn{
+		Cookie: "quittance_counter", Label: "counter sessions", Keys: cfg.Keys, PublicURL: cfg.PublicURL,
+		Whole: signedInFor, Idle: signedInIdle, Now: c.now,
+	}
 	factory := promauto.With(cfg.Metrics)
 	c.entries = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_counter_entries_total", Help: "What clerks did, by kind and outcome: an answer's code, or unavailable.",
@@ -111,19 +114,13 @@ func New(cfg Config) (*Counter, error) {
 	return c, nil
 }
 
-// originOf is scheme and host of an address.
-func originOf(address string) string {
-	scheme, rest, _ := strings.Cut(address, "://")
-	host, _, _ := strings.Cut(rest, "/")
-	return scheme + "://" + host
-}
-
-// Routes mounts the API and the page; each path is whole.
+// Routes adds the API and the page to the router of the whole edge.
 func (c *Counter) Routes(r chi.Router) {
-	r.Handle(Prefix, c.api())
-	r.Handle(Prefix+"/*", c.api())
-	r.Mount(pagePrefix, c.pages())
+	api := c.api()
+	r.Handle(Prefix, api)
+	r.Handle(Prefix+"/*", api)
+	c.site.Routes(r, c.pages, c.forms)
 }
 
-// now is the stamp of a command: milliseconds, as records have it.
+// now is the time of a command: records hold milliseconds.
 func (c *Counter) now() time.Time { return c.cfg.Now().UTC().Truncate(time.Millisecond) }

@@ -2,17 +2,15 @@ package counter
 
 import (
 	"quittance/checkout"
+	"quittance/checkout/language"
 	"quittance/checkout/money"
 )
 
 // words are all texts of the page in one language. Verbs of fmt stand for what the
 // field's comment says.
 type words struct {
-	Code, Other, OtherTag string
-
-	Skip, Title, TestBanner, TestMark, ErrorPrefix, ErrorTitle string
-	SignedInAs                                                 string // clerk, counter
-	SignOut                                                    string
+	Title, TestMark string
+	SignedInAs      string // clerk, counter
 
 	SignInTitle, SignInText, KeyLabel, SignIn string
 	KeyRefused, SignedOut, SignedOutCash      string
@@ -30,22 +28,20 @@ type words struct {
 	ReversedText                                                                                       string // clerk, date
 	ReverseTitle, ReverseOwn, ReasonLabel, ReasonHint, Reverse                                         string
 
-	CaseTitle, CaseText                     string
-	StandsTitle                             string
-	Free, Reserved                          string
-	HeldBy                                  string // clerk, time of day
-	InFlight, Paid, Expired, Cancelled      string
-	Failed, Elsewhere                       string
-	UnsureTitle, UnsureText, Again, Foreign string
-	ReasonRequired, ReceiptTooLong          string
+	CaseTitle, CaseText                string
+	StandsTitle                        string
+	Free, Reserved                     string
+	HeldBy                             string // clerk, time of day
+	InFlight, Paid, Expired, Cancelled string
+	Failed, Elsewhere                  string
+	UnsureTitle, UnsureText, Again     string
+	ReasonRequired, ReceiptTooLong     string
 
 	Refusals map[string]string // by code
 }
 
 var french = words{
-	Code: "fr", Other: "English", OtherTag: "en",
-	Skip: "Aller au contenu", Title: "Guichet", TestBanner: "Mode test : aucun argent réel.", TestMark: "TEST",
-	ErrorPrefix: "Erreur : ", ErrorTitle: "À corriger", SignedInAs: "%s – %s", SignOut: "Se déconnecter",
+	Title: "Guichet", TestMark: "TEST", SignedInAs: "%s – %s",
 	SignInTitle: "Ouvrir le guichet", SignInText: "Entrez la clé de votre guichet. Elle commence par ck_.", KeyLabel: "Clé du guichet", SignIn: "Ouvrir",
 	KeyRefused:    "Cette clé n’ouvre rien : vérifiez-la, ou demandez-en une autre à votre agence.",
 	SignedOut:     "Vous avez été déconnecté. Entrez de nouveau votre clé.",
@@ -72,7 +68,6 @@ var french = words{
 	Expired: "Ce paiement a expiré. N’acceptez pas d’espèces : le citoyen en commence un nouveau.", Cancelled: "Ce paiement a été annulé. N’acceptez pas d’espèces : le citoyen en commence un nouveau.",
 	Failed: "Ce paiement a échoué. N’acceptez pas d’espèces : le citoyen en commence un nouveau.", Elsewhere: "Ce paiement ne peut pas être réglé en espèces.",
 	UnsureTitle: "Pas de réponse", UnsureText: "Les espèces sont peut-être enregistrées. Appuyez encore : elles ne comptent qu’une fois.", Again: "Essayer encore",
-	Foreign:        "Cette demande vient d’un autre site.",
 	ReasonRequired: "Indiquez le motif, en 200 caractères au plus.", ReceiptTooLong: "Le numéro du reçu a 64 caractères au plus.",
 	Refusals: map[string]string{
 		codeMistyped:                           "Ces chiffres ne sont pas une référence : relisez les 16 chiffres.",
@@ -95,9 +90,7 @@ var french = words{
 }
 
 var english = words{
-	Code: "en", Other: "Français", OtherTag: "fr",
-	Skip: "Skip to content", Title: "Counter", TestBanner: "Test mode: no real money.", TestMark: "TEST",
-	ErrorPrefix: "Error: ", ErrorTitle: "To be corrected", SignedInAs: "%s – %s", SignOut: "Sign out",
+	Title: "Counter", TestMark: "TEST", SignedInAs: "%s – %s",
 	SignInTitle: "Open the counter", SignInText: "Enter the key of your counter. It begins with ck_.", KeyLabel: "Counter key", SignIn: "Open",
 	KeyRefused:    "This key opens nothing: check it, or ask your agency for another.",
 	SignedOut:     "You have been signed out. Enter your key again.",
@@ -124,7 +117,6 @@ var english = words{
 	Expired: "This payment has expired. Take no cash: the citizen begins a new one.", Cancelled: "This payment was cancelled. Take no cash: the citizen begins a new one.",
 	Failed: "This payment has failed. Take no cash: the citizen begins a new one.", Elsewhere: "This payment cannot be settled in cash.",
 	UnsureTitle: "No answer", UnsureText: "The cash may be on record. Press again: it counts once.", Again: "Try again",
-	Foreign:        "This request comes from another site.",
 	ReasonRequired: "Give the reason, in 200 characters at most.", ReceiptTooLong: "The receipt number has 64 characters at most.",
 	Refusals: map[string]string{
 		codeMistyped:                           "These digits are no reference: read all 16 again.",
@@ -146,9 +138,4 @@ var english = words{
 	},
 }
 
-func wordsFor(lang money.Language) *words {
-	if lang == money.English {
-		return &english
-	}
-	return &french
-}
+var texts = language.Table[*words]{money.French: &french, money.English: &english}

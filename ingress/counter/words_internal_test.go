@@ -1,37 +1,21 @@
 package counter
 
 import (
-	"maps"
-	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"quittance/checkout"
+	"quittance/checkout/language/languagetest"
 	"quittance/checkout/money"
 	"quittance/checkout/page"
 )
 
-// Both languages say everything, with the same verbs.
+// Both languages have every text, with the same verbs.
 func TestBothLanguagesAreWhole(t *testing.T) {
 	t.Parallel()
-	verbs := regexp.MustCompile(`%[a-z]`)
-	fr, en := reflect.ValueOf(french), reflect.ValueOf(english)
-	for i := range fr.NumField() {
-		name := fr.Type().Field(i).Name
-		if fr.Field(i).Kind() != reflect.String {
-			continue
-		}
-		a, b := fr.Field(i).String(), en.Field(i).String()
-		if a == "" || b == "" || !slices.Equal(verbs.FindAllString(a, -1), verbs.FindAllString(b, -1)) {
-			t.Errorf("%s is %q and %q", name, a, b)
-		}
-	}
-	if a, b := slices.Sorted(maps.Keys(french.Refusals)), slices.Sorted(maps.Keys(english.Refusals)); !slices.Equal(a, b) {
-		t.Errorf("refusals are told of %v and %v", a, b)
-	}
+	languagetest.Whole(t, texts)
 	// Every code that openapi.yaml names for what a clerk does has its words.
 	for _, code := range regexp.MustCompile(`(?m)^            - ((?:counter|checkout)\..*)$`).FindAllStringSubmatch(string(openAPI), -1) {
 		if french.Refusals[code[1]] == "" {

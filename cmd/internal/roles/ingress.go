@@ -14,10 +14,10 @@ import (
 	"quittance/ingress/callbacks"
 	cash "quittance/ingress/counter"
 	"quittance/ingress/docs"
-	"quittance/ingress/measure"
 	"quittance/ingress/ministry"
 	"quittance/ingress/pages"
 	"quittance/ingress/problem"
+	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/quota"
 	"quittance/internal/reference"
@@ -57,7 +57,7 @@ func (b *Base) ingress() error {
 	}
 	api, err := ministry.New(ministry.Config{
 		Commands: h, Registry: b.Registry, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
-		Partition: func(app string) int32 { return b.Topology.Partition(schemas.TopicCommands, app) },
+		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
 	})
 	if err != nil {
 		return err
@@ -75,9 +75,8 @@ func (b *Base) ingress() error {
 		return err
 	}
 	b.Run("pages", citizen.Run)
-	collectors := asked(connectors)
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.Keys, Connectors: operators(collectors), Account: b.accountOfReport(sessions, collectors),
+		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Account: b.accountOfReport(sessions),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
@@ -98,7 +97,7 @@ func (b *Base) ingress() error {
 	}
 
 	r := chi.NewRouter()
-	r.Use(measure.Requests(b.Metrics), problem.WithRequestID)
+	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
 	// The completion token is asked for from a frame too, by the same origins.
 	api.Routes(r.With(citizen.CrossOrigin))
 	citizen.Routes(r)

@@ -1,4 +1,4 @@
-package measure_test
+package web_test
 
 import (
 	"net/http"
@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"quittance/ingress/measure"
+	"quittance/ingress/web"
 )
 
 // Routers are put together as the edge's: one made on its own with whole paths,
@@ -19,7 +19,7 @@ func TestRequestsByRoute(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	r := chi.NewRouter()
-	r.Use(measure.Requests(reg))
+	r.Use(web.Measure(reg))
 	whole := chi.NewRouter()
 	whole.Get("/api/sessions/{id}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	r.Handle("/api/*", whole)

@@ -1,5 +1,4 @@
-// Package measure counts what the HTTP edge answers.
-package measure
+package web
 
 import (
 	"cmp"
@@ -14,12 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Requests is middleware for the edge's root router. It measures each request by
-// the pattern of its route, never by its path, which may hold a secret:
+// Measure is middleware for the root router of the edge. It measures each request
+// under the pattern of its route, never under its path, which may hold a secret:
 // quittance_ingress_request_seconds by route, method and status, and
-// quittance_ingress_errors_total, the answers with 5xx, which is there before the
-// first of them.
-func Requests(reg prometheus.Registerer) func(http.Handler) http.Handler {
+// quittance_ingress_errors_total, the answers with 5xx. That counter starts at 0.
+func Measure(reg prometheus.Registerer) func(http.Handler) http.Handler {
 	with := promauto.With(reg)
 	seconds := with.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "quittance_ingress_request_seconds", Help: "Duration of requests by route, method and status of the answer. Streams count when they end.",
@@ -32,7 +30,7 @@ func Requests(reg prometheus.Registerer) func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			begun := time.Now()
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
-			status := http.StatusInternalServerError // of a handler that panics
+			status := http.StatusInternalServerError // stays when the handler panics
 			defer func() {
 				if status >= http.StatusInternalServerError {
 					faults.Inc()
@@ -45,7 +43,7 @@ func Requests(reg prometheus.Registerer) func(http.Handler) http.Handler {
 	}
 }
 
-// route is the pattern that the request was routed by, "none" when there is none.
+// route returns the pattern that the request was routed by, or "none".
 func route(r *http.Request) string {
 	at := chi.RouteContext(r.Context())
 	if at == nil {
@@ -53,8 +51,8 @@ func route(r *http.Request) string {
 	}
 	whole := ""
 	for _, pattern := range at.RoutePatterns {
-		// A sub-router has the rest of its mount's pattern, or the whole path again
-		// where it was made on its own.
+		// The pattern of a sub-router continues that of its mount, or repeats the whole
+		// path when the router was made on its own.
 		base := strings.TrimSuffix(whole, "*")
 		if !strings.HasPrefix(pattern, base) {
 			pattern = strings.TrimSuffix(base, "/") + pattern
@@ -64,7 +62,7 @@ func route(r *http.Request) string {
 	return cmp.Or(whole, "none")
 }
 
-// method keeps callers from making up labels.
+// method returns the label of a method. A caller cannot make new labels.
 func method(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:

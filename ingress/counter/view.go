@@ -1,0 +1,111 @@
+package counter
+
+import (
+	"fmt"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/checkout/page"
+	"quittance/ingress/web"
+)
+
+// view is what a page shows.
+type view struct {
+	web.View
+	W *words
+
+	Ref, RefText     string
+	Service, Subject string
+	Due, Fee, Total  string
+	TotalMinor       int64
+	CollectionID     string
+	Until            string
+	Ended            bool // in the meantime
+	Stands           string
+	Free             bool
+
+	Late, Mine, CanReverse bool
+	// Already warns that the cash was taken before this look-up.
+	Already                string
+	Clerk, Receipt, PaidAt string
+	Reversed               string
+}
+
+func (v visit) view(title string) *view {
+	out := &view{View: v.View(v.w.Title, title, v.ref()), W: v.w, Ref: v.ref()}
+	if d := v.desk; d != nil {
+		out.Test, out.Who, out.Owner = !d.Live, fmt.Sprintf(v.w.SignedInAs, d.Name, d.Counter), d.AgencyName
+	}
+	return out
+}
+
+// about fills in what is paid.
+func (out *view) about(v visit, s checkout.Session) {
+	out.Ref, out.RefText = s.PaymentRef, page.GroupReference(s.PaymentRef)
+	out.Service, out.Subject = s.ServiceLabel, s.Description
+	currency, ok := money.Lookup(s.Currency)
+	if !ok {
+		return
+	}
+	out.Due = currency.Format(v.Lang, s.Amount)
+	if offer, ok := s.Offer(checkout.OfferCashAgency); ok {
+		out.Fee, out.Total = currency.Format(v.Lang, offer.Fee), currency.Format(v.Lang, s.Amount+offer.Fee)
+	}
+}
+
+// receipt fills in who took the cash and when, and whether it can be reversed.
+func (out *view) receipt(v visit, s checkout.Session, today bool) {
+	c := s.Collection
+	out.CollectionID, out.Clerk, out.Receipt = c.ID, c.Clerk, c.OperatorRef
+	out.PaidAt = page.Date(v.Lang, c.DecidedAt)
+	out.Late, out.Mine = !s.Paid(), c.Clerk == v.desk.Code
+	out.CanReverse = c.ReversedBy == "" && today
+	if c.ReversedBy != "" {
+		out.Reversed = fmt.Sprintf(v.w.ReversedText, c.ReversedBy, page.Date(v.Lang, c.ReversedAt))
+	}
+}
+
+// refusal says in the clerk's language why a request was refused.
+func (v visit) refusal(r *refusal) string {
+	if s := r.session; s != nil {
+		switch {
+		case r.code == string(checkout.CodeReserved) && held(*s, v.c.now()):
+			return v.heldBy(*s)
+		case r.code == string(checkout.CodeSessionEnded):
+			return v.stands(*s)
+		}
+	}
+	if text, ok := v.w.Refusals[r.code]; ok {
+		return text
+	}
+	return v.w.Refusals[codeUnavailable]
+}
+
+func (v visit) heldBy(s checkout.Session) string {
+	return fmt.Sprintf(v.w.HeldBy, s.Collection.Clerk, page.Clock(s.Collection.WindowEndsAt))
+}
+
+// stands describes a payment for which this clerk cannot take cash now.
+func (v visit) stands(s checkout.Session) string {
+	switch s.Status {
+	case checkout.StatusCompleted:
+		return v.w.Paid
+	case checkout.StatusExpired:
+		return v.w.Expired
+	case checkout.StatusCancelled:
+		return v.w.Cancelled
+	case checkout.StatusFailed:
+		return v.w.Failed
+	case checkout.StatusOpen:
+	}
+	_, cash := s.Offer(checkout.OfferCashAgency)
+	switch {
+	case !cash:
+		return v.w.Elsewhere
+	case held(s, v.c.now()):
+		return v.heldBy(s)
+	case s.Collection != nil && s.Collection.Channel != checkout.ChannelCash:
+		return v.w.InFlight
+	}
+	return v.w.Free
+}

@@ -1,0 +1,16 @@
+// Package web is what all our pages share, except the checkout page itself: layout,
+// language, security headers, refusal of posts from other sites, sealed cookies,
+// forms and paging. It also measures the requests of the whole edge (Measure).
+//
+// A set of pages is a [Site]. One of its pages is a template, its texts in a
+// [language.Table], and a handler:
+//
+//   - templates/NAME.html defines "content". The layout around it is ours. The file
+//     templates/parts.html may define what several pages share.
+//   - The handler takes a [Visit], fills a struct that embeds [View], and calls
+//     Visit.Write.
+//
+// Pages work without JavaScript: a Site's policy lets no script run. They are not
+// cached. Their Referrer-Policy is same-origin, so that browsers send the Origin of
+// our own forms.
+package web

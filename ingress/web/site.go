@@ -1,0 +1,141 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"quittance/ingress/problem"
+)
+
+//go:embed templates/layout.html
+var layout embed.FS
+
+//go:embed assets/style.css
+var style []byte
+
+// Config of a Site. All fields are required.
+type Config struct {
+	// Prefix is the path of all pages of the site, such as /counter.
+	Prefix string
+	// Files has the templates of the pages, templates/NAME.html, and perhaps
+	// templates/parts.html, which all of them may use.
+	Files fs.FS
+	// PublicURL is where browsers reach the site.
+	PublicURL string
+	Log       *slog.Logger
+}
+
+// Site is one set of pages with a common layout and a common path. Safe for
+// concurrent use.
+type Site struct {
+	cfg       Config
+	templates map[string]*template.Template
+	stylePath string
+	sameSite  func(http.Handler) http.Handler
+}
+
+// New parses the templates. An error names a faulty template or a PublicURL that is
+// not an absolute URL.
+func New(cfg Config) (*Site, error) {
+	sum := sha256.Sum256(style)
+	s := &Site{
+		cfg: cfg, templates: map[string]*template.Template{},
+		stylePath: cfg.Prefix + "/assets/" + path.Base(cfg.Prefix) + "-" + hex.EncodeToString(sum[:6]) + ".css",
+	}
+	var err error
+	if s.sameSite, err = SameSite(originOf(cfg.PublicURL), setHeaders); err != nil {
+		return nil, errors.New("PublicURL is not an absolute URL")
+	}
+	base, err := template.ParseFS(layout, "templates/layout.html")
+	if err != nil {
+		return nil, fmt.Errorf("parsing the layout: %w", err)
+	}
+	names, err := fs.Glob(cfg.Files, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	const parts = "templates/parts.html"
+	if _, err := fs.Stat(cfg.Files, parts); err == nil {
+		if base, err = base.ParseFS(cfg.Files, parts); err != nil {
+			return nil, fmt.Errorf("parsing %s: %w", parts, err)
+		}
+	}
+	for _, name := range names {
+		if name == parts {
+			continue
+		}
+		t, err := template.Must(base.Clone()).ParseFS(cfg.Files, name)
+		if err != nil {
+			return nil, fmt.Errorf("parsing %s: %w", name, err)
+		}
+		s.templates[strings.TrimSuffix(path.Base(name), ".html")] = t
+	}
+	return s, nil
+}
+
+// originOf returns scheme and host of an address.
+func originOf(address string) string {
+	scheme, rest, _ := strings.Cut(address, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + host
+}
+
+// Routes mounts the site: its style, the pages that pages adds with paths below
+// Prefix, and the forms that forms adds, which refuse posts from other sites. Any
+// other path leads to the site's first page.
+func (s *Site) Routes(r chi.Router, pages, forms func(chi.Router)) {
+	r.Route(s.cfg.Prefix, func(r chi.Router) {
+		r.NotFound(func(w http.ResponseWriter, r *http.Request) { s.Visit(w, r).See("") })
+		r.Get(strings.TrimPrefix(s.stylePath, s.cfg.Prefix), func(w http.ResponseWriter, _ *http.Request) {
+			WriteAsset(w, "text/css; charset=utf-8", style)
+		})
+		pages(r)
+		r.Group(func(r chi.Router) {
+			r.Use(s.sameSite)
+			forms(r)
+		})
+	})
+}
+
+// setHeaders sets the headers of a page of a site.
+func setHeaders(h http.Header) {
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	Protect(h, "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Permissions-Policy", "payment=(), camera=(), microphone=(), geolocation=()")
+	h.Set("Vary", "Accept-Language, Cookie")
+	h.Set("X-Robots-Tag", "noindex, nofollow")
+}
+
+// write answers with a page. The status 503 or 429 invites the browser to come again.
+func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, name string, page pageView) {
+	var b bytes.Buffer
+	err := fmt.Errorf("there is no template %s", name)
+	if t, ok := s.templates[name]; ok {
+		err = t.ExecuteTemplate(&b, "layout.html", page)
+	}
+	if err != nil {
+		s.cfg.Log.LogAttrs(r.Context(), slog.LevelError, "rendering a page", slog.String("site", s.cfg.Prefix), slog.String("page", name),
+			slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
+		http.Error(w, page.layout().L.Unavailable, http.StatusInternalServerError)
+		return
+	}
+	setHeaders(w.Header())
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "5")
+	}
+	w.WriteHeader(status)
+	_, _ = b.WriteTo(w)
+}

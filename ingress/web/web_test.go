@@ -1,0 +1,219 @@
+package web_test
+
+import (
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"quittance/checkout/language"
+	"quittance/checkout/money"
+	"quittance/ingress/web"
+	"quittance/internal/secret"
+)
+
+// A page of a portal: a template, its texts, a handler.
+
+const template = `{{define "content"}}<h1>{{.W.Hello}}</h1>{{$f := .Field "name" .W.Name .W.Hint}}{{template "field" $f}}<input id="name"{{template "described" $f}} value="{{index .Typed "name"}}">{{template "paging" .}}{{end}}`
+
+type words struct{ Hello, Name, Hint string }
+
+var texts = language.Table[*words]{
+	money.French:  {Hello: "Bonjour", Name: "Nom", Hint: "Le vôtre."},
+	money.English: {Hello: "Hello", Name: "Name", Hint: "Yours."},
+}
+
+type view struct {
+	web.View
+	W      *words
+	Paging web.Paging
+}
+
+// portal serves the page at /portal; its form always has a fault.
+func portal(t *testing.T) http.Handler {
+	t.Helper()
+	site, err := web.New(web.Config{
+		Prefix: "/portal", Files: fstest.MapFS{"templates/hello.html": {Data: []byte(template)}},
+		PublicURL: "https://pay.example", Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hello := func(w http.ResponseWriter, r *http.Request) {
+		v := site.Visit(w, r)
+		out := &view{View: v.View("Portal", "Greeting", "hello"), W: texts.In(v.Lang), Paging: v.Paging(20, "hello")}
+		out.Paging.Total = 50
+		status := http.StatusOK
+		if r.Method == http.MethodPost {
+			status = http.StatusUnprocessableEntity
+			out.Fault("name", "Too long.", v.Form.Get("name"))
+		}
+		v.Write(status, "hello", out)
+	}
+	r := chi.NewRouter()
+	site.Routes(r, func(r chi.Router) { r.Get("/hello", hello) }, func(r chi.Router) { r.Post("/hello", hello) })
+	return r
+}
+
+func ask(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func want(t *testing.T, w *httptest.ResponseRecorder, status int, parts ...string) {
+	t.Helper()
+	if w.Code != status {
+		t.Errorf("status %d, want %d", w.Code, status)
+	}
+	for _, part := range parts {
+		if !strings.Contains(w.Body.String(), part) {
+			t.Errorf("the page lacks %q:\n%s", part, w.Body)
+		}
+	}
+}
+
+func TestPageOfASite(t *testing.T) {
+	t.Parallel()
+	h := portal(t)
+	w := ask(h, http.MethodGet, "/portal/hello", "")
+	want(t, w, http.StatusOK, `<html lang="fr">`, "<title>Greeting – Portal</title>", "<h1>Bonjour</h1>", `href="/portal/hello?lang=en"`,
+		`<label for="name">Nom</label>`, `aria-describedby="name-hint"`, `rel="next" href="/portal/hello?lang=fr&amp;page=2"`)
+	header := map[string]string{
+		"Content-Type":               "text/html; charset=utf-8",
+		"Content-Security-Policy":    "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"Cache-Control":              "no-store",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+		"Permissions-Policy": "payment=(), camera=(), microphone=(), geolocation=()",
+		"Referrer-Policy":    "same-origin", "Vary": "Accept-Language, Cookie",
+		"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "X-Robots-Tag": "noindex, nofollow",
+	}
+	got := map[string]string{}
+	for name := range w.Header() {
+		got[name] = w.Header().Get(name)
+	}
+	if !maps.Equal(got, header) {
+		t.Errorf("headers %v, want %v", got, header)
+	}
+	want(t, ask(h, http.MethodGet, "/portal/hello?page=3", "", "Accept-Language", "en"), http.StatusOK, "<h1>Hello</h1>", `rel="prev" href="/portal/hello?lang=en&amp;page=2"`)
+	want(t, ask(h, http.MethodPost, "/portal/hello?lang=en", url.Values{"lang": {"en"}, "name": {`"x`}}.Encode()), http.StatusUnprocessableEntity,
+		"<title>Error: ", `<a href="#name">Too long.</a>`, `id="name-fault">Too long.<`, `aria-describedby="name-fault name-hint" aria-invalid="true"`, `value="&#34;x"`)
+	if w := ask(h, http.MethodGet, "/portal/nothing", ""); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/portal?lang=fr" {
+		t.Errorf("an unknown path: %d to %s", w.Code, w.Header().Get("Location"))
+	}
+}
+
+func TestPostsOfOtherSites(t *testing.T) {
+	t.Parallel()
+	h := portal(t)
+	for _, header := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"}} {
+		want(t, ask(h, http.MethodPost, "/portal/hello", "", header...), http.StatusForbidden, "autre site", "another site")
+	}
+	want(t, ask(h, http.MethodPost, "/portal/hello", "", "Origin", "https://pay.example"), http.StatusUnprocessableEntity)
+
+	// Pages without cookies serve browsers that send no Sec-Fetch-Site.
+	open, err := web.SameSite("", func(http.Header) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h = open(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	want(t, ask(h, http.MethodPost, "/", "", "Origin", "null"), http.StatusOK)
+	want(t, ask(h, http.MethodPost, "/", "", "Origin", "null", "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
+}
+
+func TestFormIsReadWithinItsLimit(t *testing.T) {
+	t.Parallel()
+	for body, status := range map[string]int{"a=1": 0, "a=%zz": http.StatusUnprocessableEntity, "a=" + strings.Repeat("x", 16<<10): http.StatusRequestEntityTooLarge} {
+		r := httptest.NewRequest(http.MethodPost, "/?a=2", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		form, fault := web.ReadForm(httptest.NewRecorder(), r)
+		if fault != status || status == 0 && form.Get("a") != "1" || status != 0 && len(form) > 0 {
+			t.Errorf("a form of %d bytes: %v, %d", len(body), form, fault)
+		}
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	s := &web.SignIn{
+		Cookie: "portal", Label: "portal", Keys: secret.GenerateKeys(), PublicURL: "https://pay.example",
+		Whole: 12 * time.Hour, Idle: 30 * time.Minute, Now: func() time.Time { return now },
+	}
+	cookie := func(set func(http.ResponseWriter) error) *http.Cookie {
+		w := httptest.NewRecorder()
+		if err := set(w); err != nil {
+			t.Fatal(err)
+		}
+		return w.Result().Cookies()[0]
+	}
+	who := func(c *http.Cookie) (in web.SignedIn, present, ok bool) {
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		if c != nil {
+			r.AddCookie(c)
+		}
+		return s.Who(r)
+	}
+	if _, present, ok := who(nil); present || ok {
+		t.Error("somebody is signed in without a cookie")
+	}
+	c := cookie(func(w http.ResponseWriter) error { return s.Begin(w, "k1") })
+	if c.Name != "__Host-portal" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || strings.Contains(c.Value, "k1") {
+		t.Errorf("the cookie is %+v", c)
+	}
+	for range 25 {
+		now = now.Add(29 * time.Minute)
+		in, present, ok := who(c)
+		if expired := now.Sub(in.Since) >= 12*time.Hour; !present || ok == expired || in.ID != "k1" {
+			t.Fatalf("after %v: %+v, %t", now.Sub(in.Since), in, ok)
+		}
+		c = cookie(func(w http.ResponseWriter) error { return s.Keep(w, in) })
+	}
+	c = cookie(func(w http.ResponseWriter) error { return s.Begin(w, "k1") })
+	now = now.Add(30 * time.Minute)
+	if _, present, ok := who(c); !present || ok {
+		t.Error("a sign-in without use lasts")
+	}
+	if _, present, ok := who(&http.Cookie{Name: "__Host-portal", Value: "x"}); !present || ok {
+		t.Error("a forged cookie signs in")
+	}
+	if c := cookie(func(w http.ResponseWriter) error { s.End(w); return nil }); c.MaxAge >= 0 || c.Value != "" {
+		t.Errorf("signing out sets %+v", c)
+	}
+}
+
+// A page that cannot be rendered is not answered in part.
+func TestPageWithoutTemplate(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	site, err := web.New(web.Config{Prefix: "/p", Files: fstest.MapFS{}, PublicURL: "https://pay.example", Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	v := site.Visit(w, httptest.NewRequest(http.MethodGet, "/p", http.NoBody))
+	out := v.View("P", "P", "")
+	v.Write(http.StatusOK, "nothing", &out)
+	want(t, w, http.StatusInternalServerError, "Le service ne répond pas")
+	if !strings.Contains(log.String(), "no template nothing") {
+		t.Errorf("the log says %s", log.String())
+	}
+	if _, err := web.New(web.Config{Prefix: "/p", Files: fstest.MapFS{}, PublicURL: "nowhere", Log: slog.New(slog.NewTextHandler(io.Discard, nil))}); err == nil {
+		t.Error("a PublicURL without a host is taken")
+	}
+}

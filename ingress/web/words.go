@@ -1,0 +1,37 @@
+package web
+
+import (
+	"quittance/checkout/language"
+	"quittance/checkout/money"
+)
+
+// Words are the texts of the layout in one language.
+type Words struct {
+	// Code is the language itself, OtherTag the other language, Other its name.
+	Code, Other, OtherTag   string
+	Skip, TestBanner        string
+	ErrorPrefix, ErrorTitle string
+	SignOut, Previous, Next string
+	Foreign                 string // a post from another site
+	Unavailable             string
+}
+
+var french = Words{
+	Code: "fr", Other: "English", OtherTag: "en",
+	Skip: "Aller au contenu", TestBanner: "Mode test : aucun argent réel.",
+	ErrorPrefix: "Erreur : ", ErrorTitle: "À corriger",
+	SignOut: "Se déconnecter", Previous: "Page précédente", Next: "Page suivante",
+	Foreign:     "Cette demande vient d’un autre site.",
+	Unavailable: "Le service ne répond pas. Recommencez : rien n’est compté deux fois.",
+}
+
+var english = Words{
+	Code: "en", Other: "Français", OtherTag: "fr",
+	Skip: "Skip to content", TestBanner: "Test mode: no real money.",
+	ErrorPrefix: "Error: ", ErrorTitle: "To be corrected",
+	SignOut: "Sign out", Previous: "Previous page", Next: "Next page",
+	Foreign:     "This request comes from another site.",
+	Unavailable: "The service does not answer. Try again: nothing counts twice.",
+}
+
+var words = language.Table[*Words]{money.French: &french, money.English: &english}
