@@ -120,14 +120,17 @@ func (w world) awaitHighWatermark(t *testing.T, partition int32, want int64) {
 	}
 }
 
+// agency is that of an application.
+func agency(app string) string { return "agency of " + app }
+
 func sessionID(n int, app string, partitions int32) string {
-	return checkout.NewSessionID(time.UnixMilli(1_790_000_000_000+int64(n)), schemas.PartitionOf(app, partitions), [16]byte{byte(n), byte(n >> 8)})
+	return checkout.NewSessionID(time.UnixMilli(1_790_000_000_000+int64(n)), schemas.PartitionOf(agency(app), partitions), [16]byte{byte(n), byte(n >> 8)})
 }
 
 func session(n int, app string) checkout.Session {
 	at := time.UnixMilli(1_790_000_000_000 + int64(n)).UTC()
 	return checkout.Session{
-		ID: sessionID(n, app, 2), ApplicationID: app, TenantID: "t", OrderID: fmt.Sprintf("order-%d", n), Amount: 5000, Currency: "XAF",
+		ID: sessionID(n, app, 2), ApplicationID: app, TenantID: agency(app), OrderID: fmt.Sprintf("order-%d", n), Amount: 5000, Currency: "XAF",
 		Mode: checkout.ModeHosted, PaymentRef: fmt.Sprintf("%016d", n), CreatedAt: at, ExpiresAt: at.Add(time.Hour), Status: checkout.StatusOpen, Sequence: 1,
 	}
 }
@@ -333,6 +336,9 @@ func TestList(t *testing.T) {
 		}
 		from := min((max(c.f.Page, 1)-1)*size, len(want))
 		want = want[from:min(from+size, len(want))]
+		for _, app := range c.f.ApplicationIDs {
+			c.f.TenantIDs = append(c.f.TenantIDs, agency(app))
+		}
 		got, n, err := w.reader.List(t.Context(), c.f)
 		if err != nil || n != total || len(got) != len(want) || (len(want) > 0 && !reflect.DeepEqual(got, want)) {
 			t.Errorf("%s: %d items of %d, %v; want %d of %d", name, len(got), n, err, len(want), total)
@@ -347,7 +353,7 @@ func TestBarrierCountsControlRecords(t *testing.T) {
 	w := newWorld(t, 400*time.Millisecond)
 	w.run(t)
 	s := session(1, appA)
-	partition := w.space.Partition(schemas.TopicEvents, appA)
+	partition := w.space.Partition(schemas.TopicEvents, agency(appA))
 	w.transaction(t, partition, kgo.TryCommit)
 	w.transaction(t, partition, kgo.TryAbort)
 	const mark = 4 // record, marker, record, marker
@@ -371,8 +377,11 @@ func TestBarrierCountsControlRecords(t *testing.T) {
 	if err := read(); err != nil {
 		t.Errorf("all applied: %v", err)
 	}
-	// Another application's partition says nothing about this one's.
-	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{ApplicationIDs: []string{appA, appB}}); err != nil {
+	// Another agency's partition says nothing about this one's.
+	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{ApplicationIDs: []string{appA}}); err == nil {
+		t.Error("a list without its agencies waits for nothing")
+	}
+	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{TenantIDs: []string{agency(appA), agency(appB)}, ApplicationIDs: []string{appA, appB}}); err != nil {
 		t.Errorf("list: %v", err)
 	}
 }
@@ -383,7 +392,7 @@ func TestBarrierWaitsForOpenTransactions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 400*time.Millisecond)
 	w.run(t)
-	partition := w.space.Partition(schemas.TopicEvents, appA)
+	partition := w.space.Partition(schemas.TopicEvents, agency(appA))
 	cl, err := w.cfg.Producer(kgo.TransactionalID(servers.Prefix(t)))
 	if err != nil {
 		t.Fatal(err)
@@ -420,7 +429,7 @@ func TestBarrierIsBounded(t *testing.T) {
 	}
 	w.run(t)
 	w.pool.Close() // Postgres away
-	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{ApplicationIDs: []string{appA}}); !errors.Is(err, readmodel.ErrBehind) {
+	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{TenantIDs: []string{agency(appA)}, ApplicationIDs: []string{appA}}); !errors.Is(err, readmodel.ErrBehind) {
 		t.Errorf("without Postgres: %v", err)
 	}
 }

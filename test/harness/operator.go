@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"quittance/test/servers"
 )
 
 // Operator types commands beside an Up.
@@ -27,7 +29,7 @@ func (o Operator) run(t *testing.T, args ...string) (stdout, stderr string, err 
 		args = append(args, "--port", strconv.Itoa(o.Port))
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = (&Program{}).Environment()
+	cmd.Env = servers.Environment()
 	var out, says bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &says
 	err = cmd.Run()
@@ -47,10 +49,21 @@ func (o Operator) Says(t *testing.T, want string, args ...string) string {
 // Refused is a command that is refused in words, with exit code 1.
 func (o Operator) Refused(t *testing.T, want string, args ...string) {
 	t.Helper()
+	o.fails(t, 1, want, args...)
+}
+
+// Misused is a command line that is wrong: words, and exit code 2.
+func (o Operator) Misused(t *testing.T, want string, args ...string) {
+	t.Helper()
+	o.fails(t, 2, want, args...)
+}
+
+func (o Operator) fails(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
 	stdout, stderr, err := o.run(t, args...)
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 || stdout != "" || !strings.Contains(stderr, want) {
-		t.Errorf("quittance %s: %v\n%s%s\nwant it refused with %q", strings.Join(args, " "), err, stdout, stderr, want)
+	if !errors.As(err, &exit) || exit.ExitCode() != code || stdout != "" || !strings.Contains(stderr, want) {
+		t.Errorf("quittance %s: %v\n%s%s\nwant exit code %d and %q", strings.Join(args, " "), err, stdout, stderr, code, want)
 	}
 }
 

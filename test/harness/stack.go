@@ -18,13 +18,14 @@ import (
 
 	devstack "quittance/dev/stack"
 	"quittance/dev/stack/chdb"
+	"quittance/test/servers"
 )
 
 // Prefix of a stack's topics and groups.
 const Prefix = "crash."
 
 // AppsPerAgency is the number of applications of each agency that Applications makes.
-const AppsPerAgency = 4 // 32 applications in all
+const AppsPerAgency = 2 // 32 applications in all
 
 // Database is the name of the database of a stack, in PostgreSQL and in ClickHouse.
 const Database = "quittance"
@@ -33,7 +34,7 @@ const Database = "quittance"
 const StartWithin = 4 * time.Minute
 
 const (
-	numAgencies     = 8
+	numAgencies     = 16 // commands and state are partitioned by agency: they fill every partition
 	simulatorInFile = "http://127.0.0.1:8081"
 )
 
@@ -265,7 +266,7 @@ func (s *Stack) stop() {
 func (s *Stack) Outputs(t testing.TB) {
 	t.Helper()
 	for _, p := range append([]*Process{s.outside}, s.Fleet...) {
-		t.Logf("---- the end of what %s said (it ended by itself %d times)\n%s", p.Name, p.Unexpected.Load(), Tail(p.LogFile(), 3<<10))
+		t.Logf("---- the end of what %s said (it ended by itself %d times)\n%s", p.Name, p.Unexpected.Load(), servers.Tail(p.LogFile(), 3<<10))
 	}
 }
 
