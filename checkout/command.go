@@ -6,10 +6,14 @@ import "time"
 // the only time that Decide uses.
 type Command struct {
 	At time.Time
+	// TenantID is the agency, which keys the record of the command. It may be empty
+	// where SessionID is set: a session id carries the agency's partition. Decide does
+	// not use it, and the record does not carry it.
+	TenantID string
 	// SessionID names the session; for Create, the new session.
 	SessionID string
-	// ApplicationID and Live narrow it to what the caller may see; with an empty
-	// ApplicationID (pages, callbacks, ticks) any application's session counts.
+	// ApplicationID and Live narrow it to what the caller may see. An empty
+	// ApplicationID (pages, callbacks, ticks) allows every application's sessions.
 	ApplicationID string
 	Live          bool
 	// ReplyTo says where the sender waits for an answer; nil when nobody waits.

@@ -49,15 +49,20 @@ const (
 	OfferCashAgency = "cash_agency"
 )
 
+// Offers are all offers with their channels, without fees. Read only.
+var Offers = []Offer{
+	{ID: OfferMomo, Channel: ChannelMobileMoney},
+	{ID: OfferMomoB, Channel: ChannelMobileMoney},
+	{ID: OfferCard, Channel: ChannelCard},
+	{ID: OfferCashAgency, Channel: ChannelCash},
+}
+
 // OfferChannel returns the channel of an offer; ok is false for an unknown offer.
 func OfferChannel(offer string) (channel Channel, ok bool) {
-	switch offer {
-	case OfferMomo, OfferMomoB:
-		return ChannelMobileMoney, true
-	case OfferCard:
-		return ChannelCard, true
-	case OfferCashAgency:
-		return ChannelCash, true
+	for _, o := range Offers {
+		if o.ID == offer {
+			return o.Channel, true
+		}
 	}
 	return "", false
 }

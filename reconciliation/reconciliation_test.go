@@ -92,7 +92,7 @@ func delivery(session, id, kind string, attempt int32, outcome string, after tim
 
 func insert(t *testing.T, conn driver.Conn, entries ...journal.Entry) {
 	t.Helper()
-	if err := journal.Insert(t.Context(), conn, entries); err != nil {
+	if err := journal.NewStore(conn).Insert(t.Context(), entries); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -304,14 +304,14 @@ func TestInvalidEntriesAreRefused(t *testing.T) {
 	} {
 		bad := event("b", 1, "checkout.created", "open", 1)
 		spoil(&bad)
-		if err := journal.Insert(t.Context(), conn, []journal.Entry{good, bad}); !errors.Is(err, journal.ErrInvalidEntry) {
+		if err := journal.NewStore(conn).Insert(t.Context(), []journal.Entry{good, bad}); !errors.Is(err, journal.ErrInvalidEntry) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if n, err := reconciliation.CountEntries(t.Context(), conn, journal.EntryTypeEvent); n != 0 || err != nil {
 		t.Errorf("%d entries, %v", n, err)
 	}
-	if err := journal.Insert(t.Context(), conn, nil); err != nil {
+	if err := journal.NewStore(conn).Insert(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -347,7 +347,7 @@ func TestPartitionsNeverMove(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]int32{"018f0000-0000-7000-8000-00000000000a": 0, "": 5, "018f0000-0000-7000-8000-00000000000b": 1} {
 		if got := schemas.PartitionOf(key, 8); got != want {
-			t.Errorf("%q lies in partition %d, want %d: every application's state would be lost", key, got, want)
+			t.Errorf("%q lies in partition %d, want %d: every agency's state would be lost", key, got, want)
 		}
 	}
 }

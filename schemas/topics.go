@@ -46,7 +46,7 @@ type Topic struct {
 }
 
 // Partition counts of a new installation. Commands, state and events share one:
-// partition n of each belongs to the same applications.
+// partition n of each belongs to the same agencies.
 const (
 	DefaultPartitions        = 8
 	defaultReplyPartitions   = 4
@@ -67,13 +67,13 @@ func Topics() []Topic {
 		return Topic{Name: name, Partitions: defaultEffectPartitions, Retention: defaultRetentionEffects, Key: key, Records: []string{record}}
 	}
 	return []Topic{
-		{Name: TopicCommands, Partitions: DefaultPartitions, Retention: defaultRetentionCommands, Key: "application_id", Records: []string{"quittance.Command"}},
+		{Name: TopicCommands, Partitions: DefaultPartitions, Retention: defaultRetentionCommands, Key: "tenant_id", Records: []string{"quittance.Command"}},
 		{
 			Name: TopicState, Partitions: DefaultPartitions, Compacted: true, Key: "entry",
 			Records: []string{"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token"},
 			Config:  map[string]string{"segment.ms": strconv.FormatInt((10 * time.Minute).Milliseconds(), 10), "min.cleanable.dirty.ratio": "0.1"},
 		},
-		{Name: TopicEvents, Partitions: DefaultPartitions, Key: "application_id", Records: []string{"quittance.Event"}},
+		{Name: TopicEvents, Partitions: DefaultPartitions, Key: "tenant_id", Records: []string{"quittance.Event"}},
 		{Name: TopicReplies, Partitions: defaultReplyPartitions, Retention: time.Hour, Key: "correlation_id", Records: []string{"quittance.Reply"}},
 		effect(TopicCollections, "collection_id", "quittance.CollectionRequest"),
 		effect(TopicWebhooks, "application_id", "quittance.Notification"),
@@ -90,7 +90,7 @@ func Topics() []Topic {
 }
 
 // PartitionOf is the partition of n that a key's records live in. It never
-// changes for an n. Commands, state and events go by the application's id.
+// changes for an n. Commands, state and events are partitioned by the agency's id.
 func PartitionOf(key string, n int32) int32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))         // never fails

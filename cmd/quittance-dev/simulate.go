@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quittance/checkout"
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/roles"
 	"quittance/dev/clock"
 	"quittance/dev/simulator"
+	"quittance/internal/connector/card"
 	"quittance/internal/registry"
 )
 
@@ -86,9 +86,9 @@ func inboxSecrets(b *roles.Base, inbox string) []string {
 // cardSecret is what an agency's account shares with the simulated acquirer.
 func cardSecret(b *roles.Base, merchant string) (string, bool) {
 	for _, agency := range b.Registry.Agencies() {
-		a, ok := b.Registry.Connector(agency.ID, false, checkout.OfferCard)
-		if ok && a.Merchant == merchant && a.BaseURL == b.SimulatorURL+"/card" {
-			return a.Secret.Reveal(), true
+		a, _ := b.Registry.MerchantAccount(agency.ID, false, card.Registration.Offer)
+		if a, ok := a.Account.(card.Account); ok && a.Merchant == merchant && string(a.BaseURL) == b.SimulatorURL+"/"+card.Operator {
+			return a.Secret, a.Secret != ""
 		}
 	}
 	return "", false

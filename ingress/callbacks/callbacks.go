@@ -40,8 +40,8 @@ type Sender interface {
 
 // Config of a Handler. Zero rates mean the defaults that their comments name.
 type Config struct {
-	// Connectors by their Operator name: of those that can be asked what a report leaves open.
-	Connectors map[string]connector.Collector
+	// Connectors by their operator's name.
+	Connectors map[string]connector.Connector
 	// Account is the merchant account that a report of this operator about the
 	// collection must be signed with. An error means that it cannot be told now.
 	// Required where a connector is a connector.ReportVerifier.

@@ -86,11 +86,11 @@ var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func newEdge(t *testing.T, unproven float64) *edge {
 	t.Helper()
-	momo, err := mtn.New(mtn.Config{Now: time.Now})
+	momo, err := mtn.New(connector.Config{Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	airtelMoney, err := airtel.New(airtel.Config{Now: time.Now})
+	airtelMoney, err := airtel.New(connector.Config{Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,12 +99,12 @@ func newEdge(t *testing.T, unproven float64) *edge {
 		session: checkout.NewSessionID(at, 3, [16]byte(uuid.New())), collection: uuid.NewString(),
 		metrics: prometheus.NewRegistry(), account: acquirer,
 	}
-	cards, err := card.New(card.Config{Now: func() time.Time { return at }})
+	cards, err := card.New(connector.Config{Now: time.Now, Timestamp: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h, err := callbacks.New(callbacks.Config{
-		Connectors: map[string]connector.Collector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Account: e.accountOf, Verifier: e.keys, Sender: e.outbox,
+		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Account: e.accountOf, Verifier: e.keys, Sender: e.outbox,
 		Now: func() time.Time { return at }, Log: slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Metrics: e.metrics, UnprovenPerSecond: unproven,
 	})
@@ -232,7 +232,7 @@ func TestReportThatLeavesThingsOut(t *testing.T) {
 	e.enquiry("another collection")
 }
 
-var acquirer = connector.Account{BaseURL: "https://acquirer.example", Merchant: "impots", Secret: "the-secret-of-impots"}
+var acquirer = card.Account{BaseURL: "https://acquirer.example", Merchant: "impots", Secret: "the-secret-of-impots"}
 
 // signed is the Authorization header of a report, after the comment of package card.
 func signed(secret string, when time.Time, body string) string {
@@ -362,12 +362,12 @@ func TestFloodOfBadSignatures(t *testing.T) {
 
 func TestSigningOperatorsNeedAccounts(t *testing.T) {
 	t.Parallel()
-	cards, err := card.New(card.Config{Now: time.Now})
+	cards, err := card.New(connector.Config{Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = callbacks.New(callbacks.Config{
-		Connectors: map[string]connector.Collector{"card": cards}, Verifier: secret.GenerateKeys(), Sender: &outbox{}, Now: time.Now,
+		Connectors: map[string]connector.Connector{"card": cards}, Verifier: secret.GenerateKeys(), Sender: &outbox{}, Now: time.Now,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err == nil || !strings.Contains(err.Error(), "Account") {

@@ -67,7 +67,7 @@ func (d *desk) find(ctx context.Context, ref string) (checkout.Session, error) {
 		return checkout.Session{}, refused(codeMistyped)
 	}
 	items, _, err := d.c.cfg.Sessions.List(ctx, sessions.Filter{
-		ApplicationIDs: d.c.cfg.Registry.ApplicationsOf(d.AgencyID), Live: d.Live, PaymentRef: ref, PageSize: 1,
+		TenantIDs: []string{d.AgencyID}, ApplicationIDs: d.c.cfg.Registry.ApplicationsOf(d.AgencyID), Live: d.Live, PaymentRef: ref, PageSize: 1,
 	})
 	switch {
 	case err != nil:
@@ -82,7 +82,7 @@ func (d *desk) find(ctx context.Context, ref string) (checkout.Session, error) {
 // change nothing; the error is a *refusal.
 func (d *desk) ask(ctx context.Context, entry string, s checkout.Session, do checkout.Action) (checkout.Answer, error) {
 	a, err := d.c.cfg.Commands.Ask(ctx, checkout.Command{
-		At: d.c.now(), SessionID: s.ID, ApplicationID: s.ApplicationID, Live: s.Live, Do: do,
+		At: d.c.now(), TenantID: s.TenantID, SessionID: s.ID, ApplicationID: s.ApplicationID, Live: s.Live, Do: do,
 	})
 	if err != nil {
 		d.c.entries.WithLabelValues(entry, codeUnavailable).Inc()

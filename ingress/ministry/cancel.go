@@ -19,10 +19,10 @@ func (a *API) CancelSession(ctx context.Context, r api.CancelSessionRequestObjec
 		return nil, notFound()
 	}
 	for _, app := range apps {
-		if a.cfg.Partition(app) != partition {
+		if a.cfg.Partition(app.AgencyID) != partition {
 			continue
 		}
-		answer, err := a.applicationCommand(ctx, "cancel", app, checkout.Command{SessionID: r.ID, Live: p.Live, Do: checkout.Cancel{By: checkout.ByIntegrator}})
+		answer, err := a.applicationCommand(ctx, "cancel", app.ID, checkout.Command{SessionID: r.ID, Live: p.Live, Do: checkout.Cancel{By: checkout.ByIntegrator}})
 		switch {
 		case err != nil:
 			return nil, err

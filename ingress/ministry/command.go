@@ -20,7 +20,7 @@ func (a *API) command(ctx context.Context, chargedTo string, most int, cmd check
 // applicationCommand is a command of an application, charged to it.
 func (a *API) applicationCommand(ctx context.Context, kind, applicationID string, cmd checkout.Command) (checkout.Answer, error) {
 	app, _ := a.cfg.Registry.Application(applicationID)
-	cmd.ApplicationID = applicationID
+	cmd.TenantID, cmd.ApplicationID = app.AgencyID, applicationID
 	return a.command(ctx, kind+" "+applicationID, commandsOf(app.CreationsPerMinute), cmd)
 }
 

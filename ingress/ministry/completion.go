@@ -24,9 +24,9 @@ func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionReques
 	if len(faults) > 0 {
 		return nil, problem.Invalid(faults)
 	}
-	// A token of another partition is another application's: none that this key
-	// may know of.
-	if partition, err := checkout.CompletionTokenPartition(token); err != nil || partition != a.cfg.Partition(app.ID) {
+	// A token of another partition belongs to another agency: this key may not learn
+	// that it exists.
+	if partition, err := checkout.CompletionTokenPartition(token); err != nil || partition != a.cfg.Partition(app.AgencyID) {
 		return nil, problem.New(checkout.CodeTokenNotFound)
 	}
 	hash := sha256.Sum256([]byte(token))

@@ -57,7 +57,7 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 		return nil, err
 	}
 	answer, err := a.cfg.Commands.Ask(ctx, checkout.Command{
-		At: now, SessionID: cmd.Session.ID, ApplicationID: app.ID, Live: p.Live, Do: cmd,
+		At: now, TenantID: app.AgencyID, SessionID: cmd.Session.ID, ApplicationID: app.ID, Live: p.Live, Do: cmd,
 	})
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (a *API) offers(app registry.Application, live bool, amount int64, code str
 func (a *API) mint(s *checkout.Session, now time.Time) error {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails
-	s.ID = checkout.NewSessionID(now, a.cfg.Partition(s.ApplicationID), random)
+	s.ID = checkout.NewSessionID(now, a.cfg.Partition(s.TenantID), random)
 	var err error
 	if s.PaymentRef, err = a.cfg.References.PaymentRef(); err != nil {
 		return err

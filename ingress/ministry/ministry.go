@@ -66,9 +66,9 @@ type Config struct {
 	Reads      Reads
 	References References
 	Keys       *secret.Keys
-	// Partition is the partition of an application's commands, which its session
+	// Partition is the partition of an agency's commands, which its session
 	// ids carry.
-	Partition func(applicationID string) int32
+	Partition func(tenantID string) int32
 	// CheckoutURL is where citizens pay, without a slash at its end.
 	CheckoutURL string
 	Now         func() time.Time

@@ -23,7 +23,7 @@ func (a *API) GetSession(ctx context.Context, r api.GetSessionRequestObject) (ap
 	if _, err := checkout.SessionPartition(r.ID); err != nil || len(apps) == 0 {
 		return nil, notFound()
 	}
-	s, err := a.cfg.Sessions.Session(ctx, sessions.Query{ID: r.ID, ApplicationIDs: apps, Live: c.Live})
+	s, err := a.cfg.Sessions.Session(ctx, sessions.Query{ID: r.ID, ApplicationIDs: applicationIDs(apps), Live: c.Live})
 	if errors.Is(err, sessions.ErrNotFound) {
 		return nil, notFound()
 	}
@@ -42,9 +42,13 @@ func (a *API) ListSessions(ctx context.Context, r api.ListSessionsRequestObject)
 		Live: c.Live, OrderID: or(q.OrderID, ""), Status: checkout.Status(or(q.Status, "")), CustomerID: or(q.CustomerID, ""),
 		PaymentRef: or(q.PaymentRef, ""), Page: or(q.Page, 1), PageSize: or(q.PageSize, a.pageSize(c.Principal)),
 	}
-	var err error
-	if f.ApplicationIDs, err = a.scope(c.Principal, tenant(q.TenantID)); err != nil {
+	apps, err := a.scope(c.Principal, tenant(q.TenantID))
+	if err != nil {
 		return nil, err
+	}
+	f.ApplicationIDs = applicationIDs(apps)
+	for _, app := range apps {
+		f.TenantIDs = append(f.TenantIDs, app.AgencyID)
 	}
 	out := api.ListSessions200JSONResponse{Body: api.SessionPage{Items: []api.Session{}, Page: f.Page, PageSize: f.PageSize}}
 	if len(f.ApplicationIDs) > 0 {

@@ -50,9 +50,9 @@ func foreignTenant() form.Fault {
 	}
 }
 
-// scope are the applications whose sessions the key sees; with a platform key
-// those of one agency when tenantID names it.
-func (a *API) scope(p registry.Principal, tenantID string) ([]string, error) {
+// scope returns the applications whose sessions the key sees. For a platform key
+// tenantID narrows them to one agency.
+func (a *API) scope(p registry.Principal, tenantID string) ([]registry.Application, error) {
 	if !p.Platform {
 		app, ok := a.cfg.Registry.Application(p.ApplicationID)
 		if !ok || !app.Active {
@@ -61,7 +61,7 @@ func (a *API) scope(p registry.Principal, tenantID string) ([]string, error) {
 		if tenantID != "" && tenantID != app.AgencyID {
 			return nil, problem.Invalid([]form.Fault{foreignTenant()})
 		}
-		return []string{app.ID}, nil
+		return []registry.Application{app}, nil
 	}
 	agencies := p.AgencyIDs
 	if tenantID != "" {
@@ -70,11 +70,19 @@ func (a *API) scope(p registry.Principal, tenantID string) ([]string, error) {
 		}
 		agencies = []string{tenantID}
 	}
-	var out []string
+	var out []registry.Application
 	for _, id := range agencies {
 		if app, ok := a.cfg.Registry.IntegratorOf(id); ok {
-			out = append(out, app.ID)
+			out = append(out, app)
 		}
 	}
 	return out, nil
+}
+
+func applicationIDs(apps []registry.Application) []string {
+	out := make([]string, len(apps))
+	for i, app := range apps {
+		out[i] = app.ID
+	}
+	return out
 }

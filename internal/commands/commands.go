@@ -205,11 +205,11 @@ func (c *Client) Tell(ctx context.Context, cmd checkout.Command) error {
 	return nil
 }
 
-// record is the command on its way to the partition of its application, which
-// a session id carries too.
+// record is the command on its way to the partition of its agency, which a session
+// id carries too.
 func (c *Client) record(cmd checkout.Command) (*kgo.Record, error) {
 	topic := schemas.TopicCommands
-	key := cmd.ApplicationID
+	key := cmd.TenantID
 	var partition int32
 	if key != "" {
 		partition = c.cfg.Space.Partition(topic, key)

@@ -20,7 +20,7 @@ import (
 	"quittance/test/servers"
 )
 
-const application = "018f0000-0000-7000-8000-00000000000a"
+const agency = "018f0000-0000-7000-8000-000000000001"
 
 type broker struct {
 	t     *testing.T
@@ -118,7 +118,7 @@ func TestEveryAnswerFindsItsQuestion(t *testing.T) {
 	for n := range 300 {
 		wg.Go(func() {
 			id := fmt.Sprintf("chs_%d", n)
-			a, err := clients[n%3].Ask(t.Context(), checkout.Command{SessionID: id, ApplicationID: application, Do: checkout.Cancel{}})
+			a, err := clients[n%3].Ask(t.Context(), checkout.Command{SessionID: id, TenantID: agency, Do: checkout.Cancel{}})
 			if err != nil || a.Code != checkout.CodeOK || a.Session.ID != id {
 				t.Errorf("%s was answered %+v, %v", id, a, err)
 			}
@@ -131,7 +131,7 @@ func TestNoAnswerInTime(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	c := b.client(200 * time.Millisecond)
-	cmd := checkout.Command{SessionID: "chs_x", ApplicationID: application, Do: checkout.Cancel{}}
+	cmd := checkout.Command{SessionID: "chs_x", TenantID: agency, Do: checkout.Cancel{}}
 	if _, err := c.Ask(t.Context(), cmd); !errors.Is(err, commands.ErrUnavailable) {
 		t.Errorf("without a processor: %v", err)
 	}

@@ -2,46 +2,36 @@ package connector
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"log/slog"
 	"net/http"
 	"time"
 
 	"quittance/checkout"
 )
 
-// Connector is the way to one who takes money, and reads what they say of it. Every
-// offer has one. Safe for concurrent use.
+// Connector asks one operator for money. Safe for concurrent use.
 type Connector interface {
-	// Operator is a short name, such as "mtn". A Collector's is a path element of
-	// callback addresses and a label of metrics.
+	// Operator is the operator's short name, as in its Registration.
 	Operator() string
-	// ParseReport reads what was reported of a collection: to a callback address, or
-	// at a counter. Whether the report is to be believed is the caller's to know, from
-	// its address, its signature (ReportVerifier) or its bearer. Errors wrap ErrReport
-	// and tell nothing of what was written but codes.
-	ParseReport(header http.Header, body []byte) (Report, error)
-}
-
-// Collector is a Connector whose operator is asked for the money.
-type Collector interface {
-	Connector
 	// Collect asks the payer for the money. The same Request.ID again is the same
 	// collection, whatever became of the first call. An approval or a refusal that
 	// it returns is final; an accepted request is pending, with a Redirect where the
 	// payer goes on at the operator's own page. Errors are *Error: with Sent unset
-	// the operator surely did nothing, else it may have.
+	// the operator has certainly done nothing, else it may have.
 	Collect(ctx context.Context, account Account, request Request) (Outcome, error)
 	// Enquire asks what became of a collection; OutcomeUnknown when the operator
 	// has none of that id. Errors are *Error and say nothing of the collection.
 	Enquire(ctx context.Context, account Account, ref Reference) (Outcome, error)
+	// ParseReport reads what the operator sent to a callback address. Whether the
+	// report is genuine is for the caller to check, by its address and its signature
+	// (ReportVerifier). Errors wrap ErrReport and repeat nothing of the report but
+	// codes.
+	ParseReport(header http.Header, body []byte) (Report, error)
 }
 
 // PayerReader is a Connector whose operator reaches payers by their number.
 type PayerReader interface {
-	// Payer turns what a citizen typed into what the operator wants. Errors wrap
-	// ErrPayerMalformed or ErrPayerElsewhere.
+	// Payer turns what a citizen typed into the number as the operator wants it.
+	// Errors wrap ErrPayerMalformed or ErrPayerElsewhere.
 	Payer(input string) (string, error)
 }
 
@@ -52,51 +42,6 @@ type ReportVerifier interface {
 	// wrap ErrSignature.
 	VerifyReport(account Account, header http.Header, body []byte) error
 }
-
-// Account is an agency's own merchant account with an operator, of one mode.
-// Which fields count depends on the operator. It prints as its address alone.
-type Account struct {
-	BaseURL string
-
-	// Mobile money A.
-	TargetEnvironment string
-	SubscriptionKey   string
-	APIUser           string
-	APIKey            string
-
-	// Mobile money B.
-	ClientID     string
-	ClientSecret string
-
-	// Card acquirer.
-	Merchant string
-	Secret   string
-}
-
-// Fingerprint tells one merchant account from another, without its secrets, which
-// may be rotated: what the operator knows of a payment it tells to the account
-// that asked for it only. Running collections hold fingerprints, so what an
-// operator's account has none of must not change them.
-func (a Account) Fingerprint() string {
-	text := a.BaseURL + "\x00" + a.TargetEnvironment + "\x00" + a.APIUser
-	if a.ClientID != "" {
-		text += "\x00" + a.ClientID
-	}
-	if a.Merchant != "" {
-		text += "\x00" + a.Merchant
-	}
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:8])
-}
-
-// String is the account without its secrets.
-func (a Account) String() string { return "account at " + a.BaseURL }
-
-// GoString is String, for %#v.
-func (a Account) GoString() string { return a.String() }
-
-// LogValue is String, for slog.
-func (a Account) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
 // Request asks for money.
 type Request struct {
@@ -129,7 +74,7 @@ type Reference struct {
 	Currency string
 }
 
-// Outcome is the operator's word on a collection.
+// Outcome is what an operator says of a collection.
 type Outcome struct {
 	Status checkout.OutcomeStatus
 	// Amount is what the operator says it took, in minor units of Currency, or what
@@ -149,18 +94,41 @@ type Outcome struct {
 	Redirect *Redirect
 }
 
-// Decided says that the operator will not change its mind.
+// Decided says that the outcome is final.
 func (o Outcome) Decided() bool {
 	return o.Status == checkout.OutcomeApproved || o.Status == checkout.OutcomeRefused
 }
 
-// Report is what was said of a collection without having been asked for.
+// OfKnown is the outcome of a collection that the operator says it has already, by
+// what an enquiry about it brought. Without a usable answer it is pending: the
+// collection may not be readable yet, or not everywhere, and is asked about later.
+func OfKnown(enquired Outcome, err error) Outcome {
+	if err != nil || enquired.Status == checkout.OutcomeUnknown {
+		return Outcome{Status: checkout.OutcomePending}
+	}
+	return enquired
+}
+
+// OfRefused is the outcome of a request that the operator refuses, by what an enquiry
+// about the same id brought: an earlier request, whose answer was lost, may have been
+// accepted. The refusal counts only if the operator has no such collection.
+func OfRefused(refusal, enquired Outcome, err error) (Outcome, error) {
+	switch {
+	case err != nil:
+		return Outcome{}, WithSent(err, true)
+	case enquired.Status == checkout.OutcomeUnknown:
+		return refusal, nil
+	}
+	return enquired, nil
+}
+
+// Report is what an operator says of a collection without being asked.
 type Report struct {
 	// ID is the collection's as the report names it; empty when it has none and only
 	// the address tells.
 	ID      string
 	Outcome Outcome
-	// Ask says that the operator's reports leave out what a decision needs, such as
-	// the amount or the reason: the operator is asked, Outcome decides nothing.
+	// Ask says that the operator's reports lack what a decision needs, such as the
+	// amount or the reason: the operator must be asked, Outcome decides nothing.
 	Ask bool
 }

@@ -1,11 +1,9 @@
 package connector_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
@@ -100,40 +98,6 @@ func TestCallbackURL(t *testing.T) {
 		if ok {
 			t.Errorf("%s is accepted", name)
 		}
-	}
-}
-
-func TestAccountKeepsItsSecrets(t *testing.T) {
-	t.Parallel()
-	a := connector.Account{BaseURL: "https://operator.example", SubscriptionKey: "hush1", APIUser: "hush2", APIKey: "hush3", ClientID: "hush4", ClientSecret: "hush5", Merchant: "hush6", Secret: "hush7"}
-	var log bytes.Buffer
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "account", a)
-	for _, text := range []string{log.String(), fmt.Sprint(a), fmt.Sprintf("%+v %#v", a, a), fmt.Sprintf("%v", struct{ A connector.Account }{a})} {
-		if strings.Contains(text, "hush") || !strings.Contains(text, "operator.example") {
-			t.Errorf("prints %s", text)
-		}
-	}
-}
-
-// Running collections hold the fingerprint of the account that asked.
-func TestFingerprint(t *testing.T) {
-	t.Parallel()
-	a := connector.Account{BaseURL: "https://operator.example", TargetEnvironment: "mtncongo", SubscriptionKey: "s", APIUser: "user", APIKey: "k"}
-	const want = "0e022dcd923c1e20"
-	if got := a.Fingerprint(); got != want {
-		t.Errorf("fingerprint %s, stored collections hold %s", got, want)
-	}
-	b := connector.Account{BaseURL: "https://operator.example", ClientID: "one", ClientSecret: "s"}
-	rotated, other := b, b
-	rotated.ClientSecret, other.ClientID = "t", "two"
-	if b.Fingerprint() != rotated.Fingerprint() || b.Fingerprint() == other.Fingerprint() {
-		t.Error("an account is its client id, not its secret")
-	}
-	c := connector.Account{BaseURL: "https://operator.example", Merchant: "one", Secret: "s"}
-	rotated, other = c, c
-	rotated.Secret, other.Merchant = "t", "two"
-	if c.Fingerprint() != rotated.Fingerprint() || c.Fingerprint() == other.Fingerprint() {
-		t.Error("an account is its merchant, not its secret")
 	}
 }
 

@@ -80,6 +80,12 @@ func FaultOf(err error) FaultKind {
 	return FaultMalformed
 }
 
+// Malformed is the Error of what is not of the protocol: a request that cannot be
+// put into it, before anything is sent, or an answer to a call that changes nothing.
+func Malformed(doing string, err error) *Error {
+	return &Error{Doing: doing, Fault: FaultMalformed, Err: err}
+}
+
 // NetworkError is the Error of an HTTP call that got no answer. Sent says that
 // the request may have left.
 func NetworkError(doing string, sent bool, err error) *Error {

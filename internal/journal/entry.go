@@ -1,19 +1,11 @@
-// Package journal is the row of the reconciliation journal and how it is
-// written. The table and everything that is asked of it are package
-// reconciliation; who writes, the sink of events and the readers of statements,
-// meets it here.
 package journal
 
 import (
-	"context"
 	sqldriver "database/sql/driver"
-	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"quittance/internal/kafka/consume"
 )
 
 // EntryType says what an entry is about.
@@ -47,9 +39,9 @@ func (t *EntryType) Scan(src any) error {
 	return nil
 }
 
-// Entry is a row of the journal. All of it, ID and OccurredAt above all, must
-// follow from the record that it is made of: the same record gives the same
-// entry on every reading. Absent text is empty, absent amounts are 0, absent
+// Entry is a row of the journal. All of it must follow from the record that it is
+// made of, ID and OccurredAt above all: the same record gives the same entry each
+// time it is read. Absent text is empty, absent amounts are 0, absent
 // times are nil. Amounts are minor units of Currency, times UTC to the
 // millisecond. It holds no phone number but a masked one.
 type Entry struct {
@@ -114,12 +106,12 @@ type Entry struct {
 	NextAttemptAt   *time.Time `ch:"next_attempt_at"`
 }
 
-// ErrInvalidEntry says that an entry could not be kept or would be lost among
-// others; writing it again will not help.
-var ErrInvalidEntry = errors.New("invalid journal entry")
+// ErrInvalidEntry says that the journal cannot keep an entry; writing it again
+// gives the same answer.
+var ErrInvalidEntry = fmt.Errorf("invalid journal entry: %w", consume.ErrRefused)
 
-// The times that the table's partitions are made for. A time outside of them is
-// a fault of whoever stamped it, and DateTime64 would bend it.
+// The times that the table's partitions are made for. A time outside of them is a
+// mistake of the writer; DateTime64 would change it silently.
 var (
 	earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -138,47 +130,6 @@ func (e *Entry) Validate() error {
 		if at != nil && (at.Before(earliest) || !at.Before(latest)) {
 			return fmt.Errorf("%w: %s has the time %s", ErrInvalidEntry, e.ID, at.UTC().Format(time.RFC3339))
 		}
-	}
-	return nil
-}
-
-// columns are those of Entry. They are named in the statement, so that a column
-// that a newer build has added takes its default.
-var columns = func() string {
-	t := reflect.TypeFor[Entry]()
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i] = t.Field(i).Tag.Get("ch")
-	}
-	return strings.Join(names, ", ")
-}()
-
-// Insert writes entries in one batch. The same entries again, in whatever
-// batches, leave one row each under FINAL. An invalid entry (ErrInvalidEntry)
-// refuses the batch before anything is written; after any other error it may or
-// may not have been written, and the answer is to insert it again. An empty
-// batch does nothing. Few big batches are better than many small ones.
-func Insert(ctx context.Context, conn driver.Conn, entries []Entry) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	for i := range entries {
-		if err := entries[i].Validate(); err != nil {
-			return err
-		}
-	}
-	batch, err := conn.PrepareBatch(ctx, "INSERT INTO journal ("+columns+")")
-	if err != nil {
-		return fmt.Errorf("preparing a batch for the journal: %w", err)
-	}
-	defer func() { _ = batch.Close() }()
-	for i := range entries {
-		if err := batch.AppendStruct(&entries[i]); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrInvalidEntry, entries[i].ID, err)
-		}
-	}
-	if err := batch.Send(); err != nil {
-		return fmt.Errorf("inserting %d journal entries: %w", len(entries), err)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ type Config struct {
 	Prefix string
 	// Replication of new topics; 0 takes the broker's default.
 	Replication int16
-	// Partitions of new topics that belong together by application; 0 takes
+	// Partitions of new topics that belong together by agency; 0 takes
 	// schemas.DefaultPartitions.
 	Partitions int32
 }
@@ -80,7 +80,7 @@ func (s *Topology) Partition(topic, key string) int32 {
 	return schemas.PartitionOf(key, s.partitions[topic])
 }
 
-// together are the topics whose partition n belongs to the same applications.
+// together are the topics whose partition n belongs to the same agencies.
 var together = []string{schemas.TopicCommands, schemas.TopicState, schemas.TopicEvents}
 
 // Load reads the installation's topics and refuses a broker that lacks one or has

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"quittance/internal/connector/all"
 	"quittance/internal/registry"
 )
 
@@ -228,7 +229,7 @@ func TestOutsideDeveloperMode(t *testing.T) {
 	t.Parallel()
 	h := setUp(t)
 	seed := func(text string) (registry.Report, error) {
-		return registry.Seed(t.Context(), h.pool, []byte(text), registry.SeedOptions{Keys: h.keys})
+		return registry.Seed(t.Context(), h.pool, []byte(text), registry.SeedOptions{Keys: h.keys, Operators: all.Operators()})
 	}
 	_, err := seed(full)
 	var faults registry.Faults

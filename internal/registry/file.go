@@ -11,6 +11,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
+	"quittance/internal/connector"
 	"quittance/internal/form"
 	"quittance/internal/secret"
 )
@@ -32,7 +33,7 @@ type fileAgency struct {
 	defaultService *string
 	fees           []fileFee
 	erp            []ERPSettings
-	connectors     []ConnectorAccount
+	accounts       []storedAccount
 	applications   []fileApplication
 	clerks         []fileClerk
 }
@@ -123,7 +124,7 @@ var (
 )
 
 // parse reads a file. What it returns is only whole when there are no faults.
-func parse(text []byte, developer bool, faults *Faults) file {
+func parse(text []byte, operators connector.Table, developer bool, faults *Faults) file {
 	tree, err := parseTree(text)
 	if err != nil {
 		faults.add("", "%s", err)
@@ -136,7 +137,7 @@ func parse(text []byte, developer bool, faults *Faults) file {
 	if root == nil {
 		return file{}
 	}
-	p := parser{developer: developer}
+	p := parser{developer: developer, operators: operators}
 	var f file
 	root.object("platform", func(o *object) {
 		o.objects("keys", func(o *object) { f.platformKeys = append(f.platformKeys, p.key(o, true)) })
@@ -148,7 +149,10 @@ func parse(text []byte, developer bool, faults *Faults) file {
 	return f
 }
 
-type parser struct{ developer bool }
+type parser struct {
+	developer bool
+	operators connector.Table
+}
 
 func (p parser) agency(o *object) fileAgency {
 	a := fileAgency{path: o.path, id: id(o, "id", true), slug: o.require("slug"), name: name(o, "name")}
@@ -182,7 +186,7 @@ func (p parser) agency(o *object) fileAgency {
 	})
 	o.object("connectors", func(o *object) {
 		for _, live := range []bool{false, true} {
-			o.object(mode(live), func(o *object) { a.connectors = append(a.connectors, p.connectors(o, a.id, live)...) })
+			o.object(mode(live), func(o *object) { a.accounts = append(a.accounts, p.accounts(o, a.id, live)...) })
 		}
 	})
 	o.objects("applications", func(o *object) { a.applications = append(a.applications, p.application(o)) })
@@ -273,7 +277,11 @@ func (p parser) application(o *object) fileApplication {
 		active: o.boolean("active"), integrator: o.boolean("integrator"),
 		offers: o.texts("offers", func(s string) error {
 			if _, ok := checkout.OfferChannel(s); !ok {
-				return fmt.Errorf("must be one of %s, %s, %s, %s", checkout.OfferMomo, checkout.OfferMomoB, checkout.OfferCard, checkout.OfferCashAgency)
+				ids := make([]string, len(checkout.Offers))
+				for i, o := range checkout.Offers {
+					ids[i] = o.ID
+				}
+				return fmt.Errorf("must be one of %s", strings.Join(ids, ", "))
 			}
 			return nil
 		}),

@@ -4,56 +4,62 @@ import (
 	"context"
 	"encoding/json"
 
-	"quittance/checkout"
 	"quittance/internal/registry/internal/db"
+	"quittance/internal/secret"
 )
 
-func (p parser) connectors(o *object, agencyID string, live bool) []ConnectorAccount {
-	var out []ConnectorAccount
-	account := func(offer string, with func(*object, *ConnectorAccount)) {
-		o.object(offer, func(o *object) {
+// accounts reads the merchant accounts of an agency in one mode, by offer.
+func (p parser) accounts(o *object, agencyID string, live bool) []storedAccount {
+	var out []storedAccount
+	for _, operator := range p.operators {
+		o.object(operator.Offer, func(o *object) {
 			if live && p.developer {
 				o.faults.add(o.path, "developer mode refuses live connectors")
 			}
-			c := ConnectorAccount{AgencyID: agencyID, Live: live, Offer: offer, BaseURL: p.backend(o, nil)}
-			with(o, &c)
-			out = append(out, c)
+			out = append(out, storedAccount{
+				accountKey: accountKey{agencyID, live, operator.Offer}, baseURL: p.backend(o, nil), fields: operator.Store(fileFields{o, p}),
+			})
 		})
 	}
-	account(checkout.OfferMomo, func(o *object, c *ConnectorAccount) {
-		c.TargetEnvironment, c.SubscriptionKey = credential(o, "target_environment"), p.secret(o, "subscription_key")
-		c.APIUser, c.APIKey = credential(o, "api_user"), p.secret(o, "api_key")
-	})
-	account(checkout.OfferMomoB, func(o *object, c *ConnectorAccount) {
-		c.ClientID, c.ClientSecret = credential(o, "client_id"), p.secret(o, "client_secret")
-	})
-	account(checkout.OfferCard, func(o *object, c *ConnectorAccount) {
-		c.Merchant, c.Secret = credential(o, "merchant"), p.secret(o, "secret")
-		if xaf := o.boolean("xaf"); xaf != nil {
-			c.XAF = *xaf
-		}
-	})
 	return out
+}
+
+// fileFields are the fields of an account in a registry file.
+type fileFields struct {
+	o *object
+	p parser
+}
+
+// Text is a field that is no secret.
+func (f fileFields) Text(name string) string { return credential(f.o, name) }
+
+// Secret is a field that is one.
+func (f fileFields) Secret(name string) secret.Text { return f.p.secret(f.o, name) }
+
+// Flag is a flag; absent it is off.
+func (f fileFields) Flag(name string) bool {
+	on := f.o.boolean(name)
+	return on != nil && *on
 }
 
 // accounts writes the merchant accounts that differ: sealing the same text again
 // would look like a change.
 func (s *seeder) accounts(ctx context.Context, a fileAgency) error {
-	for _, c := range a.connectors {
-		old, ok := s.known.connectors[connectorKey{a.id, c.Live, c.Offer}]
-		if ok && !old.Locked && old.BaseURL == c.BaseURL && old.XAF == c.XAF && toCredentials(old) == toCredentials(c) {
+	for _, account := range a.accounts {
+		old, ok := s.known.accounts[account.accountKey]
+		if ok && !old.locked && old.baseURL == account.baseURL && old.fields.Equal(account.fields) {
 			continue
 		}
-		text, err := json.Marshal(toCredentials(c)) //nolint:gosec // to be sealed, two lines on
+		text, err := json.Marshal(account.fields.Reveal())
 		if err != nil {
 			return err
 		}
-		sealed, err := s.opts.Keys.Seal(labelConnector, text, connectorAAD(a.id, c.Live, c.Offer))
+		sealed, err := s.opts.Keys.Seal(labelConnector, text, account.aad())
 		if err != nil {
 			return err
 		}
 		if err := s.q.UpsertConnectorAccount(ctx, db.UpsertConnectorAccountParams{
-			AgencyID: a.id, Live: c.Live, Offer: c.Offer, BaseUrl: c.BaseURL, Sealed: sealed, Xaf: c.XAF,
+			AgencyID: account.agencyID, Live: account.live, Offer: account.offer, BaseUrl: account.baseURL, Sealed: sealed, Flags: account.fields.Flags(),
 		}); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/internal/connector/all"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 )
@@ -324,7 +325,7 @@ func TestSeedingNeverUndoesARotation(t *testing.T) {
 	if _, err := h.trySeed(t, third); !errors.As(err, &faults) || faults[0].Path != "agencies[0].applications[0].keys[0]" {
 		t.Errorf("a third key: %v", err)
 	}
-	opts := registry.SeedOptions{Keys: h.keys, Developer: true, Now: func() time.Time { return epoch.Add(time.Hour) }}
+	opts := registry.SeedOptions{Keys: h.keys, Developer: true, Operators: all.Operators(), Now: func() time.Time { return epoch.Add(time.Hour) }}
 	if _, err := registry.Seed(t.Context(), h.pool, []byte(third), opts); err != nil {
 		t.Errorf("after the overlap: %v", err)
 	}

@@ -45,7 +45,7 @@ type snapshot struct {
 	mappings     map[codeKey]string
 	fees         map[feeKey]money.Schedule
 	erp          map[modeKey]ERPSettings
-	connectors   map[connectorKey]ConnectorAccount
+	accounts     map[accountKey]storedAccount
 	applications map[string]Application
 	byAgency     map[string][]string // agency → applications, sorted
 	integrators  map[string]string   // agency → application
@@ -79,7 +79,7 @@ func load(ctx context.Context, q *db.Queries, keys *secret.Keys) (*snapshot, err
 	s := &snapshot{
 		agencies: map[string]Agency{}, slugs: map[string]string{}, services: map[codeKey]Service{}, serviceIDs: map[string]Service{},
 		mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{},
-		connectors: map[connectorKey]ConnectorAccount{}, applications: map[string]Application{}, integrators: map[string]string{},
+		accounts: map[accountKey]storedAccount{}, applications: map[string]Application{}, integrators: map[string]string{},
 		cashin: map[hash]string{}, keys: map[hash]Key{}, byAgency: map[string][]string{},
 		clerks: map[codeKey]Clerk{}, clerkKeys: map[hash]ClerkKey{}, clerkKeyIDs: map[string]hash{}, cashDesks: map[desk]bool{},
 		endpoints: map[string]endpoint{}, byOwner: map[string][]string{},

@@ -88,9 +88,9 @@ ON CONFLICT (agency_id, live) DO UPDATE SET base_url = excluded.base_url, auth_t
     conflict_is_done = excluded.conflict_is_done, networks = excluded.networks;
 
 -- name: UpsertConnectorAccount :exec
-INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, xaf)
-VALUES (@agency_id, @live, @offer, @base_url, @sealed, @xaf)
-ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, xaf = excluded.xaf;
+INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, flags)
+VALUES (@agency_id, @live, @offer, @base_url, @sealed, @flags)
+ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, flags = excluded.flags;
 
 -- name: DemoteIntegrators :exec
 UPDATE applications SET integrator = false WHERE integrator AND id = ANY(@ids::uuid[]);

@@ -22,6 +22,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
+	"quittance/internal/connector"
 	"quittance/internal/registry/internal/db"
 	"quittance/internal/secret"
 )
@@ -69,6 +70,8 @@ type Config struct {
 	// Simulators is where they listen, in developer mode: a missing test account
 	// means them then. Empty outside developer mode.
 	Simulators string
+	// Operators are those whose accounts are known.
+	Operators connector.Table
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
 }

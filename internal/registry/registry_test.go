@@ -21,6 +21,10 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
+	"quittance/internal/connector/airtel"
+	"quittance/internal/connector/all"
+	"quittance/internal/connector/card"
+	"quittance/internal/connector/mtn"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -110,7 +114,7 @@ func setUp(t *testing.T) house {
 
 func (h house) trySeed(t *testing.T, text string) (registry.Report, error) {
 	t.Helper()
-	return registry.Seed(t.Context(), h.pool, []byte(text), registry.SeedOptions{Keys: h.keys, Developer: true, Now: func() time.Time { return epoch }})
+	return registry.Seed(t.Context(), h.pool, []byte(text), registry.SeedOptions{Keys: h.keys, Developer: true, Operators: all.Operators(), Now: func() time.Time { return epoch }})
 }
 
 func (h house) seed(t *testing.T, text string) registry.Report {
@@ -126,7 +130,7 @@ func (h house) config(t *testing.T) registry.Config {
 	t.Helper()
 	return registry.Config{
 		Pool: h.pool, Keys: h.keys, Log: servers.Logger(t), Now: func() time.Time { return epoch },
-		Simulators: "http://127.0.0.1:9001",
+		Simulators: "http://127.0.0.1:9001", Operators: all.Operators(),
 	}
 }
 
@@ -316,21 +320,24 @@ func TestConnectorsAndSimulators(t *testing.T) {
 	h := setUp(t)
 	h.seed(t, full)
 	r := h.open(t)
-	own, ok := r.Connector(agencyA, false, checkout.OfferMomo)
-	if !ok || own.Simulated || own.BaseURL != "https://momo.example.org" || own.SubscriptionKey.Reveal() != "momo-sub-private" ||
-		own.APIUser != "momo-user" || own.APIKey.Reveal() != "momo-key-private" || own.TargetEnvironment != "sandbox" {
+	own, ok := r.MerchantAccount(agencyA, false, checkout.OfferMomo)
+	want := mtn.Account{
+		BaseURL: "https://momo.example.org", TargetEnvironment: "sandbox", SubscriptionKey: "momo-sub-private", APIUser: "momo-user", APIKey: "momo-key-private",
+	}
+	if !ok || own.Simulated || own.Account != want {
 		t.Errorf("own account = %+v, %v", own, ok)
 	}
-	if c, ok := r.Connector(agencyA, false, checkout.OfferMomoB); !ok || !c.Simulated || c.BaseURL != "http://127.0.0.1:9001/airtel" || c.ClientSecret.Empty() {
+	simulated := airtel.Account{BaseURL: "http://127.0.0.1:9001/airtel", ClientID: agencyA, ClientSecret: "simulator"}
+	if c, ok := r.MerchantAccount(agencyA, false, checkout.OfferMomoB); !ok || !c.Simulated || c.Account != simulated {
 		t.Errorf("missing test account = %+v, %v", c, ok)
 	}
-	if c, ok := r.Connector(agencyA, true, checkout.OfferMomoB); ok {
+	if c, ok := r.MerchantAccount(agencyA, true, checkout.OfferMomoB); ok {
 		t.Errorf("something stands in for a live account: %+v", c)
 	}
-	if c, ok := r.Connector(agencyB, false, checkout.OfferMomo); ok {
+	if c, ok := r.MerchantAccount(agencyB, false, checkout.OfferMomo); ok {
 		t.Errorf("an unknown agency has an account: %+v", c)
 	}
-	if c, ok := r.Connector(agencyA, false, checkout.OfferCashAgency); ok {
+	if c, ok := r.MerchantAccount(agencyA, false, checkout.OfferCashAgency); ok {
 		t.Errorf("cash has an account: %+v", c)
 	}
 	cfg := h.config(t)
@@ -339,7 +346,7 @@ func TestConnectorsAndSimulators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, ok := production.Connector(agencyA, false, checkout.OfferMomoB); ok {
+	if c, ok := production.MerchantAccount(agencyA, false, checkout.OfferMomoB); ok {
 		t.Errorf("outside developer mode the simulators stand in: %+v", c)
 	}
 }
@@ -402,8 +409,31 @@ func TestTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, ok := r.Connector(agencyA, false, checkout.OfferCard); !ok || !c.Locked || !c.XAF {
+	if c, ok := r.MerchantAccount(agencyA, false, checkout.OfferCard); !ok || !c.Locked || c.Account != (card.Account{BaseURL: "https://card.example.org", XAF: true}) {
 		t.Errorf("locked account: %+v, %v", c, ok)
+	}
+}
+
+// A row of an earlier release, sealed then and with a column for the one flag that
+// there was, is the same account after the migration.
+func TestAccountOfAnEarlierRelease(t *testing.T) {
+	t.Parallel()
+	h := setUp(t)
+	h.seed(t, full)
+	sealed, err := h.keys.Seal("connector accounts", []byte(`{"merchant":"impots","secret":"s3cret-of-card"}`), []byte(agencyA+"/live/card"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.exec(t, `DELETE FROM goose_db_version WHERE version_id = 20`)
+	h.exec(t, `ALTER TABLE connector_accounts DROP COLUMN flags`)
+	h.exec(t, `ALTER TABLE connector_accounts ADD COLUMN xaf boolean NOT NULL DEFAULT false`)
+	h.exec(t, `INSERT INTO connector_accounts VALUES ($1, true, 'card', 'https://acquirer.example.org', $2, true)`, agencyA, sealed)
+	if err := postgres.Migrate(t.Context(), h.dsn); err != nil {
+		t.Fatal(err)
+	}
+	want := card.Account{BaseURL: "https://acquirer.example.org", Merchant: "impots", Secret: "s3cret-of-card", XAF: true}
+	if a, ok := h.open(t).MerchantAccount(agencyA, true, checkout.OfferCard); !ok || a.Locked || a.Account != want {
+		t.Errorf("account = %+v, %v", a, ok)
 	}
 }
 
@@ -719,7 +749,7 @@ func TestPostgresAway(t *testing.T) {
 	if _, err := r.AuthenticateKey(keyTest); err != nil {
 		t.Errorf("while Postgres is away: %v", err)
 	}
-	if _, ok := r.Connector(agencyA, false, checkout.OfferMomo); !ok {
+	if _, ok := r.MerchantAccount(agencyA, false, checkout.OfferMomo); !ok {
 		t.Error("while Postgres is away an account is missing")
 	}
 	digest := sha256.Sum256([]byte(keyTest))
@@ -748,7 +778,7 @@ func TestMissingMasterKeyLocksItsRowsOnly(t *testing.T) {
 	if e, ok := r.ERP(agencyA, false); !ok || !e.Locked || !e.Auth.Secret.Empty() {
 		t.Errorf("ERP = %+v, %v", e, ok)
 	}
-	if c, ok := r.Connector(agencyA, false, checkout.OfferMomo); !ok || !c.Locked || c.Simulated {
+	if c, ok := r.MerchantAccount(agencyA, false, checkout.OfferMomo); !ok || !c.Locked || c.Simulated {
 		t.Errorf("account = %+v, %v", c, ok)
 	}
 	if e := r.Endpoints(appA, false, false, "checkout.completed"); len(e) != 1 || !e[0].Locked || len(e[0].Secrets) != 0 {

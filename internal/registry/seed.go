@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/connector"
 	"quittance/internal/registry/internal/db"
 	"quittance/internal/secret"
 )
@@ -27,6 +28,8 @@ type SeedOptions struct {
 	// Developer mode: plain secrets and loopback addresses are allowed, live
 	// connectors are not, neither in the file nor in the database.
 	Developer bool
+	// Operators are those whose accounts the file may hold.
+	Operators connector.Table
 	// Now stamps what is created; the machine's clock when nil.
 	Now func() time.Time
 }
@@ -73,7 +76,7 @@ func Seed(ctx context.Context, pool *pgxpool.Pool, text []byte, opts SeedOptions
 			return fmt.Errorf("seeding the registry: %w", err)
 		}
 		var faults Faults
-		f := parse(text, opts.Developer, &faults)
+		f := parse(text, opts.Operators, opts.Developer, &faults)
 		check(f, known, opts.Developer, opts.Now(), &faults)
 		if len(faults) > 0 {
 			return faults
@@ -125,7 +128,7 @@ func check(f file, known *snapshot, developer bool, now time.Time, faults *Fault
 		}
 	}
 	if developer {
-		for k := range known.connectors {
+		for k := range known.accounts {
 			if k.live {
 				faults.add("", "the registry holds a live %s account of agency %s: developer mode refuses it", k.offer, k.agencyID)
 			}

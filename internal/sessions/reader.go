@@ -147,7 +147,11 @@ func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkou
 // Filter selects sessions. Empty fields select everything; filters are exact
 // (contract decisions § 9).
 type Filter struct {
-	ApplicationIDs []string // whose sessions the caller may see; none: nothing
+	// TenantIDs are the agencies of ApplicationIDs. List waits for everything that
+	// was acknowledged for them.
+	TenantIDs []string
+	// ApplicationIDs own the sessions that the caller may see; none selects nothing.
+	ApplicationIDs []string
 	Live           bool
 	OrderID        string
 	Status         checkout.Status
@@ -170,8 +174,11 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 	if len(f.ApplicationIDs) == 0 {
 		return nil, 0, nil
 	}
+	if len(f.TenantIDs) == 0 {
+		return nil, 0, errors.New("listing sessions: the filter names applications without their agencies")
+	}
 	var partitions []int32
-	for _, id := range f.ApplicationIDs {
+	for _, id := range f.TenantIDs {
 		if p := r.cfg.Space.Partition(schemas.TopicEvents, id); !slices.Contains(partitions, p) {
 			partitions = append(partitions, p)
 		}

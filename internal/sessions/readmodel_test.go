@@ -16,6 +16,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
 	readmodel "quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/test/servers"
@@ -119,14 +120,17 @@ func (w world) awaitHighWatermark(t *testing.T, partition int32, want int64) {
 	}
 }
 
+// agency is that of an application.
+func agency(app string) string { return "agency of " + app }
+
 func sessionID(n int, app string, partitions int32) string {
-	return checkout.NewSessionID(time.UnixMilli(1_790_000_000_000+int64(n)), schemas.PartitionOf(app, partitions), [16]byte{byte(n), byte(n >> 8)})
+	return checkout.NewSessionID(time.UnixMilli(1_790_000_000_000+int64(n)), schemas.PartitionOf(agency(app), partitions), [16]byte{byte(n), byte(n >> 8)})
 }
 
 func session(n int, app string) checkout.Session {
 	at := time.UnixMilli(1_790_000_000_000 + int64(n)).UTC()
 	return checkout.Session{
-		ID: sessionID(n, app, 2), ApplicationID: app, TenantID: "t", OrderID: fmt.Sprintf("order-%d", n), Amount: 5000, Currency: "XAF",
+		ID: sessionID(n, app, 2), ApplicationID: app, TenantID: agency(app), OrderID: fmt.Sprintf("order-%d", n), Amount: 5000, Currency: "XAF",
 		Mode: checkout.ModeHosted, PaymentRef: fmt.Sprintf("%016d", n), CreatedAt: at, ExpiresAt: at.Add(time.Hour), Status: checkout.StatusOpen, Sequence: 1,
 	}
 }
@@ -180,7 +184,7 @@ func TestEveryFieldComesBack(t *testing.T) {
 	n := 0
 	fill(reflect.ValueOf(&full).Elem(), &n)
 	bare := checkout.Session{ID: "bare", CreatedAt: full.CreatedAt, ExpiresAt: full.ExpiresAt, Sequence: 1}
-	if err := w.store.Apply(t.Context(), "topic", []checkout.Session{full, bare}, nil); err != nil {
+	if err := w.store.Apply(t.Context(), []checkout.Session{full, bare}, nil); err != nil {
 		t.Fatal(err)
 	}
 	got, err := w.reader.Statuses(t.Context(), []string{full.ID, "bare", "none"})
@@ -199,7 +203,7 @@ func TestApply(t *testing.T) {
 	pool := database(t)
 	store := readmodel.NewStore(pool)
 	apply := func(from, to int64, sessions ...checkout.Session) error {
-		return store.Apply(t.Context(), "topic", sessions, []readmodel.Move{{Partition: 3, From: from, To: to}})
+		return store.Apply(t.Context(), sessions, []consume.Move{{Topic: "topic", Partition: 3, From: from, To: to}})
 	}
 	state := func() string {
 		t.Helper()
@@ -226,13 +230,13 @@ func TestApply(t *testing.T) {
 		err      error
 		want     string
 	}{
-		{"first", readmodel.None, 10, []checkout.Session{at(2, checkout.StatusOpen), at(1, checkout.StatusOpen)}, nil, "2 open at 10"},
+		{"first", consume.None, 10, []checkout.Session{at(2, checkout.StatusOpen), at(1, checkout.StatusOpen)}, nil, "2 open at 10"},
 		{"older", 10, 11, []checkout.Session{at(1, checkout.StatusFailed)}, nil, "2 open at 11"},
 		{"twice", 11, 12, []checkout.Session{at(2, checkout.StatusFailed)}, nil, "2 open at 12"},
 		{"newer", 12, 20, []checkout.Session{at(3, checkout.StatusCompleted), at(4, checkout.StatusCompleted)}, nil, "4 completed at 20"},
 		{"nothing", 20, 21, nil, nil, "4 completed at 21"},
 		{"other writer was here", 20, 22, []checkout.Session{at(5, checkout.StatusFailed)}, readmodel.ErrMoved, "4 completed at 21"},
-		{"other writer began", readmodel.None, 22, []checkout.Session{at(5, checkout.StatusFailed)}, readmodel.ErrMoved, "4 completed at 21"},
+		{"other writer began", consume.None, 22, []checkout.Session{at(5, checkout.StatusFailed)}, readmodel.ErrMoved, "4 completed at 21"},
 	} {
 		if err := apply(step.from, step.to, step.sessions...); !errors.Is(err, step.err) {
 			t.Errorf("%s: %v", step.name, err)
@@ -256,7 +260,7 @@ func TestSessionIsShownToItsOwnersOnly(t *testing.T) {
 	w := newWorld(t, 5*time.Second)
 	w.run(t)
 	s := session(1, appA)
-	if err := w.store.Apply(t.Context(), w.events, []checkout.Session{s}, nil); err != nil {
+	if err := w.store.Apply(t.Context(), []checkout.Session{s}, nil); err != nil {
 		t.Fatal(err)
 	}
 	got, err := w.reader.Session(t.Context(), readmodel.Query{ID: s.ID, ApplicationIDs: []string{appB, appA}})
@@ -294,7 +298,7 @@ func TestList(t *testing.T) {
 	}
 	shuffled := slices.Clone(all)
 	slices.Reverse(shuffled[10:])
-	if err := w.store.Apply(t.Context(), w.events, shuffled, nil); err != nil {
+	if err := w.store.Apply(t.Context(), shuffled, nil); err != nil {
 		t.Fatal(err)
 	}
 	slices.Reverse(all)
@@ -332,6 +336,9 @@ func TestList(t *testing.T) {
 		}
 		from := min((max(c.f.Page, 1)-1)*size, len(want))
 		want = want[from:min(from+size, len(want))]
+		for _, app := range c.f.ApplicationIDs {
+			c.f.TenantIDs = append(c.f.TenantIDs, agency(app))
+		}
 		got, n, err := w.reader.List(t.Context(), c.f)
 		if err != nil || n != total || len(got) != len(want) || (len(want) > 0 && !reflect.DeepEqual(got, want)) {
 			t.Errorf("%s: %d items of %d, %v; want %d of %d", name, len(got), n, err, len(want), total)
@@ -346,7 +353,7 @@ func TestBarrierCountsControlRecords(t *testing.T) {
 	w := newWorld(t, 400*time.Millisecond)
 	w.run(t)
 	s := session(1, appA)
-	partition := w.space.Partition(schemas.TopicEvents, appA)
+	partition := w.space.Partition(schemas.TopicEvents, agency(appA))
 	w.transaction(t, partition, kgo.TryCommit)
 	w.transaction(t, partition, kgo.TryAbort)
 	const mark = 4 // record, marker, record, marker
@@ -358,20 +365,23 @@ func TestBarrierCountsControlRecords(t *testing.T) {
 	if err := read(); !errors.Is(err, readmodel.ErrBehind) {
 		t.Errorf("nothing applied: %v", err)
 	}
-	if err := w.store.Apply(t.Context(), w.events, []checkout.Session{s}, []readmodel.Move{{Partition: partition, From: readmodel.None, To: mark - 1}}); err != nil {
+	if err := w.store.Apply(t.Context(), []checkout.Session{s}, []consume.Move{{Topic: w.events, Partition: partition, From: consume.None, To: mark - 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := read(); !errors.Is(err, readmodel.ErrBehind) {
 		t.Errorf("all but the marker applied: %v", err)
 	}
-	if err := w.store.Apply(t.Context(), w.events, nil, []readmodel.Move{{Partition: partition, From: mark - 1, To: mark}}); err != nil {
+	if err := w.store.Apply(t.Context(), nil, []consume.Move{{Topic: w.events, Partition: partition, From: mark - 1, To: mark}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := read(); err != nil {
 		t.Errorf("all applied: %v", err)
 	}
-	// Another application's partition says nothing about this one's.
-	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{ApplicationIDs: []string{appA, appB}}); err != nil {
+	// Another agency's partition says nothing about this one's.
+	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{ApplicationIDs: []string{appA}}); err == nil {
+		t.Error("a list without its agencies waits for nothing")
+	}
+	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{TenantIDs: []string{agency(appA), agency(appB)}, ApplicationIDs: []string{appA, appB}}); err != nil {
 		t.Errorf("list: %v", err)
 	}
 }
@@ -382,7 +392,7 @@ func TestBarrierWaitsForOpenTransactions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 400*time.Millisecond)
 	w.run(t)
-	partition := w.space.Partition(schemas.TopicEvents, appA)
+	partition := w.space.Partition(schemas.TopicEvents, agency(appA))
 	cl, err := w.cfg.Producer(kgo.TransactionalID(servers.Prefix(t)))
 	if err != nil {
 		t.Fatal(err)
@@ -419,7 +429,7 @@ func TestBarrierIsBounded(t *testing.T) {
 	}
 	w.run(t)
 	w.pool.Close() // Postgres away
-	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{ApplicationIDs: []string{appA}}); !errors.Is(err, readmodel.ErrBehind) {
+	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{TenantIDs: []string{agency(appA)}, ApplicationIDs: []string{appA}}); !errors.Is(err, readmodel.ErrBehind) {
 		t.Errorf("without Postgres: %v", err)
 	}
 }

@@ -12,28 +12,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/checkout"
+	"quittance/internal/kafka/consume"
 	"quittance/internal/sessions/internal/db"
 )
 
 // Errors of Store, for errors.Is.
 var (
-	// ErrMoved says that a position is not what the writer thought: another one
+	// ErrMoved says that a position is not where the writer believed: another writer
 	// has applied the same records. Nothing was written.
 	ErrMoved = errors.New("another writer has moved the position")
 	// ErrRefused says that Postgres cannot hold a value, such as a text with a
 	// zero byte: writing it again gives the same answer. Nothing was written.
-	ErrRefused = errors.New("value cannot be stored")
+	ErrRefused = fmt.Errorf("value cannot be stored: %w", consume.ErrRefused)
 )
-
-// None is the position of a partition that was never read.
-const None int64 = -1
-
-// Move is how a batch moves the position in a partition.
-type Move struct {
-	Partition int32
-	From      int64 // as stored, or None
-	To        int64 // offset to read next, control records counted
-}
 
 // Store writes the read model. It is safe for concurrent use.
 type Store struct{ pool *pgxpool.Pool }
@@ -55,11 +46,11 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, e
 }
 
 // Apply writes sessions as they stand after the records that moves pass, together
-// with the new positions, or nothing. A session with a higher sequence stays as
-// it is, so order and repetition do not matter. Errors are ErrMoved, ErrRefused
-// and those of a Postgres that is away; after one of those the batch may or may
-// not be written, and applying it again tells.
-func (s *Store) Apply(ctx context.Context, topic string, sessions []checkout.Session, moves []Move) error {
+// with the new positions, or nothing. Positions count control records. A session
+// with a higher sequence stays as it is, so order and repetition do not matter.
+// Errors are ErrMoved, ErrRefused and those of a Postgres that is away. After one
+// of those the batch may have been written; applying it again does no harm.
+func (s *Store) Apply(ctx context.Context, sessions []checkout.Session, moves []consume.Move) error {
 	rows, err := latest(sessions)
 	if err != nil {
 		return fmt.Errorf("applying events: %w: %w", ErrRefused, err)
@@ -69,7 +60,7 @@ func (s *Store) Apply(ctx context.Context, topic string, sessions []checkout.Ses
 		q := db.New(tx)
 		// Positions first: a second writer waits here, and then finds them moved.
 		for _, m := range moves {
-			if err := move(ctx, q, topic, m); err != nil {
+			if err := move(ctx, q, m); err != nil {
 				return err
 			}
 		}
@@ -103,13 +94,13 @@ func (s *Store) Apply(ctx context.Context, topic string, sessions []checkout.Ses
 	return nil
 }
 
-func move(ctx context.Context, q *db.Queries, topic string, m Move) error {
+func move(ctx context.Context, q *db.Queries, m consume.Move) error {
 	var n int64
 	var err error
-	if m.From == None {
-		n, err = q.InsertPosition(ctx, db.InsertPositionParams{Topic: topic, Partition: m.Partition, Next: m.To})
+	if m.From == consume.None {
+		n, err = q.InsertPosition(ctx, db.InsertPositionParams{Topic: m.Topic, Partition: m.Partition, Next: m.To})
 	} else {
-		n, err = q.MovePosition(ctx, db.MovePositionParams{Topic: topic, Partition: m.Partition, Next: m.To, Expected: m.From})
+		n, err = q.MovePosition(ctx, db.MovePositionParams{Topic: m.Topic, Partition: m.Partition, Next: m.To, Expected: m.From})
 	}
 	if err != nil {
 		return err

@@ -189,7 +189,7 @@ type instance struct {
 	err  error
 }
 
-type option func(*Config, *faults)
+type option func(*Config, *hooks)
 
 func (w *world) instance(id string, opts ...option) *instance {
 	w.t.Helper()
@@ -201,15 +201,15 @@ func (w *world) instance(id string, opts ...option) *instance {
 		Processor: proc, Log: log.With(slog.String("instance", id)), Metrics: prometheus.NewRegistry(),
 		HeartbeatInterval: 200 * time.Millisecond, TransactionTimeout: 5 * time.Second,
 	}
-	var f faults
+	var h hooks
 	for _, o := range opts {
-		o(&cfg, &f)
+		o(&cfg, &h)
 	}
 	r, err := New(cfg)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	r.faults = f
+	r.hooks = h
 	return &instance{Runtime: r, w: w, proc: proc}
 }
 
@@ -536,6 +536,6 @@ func (i *instance) onStore(partition int32, fn func(*store.Store)) {
 	}
 }
 
-func withStore(dir string) option        { return func(c *Config, _ *faults) { c.StoreDir = dir } }
-func withFault(fn func(*faults)) option  { return func(_ *Config, f *faults) { fn(f) } }
-func withConfig(fn func(*Config)) option { return func(c *Config, _ *faults) { fn(c) } }
+func withStore(dir string) option        { return func(c *Config, _ *hooks) { c.StoreDir = dir } }
+func withHooks(h hooks) option           { return func(_ *Config, to *hooks) { *to = h } }
+func withConfig(fn func(*Config)) option { return func(c *Config, _ *hooks) { fn(c) } }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
@@ -22,11 +21,11 @@ const maxRestores = 4
 // client reaches a state that it cannot leave, the Runtime drops the membership with
 // everything local and makes another.
 type membership struct {
-	cfg    *Config
-	faults *faults
-	met    *metrics
-	log    *slog.Logger
-	cache  *pebble.Cache
+	cfg   *Config
+	hooks *hooks
+	met   *metrics
+	log   *slog.Logger
+	cache *pebble.Cache
 
 	gts     *kgo.GroupTransactSession
 	cl      *kgo.Client
@@ -67,20 +66,12 @@ func (m *membership) opts(more ...kgo.Opt) []kgo.Opt {
 }
 
 // newMembership makes a client that joins the group.
-func newMembership(ctx context.Context, cfg *Config, f *faults, met *metrics, cache *pebble.Cache, stateID kadm.TopicID) (*membership, error) {
+func newMembership(ctx context.Context, cfg *Config, h *hooks, met *metrics, cache *pebble.Cache, stateID kadm.TopicID) (*membership, error) {
 	m := &membership{
-		cfg: cfg, faults: f, met: met, log: cfg.Log, cache: cache, stateID: stateID,
+		cfg: cfg, hooks: h, met: met, log: cfg.Log, cache: cache, stateID: stateID,
 		restores: make(chan struct{}, maxRestores),
 		parts:    map[int32]*partition{}, closing: map[int32]chan struct{}{},
 		committed: map[int32]int64{}, refused: map[int32]bool{},
-	}
-	id := cfg.TransactionalID
-	if f.nonce {
-		id += "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	}
-	partitioner := kgo.ManualPartitioner()
-	if f.hashPartitioner {
-		partitioner = kgo.StickyKeyPartitioner(nil)
 	}
 	m.background, m.endBackground = context.WithCancel(context.WithoutCancel(ctx))
 	m.work = m.background
@@ -88,7 +79,7 @@ func newMembership(ctx context.Context, cfg *Config, f *faults, met *metrics, ca
 	gts, err := kgo.NewGroupTransactSession(m.opts(
 		kgo.ConsumerGroup(cfg.Group),
 		kgo.ConsumeTopics(cfg.InputTopic),
-		kgo.TransactionalID(id),
+		kgo.TransactionalID(cfg.TransactionalID),
 		kgo.TransactionTimeout(cfg.TransactionTimeout),
 		// Measured together with the broker's
 		// add.partitions.to.txn.retry.backoff.ms=1: see the settings of the broker.
@@ -99,7 +90,7 @@ func newMembership(ctx context.Context, cfg *Config, f *faults, met *metrics, ca
 		// cores it cost more than it saved.
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.ProducerBatchMaxBytes(cfg.MaxRecordBytes),
-		kgo.RecordPartitioner(partitioner),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.Balancers(kgo.CooperativeStickyBalancer()),
 		kgo.BlockRebalanceOnPoll(),
@@ -146,8 +137,8 @@ func (m *membership) run(ctx context.Context) error {
 		}
 		m.held = false
 		m.gts.AllowRebalance()
-		if m.faults.betweenPolls != nil {
-			m.faults.betweenPolls(m)
+		if m.hooks.betweenPolls != nil {
+			m.hooks.betweenPolls(m)
 		}
 	}
 	return nil

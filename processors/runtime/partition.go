@@ -90,20 +90,11 @@ func (m *membership) onAssigned(_ context.Context, cl *kgo.Client, assigned map[
 		if old := m.parts[id]; old != nil {
 			// The callback that should have revoked it was skipped, see
 			// GroupTransactSession. Whoever had it meanwhile has changed it.
-			if m.faults.keepOnAssign {
-				cl.ResumeFetchPartitions(map[string][]int32{m.cfg.InputTopic: {id}})
-				continue
-			}
 			m.drop(old)
 		}
 		p := &partition{id: id, since: time.Now(), start: -1, nextDue: time.Time{}}
 		m.parts[id] = p
 		m.restoreLocked(p, m.closing[id])
-		if idle := p.idle; m.faults.restoreInCallback {
-			m.mu.Unlock()
-			<-idle
-			m.mu.Lock()
-		}
 	}
 	m.gauges()
 	m.log.Info("partitions assigned", slog.Any("partitions", ids))
@@ -250,9 +241,7 @@ func (m *membership) adopt() {
 			// committed with the state.
 			m.log.Warn("group offset differs from the position of the state, which is taken",
 				slog.Int("partition", int(p.id)), slog.Int64("committed", committed.Offset), slog.Int64("start", p.start))
-			if !m.faults.applyAgain {
-				m.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{m.cfg.InputTopic: {p.id: {Epoch: -1, Offset: p.start}}})
-			}
+			m.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{m.cfg.InputTopic: {p.id: {Epoch: -1, Offset: p.start}}})
 		}
 		p.phase = active
 		p.touched = time.Now()

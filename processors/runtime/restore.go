@@ -78,17 +78,9 @@ func (m *membership) restoreOnce(ctx context.Context, p *partition) error {
 	if err != nil {
 		return fmt.Errorf("asking for the ends of the changelog: %w", err)
 	}
-	if m.faults.restoreToLSO {
-		l, err := m.adm.ListCommittedOffsets(ctx, m.cfg.StateTopic)
-		if err != nil {
-			return err
-		}
-		o, _ := l.Lookup(m.cfg.StateTopic, p.id)
-		end = o.Offset
-	}
 	reason := ""
 	switch pos := p.store.Position(); {
-	case pos.Changelog > end && !m.faults.keepStore:
+	case pos.Changelog > end:
 		reason = discardedAhead
 	case pos.Changelog > 0 && pos.Changelog < start:
 		reason = discardedTrimmed
@@ -157,16 +149,12 @@ func (m *membership) replay(ctx context.Context, p *partition, from, to int64) e
 	if from >= to {
 		return nil
 	}
-	level := kgo.ReadCommitted()
-	if m.faults.restoreUncommitted {
-		level = kgo.ReadUncommitted()
-	}
 	// A client of its own: that of the membership belongs to the group. Control
 	// records are kept because the changelog usually ends with one.
 	rc, err := kgo.NewClient(m.opts(
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{m.cfg.StateTopic: {p.id: kgo.NewOffset().At(from)}}),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
-		kgo.FetchIsolationLevel(level), kgo.KeepControlRecords(),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.FetchMaxWait(100*time.Millisecond), kgo.FetchMaxBytes(16<<20), kgo.FetchMaxPartitionBytes(8<<20),
 	)...)
 	if err != nil {
@@ -277,7 +265,7 @@ func (m *membership) findInput(ctx context.Context, p *partition, log *slog.Logg
 		return fmt.Errorf("asking for the ends of the input: %w", err)
 	}
 	p.caughtUp = 0
-	if max(pos.Input+1, start) < end && !m.faults.tickBehind {
+	if max(pos.Input+1, start) < end {
 		p.caughtUp = end
 	}
 	if pos.Input == store.NoInput {

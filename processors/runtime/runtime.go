@@ -37,9 +37,9 @@ const (
 // Runtime runs a Processor over the partitions that the group assigns to this
 // instance.
 type Runtime struct {
-	cfg    Config
-	met    *metrics
-	faults faults
+	cfg   Config
+	met   *metrics
+	hooks hooks
 
 	mu         sync.Mutex
 	membership *membership
@@ -51,7 +51,7 @@ func New(cfg Config) (*Runtime, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Runtime{cfg: cfg, met: newMetrics(cfg.Metrics), faults: ofBuild}, nil
+	return &Runtime{cfg: cfg, met: newMetrics(cfg.Metrics)}, nil
 }
 
 // Run decides until ctx ends. It then finishes the transaction in hand, leaves
@@ -101,7 +101,7 @@ func (r *Runtime) runMembership(ctx context.Context, cache *pebble.Cache) error 
 	if err != nil {
 		return err
 	}
-	m, err := newMembership(ctx, &r.cfg, &r.faults, r.met, cache, stateID)
+	m, err := newMembership(ctx, &r.cfg, &r.hooks, r.met, cache, stateID)
 	if err != nil {
 		return err
 	}

@@ -314,15 +314,13 @@ func TestStuckTransactionIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	var stuck atomic.Bool
-	i := w.start("a", withStore(t.TempDir()), withFault(func(f *faults) {
-		f.stuckAfter = 2 * time.Second
-		f.beforeEnd = func(ctx context.Context, m *membership, t *transaction) (verdict, error) {
-			if t.records > 0 && !stuck.Swap(true) {
-				time.Sleep(3 * time.Second)
-			}
-			return verdictGoOn, nil
+	short := withConfig(func(c *Config) { c.TransactionTimeout = time.Second })
+	i := w.start("a", withStore(t.TempDir()), short, withHooks(hooks{beforeEnd: func(context.Context, *membership, *transaction) (verdict, error) {
+		if !stuck.Swap(true) {
+			time.Sleep(time.Second + stuckAfter + time.Second)
 		}
-	})).ready()
+		return verdictGoOn, nil
+	}})).ready()
 	w.send(0, "k", "c1", "c2")
 	w.send(1, "k", "d1", "d2")
 	w.sound()

@@ -29,6 +29,8 @@ const (
 	// bareFailures is how often a record may not be produced, poison included,
 	// until its poison goes without the value.
 	bareFailures = 2 * sameFailures
+	// stuckAfter is how long after its time-out a transaction is given up.
+	stuckAfter = 2 * time.Second
 )
 
 var (
@@ -101,7 +103,7 @@ func (m *membership) decide(fs kgo.Fetches) error {
 		tp := t.touch(p)
 		input := p.store.Position().Input
 		for _, rec := range ftp.Records {
-			if rec.Offset <= input && !m.faults.applyAgain {
+			if rec.Offset <= input {
 				t.skipped++
 				continue
 			}
@@ -321,12 +323,9 @@ func (m *membership) commit(t *transaction, began time.Time) error {
 		// Ticks without effect; what is left of them is local.
 		return m.merge(t)
 	}
-	// A client can wait for ever for brokers that went and came back. By then the
-	// broker has given the transaction up, or decided it.
-	limit := m.cfg.TransactionTimeout + 2*time.Second
-	if m.faults.stuckAfter > 0 {
-		limit = m.faults.stuckAfter
-	}
+	// A client can wait for ever for brokers that went away and came back. By then
+	// the broker has given the transaction up, or decided it.
+	limit := m.cfg.TransactionTimeout + stuckAfter
 	watch := time.AfterFunc(limit, func() {
 		m.log.Error("giving up a transaction that does not end", slog.Duration("after", limit))
 		m.gts.CloseAllowingRebalance()
@@ -340,11 +339,8 @@ func (m *membership) commit(t *transaction, began time.Time) error {
 		m.gts.Produce(m.work, r, first.Promise())
 	}
 	refused := first.Err()
-	if m.faults.ignoreProduceError {
-		refused = nil
-	}
 	end := kgo.TransactionEndTry(refused == nil)
-	if hook := m.faults.beforeEnd; hook != nil {
+	if hook := m.hooks.beforeEnd; hook != nil {
 		v, err := hook(m.work, m, t)
 		if err != nil {
 			return err
@@ -369,7 +365,7 @@ func (m *membership) commit(t *transaction, began time.Time) error {
 	if err != nil {
 		return m.ended(t, began, errors.Join(fmt.Errorf("ending a transaction: %w", err), refused))
 	}
-	if committed || m.faults.mergeAborted {
+	if committed {
 		if err := m.merge(t); err != nil {
 			return err
 		}
@@ -391,10 +387,8 @@ func (m *membership) commit(t *transaction, began time.Time) error {
 	// that answers the end of a transaction with an unknown error leads here as
 	// well, committed or not. The changelog knows.
 	m.met.transactions.WithLabelValues(outcomeAborted).Inc()
-	if !m.faults.mergeAborted {
-		for _, tp := range t.parts {
-			m.reload(tp.part)
-		}
+	for _, tp := range t.parts {
+		m.reload(tp.part)
 	}
 	return nil
 }
@@ -405,7 +399,7 @@ func (m *membership) commit(t *transaction, began time.Time) error {
 // whoever has it next would not wait for the outcome.
 func (m *membership) fence(t *transaction) func(*kmsg.TxnOffsetCommitRequest) error {
 	return func(req *kmsg.TxnOffsetCommitRequest) error {
-		if t.ticks == 0 || m.faults.unfencedTicks {
+		if t.ticks == 0 {
 			return nil
 		}
 		rt := kmsg.NewTxnOffsetCommitRequestTopic()

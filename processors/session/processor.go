@@ -173,9 +173,9 @@ func (w *writer) entries(d checkout.Decision) {
 // event writes the event and what it notifies of.
 func (w *writer) event(e checkout.Event) {
 	s := e.Session
-	// The event lies in the partition of the command, which is the application's:
-	// also that of an orphaned report, whose application nobody knows.
-	w.emitTo(schemas.TopicEvents, w.tx.Partition(), s.ApplicationID, mapping.FromEvent(e))
+	// The event goes to the partition of the command, which is the agency's. This also
+	// holds for an orphaned report, whose agency is unknown and whose key is empty.
+	w.emitTo(schemas.TopicEvents, w.tx.Partition(), s.TenantID, mapping.FromEvent(e))
 	if e.Type.Webhook() {
 		w.notify(schemas.TopicWebhooks, s.ApplicationID, e.ID, e, payload.Webhook)
 	}

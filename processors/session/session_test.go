@@ -108,7 +108,7 @@ func (i *installation) send(cmds ...checkout.Command) {
 func (i *installation) raw(value []byte) {
 	i.t.Helper()
 	topic := schemas.TopicCommands
-	rec := &kgo.Record{Topic: i.space.Name(topic), Partition: i.space.Partition(topic, application), Value: value}
+	rec := &kgo.Record{Topic: i.space.Name(topic), Partition: i.space.Partition(topic, tenant), Value: value}
 	if err := i.producer.ProduceSync(i.t.Context(), rec).FirstErr(); err != nil {
 		i.t.Fatal(err)
 	}
@@ -191,8 +191,12 @@ func TestPaymentThroughKafka(t *testing.T) {
 	i.send(pay("chs_a", now)...)
 	i.send(create("chs_b", "o", now))
 
-	events := decode[record.Event](i, i.read(schemas.TopicEvents, 3))
+	written := i.read(schemas.TopicEvents, 3)
+	events := decode[record.Event](i, written)
 	for n, e := range events {
+		if r := written[n]; string(r.Key) != tenant || r.Partition != i.space.Partition(schemas.TopicCommands, tenant) {
+			t.Errorf("event %d has the key %q in partition %d, not those of its agency", n, r.Key, r.Partition)
+		}
 		if e.Sequence != int64(n+1) || e.Session == nil || e.Session.Sequence != e.Sequence {
 			t.Errorf("event %d: %+v", n, e)
 		}

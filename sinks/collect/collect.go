@@ -29,7 +29,7 @@ type Config struct {
 	Codec *schemas.Codec
 
 	// Connectors by offer id.
-	Connectors map[string]connector.Collector
+	Connectors map[string]connector.Connector
 	// Account is an agency's merchant account for an offer, of test or live mode;
 	// false when there is none (any more). It is asked at every call.
 	Account func(tenantID string, live bool, offerID string) (connector.Account, bool)

@@ -165,7 +165,7 @@ func (w *world) follow() {
 					return
 				}
 				command, err := mapping.ToCommand(&c)
-				if err != nil || string(r.Key) != app || r.Partition != w.space.Partition(schemas.TopicCommands, app) || command.ReplyTo != nil {
+				if err != nil || string(r.Key) != tenant || r.Partition != w.space.Partition(schemas.TopicCommands, tenant) || command.ReplyTo != nil {
 					w.t.Errorf("command %+v: %v, key %q, partition %d", command, err, r.Key, r.Partition)
 				}
 				w.mu.Lock()
@@ -177,13 +177,13 @@ func (w *world) follow() {
 	w.t.Cleanup(func() { cancel(); <-done; client.Close() })
 }
 
-func (w *world) account() connector.Account {
-	return connector.Account{BaseURL: w.operator + "/mtn", TargetEnvironment: "mtncongo", SubscriptionKey: "s", APIUser: "u", APIKey: "k"}
+func (w *world) account() mtn.Account {
+	return mtn.Account{BaseURL: connector.BaseURL(w.operator + "/mtn"), TargetEnvironment: "mtncongo", SubscriptionKey: "s", APIUser: "u", APIKey: "k"}
 }
 
 func (w *world) momo(timeout time.Duration) *mtn.Connector {
 	w.t.Helper()
-	momo, err := mtn.New(mtn.Config{Now: w.clock.now, Timeout: timeout, EnquiriesPerSecond: 100})
+	momo, err := mtn.New(connector.Config{Now: w.clock.now, Timeout: timeout, EnquiriesPerSecond: 100})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func (w *world) run(configure ...func(*collect.Config)) (stop func()) {
 	w.t.Helper()
 	cfg := collect.Config{
 		Kafka: w.kafka, Space: w.space, Codec: w.codec,
-		Connectors: map[string]connector.Collector{checkout.OfferMomo: w.momo(500 * time.Millisecond)},
+		Connectors: map[string]connector.Connector{checkout.OfferMomo: w.momo(500 * time.Millisecond)},
 		Account: func(id string, live bool, _ string) (connector.Account, bool) {
 			return w.account(), id == tenant && !live
 		},
@@ -425,11 +425,11 @@ func TestRequestsAndEnquiries(t *testing.T) {
 func TestAirtel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	airtelMoney, err := airtel.New(airtel.Config{Now: w.clock.now, Timeout: 500 * time.Millisecond, EnquiriesPerSecond: 100})
+	airtelMoney, err := airtel.New(connector.Config{Now: w.clock.now, Timeout: 500 * time.Millisecond, EnquiriesPerSecond: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
-	account := connector.Account{BaseURL: w.operator + "/airtel", ClientID: "c", ClientSecret: "s"}
+	account := airtel.Account{BaseURL: connector.BaseURL(w.operator + "/airtel"), ClientID: "c", ClientSecret: "s"}
 	w.run(func(c *collect.Config) {
 		c.Connectors[checkout.OfferMomoB] = airtelMoney
 		c.Account = func(_ string, _ bool, offerID string) (connector.Account, bool) {
@@ -540,7 +540,7 @@ func TestTooLate(t *testing.T) {
 
 	// Sent in time by a reader that died, read again too late: not sent again, found.
 	sent := w.request("collect", approves, time.Minute)
-	momo, err := mtn.New(mtn.Config{Now: w.clock.now})
+	momo, err := mtn.New(connector.Config{Now: w.clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -643,7 +643,7 @@ func TestOldRequestsKeepNoneWaiting(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	w.run(func(c *collect.Config) {
 		c.Backlog, c.Metrics = 16, metrics
-		momo, err := mtn.New(mtn.Config{Now: w.clock.now, EnquiriesPerSecond: 2})
+		momo, err := mtn.New(connector.Config{Now: w.clock.now, EnquiriesPerSecond: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -669,7 +669,7 @@ func TestOldRequestsKeepNoneWaiting(t *testing.T) {
 
 // counting counts requests for money, by collection.
 type counting struct {
-	connector.Collector
+	connector.Connector
 	mu sync.Mutex
 	n  map[string]int
 }
@@ -678,7 +678,7 @@ func (c *counting) Collect(ctx context.Context, account connector.Account, q con
 	c.mu.Lock()
 	c.n[q.ID]++
 	c.mu.Unlock()
-	return c.Collector.Collect(ctx, account, q)
+	return c.Connector.Collect(ctx, account, q)
 }
 
 func (c *counting) of(id string) int {
@@ -706,7 +706,7 @@ func TestRevokedAsksNoMore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first, second := &counting{Collector: w.momo(time.Second), n: map[string]int{}}, &counting{Collector: w.momo(time.Second), n: map[string]int{}}
+	first, second := &counting{Connector: w.momo(time.Second), n: map[string]int{}}, &counting{Connector: w.momo(time.Second), n: map[string]int{}}
 	tried := func(c *counting) (out []string) {
 		for _, id := range ids {
 			if c.of(id) > 0 {
@@ -838,7 +838,7 @@ func TestAnotherAccountIsNotAsked(t *testing.T) {
 	if got := w.outcomes(other.CollectionID); len(got) > 0 {
 		t.Errorf("another account's word is reported: %+v", got)
 	}
-	if changed := w.account(); changed.Fingerprint() == (connector.Account{BaseURL: changed.BaseURL, APIUser: "x"}).Fingerprint() {
+	if changed := w.account(); changed.Fingerprint() == (mtn.Account{BaseURL: changed.BaseURL, APIUser: "x"}).Fingerprint() {
 		t.Error("two users of one operator have one fingerprint")
 	}
 }
@@ -958,15 +958,15 @@ func (w *world) redirects(id string) []checkout.Command {
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	acquirer, err := card.New(card.Config{Now: func() time.Time { return time.Now().UTC() }, EnquiriesPerSecond: 100})
+	acquirer, err := card.New(connector.Config{Now: func() time.Time { return time.Now().UTC() }, EnquiriesPerSecond: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var log syncBuffer
 	w.run(func(c *collect.Config) {
-		c.Connectors = map[string]connector.Collector{checkout.OfferCard: acquirer}
+		c.Connectors = map[string]connector.Connector{checkout.OfferCard: acquirer}
 		c.Account = func(string, bool, string) (connector.Account, bool) {
-			return connector.Account{BaseURL: w.operator + "/card", Merchant: "impots", Secret: "simulator"}, true
+			return card.Account{BaseURL: connector.BaseURL(w.operator + "/card"), Merchant: "impots", Secret: "simulator"}, true
 		}
 		c.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
@@ -1059,11 +1059,11 @@ func (s *syncBuffer) String() string {
 func TestLiveSessionAtATestAcquirer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	acquirer, _ := card.New(card.Config{Now: func() time.Time { return time.Now().UTC() }, EnquiriesPerSecond: 100})
+	acquirer, _ := card.New(connector.Config{Now: func() time.Time { return time.Now().UTC() }, EnquiriesPerSecond: 100})
 	w.run(func(c *collect.Config) {
-		c.Connectors = map[string]connector.Collector{checkout.OfferCard: acquirer}
+		c.Connectors = map[string]connector.Connector{checkout.OfferCard: acquirer}
 		c.Account = func(string, bool, string) (connector.Account, bool) {
-			return connector.Account{BaseURL: w.operator + "/card", Merchant: "impots", Secret: "simulator"}, true
+			return card.Account{BaseURL: connector.BaseURL(w.operator + "/card"), Merchant: "impots", Secret: "simulator"}, true
 		}
 	})
 	q := w.request("collect", "", time.Minute)

@@ -68,7 +68,7 @@ type job struct {
 	waiting, calls context.Context
 
 	request   record.CollectionRequest
-	connector connector.Collector
+	connector connector.Connector
 }
 
 // do returns true when the record needs nothing any more, false when it is left
@@ -321,10 +321,10 @@ func (j *job) returnURL() string {
 func (j *job) account() (connector.Account, bool) {
 	q := &j.request
 	account, ok := j.sink.cfg.Account(q.TenantID, q.Livemode, q.OfferID)
-	if q.Account != "" && account.Fingerprint() != q.Account {
-		return connector.Account{}, false
+	if !ok || q.Account != "" && account.Fingerprint() != q.Account {
+		return nil, false
 	}
-	return account, ok
+	return account, true
 }
 
 // enquire makes one enquiry, unless unwanted says otherwise when its turn comes.
@@ -419,7 +419,7 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	var command *record.Command
 	if err == nil {
 		command, err = mapping.FromCommand(checkout.Command{
-			At: j.sink.cfg.Now(), SessionID: q.SessionID, ApplicationID: q.ApplicationID, Live: q.Livemode, Do: do,
+			At: j.sink.cfg.Now(), TenantID: q.TenantID, SessionID: q.SessionID, ApplicationID: q.ApplicationID, Live: q.Livemode, Do: do,
 		})
 	}
 	var value []byte
@@ -435,8 +435,8 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	}
 	space := j.sink.cfg.Space
 	if !j.produce(&kgo.Record{
-		Topic: space.Name(schemas.TopicCommands), Partition: space.Partition(schemas.TopicCommands, q.ApplicationID),
-		Key: []byte(q.ApplicationID), Value: value,
+		Topic: space.Name(schemas.TopicCommands), Partition: space.Partition(schemas.TopicCommands, q.TenantID),
+		Key: []byte(q.TenantID), Value: value,
 	}) {
 		return outcomeLeft
 	}

@@ -41,7 +41,7 @@ func TestInFlight(t *testing.T) {
 	}
 	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
 	cfg := erp.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now, Developer: true,
+		Kafka: b.Kafka, Codec: b.Codec, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now, Client: caller(),
 		SessionTimeout: 6 * time.Second,
 		ERPs: &erps{by: map[string]registry.ERPSettings{
 			"usual/test": {BaseURL: receiver("usual"), Auth: auth, Networks: loopback},

@@ -58,7 +58,7 @@ func TestSignoffChild(t *testing.T) {
 	}
 	w, err := erp.NewWorker(erp.Config{
 		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), ERPs: oneERP(c.URL), History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
-		Now: time.Now, Developer: true, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
+		Now: time.Now, Client: caller(), Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	r := deliverytest.NewReceiver(t, "Idempotency-Key")
 	cfg := erp.Config{
 		Kafka: b.Kafka, Codec: b.Codec, ERPs: oneERP(r.URL), Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
-		History: b.History(), Now: b.Now, Developer: true, SessionTimeout: 6 * time.Second,
+		History: b.History(), Now: b.Now, Client: caller(), SessionTimeout: 6 * time.Second,
 	}
 	p, err := erp.NewPlanner(cfg)
 	if err != nil {

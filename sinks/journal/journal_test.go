@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
 	"quittance/reconciliation"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -73,7 +75,7 @@ func (w *world) run(conn driver.Conn) (reg *prometheus.Registry, stop func()) {
 	w.t.Helper()
 	reg = prometheus.NewRegistry()
 	j, err := sink.New(sink.Config{
-		Kafka: w.kafka, Codec: w.codec, ClickHouse: conn, Log: servers.Logger(w.t), Metrics: reg,
+		Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(conn), Log: servers.Logger(w.t), Metrics: reg,
 		BatchSize: 500, BatchWait: 100 * time.Millisecond, InsertTimeout: 2 * time.Second,
 	})
 	if err != nil {
@@ -387,8 +389,8 @@ func (w *world) setAside(bad ...*kgo.Record) {
 		for _, h := range r.Headers {
 			headers[h.Key] = string(h.Value)
 		}
-		if string(r.Value) != string(bad[i].Value) || headers["topic"] != bad[i].Topic || headers["offset"] != fmt.Sprint(bad[i].Offset) ||
-			headers["partition"] != fmt.Sprint(bad[i].Partition) || headers["error"] == "" {
+		if string(r.Value) != string(bad[i].Value) || headers[consume.HeaderTopic] != bad[i].Topic || headers[consume.HeaderOffset] != fmt.Sprint(bad[i].Offset) ||
+			headers[consume.HeaderPartition] != fmt.Sprint(bad[i].Partition) || headers[consume.HeaderError] == "" {
 			t.Errorf("%d: %q %v", i, r.Value, headers)
 		}
 	}
@@ -518,5 +520,44 @@ func TestNewWantsItsParts(t *testing.T) {
 	t.Parallel()
 	if _, err := sink.New(sink.Config{}); err == nil || !strings.Contains(err.Error(), "required") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Poison whose cause is gone is journalled by a replay, by the headers of this
+// release and by those of the first.
+func TestReplayOfPoison(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var bad []*kgo.Record
+	for n := range 4 {
+		r := w.value(schemas.TopicEvents, "k", session(n)[0])
+		if n%2 == 1 {
+			r = w.value(schemas.TopicAttempts, "k", attempt(n, 1, "failed"))
+		}
+		bad = append(bad, consume.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, r, errors.New("no such schema")))
+		if n >= 2 {
+			header := func(k, v string) kgo.RecordHeader { return kgo.RecordHeader{Key: k, Value: []byte(v)} }
+			bad[n].Headers = []kgo.RecordHeader{header("topic", r.Topic), header("partition", "1"), header("offset", "7"), header("error", "no such schema")}
+		}
+	}
+	garbage := consume.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, &kgo.Record{Topic: w.kafka.Prefix + schemas.TopicEvents, Value: []byte("garbage")}, errors.New("garbage"))
+	if err := w.cl.ProduceSync(t.Context(), append(bad, garbage)...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	j, err := sink.New(sink.Config{Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(w.conn), Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dryRun := range []bool{true, false} {
+		got, err := j.Replay(t.Context(), schemas.TopicPoisonJournal, begin.Add(-time.Hour), time.Now().Add(time.Hour), dryRun, nil)
+		if want := (sink.Replayed{Entries: 4, Unreadable: 1}); err != nil || got != want {
+			t.Errorf("dry run %v: %+v, %v", dryRun, got, err)
+		}
+		for _, kind := range []journal.EntryType{journal.EntryTypeEvent, journal.EntryTypeDelivery} {
+			want := map[bool]uint64{true: 0, false: 2}[dryRun]
+			if n, err := reconciliation.CountEntries(t.Context(), w.conn, kind); err != nil || n != want {
+				t.Errorf("dry run %v: %d entries of type %s, want %d, %v", dryRun, n, kind, want, err)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
 	"quittance/schemas"
 )
 
@@ -26,7 +28,6 @@ type Replayed struct {
 // deliveries.attempts or this sink's poison topic. The sink need not run;
 // progress may be nil.
 func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (Replayed, error) {
-	name := j.cfg.Kafka.Prefix + topic
 	var out Replayed
 	var entries []journal.Entry
 	flush := func() error {
@@ -34,13 +35,15 @@ func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Ti
 		if dryRun {
 			return nil
 		}
-		return j.tryInsert(ctx, entries)
+		bounded, cancel := context.WithTimeout(ctx, cmp.Or(j.cfg.InsertTimeout, defaultInsertTimeout))
+		defer cancel()
+		return j.cfg.Store.Insert(bounded, entries)
 	}
-	err := j.cfg.Kafka.ReadBetween(ctx, name, since, until, progress, func(r *kgo.Record) error {
-		if name == j.poison {
-			r.Topic = origin(r)
+	err := j.cfg.Kafka.ReadBetween(ctx, j.cfg.Kafka.Prefix+topic, since, until, progress, func(r *kgo.Record) error {
+		if topic == schemas.TopicPoisonJournal {
+			r.Topic = consume.Origin(r)
 		}
-		entry, err := j.decode(ctx, r)
+		entry, err := j.decode(r)
 		switch {
 		case errors.Is(err, schemas.ErrUndecodable), errors.Is(err, journal.ErrInvalidEntry):
 			out.Unreadable++
@@ -58,14 +61,4 @@ func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Ti
 		err = flush()
 	}
 	return out, err
-}
-
-// origin is the topic that a poison record stood on.
-func origin(r *kgo.Record) string {
-	for _, h := range r.Headers {
-		if h.Key == "topic" {
-			return string(h.Value)
-		}
-	}
-	return ""
 }

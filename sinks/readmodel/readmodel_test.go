@@ -20,6 +20,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
 	"quittance/internal/postgres"
 	"quittance/internal/sessions"
 	"quittance/schemas"
@@ -99,7 +100,7 @@ func openPool(t *testing.T, dsn string) *pgxpool.Pool {
 func (w *world) sink(t *testing.T, pool *pgxpool.Pool) (stop func(), metrics *prometheus.Registry) {
 	t.Helper()
 	metrics = prometheus.NewRegistry()
-	s, err := sink.New(sink.Config{Kafka: w.cfg, Space: w.space, Codec: w.codec, Pool: pool, Log: servers.Logger(t), Metrics: metrics})
+	s, err := sink.New(sink.Config{Kafka: w.cfg, Codec: w.codec, Store: sessions.NewStore(pool), Log: servers.Logger(t), Metrics: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +133,14 @@ func runs(t *testing.T, run func(context.Context) error) (stop func()) {
 
 func app(n int) string { return fmt.Sprintf("018f0000-0000-7000-8000-%012d", n) }
 
+// agency is that of an application.
+func agency(app string) string { return "agency of " + app }
+
 func (w *world) session(n int, app string, sequence int64) checkout.Session {
 	at := time.UnixMilli(1_790_000_000_000 + int64(n)).UTC()
 	return checkout.Session{
-		ID:            checkout.NewSessionID(at, w.space.Partition(schemas.TopicEvents, app), [16]byte{byte(n), byte(n >> 8)}),
-		ApplicationID: app, TenantID: "t", OrderID: "o", Amount: 1, Currency: "XAF", Mode: checkout.ModeHosted,
+		ID:            checkout.NewSessionID(at, w.space.Partition(schemas.TopicEvents, agency(app)), [16]byte{byte(n), byte(n >> 8)}),
+		ApplicationID: app, TenantID: agency(app), OrderID: "o", Amount: 1, Currency: "XAF", Mode: checkout.ModeHosted,
 		CreatedAt: at, ExpiresAt: at.Add(time.Hour), Status: checkout.StatusOpen, Sequence: sequence,
 	}
 }
@@ -149,7 +153,7 @@ func (w *world) event(t *testing.T, s checkout.Session) *kgo.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &kgo.Record{Topic: w.space.Name(schemas.TopicEvents), Partition: w.space.Partition(schemas.TopicEvents, s.ApplicationID), Key: []byte(s.ApplicationID), Value: value}
+	return &kgo.Record{Topic: w.space.Name(schemas.TopicEvents), Partition: w.space.Partition(schemas.TopicEvents, s.TenantID), Key: []byte(s.TenantID), Value: value}
 }
 
 func (w *world) produce(t *testing.T, records ...*kgo.Record) {
@@ -260,7 +264,7 @@ func TestReadsShowWhatWasAcknowledged(t *testing.T) {
 					if err != nil || got.Sequence != sequence {
 						t.Errorf("after %d was acknowledged: %d, %v", sequence, got.Sequence, err)
 					}
-					items, total, err := readers[(sequence+1)%2].List(t.Context(), sessions.Filter{ApplicationIDs: []string{s.ApplicationID}})
+					items, total, err := readers[(sequence+1)%2].List(t.Context(), sessions.Filter{TenantIDs: []string{s.TenantID}, ApplicationIDs: []string{s.ApplicationID}})
 					if err != nil || total != 1 || len(items) != 1 || items[0].Sequence != sequence {
 						t.Errorf("list after %d was acknowledged: %+v, %d, %v", sequence, items, total, err)
 					}
@@ -315,8 +319,8 @@ func TestPoisonIsSetAside(t *testing.T) {
 	for _, h := range got[0].Headers {
 		headers[h.Key] = string(h.Value)
 	}
-	if headers["own"] != "kept" || headers[sink.HeaderTopic] != garbage.Topic || headers[sink.HeaderOffset] != "1" ||
-		headers[sink.HeaderPartition] != fmt.Sprint(garbage.Partition) || headers[sink.HeaderError] == "" {
+	if headers["own"] != "kept" || headers[consume.HeaderTopic] != garbage.Topic || headers[consume.HeaderOffset] != "1" ||
+		headers[consume.HeaderPartition] != fmt.Sprint(garbage.Partition) || headers[consume.HeaderError] == "" {
 		t.Errorf("headers = %v", headers)
 	}
 	if n := counted(t, metrics, "quittance_readmodel_events_total", "poison"); n != 2 {

@@ -7,10 +7,12 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"quittance/checkout"
 	"quittance/internal/kafka"
 	"quittance/schemas"
 )
+
+// replayAtOnce bounds what one transaction of a replay holds.
+const replayAtOnce = 1000
 
 // Replayed says what a replay found.
 type Replayed struct {
@@ -26,17 +28,16 @@ type Replayed struct {
 // without the prefix, is checkout.events or this sink's poison topic. Positions
 // stay. The sink need not run; progress may be nil.
 func (r *ReadModel) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (Replayed, error) {
-	name := r.cfg.Space.Name(topic)
 	var out Replayed
-	var sessions []checkout.Session
+	var events []event
 	flush := func() error {
-		defer func() { sessions = sessions[:0] }()
-		if dryRun || len(sessions) == 0 {
+		defer func() { events = events[:0] }()
+		if dryRun {
 			return nil
 		}
-		return r.store.Apply(ctx, r.topic, sessions, nil)
+		return r.cfg.Store.Apply(ctx, sessionsOf(events), nil)
 	}
-	err := r.cfg.Kafka.ReadBetween(ctx, name, since, until, progress, func(rec *kgo.Record) error {
+	err := r.cfg.Kafka.ReadBetween(ctx, r.cfg.Kafka.Prefix+topic, since, until, progress, func(rec *kgo.Record) error {
 		e, err := r.decode(rec)
 		switch {
 		case errors.Is(err, schemas.ErrUndecodable):
@@ -44,11 +45,11 @@ func (r *ReadModel) Replay(ctx context.Context, topic string, since, until time.
 			return nil
 		case err != nil:
 			return err
-		case e == nil || e.session == nil:
+		case e.session == nil:
 			return nil
 		}
 		out.Events++
-		if sessions = append(sessions, *e.session); len(sessions) < batch {
+		if events = append(events, e); len(events) < replayAtOnce {
 			return nil
 		}
 		return flush()

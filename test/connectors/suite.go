@@ -1,6 +1,6 @@
-// Package connectortest is the suite that every connector passes: what a caller may
-// rely on whoever stands behind a connector.Connector, and behind a Collector,
-// whichever operator is asked for the money.
+// Package connectors is the suite that every connector passes: what a caller may rely
+// on, whichever operator is asked for the money. It takes the connector's registration
+// and what only a test needs to know of the operator.
 package connectors
 
 import (
@@ -9,9 +9,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,26 +26,17 @@ import (
 	"quittance/internal/connector"
 )
 
-// Target is a connector, and of a Collector an operator that it talks to. A
-// Collector should give a call up after a second or so: the suite waits for it.
-type Target struct {
-	Connector connector.Connector
-	// Report is the body of a report that the collection of this id was approved,
-	// of amount and currency, as it would be sent.
-	Report func(id string, amount int64, currency string) []byte
-	// Sign is the header of a report that the account's operator signs at a time.
-	// Set if and only if the connector is a ReportVerifier.
-	Sign func(account connector.Account, at time.Time, body []byte) http.Header
+// Operator is what the suite must know of an operator beside its registration: who
+// plays it, and what to say in its protocol.
+type Operator struct {
+	// Standin plays the operator in one test. See Simulators.
+	Standin func(t *testing.T) Standin
+	// Fields are those of an account that the operator accepts, Wrong those of one
+	// that it does not.
+	Fields, Wrong map[string]string
 
-	// The rest is of a Collector.
-
-	// Account is accepted by the operator, Wrong is not.
-	Account, Wrong connector.Account
-	// Faults stands in front of the operator.
-	Faults *Faults
 	// Asks matches the call that asks for money, Enquires the one that asks about it.
 	Asks, Enquires Match
-
 	// Approves is a payer who approves at once, Waits one who does not answer: a
 	// number as a citizen types it, or a name that Visit knows.
 	Approves, Waits string
@@ -57,18 +50,30 @@ type Target struct {
 	// Redirects is an answer to the call that asks for money which sends the payer of
 	// this id to an address; of an operator that redirects.
 	Redirects func(id, address string) (status int, body string)
-
 	// Tokens says that calls carry a token which the operator gives out.
 	Tokens bool
-
-	// Collections says how many collections of this id the operator has.
-	Collections func(t *testing.T, id string) int
-	// Claims is an answer to the call that asks for money which tells that the
-	// payment of this id is made already.
+	// Claims is an answer to the call that asks for money which says that the payment
+	// of this id is made already.
 	Claims func(id string) (status int, body string)
 
-	collector connector.Collector
-	visits    *sync.Map // payers who have yet to go to the operator's page, by collection
+	// Report is the body of a report that the collection of this id was approved, of
+	// amount and currency, as it would be sent.
+	Report func(id string, amount int64, currency string) []byte
+	// Sign is the header of a report that the account's operator signs at a time.
+	// Set if and only if the connector is a ReportVerifier.
+	Sign func(account connector.Account, at time.Time, body []byte) http.Header
+}
+
+// target is an operator and its connector in one test.
+type target struct {
+	Operator
+	registration   connector.Registration
+	connector      connector.Connector
+	account, wrong connector.Account
+	secrets        []string
+	faults         *Faults // in front of the operator
+	collections    func(id string) int
+	visits         *sync.Map // payers who have yet to go to the operator's page, by collection
 }
 
 const (
@@ -79,64 +84,66 @@ const (
 	currency = "XAF"
 )
 
-// Run runs the suite. Each test gets a target of its own.
-func Run(t *testing.T, target func(t *testing.T) Target) {
+// Run runs the suite over the operator of a registration.
+func Run(t *testing.T, registration connector.Registration, operator Operator) {
 	t.Helper()
-	for name, test := range map[string]func(*testing.T, Target){
-		"reports":            func(t *testing.T, x Target) { reports(t, x.Connector.ParseReport, x.Report) },
-		"unreadable reports": func(t *testing.T, x Target) { unreadableReports(t, x.Connector.ParseReport, x.Report) },
+	t.Run("registration", func(t *testing.T) { t.Parallel(); registered(t, registration, operator) })
+	for name, test := range map[string]func(*testing.T, target){
+		"reports":            func(t *testing.T, x target) { reports(t, x.connector.ParseReport, x.Report) },
+		"unreadable reports": func(t *testing.T, x target) { unreadableReports(t, x.connector.ParseReport, x.Report) },
 		"signatures":         signatures,
 
-		"approval":                   asked(approval),
-		"claimed approval":           asked(claimedApproval),
-		"refusals":                   asked(refusals),
-		"waiting payer":              asked(waiting),
-		"same id twice":              asked(sameID),
-		"unknown id":                 asked(unknownID),
-		"500 then works":             asked(serverError),
-		"silent before":              asked(silentBefore),
-		"silent after":               asked(silentAfter),
-		"cut after":                  asked(cutAfter),
-		"unreachable":                asked(unreachable),
-		"malformed answers":          asked(malformedAnswers),
-		"malformed answer to asking": asked(malformedRequestAnswer),
-		"wrong credentials":          asked(wrongCredentials),
-		"forgotten token":            asked(forgottenToken),
-		"context ends":               asked(contextEnds),
-		"payers":                     asked(payers),
-		"redirect":                   asked(redirect),
-		"malformed redirect":         asked(malformedRedirect),
-		"other content":              asked(otherContent),
+		"approval":                   approval,
+		"claimed approval":           claimedApproval,
+		"refusals":                   refusals,
+		"waiting payer":              waiting,
+		"same id twice":              sameID,
+		"unknown id":                 unknownID,
+		"500 then works":             serverError,
+		"silent before":              silentBefore,
+		"silent after":               silentAfter,
+		"cut after":                  cutAfter,
+		"unreachable":                unreachable,
+		"malformed answers":          malformedAnswers,
+		"malformed answer to asking": malformedRequestAnswer,
+		"wrong credentials":          wrongCredentials,
+		"another operator's account": strangeAccount,
+		"forgotten token":            forgottenToken,
+		"context ends":               contextEnds,
+		"payers":                     payers,
+		"redirect":                   redirect,
+		"malformed redirect":         malformedRedirect,
+		"other content":              otherContent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			x := target(t)
-			x.visits = &sync.Map{}
-			if _, ok := x.Connector.(connector.ReportVerifier); ok != (x.Sign != nil) {
-				t.Fatal("Sign belongs to a ReportVerifier")
-			}
-			if _, ok := x.Connector.(connector.Collector); ok != (x.Asks != nil) {
-				t.Fatal("Asks belongs to a Collector")
-			}
-			test(t, x)
+			test(t, start(t, registration, operator))
 		})
 	}
 }
 
-// asked is a test of operators that are asked for money.
-func asked(test func(*testing.T, Target)) func(*testing.T, Target) {
-	return func(t *testing.T, x Target) {
-		t.Helper()
-		var ok bool
-		if x.collector, ok = x.Connector.(connector.Collector); !ok {
-			t.Skip("nobody is asked for this money")
-		}
-		test(t, x)
+// start plays the operator for one test.
+func start(t *testing.T, registration connector.Registration, operator Operator) target {
+	t.Helper()
+	c, err := registration.New(Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.(connector.ReportVerifier); ok != (operator.Sign != nil) {
+		t.Fatal("Sign belongs to a ReportVerifier")
+	}
+	standin, faults := operator.Standin(t), &Faults{}
+	base := Serve(t, faults, standin)
+	read := readFields(operator.Fields)
+	return target{
+		Operator: operator, registration: registration, connector: c,
+		account: registration.Account(base, read), wrong: registration.Account(base, readFields(operator.Wrong)), secrets: read.secrets,
+		faults: faults, collections: standin.Collections, visits: &sync.Map{},
 	}
 }
 
 // request is a new collection.
-func (x Target) request(t *testing.T, payer string) connector.Request {
+func (x target) request(t *testing.T, payer string) connector.Request {
 	t.Helper()
 	r := connector.Request{
 		ID: uuid.NewString(), Amount: amount, Currency: currency, PaymentRef: "1234567890123456",
@@ -145,7 +152,7 @@ func (x Target) request(t *testing.T, payer string) connector.Request {
 		CallbackURL: "http://127.0.0.1:9/callbacks/hush", ReturnURL: "http://127.0.0.1:9/c/hush",
 		ExpiresAt: time.Now().UTC().Add(5 * time.Minute),
 	}
-	if reader, ok := x.Connector.(connector.PayerReader); ok {
+	if reader, ok := x.connector.(connector.PayerReader); ok {
 		var err error
 		if r.Payer, err = reader.Payer(payer); err != nil {
 			t.Fatalf("Payer(%q): %v", payer, err)
@@ -157,9 +164,9 @@ func (x Target) request(t *testing.T, payer string) connector.Request {
 
 // collect asks for the money, and where the operator redirects, its payer goes to
 // the page.
-func (x Target) collect(t *testing.T, r connector.Request) connector.Outcome {
+func (x target) collect(t *testing.T, r connector.Request) connector.Outcome {
 	t.Helper()
-	o, err := x.collector.Collect(t.Context(), x.Account, r)
+	o, err := x.connector.Collect(t.Context(), x.account, r)
 	if err != nil {
 		t.Fatalf("Collect: %v", err)
 	}
@@ -180,10 +187,10 @@ func reference(id string) connector.Reference {
 }
 
 // settled enquires until the operator has decided.
-func (x Target) settled(t *testing.T, id string) connector.Outcome {
+func (x target) settled(t *testing.T, id string) connector.Outcome {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		o, err := x.collector.Enquire(t.Context(), x.Account, reference(id))
+		o, err := x.connector.Enquire(t.Context(), x.account, reference(id))
 		if err != nil {
 			t.Fatalf("Enquire: %v", err)
 		}
@@ -196,15 +203,15 @@ func (x Target) settled(t *testing.T, id string) connector.Outcome {
 	}
 }
 
-func (x Target) once(t *testing.T, id string) {
+func (x target) once(t *testing.T, id string) {
 	t.Helper()
-	if n := x.Collections(t, id); n != 1 {
+	if n := x.collections(id); n != 1 {
 		t.Errorf("the operator has %d collections of this id, want 1", n)
 	}
 }
 
 // fault checks an error's class and certainty, and that it keeps secrets.
-func (x Target) fault(t *testing.T, r connector.Request, err error, want connector.FaultKind, sent bool) {
+func (x target) fault(t *testing.T, r connector.Request, err error, want connector.FaultKind, sent bool) {
 	t.Helper()
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -213,17 +220,14 @@ func (x Target) fault(t *testing.T, r connector.Request, err error, want connect
 	if e.Fault != want || e.Sent != sent || connector.Uncertain(err) != sent {
 		t.Errorf("error %v: fault %s, sent %v; want %s, %v", err, e.Fault, e.Sent, want, sent)
 	}
-	for _, secret := range []string{
-		r.Payer, x.Account.APIKey, x.Account.SubscriptionKey, x.Account.APIUser, x.Account.ClientID, x.Account.ClientSecret,
-		x.Account.Secret, r.CallbackURL, r.ReturnURL,
-	} {
+	for _, secret := range append(slices.Collect(maps.Values(x.Fields)), r.Payer, r.CallbackURL, r.ReturnURL) {
 		if secret != "" && strings.Contains(err.Error(), secret) {
 			t.Errorf("error tells %q: %v", secret, err)
 		}
 	}
 }
 
-func approval(t *testing.T, x Target) {
+func approval(t *testing.T, x target) {
 	r := x.request(t, x.Approves)
 	if o := x.collect(t, r); o.Status == checkout.OutcomeRefused || o.Status == checkout.OutcomeUnknown {
 		t.Fatalf("Collect: %+v", o)
@@ -235,7 +239,7 @@ func approval(t *testing.T, x Target) {
 	x.once(t, r.ID)
 }
 
-func refusals(t *testing.T, x Target) {
+func refusals(t *testing.T, x target) {
 	for payer, want := range x.Refuses {
 		r := x.request(t, payer)
 		o := x.collect(t, r)
@@ -252,7 +256,7 @@ func refusals(t *testing.T, x Target) {
 		if o.Status != checkout.OutcomeRefused || o.FailureCode != want {
 			t.Errorf("payer %s, asked again: %+v, want refused with %s", payer, o, want)
 		}
-		if n := x.Collections(t, r.ID); n > 1 {
+		if n := x.collections(r.ID); n > 1 {
 			t.Errorf("payer %s: the operator has %d collections of this id", payer, n)
 		}
 	}
@@ -260,27 +264,27 @@ func refusals(t *testing.T, x Target) {
 
 // claimedApproval: what the answer to the request says of the money proves
 // nothing, as the payer has not been asked yet.
-func claimedApproval(t *testing.T, x Target) {
+func claimedApproval(t *testing.T, x target) {
 	r := x.request(t, x.Waits)
 	status, body := x.Claims(r.ID)
-	x.Faults.Answer(1, x.Asks, status, body)
-	if o, err := x.collector.Collect(t.Context(), x.Account, r); err == nil && o.Decided() {
+	x.faults.Answer(1, x.Asks, status, body)
+	if o, err := x.connector.Collect(t.Context(), x.account, r); err == nil && o.Decided() {
 		t.Errorf("outcome %+v, want undecided", o)
 	}
-	if n := x.Collections(t, r.ID); n != 0 {
+	if n := x.collections(r.ID); n != 0 {
 		t.Fatalf("the operator has %d collections, want none", n)
 	}
 }
 
 // forgottenToken: the operator no longer takes a token that should still live.
 // Each call meets that once and goes on with a new token.
-func forgottenToken(t *testing.T, x Target) {
+func forgottenToken(t *testing.T, x target) {
 	if !x.Tokens {
 		t.Skip("this operator gives out no tokens")
 	}
 	forget := func(call Match) {
 		token := ""
-		x.Faults.Answer(1_000_000, func(r *http.Request) bool {
+		x.faults.Answer(1_000_000, func(r *http.Request) bool {
 			if token == "" && call(r) {
 				token = r.Header.Get("Authorization")
 			}
@@ -297,7 +301,7 @@ func forgottenToken(t *testing.T, x Target) {
 	x.once(t, r.ID)
 }
 
-func waiting(t *testing.T, x Target) {
+func waiting(t *testing.T, x target) {
 	r := x.request(t, x.Waits)
 	for _, o := range []connector.Outcome{x.collect(t, r), x.enquire(t, r.ID)} {
 		if o.Status != checkout.OutcomePending && o.Status != checkout.OutcomeAmbiguous {
@@ -306,16 +310,16 @@ func waiting(t *testing.T, x Target) {
 	}
 }
 
-func (x Target) enquire(t *testing.T, id string) connector.Outcome {
+func (x target) enquire(t *testing.T, id string) connector.Outcome {
 	t.Helper()
-	o, err := x.collector.Enquire(t.Context(), x.Account, reference(id))
+	o, err := x.connector.Enquire(t.Context(), x.account, reference(id))
 	if err != nil {
 		t.Fatalf("Enquire: %v", err)
 	}
 	return o
 }
 
-func sameID(t *testing.T, x Target) {
+func sameID(t *testing.T, x target) {
 	r := x.request(t, x.Approves)
 	x.collect(t, r)
 	if o := x.collect(t, r); o.Status == checkout.OutcomeRefused || o.Status == checkout.OutcomeUnknown {
@@ -327,23 +331,23 @@ func sameID(t *testing.T, x Target) {
 	x.once(t, r.ID)
 
 	// The answer to the enquiry that a known id leads to is lost: it is pending.
-	x.Faults.Next(1, x.Enquires, Error500)
+	x.faults.Next(1, x.Enquires, Error500)
 	if o := x.collect(t, r); o.Status != checkout.OutcomePending && o.Status != checkout.OutcomeApproved {
 		t.Errorf("the third call answers %+v", o)
 	}
 	x.once(t, r.ID)
 }
 
-func unknownID(t *testing.T, x Target) {
+func unknownID(t *testing.T, x target) {
 	if o := x.enquire(t, uuid.NewString()); o.Status != checkout.OutcomeUnknown {
 		t.Errorf("outcome %+v, want unknown", o)
 	}
 }
 
-func serverError(t *testing.T, x Target) {
+func serverError(t *testing.T, x target) {
 	r := x.request(t, x.Approves)
-	x.Faults.Next(1, x.Asks, Error500)
-	_, err := x.collector.Collect(t.Context(), x.Account, r)
+	x.faults.Next(1, x.Asks, Error500)
+	_, err := x.connector.Collect(t.Context(), x.account, r)
 	x.fault(t, r, err, connector.FaultServer, true)
 
 	x.collect(t, r)
@@ -352,30 +356,30 @@ func serverError(t *testing.T, x Target) {
 	}
 	x.once(t, r.ID)
 
-	x.Faults.Next(1, x.Enquires, Error500)
-	_, err = x.collector.Enquire(t.Context(), x.Account, reference(r.ID))
+	x.faults.Next(1, x.Enquires, Error500)
+	_, err = x.connector.Enquire(t.Context(), x.account, reference(r.ID))
 	x.fault(t, r, err, connector.FaultServer, false)
 }
 
-func silentBefore(t *testing.T, x Target) {
+func silentBefore(t *testing.T, x target) {
 	r := x.request(t, x.Approves)
-	x.Faults.Next(1, x.Asks, Silent)
-	_, err := x.collector.Collect(t.Context(), x.Account, r)
+	x.faults.Next(1, x.Asks, Silent)
+	_, err := x.connector.Collect(t.Context(), x.account, r)
 	x.fault(t, r, err, connector.FaultTimeout, true)
 	if o := x.enquire(t, r.ID); o.Status != checkout.OutcomeUnknown {
 		t.Errorf("outcome %+v, want unknown", o)
 	}
 }
 
-func silentAfter(t *testing.T, x Target) { lostAnswer(t, x, SilentAfter, connector.FaultTimeout) }
-func cutAfter(t *testing.T, x Target)    { lostAnswer(t, x, CutAfter, connector.FaultNetwork) }
+func silentAfter(t *testing.T, x target) { lostAnswer(t, x, SilentAfter, connector.FaultTimeout) }
+func cutAfter(t *testing.T, x target)    { lostAnswer(t, x, CutAfter, connector.FaultNetwork) }
 
 // lostAnswer: the operator has the request, we do not know. Asking again is
 // safe, and so is asking about it.
-func lostAnswer(t *testing.T, x Target, fault Fault, want connector.FaultKind) {
+func lostAnswer(t *testing.T, x target, fault Fault, want connector.FaultKind) {
 	r := x.request(t, x.Approves)
-	x.Faults.Next(1, x.Asks, fault)
-	_, err := x.collector.Collect(t.Context(), x.Account, r)
+	x.faults.Next(1, x.Asks, fault)
+	_, err := x.connector.Collect(t.Context(), x.account, r)
 	x.fault(t, r, err, want, true)
 	x.collect(t, r)
 	if o := x.settled(t, r.ID); o.Status != checkout.OutcomeApproved {
@@ -384,25 +388,24 @@ func lostAnswer(t *testing.T, x Target, fault Fault, want connector.FaultKind) {
 	x.once(t, r.ID)
 }
 
-func unreachable(t *testing.T, x Target) {
+func unreachable(t *testing.T, x target) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
 	if err != nil {
 		t.Fatal(err)
 	}
-	account := x.Account
-	account.BaseURL = "http://" + l.Addr().String()
+	account := x.registration.Account(connector.BaseURL("http://"+l.Addr().String()), readFields(x.Fields))
 	_ = l.Close()
 	r := x.request(t, x.Approves)
-	_, err = x.collector.Collect(t.Context(), account, r)
+	_, err = x.connector.Collect(t.Context(), account, r)
 	x.fault(t, r, err, connector.FaultNetwork, false)
 }
 
-func malformedAnswers(t *testing.T, x Target) {
+func malformedAnswers(t *testing.T, x target) {
 	r := x.request(t, x.Approves)
 	x.collect(t, r)
 	for _, fault := range []Fault{Garbage, Empty, Twice, Endless, Elsewhere} {
-		x.Faults.Next(1, x.Enquires, fault)
-		_, err := x.collector.Enquire(t.Context(), x.Account, reference(r.ID))
+		x.faults.Next(1, x.Enquires, fault)
+		_, err := x.connector.Enquire(t.Context(), x.account, reference(r.ID))
 		if err == nil {
 			t.Errorf("%s: no error", fault)
 			continue
@@ -414,11 +417,11 @@ func malformedAnswers(t *testing.T, x Target) {
 	}
 }
 
-func malformedRequestAnswer(t *testing.T, x Target) {
+func malformedRequestAnswer(t *testing.T, x target) {
 	for _, fault := range []Fault{Garbage, Empty, Endless, Elsewhere} {
 		r := x.request(t, x.Approves)
-		x.Faults.Next(1, x.Asks, fault)
-		if o, err := x.collector.Collect(t.Context(), x.Account, r); err == nil && o.Decided() {
+		x.faults.Next(1, x.Asks, fault)
+		if o, err := x.connector.Collect(t.Context(), x.account, r); err == nil && o.Decided() {
 			t.Errorf("%s: %+v", fault, o)
 		} else if err != nil {
 			x.fault(t, r, err, connector.FaultMalformed, true)
@@ -426,31 +429,46 @@ func malformedRequestAnswer(t *testing.T, x Target) {
 	}
 }
 
-func wrongCredentials(t *testing.T, x Target) {
+func wrongCredentials(t *testing.T, x target) {
 	r := x.request(t, x.Approves)
-	_, err := x.collector.Collect(t.Context(), x.Wrong, r)
+	_, err := x.connector.Collect(t.Context(), x.wrong, r)
 	x.fault(t, r, err, connector.FaultCredentials, false)
-	_, err = x.collector.Enquire(t.Context(), x.Wrong, reference(r.ID))
+	_, err = x.connector.Enquire(t.Context(), x.wrong, reference(r.ID))
 	x.fault(t, r, err, connector.FaultCredentials, false)
-	if n := x.Collections(t, r.ID); n != 0 {
+	if n := x.collections(r.ID); n != 0 {
 		t.Errorf("the operator has %d collections, want none", n)
 	}
 }
 
-func contextEnds(t *testing.T, x Target) {
+// strangeAccount: an account of another operator is not used.
+func strangeAccount(t *testing.T, x target) {
+	r := x.request(t, x.Approves)
+	_, err := x.connector.Collect(t.Context(), anotherAccount{}, r)
+	x.fault(t, r, err, connector.FaultCredentials, false)
+	_, err = x.connector.Enquire(t.Context(), anotherAccount{}, reference(r.ID))
+	x.fault(t, r, err, connector.FaultCredentials, false)
+	if verifier, ok := x.connector.(connector.ReportVerifier); ok {
+		body := x.Report(r.ID, amount, currency)
+		if err := verifier.VerifyReport(anotherAccount{}, x.Sign(x.account, time.Now(), body), body); !errors.Is(err, connector.ErrSignature) {
+			t.Errorf("a report for it: %v, want ErrSignature", err)
+		}
+	}
+}
+
+func contextEnds(t *testing.T, x target) {
 	r := x.request(t, x.Approves)
 	x.collect(t, r) // a token is there
-	x.Faults.Next(1, x.Enquires, Silent)
+	x.faults.Next(1, x.Enquires, Silent)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := x.collector.Enquire(ctx, x.Account, reference(r.ID))
+	_, err := x.connector.Enquire(ctx, x.account, reference(r.ID))
 	if err == nil {
 		t.Error("an ended context brings no error")
 	}
 }
 
-func payers(t *testing.T, x Target) {
-	reader, ok := x.Connector.(connector.PayerReader)
+func payers(t *testing.T, x target) {
+	reader, ok := x.connector.(connector.PayerReader)
 	if !ok {
 		t.Skip("this operator reaches payers by itself")
 	}
@@ -470,13 +488,13 @@ func payers(t *testing.T, x Target) {
 
 // redirect: the payer's page is one page, however often it is asked for, and asking
 // about the payment does not tell it.
-func redirect(t *testing.T, x Target) {
+func redirect(t *testing.T, x target) {
 	if x.Visit == nil {
 		t.Skip("this operator does not redirect")
 	}
 	r := x.request(t, x.Waits)
-	x.Faults.Next(1, x.Asks, CutAfter)
-	if _, err := x.collector.Collect(t.Context(), x.Account, r); err == nil {
+	x.faults.Next(1, x.Asks, CutAfter)
+	if _, err := x.connector.Collect(t.Context(), x.account, r); err == nil {
 		t.Fatal("a lost answer brings no error")
 	}
 	first := x.collect(t, r)
@@ -503,7 +521,7 @@ func redirect(t *testing.T, x Target) {
 
 // malformedRedirect: nobody is sent to an address that is not one, and no error
 // tells it.
-func malformedRedirect(t *testing.T, x Target) {
+func malformedRedirect(t *testing.T, x target) {
 	if x.Visit == nil {
 		t.Skip("this operator does not redirect")
 	}
@@ -513,8 +531,8 @@ func malformedRedirect(t *testing.T, x Target) {
 	} {
 		r := x.request(t, x.Waits)
 		status, body := x.Redirects(r.ID, address)
-		x.Faults.Answer(1, x.Asks, status, body)
-		o, err := x.collector.Collect(t.Context(), x.Account, r)
+		x.faults.Answer(1, x.Asks, status, body)
+		o, err := x.connector.Collect(t.Context(), x.account, r)
 		if err == nil {
 			t.Errorf("%.60q: %+v, want an error", address, o)
 			continue
@@ -527,19 +545,19 @@ func malformedRedirect(t *testing.T, x Target) {
 }
 
 // otherContent: an id stands for the money that it was first asked with.
-func otherContent(t *testing.T, x Target) {
+func otherContent(t *testing.T, x target) {
 	r := x.request(t, x.Waits)
 	x.collect(t, r)
 	r.Amount++
-	if o, err := x.collector.Collect(t.Context(), x.Account, r); err == nil && (o.Decided() || o.Redirect != nil) {
+	if o, err := x.connector.Collect(t.Context(), x.account, r); err == nil && (o.Decided() || o.Redirect != nil) {
 		t.Errorf("another amount: %+v", o)
 	}
 	x.once(t, r.ID)
 }
 
 // signatures: a report is its operator's if it is signed so, and then every byte of it.
-func signatures(t *testing.T, x Target) {
-	verifier, ok := x.Connector.(connector.ReportVerifier)
+func signatures(t *testing.T, x target) {
+	verifier, ok := x.connector.(connector.ReportVerifier)
 	if !ok {
 		t.Skip("this operator signs nothing")
 	}
@@ -550,15 +568,14 @@ func signatures(t *testing.T, x Target) {
 	if bytes.Equal(changed, body) {
 		t.Fatal("the report names no amount")
 	}
-	bare := x.Account
-	bare.Secret = ""
+	bare := x.registration.Account("https://operator.example", withoutSecrets{readFields(x.Fields)})
 	for _, at := range []time.Time{now, now.Add(-4 * time.Minute), now.Add(4 * time.Minute)} {
-		if err := verifier.VerifyReport(x.Account, x.Sign(x.Account, at, body), body); err != nil {
+		if err := verifier.VerifyReport(x.account, x.Sign(x.account, at, body), body); err != nil {
 			t.Errorf("signed at %v: %v", at.Sub(now), err)
 		}
 	}
-	twice := x.Sign(x.Account, now, body)
-	for name, values := range x.Sign(x.Account, now, body) {
+	twice := x.Sign(x.account, now, body)
+	for name, values := range x.Sign(x.account, now, body) {
 		twice[name] = append(twice[name], values...)
 	}
 	for name, c := range map[string]struct {
@@ -566,16 +583,16 @@ func signatures(t *testing.T, x Target) {
 		header  http.Header
 		body    []byte
 	}{
-		"no header":            {x.Account, http.Header{}, body},
-		"another account":      {x.Account, x.Sign(x.Wrong, now, body), body},
-		"for another account":  {x.Wrong, x.Sign(x.Account, now, body), body},
-		"changed body":         {x.Account, x.Sign(x.Account, now, body), changed},
-		"one byte more":        {x.Account, x.Sign(x.Account, now, body), append(bytes.Clone(body), ' ')},
-		"no body":              {x.Account, x.Sign(x.Account, now, body), nil},
-		"another collection's": {x.Account, x.Sign(x.Account, now, other), body},
-		"too old":              {x.Account, x.Sign(x.Account, now.Add(-6*time.Minute), body), body},
-		"of the future":        {x.Account, x.Sign(x.Account, now.Add(6*time.Minute), body), body},
-		"two headers":          {x.Account, twice, body},
+		"no header":            {x.account, http.Header{}, body},
+		"another account":      {x.account, x.Sign(x.wrong, now, body), body},
+		"for another account":  {x.wrong, x.Sign(x.account, now, body), body},
+		"changed body":         {x.account, x.Sign(x.account, now, body), changed},
+		"one byte more":        {x.account, x.Sign(x.account, now, body), append(bytes.Clone(body), ' ')},
+		"no body":              {x.account, x.Sign(x.account, now, body), nil},
+		"another collection's": {x.account, x.Sign(x.account, now, other), body},
+		"too old":              {x.account, x.Sign(x.account, now.Add(-6*time.Minute), body), body},
+		"of the future":        {x.account, x.Sign(x.account, now.Add(6*time.Minute), body), body},
+		"two headers":          {x.account, twice, body},
 		"no secret":            {bare, x.Sign(bare, now, body), body},
 	} {
 		err := verifier.VerifyReport(c.account, c.header, c.body)
@@ -583,8 +600,10 @@ func signatures(t *testing.T, x Target) {
 			t.Errorf("%s: error %v, want ErrSignature", name, err)
 			continue
 		}
-		if strings.Contains(err.Error(), x.Account.Secret) {
-			t.Errorf("%s: the error tells the secret", name)
+		for _, secret := range x.secrets {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: the error tells the secret", name)
+			}
 		}
 	}
 }

@@ -47,10 +47,21 @@ func (o Operator) Says(t *testing.T, want string, args ...string) string {
 // Refused is a command that is refused in words, with exit code 1.
 func (o Operator) Refused(t *testing.T, want string, args ...string) {
 	t.Helper()
+	o.fails(t, 1, want, args...)
+}
+
+// Misused is a command line that is wrong: words, and exit code 2.
+func (o Operator) Misused(t *testing.T, want string, args ...string) {
+	t.Helper()
+	o.fails(t, 2, want, args...)
+}
+
+func (o Operator) fails(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
 	stdout, stderr, err := o.run(t, args...)
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 || stdout != "" || !strings.Contains(stderr, want) {
-		t.Errorf("quittance %s: %v\n%s%s\nwant it refused with %q", strings.Join(args, " "), err, stdout, stderr, want)
+	if !errors.As(err, &exit) || exit.ExitCode() != code || stdout != "" || !strings.Contains(stderr, want) {
+		t.Errorf("quittance %s: %v\n%s%s\nwant exit code %d and %q", strings.Join(args, " "), err, stdout, stderr, code, want)
 	}
 }
 

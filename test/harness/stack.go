@@ -24,7 +24,7 @@ import (
 const Prefix = "crash."
 
 // AppsPerAgency is the number of applications of each agency that Applications makes.
-const AppsPerAgency = 4 // 32 applications in all
+const AppsPerAgency = 2 // 32 applications in all
 
 // Database is the name of the database of a stack, in PostgreSQL and in ClickHouse.
 const Database = "quittance"
@@ -33,7 +33,7 @@ const Database = "quittance"
 const StartWithin = 4 * time.Minute
 
 const (
-	numAgencies     = 8
+	numAgencies     = 16 // commands and state are partitioned by agency: they fill every partition
 	simulatorInFile = "http://127.0.0.1:8081"
 )
 

@@ -15,6 +15,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"quittance/test/harness"
+	"quittance/test/mutants"
 	"quittance/test/servers"
 )
 
@@ -79,7 +80,15 @@ func TestBrokenOverlayIsCaught(t *testing.T) {
 		t.Skip("starts an installation")
 	}
 	t.Parallel()
-	l := newLinear(t, brokenBinary, t.TempDir())
+	mutant, err := mutants.Named("linear_merge_aborted")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := mutant.Overlay(harness.Absolute(t, "."), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLinear(t, harness.Build("quittance-broken", "-overlay", overlay), t.TempDir())
 	const enough = 15
 	for range enough {
 		l.round(t.Context(), t, false)
@@ -90,10 +99,6 @@ func TestBrokenOverlayIsCaught(t *testing.T) {
 	}
 	t.Errorf("%d histories of a broken build have no violation:\n%s", l.histories, l.report())
 }
-
-// brokenBinary builds the program whose processors merge what they have aborted
-// (processors/runtime).
-var brokenBinary = harness.Build("quittance-broken", "-tags", "broken_overlay")
 
 // linear records histories and checks them.
 type linear struct {

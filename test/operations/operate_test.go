@@ -21,8 +21,8 @@ func TestOperatingDeliveries(t *testing.T) {
 	o := deliveryOperator{harness.Operator{Up: harness.NewUp(t)}}
 	o.Start(t)
 
-	o.Refused(t, "say what to do", "endpoints")
-	o.Refused(t, "say what to do", "deliveries")
+	o.Misused(t, "say what to do", "endpoints")
+	o.Misused(t, "say what to do", "deliveries")
 	o.Says(t, "there are no deliveries yet", "deliveries", "list")
 	var endpoint string
 	for _, e := range o.endpoints(t) {
@@ -38,7 +38,7 @@ func TestOperatingDeliveries(t *testing.T) {
 	}
 	o.Refused(t, "never suspended", "endpoints", "suspend", "impots/test")
 	o.Refused(t, "endpoints list", "endpoints", "suspend", "nobody")
-	o.Refused(t, "--state", "deliveries", "retry", "--endpoint", endpoint)
+	o.Misused(t, "--state", "deliveries", "retry", "--endpoint", endpoint)
 
 	o.Control(t, "inbox/guichet", `{"status": 410}`)
 	o.Control(t, "erp/impots", `{"refuse": {"status": 422, "code": "due_closed"}}`)

@@ -92,27 +92,28 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// quotaApplications makes the registry: applications with the quota that one has
-// by default, spread over the partitions, the flooding ones first.
+// quotaApplications makes the registry: applications with the default quota, each of
+// an agency of its own, spread over the partitions. The flooding ones come first.
 func quotaApplications(s *harness.Stack) string {
-	const tenant = "018f0000-0000-7000-8000-000000000301"
 	var b strings.Builder
-	fmt.Fprintf(&b, "agencies:\n  - {id: %s, slug: agency, name: Agency, applications: [\n", tenant)
+	b.WriteString("agencies:\n")
 	for n := range quotaFlooding + quotaQuiet {
 		partition := n
 		if n >= quotaFlooding {
 			partition = n - quotaFlooding
 		}
-		app := harness.Application{ID: applicationOn(int32(partition % schemas.DefaultPartitions)), Tenant: tenant, Slug: "agency", Key: fmt.Sprintf("sk_test_QuotaKey%020d", n)}
+		app := harness.Application{
+			ID: uuid.NewString(), Tenant: agencyOn(int32(partition % schemas.DefaultPartitions)), Slug: fmt.Sprintf("agency%d", n), Key: fmt.Sprintf("sk_test_QuotaKey%020d", n),
+		}
 		s.Apps = append(s.Apps, app)
-		fmt.Fprintf(&b, "      {id: %s, name: Application %d, offers: [momo], keys: [{secret: %s}]},\n", app.ID, n, app.Key)
+		fmt.Fprintf(&b, "  - {id: %s, slug: %s, name: Agency %d, applications: [{id: %s, name: Application %d, offers: [momo], keys: [{secret: %s}]}]}\n",
+			app.Tenant, app.Slug, n, app.ID, n, app.Key)
 	}
-	b.WriteString("    ]}\n")
 	return b.String()
 }
 
-// applicationOn is a new application id whose commands go to the partition.
-func applicationOn(partition int32) string {
+// agencyOn is a new agency id whose commands go to the partition.
+func agencyOn(partition int32) string {
 	for {
 		if id := uuid.NewString(); schemas.PartitionOf(id, schemas.DefaultPartitions) == partition {
 			return id

@@ -332,11 +332,11 @@ func (p Program) retryDeliveries() *cobra.Command {
 	cmd := command("retry DELIVERY… | --endpoint ENDPOINT --state STATE", "Send deliveries again, now", m, func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0 && endpoint == "":
-			return errors.New("say which deliveries: their ids, which `quittance deliveries list` shows, or --endpoint and --state for all of an endpoint")
+			return usage("say which deliveries: their ids, which `quittance deliveries list` shows, or --endpoint and --state for all of an endpoint")
 		case len(args) > 0 && (endpoint != "" || state != ""):
-			return errors.New("give either the ids of deliveries or --endpoint with --state")
+			return usage("give either the ids of deliveries or --endpoint with --state")
 		case endpoint != "" && !slices.Contains(deliveries.Retryable, state):
-			return fmt.Errorf("--state: say which of its deliveries: %s", strings.Join(deliveries.Retryable, ", "))
+			return usage("--state: say which of its deliveries: %s", strings.Join(deliveries.Retryable, ", "))
 		}
 		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			if endpoint == "" {

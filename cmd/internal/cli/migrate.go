@@ -53,10 +53,18 @@ func Migrate(ctx context.Context, s roles.Settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if _, err := schemas.NewCodec(ctx, reg, true); err != nil {
+	codec, err := schemas.NewCodec(ctx, reg, true)
+	if err != nil {
 		return err
 	}
 	log.Info("schemas are registered")
+	topology, err := kafka.Load(ctx, s.KafkaConfig(), cl)
+	if err != nil {
+		return err
+	}
+	if err := kafka.CheckKeys(ctx, s.KafkaConfig(), topology, codec); err != nil {
+		return err
+	}
 
 	if err := postgres.Migrate(ctx, s.Postgres); err != nil {
 		return err

@@ -15,8 +15,10 @@ import (
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
+	"quittance/internal/journal"
+	"quittance/internal/sessions"
 	"quittance/schemas"
-	"quittance/sinks/journal"
+	sinkjournal "quittance/sinks/journal"
 	sinkreadmodel "quittance/sinks/readmodel"
 )
 
@@ -182,7 +184,7 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) (replayed, error) {
 		if err := b.OpenPostgres(); err != nil {
 			return replayed{}, err
 		}
-		sink, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.KafkaConfig(), Space: b.Topology, Codec: b.Codec, Pool: b.Pool, Log: b.Log})
+		sink, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log})
 		if err != nil {
 			return replayed{}, err
 		}
@@ -201,7 +203,7 @@ func (r *replayer) journal(ctx context.Context, b *roles.Base) (replayed, error)
 	if err != nil {
 		return replayed{}, err
 	}
-	sink, err := journal.New(journal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, ClickHouse: conn, Log: b.Log, Metrics: b.Metrics})
+	sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
 		return replayed{}, err
 	}

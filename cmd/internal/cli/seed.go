@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quittance/cmd/internal/roles"
+	"quittance/internal/connector/all"
 	"quittance/internal/registry"
 )
 
@@ -63,7 +64,7 @@ func Seed(ctx context.Context, s roles.Settings, file string) (registry.Report, 
 	if err != nil {
 		return registry.Report{}, err
 	}
-	report, err := registry.Seed(ctx, pool, text, registry.SeedOptions{Keys: keys, Developer: s.PlainSecrets, Now: func() time.Time { return now }})
+	report, err := registry.Seed(ctx, pool, text, registry.SeedOptions{Keys: keys, Developer: s.PlainSecrets, Operators: all.Operators(), Now: func() time.Time { return now }})
 	if err != nil {
 		return registry.Report{}, fmt.Errorf("%s: %w", file, err)
 	}

@@ -76,15 +76,8 @@ func (c configuration) Embeds(origin string) bool {
 	})
 }
 
-// Account is an agency's merchant account.
+// Account is an agency's merchant account for an offer, if it can be used.
 func (c configuration) Account(tenantID string, live bool, offerID string) (connector.Account, bool) {
-	a, ok := c.Connector(tenantID, live, offerID)
-	if !ok || a.Locked {
-		return connector.Account{}, false
-	}
-	return connector.Account{
-		BaseURL: a.BaseURL, TargetEnvironment: a.TargetEnvironment, SubscriptionKey: a.SubscriptionKey.Reveal(),
-		APIUser: a.APIUser, APIKey: a.APIKey.Reveal(), ClientID: a.ClientID, ClientSecret: a.ClientSecret.Reveal(),
-		Merchant: a.Merchant, Secret: a.Secret.Reveal(),
-	}, true
+	a, ok := c.MerchantAccount(tenantID, live, offerID)
+	return a.Account, ok && !a.Locked
 }

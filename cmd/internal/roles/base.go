@@ -19,6 +19,7 @@ import (
 
 	"quittance/internal/clickhouse"
 	"quittance/internal/clock"
+	"quittance/internal/connector/all"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
@@ -81,6 +82,9 @@ func (b *Base) open(ctx context.Context) error {
 	if b.Codec, err = schemas.NewCodec(ctx, reg, false); err != nil {
 		return err
 	}
+	if err := kafka.CheckKeys(ctx, b.KafkaConfig(), b.Topology, b.Codec); err != nil {
+		return err
+	}
 	if b.Options.Clock == nil {
 		return nil
 	}
@@ -139,7 +143,7 @@ func (b *Base) OpenRegistry() error {
 	if b.Keys, err = b.OpenKeys(); err != nil {
 		return err
 	}
-	cfg := registry.Config{Pool: b.Pool, Keys: b.Keys, Log: b.Log, Now: b.Now, Metrics: b.Metrics}
+	cfg := registry.Config{Pool: b.Pool, Keys: b.Keys, Log: b.Log, Now: b.Now, Metrics: b.Metrics, Operators: all.Operators()}
 	if b.Simulators {
 		cfg.Simulators = b.SimulatorURL
 	}

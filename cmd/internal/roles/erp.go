@@ -1,6 +1,7 @@
 package roles
 
 import (
+	client "quittance/internal/erp"
 	"quittance/sinks/erp"
 )
 
@@ -13,7 +14,7 @@ func (b *Base) erp() error {
 		return err
 	}
 	cfg := erp.Config{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, ERPs: b.Registry, History: history, Now: b.Now, Developer: b.Loopback, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, ERPs: b.Registry, Client: b.ERPs(), History: history, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	}
 	planner, err := erp.NewPlanner(cfg)
 	if err != nil {
@@ -23,7 +24,7 @@ func (b *Base) erp() error {
 	if err != nil {
 		return err
 	}
-	prober, err := b.ERPProber()
+	prober, err := erp.NewProber(erp.ProberConfig{Agencies: b.Registry, Client: cfg.Client, Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
 		return err
 	}
@@ -33,10 +34,5 @@ func (b *Base) erp() error {
 	return nil
 }
 
-func (b *Base) ERPProber() (*erp.Prober, error) {
-	policy, err := erp.NewPolicy(erp.Config{ERPs: b.Registry, Developer: b.Loopback})
-	if err != nil {
-		return nil, err
-	}
-	return erp.NewProber(erp.ProberConfig{Agencies: b.Registry, Policy: policy, Log: b.Log, Metrics: b.Metrics})
-}
+// ERPs calls the agencies' ERPs.
+func (b *Base) ERPs() *client.Client { return client.New(client.Config{Developer: b.Loopback}) }

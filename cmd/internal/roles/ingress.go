@@ -58,7 +58,7 @@ func (b *Base) ingress() error {
 	}
 	api, err := ministry.New(ministry.Config{
 		Commands: h, Registry: b.Registry, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
-		Partition: func(app string) int32 { return b.Topology.Partition(schemas.TopicCommands, app) },
+		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
 	})
 	if err != nil {
 		return err
@@ -77,9 +77,8 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	collectors := asked(connectors)
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.Keys, Connectors: operators(collectors), Account: b.accountOfReport(sessions, collectors),
+		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Account: b.accountOfReport(sessions),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {

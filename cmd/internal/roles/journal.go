@@ -1,14 +1,17 @@
 package roles
 
-import "quittance/sinks/journal"
+import (
+	"quittance/internal/journal"
+	sinkjournal "quittance/sinks/journal"
+)
 
 func (b *Base) journal() error {
 	conn, err := b.OpenClickHouse()
 	if err != nil {
 		return err
 	}
-	j, err := journal.New(journal.Config{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, ClickHouse: conn, Log: b.Log, Metrics: b.Metrics,
+	j, err := sinkjournal.New(sinkjournal.Config{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"quittance/internal/sessions"
 	sinkreadmodel "quittance/sinks/readmodel"
 )
 
@@ -8,7 +9,7 @@ func (b *Base) readmodel() error {
 	if err := b.OpenPostgres(); err != nil {
 		return err
 	}
-	r, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.KafkaConfig(), Space: b.Topology, Codec: b.Codec, Pool: b.Pool, Log: b.Log, Metrics: b.Metrics})
+	r, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
 		return err
 	}

@@ -24,17 +24,10 @@
 package airtel
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"strings"
-	"sync"
-	"time"
-
-	"golang.org/x/time/rate"
 
 	"quittance/checkout"
 	"quittance/internal/connector"
@@ -47,51 +40,56 @@ const (
 	country  = "CG"
 	currency = "XAF"
 
-	defaultTimeout = 20 * time.Second
-	defaultRate    = 10
-	tokenPath      = "/auth/oauth2/token" //nolint:gosec // an address
-	paymentsPath   = "/merchant/v1/payments/"
-	enquiryPath    = "/standard/v1/payments/"
+	tokenPath    = "/auth/oauth2/token" //nolint:gosec // an address
+	paymentsPath = "/merchant/v1/payments/"
+	enquiryPath  = "/standard/v1/payments/"
 )
 
-// Config of a Connector.
-type Config struct {
-	// Now is the time in UTC; tokens live by it. Required.
-	Now func() time.Time
-	// Timeout of one HTTP call, dialling and answer included; 20 s when zero.
-	Timeout time.Duration
-	// EnquiriesPerSecond of one account; 10 when zero.
-	EnquiriesPerSecond float64
+// Registration is Airtel as the service knows it.
+var Registration = connector.Registration{
+	Operator: Operator,
+	Offer:    checkout.OfferMomoB,
+	Account: func(base connector.BaseURL, f connector.Fields) connector.Account {
+		return Account{BaseURL: base, ClientID: f.Text("client_id"), ClientSecret: f.Secret("client_secret").Reveal()}
+	},
+	Simulated: func(agencyID, _ string) map[string]string {
+		return map[string]string{"client_id": agencyID, "client_secret": "simulator"}
+	},
+	New: func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
 }
+
+// Account is an agency's application with Airtel.
+type Account struct {
+	connector.BaseURL
+	ClientID     string
+	ClientSecret string
+}
+
+// Fingerprint is of the client id. The empty parts are in the fingerprints of
+// collections since the first release.
+func (a Account) Fingerprint() string {
+	return connector.Fingerprint(a.BaseURL, "", "", a.ClientID)
+}
+
+type merchant = connector.Merchant[Account]
 
 // Connector speaks Airtel Money. Safe for concurrent use.
 type Connector struct {
-	cfg    Config
-	client *connector.Client
-
-	mu       sync.Mutex
-	accounts map[connector.Account]*session
+	cfg       connector.Config
+	client    *connector.Client
+	merchants *connector.Merchants[Account]
 }
 
-var _ connector.Collector = (*Connector)(nil)
-
-// session is what we keep of one account: in memory, and worth nothing.
-type session struct {
-	tokens    connector.Tokens
-	enquiries *rate.Limiter
-}
+var _ connector.PayerReader = (*Connector)(nil)
 
 // New makes a Connector.
-func New(cfg Config) (*Connector, error) {
-	if cfg.Now == nil {
-		return nil, errors.New("airtel: Now is required")
+func New(cfg connector.Config) (*Connector, error) {
+	if err := cfg.Check(Operator); err != nil {
+		return nil, err
 	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
-	cfg.EnquiriesPerSecond = cmp.Or(cfg.EnquiriesPerSecond, defaultRate)
-	if cfg.Timeout < 0 || cfg.EnquiriesPerSecond < 0 {
-		return nil, errors.New("airtel: Timeout and EnquiriesPerSecond must not be negative")
-	}
-	return &Connector{cfg: cfg, client: connector.NewClient(cfg.Timeout), accounts: map[connector.Account]*session{}}, nil
+	c := &Connector{cfg: cfg, client: connector.NewClient(cfg.Timeout)}
+	c.merchants = connector.NewMerchants(cfg, c.issue)
+	return c, nil
 }
 
 // Operator is "airtel".
@@ -103,83 +101,63 @@ func (c *Connector) Payer(input string) (string, error) {
 	return connector.CongoPayer(input, "05", "04")
 }
 
-func (c *Connector) session(a connector.Account) *session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.accounts[a]
-	if s == nil {
-		s = &session{enquiries: rate.NewLimiter(rate.Limit(c.cfg.EnquiriesPerSecond), 1)}
-		s.tokens.Now = c.cfg.Now
-		s.tokens.Issue = func(ctx context.Context) (connector.Token, error) { return c.issue(ctx, a) }
-		c.accounts[a] = s
-	}
-	return s
-}
-
 // Collect is POST /merchant/v1/payments/, in XAF only. It never returns an
 // approval of the request's own answer: that proves nothing. An id that Airtel
 // knows already is asked about.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
+	m, err := c.merchants.Of(account)
+	if err != nil {
+		return connector.Outcome{}, err
+	}
 	message, err := toPayment(r)
 	if err != nil {
-		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
+		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
 	body, err := json.Marshal(message)
 	if err != nil {
-		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
+		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
-	a, err := c.authorized(ctx, account, doing, http.MethodPost, paymentsPath, body, r.CallbackURL)
+	a, err := c.authorized(ctx, m, doing, http.MethodPost, paymentsPath, body, r.CallbackURL)
 	if err != nil {
 		return connector.Outcome{}, err
 	}
 	var e envelope
 	readable := a.Decode(&e) == nil
-	pending := connector.Outcome{Status: checkout.OutcomePending}
 	ref := connector.Reference{ID: r.ID, Amount: r.Amount, Currency: r.Currency}
 	code := e.code()
 	switch {
 	case readable && e.any(duplicate):
-		// It is there. What became of it may not be to be had just now, or not
-		// everywhere yet: it is asked about later anyway.
-		o, err := c.Enquire(ctx, account, ref)
-		if err != nil || o.Status == checkout.OutcomeUnknown {
-			o = pending
-		}
-		return o, nil
+		return connector.OfKnown(c.Enquire(ctx, account, ref)), nil
 	case a.Status >= 500, a.Status == http.StatusTooManyRequests, a.Status == http.StatusRequestTimeout, !readable:
 		return connector.Outcome{}, a.Fault(doing, true, code)
 	case a.Status < 300 && e.Status.Success, e.any(submitted):
-		return pending, nil
+		return connector.Outcome{Status: checkout.OutcomePending}, nil
 	}
 	o, definite := refusalOfRequest(a.Status, e)
 	if !definite {
 		return connector.Outcome{}, a.Fault(doing, true, code)
 	}
-	// Airtel refuses the request itself. An earlier one of the same id, whose
-	// answer was lost, may have been taken all the same.
 	known, err := c.Enquire(ctx, account, ref)
-	if err != nil {
-		return connector.Outcome{}, connector.WithSent(err, true)
-	}
-	if known.Status != checkout.OutcomeUnknown {
-		return known, nil
-	}
-	return o, nil
+	return connector.OfRefused(o, known, err)
 }
 
 // Enquire is GET /standard/v1/payments/{id}, at most EnquiriesPerSecond of an
 // account. What it returns as amount is the reference's, see the package.
 func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
+	m, err := c.merchants.Of(account)
+	if err != nil {
+		return connector.Outcome{}, err
+	}
 	id, err := toTransactionID(ref.ID)
 	if err != nil {
-		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
+		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
-	if err := c.session(account).enquiries.Wait(ctx); err != nil {
-		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultBusy, Err: err}
+	if err := m.AwaitEnquiry(ctx, doing); err != nil {
+		return connector.Outcome{}, err
 	}
-	a, err := c.authorized(ctx, account, doing, http.MethodGet, enquiryPath+id, nil, "")
+	a, err := c.authorized(ctx, m, doing, http.MethodGet, enquiryPath+id, nil, "")
 	if err != nil {
 		return connector.Outcome{}, err
 	}
@@ -198,7 +176,7 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 		o, err = toOutcome(e, id, ref)
 	}
 	if err != nil {
-		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
+		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
 	return o, nil
 }
@@ -209,14 +187,15 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 // believed of the report but that asking is worth while.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	var r report
-	if err := connector.DecodeReport(body, &r); err != nil {
-		return connector.Report{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrReport, err)
+	var id string
+	var o connector.Outcome
+	err := connector.DecodeReport(body, &r)
+	if err == nil {
+		id, err = fromTransactionID(string(r.Transaction.ID))
 	}
-	id, err := fromTransactionID(string(r.Transaction.ID))
-	if err != nil {
-		return connector.Report{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrReport, err)
+	if err == nil {
+		o, err = toStatus(r.Transaction.StatusCode, "")
 	}
-	o, err := toStatus(r.Transaction.StatusCode, "")
 	if err != nil {
 		return connector.Report{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrReport, err)
 	}
@@ -225,29 +204,29 @@ func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, e
 }
 
 // authorized makes a call below the account's address with its token.
-func (c *Connector) authorized(ctx context.Context, account connector.Account, doing, method, path string, body []byte, callbackURL string) (connector.Answer, error) {
-	return c.session(account).tokens.Authorized(ctx, doing, func(token string) (connector.Answer, error) {
+func (c *Connector) authorized(ctx context.Context, m *merchant, doing, method, path string, body []byte, callbackURL string) (connector.Answer, error) {
+	return m.Tokens.Authorized(ctx, doing, func(token string) (connector.Answer, error) {
 		header := map[string]string{
 			"Authorization": "Bearer " + token, "X-Country": country, "X-Currency": currency, "X-Callback-Url": callbackURL, "Accept": "*/*",
 		}
 		if body != nil {
 			header["Content-Type"] = "application/json"
 		}
-		return c.client.Do(ctx, connector.Call{Doing: doing, Method: method, URL: address(account, path), Body: body, Header: header})
+		return c.client.Do(ctx, connector.Call{Doing: doing, Method: method, URL: m.Account.At(path), Body: body, Header: header})
 	})
 }
 
 // issue asks for a token. Nothing is collected by it, whatever happens.
-func (c *Connector) issue(ctx context.Context, account connector.Account) (connector.Token, error) {
+func (c *Connector) issue(ctx context.Context, account Account) (connector.Token, error) {
 	const doing = "getting a token"
 	body, err := json.Marshal(map[string]string{
 		"client_id": account.ClientID, "client_secret": account.ClientSecret, "grant_type": "client_credentials",
 	})
 	if err != nil {
-		return connector.Token{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: connector.ErrNotObject}
+		return connector.Token{}, connector.Malformed(doing, connector.ErrNotObject)
 	}
 	a, err := c.client.Do(ctx, connector.Call{
-		Doing: doing, Method: http.MethodPost, URL: address(account, tokenPath), Body: body,
+		Doing: doing, Method: http.MethodPost, URL: account.At(tokenPath), Body: body,
 		Header: map[string]string{"Content-Type": "application/json", "Accept": "*/*"},
 	})
 	if err != nil {
@@ -265,11 +244,7 @@ func (c *Connector) issue(ctx context.Context, account connector.Account) (conne
 		ExpiresIn   number `json:"expires_in"`
 	}
 	if err := a.Decode(&t); err != nil || t.AccessToken == "" || t.ExpiresIn <= 0 {
-		return connector.Token{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: connector.ErrNotObject}
+		return connector.Token{}, connector.Malformed(doing, connector.ErrNotObject)
 	}
 	return connector.NewToken(t.AccessToken, c.cfg.Now(), int64(t.ExpiresIn)), nil
-}
-
-func address(account connector.Account, path string) string {
-	return strings.TrimRight(account.BaseURL, "/") + path
 }

@@ -35,12 +35,12 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.answer(w, r)
 }
 
-func serve(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) (*gateway, connector.Account) {
+func serve(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) (*gateway, airtel.Account) {
 	t.Helper()
 	g := &gateway{answer: answer}
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
-	return g, account(server.URL)
+	return g, account(connector.BaseURL(server.URL))
 }
 
 func request() connector.Request {
@@ -306,7 +306,7 @@ func TestTokens(t *testing.T) {
 		_, _ = w.Write([]byte(`{"status":{"response_code":"DP00800001006","success":true}}`))
 	})
 	var ahead atomic.Int64
-	c, err := airtel.New(airtel.Config{Now: func() time.Time { return now().Add(time.Duration(ahead.Load())) }, Timeout: 5 * time.Second})
+	c, err := airtel.New(connector.Config{Now: func() time.Time { return now().Add(time.Duration(ahead.Load())) }, Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestTokens(t *testing.T) {
 func TestMagicNumbers(t *testing.T) {
 	t.Parallel()
 	base := operator(t, &connectors.Faults{})
-	a := account(base + "/airtel")
+	a := account(base)
 	for nn, want := range map[string]string{
 		"01": "approved", "02": "approved", "03": "pending", "04": string(checkout.FailureRejected), "05": string(checkout.FailureInsufficientFunds),
 		"06": string(checkout.FailurePayerLimitReached), "07": string(checkout.FailurePayerNotFound), "08": "approved", "09": "approved",
@@ -389,11 +389,17 @@ func TestMagicNumbers(t *testing.T) {
 	}
 }
 
-func TestConfig(t *testing.T) {
+// Running collections hold the fingerprint of the account that asked.
+func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]airtel.Config{"no clock": {}, "negative": {Now: now, Timeout: -1}} {
-		if _, err := airtel.New(cfg); err == nil || !strings.HasPrefix(err.Error(), "airtel: ") {
-			t.Errorf("%s: %v", name, err)
-		}
+	a := airtel.Account{BaseURL: "https://operator.example", ClientID: "one", ClientSecret: "s"}
+	const want = "2a86571198c6bede"
+	if got := a.Fingerprint(); got != want {
+		t.Errorf("fingerprint %s, stored collections hold %s", got, want)
+	}
+	rotated, other := a, a
+	rotated.ClientSecret, other.ClientID = "t", "two"
+	if a.Fingerprint() != rotated.Fingerprint() || a.Fingerprint() == other.Fingerprint() {
+		t.Error("an account is its client id, not its secret")
 	}
 }

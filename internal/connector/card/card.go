@@ -82,68 +82,72 @@
 package card
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
-	"sync"
-	"time"
-
-	"golang.org/x/time/rate"
 
 	"quittance/checkout"
+	"quittance/checkout/money"
 	"quittance/internal/connector"
 )
 
 // Operator is the operator's short name.
 const Operator = "card"
 
-const (
-	defaultTimeout   = 20 * time.Second
-	defaultRate      = 10
-	transactionsPath = "/v1/transactions"
-)
+const transactionsPath = "/v1/transactions"
 
-// Config of a Connector.
-type Config struct {
-	// Now is the machine's time in UTC, never a developer's clock that jumps:
-	// signatures carry it and are judged by it. Required.
-	Now func() time.Time
-	// Timeout of one HTTP call, dialling and answer included; 20 s when zero.
-	Timeout time.Duration
-	// EnquiriesPerSecond of one account; 10 when zero.
-	EnquiriesPerSecond float64
+// Registration is the acquirer as the service knows it.
+var Registration = connector.Registration{
+	Operator: Operator,
+	Offer:    checkout.OfferCard,
+	Account: func(base connector.BaseURL, f connector.Fields) connector.Account {
+		return Account{BaseURL: base, Merchant: f.Text("merchant"), Secret: f.Secret("secret").Reveal(), XAF: f.Flag("xaf")}
+	},
+	// Cards take the contract's list of currencies, and XAF where the agency's
+	// acquirer takes it (decisions § 7).
+	Takes: func(account connector.Account, currency money.Currency) bool {
+		a, _ := account.(Account)
+		return currency.Card() || currency.Code() == money.Default && a.XAF
+	},
+	Simulated: func(_, agencySlug string) map[string]string {
+		return map[string]string{"merchant": agencySlug, "secret": "simulator"}
+	},
+	New: func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
+}
+
+// Account is an agency's account with an acquirer.
+type Account struct {
+	connector.BaseURL
+	Merchant string
+	Secret   string
+	// XAF says that the acquirer takes XAF beside the contract's list.
+	XAF bool
+}
+
+// Fingerprint is of the merchant. The empty parts are in the fingerprints of
+// collections since the first release.
+func (a Account) Fingerprint() string {
+	return connector.Fingerprint(a.BaseURL, "", "", a.Merchant)
 }
 
 // Connector speaks to acquirers. Safe for concurrent use.
 type Connector struct {
-	cfg    Config
-	client *connector.Client
-
-	mu        sync.Mutex
-	enquiries map[string]*rate.Limiter // by the account's fingerprint
+	cfg       connector.Config
+	client    *connector.Client
+	merchants *connector.Merchants[Account]
 }
 
-var (
-	_ connector.Collector      = (*Connector)(nil)
-	_ connector.ReportVerifier = (*Connector)(nil)
-)
+var _ connector.ReportVerifier = (*Connector)(nil)
 
-// New makes a Connector.
-func New(cfg Config) (*Connector, error) {
-	if cfg.Now == nil {
-		return nil, errors.New("card: Now is required")
+// New makes a Connector. It signs with, and judges signatures by, cfg.Timestamp.
+func New(cfg connector.Config) (*Connector, error) {
+	if err := cfg.Check(Operator); err != nil {
+		return nil, err
 	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
-	cfg.EnquiriesPerSecond = cmp.Or(cfg.EnquiriesPerSecond, defaultRate)
-	if cfg.Timeout < 0 || cfg.EnquiriesPerSecond < 0 {
-		return nil, errors.New("card: Timeout and EnquiriesPerSecond must not be negative")
-	}
-	return &Connector{cfg: cfg, client: connector.NewClient(cfg.Timeout), enquiries: map[string]*rate.Limiter{}}, nil
+	return &Connector{cfg: cfg, client: connector.NewClient(cfg.Timeout), merchants: connector.NewMerchants[Account](cfg, nil)}, nil
 }
 
 // Operator is "card".
@@ -155,71 +159,61 @@ func (c *Connector) Operator() string { return Operator }
 // knows with another amount is asked about as well, and has no page.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
+	m, err := c.merchants.Of(account)
+	if err != nil {
+		return connector.Outcome{}, err
+	}
 	var body []byte
-	message, err := toTransaction(account, r)
+	message, err := toTransaction(m.Account, r)
 	if err == nil {
 		body, err = json.Marshal(message)
 	}
 	if err != nil {
-		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
+		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
-	a, err := c.signed(ctx, account, doing, http.MethodPost, transactionsPath, body)
+	a, err := c.signed(ctx, m.Account, doing, http.MethodPost, transactionsPath, body)
 	if err != nil {
 		return connector.Outcome{}, err
 	}
 	ref := connector.Reference{ID: r.ID, Amount: r.Amount, Currency: r.Currency}
 	switch a.Status {
 	case http.StatusCreated, http.StatusOK:
-		var m created
+		var answer created
 		var o connector.Outcome
-		if err = a.Decode(&m); err == nil {
-			o, err = toPending(m, r.ID)
+		if err = a.Decode(&answer); err == nil {
+			o, err = toPending(answer, r.ID)
 		}
 		if err != nil {
-			return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Sent: true, Err: err}
+			return connector.Outcome{}, connector.WithSent(connector.Malformed(doing, err), true)
 		}
-		if o.Redirect == nil {
-			return c.known(ctx, account, ref), nil
+		if o.Redirect != nil {
+			return o, nil
 		}
-		return o, nil
+		return connector.OfKnown(c.Enquire(ctx, account, ref)), nil
 	case http.StatusConflict:
-		return c.known(ctx, account, ref), nil
+		return connector.OfKnown(c.Enquire(ctx, account, ref)), nil
 	}
 	refusal, definite := refusalOfRequest(a)
 	if !definite {
 		return connector.Outcome{}, a.Fault(doing, true, errorCode(a))
 	}
-	// The acquirer refuses the request itself. An earlier one of the same reference,
-	// whose answer was lost, may have been taken all the same.
-	earlier, err := c.Enquire(ctx, account, ref)
-	if err != nil {
-		return connector.Outcome{}, connector.WithSent(err, true)
-	}
-	if earlier.Status != checkout.OutcomeUnknown {
-		return earlier, nil
-	}
-	return refusal, nil
-}
-
-// known is what the acquirer says of a transaction that it has. What became of it
-// may not be to be had just now, or not everywhere yet: it is asked about later anyway.
-func (c *Connector) known(ctx context.Context, account connector.Account, ref connector.Reference) connector.Outcome {
-	o, err := c.Enquire(ctx, account, ref)
-	if err != nil || o.Status == checkout.OutcomeUnknown {
-		return connector.Outcome{Status: checkout.OutcomePending}
-	}
-	return o
+	known, err := c.Enquire(ctx, account, ref)
+	return connector.OfRefused(refusal, known, err)
 }
 
 // Enquire is GET /v1/transactions/{reference}, at most EnquiriesPerSecond of an
 // account. It never returns a redirect.
 func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
-	if err := c.limiter(account).Wait(ctx); err != nil {
-		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultBusy, Err: err}
+	m, err := c.merchants.Of(account)
+	if err != nil {
+		return connector.Outcome{}, err
 	}
-	path := transactionsPath + "/" + url.PathEscape(ref.ID) + "?merchant=" + url.QueryEscape(account.Merchant)
-	a, err := c.signed(ctx, account, doing, http.MethodGet, path, nil)
+	if err := m.AwaitEnquiry(ctx, doing); err != nil {
+		return connector.Outcome{}, err
+	}
+	path := transactionsPath + "/" + url.PathEscape(ref.ID) + "?merchant=" + url.QueryEscape(m.Account.Merchant)
+	a, err := c.signed(ctx, m.Account, doing, http.MethodGet, path, nil)
 	if err != nil {
 		return connector.Outcome{}, err
 	}
@@ -231,17 +225,17 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	case a.Status != http.StatusOK:
 		return connector.Outcome{}, a.Fault(doing, false, errorCode(a))
 	}
-	var m state
+	var answer state
 	var o connector.Outcome
-	if err = a.Decode(&m); err == nil {
-		if m.Reference != ref.ID {
+	if err = a.Decode(&answer); err == nil {
+		if answer.Reference != ref.ID {
 			err = errors.New("the answer is about another payment")
 		} else {
-			o, err = toOutcome(m)
+			o, err = toOutcome(answer)
 		}
 	}
 	if err != nil {
-		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
+		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
 	return o, nil
 }
@@ -268,13 +262,17 @@ func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, e
 // minutes of now. It does not look at what the report says: that it is about the
 // collection of its address is the caller's to check.
 func (c *Connector) VerifyReport(account connector.Account, header http.Header, body []byte) error {
-	return verify(account, header, body, c.cfg.Now())
+	a, ok := account.(Account)
+	if !ok {
+		return fmt.Errorf("%w: another operator's account", connector.ErrSignature)
+	}
+	return verify(a, header, body, c.cfg.Timestamp())
 }
 
 // signed makes a call below the account's address.
-func (c *Connector) signed(ctx context.Context, account connector.Account, doing, method, path string, body []byte) (connector.Answer, error) {
-	address := strings.TrimRight(account.BaseURL, "/") + path
-	authorization, err := sign(account, c.cfg.Now(), method, address, body)
+func (c *Connector) signed(ctx context.Context, account Account, doing, method, path string, body []byte) (connector.Answer, error) {
+	address := account.At(path)
+	authorization, err := sign(account, c.cfg.Timestamp(), method, address, body)
 	if err != nil {
 		return connector.Answer{}, &connector.Error{Doing: doing, Fault: connector.FaultCredentials, Err: err}
 	}
@@ -283,16 +281,4 @@ func (c *Connector) signed(ctx context.Context, account connector.Account, doing
 		header["Content-Type"] = "application/json"
 	}
 	return c.client.Do(ctx, connector.Call{Doing: doing, Method: method, URL: address, Body: body, Header: header})
-}
-
-func (c *Connector) limiter(account connector.Account) *rate.Limiter {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	id := account.Fingerprint()
-	l := c.enquiries[id]
-	if l == nil {
-		l = rate.NewLimiter(rate.Limit(c.cfg.EnquiriesPerSecond), 1)
-		c.enquiries[id] = l
-	}
-	return l
 }

@@ -43,11 +43,11 @@ func TestWire(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	defer server.Close()
-	c, err := card.New(card.Config{Now: func() time.Time { return at }})
+	c, err := card.New(connector.Config{Now: now, Timestamp: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := connector.Account{BaseURL: server.URL + "/gateway/", Merchant: "impots&co", Secret: "s3cret"}
+	a := card.Account{BaseURL: connector.BaseURL(server.URL + "/gateway/"), Merchant: "impots&co", Secret: "s3cret"}
 	r := connector.Request{
 		ID: "2f6c0f6e-8f5b-4a39-9d53-3b8f1d0c8f11", Amount: 5075, Currency: "XAF", Description: "Patente",
 		ReturnURL: "https://pay.example/c/chs_1", CallbackURL: "https://pay.example/callbacks/x", ExpiresAt: at.Add(5 * time.Minute),
@@ -247,7 +247,7 @@ func TestReports(t *testing.T) {
 func TestAccountWithoutSecret(t *testing.T) {
 	t.Parallel()
 	c := patient(t)
-	for _, a := range []connector.Account{
+	for _, a := range []card.Account{
 		{BaseURL: "http://127.0.0.1:9", Merchant: "impots"},
 		{BaseURL: "http://127.0.0.1:9", Secret: "hush"},
 		{BaseURL: "http://127.0.0.1:9", Secret: "hush", Merchant: `a", timestamp="1`},
@@ -324,9 +324,24 @@ func TestInTheCourseOfTime(t *testing.T) {
 // patient is a connector that waits for an operator on a busy machine.
 func patient(t *testing.T) *card.Connector {
 	t.Helper()
-	c, err := card.New(card.Config{Now: now, Timeout: 20 * time.Second, EnquiriesPerSecond: 100})
+	c, err := card.New(connector.Config{Now: now, Timeout: 20 * time.Second, EnquiriesPerSecond: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// Running collections hold the fingerprint of the account that asked.
+func TestFingerprint(t *testing.T) {
+	t.Parallel()
+	a := card.Account{BaseURL: "https://operator.example", Merchant: "one", Secret: "s"}
+	const want = "2a86571198c6bede"
+	if got := a.Fingerprint(); got != want {
+		t.Errorf("fingerprint %s, stored collections hold %s", got, want)
+	}
+	rotated, other := a, a
+	rotated.Secret, other.Merchant = "t", "two"
+	if a.Fingerprint() != rotated.Fingerprint() || a.Fingerprint() == other.Fingerprint() {
+		t.Error("an account is its merchant, not its secret")
+	}
 }

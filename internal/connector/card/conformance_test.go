@@ -1,14 +1,12 @@
 package card_test
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
@@ -20,7 +18,6 @@ import (
 	"quittance/internal/connector"
 	"quittance/internal/connector/card"
 	"quittance/test/connectors"
-	"quittance/test/servers"
 )
 
 // client is the tests' own: a test server that closes takes the connections of
@@ -36,47 +33,19 @@ func now() time.Time { return time.Now().UTC() }
 func isRequest(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/v1/transactions") }
 func isEnquiry(r *http.Request) bool { return strings.Contains(r.URL.Path, "/v1/transactions/") }
 
-func account(base string) connector.Account {
-	return connector.Account{BaseURL: base + "/card", Merchant: "impots", Secret: "the-secret-of-impots"}
+func account(base connector.BaseURL) card.Account {
+	return card.Account{BaseURL: base, Merchant: "impots", Secret: "the-secret-of-impots"}
+}
+
+// accepts makes the simulator know that account alone.
+func accepts(c *simulator.Config) {
+	c.Card = func(merchant string) (string, bool) { return "the-secret-of-" + merchant, merchant == "impots" }
 }
 
 // operator runs the simulator behind faults and returns its address.
-func operator(t *testing.T, faults *connectors.Faults, configure ...func(*simulator.Config)) string {
+func operator(t *testing.T, faults *connectors.Faults, configure ...func(*simulator.Config)) connector.BaseURL {
 	t.Helper()
-	cfg := simulator.Config{
-		Now: now, Log: servers.Logger(t), ApprovalDelay: 300 * time.Millisecond, AmbiguousDelay: 300 * time.Millisecond,
-		LateDelay: 100 * time.Millisecond, Poll: 20 * time.Millisecond,
-		Card: func(merchant string) (string, bool) { return "the-secret-of-" + merchant, merchant == "impots" },
-	}
-	for _, f := range configure {
-		f(&cfg)
-	}
-	s, err := simulator.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	server := httptest.NewServer(faults.Handler(s.Handler()))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	return server.URL
-}
-
-func newConnector(t *testing.T) *card.Connector {
-	t.Helper()
-	c, err := card.New(card.Config{Now: now, Timeout: time.Second, EnquiriesPerSecond: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return connectors.Serve(t, faults, connectors.Simulators(t, card.Operator, append(configure, accepts)...))
 }
 
 // nobody does not go to the page.
@@ -114,7 +83,8 @@ func visit(t *testing.T, redirect connector.Redirect, payer string) {
 }
 
 // signReport is written after the package's comment, not after its code.
-func signReport(a connector.Account, at time.Time, body []byte) http.Header {
+func signReport(account connector.Account, at time.Time, body []byte) http.Header {
+	a, _ := account.(card.Account)
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	sum := sha256.Sum256(body)
 	mac := hmac.New(sha256.New, []byte(a.Secret))
@@ -129,68 +99,36 @@ func report(id, status string, amount int64, currency string) []byte {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	connectors.Run(t, func(t *testing.T) connectors.Target {
-		faults := &connectors.Faults{}
-		base := operator(t, faults)
-		wrong := account(base)
-		wrong.Secret = "another-secret"
-		answer := func(id, status, address string) string {
-			body, err := json.Marshal(map[string]string{
-				"transaction_id": "T-991", "reference": id, "status": status, "url": address, "client_token": "token", "checkout_environment": "live",
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(body)
+	answer := func(id, status, address string) string {
+		body, err := json.Marshal(map[string]string{
+			"transaction_id": "T-991", "reference": id, "status": status, "url": address, "client_token": "token", "checkout_environment": "live",
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return connectors.Target{
-			Connector: newConnector(t), Account: account(base), Wrong: wrong,
-			Faults: faults, Asks: isRequest, Enquires: isEnquiry,
-			Approves: "4000 0000 0000 0001", Waits: nobody, Visit: visit, Sign: signReport,
-			Refuses: map[string]checkout.FailureCode{
-				"decline":             checkout.FailureCardDeclined,
-				"fail_authentication": checkout.FailureCardAuthentication,
-				"abandon":             checkout.FailureCardAbandoned,
-				"4000 0000 0000 0004": checkout.FailureCardDeclined,
-				"4000 0000 0000 0005": checkout.FailureCardDeclined,
-				"4000 0000 0000 0013": checkout.FailureCardAuthentication,
-				"4000 0000 0000 0014": checkout.FailureCardAbandoned,
-			},
-			Collections: func(t *testing.T, id string) int { return collections(t, base, id) },
-			Claims: func(id string) (int, string) {
-				return http.StatusCreated, answer(id, "approved", "https://pay.example/T-991")
-			},
-			Redirects: func(id, address string) (int, string) {
-				return http.StatusCreated, answer(id, "pending", address)
-			},
-			Report: func(id string, amount int64, currency string) []byte { return report(id, "approved", amount, currency) },
-		}
+		return string(body)
+	}
+	connectors.Run(t, card.Registration, connectors.Operator{
+		Standin: func(t *testing.T) connectors.Standin { return connectors.Simulators(t, card.Operator, accepts) },
+		Fields:  map[string]string{"merchant": "impots", "secret": "the-secret-of-impots"},
+		Wrong:   map[string]string{"merchant": "impots", "secret": "another-secret"},
+		Asks:    isRequest, Enquires: isEnquiry,
+		Approves: "4000 0000 0000 0001", Waits: nobody, Visit: visit, Sign: signReport,
+		Refuses: map[string]checkout.FailureCode{
+			"decline":             checkout.FailureCardDeclined,
+			"fail_authentication": checkout.FailureCardAuthentication,
+			"abandon":             checkout.FailureCardAbandoned,
+			"4000 0000 0000 0004": checkout.FailureCardDeclined,
+			"4000 0000 0000 0005": checkout.FailureCardDeclined,
+			"4000 0000 0000 0013": checkout.FailureCardAuthentication,
+			"4000 0000 0000 0014": checkout.FailureCardAbandoned,
+		},
+		Claims: func(id string) (int, string) {
+			return http.StatusCreated, answer(id, "approved", "https://pay.example/T-991")
+		},
+		Redirects: func(id, address string) (int, string) {
+			return http.StatusCreated, answer(id, "pending", address)
+		},
+		Report: func(id string, amount int64, currency string) []byte { return report(id, "approved", amount, currency) },
 	})
-}
-
-// collections asks the simulator how many collections it has of an id.
-func collections(t *testing.T, base, id string) int {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/control/collections", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var all []struct {
-		ID string `json:"id"`
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, c := range all {
-		if c.ID == id {
-			n++
-		}
-	}
-	return n
 }

@@ -27,7 +27,7 @@ type transaction struct {
 
 // toTransaction is a request as the acquirer takes it. Any currency of the service
 // goes to it: which ones a merchant account takes is the acquirer's to say.
-func toTransaction(account connector.Account, r connector.Request) (transaction, error) {
+func toTransaction(account Account, r connector.Request) (transaction, error) {
 	if _, ok := money.Lookup(r.Currency); !ok || r.Amount <= 0 {
 		return transaction{}, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
 	}

@@ -28,7 +28,7 @@ var authorization = regexp.MustCompile(`^HMAC-SHA256 merchant="([!#-\[\]-~]{1,20
 var errCredentials = errors.New("the account's merchant or secret cannot be used")
 
 // sign is the Authorization header of a request to address.
-func sign(account connector.Account, at time.Time, method, address string, body []byte) (string, error) {
+func sign(account Account, at time.Time, method, address string, body []byte) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "", errors.New("the account's address is none")
@@ -43,7 +43,7 @@ func sign(account connector.Account, at time.Time, method, address string, body 
 }
 
 // verify judges the Authorization header of a report. Errors wrap ErrSignature.
-func verify(account connector.Account, header http.Header, body []byte, now time.Time) error {
+func verify(account Account, header http.Header, body []byte, now time.Time) error {
 	refuse := func(why string) error { return fmt.Errorf("%w: %s", connector.ErrSignature, why) }
 	values := header.Values("Authorization")
 	if len(values) != 1 {
@@ -69,7 +69,7 @@ func verify(account connector.Account, header http.Header, body []byte, now time
 	return nil
 }
 
-func mac(account connector.Account, lines ...string) []byte {
+func mac(account Account, lines ...string) []byte {
 	m := hmac.New(sha256.New, []byte(account.Secret))
 	m.Write([]byte(strings.Join(lines, "\n")))
 	return m.Sum(nil)

@@ -3,29 +3,21 @@
 // The protocol in short: a token for the merchant account (60 minutes), then
 // POST requesttopay with our id in X-Reference-Id, answered 202, which is not
 // payment; then GET requesttopay/{id} until it is SUCCESSFUL or FAILED, or a call
-// to X-Callback-Url with the same body. The same id again is answered 409. All
-// of it over one pool of connections, at most ten status calls a second per
-// account.
+// to X-Callback-Url with the same body. The same id again is answered 409. MTN allows
+// about ten status calls a second per account.
 //
 // Public descriptions: https://momodeveloper.mtn.com (Collections) and its page
 // of common errors.
 package mtn
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
-	"strings"
-	"sync"
-	"time"
-
-	"golang.org/x/time/rate"
 
 	"quittance/checkout"
 	"quittance/internal/connector"
@@ -34,50 +26,59 @@ import (
 // Operator is the operator's short name.
 const Operator = "mtn"
 
-const (
-	defaultTimeout = 20 * time.Second
-	defaultRate    = 10 // MTN allows about as many status calls a second
-	collections    = "/collection/v1_0/requesttopay"
-)
+// collections is the path of collections.
+const collections = "/collection/v1_0/requesttopay"
 
-// Config of a Connector.
-type Config struct {
-	// Now is the time in UTC; tokens live by it. Required.
-	Now func() time.Time
-	// Timeout of one HTTP call, dialling and answer included; 20 s when zero.
-	Timeout time.Duration
-	// EnquiriesPerSecond of one account; 10 when zero.
-	EnquiriesPerSecond float64
+// Registration is MTN as the service knows it.
+var Registration = connector.Registration{
+	Operator: Operator,
+	Offer:    checkout.OfferMomo,
+	USSD:     "*105#",
+	Account: func(base connector.BaseURL, f connector.Fields) connector.Account {
+		return Account{
+			BaseURL: base, TargetEnvironment: f.Text("target_environment"), SubscriptionKey: f.Secret("subscription_key").Reveal(),
+			APIUser: f.Text("api_user"), APIKey: f.Secret("api_key").Reveal(),
+		}
+	},
+	Simulated: func(agencyID, _ string) map[string]string {
+		return map[string]string{"target_environment": "sandbox", "subscription_key": "simulator", "api_user": agencyID, "api_key": "simulator"}
+	},
+	New: func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
 }
+
+// Account is an agency's account with MTN.
+type Account struct {
+	connector.BaseURL
+	TargetEnvironment string
+	SubscriptionKey   string
+	APIUser           string
+	APIKey            string
+}
+
+// Fingerprint is of the environment and the API user.
+func (a Account) Fingerprint() string {
+	return connector.Fingerprint(a.BaseURL, a.TargetEnvironment, a.APIUser)
+}
+
+type merchant = connector.Merchant[Account]
 
 // Connector speaks MTN MoMo Collections. Safe for concurrent use.
 type Connector struct {
-	cfg    Config
-	client *connector.Client
-
-	mu       sync.Mutex
-	accounts map[connector.Account]*session
+	cfg       connector.Config
+	client    *connector.Client
+	merchants *connector.Merchants[Account]
 }
 
-var _ connector.Collector = (*Connector)(nil)
-
-// session is what we keep of one account: in memory, and worth nothing.
-type session struct {
-	tokens    connector.Tokens
-	enquiries *rate.Limiter
-}
+var _ connector.PayerReader = (*Connector)(nil)
 
 // New makes a Connector.
-func New(cfg Config) (*Connector, error) {
-	if cfg.Now == nil {
-		return nil, errors.New("mtn: Now is required")
+func New(cfg connector.Config) (*Connector, error) {
+	if err := cfg.Check(Operator); err != nil {
+		return nil, err
 	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
-	cfg.EnquiriesPerSecond = cmp.Or(cfg.EnquiriesPerSecond, defaultRate)
-	if cfg.Timeout < 0 || cfg.EnquiriesPerSecond < 0 {
-		return nil, errors.New("mtn: Timeout and EnquiriesPerSecond must not be negative")
-	}
-	return &Connector{cfg: cfg, client: connector.NewClient(cfg.Timeout), accounts: map[connector.Account]*session{}}, nil
+	c := &Connector{cfg: cfg, client: connector.NewClient(cfg.Timeout)}
+	c.merchants = connector.NewMerchants(cfg, c.issue)
+	return c, nil
 }
 
 // Operator is "mtn".
@@ -86,91 +87,71 @@ func (c *Connector) Operator() string { return Operator }
 // Payer takes Congolese numbers of MTN, which start with 06.
 func (c *Connector) Payer(input string) (string, error) { return connector.CongoPayer(input, "06") }
 
-func (c *Connector) session(a connector.Account) *session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.accounts[a]
-	if s == nil {
-		s = &session{enquiries: rate.NewLimiter(rate.Limit(c.cfg.EnquiriesPerSecond), 1)}
-		s.tokens.Now = c.cfg.Now
-		s.tokens.Issue = func(ctx context.Context) (connector.Token, error) { return c.issue(ctx, a) }
-		c.accounts[a] = s
-	}
-	return s
-}
-
 // Collect is POST requesttopay. An id that MTN knows already is asked about.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
+	m, err := c.merchants.Of(account)
+	if err != nil {
+		return connector.Outcome{}, err
+	}
 	message, err := toRequestToPay(r)
 	if err != nil {
-		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
+		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
 	body, err := json.Marshal(message)
 	if err != nil {
-		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
+		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
-	a, err := c.authorized(ctx, account, connector.Call{
+	a, err := c.authorized(ctx, m, connector.Call{
 		Doing: doing, Method: http.MethodPost, URL: collections, Body: body,
 		Header: map[string]string{"X-Reference-Id": r.ID, "X-Callback-Url": r.CallbackURL, "Content-Type": "application/json"},
 	})
 	if err != nil {
 		return connector.Outcome{}, err
 	}
-	pending := connector.Outcome{Status: checkout.OutcomePending}
 	ref := connector.Reference{ID: r.ID}
-	switch {
-	case a.Status == http.StatusAccepted:
-		return pending, nil
-	case a.Status == http.StatusConflict:
-		// It is there. What became of it may not be to be had just now, or not
-		// everywhere yet: it is asked about later anyway.
-		o, err := c.Enquire(ctx, account, ref)
-		if err != nil || o.Status == checkout.OutcomeUnknown {
-			o = pending
-		}
-		return o, nil
+	switch a.Status {
+	case http.StatusAccepted:
+		return connector.Outcome{Status: checkout.OutcomePending}, nil
+	case http.StatusConflict:
+		return connector.OfKnown(c.Enquire(ctx, account, ref)), nil
 	}
 	var no refusal
 	if a.Status < 400 || a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout ||
 		a.Decode(&no) != nil || no.Code == "" || passing[string(no.Code)] || undecided[string(no.Code)] {
 		return connector.Outcome{}, a.Fault(doing, true, string(no.Code))
 	}
-	// MTN refuses the request itself. An earlier one of the same id, whose answer
-	// was lost, may have been taken all the same.
-	o, err := c.Enquire(ctx, account, ref)
-	if err != nil {
-		return connector.Outcome{}, connector.WithSent(err, true)
-	}
-	if o.Status == checkout.OutcomeUnknown {
-		o = connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: failure(string(no.Code)), Reason: string(no.Code)}
-	}
-	return o, nil
+	known, err := c.Enquire(ctx, account, ref)
+	return connector.OfRefused(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: failure(string(no.Code)), Reason: string(no.Code)}, known, err)
 }
 
 // Enquire is GET requesttopay/{id}, at most EnquiriesPerSecond of an account.
 func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
-	if err := c.session(account).enquiries.Wait(ctx); err != nil {
-		return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultBusy, Err: err}
+	m, err := c.merchants.Of(account)
+	if err != nil {
+		return connector.Outcome{}, err
 	}
-	a, err := c.authorized(ctx, account, connector.Call{Doing: doing, Method: http.MethodGet, URL: collections + "/" + url.PathEscape(ref.ID)})
+	if err := m.AwaitEnquiry(ctx, doing); err != nil {
+		return connector.Outcome{}, err
+	}
+	a, err := c.authorized(ctx, m, connector.Call{Doing: doing, Method: http.MethodGet, URL: collections + "/" + url.PathEscape(ref.ID)})
 	if err != nil {
 		return connector.Outcome{}, err
 	}
 	switch a.Status {
 	case http.StatusOK:
 		var r result
-		if err := a.Decode(&r); err != nil {
-			return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
+		var o connector.Outcome
+		if err = a.Decode(&r); err == nil {
+			o, err = toOutcome(r)
 		}
-		o, err := toOutcome(r)
 		if err != nil {
-			return connector.Outcome{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: err}
+			return connector.Outcome{}, connector.Malformed(doing, err)
 		}
 		return o, nil
 	case http.StatusNotFound:
-		// A gateway that knows no such path answers 404 as well: only MTN's own word
+		// A gateway that knows no such path answers 404 as well: only MTN's own code
 		// means that there is no such payment.
 		var no refusal
 		if a.Decode(&no) == nil && no.Code == "RESOURCE_NOT_FOUND" {
@@ -183,10 +164,11 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 // ParseReport reads the body of a callback, which is that of a status answer.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	var r result
-	if err := connector.DecodeReport(body, &r); err != nil {
-		return connector.Report{}, fmt.Errorf("reading MTN's report: %w: %w", connector.ErrReport, err)
+	var o connector.Outcome
+	err := connector.DecodeReport(body, &r)
+	if err == nil {
+		o, err = toOutcome(r)
 	}
-	o, err := toOutcome(r)
 	if err != nil {
 		return connector.Report{}, fmt.Errorf("reading MTN's report: %w: %w", connector.ErrReport, err)
 	}
@@ -194,17 +176,17 @@ func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, e
 }
 
 // authorized makes a call below the account's address with its token.
-func (c *Connector) authorized(ctx context.Context, account connector.Account, q connector.Call) (connector.Answer, error) {
-	return c.session(account).tokens.Authorized(ctx, q.Doing, func(token string) (connector.Answer, error) {
+func (c *Connector) authorized(ctx context.Context, m *merchant, q connector.Call) (connector.Answer, error) {
+	return m.Tokens.Authorized(ctx, q.Doing, func(token string) (connector.Answer, error) {
 		with := q
-		with.Header = map[string]string{"Authorization": "Bearer " + token, "X-Target-Environment": account.TargetEnvironment}
+		with.Header = map[string]string{"Authorization": "Bearer " + token, "X-Target-Environment": m.Account.TargetEnvironment}
 		maps.Copy(with.Header, q.Header)
-		return c.do(ctx, account, with)
+		return c.do(ctx, m.Account, with)
 	})
 }
 
 // issue asks for a token. Nothing is collected by it, whatever happens.
-func (c *Connector) issue(ctx context.Context, account connector.Account) (connector.Token, error) {
+func (c *Connector) issue(ctx context.Context, account Account) (connector.Token, error) {
 	const doing = "getting a token"
 	credentials := base64.StdEncoding.EncodeToString([]byte(account.APIUser + ":" + account.APIKey))
 	a, err := c.do(ctx, account, connector.Call{
@@ -221,14 +203,14 @@ func (c *Connector) issue(ctx context.Context, account connector.Account) (conne
 		ExpiresIn   int64  `json:"expires_in"`
 	}
 	if err := a.Decode(&t); err != nil || t.AccessToken == "" || t.ExpiresIn <= 0 {
-		return connector.Token{}, &connector.Error{Doing: doing, Fault: connector.FaultMalformed, Err: connector.ErrNotObject}
+		return connector.Token{}, connector.Malformed(doing, connector.ErrNotObject)
 	}
 	return connector.NewToken(t.AccessToken, c.cfg.Now(), t.ExpiresIn), nil
 }
 
 // do makes one HTTP call below the account's address.
-func (c *Connector) do(ctx context.Context, account connector.Account, q connector.Call) (connector.Answer, error) {
-	q.URL = strings.TrimRight(account.BaseURL, "/") + q.URL
+func (c *Connector) do(ctx context.Context, account Account, q connector.Call) (connector.Answer, error) {
+	q.URL = account.At(q.URL)
 	q.Header["Ocp-Apim-Subscription-Key"] = account.SubscriptionKey
 	return c.client.Do(ctx, q)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,12 +37,12 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.answer(w, r)
 }
 
-func serve(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) (*gateway, connector.Account) {
+func serve(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) (*gateway, mtn.Account) {
 	t.Helper()
 	g := &gateway{answer: answer}
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
-	return g, account(server.URL)
+	return g, account(connector.BaseURL(server.URL))
 }
 
 func request() connector.Request {
@@ -152,7 +151,7 @@ func TestTokens(t *testing.T) {
 		w.WriteHeader(http.StatusAccepted)
 	})
 	var ahead atomic.Int64
-	c, err := mtn.New(mtn.Config{Now: func() time.Time { return now().Add(time.Duration(ahead.Load())) }, Timeout: 5 * time.Second})
+	c, err := mtn.New(connector.Config{Now: func() time.Time { return now().Add(time.Duration(ahead.Load())) }, Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +253,7 @@ func TestNotFoundOfAGateway(t *testing.T) {
 func TestEnquiriesAreLimited(t *testing.T) {
 	t.Parallel()
 	g, a := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"status":"PENDING"}`)) })
-	c, err := mtn.New(mtn.Config{Now: now})
+	c, err := mtn.New(connector.Config{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +276,7 @@ func TestEnquiriesAreLimited(t *testing.T) {
 func TestMagicNumbers(t *testing.T) {
 	t.Parallel()
 	base := operator(t, &connectors.Faults{}, func(c *simulator.Config) { c.ApprovalDelay = 200 * time.Millisecond })
-	a := account(base + "/mtn")
+	a := account(base)
 	for nn, want := range map[string]string{
 		"01": "approved", "02": "approved", "03": "pending", "04": string(checkout.FailureRejected), "05": string(checkout.FailureInsufficientFunds),
 		"06": string(checkout.FailurePayerLimitReached), "07": string(checkout.FailurePayerNotFound), "08": "approved", "09": "approved",
@@ -328,11 +327,12 @@ func TestMagicNumbers(t *testing.T) {
 	}
 }
 
-func TestConfig(t *testing.T) {
+// Running collections hold the fingerprint of the account that asked.
+func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]mtn.Config{"no clock": {}, "negative": {Now: now, Timeout: -1}} {
-		if _, err := mtn.New(cfg); err == nil || !strings.HasPrefix(err.Error(), "mtn: ") {
-			t.Errorf("%s: %v", name, err)
-		}
+	a := mtn.Account{BaseURL: "https://operator.example", TargetEnvironment: "mtncongo", SubscriptionKey: "s", APIUser: "user", APIKey: "k"}
+	const want = "0e022dcd923c1e20"
+	if got := a.Fingerprint(); got != want {
+		t.Errorf("fingerprint %s, stored collections hold %s", got, want)
 	}
 }

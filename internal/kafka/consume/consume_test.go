@@ -497,6 +497,29 @@ func TestPositionOutsideTheTopic(t *testing.T) {
 	}
 }
 
+// A noun that is away when partitions come does not hold up the end.
+func TestStopsWhilePositionsAreAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.produce(0, numbered(0, 10)...)
+	asked := make(chan struct{}, 100)
+	m := w.consumer(func(cfg *consume.Config) {
+		w.stored(cfg)
+		cfg.Positions = func(context.Context, string) (map[int32]int64, error) {
+			asked <- struct{}{}
+			return nil, errors.New("away")
+		}
+	})
+	stop := w.batches(m)
+	<-asked
+	<-asked
+	begun := time.Now()
+	stop()
+	if d := time.Since(begun); d > 5*time.Second {
+		t.Errorf("the end took %v", d)
+	}
+}
+
 // A batch waits for more after its first record.
 func TestWait(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ type ConnectorAccount struct {
 	Offer    string
 	BaseUrl  string
 	Sealed   []byte
-	Xaf      bool
+	Flags    []string
 }
 
 type ErpSetting struct {

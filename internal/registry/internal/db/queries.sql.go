@@ -209,7 +209,7 @@ func (q *Queries) Clerks(ctx context.Context) ([]Clerk, error) {
 }
 
 const connectorAccounts = `-- name: ConnectorAccounts :many
-SELECT agency_id, live, offer, base_url, sealed, xaf FROM connector_accounts
+SELECT agency_id, live, offer, base_url, sealed, flags FROM connector_accounts
 `
 
 func (q *Queries) ConnectorAccounts(ctx context.Context) ([]ConnectorAccount, error) {
@@ -227,7 +227,7 @@ func (q *Queries) ConnectorAccounts(ctx context.Context) ([]ConnectorAccount, er
 			&i.Offer,
 			&i.BaseUrl,
 			&i.Sealed,
-			&i.Xaf,
+			&i.Flags,
 		); err != nil {
 			return nil, err
 		}
@@ -800,9 +800,9 @@ func (q *Queries) UpsertClerk(ctx context.Context, arg UpsertClerkParams) error 
 }
 
 const upsertConnectorAccount = `-- name: UpsertConnectorAccount :exec
-INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, xaf)
+INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, flags)
 VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, xaf = excluded.xaf
+ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, flags = excluded.flags
 `
 
 type UpsertConnectorAccountParams struct {
@@ -811,7 +811,7 @@ type UpsertConnectorAccountParams struct {
 	Offer    string
 	BaseUrl  string
 	Sealed   []byte
-	Xaf      bool
+	Flags    []string
 }
 
 func (q *Queries) UpsertConnectorAccount(ctx context.Context, arg UpsertConnectorAccountParams) error {
@@ -821,7 +821,7 @@ func (q *Queries) UpsertConnectorAccount(ctx context.Context, arg UpsertConnecto
 		arg.Offer,
 		arg.BaseUrl,
 		arg.Sealed,
-		arg.Xaf,
+		arg.Flags,
 	)
 	return err
 }

@@ -1,0 +1,114 @@
+package connectors
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+	"quittance/internal/secret"
+)
+
+// recordedFields notes what a connector reads of an account.
+type recordedFields struct {
+	connector.StoredFields
+	read    []string
+	secrets []string
+}
+
+func readFields(fields map[string]string) *recordedFields {
+	return &recordedFields{StoredFields: connector.NewStoredFields(fields, nil)}
+}
+
+// Text notes the name.
+func (f *recordedFields) Text(name string) string {
+	f.read = append(f.read, name)
+	return f.StoredFields.Text(name)
+}
+
+// Secret notes the name and the secret.
+func (f *recordedFields) Secret(name string) secret.Text {
+	f.read = append(f.read, name)
+	s := f.StoredFields.Secret(name)
+	f.secrets = append(f.secrets, s.Reveal())
+	return s
+}
+
+// withoutSecrets has no secret.
+type withoutSecrets struct{ connector.Fields }
+
+// Secret is empty.
+func (withoutSecrets) Secret(string) secret.Text { return secret.Text{} }
+
+// rotated has other secrets.
+type rotated struct{ connector.Fields }
+
+// Secret is another one.
+func (rotated) Secret(string) secret.Text { return secret.NewText("rotated") }
+
+// anotherAccount is no connector's.
+type anotherAccount struct{}
+
+// Fingerprint is none.
+func (anotherAccount) Fingerprint() string { return "" }
+
+// registered: the parts of a registration fit together.
+func registered(t *testing.T, r connector.Registration, operator Operator) {
+	c, err := r.New(Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Operator == "" || c.Operator() != r.Operator {
+		t.Errorf("the connector of %q calls itself %q", r.Operator, c.Operator())
+	}
+	channel, offered := checkout.OfferChannel(r.Offer)
+	_, reaches := c.(connector.PayerReader)
+	switch {
+	case !offered || channel == checkout.ChannelCash:
+		t.Errorf("offer %q is no operator's", r.Offer)
+	case reaches != (channel == checkout.ChannelMobileMoney):
+		t.Errorf("channel %s, reads numbers: %v", channel, reaches)
+	case r.USSD != "" && !reaches:
+		t.Errorf("a code for phones, %s, and no number", r.USSD)
+	}
+	for name, cfg := range map[string]connector.Config{"no clock": {}, "negative time-out": {Now: now, Timeout: -1}} {
+		if _, err := r.New(cfg); err == nil || !strings.HasPrefix(err.Error(), r.Operator+": ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	const base = "https://operator.example"
+	fields := readFields(operator.Fields)
+	account := r.Account(base, fields)
+	names := slices.Sorted(maps.Keys(operator.Fields))
+	if got := slices.Compact(slices.Sorted(slices.Values(fields.read))); !slices.Equal(got, names) {
+		t.Errorf("the account reads %v, the suite has %v", got, names)
+	}
+	if got := slices.Sorted(maps.Keys(r.Simulated("018f0000-0000-7000-8000-000000000001", "impots"))); !slices.Equal(got, names) {
+		t.Errorf("the simulated account has %v, the account reads %v", got, names)
+	}
+	if len(fields.secrets) == 0 {
+		t.Error("an account without a secret")
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).LogAttrs(t.Context(), slog.LevelInfo, "x", slog.Any("account", account))
+	for _, text := range []string{log.String(), fmt.Sprint(account), fmt.Sprintf("%+v %#v", account, account), fmt.Sprint(struct{ A connector.Account }{account})} {
+		if !strings.Contains(text, base) || slices.ContainsFunc(names, func(name string) bool { return strings.Contains(text, operator.Fields[name]) }) {
+			t.Errorf("the account prints %s", text)
+		}
+	}
+	if account.Fingerprint() != r.Account(base, rotated{readFields(operator.Fields)}).Fingerprint() {
+		t.Error("another secret makes another account")
+	}
+	if account != r.Account(base, readFields(operator.Fields)) {
+		t.Error("the same fields make two accounts")
+	}
+	if account.Fingerprint() == r.Account(base+"/other", readFields(operator.Fields)).Fingerprint() {
+		t.Error("two addresses make one account")
+	}
+}

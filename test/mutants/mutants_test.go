@@ -1,0 +1,96 @@
+package mutants_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/test/mutants"
+	"quittance/test/servers"
+)
+
+// atOnce bounds the mutants that are compiled and run at the same time.
+const atOnce = 2
+
+// patience bounds one mutant. Some hang their test, which then runs into a patience
+// of its own.
+const patience = 4 * time.Minute
+
+func moduleFolder(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func all(t *testing.T) []mutants.Mutant {
+	t.Helper()
+	found, err := mutants.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 13 {
+		t.Fatalf("there are %d mutants", len(found))
+	}
+	return found
+}
+
+// A patch that no longer applies shows nothing.
+func TestPatchesApply(t *testing.T) {
+	t.Parallel()
+	for _, m := range all(t) {
+		if _, err := m.Overlay(moduleFolder(t), t.TempDir()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A rule of the commit path that is broken fails the test that the patch names.
+func TestMutantsAreCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles and runs a test for each mutant")
+	}
+	t.Parallel()
+	root, broker := moduleFolder(t), servers.Kafka(t)
+	places := make(chan struct{}, atOnce)
+	for _, m := range all(t) {
+		if m.Program {
+			continue // its test builds it
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			places <- struct{}{}
+			defer func() { <-places }()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			run := func(env []string, name string, args ...string) (string, error) {
+				cmd := exec.CommandContext(ctx, name, args...)
+				cmd.Dir, cmd.Env = filepath.Join(root, m.Package), append(os.Environ(), env...)
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			}
+			dir := t.TempDir()
+			overlay, err := m.Overlay(root, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			binary := filepath.Join(dir, "mutant.test")
+			if out, err := run([]string{"CGO_ENABLED=0"}, "go", "test", "-c", "-overlay", overlay, "-o", binary, "."); err != nil {
+				t.Fatalf("the mutant does not compile: %v\n%s", err, out)
+			}
+			top, _, _ := strings.Cut(m.Tests[0], "/")
+			out, err := run([]string{"QUITTANCE_TEST_KAFKA=" + broker}, binary, "-test.run", "^"+top+"$", "-test.timeout", patience.String())
+			for _, test := range m.Tests {
+				if err == nil || !strings.Contains(out, "--- FAIL: "+test+" (") {
+					t.Errorf("%s does not notice (%v):\n%s", test, err, out)
+				}
+			}
+		})
+	}
+}
