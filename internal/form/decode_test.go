@@ -21,17 +21,29 @@ func FuzzDecode(f *testing.F) {
 		creation, `{"a":-0.0e+10,"b":[],"c":{},"d":null,"e":[true,false]}`, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":1e}`, `{"a":.5}`, `{"a":tru}`, `{"a":truex}`,
 		`{"a":"\ud83d\ude00\ud800\u00e9\n"}`, `{"a":"\x"}`, `{"a":"\u12"}`, "{\"a\":\"\x01\"}", "{\"a\":\"\x7f\"}", "{\"\xc3\":1}", "{\"a\":\"\xed\xa0\x80\"}", `{"a":1}}`, `{"a":1} x`,
 		`{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{,}`, `{1:2}`, `[1,]`, `{"a":[1 2]}`, "\ufeff{}", " \t\r\n{ } ", "\v{}", `{"a":"`, `{"a":"\`, `{"":1,"":2}`, `{"a":1,"\u0061":2,"b":1,"b":2}`,
-		strings.Repeat(`{"a":`, 9999) + "{}" + strings.Repeat("}", 9999), strings.Repeat(`{"a":`, 10000) + "{}" + strings.Repeat("}", 10000), `{"a":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + "}",
 	} {
 		f.Add([]byte(body), true)
 	}
-	f.Fuzz(func(t *testing.T, body []byte, _ bool) {
-		got, err := Decode(body)
-		want, refused := reference(body)
-		if !reflect.DeepEqual(err, refused) || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q: %v, %+v; want %v, %+v", body, got, err, want, refused)
-		}
-	})
+	f.Fuzz(func(t *testing.T, body []byte, _ bool) { compare(t, body) })
+}
+
+// The deepest nesting that encoding/json takes is the deepest that Decode takes.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	for depth := 9998; depth < 10003; depth++ {
+		compare(t, []byte(strings.Repeat(`{"a":`, depth-1)+"{}"+strings.Repeat("}", depth-1)))
+		compare(t, []byte(`{"a":`+strings.Repeat("[", depth-1)+strings.Repeat("]", depth-1)+"}"))
+	}
+}
+
+// compare decodes in one pass and by the reference.
+func compare(t *testing.T, body []byte) {
+	t.Helper()
+	got, err := Decode(body)
+	want, refused := reference(body)
+	if !reflect.DeepEqual(err, refused) || !reflect.DeepEqual(got, want) {
+		t.Errorf("%.200q: %v, %+v; want %v, %+v", body, got, err, want, refused)
+	}
 }
 
 // creation is a body of an ordinary size.
