@@ -154,7 +154,7 @@ test/schemathesis: deps/test ## hold 5,000 requests, made from openapi.yaml, and
 test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60)
 	@for t in FuzzCreate FuzzVerify FuzzQuery; do \
 		go test ./ingress/ministry -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
-	@go test ./internal/form -run '^$$' -fuzz '^FuzzRepeatedField$$' -fuzztime $(or $(SECONDS_EACH),60)s
+	@go test ./internal/form -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(or $(SECONDS_EACH),60)s
 	@go test ./checkout -run '^$$' -fuzz '^FuzzRoutableIDs$$' -fuzztime $(or $(SECONDS_EACH),60)s
 
 .PHONY: bench
