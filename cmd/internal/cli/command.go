@@ -16,6 +16,7 @@ type meta struct {
 	roles.Settings
 	program Program
 	locate  func() error
+	asJSON  bool
 }
 
 func (p Program) meta() *meta {

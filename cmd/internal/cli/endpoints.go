@@ -376,7 +376,10 @@ func (d destination) show(out io.Writer, latest []deliveries.Delivery, now time.
 		return nil
 	}
 	_, _ = fmt.Fprint(out, "\nNewest deliveries:\n")
-	return showDeliveries(out, latest, map[string]string{d.id: d.name()})
+	var p page
+	p.deliveries(latest, map[string]string{d.id: d.name()})
+	_, err := out.Write(p.Bytes())
+	return err
 }
 
 // hints are what an operator may want to do now.

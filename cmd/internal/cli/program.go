@@ -57,7 +57,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	if err == nil {
 		return exitOK
 	}
-	_, _ = fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+	_, _ = fmt.Fprintf(stderr, "%s: %s\n", p.Name, p.naming(err.Error()))
 	if failed := (*failedError)(nil); errors.As(err, &failed) {
 		return exitFailed
 	}
@@ -126,8 +126,8 @@ func (p Program) roleCommands() []*cobra.Command {
 	sinks := roles.Names(roles.OfKind(roles.KindSink))
 	ingress := p.roleCommand("ingress", "Run the HTTP edge: ministry API, citizen's pages, operators' callbacks", roles.KindIngress)
 	ingress.Args = cobra.NoArgs
-	processor := p.roleCommand("processor", "Run the session processor", roles.KindProcessor)
-	processor.Args = cobra.NoArgs
+	processor := p.roleCommand("processor [NAME]", "Run a processor: "+strings.Join(roles.Names(roles.OfKind(roles.KindProcessor)), ", "), roles.KindProcessor)
+	processor.Args = cobra.MaximumNArgs(1)
 	sink := p.roleCommand("sink NAME", "Run a sink: "+strings.Join(sinks, ", "), roles.KindSink)
 	sink.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
