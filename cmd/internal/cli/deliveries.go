@@ -252,7 +252,7 @@ func (p Program) showDelivery() *cobra.Command {
 			return m.show(cmd, j, func(p *page) { p.delivery(d, to, calls) })
 		})
 	})
-	cmd.Example = p.Name + " deliveries show 0198c5d2-…"
+	cmd.Example = p.Name + " deliveries show dlv_nxoarniqj5sdkosvqmjkiflm5y"
 	takesArgument(cmd, "say which delivery: `quittance deliveries show DELIVERY`; `quittance deliveries list` shows the ids")
 	m.takesJSON(cmd, "it")
 	return cmd
@@ -333,7 +333,7 @@ func (p Program) retryDeliveries() *cobra.Command {
 			})
 		})
 	})
-	cmd.Example = p.Name + " deliveries retry 0198c5d2-…\n" + p.Name + " deliveries retry --endpoint impots/test --state needs_operator"
+	cmd.Example = p.Name + " deliveries retry dlv_nxoarniqj5sdkosvqmjkiflm5y\n" + p.Name + " deliveries retry --endpoint impots/test --state needs_operator"
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().StringVar(&endpoint, "endpoint", "", "all of this one in the --state: the id of a webhook endpoint, or impots/test for an ERP")
 	takesChoice(cmd, &state, "state", deliveries.Retryable, "with --endpoint: ")

@@ -67,7 +67,7 @@ func (p Program) doctor() *cobra.Command {
 			}
 		}
 		if !known {
-			return fmt.Errorf("no role is called %q; the roles are %s", role, strings.Join(names, ", "))
+			return usage("no role is called %q; the roles are %s", role, strings.Join(names, ", "))
 		}
 		if err := m.locate(); err != nil {
 			return err
