@@ -119,9 +119,10 @@ run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everyth
 # Brokers live for seconds, the linter vets, and nobody debugs these binaries.
 .PHONY: test
 test: deps/test ## run all tests on real servers, which it starts and stops (PACKAGES=, TESTFLAGS=)
-	@$(GOBUILD) -o $(BIN)/testservers ./test/servers/testservers
+	@$(GOBUILD) -o $(BIN)/ ./cmd/quittance ./cmd/quittance-dev ./test/servers/testservers
 	@QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" \
-		$(BIN)/testservers -- go test -p 2 -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS) $(PACKAGES)
+		QUITTANCE_TEST_QUITTANCE=$(CURDIR)/$(BIN)/quittance QUITTANCE_TEST_QUITTANCE_DEV=$(CURDIR)/$(BIN)/quittance-dev \
+		$(BIN)/testservers -up $(BIN)/quittance-dev -- go test -p 2 -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS) $(PACKAGES)
 
 # The crash test brings its own servers: it kills them.
 .PHONY: test/crash

@@ -11,17 +11,13 @@ import (
 	"sync"
 )
 
-// AssetPrefix is where the page expects its scripts on its own
-// origin. No session id collides with it: they begin with chs_.
+// AssetPrefix is the path of the page's scripts on its own origin. No session id
+// collides with it, because ids begin with chs_.
 const AssetPrefix = "/c/assets/"
 
-// AssetCacheControl is the Cache-Control of an [Asset]: its name changes when
-// its content does.
-const AssetCacheControl = "public, max-age=31536000, immutable"
-
-// ContentSecurityPolicy is the policy of every page. No script that is not ours
-// runs, nothing is fetched from elsewhere, and only these origins may frame the
-// page: without any, which is the hosted page's way, nobody may.
+// ContentSecurityPolicy is the policy of every page. Only our own scripts run, nothing
+// is fetched from elsewhere, and only these origins may frame the page. Without
+// origins, as on the hosted page, nobody may.
 func ContentSecurityPolicy(origins ...string) string {
 	if len(origins) == 0 {
 		origins = []string{"'none'"}
@@ -29,8 +25,8 @@ func ContentSecurityPolicy(origins ...string) string {
 	return policy() + strings.Join(origins, " ")
 }
 
-// policy names the style by its hash. It stands in the page: on a slow line the
-// first view would wait for another journey there and back.
+// policy names the style by its hash. The style is in the page itself, because a
+// separate file would cost another round trip on a slow line.
 var policy = sync.OnceValue(func() string {
 	sum := sha256.Sum256([]byte(style()))
 	return "default-src 'none'; script-src 'self'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; img-src 'self' data:; " +
@@ -54,7 +50,7 @@ type Header struct {
 	Name, Value string
 }
 
-// EmbedHeaders are the fields of a page under /embed/ that these origins may
+// EmbedHeaders are the header fields of a page under /embed/ that these origins may
 // frame; see ContentSecurityPolicy.
 func EmbedHeaders(origins []string) []Header {
 	var out []Header
@@ -64,11 +60,11 @@ func EmbedHeaders(origins []string) []Header {
 			h.Value = ContentSecurityPolicy(origins...)
 		case "Cross-Origin-Resource-Policy":
 			h.Value = "cross-origin"
-		case "X-Frame-Options": // knows no list of origins
+		case "X-Frame-Options": // it cannot name a list of origins
 			if len(origins) > 0 {
 				continue
 			}
-		case "Cross-Origin-Opener-Policy": // is for pages of their own
+		case "Cross-Origin-Opener-Policy": // it has no effect in a frame
 			continue
 		}
 		out = append(out, h)
@@ -76,11 +72,10 @@ func EmbedHeaders(origins []string) []Header {
 	return out
 }
 
-// Headers are the fields that every answer of a page under /c/ carries, errors
-// included.
+// Headers are the header fields of every answer under /c/, errors included.
 //
-// With its Referrer-Policy a browser sends `Origin: null` with the page's own
-// forms: whoever checks for cross-site posts must go by Sec-Fetch-Site.
+// Their Referrer-Policy makes browsers send `Origin: null` with the page's own forms.
+// A check for cross-site posts must therefore rely on Sec-Fetch-Site.
 func Headers() []Header {
 	return []Header{
 		{"Content-Type", ContentType},
@@ -115,7 +110,7 @@ func loadAsset(name, contentType string) (Asset, error) {
 	return NewAsset(name, contentType, body), nil
 }
 
-// NewAsset is an asset named after name and a hash of its body.
+// NewAsset returns an asset whose path has the name and a hash of the body.
 func NewAsset(name, contentType string, body []byte) Asset {
 	sum := sha256.Sum256(body)
 	ext := path.Ext(name)

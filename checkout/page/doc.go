@@ -21,24 +21,22 @@
 //     and the citizen's cancel is ever on a page; the latter posts to an
 //     address that ends in /cancel and is absent while a collection is in
 //     flight.
-//   - [StateCash] is a step without a forward form: what goes forward is the
-//     citizen, to a counter.
-//   - A review with [ErrorOrderPaid] has no form at all: nothing is left to
-//     confirm, and nothing that the citizen could undo.
+//   - [StateCash] is a step without a forward form: the citizen goes to a counter.
+//   - A review with [ErrorOrderPaid] has no form at all: nothing is left to confirm or
+//     to cancel.
 //
 // # In a frame
 //
-// A page with View.Embed is moved about by a script (embed.js): it sends forms
-// and follows links of the page by fetch, with the client_secret in the
-// Authorization header, and puts the answer in the page's place. Links to
-// elsewhere open a window of their own. What the parent page is told goes as the
-// DOM event "quittance:say" to the messaging script (View.Embed.Script), which
-// alone speaks to the parent.
+// In a page with View.Embed a script (embed.js) sends forms and follows links of the
+// page by fetch, with the client_secret in the Authorization header, and replaces the
+// page with the answer. Links to other sites open a new window. Messages for the parent
+// page go as the DOM event "quittance:say" to the messaging script
+// (View.Embed.Script), the only one that speaks to the parent.
 //
 // # Live status
 //
-// The pages of [StateWaiting] and [StateCash] carry View.Version, an opaque version of the
-// session that the caller makes up, and View.LiveURL, which the caller serves:
+// The pages of [StateWaiting] and [StateCash] have View.Version, the caller's opaque
+// version of the session, and View.LiveURL, which the caller serves:
 //
 //   - GET with Accept: text/event-stream and Last-Event-ID: <version> answers
 //     a stream: a comment line at least every 15 s, and one event with `id:
@@ -46,8 +44,8 @@
 //     request, at once if it already does. Data and event name are ignored.
 //   - GET with Accept: application/json answers {"version":"<version>"}.
 //
-// When the version differs from its own, the script loads the page again. No
-// status travels to the script, so it has nothing to tell a parent window. The
-// page must not be rendered from a state older than the version that LiveURL
-// tells, or the browser loads it again every two seconds.
+// When the version differs from its own, the script loads the page again. The script
+// gets no status, so it cannot pass one on to a parent window. The page must not be
+// rendered from a state older than the version at LiveURL, or the browser loads it
+// again every two seconds.
 package page

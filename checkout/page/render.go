@@ -15,9 +15,8 @@ import (
 	"quittance/checkout/money"
 )
 
-// ErrView is wrapped by the errors of [Renderer.Render] for a View that no
-// citizen may see: without a state, a currency or an address that its state
-// needs, or with amounts that do not add up.
+// ErrView is wrapped by the errors of [Renderer.Render] for a View that must not be
+// shown: it lacks something that its state needs, or its amounts do not add up.
 var ErrView = errors.New("view is incomplete")
 
 //go:embed templates
@@ -62,8 +61,8 @@ func (r *Renderer) Assets() []Asset {
 	return []Asset{r.script, r.journey}
 }
 
-// Render writes the page of v.State as HTML in UTF-8. Nothing is written when
-// it answers an error that wraps [ErrView].
+// Render writes the page of v.State as HTML in UTF-8. It writes nothing when it returns
+// an error that wraps [ErrView].
 func (r *Renderer) Render(w io.Writer, v View) error {
 	t, ok := r.pages[v.State]
 	if !ok {
@@ -82,27 +81,28 @@ func (r *Renderer) Render(w io.Writer, v View) error {
 	return nil
 }
 
-// about tells whether the page speaks of a session.
+// about reports whether the page is about a session.
 func (s State) about() bool {
 	return s != StateReload && s != StateUnknown && s != StateUnavailable
 }
 
-// step tells whether the page has a forward form.
+// step reports whether the page has a forward form.
 func (s State) step() bool {
 	return s == StateChoose || s == StatePhone || s == StateReview
 }
 
-// sums tells whether the page shows due, fee and total.
+// sums reports whether the page shows due, fee and total.
 func (s State) sums() bool {
 	return s == StateReview || s == StateCash || s == StateWaiting || s == StateCompleted || s == StateUndecided || s == StateLate
 }
 
-// settled tells whether what the review would confirm must not be taken again.
+// settled reports whether the order of a review is paid already, so that nothing may be
+// confirmed.
 func (v View) settled() bool {
 	return v.State == StateReview && slices.ContainsFunc(v.Errors, func(e FieldError) bool { return e.Code == ErrorOrderPaid })
 }
 
-// check refuses what would show a citizen a wrong amount or a dead end.
+// check refuses a View that would show a wrong amount or a page without a way on.
 func (v View) check() error {
 	if !v.State.about() {
 		return nil
@@ -131,17 +131,16 @@ func (v View) check() error {
 	return nil
 }
 
-// content is a View in words, as the templates use it. Fields of the View
-// that a page must not show are not here.
+// content is a View as text, for the templates. It lacks what a page must not show.
 type content struct {
 	W        *words
 	Title    string
 	State    State
 	Style    template.CSS
 	Script   string
-	Journey  string // the script that moves about in a frame
+	Journey  string // the script that navigates in a frame
 	Embed    *Embed
-	TryAgain string // what a frame says that could not send a form
+	TryAgain string // shown in a frame that could not send a form
 	Test     bool
 	Kind     Kind
 
@@ -156,9 +155,9 @@ type content struct {
 
 	Redirect                 string
 	WaitStatus, WaitOver     string
-	Reference                string // PaymentRef as people read it out
+	Reference                string // PaymentRef in groups of four
 	PayBefore                string
-	Undecided                string // what not to do meanwhile
+	Undecided                string // what the citizen must not do now
 	Clock, Until, Sent, USSD string
 	Left                     int64 // whole seconds of the approval window
 	Over                     bool
@@ -166,7 +165,7 @@ type content struct {
 
 	Receipt         Receipt
 	PaidAt, Failure string
-	Doubt           bool // whether something was debited
+	Doubt           bool // something may have been debited
 	Settled         bool // see View.settled
 	ShowTotal       bool // beside the references to keep
 
@@ -238,7 +237,7 @@ func (r *Renderer) content(v View) content {
 		// What arrived is another amount when it does not match.
 		c.Receipt.OperatorRef, c.ShowTotal = v.Receipt.OperatorRef, v.State != StateMismatched
 	default:
-		// In a frame the page around it leads on.
+		// In a frame the page around it has these links.
 		if v.Embed == nil {
 			c.SuccessURL, c.CancelURL = v.SuccessURL, v.CancelURL
 		}
@@ -360,14 +359,14 @@ func (c *content) wait(v View) {
 	c.Left = int64(left / time.Second)
 	c.Until = fmt.Sprintf(c.W.WaitUntil, Clock(v.WindowEnds))
 	c.Clock = c.W.WaitClockOne
-	// Rounded up, as a citizen who is told "1 minute" hurries for nothing, but
-	// a last minute is never called two.
+	// Rounded up, so that nobody hurries without need; less than a minute has its own
+	// text.
 	if minutes := int(math.Ceil(left.Minutes())); minutes > 1 {
 		c.Clock = fmt.Sprintf(c.W.WaitClock, minutes)
 	}
 }
 
-// Ended tells whether nothing is left to do on the page.
+// Ended reports whether nothing is left to do on the page.
 func (c content) Ended() bool {
 	switch c.State {
 	case StateCompleted, StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateMismatched, StateUnknown:

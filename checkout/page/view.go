@@ -6,9 +6,9 @@ import (
 	"quittance/checkout/money"
 )
 
-// Names of the form fields that the page makes by itself; the caller's own are
-// in View.Hidden and must not use them, except FieldOffer in the steps that do
-// not show a choice of offers.
+// Names of the form fields that the page makes itself. The caller's fields, in
+// View.Hidden, must have other names; only FieldOffer may be there, in steps without a
+// choice of offers.
 const (
 	FieldLanguage = "lang"  // "fr" or "en", in every form
 	FieldOffer    = "offer" // an offer_id
@@ -29,7 +29,7 @@ const (
 	StateFailed      State = "failed"      // refused, with FailureCode
 	StateExpired     State = "expired"     // the session's lifetime ended
 	StateCancelled   State = "cancelled"   // by the integrator or the citizen
-	StateUndecided   State = "undecided"   // ended unpaid, however that was, while the operator's word on its collection is outstanding
+	StateUndecided   State = "undecided"   // ended unpaid, but the operator has not yet decided the collection
 	StateLate        State = "late"        // ended unpaid, and the operator approved the collection afterwards
 	StateMismatched  State = "mismatched"  // ended unpaid, and the operator reported a payment that does not fit
 	StateCash        State = "cash"        // the reference to pay with at a counter
@@ -45,9 +45,9 @@ var States = []State{
 	StateReload, StateUnknown, StateUnavailable,
 }
 
-// View is everything that one page says. Texts are plain text, never HTML; the
-// page escapes them. Which fields a state needs is said at the field; the
-// others are ignored there, so that a caller may fill what it knows.
+// View is everything that one page shows. Texts are plain text, never HTML: the page
+// escapes them. The comment of a field names the states that need it. Other states
+// ignore it, so that a caller may fill in all that it knows.
 type View struct {
 	Lang  money.Language // anything but English is French
 	State State
@@ -75,16 +75,15 @@ type View struct {
 	// none, and Hidden then carries the offer.
 	Offers []Offer
 	// Offer is the chosen offer_id, in StatePhone and StateReview; OfferLabel
-	// is what a citizen calls it, from StateReview on.
+	// is its name for citizens, from StateReview on.
 	Offer      string
 	OfferLabel string
-	// Kind is that of the chosen offer, from StateReview on; none is mobile money.
+	// Kind is the kind of the chosen offer, from StateReview on; empty means mobile money.
 	Kind Kind
 	// Phone is the number as typed, shown in StatePhone and StateReview only.
 	Phone string
 	// Payer is the number with its middle masked, for StateWaiting and
-	// StateCompleted; see [MaskPhone], which is also applied to a number that
-	// comes unmasked.
+	// StateCompleted; see [MaskPhone]. The page masks a number that is not masked.
 	Payer string
 
 	// Hidden are fields that the forward form carries: the chosen offer, the
@@ -92,15 +91,14 @@ type View struct {
 	// counts once, so that a double click or a reload confirms the same
 	// collection.
 	Hidden []Field
-	// Errors are what was wrong with the form as sent, in StateChoose,
-	// StatePhone and StateReview. With ErrorOrderPaid a review offers nothing
-	// to press.
+	// Errors are the faults of the form that was sent, in StateChoose, StatePhone and
+	// StateReview. With ErrorOrderPaid a review has no form.
 	Errors []FieldError
 
 	// ExpiresAt is the end of the session's lifetime, UTC, for StateCash.
 	ExpiresAt time.Time
-	// Redirect is the acquirer's page, for StateWaiting of a card; empty until the
-	// acquirer has told it.
+	// Redirect is the address of the acquirer's page, for StateWaiting of a card. It is
+	// empty until the acquirer has answered.
 	Redirect string
 
 	// For StateWaiting. WindowEnds is the end of the approval window, zero when
@@ -132,16 +130,16 @@ type View struct {
 	CancelURL    string
 }
 
-// Embed is what a page in a frame needs besides.
+// Embed is what a page in a frame needs in addition.
 type Embed struct {
-	// Parent is the origin of the page around the frame. Only one that the server
-	// has found in the session's list may stand here: messages go there.
+	// Parent is the origin of the page around the frame, which gets messages. The server
+	// must have found it in the session's list of embed origins.
 	Parent string
 	// Script is the address of the frame's messaging script.
 	Script string
 	// Layout is "compact" or "large".
 	Layout string
-	// TokenURL is where a completed session's completion token is asked for.
+	// TokenURL is the address that issues the completion token of a completed session.
 	TokenURL string
 	// ReceiptURL is the hosted page of the session, which prints well.
 	ReceiptURL string
@@ -150,15 +148,15 @@ type Embed struct {
 // Offer is one way to pay.
 type Offer struct {
 	ID    string // offer_id of the contract, such as "momo"
-	Label string // what a citizen calls it; empty: the page's own words for the ID
+	Label string // its name for citizens; empty: the page's own words for the ID
 	Kind  Kind
-	// Fee in minor units of the View's currency, told beside the offer when
-	// FeeKnown is set.
+	// Fee in minor units of the View's currency, shown with the offer when FeeKnown is
+	// set.
 	Fee      int64
 	FeeKnown bool
 }
 
-// Kind is the sort of an offer; it picks a line of explanation.
+// Kind is the kind of an offer. The page has a line of explanation for each.
 type Kind string
 
 // The kinds of offers.
@@ -174,15 +172,15 @@ type Field struct {
 }
 
 // FieldError is one fault of a form. Field is the name of the field at fault,
-// FieldOffer or FieldPhone, or empty for a fault of the whole. Message is said
-// as it is; when it is empty the page has its own words for Code.
+// FieldOffer or FieldPhone, or empty for a fault of the whole form. Message is shown as
+// it is; when it is empty the page shows its own text for Code.
 type FieldError struct {
 	Field   string
 	Code    ErrorCode
 	Message string
 }
 
-// ErrorCode is a fault that the page has words for.
+// ErrorCode is a fault for which the page has a text.
 type ErrorCode string
 
 // The faults of forms.
@@ -196,11 +194,11 @@ const (
 	ErrorFormStale        ErrorCode = "form_stale"   // the form is older than the session
 	ErrorInFlight         ErrorCode = "in_flight"    // another tab has a collection in flight
 	ErrorTooManyTries     ErrorCode = "rate_limited" // the citizen must wait a little
-	// ErrorPreviousUndecided is for a confirmation that must wait for an earlier
-	// payment of the same order, on which the operator's word is outstanding.
+	// ErrorPreviousUndecided is for a confirmation that must wait until the operator has
+	// decided an earlier payment of the same order.
 	ErrorPreviousUndecided ErrorCode = "previous_undecided"
-	// ErrorOrderPaid is for an order whose money has arrived, though too late for
-	// its session: it must not be taken a second time.
+	// ErrorOrderPaid is for an order whose money arrived, although too late for its
+	// session: the citizen must not pay a second time.
 	ErrorOrderPaid ErrorCode = "order_paid"
 )
 

@@ -10,8 +10,8 @@ import (
 	"quittance/checkout/money"
 )
 
-// words are all texts of the page in one language. Verbs of fmt stand for what
-// the field's comment says. A test holds both languages to the same verbs.
+// words are all texts of the page in one language. A field's comment says what the
+// verbs of package fmt in its text stand for.
 type words struct {
 	Code     string // of the language itself
 	Other    string // name of the other language, in that language
@@ -79,8 +79,8 @@ type words struct {
 
 	Offers map[string]string // by offer_id
 	Kinds  map[Kind]string
-	// WaitStatuses says what is waited for, WaitOvers that its time is over,
-	// Undecided what not to do while the result is unknown.
+	// WaitStatuses says what the page waits for, WaitOvers that the time for it is over,
+	// Undecided what the citizen must not do while the result is unknown.
 	WaitStatuses, WaitOvers, Undecided map[Kind]string
 	Errors                             map[ErrorCode]string
 	Failures                           map[string]string // by failure code
@@ -88,8 +88,8 @@ type words struct {
 	months [12]string
 }
 
-// No-break spaces before the French double punctuation are written out, as
-// they cannot be seen.
+// No-break spaces before the French double punctuation are escaped, because they are
+// invisible.
 var french = words{
 	Code: "fr", Other: "English", OtherTag: "en",
 
@@ -334,8 +334,8 @@ var english = words{
 
 var texts = language.Table[*words]{money.French: &french, money.English: &english}
 
-// failure gives the citizen's words for a failure code. A code that is newer
-// than this table reads as an operator's error, which is what it is.
+// failure returns the text of a failure code. A code that this table does not have is
+// shown as an operator's error.
 func (w *words) failure(code string) string {
 	if text, ok := w.Failures[code]; ok {
 		return text
@@ -343,21 +343,20 @@ func (w *words) failure(code string) string {
 	return w.Failures["collect.operator_error"]
 }
 
-// definite are the refusals after which nothing can have been debited. After
-// any other, one that this table does not know included, the citizen is told
-// what to do if the account was debited all the same.
+// definite are the refusals after which nothing was debited. After any other, an
+// unknown one too, the page says what to do if the account was debited.
 var definite = map[string]bool{
 	"collect.rejected": true, "collect.insufficient_funds": true, "collect.payer_limit_reached": true,
 	"collect.payer_not_found": true, "collect.wrong_pin": true, "collect.amount_invalid": true,
 	"collect.payee_unavailable": true, "card.declined": true, "card.authentication_failed": true, "card.abandoned": true,
 }
 
-// Clock writes a time of day, as it is in Brazzaville: 15:32.
+// Clock formats the time of day in Brazzaville: 15:32.
 func Clock(t time.Time) string {
 	return checkout.LocalTime(t).Format("15:04")
 }
 
-// Date writes a date with its time of day there: 1er novembre 2026 à 15:32.
+// Date formats date and time of day in Brazzaville: 1er novembre 2026 à 15:32.
 func Date(lang money.Language, t time.Time) string {
 	t = checkout.LocalTime(t)
 	month := texts.In(lang).months[t.Month()-1]
@@ -371,8 +370,8 @@ func Date(lang money.Language, t time.Time) string {
 	return fmt.Sprintf("%s %s %d à %s", day, month, t.Year(), Clock(t))
 }
 
-// GroupReference writes a reference as people read it out: in fours, with no-break
-// spaces.
+// GroupReference formats a reference for reading aloud: in groups of four digits, with
+// no-break spaces.
 func GroupReference(ref string) string {
 	var b strings.Builder
 	for i, r := range ref {
@@ -384,9 +383,9 @@ func GroupReference(ref string) string {
 	return b.String()
 }
 
-// Negotiate picks the language of a page: the one asked for by name, as in
-// ?lang=en, if it is one of the two, else English for a browser that prefers
-// it to French by its Accept-Language header, else French.
+// Negotiate returns the language of a page: the language asked for by name, as in
+// ?lang=en, if it is one of the two; else English, if the Accept-Language header
+// prefers it to French; else French.
 func Negotiate(asked, acceptLanguage string) money.Language {
 	for _, lang := range money.Languages {
 		if asked == string(lang) {
@@ -413,8 +412,8 @@ func Negotiate(asked, acceptLanguage string) money.Language {
 }
 
 // MaskPhone hides the middle of a phone number: "+242066000001" becomes
-// "+242 06 ••• •• 01", "06 600 00 01" becomes "06 ••• •• 01". A number too
-// short to hide anything is hidden whole.
+// "+242 06 ••• •• 01", "06 600 00 01" becomes "06 ••• •• 01". A number that is too
+// short for that is hidden completely.
 func MaskPhone(phone string) string {
 	digits := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -432,8 +431,8 @@ func MaskPhone(phone string) string {
 	return prefix + digits[:2] + "\u00a0•••\u00a0••\u00a0" + digits[len(digits)-2:]
 }
 
-// masked keeps a number that is masked already, in whatever style, and masks
-// any other.
+// masked returns a number that is masked already, in any style, as it is, and masks any
+// other.
 func masked(payer string) string {
 	if payer == "" || strings.ContainsAny(payer, "•*") {
 		return payer

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/internal/connector/all"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/test/servers"
@@ -15,7 +16,7 @@ import (
 // acquirer of that mode is configured for it (decisions § 7).
 func TestOffersTakeTheCurrency(t *testing.T) {
 	t.Parallel()
-	const agency, cards, all = "018f0000-0000-7000-8000-000000000001", "018f0000-0000-7000-8000-00000000000a", "018f0000-0000-7000-8000-00000000000b"
+	const agency, cards, every = "018f0000-0000-7000-8000-000000000001", "018f0000-0000-7000-8000-00000000000a", "018f0000-0000-7000-8000-00000000000b"
 	_, pool := servers.Database(t)
 	keys := secret.GenerateKeys()
 	now := func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
@@ -32,11 +33,11 @@ agencies:
     applications:
       - {id: %s, name: Cartes, offers: [card]}
       - {id: %s, name: Tout, offers: [momo, card, cash_agency]}
-`, agency, account, cards, all), registry.SeedOptions{Keys: keys, Developer: true, Now: now})
+`, agency, account, cards, every), registry.SeedOptions{Keys: keys, Developer: true, Operators: all.Operators(), Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: servers.Logger(t), Now: now})
+		r, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: servers.Logger(t), Now: now, Operators: all.Operators()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,14 +69,14 @@ agencies:
 		a := configured(without)
 		want(a, cards, false, "XAF", "")
 		want(a, cards, false, "EUR", "card CARD 30, ")
-		want(a, all, false, "XAF", "momo MOBILE_MONEY 10, cash_agency CASH 0, ")
+		want(a, every, false, "XAF", "momo MOBILE_MONEY 10, cash_agency CASH 0, ")
 	}
 	a := configured(account + ", xaf: true}")
 	want(a, cards, false, "XAF", "card CARD 30, ") // 20.06 and 10
 	want(a, cards, false, "EUR", "card CARD 30, ")
 	want(a, cards, false, "XOF", "")
-	want(a, all, false, "XAF", "momo MOBILE_MONEY 10, card CARD 30, cash_agency CASH 0, ")
+	want(a, every, false, "XAF", "momo MOBILE_MONEY 10, card CARD 30, cash_agency CASH 0, ")
 	want(a, cards, true, "XAF", "")
 	want(a, cards, true, "EUR", "card CARD 30, ") // whether its account is configured or not
-	want(a, all, true, "XAF", "momo MOBILE_MONEY 10, cash_agency CASH 0, ")
+	want(a, every, true, "XAF", "momo MOBILE_MONEY 10, cash_agency CASH 0, ")
 }

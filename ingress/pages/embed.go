@@ -15,11 +15,11 @@ import (
 	"quittance/internal/sessions"
 )
 
-// The frame of an integrator's page. Its first request is the navigation that the
-// SDK begins, with the client_secret in the query (contract, "Embedded checkout
-// pages and SDK"). The page's script takes it out of the address at once and sends
-// it in the Authorization header from then on; a frame that was reloaded has lost
-// it, and asks the SDK for another navigation.
+// Query parameters of the frame's first request. The SDK navigates the frame to it,
+// with the client_secret in the query (contract, "Embedded checkout pages and SDK").
+// The page's script removes the secret from the address at once and then sends it in
+// the Authorization header. A frame that was reloaded has lost the secret and asks the
+// SDK for another navigation.
 const (
 	queryClientSecret = "client_secret"
 	queryParentOrigin = "parent_origin"
@@ -32,7 +32,7 @@ const (
 	layoutSmall  = "compact"
 )
 
-// frame is what a visit within a frame has besides: who may frame it.
+// frame is what a visit in a frame has in addition: who may frame it.
 type frame struct {
 	page.Embed
 	origins []string
@@ -50,8 +50,8 @@ func (v visit) embed() (_ visit, ok bool) {
 		v.refuse(http.StatusNotFound)
 		return v, false
 	case err != nil:
-		// Whose session it is cannot be told now. That the service is away may be
-		// shown in any page that is somebody's: else it would read as a refusal.
+		// The session's own list is unknown now. A page on any list may show that the
+		// service is unavailable; otherwise the citizen would read a refusal.
 		if v.p.cfg.Agencies.Embeds(parent) {
 			v.frameOf(parent, []string{parent})
 		}
@@ -65,7 +65,7 @@ func (v visit) embed() (_ visit, ok bool) {
 		v.refuse(http.StatusUnauthorized)
 		return v, false
 	default:
-		// A navigation: into a frame of a configured page, or nowhere.
+		// A navigation is accepted only into a frame of a configured page.
 		dest := v.r.Header.Get("Sec-Fetch-Dest")
 		if dest != "" && dest != "iframe" || !slices.Contains(origins, parent) {
 			v.refuse(http.StatusForbidden)
@@ -80,7 +80,7 @@ func (v visit) embed() (_ visit, ok bool) {
 		v.p.write(v.w, v.r, http.StatusOK, page.View{Lang: v.lang, State: page.StateReload, Embed: &v.frame.Embed}, origins...)
 		return v, false
 	case !s.OpensWith(hash[:], v.p.cfg.Now()):
-		// The same for a session that this secret does not open as for none.
+		// The answer does not show that the session exists.
 		v.unknown()
 		return v, false
 	}
@@ -88,7 +88,7 @@ func (v visit) embed() (_ visit, ok bool) {
 	return v, true
 }
 
-// frameOf makes the visit one within a frame that these origins may show.
+// frameOf makes the visit one in a frame that these origins may show.
 func (v *visit) frameOf(parent string, origins []string) {
 	v.frame = &frame{origins: origins, Embed: page.Embed{
 		Parent: parent, Script: v.p.frame.Path, Layout: layoutSmall,
@@ -99,20 +99,20 @@ func (v *visit) frameOf(parent string, origins []string) {
 	}
 }
 
-// refuse answers what no page may frame. It tells nothing of the session.
+// refuse answers a request that no page may frame. The answer says nothing about the
+// session.
 func (v visit) refuse(status int) {
-	setHeaders(v.w)
+	setHeaders(v.w.Header())
 	v.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	v.w.WriteHeader(status)
 	_, _ = io.WriteString(v.w, "Cette page ne s’affiche que dans le site d’un service public configuré.\n"+
 		"This page is shown only inside the site of a public service that is configured for it: parent_origin must be one of its embed origins.\n")
 }
 
-// CrossOrigin lets the pages that may frame a session also ask for its completion
-// token, by the same list of origins (contract, "Embedded checkout pages and SDK"
-// 4). The pages of the frame are for the frame alone: what they tell a citizen no
-// script of the host page may read. It looks only at paths below
-// /embed/{session_id}.
+// CrossOrigin is middleware that lets the pages that may frame a session ask for its
+// completion token (contract, "Embedded checkout pages and SDK" 4). It acts only on
+// paths below /embed/{session_id}. Do not use it for the pages of the frame itself: a
+// script of the host page must not read them.
 func (p *Pages) CrossOrigin(next http.Handler) http.Handler {
 	shared := cors.Handler(cors.Options{
 		AllowOriginFunc: func(r *http.Request, origin string) bool {

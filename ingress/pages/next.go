@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// redirectPatience is how long a confirmation waits for the acquirer to say
-	// where the citizen goes on. The page shows it later all the same.
+	// redirectPatience is how long a confirmation waits for the address of the
+	// acquirer's page. After that the page that follows shows it.
 	redirectPatience = 3 * time.Second
-	// redirectPatienceJSON is that of a script, which can wait without a blank page.
+	// redirectPatienceJSON is the same for a script, which waits without a blank page.
 	redirectPatienceJSON = 10 * time.Second
 )
 
 // nextAction is the JSON answer to a confirmation (contract, "Card payment").
-// NextAction is null where nothing is left to do but wait: for the payer's
-// approval on the phone, or, with status 202, for the acquirer; the same
-// confirmation again then tells more.
+// NextAction is null when the citizen only waits: for the approval on the phone, or,
+// with status 202, for the acquirer. After a 202 the same confirmation may be sent
+// again.
 type nextAction struct {
 	NextAction *struct {
 		Redirect connector.Redirect `json:"redirect"`
 	} `json:"next_action"`
 }
 
-// next answers a confirmation that is on its way. A form's answer never leaves our
-// own origin (form-action): the page that it leads to has the link.
+// next answers a confirmation that was accepted. The answer to a form never leads to
+// another origin (form-action forbids it): the page that follows has the link.
 func (st steps) next(ctx context.Context, chosen option) {
 	script := strings.Contains(st.r.Header.Get("Accept"), "application/json")
 	status, out := http.StatusOK, nextAction{}
@@ -55,7 +55,7 @@ func (st steps) next(ctx context.Context, chosen option) {
 		st.see()
 		return
 	}
-	setHeaders(st.w)
+	setHeaders(st.w.Header())
 	st.w.Header().Set("Content-Type", "application/json")
 	if status == http.StatusAccepted {
 		st.w.Header().Set("Retry-After", "1")
@@ -64,18 +64,18 @@ func (st steps) next(ctx context.Context, chosen option) {
 	_ = json.NewEncoder(st.w).Encode(out)
 }
 
-// redirect waits until the acquirer has told where the citizen goes on. waiting
-// says that it has not, and that the collection is still in flight.
+// redirect waits for the address of the acquirer's page. waiting reports that there is
+// none yet and that the collection is still in flight.
 func (v visit) redirect(ctx context.Context, patience time.Duration) (_ *connector.Redirect, waiting bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	e, ok := v.p.watcher.watch(v.id)
+	viewer, ok := v.p.cfg.Live.Watch(v.id)
 	if !ok {
 		return nil, true
 	}
-	defer v.p.watcher.leave(v.id)
+	defer viewer.Leave()
 	for {
-		_, _, _, changed := v.p.watcher.look(e)
+		changed := viewer.Changed()
 		s, err := v.p.cfg.Sessions.ByID(ctx, v.id)
 		if err != nil {
 			return nil, true
@@ -87,13 +87,14 @@ func (v visit) redirect(ctx context.Context, patience time.Duration) (_ *connect
 		case <-changed:
 		case <-ctx.Done():
 			return nil, true
-		case <-v.p.watcher.done:
+		case <-viewer.Done():
 			return nil, true
 		}
 	}
 }
 
-// opened is where the session's collection goes on, nil when that is not known.
+// opened returns the address of the acquirer's page for the session's collection, nil
+// when there is none.
 func (v visit) opened(s checkout.Session) *connector.Redirect {
 	c := s.Collection
 	if c == nil || len(c.RedirectSealed) == 0 {
@@ -101,7 +102,7 @@ func (v visit) opened(s checkout.Session) *connector.Redirect {
 	}
 	r, err := connector.OpenRedirect(v.p.cfg.Opener, s.ID, c.ID, c.RedirectSealed)
 	if err != nil {
-		v.p.cfg.Log.LogAttrs(v.r.Context(), slog.LevelError, "the way to the acquirer does not open",
+		v.p.cfg.Log.LogAttrs(v.r.Context(), slog.LevelError, "opening the address of the acquirer's page",
 			slog.String("session_id", s.ID), slog.Any("error", err))
 		return nil
 	}

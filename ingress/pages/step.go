@@ -15,10 +15,11 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/ingress/web"
 	"quittance/internal/connector"
 )
 
-// maxPhone is what the page's own field takes.
+// maxPhone is how many characters the page's field takes.
 const maxPhone = 24
 
 // show is GET /c/{id}.
@@ -48,21 +49,20 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// back is GET of an address that takes forms.
+// back is GET of an address that takes a form.
 func (p *Pages) back(w http.ResponseWriter, r *http.Request) {
 	if v, ok := p.visit(w, r); ok {
 		v.see()
 	}
 }
 
-// nowhere is GET of an address that is nothing.
+// nowhere is GET of an address that does not exist.
 func (p *Pages) nowhere(w http.ResponseWriter, r *http.Request) {
-	visit{p: p, w: w, r: r, lang: page.Negotiate(r.URL.Query().Get(page.FieldLanguage), r.Header.Get("Accept-Language"))}.unknown()
+	visit{p: p, w: w, r: r, lang: web.Language(r, nil)}.unknown()
 }
 
-// form is a visit that posts a step's form. When ok is false the request has been
-// answered: the session is past its steps, no offer is left, or the form cannot
-// be read.
+// form reads the form of a step. When ok is false the request has been answered: the
+// session has no steps left, no offer is left, or the form cannot be read.
 func (p *Pages) form(w http.ResponseWriter, r *http.Request) (st steps, ok bool) {
 	v, ok := p.visit(w, r)
 	if !ok {
@@ -75,7 +75,7 @@ func (p *Pages) form(w http.ResponseWriter, r *http.Request) (st steps, ok bool)
 	st = v.steps(s)
 	switch {
 	case s.InFlight() && v.confirms(s):
-		// The same confirmation again, while the answer to the first is awaited.
+		// The same confirmation again, while the first is in flight.
 		offer, _ := s.Offer(s.Collection.OfferID)
 		st.next(r.Context(), option{Offer: offer})
 		return st, false
@@ -89,8 +89,8 @@ func (p *Pages) form(w http.ResponseWriter, r *http.Request) (st steps, ok bool)
 	return st, true
 }
 
-// confirms says whether the form is the confirmation that the session's collection
-// came from.
+// confirms reports whether the form is the confirmation that began the session's
+// collection.
 func (v visit) confirms(s checkout.Session) bool {
 	attempt, err := uuid.Parse(v.form.Get(fieldAttempt))
 	return err == nil && s.Collection.ID == collectionID(v.id, attempt)
@@ -156,7 +156,7 @@ func (p *Pages) pay(w http.ResponseWriter, r *http.Request) {
 		do.PayerMasked = connector.Mask(payer)
 	case page.KindCard:
 		do.ApprovalWindow = p.cfg.CardWindow
-	case page.KindCash: // a clerk begins it: the processor refuses
+	case page.KindCash: // the processor refuses it: only a clerk begins a collection in cash
 	}
 	a, outcome, ok := st.ask(r.Context(), do)
 	p.confirmations.WithLabelValues(outcome).Inc()
@@ -165,14 +165,14 @@ func (p *Pages) pay(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// confirmed answers a confirmation by what the processor said of it.
+// confirmed answers a confirmation according to the processor's answer.
 func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option, typed, attempt string) {
 	if a.Session != nil {
 		st = st.visit.steps(*a.Session)
 	}
 	again := func(fault page.FieldError) {
 		if now, ok := st.find(chosen.ID); ok {
-			chosen = now // with the fee as it is
+			chosen = now // with the present fee
 		}
 		st.review(http.StatusConflict, chosen, typed, attempt, fault)
 	}
@@ -190,7 +190,7 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 	case checkout.CodeOfferUnknown:
 		st.first(http.StatusConflict, page.FieldError{Field: page.FieldOffer, Code: page.ErrorOfferUnavailable})
 	default:
-		st.p.cfg.Log.LogAttrs(ctx, slog.LevelError, "confirmation has an answer that no page fits",
+		st.p.cfg.Log.LogAttrs(ctx, slog.LevelError, "no page fits the answer to a confirmation",
 			slog.String("session_id", st.id), slog.String("code", string(a.Code)))
 		st.write(http.StatusInternalServerError, page.View{
 			Lang: st.lang, State: page.StateUnavailable, SelfURL: st.url(st.lang, "", ""),
@@ -198,8 +198,8 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 	}
 }
 
-// cancel is POST /c/{id}/cancel. A session that cannot be cancelled shows why:
-// it has ended, or its payment is in flight.
+// cancel is POST /c/{id}/cancel. When the session cannot be cancelled, its page shows
+// why: it has ended, or its payment is in flight.
 func (p *Pages) cancel(w http.ResponseWriter, r *http.Request) {
 	v, ok := p.visit(w, r)
 	if !ok {
@@ -210,25 +210,25 @@ func (p *Pages) cancel(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// collectionSpace separates these ids from other derived ones.
+// collectionSpace is the name space of the derived ids.
 var collectionSpace = uuid.MustParse("5b0c5a0e-3c1f-4f0a-9d55-6a1f6f3f2c10")
 
-// collectionID is the id that a confirmation has at the operator: a UUID of
-// version 4 in form, the same for the same attempt. An operator that has such an
-// id already answers for that payment, so a form must not be able to choose it:
-// it is a hash that begins with the session.
+// collectionID returns the id of a confirmation at the operator: a UUID in the form of
+// version 4, the same for the same attempt. It is a hash over session and attempt, so
+// that a form cannot choose the id of another session's payment: the operator would
+// answer for that payment.
 func collectionID(sessionID string, attempt uuid.UUID) string {
 	const version = 4
 	return uuid.NewHash(sha256.New(), collectionSpace, append([]byte(sessionID+"/"), attempt[:]...), version).String()
 }
 
-// option is an offer that can be collected now.
+// option is an offer by which the session can be paid now.
 type option struct {
 	checkout.Offer
 	MobileMoney
 }
 
-// steps are a visit to an open session without a collection in flight.
+// steps is a visit to an open session without a collection in flight.
 type steps struct {
 	visit
 	s      checkout.Session
@@ -237,7 +237,7 @@ type steps struct {
 
 func (o option) kind() page.Kind { return kinds[o.Channel] }
 
-// step is the first one of the offer.
+// step returns the first step of the offer.
 func (o option) step() string {
 	switch o.kind() {
 	case page.KindCard:
@@ -249,9 +249,9 @@ func (o option) step() string {
 	return stepPhone
 }
 
-// steps has those of the session's offers that the page can collect and the
-// agency has an account, or a counter, for. What an acquirer has ceased to take
-// since the session was made is not offered any more.
+// steps returns the session's offers that the page can collect and for which the
+// agency has an account or a counter. An offer whose account was removed, or no longer
+// takes the currency, is left out.
 func (v visit) steps(s checkout.Session) steps {
 	st := steps{visit: v, s: s}
 	for _, o := range s.Offers {
@@ -271,7 +271,7 @@ func (st steps) find(offer string) (option, bool) {
 	return st.offers[i], true
 }
 
-// chosen is the offer of the form. When ok is false the request has been answered.
+// chosen returns the offer of the form. When ok is false the request has been answered.
 func (st steps) chosen() (o option, ok bool) {
 	id := st.form.Get(page.FieldOffer)
 	if o, ok = st.find(id); ok {
@@ -285,8 +285,8 @@ func (st steps) chosen() (o option, ok bool) {
 	return option{}, false
 }
 
-// payer is the number of the form as the operator wants it, and as typed. A number
-// that belongs to another operator on offer chooses that one: the review names it.
+// payer returns the number of the form, in the operator's form and as typed. A number
+// of another operator on offer chooses that operator, which the review then names.
 // When ok is false the request has been answered.
 func (st steps) payer(chosen option) (_ option, payer, typed string, ok bool) {
 	if chosen.kind() != page.KindMobileMoney {
@@ -321,8 +321,8 @@ func (st steps) payer(chosen option) (_ option, payer, typed string, ok bool) {
 	return chosen, "", "", false
 }
 
-// first answers with the first step: the choice of an offer, or that offer's where
-// there is nothing to choose.
+// first answers with the first step: the choice of an offer, or the first step of the
+// only offer.
 func (st steps) first(status int, faults ...page.FieldError) {
 	if len(st.offers) == 1 {
 		st.at(status, st.offers[0], faults...)
@@ -366,8 +366,8 @@ func (st steps) phoneStep(status int, chosen option, typed string, faults ...pag
 	})
 }
 
-// review answers with what is about to be confirmed. The other language begins
-// at the number again, which no address may carry.
+// review answers with the payment to be confirmed. The link to the other language
+// leads back to the number, because no address may carry a number.
 func (st steps) review(status int, chosen option, typed, attempt string, faults ...page.FieldError) {
 	total, err := money.Total(st.s.Amount, chosen.Fee)
 	if err != nil {
@@ -393,8 +393,8 @@ func (st steps) review(status int, chosen option, typed, attempt string, faults 
 	})
 }
 
-// cash answers with the reference to pay with at a counter. What goes on there
-// shows here, so the page is live.
+// cash answers with the reference to give at a counter. The page is live: it shows
+// what the clerk does.
 func (st steps) cash(status int, chosen option) {
 	total, err := money.Total(st.s.Amount, chosen.Fee)
 	if err != nil {
@@ -424,8 +424,8 @@ func (st steps) show(status int, state page.State, fill func(*page.View)) {
 	st.write(status, v)
 }
 
-// action is where a step's form goes. The language is also in the address, for a
-// form that cannot be read and for an address that is opened again (back).
+// action returns the address of a step's form. It has the language too, for a form
+// that cannot be read and for an address that is opened again (back).
 func (st steps) action(step string) string {
 	return st.path(step) + "?" + page.FieldLanguage + "=" + string(st.lang)
 }
@@ -438,7 +438,7 @@ func (st steps) pageOffers() []page.Offer {
 	return out
 }
 
-// operators are the offers that the number may belong to.
+// operators returns the offers to which a number may belong.
 func (st steps) operators() []page.Offer {
 	return slices.DeleteFunc(st.pageOffers(), func(o page.Offer) bool { return o.Kind != page.KindMobileMoney })
 }

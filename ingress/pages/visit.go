@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,13 +15,14 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/ingress/watch"
+	"quittance/ingress/web"
 	"quittance/internal/sessions"
 )
 
-// Names of the page's own form fields and query parameters, beside those of
-// package page.
+// Names of form fields and query parameters, besides those of package page.
 const (
-	fieldTotal   = "total"   // what the review showed, minor units
+	fieldTotal   = "total"   // the total that the review showed, minor units
 	fieldAttempt = "attempt" // a UUID, see collectionID
 	queryStep    = "step"
 	stepOffers   = "offers"
@@ -38,42 +38,26 @@ type visit struct {
 	r    *http.Request
 	id   string
 	lang money.Language
-	// form is a POST's body, empty where it could not be read; fault is the
-	// status that this deserves, else 0. Nothing is ever taken from the query of
-	// a POST: addresses end in logs.
+	// form is the form of a POST. It is empty when it could not be read, and fault is
+	// then the status to answer.
 	form  url.Values
 	fault int
-	// frame is set for a visit within an integrator's page, known is the session
-	// that its secret opens.
+	// frame is set for a visit in an integrator's frame; known is then the session that
+	// its secret opens.
 	frame *frame
 	known *checkout.Session
 }
 
-// visit reads the request. When ok is false it has been answered with 404.
+// visit reads the request. When ok is false the request has been answered.
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) (v visit, ok bool) {
-	v = visit{p: p, w: w, r: r, id: chi.URLParam(r, "session_id"), form: url.Values{}}
-	asked := r.URL.Query().Get(page.FieldLanguage)
-	if r.Method == http.MethodPost {
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		err := r.ParseForm()
-		var tooLarge *http.MaxBytesError
-		switch {
-		case errors.As(err, &tooLarge):
-			v.fault = http.StatusRequestEntityTooLarge
-		case err != nil:
-			v.fault = http.StatusUnprocessableEntity
-		default:
-			v.form = r.PostForm
-		}
-		if lang := v.form.Get(page.FieldLanguage); lang != "" {
-			asked = lang
-		}
-	}
+	v = visit{p: p, w: w, r: r, id: chi.URLParam(r, "session_id")}
+	v.form, v.fault = web.ReadForm(w, r)
 	embedded := strings.HasPrefix(r.URL.Path, prefixEmbed)
 	if embedded {
-		asked = cmp.Or(asked, r.URL.Query().Get(queryLocale))
+		v.lang = web.Language(r, v.form, queryLocale)
+	} else {
+		v.lang = web.Language(r, v.form)
 	}
-	v.lang = page.Negotiate(asked, r.Header.Get("Accept-Language"))
 	_, err := checkout.SessionPartition(v.id)
 	switch {
 	case embedded && err != nil:
@@ -88,7 +72,7 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) (v visit, ok bool)
 	return v, true
 }
 
-// url is an address of this session's page. A step and an offer may be empty.
+// url returns an address of this session's page. Step and offer may be empty.
 func (v visit) url(lang money.Language, step, offer string) string {
 	q := url.Values{page.FieldLanguage: {string(lang)}}
 	if step != "" {
@@ -131,8 +115,8 @@ func (v visit) unknown() {
 	v.write(http.StatusNotFound, page.View{Lang: v.lang, State: page.StateUnknown})
 }
 
-// unavailable says that it is not known now what is. The citizen tries again by
-// looking, never by sending a form once more.
+// unavailable says that the session's state is unknown now. Its link reads the state
+// again; it never sends a form again.
 func (v visit) unavailable(doing string, err error) {
 	if v.r.Context().Err() == nil {
 		v.p.cfg.Log.LogAttrs(v.r.Context(), slog.LevelWarn, "checkout page is unavailable", slog.String("doing", doing),
@@ -144,17 +128,17 @@ func (v visit) unavailable(doing string, err error) {
 	})
 }
 
-// see sends the browser to the address that shows what is.
+// see sends the browser to the address that shows the session's state.
 func (v visit) see() { v.seeAt("", "") }
 
 func (v visit) seeAt(step, offer string) {
-	setHeaders(v.w)
+	setHeaders(v.w.Header())
 	v.w.Header().Del("Content-Type") // there is no body
 	v.w.Header().Set("Location", v.url(v.lang, step, offer))
 	v.w.WriteHeader(http.StatusSeeOther)
 }
 
-// session reads the session. When ok is false the request has been answered.
+// session returns the session. When ok is false the request has been answered.
 func (v visit) session() (s checkout.Session, ok bool) {
 	if v.known != nil {
 		return *v.known, true
@@ -171,8 +155,8 @@ func (v visit) session() (s checkout.Session, ok bool) {
 	return checkout.Session{}, false
 }
 
-// ask sends a command of the citizen's. When ok is false the request has been
-// answered; the answer's code is never CodeSessionNotFound.
+// ask sends a command of the citizen. When ok is false the request has been answered.
+// The code of an answer is never CodeSessionNotFound.
 func (v visit) ask(ctx context.Context, do checkout.Action) (a checkout.Answer, outcome string, ok bool) {
 	a, err := v.p.cfg.Commands.Ask(ctx, checkout.Command{
 		At: v.p.cfg.Now().UTC().Truncate(time.Millisecond), SessionID: v.id, Do: do,
@@ -188,13 +172,13 @@ func (v visit) ask(ctx context.Context, do checkout.Action) (a checkout.Answer, 
 	return a, string(a.Code), true
 }
 
-// end is the page of a session that is past its steps, "" for one that is not.
+// end returns the page of a session that has no steps left, "" when it has.
 func end(s checkout.Session, now time.Time) page.State {
-	// Money that may be taken, or is, goes before how the session ended: the
+	// Money that was taken, or may be, matters more than how the session ended: the
 	// citizen must not pay a second time.
 	if c := s.Collection; c != nil && s.Ended() && !s.Paid() {
 		switch {
-		case c.Mismatched: // first: a payment that was also refused or approved is for a person to read
+		case c.Mismatched: // also when it was refused or approved: a person must look at it
 			return page.StateMismatched
 		case c.Status == checkout.CollectionApproved:
 			return page.StateLate
@@ -217,19 +201,19 @@ func end(s checkout.Session, now time.Time) page.State {
 	case s.InFlight():
 		return page.StateWaiting
 	case !now.Before(s.ExpiresAt):
-		return page.StateExpired // its tick is on the way
+		return page.StateExpired // although the processor has not ended it yet
 	}
 	return ""
 }
 
-// view is what every page of a session says. When ok is false the request has
+// view returns what every page of a session shows. When ok is false the request has
 // been answered.
 func (v visit) view(s checkout.Session) (out page.View, ok bool) {
 	agency, known := v.p.cfg.Agencies.AgencyName(s.TenantID)
 	currency, listed := money.Lookup(s.Currency)
 	if !known || agency == "" || !listed {
-		// Nobody shall be asked to pay to somebody without a name.
-		v.unavailable("finding who is paid", errors.New("agency or currency is not registered"))
+		// A citizen must see who is paid.
+		v.unavailable("finding the payee", errors.New("agency or currency is not registered"))
 		return page.View{}, false
 	}
 	return page.View{
@@ -240,7 +224,7 @@ func (v visit) view(s checkout.Session) (out page.View, ok bool) {
 	}, true
 }
 
-// showEnd answers with the page of a session that is past its steps.
+// showEnd answers with the page of a session that has no steps left.
 func (v visit) showEnd(s checkout.Session, state page.State) {
 	out, ok := v.view(s)
 	if !ok {
@@ -264,13 +248,13 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 	v.write(http.StatusOK, out)
 }
 
-// live is the version of the session and where changes of it are told: in one
-// place for frames as well, since a version tells nothing.
+// live returns the version of the session and the address that reports newer ones. It
+// is the same for frames: a version is no secret.
 func (v visit) live(s checkout.Session) (now, at string) {
-	return strconv.FormatInt(version(s), 10), prefixHosted + v.id + "/live"
+	return strconv.FormatInt(watch.Version(s), 10), prefixHosted + v.id + "/live"
 }
 
-// kinds are the page's words for channels.
+// kinds are the page's kinds of offers by channel.
 var kinds = map[checkout.Channel]page.Kind{
 	checkout.ChannelMobileMoney: page.KindMobileMoney, checkout.ChannelCard: page.KindCard, checkout.ChannelCash: page.KindCash,
 }

@@ -20,6 +20,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/pages"
+	"quittance/ingress/watch"
 	"quittance/internal/commands"
 	"quittance/internal/connector"
 	"quittance/internal/secret"
@@ -280,12 +281,13 @@ func serve(t *testing.T) (*world, *httptest.Server) {
 	w.takes = map[string][]string{
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
+	live := watch.New(watch.Config{Sessions: w, Heartbeat: 200 * time.Millisecond, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 	p, err := pages.New(pages.Config{
-		Sessions: w, Commands: w, Agencies: agencies{w},
+		Sessions: w, Commands: w, Agencies: agencies{w}, Live: live,
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
-		Opener: w.keys, FrameScript: []byte("// frame\n"), Now: w.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), Heartbeat: 200 * time.Millisecond,
+		Opener: w.keys, FrameScript: []byte("// frame\n"), Now: w.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -296,11 +298,11 @@ func serve(t *testing.T) (*world, *httptest.Server) {
 	server := httptest.NewServer(r)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
+	go func() { ended <- live.Run(ctx) }()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("running the pages: %v", err)
+			t.Errorf("running the live status: %v", err)
 		}
 	})
 	t.Cleanup(func() {

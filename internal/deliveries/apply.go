@@ -2,6 +2,7 @@ package deliveries
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,76 +11,70 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
+	"quittance/internal/kafka/consume"
 	"quittance/schemas/record"
 )
 
 // failingFor is how long nothing but failures suspends a destination.
 const failingFor = 5 * 24 * time.Hour
 
-// Recorded is an outcome with its place on the topic of outcomes.
-type Recorded struct {
-	Partition int32
-	Offset    int64
-	record.Attempt
-}
+// ErrMoved says that another schedule has applied the same outcomes. Nothing was
+// written.
+var ErrMoved = errors.New("another schedule has moved the position")
 
-// Apply writes outcomes of a topic and the positions after them (next, by
-// partition) in one transaction. Outcomes below the stored position have been
-// applied already and change nothing. An outcome of an earlier round than its
-// row's decides nothing, except that Delivered is final whenever it comes.
-func (s *Store) Apply(ctx context.Context, topic string, outcomes []Recorded, next map[int32]int64) error {
+// Apply writes outcomes together with the moves of the positions in one
+// transaction, or nothing. An outcome of an earlier round than its row's decides
+// nothing, except that Delivered is final whenever it comes. Errors are ErrMoved
+// and those of Postgres; after one of those Apply may have written.
+func (s *Store) Apply(ctx context.Context, outcomes []*record.Attempt, moves []consume.Move) error {
 	occurred := make([]time.Time, len(outcomes))
-	for i := range outcomes {
-		occurred[i] = outcomes[i].Delivery.OccurredAt
+	for i, o := range outcomes {
+		occurred[i] = o.Delivery.OccurredAt
 	}
 	if err := s.ensureDays(ctx, occurred); err != nil {
 		return err
 	}
 	return s.tx(ctx, func(tx pgx.Tx) error {
-		var fresh []*record.Attempt
-		for _, p := range slices.Sorted(maps.Keys(next)) {
-			at, err := lockPosition(ctx, tx, topic, p)
-			if err != nil {
+		for _, m := range moves {
+			if err := move(ctx, tx, m); err != nil {
 				return err
 			}
-			for i := range outcomes {
-				if o := &outcomes[i]; o.Partition == p && o.Offset >= at {
-					fresh = append(fresh, &o.Attempt)
-				}
-			}
-			if next[p] > at {
-				if _, err := tx.Exec(ctx, `UPDATE delivery_positions SET next_offset = $3 WHERE topic = $1 AND partition = $2`, topic, p, next[p]); err != nil {
-					return fmt.Errorf("writing a position: %w", err)
-				}
-			}
 		}
-		if len(fresh) == 0 {
+		if len(outcomes) == 0 {
 			return nil
 		}
 		// Destinations first, as everywhere (lockDestinations).
-		if err := s.upsertDestinations(ctx, tx, s.fold(fresh)); err != nil {
+		if err := s.upsertDestinations(ctx, tx, s.fold(outcomes)); err != nil {
 			return err
 		}
-		if err := upsertDeliveries(ctx, tx, fresh); err != nil {
+		if err := upsertDeliveries(ctx, tx, outcomes); err != nil {
 			return err
 		}
-		if err := insertAttempts(ctx, tx, fresh); err != nil {
+		if err := insertAttempts(ctx, tx, outcomes); err != nil {
 			return err
 		}
-		return s.acceptConfirmations(ctx, tx, fresh)
+		return s.acceptConfirmations(ctx, tx, outcomes)
 	})
 }
 
-func lockPosition(ctx context.Context, tx pgx.Tx, topic string, partition int32) (next int64, err error) {
-	_, err = tx.Exec(ctx, `INSERT INTO delivery_positions (topic, partition, next_offset) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING`, topic, partition)
-	if err == nil {
-		err = tx.QueryRow(ctx, `SELECT next_offset FROM delivery_positions WHERE topic = $1 AND partition = $2 FOR UPDATE`, topic, partition).Scan(&next)
+// move waits for a second writer that has the position, and then finds it moved.
+func move(ctx context.Context, tx pgx.Tx, m consume.Move) error {
+	var tag pgconn.CommandTag
+	var err error
+	if m.From == consume.None {
+		tag, err = tx.Exec(ctx, `INSERT INTO delivery_positions (topic, partition, next_offset) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, m.Topic, m.Partition, m.To)
+	} else {
+		tag, err = tx.Exec(ctx, `UPDATE delivery_positions SET next_offset = $3 WHERE topic = $1 AND partition = $2 AND next_offset = $4`, m.Topic, m.Partition, m.To, m.From)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("locking a position: %w", err)
+		return fmt.Errorf("writing a position: %w", err)
 	}
-	return next, nil
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("partition %d at %d: %w", m.Partition, m.From, ErrMoved)
+	}
+	return nil
 }
 
 // change is the effect of a batch on one destination.

@@ -26,6 +26,7 @@ import (
 	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -910,7 +911,7 @@ func TestPoison(t *testing.T) {
 			for _, h := range r.Headers {
 				headers[h.Key] = string(h.Value)
 			}
-			if headers["topic"] != w.space.Name(schemas.TopicCollections) || headers["partition"] != "1" || headers["offset"] == "" || headers["error"] == "" {
+			if headers[consume.HeaderTopic] != w.space.Name(schemas.TopicCollections) || headers[consume.HeaderPartition] != "1" || headers[consume.HeaderOffset] == "" || headers[consume.HeaderError] == "" {
 				t.Errorf("headers %v", headers)
 			}
 			found = append(found, string(r.Key))

@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/kafka/consume"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -62,9 +62,8 @@ var errNoAccount = &connector.Error{Doing: "finding the agency's account", Fault
 type job struct {
 	sink   *Sink
 	record *kgo.Record
-	// partition says whether the record is still ours.
-	partition *watermark
-	// waiting ends with the sink's Run; calls end with its drain.
+	// waiting ends with the sink's Run, or when the partition goes to another member;
+	// calls end with the drain.
 	waiting, calls context.Context
 
 	request   record.CollectionRequest
@@ -74,9 +73,6 @@ type job struct {
 // do returns true when the record needs nothing any more, false when it is left
 // to the next member.
 func (j *job) do() bool {
-	if done, ok := j.read(); !ok {
-		return done
-	}
 	var outcome string
 	switch {
 	case j.old():
@@ -121,30 +117,21 @@ func (j *job) count(outcome string) {
 	j.sink.metrics.requests.WithLabelValues(operator, kind, outcome).Inc()
 }
 
-// read decodes the record. Without ok it is no request: done says whether it
-// stands in the poison topic now.
-func (j *job) read() (done, ok bool) {
-	for n := 0; ; n++ {
-		err := j.sink.cfg.Codec.Decode(j.record.Value, &j.request)
-		if err == nil {
-			err = j.check()
-		}
-		switch {
-		case err == nil:
-			return false, true
-		case errors.Is(err, schemas.ErrUndecodable), errors.Is(err, errInvariant):
-			return j.poison(err), false
-		}
-		// The schema registry is away: that says nothing of the record.
-		j.warn("reading a collection request", err)
-		if !sleep(j.waiting, backoff(n)) {
-			return false, false
-		}
+// decode reads a request of this version. Poison is counted.
+func (s *Sink) decode(r *kgo.Record) (*job, error) {
+	j := &job{sink: s, record: r}
+	err := s.cfg.Codec.Decode(r.Value, &j.request)
+	if err == nil {
+		err = j.check()
 	}
+	if errors.Is(err, schemas.ErrUndecodable) || errors.Is(err, consume.ErrRefused) {
+		j.count(outcomePoison)
+	}
+	return j, err
 }
 
-// errInvariant is a record that no processor of ours writes.
-var errInvariant = errors.New("not a collection request of this version")
+// errInvariant says that a record is none that a processor of ours writes.
+var errInvariant = fmt.Errorf("not a collection request of this version: %w", consume.ErrRefused)
 
 func (j *job) check() error {
 	q := &j.request
@@ -161,24 +148,6 @@ func (j *job) check() error {
 	}
 	j.connector = c
 	return nil
-}
-
-// poison keeps the record as it was, with its position and what is wrong with it.
-func (j *job) poison(cause error) bool {
-	r := j.record
-	j.sink.metrics.poison.Inc()
-	j.count(outcomePoison)
-	j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelError, "collection request is poison",
-		slog.Int("partition", int(r.Partition)), slog.Int64("offset", r.Offset), slog.Any("error", cause))
-	return j.produce(&kgo.Record{
-		Topic: j.sink.cfg.Space.Name(schemas.TopicPoisonCollections), Key: r.Key, Value: r.Value,
-		Headers: []kgo.RecordHeader{
-			{Key: "topic", Value: []byte(r.Topic)},
-			{Key: "partition", Value: strconv.AppendInt(nil, int64(r.Partition), 10)},
-			{Key: "offset", Value: strconv.AppendInt(nil, r.Offset, 10)},
-			{Key: "error", Value: []byte(cause.Error())},
-		},
-	})
 }
 
 // collect asks for the money until the operator has the request or it is too late.
@@ -234,7 +203,7 @@ func (j *job) late() string {
 			j.warn("asking about a late request", err)
 			return outcomeSilent
 		}
-		if !sleep(j.waiting, backoff(n)) {
+		if !consume.Sleep(j.waiting, backoff(n)) {
 			return outcomeLeft
 		}
 	}
@@ -284,7 +253,7 @@ func (j *job) ask() (connector.Outcome, error) {
 		return connector.Outcome{}, errLeft
 	}
 	defer release()
-	if j.partition.released() {
+	if j.waiting.Err() != nil {
 		return connector.Outcome{}, errLeft
 	}
 	left := q.NotAfter.Sub(j.sink.cfg.Now())
@@ -370,12 +339,12 @@ func (j *job) pause(n int, err error, until time.Time) bool {
 	}
 	for wait > 0 && j.sink.cfg.Now().Before(until) {
 		step := min(wait, glance)
-		if !sleep(j.waiting, step) || j.partition.released() {
+		if !consume.Sleep(j.waiting, step) {
 			return false
 		}
 		wait -= step
 	}
-	return j.waiting.Err() == nil && !j.partition.released()
+	return j.waiting.Err() == nil
 }
 
 // backoff doubles with each try and is scattered, so that what failed together
@@ -428,7 +397,7 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	}
 	if err != nil {
 		// A fault of the program. The record keeps until it is mended.
-		if j.poison(fmt.Errorf("reporting an outcome: %w", err)) {
+		if j.sink.consumer.SetAside(j.calls, j.record, fmt.Errorf("reporting an outcome: %w", err)) {
 			return outcomePoison
 		}
 		return outcomeLeft
@@ -448,7 +417,7 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 func (j *job) produce(r *kgo.Record) bool {
 	for n := 0; ; n++ {
 		again := *r // the client writes into what it is given
-		err := j.sink.client.ProduceSync(j.calls, &again).FirstErr()
+		err := j.sink.consumer.Produce(j.calls, &again)
 		if err == nil {
 			return true
 		}
@@ -456,7 +425,7 @@ func (j *job) produce(r *kgo.Record) bool {
 			return false
 		}
 		j.warn("reporting an outcome", err)
-		if !sleep(j.calls, backoff(n)) {
+		if !consume.Sleep(j.calls, backoff(n)) {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/deliveries"
+	"quittance/internal/kafka/consume"
 	"quittance/schemas"
 	"quittance/schemas/record"
 )
@@ -36,18 +37,18 @@ func (w *Worker) generations(ctx context.Context, group *kafkago.ConsumerGroup) 
 			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "joining the group", slog.String("group", w.group), slog.Any("error", err))
 			continue // kafka-go backs off
 		}
-		trackers := map[int]*tracker{}
+		trackers := map[int]*consume.Watermark{}
 		assigned := gen.Assignments[w.topic]
 		ready := make([]chan struct{}, 0, len(assigned))
 		for _, a := range assigned {
-			t := newTracker(max(a.Offset, 0))
+			t := consume.NewWatermark(max(a.Offset, 0))
 			trackers[a.ID] = t
 			done := make(chan struct{})
 			ready = append(ready, done)
 			gen.Start(func(gctx context.Context) {
 				defer close(done)
 				w.consume(gctx, a, t)
-				t.stop()
+				t.Stop()
 			})
 		}
 		w.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "partitions assigned", slog.String("topic", w.topic), slog.Int("partitions", len(assigned)), slog.Int("generation", int(gen.ID)))
@@ -58,12 +59,12 @@ func (w *Worker) generations(ctx context.Context, group *kafkago.ConsumerGroup) 
 // commit commits the low watermarks while the generation lasts. When it ends,
 // calls under way get a moment, what they settle is committed, and then the
 // trackers are revoked: answers that come later are recorded, but settle nothing.
-func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers map[int]*tracker, readers []chan struct{}) {
+func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers map[int]*consume.Watermark, readers []chan struct{}) {
 	committed := map[int]int64{}
 	commit := func() {
 		offsets := map[int]int64{}
 		for p, t := range trackers {
-			if low, ok := t.watermark(); ok && low > committed[p] {
+			if low, ok := t.Next(); ok && low > committed[p] {
 				offsets[p] = low
 			}
 		}
@@ -82,11 +83,11 @@ func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers m
 	for _, a := range gen.Assignments[w.topic] {
 		committed[a.ID] = a.Offset
 	}
-	for sleep(ctx, commitEvery) {
+	for consume.Sleep(ctx, commitEvery) {
 		commit()
 	}
 	for _, t := range trackers {
-		t.stop()
+		t.Stop()
 	}
 	w.drop()
 	w.mu.Lock()
@@ -101,17 +102,17 @@ func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers m
 	}
 	commit()
 	for _, t := range trackers {
-		t.revoke()
+		t.Release()
 	}
 	for _, done := range readers {
 		<-done
 	}
 }
 
-func waiting(trackers map[int]*tracker) int {
+func waiting(trackers map[int]*consume.Watermark) int {
 	n := 0
 	for _, t := range trackers {
-		n += t.waiting()
+		n += t.Waiting()
 	}
 	return n
 }
@@ -119,7 +120,7 @@ func waiting(trackers map[int]*tracker) int {
 // consume reads one partition until the generation ends. It blocks on nothing
 // that a destination does; only records that may have been sent before wait for
 // Postgres.
-func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *tracker) {
+func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *consume.Watermark) {
 	start, end, ok := w.bounds(ctx, a)
 	if !ok {
 		return
@@ -145,12 +146,12 @@ func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *
 		cancel()
 		if ctx.Err() != nil {
 			for _, o := range old {
-				o.at.tracker.forget()
+				o.at.tracker.Forget()
 			}
 			return
 		}
 		if err == nil {
-			if !t.read(m.Offset) {
+			if !t.Take(m.Offset, 0) {
 				return
 			}
 			d, ok := w.read(ctx, a.ID, m, t)
@@ -165,7 +166,7 @@ func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *
 			}
 		} else if len(old) == 0 {
 			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading deliveries", slog.String("topic", w.topic), slog.Int("partition", a.ID), slog.Any("error", err))
-			sleep(ctx, joinBackoff/10)
+			consume.Sleep(ctx, joinBackoff/10)
 		}
 		if err != nil || len(old) >= askAtOnce {
 			w.acceptOld(ctx, &old, &caughtUp)
@@ -204,7 +205,7 @@ func (w *Worker) bounds(ctx context.Context, a kafkago.PartitionAssignment) (sta
 			return 0, 0, false
 		}
 		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking for a partition's bounds", slog.String("topic", w.topic), slog.Int("partition", a.ID), slog.Any("error", err))
-		if !sleep(ctx, retryEvery) {
+		if !consume.Sleep(ctx, retryEvery) {
 			return 0, 0, false
 		}
 	}
@@ -224,7 +225,7 @@ func listOffset(ctx context.Context, list func(context.Context, ...string) (kadm
 
 // read decodes a record. One that cannot be decoded goes to poison, and is
 // settled when it stands there.
-func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *tracker) (*record.Delivery, bool) {
+func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *consume.Watermark) (*record.Delivery, bool) {
 	d := &record.Delivery{}
 	err := decode(ctx, w.cfg.Codec, m.Value, d)
 	if err == nil && (d.DeliveryID == "" || d.DestinationID == "" || deliveries.Kind(d.Kind) != w.cfg.Kind.Kind) {
@@ -234,17 +235,18 @@ func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *
 		return d, true
 	}
 	if !errors.Is(err, schemas.ErrUndecodable) {
-		t.forget() // the generation ended while the registry of schemas was away
+		t.Forget() // the generation ended while the registry of schemas was away
 		return nil, false
 	}
 	w.count.poison.Inc()
-	w.producer.Produce(context.WithoutCancel(ctx), poisoned(w.cfg.Kafka.Prefix, w.topic, int32(partition), m.Offset, m.Key, m.Value, err), //nolint:gosec // a partition
+	poison := &kgo.Record{Topic: w.topic, Partition: int32(partition), Offset: m.Offset, Key: m.Key, Value: m.Value} //nolint:gosec // a partition
+	w.producer.Produce(context.WithoutCancel(ctx), consume.Poison(w.cfg.Kafka.Prefix+schemas.TopicPoisonDeliveries, poison, err),
 		func(_ *kgo.Record, err error) {
 			if err != nil {
 				w.fail(fmt.Errorf("writing to the poison topic: %w", err))
 				return
 			}
-			t.settle(m.Offset)
+			t.Done(m.Offset)
 		})
 	return nil, false
 }
@@ -267,13 +269,13 @@ func (w *Worker) acceptOld(ctx context.Context, old *[]arrival, caughtUp *bool) 
 	settled, ok := w.ask(ctx, batch, caughtUp)
 	if !ok {
 		for _, o := range batch {
-			o.at.tracker.forget() // the generation ended: nothing of this is settled
+			o.at.tracker.Forget() // the generation ended: nothing of this is settled
 		}
 		return
 	}
 	for _, o := range batch {
 		if _, is := settled[o.delivery.DeliveryID]; is {
-			o.at.tracker.settle(o.at.offset)
+			o.at.tracker.Done(o.at.offset)
 		} else {
 			w.accept(o.delivery, o.at)
 		}
@@ -301,8 +303,18 @@ func (w *Worker) ask(ctx context.Context, batch []arrival, caughtUp *bool) (map[
 			return nil, false
 		}
 		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking which deliveries are settled, waiting", slog.Any("error", err))
-		if !sleep(ctx, retryEvery) {
+		if !consume.Sleep(ctx, retryEvery) {
 			return nil, false
+		}
+	}
+}
+
+// decode tries again while the schema registry cannot be reached.
+func decode(ctx context.Context, codec *schemas.Codec, value []byte, into record.Record) error {
+	for {
+		err := codec.Decode(value, into)
+		if err == nil || errors.Is(err, schemas.ErrUndecodable) || !consume.Sleep(ctx, retryEvery) {
+			return err
 		}
 	}
 }

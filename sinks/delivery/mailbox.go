@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"quittance/internal/deliveries"
+	"quittance/internal/kafka/consume"
 	"quittance/schemas/record"
 )
 
@@ -23,7 +24,7 @@ type lane struct {
 
 // position is where a delivery stands on its topic, in one generation.
 type position struct {
-	tracker *tracker
+	tracker *consume.Watermark
 	offset  int64
 }
 

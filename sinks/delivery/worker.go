@@ -18,6 +18,7 @@ import (
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
 	"quittance/schemas"
 	"quittance/schemas/record"
 )
@@ -179,9 +180,9 @@ func (w *Worker) Run(ctx context.Context) error {
 // accept takes a delivery in hand, or puts it off. It never blocks.
 func (w *Worker) accept(d *record.Delivery, at position) {
 	w.mu.Lock()
-	if w.stopping || at.tracker.isStopped() {
+	if w.stopping || at.tracker.Stopped() {
 		w.mu.Unlock()
-		at.tracker.forget()
+		at.tracker.Forget()
 		return
 	}
 	if w.adoptLocked(d, at) {
@@ -499,7 +500,7 @@ func (w *Worker) settle(j *job) {
 	j.positions = nil
 	w.mu.Unlock()
 	for _, p := range positions {
-		p.tracker.settle(p.offset)
+		p.tracker.Done(p.offset)
 	}
 }
 
@@ -521,8 +522,8 @@ func (w *Worker) drop() {
 		for _, j := range m.queue {
 			live := j.positions[:0:0]
 			for _, p := range j.positions {
-				if p.tracker.isStopped() {
-					p.tracker.forget()
+				if p.tracker.Stopped() {
+					p.tracker.Forget()
 				} else {
 					live = append(live, p)
 				}
@@ -564,7 +565,7 @@ func (w *Worker) followHolds(ctx context.Context) error {
 			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading suspended destinations, keeping those known", slog.Any("error", err))
 		}
 		failing = err != nil
-		if !sleep(ctx, holdsEvery) {
+		if !consume.Sleep(ctx, holdsEvery) {
 			return nil
 		}
 	}
@@ -572,7 +573,7 @@ func (w *Worker) followHolds(ctx context.Context) error {
 
 // forgetIdle lets go of mailboxes with nothing in them and nothing to remember.
 func (w *Worker) forgetIdle(ctx context.Context) error {
-	for sleep(ctx, forgetEvery) {
+	for consume.Sleep(ctx, forgetEvery) {
 		w.mu.Lock()
 		now := w.cfg.Now()
 		for id, m := range w.mailboxes {

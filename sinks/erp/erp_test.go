@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
+	erpclient "quittance/internal/erp"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/record"
+	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
 	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
@@ -29,8 +29,17 @@ type erps struct {
 func (e *erps) ERP(agency string, live bool) (registry.ERPSettings, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s, ok := e.by[erp.DestinationID(agency, live)]
+	s, ok := e.by[erpclient.ID(agency, live)]
+	s.AgencyID, s.Live = agency, live
 	return s, ok
+}
+
+// caller calls this machine over http too.
+func caller() *erpclient.Client { return erpclient.New(erpclient.Config{Developer: true}) }
+
+// sender confirms to these ERPs.
+func sender(b *deliverytest.Bench, e *erps) delivery.WorkerConfig {
+	return b.Sender(erp.Registration(e), erp.NewPolicy(e, caller()))
 }
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -39,10 +48,7 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	e := &erps{by: map[string]registry.ERPSettings{"a/test": {ConflictIsDone: true}, "b/test": {}}}
-	p, err := erp.NewPolicy(erp.Config{ERPs: e})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := erp.NewPolicy(e, caller())
 	now := time.Now()
 	for _, c := range []struct {
 		agency  string
@@ -78,40 +84,6 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The three ways to show who calls.
-func TestAuthentication(t *testing.T) {
-	t.Parallel()
-	r := deliverytest.NewReceiver(t, "Idempotency-Key")
-	for _, c := range []struct {
-		auth         registry.ERPAuth
-		header, want string
-	}{
-		{registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("s3cret")}, "Authorization", "Bearer s3cret"},
-		{registry.ERPAuth{Type: registry.AuthAPIKey, Name: "X-API-Key", Secret: secret.NewText("s3cret")}, "X-Api-Key", "s3cret"},
-		{registry.ERPAuth{Type: registry.AuthBasic, Name: "u", Secret: secret.NewText("s3cret")}, "Authorization", "Basic dTpzM2NyZXQ="},
-	} {
-		p, err := erp.NewPolicy(erp.Config{
-			ERPs:      &erps{by: map[string]registry.ERPSettings{"a/live": {BaseURL: r.URL + "/erp/", Auth: c.auth, Networks: loopback}}},
-			Developer: true,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		res := p.Send(t.Context(), &record.Delivery{DestinationID: "a/live", EventID: "tx-1", Body: []byte(`{"x":1}`)})
-		got := r.Got()[len(r.Got())-1]
-		if !res.OK() || got.Header.Get(c.header) != c.want || got.Path != "/erp/payment-confirmations" || got.EventID != "tx-1" || got.Body != `{"x":1}` {
-			t.Errorf("%s: %+v, %+v", c.auth.Type, res, got)
-		}
-	}
-	p, err := erp.NewPolicy(erp.Config{ERPs: &erps{by: map[string]registry.ERPSettings{"a/live": {BaseURL: r.URL, Networks: loopback}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res := p.Send(t.Context(), &record.Delivery{DestinationID: "a/live", EventID: "tx-1"}); res.Fault != call.FaultUnusable {
-		t.Errorf("no authentication configured: %+v", res)
-	}
-}
-
 // A confirmation goes to the agency's ERP of its mode, once, with its
 // transaction as the idempotency key; an agency without one gets none; an ERP
 // that is down gets it later; a refusal is parked and kept.
@@ -132,20 +104,8 @@ func TestConfirmations(t *testing.T) {
 		}
 	})
 	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
-	cfg := erp.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now,
-		Developer: true, SessionTimeout: 6 * time.Second,
-		ERPs: &erps{by: map[string]registry.ERPSettings{"agency/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}},
-	}
-	p, err := erp.NewPlanner(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := erp.NewWorker(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deliverytest.Start(t, p, w, b.Schedule(t))
+	cfg := sender(b, &erps{by: map[string]registry.ERPSettings{"agency/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}})
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	confirmation := func(id, tenant string, live bool) *record.Notification {
 		n := b.Notification(id, "app")
 		n.TenantID, n.Livemode = tenant, live

@@ -47,17 +47,13 @@ func TestHealth(t *testing.T) {
 		"1/live": {BaseURL: ill.URL, Auth: auth, Networks: loopback},
 		"2/test": {BaseURL: "https://10.1.2.3/erp", Auth: auth, Networks: loopback},
 	}}}
-	policy, err := erp.NewPolicy(erp.Config{ERPs: house, Developer: true})
-	if err != nil {
-		t.Fatal(err)
-	}
 	metrics := prometheus.NewRegistry()
-	prober, err := erp.NewProber(erp.ProberConfig{Agencies: house, Policy: policy, Log: servers.Logger(t), Metrics: metrics})
+	prober, err := erp.NewProber(erp.ProberConfig{Agencies: house, Client: caller(), Log: servers.Logger(t), Metrics: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, h := range prober.Probe(t.Context()) {
+	for _, h := range caller().Probe(t.Context(), house) {
 		got = append(got, h.Name()+" "+h.Result.Reason())
 	}
 	sort.Strings(got)
@@ -149,19 +145,8 @@ func TestOwedConfirmations(t *testing.T) {
 	}
 
 	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
-	cfg := erp.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now, Developer: true,
-		SessionTimeout: 6 * time.Second, ERPs: &erps{by: map[string]registry.ERPSettings{agency + "/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}},
-	}
-	p, err := erp.NewPlanner(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := erp.NewWorker(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deliverytest.Start(t, p, w, b.Schedule(t))
+	cfg := sender(b, &erps{by: map[string]registry.ERPSettings{agency + "/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}})
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	var notifications []*record.Notification
 	for _, id := range []string{"tx-paid", "tx-refused", "tx-early"} {
 		n := b.Notification(id, "app")

@@ -23,7 +23,9 @@ import (
 
 	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
 	"quittance/schemas"
+	"quittance/schemas/record"
 	"quittance/sinks/delivery"
 )
 
@@ -32,7 +34,7 @@ const DefaultPoll = 250 * time.Millisecond
 
 const (
 	produceWithin = 20 * time.Second // below the lease of a claim, 30 s
-	retryEvery    = time.Second
+	applyWithin   = 30 * time.Second
 	leaseEvery    = 5 * time.Second
 	gaugesEvery   = 10 * time.Second
 	tidyEvery     = 10 * time.Minute
@@ -57,7 +59,6 @@ type Config struct {
 // and claims exclude each other.
 type Schedule struct {
 	cfg   Config
-	topic string
 	count counters
 }
 
@@ -91,7 +92,7 @@ func New(cfg Config) (*Schedule, error) {
 		return delivery.Register(cfg.Metrics, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "erp", Name: name, Help: help}))
 	}
 	return &Schedule{
-		cfg: cfg, topic: cfg.Kafka.Prefix + schemas.TopicAttempts,
+		cfg: cfg,
 		count: counters{
 			applied:           counter("applied_total", "Outcomes applied to Postgres."),
 			poison:            counter("poison_total", "Outcomes that cannot be decoded."),
@@ -108,18 +109,20 @@ func New(cfg Config) (*Schedule, error) {
 // Run applies outcomes and produces what is due until ctx ends, then returns nil.
 // While Postgres is away it waits, and catches up.
 func (s *Schedule) Run(ctx context.Context) error {
-	cl, err := s.cfg.Kafka.Client(
-		kgo.ConsumerGroup(s.cfg.Kafka.Prefix+"delivery-schedule"), kgo.ConsumeTopics(s.topic),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.AdjustFetchOffsetsFn(s.positions),
-		kgo.SessionTimeout(10*time.Second), kgo.HeartbeatInterval(time.Second), kgo.FetchMaxWait(500*time.Millisecond),
-		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(produceWithin),
-	)
+	consumer, err := consume.New(consume.Config{
+		Kafka: s.cfg.Kafka, Group: "delivery-schedule", Topics: []string{schemas.TopicAttempts}, Poison: schemas.TopicPoisonDeliveries,
+		Positions: s.cfg.Deliveries.Positions, AtOnce: applyAtOnce, Timeout: applyWithin, Log: s.cfg.Log, Poisoned: s.count.poison,
+	})
+	if err != nil {
+		return err
+	}
+	cl, err := s.cfg.Kafka.Client(kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(produceWithin))
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.consume(ctx, cl) })
+	g.Go(func() error { return consume.Batch(ctx, consumer, s.decode, s.apply) })
 	g.Go(func() error { return s.claims(ctx, cl) })
 	g.Go(func() error {
 		return s.every(ctx, leaseEvery, "returning run-out leases", s.now(s.cfg.Deliveries.ReturnLeases))
@@ -154,120 +157,30 @@ func (s *Schedule) every(ctx context.Context, interval time.Duration, what strin
 		if err := do(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "chore of the schedule left undone", slog.String("chore", what), slog.Any("error", err))
 		}
-		if !sleep(ctx, interval) {
+		if !consume.Sleep(ctx, interval) {
 			return nil
 		}
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
+// decode reads an outcome of this version.
+func (s *Schedule) decode(r *kgo.Record) (*record.Attempt, error) {
+	var a record.Attempt
+	if err := s.cfg.Codec.Decode(r.Value, &a); err != nil {
+		return nil, err
 	}
+	if !deliveries.Outcome(a.Outcome).Known() || a.Delivery.DeliveryID == "" {
+		return nil, fmt.Errorf("outcome %q: %w", a.Outcome, schemas.ErrUndecodable)
+	}
+	return &a, nil
 }
 
-// positions makes a partition begin where Postgres stands, whatever the group
-// has committed: they may differ by a crash, or by a restored database.
-func (s *Schedule) positions(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-	for {
-		at, err := s.cfg.Deliveries.Positions(ctx, s.topic)
-		if err == nil {
-			for p := range offsets[s.topic] {
-				if next, ok := at[p]; ok {
-					offsets[s.topic][p] = kgo.NewOffset().At(next)
-				} else {
-					offsets[s.topic][p] = kgo.NewOffset().AtStart()
-				}
-			}
-			return offsets, nil
-		}
-		if ctx.Err() == nil {
-			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading positions, waiting for Postgres", slog.Any("error", err))
-		}
-		if !sleep(ctx, retryEvery) {
-			return nil, ctx.Err()
-		}
+func (s *Schedule) apply(ctx context.Context, outcomes []*record.Attempt, moves []consume.Move) error {
+	if err := s.cfg.Deliveries.Apply(ctx, outcomes, moves); err != nil {
+		return err
 	}
-}
-
-func (s *Schedule) consume(ctx context.Context, cl *kgo.Client) error {
-	for {
-		fetches := cl.PollRecords(ctx, applyAtOnce)
-		if ctx.Err() != nil {
-			return nil
-		}
-		fetches.EachError(func(topic string, partition int32, err error) {
-			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading outcomes", slog.String("topic", topic), slog.Int("partition", int(partition)), slog.Any("error", err))
-		})
-		records := fetches.Records()
-		if len(records) == 0 {
-			continue
-		}
-		batch, err := s.decode(ctx, cl, records)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		for {
-			err := s.cfg.Deliveries.Apply(ctx, s.topic, batch.outcomes, batch.next)
-			if err == nil {
-				break
-			}
-			if ctx.Err() != nil {
-				return nil
-			}
-			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "applying outcomes, waiting for Postgres", slog.Any("error", err))
-			if !sleep(ctx, retryEvery) {
-				return nil
-			}
-		}
-		s.count.applied.Add(float64(len(batch.outcomes)))
-		// For whoever looks at the group's lag; Postgres says where to begin.
-		if err := cl.CommitRecords(ctx, records...); err != nil && ctx.Err() == nil {
-			s.cfg.Log.LogAttrs(ctx, slog.LevelDebug, "committing offsets of outcomes", slog.Any("error", err))
-		}
-	}
-}
-
-type batch struct {
-	outcomes []deliveries.Recorded
-	next     map[int32]int64 // offset behind the last record, by partition
-}
-
-func (s *Schedule) decode(ctx context.Context, cl *kgo.Client, records []*kgo.Record) (batch, error) {
-	b := batch{next: map[int32]int64{}}
-	for _, r := range records {
-		o := deliveries.Recorded{Partition: r.Partition, Offset: r.Offset}
-		err := s.cfg.Codec.Decode(r.Value, &o.Attempt)
-		for err != nil && !errors.Is(err, schemas.ErrUndecodable) {
-			if !sleep(ctx, retryEvery) {
-				return batch{}, ctx.Err()
-			}
-			err = s.cfg.Codec.Decode(r.Value, &o.Attempt)
-		}
-		if err == nil {
-			if !deliveries.Outcome(o.Outcome).Known() || o.Delivery.DeliveryID == "" {
-				err = fmt.Errorf("outcome %q: %w", o.Outcome, schemas.ErrUndecodable)
-			}
-		}
-		b.next[r.Partition] = r.Offset + 1
-		if err == nil {
-			b.outcomes = append(b.outcomes, o)
-			continue
-		}
-		s.count.poison.Inc()
-		if err := cl.ProduceSync(ctx, delivery.Poisoned(s.cfg.Kafka.Prefix, r, err)).FirstErr(); err != nil {
-			return batch{}, fmt.Errorf("writing to the poison topic: %w", err)
-		}
-	}
-	return b, nil
+	s.count.applied.Add(float64(len(outcomes)))
+	return nil
 }
 
 // claims looks for what is due, more often while it finds something.
@@ -281,7 +194,7 @@ func (s *Schedule) claims(ctx context.Context, cl *kgo.Client) error {
 		if n > 0 {
 			wait /= 5
 		}
-		if !sleep(ctx, wait) {
+		if !consume.Sleep(ctx, wait) {
 			return nil
 		}
 	}

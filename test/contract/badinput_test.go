@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"quittance/test/harness"
 
@@ -76,19 +75,17 @@ func TestBadInput(t *testing.T) {
 		t.Skip("starts an installation")
 	}
 	t.Parallel()
-	u := harness.NewUp(t)
-	u.Start(t)
-
-	const good = `{"order_id":"bad-input","amount":5000}`
-	t.Run("requests", func(t *testing.T) { badRequests(t, u, good) })
+	u := harness.Shared(t)
+	order := func(name string) string { return name + "-" + uuid.NewString()[:8] }
+	t.Run("requests", func(t *testing.T) { badRequests(t, u, order("bad-input")) })
 	t.Run("all faults at once", func(t *testing.T) { allFaults(t, u) })
-	t.Run("unknown and foreign sessions", func(t *testing.T) { foreignSessions(t, u) })
-	t.Run("keys and orders", func(t *testing.T) { keysAndOrders(t, u) })
-	t.Run("pages and callbacks", func(t *testing.T) { badAddresses(t, u) })
-	t.Run("quota", func(t *testing.T) { quota(t, u) })
+	t.Run("unknown and foreign sessions", func(t *testing.T) { foreignSessions(t, u, order("of-guichet")) })
+	t.Run("keys and orders", func(t *testing.T) { keysAndOrders(t, u, order("once"), order("twice")) })
+	t.Run("pages and callbacks", func(t *testing.T) { badAddresses(t, u, order("addresses")) })
 }
 
-func badRequests(t *testing.T, u *harness.Up, good string) {
+func badRequests(t *testing.T, u *harness.Up, order string) {
+	good := fmt.Sprintf(`{"order_id":%q,"amount":5000}`, order)
 	const (
 		list   = ""
 		some   = "/chs_0000000000000000000000000000000000000000"
@@ -172,7 +169,7 @@ func badRequests(t *testing.T, u *harness.Up, good string) {
 	var p struct {
 		Total int `json:"total"`
 	}
-	u.Call(t, http.MethodGet, u.Sessions("?order_id=bad-input"), "", "Authorization", "Bearer "+harness.GuichetKey).Into(t, &p)
+	u.Call(t, http.MethodGet, u.Sessions("?order_id="+order), "", "Authorization", "Bearer "+harness.GuichetKey).Into(t, &p)
 	if p.Total != 0 {
 		t.Errorf("%d sessions were created by refused requests", p.Total)
 	}
@@ -203,9 +200,9 @@ func allFaults(t *testing.T, u *harness.Up) {
 }
 
 // Nobody learns from an answer that another's session exists.
-func foreignSessions(t *testing.T, u *harness.Up) {
+func foreignSessions(t *testing.T, u *harness.Up, order string) {
 	var own harness.Session
-	u.Post(t, harness.GuichetKey, `{"order_id":"of-guichet","amount":100}`).Into(t, &own)
+	u.Post(t, harness.GuichetKey, fmt.Sprintf(`{"order_id":%q,"amount":100}`, order)).Into(t, &own)
 	alike := func(name string, a harness.Answer) string {
 		refused(t, a, http.StatusNotFound, "checkout.session_not_found")
 		return name + strings.ReplaceAll(string(a.Body), a.Header.Get("X-Request-Id"), "")
@@ -229,7 +226,7 @@ func foreignSessions(t *testing.T, u *harness.Up) {
 		}
 	}
 	for _, key := range []string{harness.DouanesKey, harness.GuichetLiveKey} {
-		a := u.Call(t, http.MethodGet, u.Sessions("?order_id=of-guichet"), "", "Authorization", "Bearer "+key)
+		a := u.Call(t, http.MethodGet, u.Sessions("?order_id="+order), "", "Authorization", "Bearer "+key)
 		if a.Status != http.StatusOK || strings.Contains(string(a.Body), own.ID) {
 			t.Errorf("the list of another key is %d %s", a.Status, a.Body)
 		}
@@ -239,34 +236,34 @@ func foreignSessions(t *testing.T, u *harness.Up) {
 	}
 }
 
-func keysAndOrders(t *testing.T, u *harness.Up) {
+func keysAndOrders(t *testing.T, u *harness.Up, once, twice string) {
 	key := uuid.NewString()
 	post := func(key, body string) harness.Answer {
 		return u.Call(t, http.MethodPost, u.Sessions(""), body,
 			"Authorization", "Bearer "+harness.GuichetKey, "Content-Type", "application/json", "Idempotency-Key", key)
 	}
-	first := post(key, `{"order_id":"once","amount":5000}`)
+	first := post(key, fmt.Sprintf(`{"order_id":%q,"amount":5000}`, once))
 	if first.Status != http.StatusCreated || first.Header.Get("Idempotent-Replayed") != "" || first.Header.Get("X-Request-Id") == "" {
 		t.Fatalf("creation: %d %v %s", first.Status, first.Header, first.Body)
 	}
-	again := post(key, ` { "amount" : 5000, "order_id" : "once" } `) // the same JSON
+	again := post(key, fmt.Sprintf(` { "amount" : 5000, "order_id" : %q } `, once)) // the same JSON
 	if again.Status != http.StatusCreated || string(again.Body) != string(first.Body) || again.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("the same again: %d %v %s, want %s", again.Status, again.Header, again.Body, first.Body)
 	}
-	refused(t, post(key, `{"order_id":"once","amount":5001}`), http.StatusConflict, "idempotency.key_reused")
-	refused(t, post(uuid.NewString(), `{"order_id":"once","amount":5000}`), http.StatusConflict, "checkout.order_open")
+	refused(t, post(key, fmt.Sprintf(`{"order_id":%q,"amount":5001}`, once)), http.StatusConflict, "idempotency.key_reused")
+	refused(t, post(uuid.NewString(), fmt.Sprintf(`{"order_id":%q,"amount":5000}`, once)), http.StatusConflict, "checkout.order_open")
 
 	var s harness.Session
 	first.Into(t, &s)
 	u.Citizen(s.ID).Pay(t, "06 600 00 01")
 	u.Becomes(t, s.ID, "completed")
-	refused(t, post(uuid.NewString(), `{"order_id":"once","amount":5000}`), http.StatusConflict, "checkout.order_paid")
+	refused(t, post(uuid.NewString(), fmt.Sprintf(`{"order_id":%q,"amount":5000}`, once)), http.StatusConflict, "checkout.order_paid")
 	cancel := func(id string) harness.Answer {
 		return u.Call(t, http.MethodPost, u.Sessions("/"+id+"/cancel"), "", "Authorization", "Bearer "+harness.GuichetKey)
 	}
 	refused(t, cancel(s.ID), http.StatusConflict, "checkout.session_ended")
 
-	post(uuid.NewString(), `{"order_id":"twice","amount":5000}`).Into(t, &s)
+	post(uuid.NewString(), fmt.Sprintf(`{"order_id":%q,"amount":5000}`, twice)).Into(t, &s)
 	var cancelled harness.Session
 	if a := cancel(s.ID); a.Status != http.StatusOK {
 		t.Fatalf("cancel: %d %s", a.Status, a.Body)
@@ -274,13 +271,13 @@ func keysAndOrders(t *testing.T, u *harness.Up) {
 		t.Errorf("cancel answers %s", a.Body)
 	}
 	refused(t, cancel(s.ID), http.StatusConflict, "checkout.session_ended")
-	if a := post(uuid.NewString(), `{"order_id":"twice","amount":5000}`); a.Status != http.StatusCreated {
+	if a := post(uuid.NewString(), fmt.Sprintf(`{"order_id":%q,"amount":5000}`, twice)); a.Status != http.StatusCreated {
 		t.Errorf("another session of a cancelled order: %d %s", a.Status, a.Body)
 	}
 }
 
-func badAddresses(t *testing.T, u *harness.Up) {
-	s := u.Create(t, "addresses")
+func badAddresses(t *testing.T, u *harness.Up, order string) {
+	s := u.Create(t, order)
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -302,52 +299,5 @@ func badAddresses(t *testing.T, u *harness.Up) {
 	}
 	if c := u.Collections(t, s); len(c) != 0 {
 		t.Errorf("the operator was asked: %+v", c)
-	}
-}
-
-// Thirty creations a minute, exactly; then 429, and whoever repeats a request is
-// still answered.
-func quota(t *testing.T, u *harness.Up) {
-	// A minute of the service's clock of its own.
-	u.Advance(t, time.Until(time.Now().Truncate(time.Minute).Add(time.Minute+time.Second)))
-	time.Sleep(2 * time.Second)
-	post := func(n int) harness.Answer {
-		return u.Call(t, http.MethodPost, u.Sessions(""), fmt.Sprintf(`{"order_id":"quota-%d","amount":100}`, n),
-			"Authorization", "Bearer "+harness.DouanesKey, "Content-Type", "application/json", "Idempotency-Key", fmt.Sprintf("quota-key-%d", n))
-	}
-	var first harness.Answer
-	for n := range 30 {
-		a := post(n)
-		if a.Status != http.StatusCreated {
-			t.Fatalf("creation %d: %d %s", n+1, a.Status, a.Body)
-		}
-		if a.Header.Get("RateLimit-Policy") != `"creations";q=30;w=60` || !strings.HasPrefix(a.Header.Get("RateLimit"), fmt.Sprintf(`"creations";r=%d;t=`, 29-n)) {
-			t.Errorf("creation %d has %q %q", n+1, a.Header.Get("RateLimit-Policy"), a.Header.Get("RateLimit"))
-		}
-		if n == 0 {
-			first = a
-		}
-	}
-	for range 2 { // a refusal leaves the key unused
-		a := post(30)
-		refused(t, a, http.StatusTooManyRequests, "generic.rate_limited")
-		if after, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || after < 1 || after > 60 {
-			t.Errorf("Retry-After is %q", a.Header.Get("Retry-After"))
-		}
-		if a.Header.Get("RateLimit-Policy") != `"creations";q=30;w=60` || !strings.HasPrefix(a.Header.Get("RateLimit"), `"creations";r=0;t=`) {
-			t.Errorf("429 has %q %q", a.Header.Get("RateLimit-Policy"), a.Header.Get("RateLimit"))
-		}
-	}
-	if again := post(0); again.Status != http.StatusCreated || string(again.Body) != string(first.Body) || again.Header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("a replay beyond the quota: %d %s", again.Status, again.Body)
-	}
-	// Another application has its own, and the next minute another thirty.
-	if a := u.Post(t, harness.GuichetKey, `{"order_id":"quota-of-others","amount":100}`); a.Status != http.StatusCreated {
-		t.Errorf("another application: %d %s", a.Status, a.Body)
-	}
-	u.Advance(t, time.Minute)
-	time.Sleep(time.Second)
-	if a := post(30); a.Status != http.StatusCreated {
-		t.Errorf("the next minute: %d %s", a.Status, a.Body)
 	}
 }

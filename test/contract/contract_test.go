@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -346,6 +347,8 @@ func TestContract(t *testing.T) {
 		fmt.Fprintf(&report, "%s  %-34s %s\n", verdict, s.section, s.says)
 	}
 	fmt.Fprintf(&report, "statements=%d failed=%d\n", len(all), failed)
+	t.Run("examples", func(t *testing.T) { examples(t, c) })
+	t.Run("quota", func(t *testing.T) { quota(t, c.Up) })
 	if file := os.Getenv("QUITTANCE_CONTRACT_REPORT"); file != "" {
 		if err := os.WriteFile(file, []byte(report.String()), 0o644); err != nil {
 			t.Error(err)
@@ -354,12 +357,7 @@ func TestContract(t *testing.T) {
 }
 
 // An integrator who copies an example gets the answer that stands beside it.
-func TestExamples(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts an installation")
-	}
-	t.Parallel()
-	c := newContract(t)
+func examples(t *testing.T, c *contract) {
 	tried := 0
 	for _, op := range []struct{ path, method string }{
 		{"/api/v1/checkout/sessions", "post"}, {"/api/v1/checkout/sessions/verify-completion", "post"},
@@ -467,4 +465,51 @@ func parseTime(t *testing.T, v any) time.Time {
 		t.Fatal(err)
 	}
 	return at
+}
+
+// Thirty creations a minute, exactly; then 429, and whoever repeats a request is
+// still answered.
+func quota(t *testing.T, u *harness.Up) {
+	// A minute of the service's clock of its own.
+	u.Advance(t, time.Until(time.Now().Truncate(time.Minute).Add(time.Minute+time.Second)))
+	time.Sleep(2 * time.Second)
+	post := func(n int) harness.Answer {
+		return u.Call(t, http.MethodPost, u.Sessions(""), fmt.Sprintf(`{"order_id":"quota-%d","amount":100}`, n),
+			"Authorization", "Bearer "+quotaKey, "Content-Type", "application/json", "Idempotency-Key", fmt.Sprintf("quota-key-%d", n))
+	}
+	var first harness.Answer
+	for n := range 30 {
+		a := post(n)
+		if a.Status != http.StatusCreated {
+			t.Fatalf("creation %d: %d %s", n+1, a.Status, a.Body)
+		}
+		if a.Header.Get("RateLimit-Policy") != `"creations";q=30;w=60` || !strings.HasPrefix(a.Header.Get("RateLimit"), fmt.Sprintf(`"creations";r=%d;t=`, 29-n)) {
+			t.Errorf("creation %d has %q %q", n+1, a.Header.Get("RateLimit-Policy"), a.Header.Get("RateLimit"))
+		}
+		if n == 0 {
+			first = a
+		}
+	}
+	for range 2 { // a refusal leaves the key unused
+		a := post(30)
+		refused(t, a, http.StatusTooManyRequests, "generic.rate_limited")
+		if after, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || after < 1 || after > 60 {
+			t.Errorf("Retry-After is %q", a.Header.Get("Retry-After"))
+		}
+		if a.Header.Get("RateLimit-Policy") != `"creations";q=30;w=60` || !strings.HasPrefix(a.Header.Get("RateLimit"), `"creations";r=0;t=`) {
+			t.Errorf("429 has %q %q", a.Header.Get("RateLimit-Policy"), a.Header.Get("RateLimit"))
+		}
+	}
+	if again := post(0); again.Status != http.StatusCreated || string(again.Body) != string(first.Body) || again.Header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a replay beyond the quota: %d %s", again.Status, again.Body)
+	}
+	// Another application has its own, and the next minute another thirty.
+	if a := u.Post(t, taxKey, `{"order_id":"quota-of-others","amount":100}`); a.Status != http.StatusCreated {
+		t.Errorf("another application: %d %s", a.Status, a.Body)
+	}
+	u.Advance(t, time.Minute)
+	time.Sleep(time.Second)
+	if a := post(30); a.Status != http.StatusCreated {
+		t.Errorf("the next minute: %d %s", a.Status, a.Body)
+	}
 }

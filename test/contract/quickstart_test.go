@@ -28,6 +28,8 @@ import (
 
 	"quittance/test/harness"
 	"quittance/test/servers"
+
+	"github.com/google/uuid"
 )
 
 // quickstarts are the programs that the documentation shows.
@@ -92,7 +94,7 @@ func TestQuickstarts(t *testing.T) {
 		}
 	}
 
-	u := harness.NewUp(t)
+	u, key := harness.Shared(t), "sk_test_"+rand.Text()[:25]
 	receivers := map[string]*receiver{}
 	for _, q := range allQuickstarts {
 		if q.receive != "" && q.missing() == "" {
@@ -101,8 +103,8 @@ func TestQuickstarts(t *testing.T) {
 			receivers[q.language] = &receiver{port: harness.Ports(t, 1)[0], key: key[:]}
 		}
 	}
-	u.Registry = registryWith(t, receivers)
-	u.Start(t)
+	var seeded any
+	harness.Operator{Up: u}.JSON(t, &seeded, "seed", quickstartAgency(t, key, receivers))
 
 	for _, q := range allQuickstarts {
 		t.Run(q.language, func(t *testing.T) {
@@ -114,7 +116,7 @@ func TestQuickstarts(t *testing.T) {
 			if r != nil {
 				r.start(t, q)
 			}
-			order := runQuickstart(t, u, q)
+			order := runQuickstart(t, u, q, key)
 			if r == nil {
 				return
 			}
@@ -154,14 +156,14 @@ func (q quickstart) command(ctx context.Context, t *testing.T, file, port string
 	args := q.run(t, path, port)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = filepath.Dir(path)
-	cmd.Env = append((&harness.Program{}).Environment(), append(env, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")...)
+	cmd.Env = append(servers.Environment(), append(env, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")...)
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
 
 // quickstart runs the program that creates a session, pays what it prints, and
 // returns the order once the program has said that it is paid.
-func runQuickstart(t *testing.T, u *harness.Up, q quickstart) (order string) {
+func runQuickstart(t *testing.T, u *harness.Up, q quickstart, key string) (order string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*harness.Soon)
 	defer cancel()
@@ -171,7 +173,7 @@ func runQuickstart(t *testing.T, u *harness.Up, q quickstart) (order string) {
 		t.Errorf("with an unknown key it ends with %v and says %s", err, out)
 	}
 
-	cmd := q.command(ctx, t, q.create, "", "QUITTANCE_URL="+u.URL(harness.AtService, ""), "QUITTANCE_KEY="+harness.GuichetKey)
+	cmd := q.command(ctx, t, q.create, "", "QUITTANCE_URL="+u.URL(harness.AtService, ""), "QUITTANCE_KEY="+key)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
@@ -198,7 +200,7 @@ func runQuickstart(t *testing.T, u *harness.Up, q quickstart) (order string) {
 	page := said("checkout_url")
 
 	var list struct{ Items []harness.Session }
-	u.Call(t, http.MethodGet, u.Sessions("?order_id="+url.QueryEscape(order)), "", "Authorization", "Bearer "+harness.GuichetKey).Into(t, &list)
+	u.Call(t, http.MethodGet, u.Sessions("?order_id="+url.QueryEscape(order)), "", "Authorization", "Bearer "+key).Into(t, &list)
 	if len(list.Items) != 1 || list.Items[0].CheckoutURL != page || list.Items[0].Amount != 5000 || list.Items[0].Status != "open" {
 		t.Fatalf("it printed %s and %s, the service has %+v", order, page, list.Items)
 	}
@@ -212,24 +214,29 @@ func runQuickstart(t *testing.T, u *harness.Up, q quickstart) (order string) {
 	return order
 }
 
-// registryWith is the demo registry in which the first application's webhooks go
-// to the receivers as well.
-func registryWith(t *testing.T, receivers map[string]*receiver) string {
+// quickstartAgency is a registry file of one application, with the key, whose webhooks
+// go to the receivers.
+func quickstartAgency(t *testing.T, key string, receivers map[string]*receiver) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(harness.Root, "deploy/dev/registry.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const before = "          - url: http://127.0.0.1:8081/inbox/guichet\n"
-	if bytes.Count(text, []byte(before)) != 1 {
-		t.Fatalf("the demo registry has no line %q", before)
-	}
-	var more strings.Builder
+	var b strings.Builder
+	fmt.Fprintf(&b, `agencies:
+  - id: %s
+    slug: quickstart-%d
+    name: Quickstart
+    services: [{code: patente, label: Patente}]
+    default_service: patente
+    applications:
+      - id: %s
+        name: Quickstart
+        offers: [momo]
+        keys: [{secret: %s}]
+        webhook_endpoints:
+`, uuid.NewString(), time.Now().UnixNano(), uuid.NewString(), key)
 	for _, r := range receivers {
-		fmt.Fprintf(&more, "          - {url: %q, secret: %q, events: [checkout.completed]}\n", r.url(), r.secret())
+		fmt.Fprintf(&b, "          - {url: %q, secret: %q, events: [checkout.completed]}\n", r.url(), r.secret())
 	}
 	path := filepath.Join(servers.Dir(t), "registry.yaml")
-	if err := os.WriteFile(path, bytes.Replace(text, []byte(before), []byte(more.String()+before), 1), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

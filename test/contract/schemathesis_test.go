@@ -17,6 +17,9 @@ import (
 	"time"
 
 	"quittance/test/harness"
+	"quittance/test/servers"
+
+	"github.com/google/uuid"
 )
 
 // What the OpenAPI file says is what the service does: schemathesis makes
@@ -47,17 +50,15 @@ func TestSchemathesis(t *testing.T) {
 		t.Fatalf("schemathesis is missing, `make deps/test` fetches it: %v", err)
 	}
 
-	u := harness.NewUp(t)
-	u.Registry = harness.WithoutQuota(t, u.Dir)
-	u.Start(t)
-	config, report := schemathesisConfig(t, u), filepath.Join(u.Dir, "report.json")
+	u, dir := harness.Shared(t), servers.Dir(t)
+	config, report := schemathesisConfig(t, u, dir), filepath.Join(dir, "report.json")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, "-m", "schemathesis.cli", "--config-file", config, "--no-color", "run", harness.Absolute(t, "ingress/ministry/openapi.yaml"),
 		"--url", u.URL(harness.AtService, ""), "--seed", strconv.FormatUint(seed, 10), "--max-examples", strconv.Itoa(perOperation),
 		"--report", "json", "--report-json-path", report)
-	cmd.Dir = u.Dir
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "SCHEMATHESIS_TENANT_ID="+harness.GuichetAgency)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -88,16 +89,17 @@ func TestSchemathesis(t *testing.T) {
 // schemathesisConfig completes test/tools/schemathesis/schemathesis.toml: sessions in
 // several states, an embedded one that is paid with its client_secret, and a
 // completion token of it.
-func schemathesisConfig(t *testing.T, u *harness.Up) string {
+func schemathesisConfig(t *testing.T, u *harness.Up, dir string) string {
 	t.Helper()
-	embedded := func(order string) (s harness.Session) {
-		u.Post(t, harness.GuichetKey, fmt.Sprintf(`{"order_id":%q,"amount":5000,"mode":"embedded"}`, order)).Into(t, &s)
+	order := func(state string) string { return "schemathesis-" + state + "-" + uuid.NewString() }
+	embedded := func(state string) (s harness.Session) {
+		u.Post(t, harness.GuichetKey, fmt.Sprintf(`{"order_id":%q,"amount":5000,"mode":"embedded"}`, order(state))).Into(t, &s)
 		if s.ClientSecret == nil {
 			t.Fatalf("an embedded session without client_secret: %+v", s)
 		}
 		return s
 	}
-	paid, open, hosted, cancelled := embedded("paid"), embedded("open"), u.Create(t, "hosted"), u.Create(t, "cancelled")
+	paid, open, hosted, cancelled := embedded("paid"), embedded("open"), u.Create(t, order("hosted")), u.Create(t, order("cancelled"))
 	if a := u.Call(t, http.MethodPost, u.Sessions("/"+cancelled.ID+"/cancel"), "", "Authorization", "Bearer "+harness.GuichetKey); a.Status != http.StatusOK {
 		t.Fatalf("cancelling: %d %s", a.Status, a.Body)
 	}
@@ -124,7 +126,7 @@ func schemathesisConfig(t *testing.T, u *harness.Up) string {
 	} {
 		fmt.Fprintf(&b, "[dictionaries.%s]\nvalues = [\"%s\"]\n", name, strings.Join(values, `", "`))
 	}
-	path := filepath.Join(u.Dir, "schemathesis.toml")
+	path := filepath.Join(dir, "schemathesis.toml")
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}

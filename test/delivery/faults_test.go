@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"quittance/test/harness"
+	"quittance/test/servers"
 )
 
 var faultGroups = []group{{name: "faults", subscribers: 8, endpoints: 1, inFlight: 16}}
@@ -77,7 +78,7 @@ func (r *deliveryReport) rebalance(t *testing.T, a *arena, run int) {
 		}
 	})
 	if n := second.Unexpected.Load(); n > 0 {
-		t.Errorf("the second worker has ended by itself %d times; it says:\n%s", n, harness.Tail(second.LogFile(), 4<<10))
+		t.Errorf("the second worker has ended by itself %d times; it says:\n%s", n, servers.Tail(second.LogFile(), 4<<10))
 	}
 }
 

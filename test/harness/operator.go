@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"quittance/test/servers"
 )
 
 // Operator types commands beside an Up.
@@ -27,7 +29,7 @@ func (o Operator) run(t *testing.T, args ...string) (stdout, stderr string, err 
 		args = append(args, "--port", strconv.Itoa(o.Port))
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = (&Program{}).Environment()
+	cmd.Env = servers.Environment()
 	var out, says bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &says
 	err = cmd.Run()

@@ -10,8 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,27 +22,32 @@ import (
 	"quittance/test/servers"
 )
 
-// Binary builds the developer's program once for all tests of a suite, Production
-// the other one.
+// Binary is the path of quittance-dev: what QUITTANCE_TEST_QUITTANCE_DEV names, else
+// built once for the suite. Production is quittance in the same way, by
+// QUITTANCE_TEST_QUITTANCE.
 var (
-	Binary     = Build("quittance")
-	Production = build("quittance/cmd/quittance", "quittance-production")
+	Binary     = Build("quittance-dev")
+	Production = Build("quittance")
 )
 
-// Build builds the developer's program under a name, with further flags of go build,
-// once.
-func Build(name string, flags ...string) func() (string, error) {
-	return build("quittance/cmd/quittance-dev", name, flags...)
-}
-
-func build(program, name string, flags ...string) func() (string, error) {
+// Build builds one of the programs once, with further flags of go build. Without flags
+// it takes the program that the environment names.
+func Build(program string, flags ...string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
+		variable := "QUITTANCE_TEST_" + strings.ToUpper(strings.ReplaceAll(program, "-", "_"))
+		if path := os.Getenv(variable); path != "" && len(flags) == 0 {
+			return path, nil
+		}
 		dir, err := servers.Folder()
 		if err != nil {
 			return "", err
 		}
-		out := filepath.Join(dir, name)
-		cmd := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-o", out}, flags...), program)...)
+		dir, err = os.MkdirTemp(dir, "program-")
+		if err != nil {
+			return "", err
+		}
+		out := filepath.Join(dir, program)
+		cmd := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-o", out}, flags...), "quittance/cmd/"+program)...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if text, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("building the program: %w\n%s", err, text)
@@ -66,12 +69,8 @@ func NewProgram(path, logs string, env ...string) *Program {
 	return &Program{path: path, env: env, logs: logs}
 }
 
-// Environment is the environment of the test without QUITTANCE_… variables, and with
-// those of the program.
-func (p *Program) Environment() []string {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "QUITTANCE_") })
-	return append(env, p.env...)
-}
+// Environment is servers.Environment with the variables of the program.
+func (p *Program) Environment() []string { return servers.Environment(p.env...) }
 
 // Run runs a command to its end.
 func (p *Program) Run(ctx context.Context, args ...string) error {
@@ -104,7 +103,7 @@ type Process struct {
 // life is one run of a process.
 type life struct {
 	cmd   *exec.Cmd
-	ended chan struct{}
+	ended <-chan struct{}
 }
 
 // Process is a process of the program that has not been started.
@@ -134,38 +133,18 @@ func (p *Process) startLocked() error {
 	cmd := exec.Command(p.program.path, p.args...)
 	cmd.Env = p.program.Environment()
 	cmd.Stdout, cmd.Stderr = out, out
-	l, err := launch(cmd)
+	l := &life{cmd: cmd}
+	l.ended, err = servers.Launch(cmd)
+	_ = out.Close() // the process has its own
 	if err != nil {
-		_ = out.Close()
 		return fmt.Errorf("starting %s: %w", p.Name, err)
 	}
 	p.now = l
 	p.watchers.Go(func() {
 		<-l.ended
-		_ = out.Close()
 		p.ended(l)
 	})
 	return nil
-}
-
-// launch starts a command that dies with this process.
-func launch(cmd *exec.Cmd) (*life, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	l := &life{cmd: cmd, ended: make(chan struct{})}
-	started := make(chan error, 1)
-	go func() {
-		// The kernel sends the death signal when the thread that forked ends
-		// (golang/go#27505): this one lives as long as the child.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-			close(l.ended)
-		}
-	}()
-	return l, <-started
 }
 
 // ended starts the process again when nobody asked it to end.
@@ -257,28 +236,11 @@ func AwaitReady(ctx context.Context, processes ...*Process) error {
 				break
 			}
 			if !Pause(ctx, 200*time.Millisecond) {
-				return fmt.Errorf("%s is not ready: %w; it says:\n%s", p.Name, errors.Join(err, ctx.Err()), Tail(p.LogFile(), 4<<10))
+				return fmt.Errorf("%s is not ready: %w; it says:\n%s", p.Name, errors.Join(err, ctx.Err()), servers.Tail(p.LogFile(), 4<<10))
 			}
 		}
 	}
 	return nil
-}
-
-// Tail is the end of a file.
-func Tail(path string, n int64) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = f.Close() }()
-	if end, err := f.Seek(0, io.SeekEnd); err == nil {
-		_, _ = f.Seek(max(0, end-n), io.SeekStart)
-	}
-	b, err := io.ReadAll(f)
-	if err != nil {
-		return err.Error()
-	}
-	return strings.TrimSpace(string(b))
 }
 
 // Pause lets d pass and says whether it did before ctx ended.

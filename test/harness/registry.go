@@ -2,10 +2,10 @@ package harness
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
+
+	"quittance/test/servers"
 )
 
 // Keys and agencies of the demo registry.
@@ -32,14 +32,8 @@ func demoRegistry(t testing.TB) string {
 // returns the file.
 func WithoutQuota(t testing.TB, dir string) string {
 	t.Helper()
-	text := demoRegistry(t)
-	const at = "        integrator: true\n"
-	raised := strings.Replace(text, at, at+"        creations_per_minute: 1000000\n        reads_per_minute: 1000000\n", 1)
-	if raised == text {
-		t.Fatal("the demo registry has no integrator")
-	}
-	file := filepath.Join(dir, "registry.yaml")
-	if err := os.WriteFile(file, []byte(raised), 0o600); err != nil {
+	file, err := servers.WithoutQuota(Root, dir)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -18,6 +18,7 @@ import (
 
 	devstack "quittance/dev/stack"
 	"quittance/dev/stack/chdb"
+	"quittance/test/servers"
 )
 
 // Prefix of a stack's topics and groups.
@@ -265,7 +266,7 @@ func (s *Stack) stop() {
 func (s *Stack) Outputs(t testing.TB) {
 	t.Helper()
 	for _, p := range append([]*Process{s.outside}, s.Fleet...) {
-		t.Logf("---- the end of what %s said (it ended by itself %d times)\n%s", p.Name, p.Unexpected.Load(), Tail(p.LogFile(), 3<<10))
+		t.Logf("---- the end of what %s said (it ended by itself %d times)\n%s", p.Name, p.Unexpected.Load(), servers.Tail(p.LogFile(), 3<<10))
 	}
 }
 

@@ -1,15 +1,15 @@
 package harness
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,7 +24,6 @@ const (
 	AtController = 3
 	AtClickHouse = 5
 	AtHealth     = 7
-	upPorts      = 9
 )
 
 // Soon bounds the wait for what happens by itself at once, on a machine that has
@@ -39,20 +38,62 @@ type Up struct {
 	Client   *http.Client
 	Banner   string // what Start has read from its standard output
 
-	args  []string
-	life  *life
-	begun bool // at least once
+	args    []string
+	running *servers.Up
+	begun   bool // at least once
 }
+
+// Shared is the `quittance-dev up` that all suites share which only read and create.
+// QUITTANCE_TEST_INSTALLATION says where it is; without it each suite starts one. Its
+// registry is that of WithoutQuota, and it logs everything. A test that moves the
+// clock, controls the world outside for everybody or counts what all have done starts
+// its own.
+func Shared(t *testing.T) *Up {
+	t.Helper()
+	address, err := sharedAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, dir, _ := strings.Cut(address, " ")
+	port, err := strconv.Atoi(first)
+	if err != nil {
+		t.Fatalf("QUITTANCE_TEST_INSTALLATION is %q, want PORT DIR", address)
+	}
+	return &Up{Dir: dir, Port: port, Client: client()}
+}
+
+var sharedAddress = sync.OnceValues(func() (string, error) {
+	if address := os.Getenv("QUITTANCE_TEST_INSTALLATION"); address != "" {
+		return address, nil
+	}
+	program, err := Binary()
+	if err != nil {
+		return "", err
+	}
+	dir, err := servers.Folder()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	server, err := servers.StartInstallation(ctx, program, Root, filepath.Join(dir, "installation"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", err
+	}
+	return server.Addr, nil
+})
 
 // NewUp makes an `up` that has not been started. Its folder goes with the test.
 func NewUp(t *testing.T, args ...string) *Up {
 	t.Helper()
-	return &Up{
-		Dir: servers.Dir(t), Port: Ports(t, upPorts)[0], Registry: "deploy/dev/registry.yaml", args: args,
-		Client: &http.Client{
-			Timeout:       15 * time.Second,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+	return &Up{Dir: servers.Dir(t), Port: Ports(t, servers.UpPorts)[0], Registry: "deploy/dev/registry.yaml", args: args, Client: client()}
+}
+
+// client follows no redirection.
+func client() *http.Client {
+	return &http.Client{
+		Timeout:       15 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
@@ -61,8 +102,6 @@ func (u *Up) URL(part int, path string) string { return "http://" + Local(u.Port
 
 // Stderr is the file of the program's log.
 func (u *Up) Stderr() string { return filepath.Join(u.Dir, "stderr.log") }
-
-func (u *Up) stdout() string { return filepath.Join(u.Dir, "stdout.log") }
 
 // Data is the folder that --data names.
 func (u *Up) Data() string { return filepath.Join(u.Dir, "data") }
@@ -74,74 +113,41 @@ func (u *Up) Start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := os.Create(u.stdout())
-	if err != nil {
-		t.Fatal(err)
-	}
-	stderr, err := os.OpenFile(u.Stderr(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := append([]string{"up", "--port", strconv.Itoa(u.Port), "--data", u.Data(), "--registry", u.Registry}, u.args...)
-	cmd := exec.Command(path, args...)
-	cmd.Dir, cmd.Env = Root, (&Program{}).Environment()
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	l, err := launch(cmd)
-	_, _ = stdout.Close(), stderr.Close() // the program has its own
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.life = l
-	if !u.begun {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	u.running, err = servers.StartUp(ctx, servers.UpConfig{Program: path, Root: Root, Dir: u.Dir, Port: u.Port, Registry: u.Registry, Args: u.args})
+	if u.running != nil && !u.begun {
 		u.begun = true
 		t.Cleanup(func() {
 			u.End(30 * time.Second)
 			if t.Failed() {
-				t.Logf("the end of what up said:\n%s", Tail(u.Stderr(), 8<<10))
+				t.Logf("the end of what up said:\n%s", servers.Tail(u.Stderr(), 8<<10))
 			}
 		})
 	}
-	for begun := time.Now(); ; {
-		text, err := os.ReadFile(u.stdout())
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The block ends with its curl line and an empty one.
-		if u.Banner = string(text); strings.HasSuffix(u.Banner, "\n\n") && strings.Contains(u.Banner, "\ncurl ") {
-			return
-		}
-		select {
-		case <-l.ended:
-			t.Fatalf("up ended before it was ready: %s", Tail(u.Stderr(), 4<<10))
-		case <-time.After(50 * time.Millisecond):
-		}
-		if time.Since(begun) > 2*time.Minute {
-			t.Fatalf("up is not ready; it says:\n%s", Tail(u.Stderr(), 4<<10))
-		}
+	if err != nil {
+		t.Fatal(err)
 	}
+	u.Banner = u.running.Banner
 }
 
 // End tells it to end, by force after patience, and says how long that took.
 func (u *Up) End(patience time.Duration) time.Duration {
-	if u.life == nil {
+	if u.running == nil {
 		return 0
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	begun := time.Now()
-	_ = u.life.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-u.life.ended:
-	case <-time.After(patience):
-		_ = u.life.cmd.Process.Kill()
-		<-u.life.ended
-	}
-	u.life = nil
+	_ = u.running.Stop(ctx)
+	u.running = nil
 	return time.Since(begun)
 }
 
 // Child is the process id of a child whose name has a prefix.
 func (u *Up) Child(t *testing.T, prefix string) int {
 	t.Helper()
-	for _, pid := range ChildrenOf(t, u.life.cmd.Process.Pid) {
+	for _, pid := range ChildrenOf(t, u.running.Pid) {
 		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(filepath.Base(strings.SplitN(string(name), "\x00", 2)[0]), prefix) {
 			return pid
 		}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
 
 	"quittance/sdk"
 	"quittance/test/harness"
@@ -78,10 +79,9 @@ func TestShopInBrowser(t *testing.T) {
 		t.Skip("starts an installation and a browser")
 	}
 	t.Parallel()
-	u := harness.NewUp(t, "--log", "debug")
-	u.Start(t)
+	u := harness.Shared(t)
 	var s harness.Session
-	u.Post(t, harness.GuichetKey, `{"order_id":"not-here","amount":5000,"mode":"embedded"}`).Into(t, &s)
+	u.Post(t, harness.GuichetKey, fmt.Sprintf(`{"order_id":"not-here-%s","amount":5000,"mode":"embedded"}`, uuid.NewString())).Into(t, &s)
 	if s.ClientSecret == nil {
 		t.Fatal("an embedded session without client_secret")
 	}

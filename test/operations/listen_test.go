@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"quittance/test/harness"
+	"quittance/test/servers"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -170,7 +171,7 @@ func command(t *testing.T, u *harness.Up, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)
-	cmd.Dir, cmd.Env = u.Dir, (&harness.Program{}).Environment()
+	cmd.Dir, cmd.Env = u.Dir, servers.Environment()
 	return cmd
 }
 

@@ -184,7 +184,7 @@ func TestProduction(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range processes {
-		if said := harness.Tail(p.LogFile(), 64<<10); !strings.Contains(said, "developer=false") || strings.Contains(said, "developer mode") {
+		if said := servers.Tail(p.LogFile(), 64<<10); !strings.Contains(said, "developer=false") || strings.Contains(said, "developer mode") {
 			t.Errorf("%s says:\n%s", p.Name, said)
 		}
 		if status, _ := call(t, http.MethodGet, "http://"+p.Health+"/debug/pprof/", "", ""); status != http.StatusNotFound {

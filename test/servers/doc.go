@@ -8,12 +8,13 @@
 //	QUITTANCE_TEST_POSTGRES         URL of any database, as a user who may create databases
 //	QUITTANCE_TEST_CLICKHOUSE       host:port of the HTTP interface
 //	QUITTANCE_TEST_SCHEMA_REGISTRY  URL
+//	QUITTANCE_TEST_INSTALLATION     port and folder of the `quittance-dev up` that suites share (test/harness)
 //
-// What is not there, a test binary starts for itself at first use, says so in
-// the log of that test, shares it among its tests and leaves nothing behind:
-// the servers die with the test binary and their folder goes with them.
+// A test binary starts what is missing at first use, says so in the log of that
+// test, and shares it among its tests. The servers die with the test binary, and
+// their folder is removed.
 //
-// Servers are shared, so a test keeps to itself: a database of its own
-// (Postgres, ClickHouse) and Prefix for the names of topics, groups,
-// transactional ids and subjects. The package is for tests only.
+// Servers are shared, so each test has a database of its own (Postgres, ClickHouse)
+// and takes Prefix for the names of topics, groups, transactional ids and subjects.
+// The package is for tests only.
 package servers

@@ -50,7 +50,7 @@ func Postgres(t testing.TB) string {
 
 	u, err := url.Parse(server)
 	if err != nil {
-		t.Fatalf("testenv: the address of the PostgreSQL server is not a URL") // the error would show the password
+		t.Fatalf("servers: the address of the PostgreSQL server is not a URL") // the error would show the password
 	}
 	u.Path = "/" + name
 	return u.String()
@@ -118,15 +118,15 @@ func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "quittance-test-") //nolint:usetesting // t.TempDir is closed to others
 	if err != nil {
-		t.Fatalf("testenv: making a folder: %v", err)
+		t.Fatalf("servers: making a folder: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
-			t.Errorf("testenv: removing a folder: %v", err)
+			t.Errorf("servers: removing a folder: %v", err)
 		}
 	})
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the point of it
-		t.Fatalf("testenv: opening a folder: %v", err)
+		t.Fatalf("servers: opening a folder: %v", err)
 	}
 	return dir
 }
@@ -206,11 +206,11 @@ func (l *lazy) addr(t testing.TB) string {
 		begun := time.Now()
 		l.started, l.err = l.startNow(t.Context())
 		if l.err == nil {
-			t.Logf("testenv: %s is not set: started %s for this package alone, in %v", l.env, l.name, time.Since(begun).Round(time.Millisecond))
+			t.Logf("servers: %s is not set: started %s for this package alone, in %v", l.env, l.name, time.Since(begun).Round(time.Millisecond))
 		}
 	}
 	if l.err != nil {
-		t.Fatalf("testenv: %s is not set, and starting %s: %v", l.env, l.name, l.err)
+		t.Fatalf("servers: %s is not set, and starting %s: %v", l.env, l.name, l.err)
 	}
 	return l.started
 }
@@ -242,7 +242,7 @@ func admin(t testing.TB, dsn, sql string) {
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
-		t.Fatalf("testenv: connecting to PostgreSQL: %v", err)
+		t.Fatalf("servers: connecting to PostgreSQL: %v", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	for range 50 {
@@ -254,7 +254,7 @@ func admin(t testing.TB, dsn, sql string) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	if err != nil {
-		t.Errorf("testenv: %s: %v", sql, err)
+		t.Errorf("servers: %s: %v", sql, err)
 	}
 }
 
@@ -265,14 +265,14 @@ func statement(t testing.TB, addr, sql string) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/", strings.NewReader(sql))
 	if err != nil {
-		t.Fatalf("testenv: %s: %v", sql, err)
+		t.Fatalf("servers: %s: %v", sql, err)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		t.Fatalf("testenv: %s: %v", sql, err)
+		t.Fatalf("servers: %s: %v", sql, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
-		t.Errorf("testenv: %s: %s: %s", sql, resp.Status, body)
+		t.Errorf("servers: %s: %s: %s", sql, resp.Status, body)
 	}
 }

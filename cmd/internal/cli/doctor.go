@@ -14,11 +14,11 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/internal/clickhouse"
 	"quittance/internal/deliveries"
+	"quittance/internal/erp"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/reconciliation"
 	"quittance/schemas"
-	"quittance/sinks/erp"
 )
 
 // Check is one thing that a role needs.
@@ -191,12 +191,8 @@ func (m *meta) checkERPs(ctx context.Context) (string, error) {
 	if err := b.OpenRegistry(); err != nil {
 		return "", err
 	}
-	prober, err := b.ERPProber()
-	if err != nil {
-		return "", err
-	}
 	var well, ill []string
-	for _, h := range prober.Probe(ctx) {
+	for _, h := range b.ERPs().Probe(ctx, b.Registry) {
 		if h.Result.OK() {
 			well = append(well, fmt.Sprintf("%s in %d ms", h.Name(), h.Result.Duration.Milliseconds()))
 		} else {
@@ -259,7 +255,7 @@ func listed(said []string) string {
 
 // owedSaid is a payment that an ERP has not accepted, and why.
 func owedSaid(o deliveries.Outstanding) string {
-	what := fmt.Sprintf("transaction %s of %s, completed at %s", o.TransactionID, erp.DestinationID(o.Agency, o.Live), moment(o.CompletedAt))
+	what := fmt.Sprintf("transaction %s of %s, completed at %s", o.TransactionID, erp.ID(o.Agency, o.Live), moment(o.CompletedAt))
 	switch {
 	case o.DeliveryID == "":
 		return what + ": no attempt is on record; if it was completed before the agency had an ERP, `quittance replay erp.confirmations --to erp` sends it"

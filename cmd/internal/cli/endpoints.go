@@ -13,6 +13,7 @@ import (
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
+	erpclient "quittance/internal/erp"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/sinks/erp"
@@ -69,7 +70,7 @@ func ofEndpoint(e registry.EndpointEntry) destination {
 }
 
 func ofERP(e registry.ERPEntry) destination {
-	return destination{kind: erp.Kind, id: erp.DestinationID(e.AgencyID, e.Live), erp: &e}
+	return destination{kind: erp.Kind, id: erpclient.ID(e.AgencyID, e.Live), erp: &e}
 }
 
 // destinations are all that the registry has, webhook endpoints first, with their

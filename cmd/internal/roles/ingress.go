@@ -17,6 +17,7 @@ import (
 	"quittance/ingress/ministry"
 	"quittance/ingress/pages"
 	"quittance/ingress/problem"
+	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/quota"
@@ -66,15 +67,16 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
+	live := watch.New(watch.Config{Sessions: sessions, Log: b.Log, Metrics: b.Metrics})
+	b.Run("live status", live.Run)
 	citizen, err := pages.New(pages.Config{
-		Commands: h, Sessions: sessions, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
+		Commands: h, Sessions: sessions, Live: live, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
 		Opener: b.Keys, FrameScript: sdk.Frame(),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err
 	}
-	b.Run("pages", citizen.Run)
 	reports, err := callbacks.New(callbacks.Config{
 		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Account: b.accountOfReport(sessions),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,

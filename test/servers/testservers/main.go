@@ -1,10 +1,11 @@
 // Command testservers starts what tests need once, tells the command after "--"
 // where it is and ends with that command's exit code:
 //
-//	testservers [-without kafka,clickhouse] -- go test ./...
+//	testservers [-without kafka,clickhouse] [-up QUITTANCE-DEV] -- go test ./...
 //
-// A server whose address is already in the environment is not started. See
-// package testenv for the variables.
+// A server whose address is already in the environment is not started. With -up it
+// starts the installation that suites share as well, from that program. See package
+// servers for the variables.
 package main
 
 import (
@@ -24,13 +25,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	testenv "quittance/test/servers"
+	"quittance/test/servers"
 )
 
 func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	without := flag.String("without", "", "servers not to start: a list of kafka, postgres, clickhouse, schema-registry")
+	up := flag.String("up", "", "path of quittance-dev, to start the installation that suites share")
 	flag.Parse()
+	if *up != "" {
+		parts = append(parts, part{"installation", "QUITTANCE_TEST_INSTALLATION", func(ctx context.Context, dir string, log *slog.Logger) (*servers.Server, error) {
+			return servers.StartInstallation(ctx, *up, ".", dir, log)
+		}})
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := run(ctx, log, strings.Split(*without, ","), flag.Args())
 	cancel()
@@ -40,15 +47,18 @@ func main() {
 	os.Exit(code)
 }
 
-// parts in the order in which they are announced.
-var parts = []struct {
+// part is a server that can be started.
+type part struct {
 	name, env string
-	start     func(context.Context, string, *slog.Logger) (*testenv.Server, error)
-}{
-	{"kafka", "QUITTANCE_TEST_KAFKA", testenv.StartKafka},
-	{"postgres", "QUITTANCE_TEST_POSTGRES", testenv.StartPostgres},
-	{"clickhouse", "QUITTANCE_TEST_CLICKHOUSE", testenv.StartClickHouse},
-	{"schema-registry", "QUITTANCE_TEST_SCHEMA_REGISTRY", testenv.StartSchemaRegistry},
+	start     func(context.Context, string, *slog.Logger) (*servers.Server, error)
+}
+
+// parts in the order in which they are announced.
+var parts = []part{
+	{"kafka", "QUITTANCE_TEST_KAFKA", servers.StartKafka},
+	{"postgres", "QUITTANCE_TEST_POSTGRES", servers.StartPostgres},
+	{"clickhouse", "QUITTANCE_TEST_CLICKHOUSE", servers.StartClickHouse},
+	{"schema-registry", "QUITTANCE_TEST_SCHEMA_REGISTRY", servers.StartSchemaRegistry},
 }
 
 // run returns the exit code of the command, or a non-zero one of its own with
@@ -57,19 +67,19 @@ func run(ctx context.Context, log *slog.Logger, without, command []string) (code
 	if len(command) == 0 {
 		return 2, errors.New("usage: testservers [-without LIST] -- COMMAND [ARGUMENT…]")
 	}
-	dir, err := testenv.Folder()
+	dir, err := servers.Folder()
 	if err != nil {
 		return 1, fmt.Errorf("making a folder: %w", err)
 	}
 
 	begun := time.Now()
-	servers := make([]*testenv.Server, len(parts))
+	started := make([]*servers.Server, len(parts))
 	defer func() {
 		// Not ctx: an interrupted run stops its servers, too.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
 		var group errgroup.Group
-		for _, s := range servers {
+		for _, s := range started {
 			if s != nil {
 				group.Go(func() error { return s.Stop(ctx) })
 			}
@@ -88,7 +98,7 @@ func run(ctx context.Context, log *slog.Logger, without, command []string) (code
 			if err != nil {
 				return fmt.Errorf("%s: %w", part.name, err)
 			}
-			servers[i] = s
+			started[i] = s
 			return nil
 		})
 	}
@@ -100,7 +110,7 @@ func run(ctx context.Context, log *slog.Logger, without, command []string) (code
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // what we are asked to run
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = os.Environ()
-	for _, s := range servers {
+	for _, s := range started {
 		if s != nil {
 			cmd.Env = append(cmd.Env, s.Env+"="+s.Addr)
 		}

@@ -1,0 +1,112 @@
+package watch
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// streamLife ends a stream, because its viewer may have gone without notice. A
+	// viewer that is still there opens it again.
+	streamLife = 15 * time.Minute
+	// writePatience is how long a phone may take to accept a few bytes.
+	writePatience = 10 * time.Second
+)
+
+// Serve answers a request for the version of a session. The caller has set the
+// security headers and checked that the browser may ask. See "Live status" in package
+// checkout/page.
+func (w *Watcher) Serve(rw http.ResponseWriter, r *http.Request, id string) {
+	viewer, ok := w.Watch(id)
+	if !ok {
+		unavailable(rw)
+		return
+	}
+	defer viewer.Leave()
+	known, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64)
+	if err != nil {
+		known = 0 // older than any version
+	}
+
+	patience := time.NewTimer(pollPatience)
+	defer patience.Stop()
+	for {
+		seen, found, current, changed := viewer.look()
+		switch {
+		case seen && !found:
+			rw.WriteHeader(http.StatusNotFound)
+			return
+		case seen && strings.Contains(r.Header.Get("Accept"), "text/event-stream"):
+			viewer.stream(rw, r, known)
+			return
+		case seen:
+			rw.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(rw).Encode(struct {
+				Version string `json:"version"`
+			}{strconv.FormatInt(max(current, known), 10)}) // never a step back
+			return
+		}
+		select {
+		case <-changed:
+			continue
+		case <-r.Context().Done():
+			return
+		case <-w.done:
+		case <-patience.C:
+		}
+		unavailable(rw)
+		return
+	}
+}
+
+func unavailable(rw http.ResponseWriter) {
+	rw.Header().Set("Retry-After", "5")
+	rw.WriteHeader(http.StatusServiceUnavailable)
+}
+
+// stream sends versions newer than the one that the viewer knows, until it leaves.
+func (v Viewer) stream(rw http.ResponseWriter, r *http.Request, known int64) {
+	rw.Header().Set("Content-Type", "text/event-stream")
+	rw.Header().Set("X-Accel-Buffering", "no") // tells a proxy to pass on small pieces at once
+	rw.WriteHeader(http.StatusOK)
+	conn := http.NewResponseController(rw)
+	send := func(text string) bool {
+		// The server's own deadline for answers is far too short for a stream.
+		_ = conn.SetWriteDeadline(time.Now().Add(writePatience))
+		_, err := io.WriteString(rw, text)
+		return err == nil && conn.Flush() == nil
+	}
+	if !send(": here\n\n") {
+		return
+	}
+	heartbeat := time.NewTicker(v.w.cfg.Heartbeat)
+	defer heartbeat.Stop()
+	life := time.NewTimer(streamLife)
+	defer life.Stop()
+	for {
+		_, found, current, changed := v.look()
+		if found && current > known {
+			known = current
+			if !send("id: " + strconv.FormatInt(current, 10) + "\ndata: changed\n\n") {
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-heartbeat.C:
+			if !send(": here\n\n") {
+				return
+			}
+		case <-life.C:
+			return
+		case <-v.w.done:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}

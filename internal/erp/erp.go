@@ -1,0 +1,120 @@
+// Package erp calls the agencies' own systems (integration contract, "ERP REST"):
+// it authenticates, keeps to the networks that the agency names, confirms payments
+// and asks for health. An ERP's credentials are used nowhere else.
+package erp
+
+import (
+	"context"
+	"crypto/x509"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"quittance/internal/address"
+	"quittance/internal/call"
+	"quittance/internal/registry"
+)
+
+const userAgent = "Quittance-ERP/1.0"
+
+// ID names an agency's ERP in a mode: impots/test. The agency is given by its id
+// in what is stored, and by its slug in what people read.
+func ID(agency string, live bool) string {
+	if live {
+		return agency + "/live"
+	}
+	return agency + "/test"
+}
+
+// ParseID is the agency and the mode of an ID; false for other texts.
+func ParseID(id string) (agency string, live, ok bool) {
+	agency, mode, ok := strings.Cut(id, "/")
+	return agency, mode == "live", ok && agency != "" && (mode == "live" || mode == "test")
+}
+
+// Config is what a Client needs; the zero value is production's.
+type Config struct {
+	// Developer allows loopback ERPs over http.
+	Developer bool
+	// Roots are the certificate authorities to trust; nil takes the system's.
+	Roots *x509.CertPool
+}
+
+// Client calls ERPs. Safe for concurrent use.
+type Client struct {
+	cfg Config
+
+	mu  sync.Mutex
+	via map[string]restricted // by ID: a connection made under one agency's networks serves no other
+}
+
+// restricted calls to some networks only.
+type restricted struct {
+	networks []netip.Prefix
+	client   *call.Client
+}
+
+// New makes a client.
+func New(cfg Config) *Client { return &Client{cfg: cfg, via: map[string]restricted{}} }
+
+// Confirm posts a payment confirmation. Its Idempotency-Key is the transaction_id.
+func (c *Client) Confirm(ctx context.Context, s registry.ERPSettings, transactionID string, body []byte) call.Result {
+	h, ok := header(s)
+	if !ok {
+		return call.Result{Fault: call.FaultUnusable}
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Idempotency-Key", transactionID)
+	return c.to(s).Post(ctx, url(s, "/payment-confirmations"), h, body)
+}
+
+// Health asks the ERP for its health. A 2xx means that it is up.
+func (c *Client) Health(ctx context.Context, s registry.ERPSettings) call.Result {
+	h, ok := header(s)
+	if !ok {
+		return call.Result{Fault: call.FaultUnusable}
+	}
+	return c.to(s).Get(ctx, url(s, "/health"), h)
+}
+
+func url(s registry.ERPSettings, path string) string { return strings.TrimRight(s.BaseURL, "/") + path }
+
+// header has the fields of every call; false when the credential is not usable.
+func header(s registry.ERPSettings) (http.Header, bool) {
+	h := http.Header{}
+	h.Set("Accept", "application/json")
+	h.Set("User-Agent", userAgent)
+	secret := s.Auth.Secret.Reveal()
+	switch s.Auth.Type {
+	case registry.AuthBearer:
+		h.Set("Authorization", "Bearer "+secret)
+	case registry.AuthAPIKey:
+		h.Set(s.Auth.Name, secret)
+	case registry.AuthBasic:
+		(&http.Request{Header: h}).SetBasicAuth(s.Auth.Name, secret)
+	default:
+		return nil, false
+	}
+	return h, !s.Locked
+}
+
+// to is the client for an ERP's networks, as configured now.
+func (c *Client) to(s registry.ERPSettings) *call.Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := ID(s.AgencyID, s.Live)
+	via, ok := c.via[id]
+	if ok && slices.Equal(via.networks, s.Networks) {
+		return via.client
+	}
+	if ok {
+		via.client.Close() // the networks have changed
+	}
+	via = restricted{slices.Clone(s.Networks), call.New(call.Config{
+		Rule: address.Rule{Developer: c.cfg.Developer, Backend: true, Networks: s.Networks}, Roots: c.cfg.Roots,
+	})}
+	c.via[id] = via
+	return via.client
+}

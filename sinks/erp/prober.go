@@ -1,0 +1,82 @@
+package erp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/internal/erp"
+	"quittance/sinks/delivery"
+)
+
+// probeEvery is how often each ERP is asked for its health.
+const probeEvery = 30 * time.Second
+
+// ProberConfig is what a Prober needs; all fields are required.
+type ProberConfig struct {
+	Agencies erp.Agencies
+	Client   *erp.Client
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
+}
+
+// Prober asks each agency's ERP for its health and keeps the gauges
+// quittance_erp_up and quittance_erp_probe_seconds. Nothing depends on its
+// findings.
+type Prober struct {
+	cfg     ProberConfig
+	up      *prometheus.GaugeVec
+	seconds *prometheus.GaugeVec
+}
+
+// NewProber makes a prober.
+func NewProber(cfg ProberConfig) (*Prober, error) {
+	if cfg.Agencies == nil || cfg.Client == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("erp prober: Agencies, Client, Log and Metrics are required")
+	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return delivery.Register(cfg.Metrics, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "erp", Name: name, Help: help}, []string{"agency", "mode"}))
+	}
+	return &Prober{
+		cfg: cfg, up: gauge("up", "Whether the agency's ERP answered GET /health with a 2xx: 1 or 0."),
+		seconds: gauge("probe_seconds", "How long it took to answer."),
+	}, nil
+}
+
+// Run probes until ctx ends, then returns nil.
+func (p *Prober) Run(ctx context.Context) error {
+	was := map[string]bool{} // by name, whether it was up
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		found := p.cfg.Client.Probe(ctx, p.cfg.Agencies)
+		if ctx.Err() != nil {
+			return nil
+		}
+		p.up.Reset() // an ERP may have gone from the registry
+		p.seconds.Reset()
+		for _, h := range found {
+			mode, up, value := "test", h.Result.OK(), 0.0
+			if h.Live {
+				mode = "live"
+			}
+			if up {
+				value = 1
+			}
+			p.up.WithLabelValues(h.Agency, mode).Set(value)
+			p.seconds.WithLabelValues(h.Agency, mode).Set(h.Result.Duration.Seconds())
+			if before, known := was[h.Name()]; known && before != up || !known && !up {
+				p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "an ERP's health has changed", slog.String("erp", h.Name()), slog.Bool("up", up), slog.String("reason", h.Result.Reason()))
+			}
+			was[h.Name()] = up
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
