@@ -1,6 +1,10 @@
 package main
 
 import (
+	"os"
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"quittance/cmd/internal/cli"
@@ -13,6 +17,7 @@ func benchmark() *cobra.Command {
 		if b.Log, err = s.Logger(cmd.ErrOrStderr()); err != nil {
 			return err
 		}
+		b.Environment = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "QUITTANCE_") })
 		return b.Run(cmd.Context(), cmd.OutOrStdout())
 	})
 	f := cmd.Flags()

@@ -37,7 +37,10 @@ type Installation struct {
 	Applications int
 	// Profiles is the folder for the roles' profiles; empty for none.
 	Profiles string
-	Log      *slog.Logger
+	// Environment of the roles. They get all settings as flags: it holds no
+	// QUITTANCE_… variables.
+	Environment []string
+	Log         *slog.Logger
 
 	dir, prefix, addr, postgres, schemas string
 	listen, health, processorHealth      string
@@ -211,7 +214,7 @@ func (b *Installation) flags() []string {
 
 // seed runs this program's `seed`.
 func (b *Installation) seed(ctx context.Context, file string) error {
-	p, err := startRole(append([]string{"seed", file}, b.flags()...), filepath.Join(b.dir, "seed.log"), "")
+	p, err := startRole(b.Environment, append([]string{"seed", file}, b.flags()...), filepath.Join(b.dir, "seed.log"), "")
 	if err != nil {
 		return err
 	}
@@ -236,7 +239,7 @@ func (b *Installation) startRoles(ctx context.Context) error {
 		{b.health, []string{"ingress", "--listen", b.listen}},
 	} {
 		args := append(append(role.args, b.flags()...), "--health", role.health)
-		p, err := startRole(args, filepath.Join(b.dir, role.args[0]+".log"), role.health)
+		p, err := startRole(b.Environment, args, filepath.Join(b.dir, role.args[0]+".log"), role.health)
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 type page struct{ bytes.Buffer }
 
 // say adds a line.
-func (p *page) say(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+func (p *page) say(format string, args ...any) { _, _ = fmt.Fprintf(p, format+"\n", args...) }
 
 // table adds rows below a heading.
 func (p *page) table(heading []string, rows [][]any) {
@@ -94,8 +94,6 @@ func takesChoice(cmd *cobra.Command, to *string, name string, of []string, usage
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
-var modes = []string{"test", "live"}
-
 // oneOf is "a or b" and "one of a, b, c".
 func oneOf(values []string) string {
 	if len(values) > 2 {
@@ -120,12 +118,4 @@ func momentOr(t time.Time, none string) string {
 		return none
 	}
 	return moment(t)
-}
-
-// plural is "1 delivery" and "2 deliveries".
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
