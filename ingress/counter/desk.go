@@ -10,7 +10,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
-	"quittance/internal/registry"
+	"quittance/internal/identity"
 	"quittance/internal/sessions"
 )
 
@@ -25,7 +25,7 @@ const (
 // desk is a clerk at work: what the API and the page have in common.
 type desk struct {
 	c *Counter
-	registry.ClerkPrincipal
+	identity.ClerkPrincipal
 	// quota is where the key stands, once something was counted.
 	quota *problem.Quota
 }

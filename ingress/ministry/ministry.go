@@ -18,6 +18,7 @@ import (
 	"quittance/ingress/problem"
 	"quittance/internal/commands"
 	"quittance/internal/form"
+	"quittance/internal/identity"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -31,13 +32,17 @@ type Asker interface {
 
 // Registry is the configuration: internal/registry. It never waits for a database.
 type Registry interface {
-	AuthenticateKey(secret string) (registry.Principal, error)
 	Application(id string) (registry.Application, bool)
 	IntegratorOf(agencyID string) (registry.Application, bool)
 	Service(agencyID, code string) (registry.Service, bool)
 	Takes(agencyID string, live bool, offer, currency string) bool
 	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)
 	Platform() registry.Platform
+}
+
+// Identities are who calls: internal/identity. They never wait for a database.
+type Identities interface {
+	AuthenticateKey(secret string) (identity.Principal, error)
 }
 
 // Sessions is the read model behind its barrier: internal/sessions. Its errors
@@ -62,6 +67,7 @@ type References interface {
 type Config struct {
 	Commands   Asker
 	Registry   Registry
+	Identities Identities
 	Sessions   Sessions
 	Reads      Reads
 	References References
@@ -125,7 +131,7 @@ func route(r *http.Request) string {
 
 // caller is who sends the request: a key, or a page with its client_secret.
 type caller struct {
-	registry.Principal
+	identity.Principal
 	clientSecret string
 	quota        *problem.Quota
 }
@@ -185,7 +191,7 @@ func (a *API) admit(r *http.Request, op operation) (caller, error) {
 	case op.clientSecret():
 		return caller{clientSecret: token}, nil
 	}
-	p, err := a.cfg.Registry.AuthenticateKey(token)
+	p, err := a.cfg.Identities.AuthenticateKey(token)
 	if err != nil {
 		return caller{}, unauthorized()
 	}

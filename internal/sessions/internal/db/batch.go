@@ -13,7 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var ErrBatchAlreadyClosed = errors.New("batch already closed")
+var (
+	ErrBatchAlreadyClosed = errors.New("batch already closed")
+)
 
 const oweConfirmation = `-- name: OweConfirmation :batchexec
 INSERT INTO erp_confirmations AS c (transaction_id, session_id, tenant_id, livemode, completed_at)
