@@ -20,6 +20,7 @@ func benchmark() *cobra.Command {
 		b.Environment = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "QUITTANCE_") })
 		return b.Run(cmd.Context(), cmd.OutOrStdout())
 	})
+	cmd.Example = name + " bench --seconds 2 --rounds 1"
 	f := cmd.Flags()
 	f.StringVar(&b.Broker, "broker", "", "host:port of a Kafka that runs, with the settings of dev/stack; one is started when empty")
 	f.Float64Var(&b.Seconds, "seconds", 6, "length of each measurement, after a warm-up of one second")

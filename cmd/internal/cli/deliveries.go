@@ -100,7 +100,7 @@ func (p Program) listDeliveries() *cobra.Command {
 		if f.Limit < 1 || f.Limit > 10_000 {
 			return usage("--limit: must be from 1 to 10000")
 		}
-		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			dir, err := registry.ReadDirectory(ctx, pool, m.SimulatorURL, now)
 			if err != nil {
 				return err
@@ -228,7 +228,7 @@ func answerSaid(status int, reason string) string {
 func (p Program) showDelivery() *cobra.Command {
 	m := p.meta()
 	cmd := command("show DELIVERY", "Show a delivery with all calls that were made", m, func(cmd *cobra.Command, args []string) error {
-		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			d, calls, err := deliveriesOn(pool).Show(ctx, args[0])
 			if err != nil {
 				return err
@@ -309,7 +309,7 @@ func (p Program) retryDeliveries() *cobra.Command {
 		case endpoint != "" && state == "":
 			return usage("--state: say which of its deliveries: %s", strings.Join(deliveries.Retryable, ", "))
 		}
-		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			if endpoint == "" {
 				return m.retryEach(ctx, cmd, pool, args, now)
 			}

@@ -124,16 +124,11 @@ func readDestination(ctx context.Context, pool *postgres.Pool, s roles.Settings,
 	return findDestination(dir, named)
 }
 
-// operate runs a look at deliveries, or a change, with the service's time.
-func (m *meta) operate(ctx context.Context, do func(context.Context, *postgres.Pool, time.Time) error) error {
-	return inWords(m.onPostgres(ctx, do))
-}
-
 // endpointCommand makes a command whose argument is an endpoint or ERP.
 func (p Program) endpointCommand(verb, short, example, json string, run func(context.Context, *cobra.Command, *meta, *postgres.Pool, destination, time.Time) error) *cobra.Command {
 	m := p.meta()
 	cmd := command(verb+" ENDPOINT", short, m, func(cmd *cobra.Command, args []string) error {
-		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			d, err := readDestination(ctx, pool, m.Settings, args[0], now)
 			if err != nil {
 				return fmt.Errorf("ENDPOINT: %w", err)
@@ -250,7 +245,7 @@ var suspensionSaid = map[string]string{
 func (p Program) listEndpoints() *cobra.Command {
 	m := p.meta()
 	cmd := command("list", "List all webhook endpoints and ERPs with their status", m, func(cmd *cobra.Command, _ []string) error {
-		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			all, err := m.destinations(ctx, pool, now)
 			if err != nil {
 				return err
@@ -423,7 +418,7 @@ func (p Program) rotateEndpointSecret() *cobra.Command {
 			}
 			rotated, err := registry.RotateSecret(ctx, pool, keys, operator(), d.id, overlap, now)
 			if err != nil {
-				return refusal(err, "ENDPOINT")
+				return err
 			}
 			j, err := m.shown(ctx, pool, d, now)
 			if err != nil {

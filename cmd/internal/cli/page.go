@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -94,6 +95,18 @@ func takesChoice(cmd *cobra.Command, to *string, name string, of []string, usage
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
+// takesMode declares --mode, which the command needs: see needsMode.
+func takesMode(cmd *cobra.Command, to *string) {
+	takesChoice(cmd, to, "mode", []string{"test", "live"}, "")
+}
+
+func needsMode(mode string) error {
+	if mode == "" {
+		return usage("--mode: must be test or live")
+	}
+	return nil
+}
+
 // oneOf is "a or b" and "one of a, b, c".
 func oneOf(values []string) string {
 	if len(values) > 2 {
@@ -118,4 +131,27 @@ func momentOr(t time.Time, none string) string {
 		return none
 	}
 	return moment(t)
+}
+
+func printJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func modeOf(live bool) string {
+	if live {
+		return "live"
+	}
+	return "test"
+}
+
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
