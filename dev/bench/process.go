@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// roleProcess is a role that runs as a process of this program. It dies with us.
+// roleProcess is a role that runs as a process of this binary. It dies with us.
 type roleProcess struct {
 	name   string
 	cmd    *exec.Cmd
@@ -24,8 +24,8 @@ type roleProcess struct {
 	done   chan struct{} // closed when it has ended
 }
 
-// startRole starts a command of this program, whose output goes to the file log.
-func startRole(environment, args []string, log, health string) (*roleProcess, error) {
+// startRole starts `quittance args`, with what it writes going to the file log.
+func startRole(args []string, log, health string) (*roleProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
@@ -35,7 +35,11 @@ func startRole(environment, args []string, log, health string) (*roleProcess, er
 		return nil, fmt.Errorf("starting %s: %w", args[0], err)
 	}
 	p := &roleProcess{name: args[0], cmd: exec.Command(self, args...), log: log, health: health, done: make(chan struct{})} //nolint:gosec,noctx // ourselves; stopped in order, see stop
-	p.cmd.Env = environment
+	for _, v := range os.Environ() {                                                                                        //nolint:forbidigo // what the role inherits, no configuration of ours
+		if !strings.HasPrefix(v, "QUITTANCE_") { // the command line says it all
+			p.cmd.Env = append(p.cmd.Env, v)
+		}
+	}
 	p.cmd.Stdout, p.cmd.Stderr = file, file
 	// A group of its own, so that Ctrl-C reaches us alone.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

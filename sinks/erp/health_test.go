@@ -112,9 +112,13 @@ func TestOwedConfirmations(t *testing.T) {
 		return s
 	}
 	store := sessions.NewStore(b.Pool)
-	note := func(sessions ...checkout.Session) {
+	note := func(noted ...checkout.Session) {
 		t.Helper()
-		if err := store.Apply(t.Context(), sessions, nil); err != nil {
+		var snapshots []sessions.Snapshot
+		for _, s := range noted {
+			snapshots = append(snapshots, sessions.Snapshot{Session: s, Value: []byte{}})
+		}
+		if err := store.Apply(t.Context(), snapshots, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
