@@ -214,11 +214,11 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		// Only the header is left: the path is text, and the query has been checked.
 		response = problem.New("idempotency.key_invalid")
 	default:
-		level, message := slog.LevelError, "answering a request"
+		level := slog.LevelError
 		if errors.Is(err, commands.ErrUnavailable) || errors.Is(err, sessions.ErrBehind) {
-			level, message = slog.LevelWarn, "cannot answer in time"
+			level = slog.LevelWarn // Kafka or the read model is late
 		}
-		a.cfg.Log.LogAttrs(r.Context(), level, message, slog.String("path", route(r)),
+		a.cfg.Log.LogAttrs(r.Context(), level, "answering a request", slog.String("path", route(r)),
 			slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
 		response = problem.New("generic.unavailable")
 	}
