@@ -6,9 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"mime"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -30,6 +28,25 @@ const (
 	// airtelTokenLifetime is what Airtel gives.
 	airtelTokenLifetime = 180 * time.Second
 )
+
+// airtelOperator is Airtel Money.
+func airtelOperator() operator {
+	return operator{
+		name: operatorAirtel, routes: (*Simulator).airtelRoutes, index: airtelIndex,
+		reasons: airtelReasons, rejections: airtelRejections, callback: airtelCallback,
+	}
+}
+
+const airtelIndex = `MOBILE MONEY B (Airtel Money, Congo)           /airtel
+  POST /airtel/auth/oauth2/token
+  POST /airtel/merchant/v1/payments/
+  GET  /airtel/standard/v1/payments/{id}
+
+  The same numbers as above with 05 500 00 in front, but
+  05 500 00 07  is not known: the request itself is refused
+  05 500 00 13  mistypes the PIN: DP00800001002
+
+`
 
 // airtelReasons are Airtel's words for refusals. An unknown payer is refused at
 // the request already, see airtelPay.
@@ -72,7 +89,7 @@ type airtelAnswer struct {
 }
 
 func (s *Simulator) airtelRoutes(r chi.Router) {
-	r.Use(s.misbehave(s.airtel, func(w http.ResponseWriter, status int) {
+	r.Use(s.misbehave(operatorAirtel, func(w http.ResponseWriter, status int) {
 		airtelRefuse(w, status, "ESB000001", "", "Something went wrong")
 	}))
 	r.Post("/auth/oauth2/token", s.airtelIssueToken)
@@ -106,7 +123,7 @@ func (s *Simulator) airtelIssueToken(w http.ResponseWriter, r *http.Request) {
 		ClientSecret string `json:"client_secret"`
 		GrantType    string `json:"grant_type"`
 	}
-	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" || json.Unmarshal(body, &q) != nil || q.GrantType != "client_credentials" {
+	if !isJSON(r) || json.Unmarshal(body, &q) != nil || q.GrantType != "client_credentials" {
 		writeJSON(w, http.StatusBadRequest, map[string]string{"error": "unsupported_grant_type", "error_description": "send JSON with client_id, client_secret and grant_type client_credentials"})
 		return
 	}
@@ -115,7 +132,7 @@ func (s *Simulator) airtelIssueToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := s.cfg.Now()
-	token := s.airtel.grant(grant{account: q.ClientID, expiresAt: now.Add(airtelTokenLifetime)}, now)
+	token := s.gateways[operatorAirtel].grant(grant{account: q.ClientID, expiresAt: now.Add(airtelTokenLifetime)}, now)
 	if s.holdBack(w, r) {
 		writeJSON(w, http.StatusOK, map[string]string{
 			"token_type": "bearer", "expires_in": strconv.Itoa(int(airtelTokenLifetime / time.Second)), "access_token": token,
@@ -127,7 +144,7 @@ func (s *Simulator) airtelIssueToken(w http.ResponseWriter, r *http.Request) {
 // wrong with its headers.
 func (s *Simulator) airtelAuthorize(w http.ResponseWriter, r *http.Request) (account string, ok bool) {
 	bearer, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	token, granted := s.airtel.granted(bearer, s.cfg.Now())
+	token, granted := s.gateways[operatorAirtel].granted(bearer, s.cfg.Now())
 	switch {
 	case !isBearer || !granted:
 		writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token", "error_description": "Invalid access token"})
@@ -205,12 +222,12 @@ func (s *Simulator) airtelPay(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
+	if !isJSON(r) {
 		airtelRouterRefuse(w, "ROUTER003", "Content-Type must be application/json")
 		return
 	}
 	callbackURL := r.Header.Get("X-Callback-Url")
-	if u, err := url.Parse(callbackURL); callbackURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
+	if callbackURL != "" && !isAbsoluteURL(callbackURL) {
 		airtelRouterRefuse(w, "ROUTER003", "X-Callback-Url must be an absolute URL")
 		return
 	}
@@ -235,7 +252,7 @@ func (s *Simulator) airtelPay(w http.ResponseWriter, r *http.Request) {
 	case c.script.refusal == causeUnknownPayer:
 		airtelRefuse(w, http.StatusBadRequest, "ESB000011", airtelReasons[causeUnknownPayer], "Msisdn Not Found")
 		return
-	case c.script.failFirst && s.airtel.failsFirst(id):
+	case c.script.failFirst && s.gateways[operatorAirtel].failsFirst(id):
 		airtelRefuse(w, http.StatusInternalServerError, "ESB000001", airtelNoPIN, "Something Went Wrong")
 		return
 	case !s.submit(c):
@@ -294,7 +311,7 @@ func airtelState(c collection) (status, code string) {
 	return "TIP", "DP00800001006"
 }
 
-// airtelMessage is the prose for people: the one place where an amount stands.
+// airtelMessage is prose for people. Airtel names the amount nowhere else.
 func airtelMessage(c collection) string {
 	switch c.state {
 	case stateApproved:
@@ -305,9 +322,9 @@ func airtelMessage(c collection) string {
 	return "Transaction in progress"
 }
 
-// airtelCallback is the call that tells a merchant the outcome. It names neither
-// the amount, but in prose, nor the reason. The hash is there for receivers to
-// cope with: the key behind it is nobody's.
+// airtelCallback is the call that tells a merchant the outcome. It names no reason,
+// and the amount in prose only. The hash is made with a key that no merchant has:
+// receivers must accept a report with a hash.
 func airtelCallback(c collection) (method string, body []byte) {
 	status, _ := airtelState(c)
 	if status == "TE" {

@@ -6,7 +6,7 @@ import (
 )
 
 // behaviour is how a system misbehaves until told otherwise: a status instead of
-// an answer, a delay before one. Safe for concurrent use; the zero value behaves.
+// an answer, a delay before one. Safe for concurrent use; the zero value answers normally.
 type behaviour struct {
 	mu sync.Mutex
 	conduct
@@ -32,7 +32,7 @@ func (b *behaviour) set(c conduct) {
 	b.conduct = c
 }
 
-// next is what the request at hand meets; it uses up one of the times.
+// next returns the conduct for the next request and counts it against times.
 func (b *behaviour) next() conduct {
 	b.mu.Lock()
 	defer b.mu.Unlock()

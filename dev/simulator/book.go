@@ -55,6 +55,8 @@ type book struct {
 
 	// decided is called once for each collection, without the lock held.
 	decided func(collection)
+	// reason is an operator's word for a refusal. It must not call the book.
+	reason func(operator string, why cause) string
 }
 
 func newBook(limit int) *book {
@@ -90,7 +92,7 @@ func (b *book) accept(c collection) bool {
 func (b *book) forget(c *collection) {
 	delete(b.byID, c.id)
 	delete(b.pending, c.seq)
-	// The oldest of all is the oldest of its order too.
+	// byExternal keeps the order of acceptance: the oldest collection is the first of its list.
 	if rest := b.byExternal[c.externalID][1:]; len(rest) > 0 {
 		b.byExternal[c.externalID] = rest
 	} else {
@@ -98,9 +100,9 @@ func (b *book) forget(c *collection) {
 	}
 }
 
-// get returns the collection as it stands at now: a decision that is due counts
-// even if no timer has come round to it, so nobody sees a stale state after the
-// clock jumped.
+// get returns the collection as of now. It carries out a decision that is due even if
+// its timer has not fired yet, so that no reader sees an old state after the clock
+// jumped.
 func (b *book) get(id string, now time.Time) (collection, bool) {
 	b.settle(id, now)
 	b.mu.Lock()
@@ -126,7 +128,7 @@ func (b *book) choose(id string, s script, payer string, now time.Time) (due tim
 	return c.dueAt, true
 }
 
-// duplicate counts a request for a collection that is there.
+// duplicate counts a repeated request for a collection.
 func (b *book) duplicate(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,7 +137,7 @@ func (b *book) duplicate(id string) {
 	}
 }
 
-// enquired counts a question of the merchant.
+// enquired counts an enquiry of the merchant.
 func (b *book) enquired(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -164,7 +166,7 @@ func (b *book) settle(id string, now time.Time) {
 	}
 	state, reason := stateApproved, ""
 	if c.script.refusal != "" {
-		state, reason = stateRejected, operators[c.operator].reasons[c.script.refusal]
+		state, reason = stateRejected, b.reason(c.operator, c.script.refusal)
 	}
 	decided := b.decideLocked(c, state, reason, now)
 	b.mu.Unlock()
@@ -230,8 +232,8 @@ func (b *book) list(f filter, p page, now time.Time) []collection {
 		}
 		return out
 	}
-	// The narrowest index first; only a list by operator or final state alone
-	// goes through everything.
+	// Use the narrowest index. Only a list by operator or by final state alone has to
+	// read all collections.
 	var candidates []*collection
 	switch {
 	case f.externalID != "":

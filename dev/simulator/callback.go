@@ -25,7 +25,7 @@ type callback struct {
 	url        string
 	body       []byte
 	attempt    int
-	insists    bool // until it is answered: neither nothing, nor 429, nor a fault of the merchant's
+	insists    bool // tries again for ever after no answer, a 429 or a 5xx
 	// authorization makes the header of an attempt; nil for none.
 	authorization func() string
 }
@@ -47,8 +47,7 @@ func newCallbacks(attempts int, backoff time.Duration) *callbacks {
 		backoff:  backoff,
 		client: &http.Client{
 			Timeout: callbackTimeout,
-			// Loopback receivers only need what a plain transport has; a proxy
-			// from the environment would only be in the way.
+			// Without a proxy of the environment: receivers are on this machine.
 			Transport: &http.Transport{MaxIdleConnsPerHost: callbackWorkers, IdleConnTimeout: time.Minute},
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse
@@ -58,7 +57,7 @@ func newCallbacks(attempts int, backoff time.Duration) *callbacks {
 }
 
 // run sends callbacks as they fall due until ctx ends, then waits for those
-// under way. What is still waiting is lost, as it is at an operator.
+// under way. Callbacks that are still queued are lost, as they would be at an operator.
 func (c *callbacks) run(ctx context.Context, s *Simulator) error {
 	work := make(chan callback)
 	var workers errgroup.Group

@@ -7,9 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"mime"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,22 +23,47 @@ const (
 	operatorCard = "card"
 	// cardMagicPrefix holds all but the last two digits of magic card numbers.
 	cardMagicPrefix = "40000000000000"
-	// cardSecret is every merchant's where Config.Card names none.
+	// cardSecret is the secret of every merchant when Config.Card is nil.
 	cardSecret = "simulator"
 	// cardFailingAmount is the total, in minor units, whose first request gets a
-	// 500: the acquirer meets it before there is a card.
+	// 500. It replaces magic number 11: at that time no card is known.
 	cardFailingAmount = 1111
 	cardClockSkew     = 5 * time.Minute
 	cardTransaction   = "txn_"
 )
 
-// Why card payments do not come about, besides what all operators know.
+// cardOperator is the card acquirer.
+func cardOperator() operator {
+	return operator{
+		name: operatorCard, routes: (*Simulator).cardRoutes, index: cardIndex,
+		reasons: cardReasons, rejections: cardRejections, callback: cardCallback, sign: (*Simulator).cardSign,
+	}
+}
+
+const cardIndex = `CARD ACQUIRER                                  /card
+  POST /card/v1/transactions                   signed, see the package connector/card
+  GET  /card/v1/transactions/{reference}?merchant=…
+  GET  /card/pay/{transaction_id}?token=…      the page: its address is in the answer
+
+  The citizen decides on the page, with a button or by a card number; the last two
+  digits of 4000 0000 0000 00NN mean the same as above, but
+  4000 0000 0000 0003  no answer: expired when its time is over
+  4000 0000 0000 0004  declined, as are 05 (insufficient funds), 06 (limit), 07 (unknown)
+  4000 0000 0000 0010  approved after its time is over
+  4000 0000 0000 0013  authentication failed
+  4000 0000 0000 0014  abandoned
+  A total of 1111 minor units: the first request gets a 500 and is not taken.
+  Any other card waits for /control. Amounts are in minor units.
+
+`
+
+// Causes that only card payments have.
 const (
 	causeAbandoned cause = "abandoned"
 	causeExpired   cause = "expired"
 )
 
-// The words for them of the protocol.
+// The statuses of the protocol.
 const (
 	cardApproved   = "approved"
 	cardDeclined   = "declined"
@@ -77,7 +100,7 @@ type hostedPage struct {
 
 func (s *Simulator) cardRoutes(r chi.Router) {
 	r.Group(func(r chi.Router) {
-		r.Use(s.misbehave(s.card, func(w http.ResponseWriter, status int) {
+		r.Use(s.misbehave(operatorCard, func(w http.ResponseWriter, status int) {
 			cardRefuse(w, status, "internal_error", "Something went wrong")
 		}))
 		r.Post("/v1/transactions", s.cardCreate)
@@ -175,11 +198,6 @@ func (q *cardRequest) fault(merchant string, now time.Time) (code, message strin
 	return "", ""
 }
 
-func isAbsoluteURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
-}
-
 // cardCreate is POST /v1/transactions.
 func (s *Simulator) cardCreate(w http.ResponseWriter, r *http.Request) {
 	body, ok := readBody(w, r, maxOperatorBody)
@@ -190,7 +208,7 @@ func (s *Simulator) cardCreate(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
+	if !isJSON(r) {
 		cardRefuse(w, http.StatusUnsupportedMediaType, "content_type_invalid", "Content-Type must be application/json")
 		return
 	}
@@ -211,7 +229,7 @@ func (s *Simulator) cardCreate(w http.ResponseWriter, r *http.Request) {
 		cardRefuse(w, http.StatusUnprocessableEntity, code, message)
 		return
 	}
-	if q.Amount == cardFailingAmount && s.card.failsFirst(q.Reference) {
+	if q.Amount == cardFailingAmount && s.gateways[operatorCard].failsFirst(q.Reference) {
 		cardRefuse(w, http.StatusInternalServerError, "internal_error", "Something went wrong")
 		return
 	}
@@ -294,7 +312,7 @@ func cardResultOf(c collection) cardResult {
 }
 
 // cardStatus is a collection in the protocol's words. A reason without a status of
-// its own is a way to be declined.
+// its own counts as declined.
 func cardStatus(c collection) string {
 	switch {
 	case c.state == stateApproved:

@@ -33,7 +33,7 @@ button:focus-visible,input:focus-visible,a:focus-visible{outline:3px solid #b453
 a{display:inline-block;padding:.625rem 0;color:#1d4e3f}
 table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.25rem .5rem .25rem 0;border-bottom:1px solid #c9c9c4;font-weight:400}`
 
-// cardStyleHash lets the page's own style, and nothing else, through its policy.
+// cardStyleHash allows the page's own style, and no other, in its policy.
 var cardStyleHash = func() string {
 	sum := sha256.Sum256([]byte(cardStyle))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
@@ -72,7 +72,7 @@ var cardTemplate = template.Must(template.New("card").Parse(`<!doctype html>
 </form>
 <h2>{{.Words.Magic}}</h2>
 <table>
-{{range .Words.Numbers}}<tr><th scope="row">{{index . 0}}</th><td>{{index . 1}}</td></tr>
+{{range .Numbers}}<tr><th scope="row">{{index . 0}}</th><td>{{index . 1}}</td></tr>
 {{end}}</table>
 {{end}}{{end}}</main>
 </body>
@@ -83,7 +83,6 @@ var cardTemplate = template.Must(template.New("card").Parse(`<!doctype html>
 type cardWords struct {
 	Lang, Title, Note, Missing, Payee, Back, Card, CardNote, Pay, Or, Approve, Decline, Fail, Abandon, Magic string
 	Approved, Refused, Expired, Working                                                                      string
-	Numbers                                                                                                  [][2]string
 }
 
 var cardFrench = cardWords{
@@ -93,21 +92,6 @@ var cardFrench = cardWords{
 	Or: "Ou décider directement", Approve: "Accepter le paiement", Decline: "Refuser le paiement",
 	Fail: "Échec de l’authentification", Abandon: "Abandonner", Magic: "Numéros de test : 4000 0000 0000 00…",
 	Approved: "Le paiement est accepté.", Refused: "Le paiement n’a pas abouti.", Expired: "Le délai de paiement est passé.", Working: "Le paiement est en cours de traitement.",
-	Numbers: [][2]string{
-		{"01", "accepté tout de suite"},
-		{"02", "accepté après 5 s"},
-		{"03", "sans réponse, jusqu’à expiration"},
-		{"04", "refusé"},
-		{"05", "refusé : provision insuffisante"},
-		{"06", "refusé : plafond atteint"},
-		{"07", "refusé : carte inconnue"},
-		{"08", "accepté, notification perdue"},
-		{"09", "accepté, notification envoyée deux fois"},
-		{"10", "accepté après la fin du délai"},
-		{"12", "en traitement un moment, puis accepté"},
-		{"13", "échec de l’authentification"},
-		{"14", "abandonné"},
-	},
 }
 
 var cardEnglish = cardWords{
@@ -117,21 +101,6 @@ var cardEnglish = cardWords{
 	Or: "Or decide directly", Approve: "Approve the payment", Decline: "Decline the payment",
 	Fail: "Fail the authentication", Abandon: "Abandon", Magic: "Test numbers: 4000 0000 0000 00…",
 	Approved: "The payment is approved.", Refused: "The payment did not succeed.", Expired: "The time to pay is over.", Working: "The payment is being processed.",
-	Numbers: [][2]string{
-		{"01", "approved at once"},
-		{"02", "approved after 5 s"},
-		{"03", "no answer until it expires"},
-		{"04", "declined"},
-		{"05", "declined: insufficient funds"},
-		{"06", "declined: limit reached"},
-		{"07", "declined: unknown card"},
-		{"08", "approved, report lost"},
-		{"09", "approved, report sent twice"},
-		{"10", "approved after the time is over"},
-		{"12", "being processed for a while, then approved"},
-		{"13", "authentication failed"},
-		{"14", "abandoned"},
-	},
 }
 
 // cardLanguage is what ?lang= says, else the first of the two languages that the
@@ -155,6 +124,21 @@ type cardView struct {
 	Missing                                                 bool
 	Merchant, Description, Amount, Closed, ReturnURL, Token string
 	Action, Number                                          string
+	Numbers                                                 [][2]string
+}
+
+// cardNumbers are the magic cards in the language of the page.
+func cardNumbers(words cardWords) (out [][2]string) {
+	for _, m := range magicNumbers {
+		text := m.card[0]
+		if words.Lang == cardEnglish.Lang {
+			text = m.card[1]
+		}
+		if text != "" {
+			out = append(out, [2]string{m.digits, text})
+		}
+	}
+	return out
 }
 
 // cardPageOf finds the transaction of a page by its id and token.
@@ -182,6 +166,7 @@ func (s *Simulator) cardShow(w http.ResponseWriter, r *http.Request) {
 	v := cardView{
 		Words: words, Merchant: c.account, Description: c.message, Amount: cardAmount(c, words.Lang), ReturnURL: c.page.returnURL,
 		Token: c.page.token, Action: "/card/pay/" + c.operatorRef + "?lang=" + words.Lang, Number: cardMagicPrefix + "01",
+		Numbers: cardNumbers(words),
 	}
 	switch {
 	case c.state == stateApproved:
@@ -196,8 +181,8 @@ func (s *Simulator) cardShow(w http.ResponseWriter, r *http.Request) {
 	renderCard(w, http.StatusOK, v, c.page.returnURL)
 }
 
-// cardPay is POST /card/pay/{transaction_id}: a button of the page. It decides once,
-// and sends the citizen back every time.
+// cardPay is POST /card/pay/{transaction_id}: a button of the page. The first call
+// decides; every call sends the citizen back.
 func (s *Simulator) cardPay(w http.ResponseWriter, r *http.Request) {
 	words := cardLanguage(r)
 	r.Body = http.MaxBytesReader(w, r.Body, maxCardForm)
@@ -254,9 +239,9 @@ func cardAmount(c collection, lang string) string {
 	return currency.Format(language, amount)
 }
 
-// cardHeaders says what a browser may do with the page: nothing but show it, and
-// post its form. A browser judges where a form's answer leads by the same rule, so
-// the merchant's origin is in it.
+// cardHeaders lets a browser show the page and post its form, and nothing else.
+// form-action names the merchant's origin too, because browsers apply it to the
+// redirect that answers the form.
 func cardHeaders(w http.ResponseWriter, returnURL string) {
 	formAction := "'self'"
 	if u, err := url.Parse(returnURL); err == nil && u.Host != "" {

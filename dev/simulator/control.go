@@ -26,9 +26,9 @@ func (s *Simulator) controlRoutes(r chi.Router) {
 	r.Post("/collections/{id}/reject", s.controlReject)
 	r.Post("/counter/{payment_ref}", s.controlVisit)
 	r.Post("/counter/{payment_ref}/reverse", s.controlReverse)
-	r.Post("/mtn", s.controlGateway(s.mtn))
-	r.Post("/airtel", s.controlGateway(s.airtel))
-	r.Post("/card", s.controlGateway(s.card))
+	for name, g := range s.gateways {
+		r.Post("/"+name, s.controlGateway(g))
+	}
 	r.Post("/clock", s.controlClock)
 	r.Route("/erp/{agency}", func(r chi.Router) {
 		r.Use(nameChecked("agency"))
@@ -160,7 +160,7 @@ func (s *Simulator) controlReject(w http.ResponseWriter, r *http.Request) {
 		writeUnknownCollection(w, chi.URLParam(r, "id"))
 		return
 	}
-	words := operators[c.operator]
+	words := s.operators[c.operator]
 	reason := words.reasons[causeRejected]
 	if f.take("reason", &reason, "a string, one of "+strings.Join(words.rejections, ", ")) &&
 		!slices.Contains(words.rejections, reason) {

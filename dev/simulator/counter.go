@@ -17,13 +17,42 @@ import (
 
 const operatorCounter = "counter"
 
+// counterOperator is an agency's counter.
+func counterOperator() operator {
+	return operator{
+		name: operatorCounter, index: counterIndex,
+		reasons: counterReasons, rejections: counterRejections, callback: counterCallback,
+		path: counterPath, sign: (*Simulator).counterSign, insists: true,
+	}
+}
+
+const counterIndex = `CASH AT A COUNTER                              /control/counter
+  A citizen comes to an agency's counter with the payment_ref, whose desk software
+  looks it up at the service and says there what became of it:
+
+  curl -X POST {base}/control/counter/PAYMENT_REF -d '{"number": "01"}'
+  curl -X POST {base}/control/counter/PAYMENT_REF
+  curl -X POST {base}/control/counter/PAYMENT_REF/reverse
+
+  The numbers mean the same as above, without one it waits for /control, but
+  03  the clerk leaves it: the reservation ends after ten minutes
+  04  given up, as are 05 (not enough cash), 06 and 13
+  07  the clerk mistypes the reference: the look-up is refused
+  08  taken; the line is away, and the desk says it two seconds later
+  09  taken, and said twice
+  10  taken after the reservation has ended
+  11  the answer to the first look-up is lost, and the clerk looks up again
+  "key" names a clerk by the key; a reversal is by another one than took the cash.
+
+`
+
 // The clerk's words for cash that was not taken.
 const (
 	counterGivenUp  = "GIVEN_UP"
 	counterTooShort = "NOT_ENOUGH_CASH"
 )
 
-// counterReasons has no word of its own where a counter knows no such thing.
+// counterReasons maps causes that a counter does not have to "given up".
 var counterReasons = map[cause]string{
 	causeRejected: counterGivenUp, causeInsufficientFunds: counterTooShort, causeLimitReached: counterGivenUp,
 	causeUnknownPayer: counterGivenUp, causeWrongPIN: counterGivenUp,
@@ -31,22 +60,25 @@ var counterReasons = map[cause]string{
 
 var counterRejections = []string{counterGivenUp, counterTooShort}
 
-var (
-	paymentReference = regexp.MustCompile(`^[0-9]{16}$`)
-	magicNumber      = regexp.MustCompile(`^(0[1-9]|1[0-3])$`)
-)
+var paymentReference = regexp.MustCompile(`^[0-9]{16}$`)
+
+// isMagic says whether a visit to the counter has a magic number.
+func isMagic(digits string) bool {
+	_, known := findMagic(digits, "")
+	return known
+}
 
 // controlVisit is POST /control/counter/{payment_ref}: a citizen comes to the
 // counter. The desk software looks the payment up at the service's own API; what
 // then happens is a collection in the book: a magic number decides it, or
-// /control/collections/{id} does. What the service refuses comes back as it said it.
+// /control/collections/{id} does. A refusal of the service is passed on unchanged.
 func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 	ref, f, ok := s.atCounter(w, r)
 	if !ok {
 		return
 	}
 	var number string
-	if f.take("number", &number, `the two digits of a magic number, "01" to "13"`) && !magicNumber.MatchString(number) {
+	if f.take("number", &number, `the two digits of a magic number, "01" to "13"`) && !isMagic(number) {
 		f.fail("number", fmt.Sprintf("%q is not a magic number", number), `send "01" to "13", or leave it out to decide by /control/collections`)
 	}
 	keys, _ := s.clerks(f)
@@ -100,7 +132,7 @@ func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 }
 
 // controlReverse is POST /control/counter/{payment_ref}/reverse: another clerk
-// gives the cash back. The answer is the service's.
+// gives the cash back. It answers what the service answers.
 func (s *Simulator) controlReverse(w http.ResponseWriter, r *http.Request) {
 	ref, f, ok := s.atCounter(w, r)
 	if !ok {
@@ -125,7 +157,7 @@ func (s *Simulator) controlReverse(w http.ResponseWriter, r *http.Request) {
 	relay(w, status, answer)
 }
 
-// atCounter reads what every call to the counter has.
+// atCounter reads the parts that all calls to the counter share.
 func (s *Simulator) atCounter(w http.ResponseWriter, r *http.Request) (ref string, f *form, ok bool) {
 	if s.cfg.Counter == "" {
 		writeProblem(w, http.StatusNotImplemented, "This process knows no service to bring cash to (use quittance up).")
@@ -218,7 +250,7 @@ func mistyped(ref string) string {
 	return ref[:len(ref)-1] + string(last)
 }
 
-// counterCallback puts on record what became of the visit.
+// counterCallback is the entry of the desk software: the cash was taken, or not.
 func counterCallback(c collection) (method string, body []byte) {
 	entry := map[string]any{"payment_ref": c.externalID, "collection_id": c.id}
 	if c.state == stateApproved {
@@ -231,7 +263,7 @@ func counterCallback(c collection) (method string, body []byte) {
 	return http.MethodPost, body
 }
 
-// counterPath is where that goes.
+// counterPath is the path of that entry.
 func counterPath(c collection) string {
 	if c.state == stateApproved {
 		return "payments"

@@ -1,9 +1,8 @@
-// Package simulator stands in, in developer mode, for everything Quittance talks
-// to outside its own house: the mobile money operators, the card acquirer, the
-// agencies' counters and ERPs and the integrators' webhook receivers. The mobile
-// money operators speak their own public protocols, the acquirer the one that package
-// connector/card asks for, so the connectors under test are the real connectors; the
-// receivers are strict, so a fault shows here before it shows at an agency.
+// Package simulator plays, for developers and tests, every system that Quittance talks
+// to: the mobile money operators, the card acquirer, the agencies' counters and ERPs,
+// and the integrators' webhook receivers. The operators speak the protocols that the
+// connectors speak, so the connectors under test are the real ones. The receivers are
+// strict, so a fault shows here before it shows at an agency.
 //
 // One handler serves it all, each surface in a file of its own:
 //
@@ -17,11 +16,10 @@
 //	/control/…       what the payer, the ERP and the        control*.go
 //	                 receiver do, and the clock
 //
-// A further operator is one more file: it puts its payments into the same book,
-// whose magic numbers, timers, callbacks and controls it then shares; what gateways
-// have in common beside it is in gateway.go.
+// A further operator is one more file and one line in operators (operator.go). It puts
+// its payments into the same book and shares its magic numbers (payer.go), timers,
+// callbacks and controls; gateway.go has what gateways share.
 //
-// Everything is kept in memory, bounded, and gone when the process ends. What
-// happens to a payment depends on nothing but the payer's number or card, the clock
-// and /control.
+// Everything is kept in memory, bounded, and lost when the process ends. What becomes
+// of a payment depends only on the payer's number or card, the clock and /control.
 package simulator

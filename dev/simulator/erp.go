@@ -22,7 +22,7 @@ import (
 // nameRule is what agencies and inboxes may be called.
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// erps are the agencies' ERPs; one exists as soon as it is spoken to.
+// erps are the agencies' ERPs. The first request to one creates it.
 type erps struct {
 	mu       sync.Mutex
 	byAgency map[string]*erp
@@ -203,8 +203,8 @@ func (e *erp) list(w http.ResponseWriter, r *http.Request, param string, of map[
 	writeJSON(w, http.StatusOK, map[string]any{"items": items})
 }
 
-// erpConfirm is POST /payment-confirmations. The delay comes last: a slow ERP
-// has recorded what the caller gives up on.
+// erpConfirm is POST /payment-confirmations. The delay comes last: a slow ERP has
+// recorded the confirmation before the caller gives up.
 func (s *Simulator) erpConfirm(w http.ResponseWriter, r *http.Request) {
 	agency := chi.URLParam(r, "agency")
 	e := s.erp(agency)
@@ -376,7 +376,7 @@ func orNull(holds func(any) bool) func(any) bool {
 
 func notBlank(s string) bool { return strings.TrimSpace(s) != "" }
 
-// masked holds for what cannot be the whole number of a payer: not digits alone.
+// masked says that a value cannot be the whole number of a payer: it is not digits alone.
 func masked(s string) bool {
 	return notBlank(s) && strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune("+0123456789 ", r) })
 }
@@ -405,7 +405,7 @@ func isTime(s string) bool {
 	return err == nil
 }
 
-// The confirmation of contract decision 10: every member present, none besides.
+// The confirmation of contract decision 10: all of these members and no others.
 var (
 	confirmationRules = []rule{
 		{"erp_due_ref", "a string that is not empty", textThat(notBlank)},

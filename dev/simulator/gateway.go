@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"mime"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -35,7 +37,7 @@ func newGateway() *gateway {
 	return &gateway{tokens: map[string]grant{}, failed: map[string]struct{}{}, failedOrder: newHistory[string](10_000)}
 }
 
-// grant makes a token and forgets those whose time is over.
+// grant makes a token and forgets expired ones.
 func (g *gateway) grant(to grant, now time.Time) (token string) {
 	token = rand.Text()
 	g.mu.Lock()
@@ -49,7 +51,7 @@ func (g *gateway) grant(to grant, now time.Time) (token string) {
 	return token
 }
 
-// granted is what a token stands for, if its time is not over.
+// granted is what a token stands for; false if it is unknown or expired.
 func (g *gateway) granted(token string, now time.Time) (grant, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,10 +75,10 @@ func (g *gateway) failsFirst(id string) bool {
 
 // misbehave plays the outages that /control asks for. refuse answers in the
 // operator's words.
-func (s *Simulator) misbehave(g *gateway, refuse func(w http.ResponseWriter, status int)) func(http.Handler) http.Handler {
+func (s *Simulator) misbehave(operator string, refuse func(w http.ResponseWriter, status int)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			now := g.behaviour.next()
+			now := s.gateways[operator].behaviour.next()
 			if now.status != 0 {
 				if s.pause(w, r, now.delay) {
 					refuse(w, now.status)
@@ -88,8 +90,8 @@ func (s *Simulator) misbehave(g *gateway, refuse func(w http.ResponseWriter, sta
 	}
 }
 
-// delayKey carries how long an answer is held back after the work is done: a
-// silent operator has taken the request.
+// delayKey is the context key of how long an answer is held back. The work is done
+// before: a silent operator has accepted the request.
 type delayKey struct{}
 
 func delayOf(r *http.Request) time.Duration {
@@ -105,8 +107,8 @@ func (s *Simulator) holdBack(w http.ResponseWriter, r *http.Request) bool {
 // its script run.
 func (s *Simulator) accept(w http.ResponseWriter, r *http.Request, c collection, answer func()) {
 	if delayOf(r) > 0 {
-		// A slow gateway: the payer may well be asked, decide, and be called back
-		// about before the merchant has its answer.
+		// A slow gateway: the payer may decide, and the merchant be called back,
+		// before the merchant has its answer.
 		s.schedule(c)
 		if s.holdBack(w, r) {
 			answer()
@@ -118,6 +120,17 @@ func (s *Simulator) accept(w http.ResponseWriter, r *http.Request, c collection,
 	// sends it at the end of the handler, microseconds later.
 	_ = http.NewResponseController(w).Flush()
 	s.schedule(c)
+}
+
+// isJSON says whether the body of a request is declared as JSON.
+func isJSON(r *http.Request) bool {
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return media == "application/json"
+}
+
+func isAbsoluteURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 // fifteenDigits derives an operator's own number of a payment from the

@@ -17,7 +17,7 @@ import (
 // Standard Webhooks has it.
 const signatureTolerance = 5 * time.Minute
 
-// inboxes are the webhook receivers; one exists as soon as it is spoken to.
+// inboxes are the webhook receivers. The first request to one creates it.
 type inboxes struct {
 	mu     sync.Mutex
 	byName map[string]*inbox
@@ -38,7 +38,7 @@ type message struct {
 	ReceivedAt time.Time `json:"received_at"`
 	// Headers by name in lower case; several values are joined by ", ".
 	Headers map[string]string `json:"headers"`
-	// Body is the very bytes that came, as text.
+	// Body is the bytes as received, as text.
 	Body string `json:"body"`
 	// SignatureValid is null when no secret of the inbox is known.
 	SignatureValid *bool `json:"signature_valid"`
@@ -190,7 +190,7 @@ func (s *Simulator) inboxList(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, kept)
 }
 
-// inboxClear is DELETE /inbox/{name}. Ids go on counting.
+// inboxClear is DELETE /inbox/{name}. Later messages go on with the next id.
 func (s *Simulator) inboxClear(w http.ResponseWriter, r *http.Request) {
 	box := s.inbox(chi.URLParam(r, "name"))
 	box.mu.Lock()

@@ -8,75 +8,24 @@ import (
 
 // index is GET /: what there is, with commands to paste.
 func (s *Simulator) index(w http.ResponseWriter, r *http.Request) {
+	var parts, numbers strings.Builder
+	for _, o := range operators() {
+		parts.WriteString(o.index)
+	}
+	for _, m := range magicNumbers {
+		if m.phone != "" {
+			fmt.Fprintf(&numbers, "  %s%s  %s\n", mtnSpelled, m.digits, m.phone)
+		}
+	}
+	text := strings.Replace(indexText, "{operators}\n", parts.String(), 1)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	//nolint:gosec // plain text: nothing in it is markup
-	_, _ = fmt.Fprint(w, strings.ReplaceAll(indexText, "{base}", "http://"+r.Host))
+	_, _ = fmt.Fprint(w, strings.NewReplacer("{numbers}\n", numbers.String(), "{base}", "http://"+r.Host).Replace(text))
 }
 
 const indexText = `Simulators of Quittance: the world outside, for development only.
 
-MOBILE MONEY A (MTN MoMo Collections)          /mtn
-  POST /mtn/collection/token/
-  POST /mtn/collection/v1_0/requesttopay
-  GET  /mtn/collection/v1_0/requesttopay/{reference}
-
-  What the payer does depends on the number; any other number waits for /control.
-  06 600 00 01  approves at once
-  06 600 00 02  approves after 5 s
-  06 600 00 03  never answers
-  06 600 00 04  rejects
-  06 600 00 05  has too little money
-  06 600 00 06  has reached a limit
-  06 600 00 07  is not known
-  06 600 00 08  approves; the callback is lost
-  06 600 00 09  approves; the callback comes twice
-  06 600 00 10  approves after the approval window has ended
-  06 600 00 11  the first request gets a 500 and is not taken, then approves
-  06 600 00 12  neither yes nor no for a while, then approves
-  06 600 00 13  mistypes the PIN (here: a rejection)
-
-MOBILE MONEY B (Airtel Money, Congo)           /airtel
-  POST /airtel/auth/oauth2/token
-  POST /airtel/merchant/v1/payments/
-  GET  /airtel/standard/v1/payments/{id}
-
-  The same numbers as above with 05 500 00 in front, but
-  05 500 00 07  is not known: the request itself is refused
-  05 500 00 13  mistypes the PIN: DP00800001002
-
-CARD ACQUIRER                                  /card
-  POST /card/v1/transactions                   signed, see the package connector/card
-  GET  /card/v1/transactions/{reference}?merchant=…
-  GET  /card/pay/{transaction_id}?token=…      the page: its address is in the answer
-
-  The citizen decides on the page, with a button or by a card number; the last two
-  digits of 4000 0000 0000 00NN mean the same as above, but
-  4000 0000 0000 0003  no answer: expired when its time is over
-  4000 0000 0000 0004  declined, as are 05 (insufficient funds), 06 (limit), 07 (unknown)
-  4000 0000 0000 0010  approved after its time is over
-  4000 0000 0000 0013  authentication failed
-  4000 0000 0000 0014  abandoned
-  A total of 1111 minor units: the first request gets a 500 and is not taken.
-  Any other card waits for /control. Amounts are in minor units.
-
-CASH AT A COUNTER                              /control/counter
-  A citizen comes to an agency's counter with the payment_ref, whose desk software
-  looks it up at the service and says there what became of it:
-
-  curl -X POST {base}/control/counter/PAYMENT_REF -d '{"number": "01"}'
-  curl -X POST {base}/control/counter/PAYMENT_REF
-  curl -X POST {base}/control/counter/PAYMENT_REF/reverse
-
-  The numbers mean the same as above, without one it waits for /control, but
-  03  the clerk leaves it: the reservation ends after ten minutes
-  04  given up, as are 05 (not enough cash), 06 and 13
-  07  the clerk mistypes the reference: the look-up is refused
-  08  taken; the line is away, and the desk says it two seconds later
-  09  taken, and said twice
-  10  taken after the reservation has ended
-  11  the answer to the first look-up is lost, and the clerk looks up again
-  "key" names a clerk by the key; a reversal is by another one than took the cash.
-
+{operators}
 ALL OF THEM
   curl '{base}/control/collections?status=pending'
   curl -X POST {base}/control/collections/ID/approve

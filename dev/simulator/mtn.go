@@ -2,9 +2,7 @@ package simulator
 
 import (
 	"encoding/json"
-	"mime"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,10 +15,29 @@ import (
 const (
 	operatorMTN    = "mtn"
 	mtnCountryCode = "242"
-	mtnMagicPrefix = "0660000" // 06 600 00 NN
+	mtnMagicPrefix = "0660000"
+	mtnSpelled     = "06 600 00 " // mtnMagicPrefix as people write it
 	mtnOngoing     = "ONGOING"
 	mtnRejected    = "APPROVAL_REJECTED"
 )
+
+// mtnOperator is MTN MoMo Collections.
+func mtnOperator() operator {
+	return operator{
+		name: operatorMTN, routes: (*Simulator).mtnRoutes, index: mtnIndex,
+		reasons: mtnReasons, rejections: mtnRejections, callback: mtnCallback,
+	}
+}
+
+const mtnIndex = `MOBILE MONEY A (MTN MoMo Collections)          /mtn
+  POST /mtn/collection/token/
+  POST /mtn/collection/v1_0/requesttopay
+  GET  /mtn/collection/v1_0/requesttopay/{reference}
+
+  What the payer does depends on the number; any other number waits for /control.
+{numbers}
+
+`
 
 // mtnReasons are MTN's words for refusals. It has none for a wrong PIN.
 var mtnReasons = map[cause]string{
@@ -47,7 +64,7 @@ type mtnError struct {
 }
 
 func (s *Simulator) mtnRoutes(r chi.Router) {
-	r.Use(s.misbehave(s.mtn, func(w http.ResponseWriter, status int) {
+	r.Use(s.misbehave(operatorMTN, func(w http.ResponseWriter, status int) {
 		mtnRefuse(w, status, "SERVICE_UNAVAILABLE", "The service is temporarily unavailable")
 	}))
 	r.Post("/collection/token/", s.mtnIssueToken)
@@ -95,7 +112,7 @@ func (s *Simulator) mtnIssueToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := s.cfg.Now()
-	token := s.mtn.grant(grant{account: user, key: key, expiresAt: now.Add(s.cfg.TokenLifetime)}, now)
+	token := s.gateways[operatorMTN].grant(grant{account: user, key: key, expiresAt: now.Add(s.cfg.TokenLifetime)}, now)
 	if s.holdBack(w, r) {
 		writeJSON(w, http.StatusOK, map[string]any{
 			"access_token": token, "token_type": "access_token", "expires_in": int(s.cfg.TokenLifetime / time.Second),
@@ -111,7 +128,7 @@ func (s *Simulator) mtnAuthorize(w http.ResponseWriter, r *http.Request) (accoun
 		return "", false
 	}
 	bearer, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	token, granted := s.mtn.granted(bearer, s.cfg.Now())
+	token, granted := s.gateways[operatorMTN].granted(bearer, s.cfg.Now())
 	switch {
 	case !isBearer || !granted:
 		writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
@@ -161,7 +178,7 @@ var (
 )
 
 // fault says what is wrong with the request, empty for nothing. MTN names no
-// field in its answer; the simulator does, for the sake of whoever reads it.
+// field in its answer; the simulator does, to help developers.
 func (q mtnRequest) fault(environment string) (code, message string) {
 	switch {
 	case !mtnISO4217.MatchString(q.Currency),
@@ -205,11 +222,11 @@ func (s *Simulator) mtnRequestToPay(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	callbackURL := r.Header.Get("X-Callback-Url")
-	if u, err := url.Parse(callbackURL); callbackURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
+	if callbackURL != "" && !isAbsoluteURL(callbackURL) {
 		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "X-Callback-Url must be an absolute URL")
 		return
 	}
-	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
+	if !isJSON(r) {
 		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "Content-Type must be application/json")
 		return
 	}
@@ -231,7 +248,7 @@ func (s *Simulator) mtnRequestToPay(w http.ResponseWriter, r *http.Request) {
 		operatorRef: strconv.FormatUint(fifteenDigits(reference), 10), receivedAt: s.cfg.Now(),
 		script: s.magicScript(local, mtnMagicPrefix),
 	}
-	if c.script.failFirst && s.mtn.failsFirst(c.id) {
+	if c.script.failFirst && s.gateways[operatorMTN].failsFirst(c.id) {
 		mtnRefuse(w, http.StatusInternalServerError, "INTERNAL_PROCESSING_ERROR", "An internal error occurred while processing.")
 		return
 	}

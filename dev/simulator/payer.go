@@ -1,12 +1,12 @@
 package simulator
 
 import (
-	"strings"
+	"slices"
 	"time"
 )
 
-// cause is why a payment was refused, in no operator's words; each operator has
-// a table of its own words for them.
+// cause is why a payment was refused. Each operator has a table of its own words for
+// the causes.
 type cause string
 
 const (
@@ -28,42 +28,112 @@ type script struct {
 	callbacks int           // how often the operator calls back
 }
 
-// magicScript returns what the payer of a magic number does. local is the
-// number as dialled inside the country; prefix holds all but the last two
-// digits of an operator's magic numbers. Any other number waits for /control.
-func (s *Simulator) magicScript(local, prefix string) script {
-	nn, isMagic := strings.CutPrefix(local, prefix)
-	if !isMagic || len(nn) != 2 {
+// magicNumber is what a payer does whose phone or card number ends in these digits.
+type magicNumber struct {
+	digits string
+	does   script
+	// after is when the payer decides; nil at once.
+	after func(Config) time.Duration
+	// phone says what the payer does, for GET /; empty where only cards have the number.
+	phone string
+	// card says it on the acquirer's page, in French and in English; empty where
+	// cards do not have the number.
+	card [2]string
+}
+
+var magicNumbers = []magicNumber{
+	{
+		digits: "01", does: script{decides: true, callbacks: 1},
+		phone: "approves at once",
+		card:  [2]string{"accepté tout de suite", "approved at once"},
+	},
+	{
+		digits: "02", does: script{decides: true, callbacks: 1},
+		after: func(c Config) time.Duration { return c.ApprovalDelay },
+		phone: "approves after 5 s",
+		card:  [2]string{"accepté après 5 s", "approved after 5 s"},
+	},
+	{
+		digits: "03", does: script{},
+		phone: "never answers",
+		card:  [2]string{"sans réponse, jusqu’à expiration", "no answer until it expires"},
+	},
+	{
+		digits: "04", does: script{decides: true, refusal: causeRejected, callbacks: 1},
+		phone: "rejects",
+		card:  [2]string{"refusé", "declined"},
+	},
+	{
+		digits: "05", does: script{decides: true, refusal: causeInsufficientFunds, callbacks: 1},
+		phone: "has too little money",
+		card:  [2]string{"refusé : provision insuffisante", "declined: insufficient funds"},
+	},
+	{
+		digits: "06", does: script{decides: true, refusal: causeLimitReached, callbacks: 1},
+		phone: "has reached a limit",
+		card:  [2]string{"refusé : plafond atteint", "declined: limit reached"},
+	},
+	{
+		digits: "07", does: script{decides: true, refusal: causeUnknownPayer, callbacks: 1},
+		phone: "is not known",
+		card:  [2]string{"refusé : carte inconnue", "declined: unknown card"},
+	},
+	{
+		digits: "08", does: script{decides: true},
+		phone: "approves; the callback is lost",
+		card:  [2]string{"accepté, notification perdue", "approved, report lost"},
+	},
+	{
+		digits: "09", does: script{decides: true, callbacks: 2},
+		phone: "approves; the callback comes twice",
+		card:  [2]string{"accepté, notification envoyée deux fois", "approved, report sent twice"},
+	},
+	{
+		digits: "10", does: script{decides: true, callbacks: 1},
+		after: func(c Config) time.Duration { return c.ApprovalWindow + c.LateDelay },
+		phone: "approves after the approval window has ended",
+		card:  [2]string{"accepté après la fin du délai", "approved after the time is over"},
+	},
+	{
+		digits: "11", does: script{decides: true, failFirst: true, callbacks: 1},
+		phone: "the first request gets a 500 and is not taken, then approves",
+	},
+	{
+		digits: "12", does: script{decides: true, ambiguous: true, callbacks: 1},
+		after: func(c Config) time.Duration { return c.AmbiguousDelay },
+		phone: "neither yes nor no for a while, then approves",
+		card:  [2]string{"en traitement un moment, puis accepté", "being processed for a while, then approved"},
+	},
+	{
+		digits: "13", does: script{decides: true, refusal: causeWrongPIN, callbacks: 1},
+		phone: "mistypes the PIN (here: a rejection)",
+		card:  [2]string{"échec de l’authentification", "authentication failed"},
+	},
+	{
+		digits: "14", // what it does stands in cardScript
+		card:   [2]string{"abandonné", "abandoned"},
+	},
+}
+
+// findMagic finds the magic number of a phone or a card; false for any other. prefix
+// holds all but the last two digits of an operator's magic numbers.
+func findMagic(number, prefix string) (magicNumber, bool) {
+	i := slices.IndexFunc(magicNumbers, func(m magicNumber) bool { return m.phone != "" && number == prefix+m.digits })
+	if i < 0 {
+		return magicNumber{}, false
+	}
+	return magicNumbers[i], true
+}
+
+// magicScript returns what the payer of a magic number does, see findMagic. The payer
+// of any other number waits for /control.
+func (s *Simulator) magicScript(number, prefix string) script {
+	m, known := findMagic(number, prefix)
+	if !known {
 		return script{callbacks: 1}
 	}
-	switch nn {
-	case "01":
-		return script{decides: true, callbacks: 1}
-	case "02":
-		return script{decides: true, after: s.cfg.ApprovalDelay, callbacks: 1}
-	case "03":
-		return script{}
-	case "04":
-		return script{decides: true, refusal: causeRejected, callbacks: 1}
-	case "05":
-		return script{decides: true, refusal: causeInsufficientFunds, callbacks: 1}
-	case "06":
-		return script{decides: true, refusal: causeLimitReached, callbacks: 1}
-	case "07":
-		return script{decides: true, refusal: causeUnknownPayer, callbacks: 1}
-	case "08":
-		return script{decides: true}
-	case "09":
-		return script{decides: true, callbacks: 2}
-	case "10":
-		return script{decides: true, after: s.cfg.ApprovalWindow + s.cfg.LateDelay, callbacks: 1}
-	case "11":
-		return script{decides: true, failFirst: true, callbacks: 1}
-	case "12":
-		return script{decides: true, after: s.cfg.AmbiguousDelay, ambiguous: true, callbacks: 1}
-	case "13":
-		return script{decides: true, refusal: causeWrongPIN, callbacks: 1}
-	default:
-		return script{callbacks: 1}
+	if m.after != nil {
+		m.does.after = m.after(s.cfg)
 	}
+	return m.does
 }

@@ -50,7 +50,7 @@ func writeBody(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	// The status is out; whoever hung up does not want the rest.
+	// The status is sent; an error means that the caller hung up.
 	_ = enc.Encode(v)
 }
 
@@ -78,7 +78,7 @@ func parseForm(body []byte) (*form, error) {
 }
 
 // take decodes the member into dst and says whether it was there. expect
-// describes what it must be and is the mend of a wrong one.
+// describes what it must be; a fault names it as the mend.
 func (f *form) take(name string, dst any, expect string) bool {
 	f.known = append(f.known, name)
 	raw, ok := f.members[name]
@@ -127,7 +127,7 @@ func (f *form) fail(field, message, mend string) {
 	f.faults = append(f.faults, fault{Field: field, Message: message, Mend: mend})
 }
 
-// finish adds a fault for every member nobody took and returns all faults,
+// finish adds a fault for every member that was not taken and returns all faults,
 // ordered by field.
 func (f *form) finish() []fault {
 	for name := range f.members {

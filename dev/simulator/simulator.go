@@ -53,7 +53,7 @@ type Config struct {
 	Now func() time.Time
 	Log *slog.Logger
 	// Timestamp is the clock by which inboxes judge webhook-timestamp and the card
-	// acquirer signatures: the machine's, as receivers elsewhere do; time.Now when nil.
+	// acquirer judges signatures: the machine's; time.Now when nil.
 	Timestamp func() time.Time
 	// Metrics receives the counters; nil keeps none.
 	Metrics prometheus.Registerer
@@ -150,35 +150,11 @@ type Simulator struct {
 	book      *book
 	decisions *timers[string] // ids of collections whose script decides
 	callbacks *callbacks
-	mtn       *gateway
-	airtel    *gateway
-	card      *gateway
+	operators map[string]operator // by name
+	gateways  map[string]*gateway // of those with an API
 	erps      erps
 	inboxes   inboxes
-	stopping  chan struct{} // closed when Run ends: hanging answers let go
-}
-
-// operator is what the shared book needs to know of one operator.
-type operator struct {
-	reasons    map[cause]string // its words for a payer's refusals
-	rejections []string         // every reason that /control may have it give
-	callback   func(collection) (method string, body []byte)
-	path       func(collection) string // below callbackURL; nil for none
-	// sign is the Authorization header of a call to the merchant; nil for none.
-	sign func(s *Simulator, account string, body []byte) string
-	// insists: it calls until it is answered, since nobody would ask it.
-	insists bool
-}
-
-// operators by the name that their collections carry.
-var operators = map[string]operator{
-	operatorMTN:    {reasons: mtnReasons, rejections: mtnRejections, callback: mtnCallback},
-	operatorAirtel: {reasons: airtelReasons, rejections: airtelRejections, callback: airtelCallback},
-	operatorCard:   {reasons: cardReasons, rejections: cardRejections, callback: cardCallback, sign: (*Simulator).cardSign},
-	operatorCounter: {
-		reasons: counterReasons, rejections: counterRejections, callback: counterCallback, path: counterPath,
-		sign: (*Simulator).counterSign, insists: true,
-	},
+	stopping  chan struct{} // closed when Run ends: hanging answers end then
 }
 
 type metrics struct {
@@ -215,14 +191,20 @@ func New(cfg Config) (*Simulator, error) {
 		book:      newBook(cfg.MaxCollections),
 		decisions: newTimers[string](),
 		callbacks: newCallbacks(cfg.CallbackAttempts, cfg.CallbackBackoff),
-		mtn:       newGateway(),
-		airtel:    newGateway(),
-		card:      newGateway(),
+		operators: map[string]operator{},
+		gateways:  map[string]*gateway{},
 		erps:      erps{byAgency: map[string]*erp{}},
 		inboxes:   inboxes{byName: map[string]*inbox{}},
 		stopping:  make(chan struct{}),
 	}
+	for _, o := range operators() {
+		s.operators[o.name] = o
+		if o.routes != nil {
+			s.gateways[o.name] = newGateway()
+		}
+	}
 	s.book.decided = s.collectionDecided
+	s.book.reason = func(operator string, why cause) string { return s.operators[operator].reasons[why] }
 	s.callbacks.done = func(cb callback, status int) { s.book.calledBack(cb.collection, status) }
 	return s, nil
 }
@@ -249,9 +231,11 @@ func (s *Simulator) Handler() http.Handler {
 	r := chi.NewRouter()
 	r.Use(s.count)
 	r.Get("/", s.index)
-	r.Route("/mtn", s.mtnRoutes)
-	r.Route("/airtel", s.airtelRoutes)
-	r.Route("/card", s.cardRoutes)
+	for name, o := range s.operators {
+		if o.routes != nil {
+			r.Route("/"+name, func(r chi.Router) { o.routes(s, r) })
+		}
+	}
 	r.Route("/erp/{agency}", s.erpRoutes)
 	r.Route("/inbox/{name}", s.inboxRoutes)
 	r.Route("/control", s.controlRoutes)
@@ -264,7 +248,8 @@ func (s *Simulator) Handler() http.Handler {
 	return r
 }
 
-// count counts answers by route, never by path: ids and names are no labels.
+// count counts answers by route, not by path: paths hold ids and names, which must not
+// become labels.
 func (s *Simulator) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
@@ -300,7 +285,7 @@ func (s *Simulator) collectionDecided(c collection) {
 	if c.callbackURL == "" {
 		return
 	}
-	words := operators[c.operator]
+	words := s.operators[c.operator]
 	cb := callback{collection: c.id, operator: c.operator, url: c.callbackURL, insists: words.insists}
 	cb.method, cb.body = words.callback(c)
 	if words.path != nil {
@@ -318,9 +303,9 @@ func (s *Simulator) collectionDecided(c collection) {
 	}
 }
 
-// pause holds an answer back on the wall clock, as a slow system would. It
-// returns false when there is nobody left to answer, or when the simulators are
-// stopping: the 503 then keeps the server from sending an implicit 200.
+// pause holds an answer back on the wall clock, as a slow system would. It returns
+// false when the caller has hung up or the simulators are stopping: the 503 then
+// keeps the server from sending an implicit 200.
 func (s *Simulator) pause(w http.ResponseWriter, r *http.Request, d time.Duration) bool {
 	if s.wait(r.Context(), d) {
 		return true

@@ -8,7 +8,7 @@ import (
 )
 
 // timers holds things to do at instants of the simulators' clock. That clock may
-// jump, so nobody sleeps until an instant: run looks again at short intervals.
+// jump, so run does not sleep until an instant but looks at short intervals.
 type timers[T any] struct {
 	mu   sync.Mutex
 	heap timerHeap[T]
@@ -66,7 +66,7 @@ func (t *timers[T]) pop(now time.Time, poll time.Duration) (v T, wait time.Durat
 	return heap.Pop(&t.heap).(timer[T]).v, 0, true
 }
 
-// run calls fire with each thing as it falls due, one at a time, until ctx ends.
+// run calls fire for each thing when it is due, one at a time, until ctx ends.
 func (t *timers[T]) run(ctx context.Context, now func() time.Time, poll time.Duration, fire func(T)) {
 	pause := time.NewTimer(poll)
 	defer pause.Stop()

@@ -51,7 +51,7 @@ func (c *Counter) api() http.Handler {
 func (c *Counter) answer(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		clerk, err := c.cfg.Registry.AuthenticateClerk(problem.Bearer(r))
+		clerk, err := c.cfg.Identities.AuthenticateClerk(problem.Bearer(r))
 		if err != nil {
 			problem.Write(w, r, problem.New("generic.unauthorized").
 				Saying("The clerk's key is missing, unknown or revoked: send Authorization: Bearer ck_test_… or ck_live_…."))

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/internal/registry"
+	"quittance/internal/identity"
 	"quittance/internal/sessions"
+	"quittance/test/registries"
 )
 
 func TestCashIsTakenOnce(t *testing.T) {
@@ -289,7 +290,7 @@ func TestRevokedKeyEndsAtOnce(t *testing.T) {
 	s := w.create(nil)
 	page := w.signedIn(c01)
 	id := w.held(c01, s)
-	if _, _, err := registry.RevokeClerkKeys(t.Context(), w.pool, "impots/c01", w.Now()); err != nil {
+	if _, _, err := identity.RevokeClerkKeys(t.Context(), w.pool, registries.Actor, "impots/c01", w.Now()); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()

@@ -13,8 +13,8 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/web"
+	"quittance/internal/identity"
 	"quittance/internal/quota"
-	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 )
@@ -37,11 +37,15 @@ type Sessions interface {
 	List(ctx context.Context, f sessions.Filter) ([]checkout.Session, int64, error)
 }
 
-// Registry knows the clerks: internal/registry. It answers from memory.
+// Registry knows the agencies: internal/registry. It answers from memory.
 type Registry interface {
-	AuthenticateClerk(key string) (registry.ClerkPrincipal, error)
-	ClerkByKey(keyID string) (registry.ClerkPrincipal, error)
 	ApplicationsOf(agencyID string) []string
+}
+
+// Identities know the clerks: internal/identity. They answer from memory.
+type Identities interface {
+	AuthenticateClerk(key string) (identity.ClerkPrincipal, error)
+	ClerkByKey(keyID string) (identity.ClerkPrincipal, error)
 }
 
 // Reads counts the requests of a key over all instances: internal/quota.
@@ -51,10 +55,11 @@ type Reads interface {
 
 // Config of a Counter. All fields are required.
 type Config struct {
-	Commands Asker
-	Sessions Sessions
-	Registry Registry
-	Reads    Reads
+	Commands   Asker
+	Sessions   Sessions
+	Registry   Registry
+	Identities Identities
+	Reads      Reads
 	// Keys seal the cookie of the page.
 	Keys *secret.Keys
 	// PublicURL is where clerks reach the page; with https its cookie is Secure.
@@ -83,7 +88,7 @@ const (
 
 // New makes a Counter.
 func New(cfg Config) (*Counter, error) {
-	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Reads == nil || cfg.Keys == nil ||
+	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Identities == nil || cfg.Reads == nil || cfg.Keys == nil ||
 		cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("counter: every field of the configuration is required")
 	}

@@ -10,7 +10,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
-	"quittance/internal/registry"
+	"quittance/internal/identity"
 	"quittance/internal/sessions"
 )
 
@@ -25,7 +25,7 @@ const (
 // desk is a clerk at work. API and page share it.
 type desk struct {
 	c *Counter
-	registry.ClerkPrincipal
+	identity.ClerkPrincipal
 	// quota is what the key has left, once a request was counted.
 	quota *problem.Quota
 }

@@ -90,7 +90,7 @@ func (c *Counter) signedIn(do func(visit)) http.HandlerFunc {
 		in, present, ok := c.signIn.Who(r)
 		if ok {
 			// Asking the registry at each request ends the sign-in of a revoked key at once.
-			clerk, err := c.cfg.Registry.ClerkByKey(in.ID)
+			clerk, err := c.cfg.Identities.ClerkByKey(in.ID)
 			if err == nil && c.signIn.Keep(w, in) == nil {
 				v.desk = &desk{c: c, ClerkPrincipal: clerk}
 				do(v)
@@ -125,7 +125,7 @@ func (v visit) askForKey(status int, ref, fault string) {
 // signIn is POST /counter/sign-in.
 func (v visit) signIn() {
 	ref := digits(v.Form.Get(fieldRef))
-	clerk, err := v.c.cfg.Registry.AuthenticateClerk(strings.TrimSpace(v.Form.Get(fieldKey)))
+	clerk, err := v.c.cfg.Identities.AuthenticateClerk(strings.TrimSpace(v.Form.Get(fieldKey)))
 	if err != nil {
 		v.c.signIns.WithLabelValues("refused").Inc()
 		v.askForKey(http.StatusUnauthorized, ref, v.w.KeyRefused)

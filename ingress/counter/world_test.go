@@ -28,10 +28,13 @@ import (
 	cash "quittance/ingress/counter"
 	"quittance/ingress/problem"
 	"quittance/internal/commands"
+	"quittance/internal/identity"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
+	registryfile "quittance/internal/registry/file"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/test/registries"
 	"quittance/test/servers"
 )
 
@@ -231,22 +234,26 @@ func serve(t *testing.T, change ...func(*cash.Config)) *world {
 		t: t, pool: pool, log: &bytes.Buffer{}, now: start, refs: refs, sessions: map[string]checkout.Session{}, orders: map[checkout.OrderKey]checkout.Order{},
 	}
 	keys := secret.GenerateKeys()
-	if _, err := registry.Seed(t.Context(), pool, []byte(file), registry.SeedOptions{Keys: keys, Developer: true, Now: w.Now}); err != nil {
+	if _, err := registryfile.Apply(t.Context(), pool, registries.Actor, []byte(file), registryfile.Options{Keys: keys, Developer: true, Now: w.Now}); err != nil {
 		t.Fatal(err)
 	}
-	clerks, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: servers.Logger(t), Now: w.Now})
+	agencies, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: servers.Logger(t), Now: w.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clerks, err := identity.Open(t.Context(), identity.Config{Registry: agencies, Pool: pool, Log: servers.Logger(t), Now: w.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- clerks.Run(ctx) }()
+	go func() { ended <- agencies.Run(ctx) }()
 	reads, err := quota.New(quota.Config{Postgres: pool, Now: w.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := cash.Config{
-		Commands: w, Sessions: w, Registry: clerks, Reads: reads, Keys: keys, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
+		Commands: w, Sessions: w, Registry: agencies, Identities: clerks, Reads: reads, Keys: keys, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {

@@ -16,6 +16,7 @@ import (
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
 	"quittance/internal/form"
+	"quittance/internal/identity"
 	"quittance/internal/registry"
 )
 
@@ -130,7 +131,7 @@ func validKey(key string) bool {
 
 // draft returns the session that request and configuration make, and the faults that
 // depend on configuration.
-func (a *API) draft(q createRequest, app registry.Application, p registry.Principal, now time.Time) (checkout.Session, []checkout.Fault) {
+func (a *API) draft(q createRequest, app registry.Application, p identity.Principal, now time.Time) (checkout.Session, []checkout.Fault) {
 	s := checkout.Session{
 		ApplicationID: app.ID, TenantID: app.AgencyID, Live: p.Live, Platform: p.Platform,
 		OrderID: q.orderID, Amount: q.amount, Currency: q.currency, Mode: q.mode, ServiceCode: q.serviceCode,

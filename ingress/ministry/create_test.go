@@ -7,8 +7,11 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector/all"
+	"quittance/internal/identity"
 	"quittance/internal/registry"
+	"quittance/internal/registry/file"
 	"quittance/internal/secret"
+	"quittance/test/registries"
 	"quittance/test/servers"
 )
 
@@ -23,7 +26,7 @@ func TestOffersTakeTheCurrency(t *testing.T) {
 	// configured is the API with that account; the agency's live one is not there.
 	configured := func(account string) *API {
 		t.Helper()
-		_, err := registry.Seed(t.Context(), pool, fmt.Appendf(nil, `
+		_, err := file.Apply(t.Context(), pool, registries.Actor, fmt.Appendf(nil, `
 agencies:
   - id: %s
     slug: impots
@@ -33,7 +36,7 @@ agencies:
     applications:
       - {id: %s, name: Cartes, offers: [card]}
       - {id: %s, name: Tout, offers: [momo, card, cash_agency]}
-`, agency, account, cards, every), registry.SeedOptions{Keys: keys, Developer: true, Operators: all.Operators(), Now: now})
+`, agency, account, cards, every), file.Options{Keys: keys, Developer: true, Operators: all.Operators(), Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +54,7 @@ agencies:
 			t.Fatalf("no application %s", application)
 		}
 		q := createRequest{orderID: "A-1", amount: 1003, currency: currency, mode: checkout.ModeHosted}
-		s, faults := a.draft(q, app, registry.Principal{Live: live, ApplicationID: app.ID, AgencyIDs: []string{agency}}, now())
+		s, faults := a.draft(q, app, identity.Principal{Live: live, ApplicationID: app.ID, AgencyIDs: []string{agency}}, now())
 		got := ""
 		for _, o := range s.Offers {
 			got += fmt.Sprintf("%s %s %d, ", o.ID, o.Channel, o.Fee)

@@ -18,6 +18,7 @@ import (
 	"quittance/ingress/problem"
 	"quittance/internal/commands"
 	"quittance/internal/form"
+	"quittance/internal/identity"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -31,13 +32,17 @@ type Asker interface {
 
 // Registry is the configuration: internal/registry. It answers from memory.
 type Registry interface {
-	AuthenticateKey(secret string) (registry.Principal, error)
 	Application(id string) (registry.Application, bool)
 	IntegratorOf(agencyID string) (registry.Application, bool)
 	Service(agencyID, code string) (registry.Service, bool)
 	Takes(agencyID string, live bool, offer, currency string) bool
 	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)
 	Platform() registry.Platform
+}
+
+// Identities knows the callers: internal/identity. It answers from memory.
+type Identities interface {
+	AuthenticateKey(secret string) (identity.Principal, error)
 }
 
 // Sessions reads the read model behind its barrier: internal/sessions. Its errors are
@@ -62,6 +67,7 @@ type References interface {
 type Config struct {
 	Commands   Asker
 	Registry   Registry
+	Identities Identities
 	Sessions   Sessions
 	Reads      Reads
 	References References
@@ -126,7 +132,7 @@ func route(r *http.Request) string {
 
 // caller is the sender of a request: a key, or a page with its client_secret.
 type caller struct {
-	registry.Principal
+	identity.Principal
 	clientSecret string
 	quota        *problem.Quota
 }
@@ -187,7 +193,7 @@ func (a *API) admit(r *http.Request, op operation) (caller, error) {
 	case op.clientSecret():
 		return caller{clientSecret: token}, nil
 	}
-	p, err := a.cfg.Registry.AuthenticateKey(token)
+	p, err := a.cfg.Identities.AuthenticateKey(token)
 	if err != nil {
 		return caller{}, unauthorized()
 	}

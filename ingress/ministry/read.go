@@ -9,6 +9,7 @@ import (
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
 	"quittance/internal/commands"
+	"quittance/internal/identity"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 )
@@ -67,7 +68,7 @@ func (a *API) ListSessions(ctx context.Context, r api.ListSessionsRequestObject)
 
 // countRead counts a read of a key over all instances. The error is a rate_limited
 // problem when the quota is used up.
-func (a *API) countRead(ctx context.Context, p registry.Principal) (*problem.Quota, error) {
+func (a *API) countRead(ctx context.Context, p identity.Principal) (*problem.Quota, error) {
 	left, ok, err := a.cfg.Reads.Admit(ctx, p.KeyID, p.ReadsPerMinute)
 	if err != nil {
 		return nil, fmt.Errorf("counting a read: %w: %w", commands.ErrUnavailable, err)
@@ -79,7 +80,7 @@ func (a *API) countRead(ctx context.Context, p registry.Principal) (*problem.Quo
 	return q, nil
 }
 
-func (a *API) pageSize(p registry.Principal) int {
+func (a *API) pageSize(p identity.Principal) int {
 	if app, ok := a.cfg.Registry.Application(p.ApplicationID); ok {
 		return app.PageSize
 	}

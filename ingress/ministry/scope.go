@@ -5,13 +5,14 @@ import (
 
 	"quittance/ingress/problem"
 	"quittance/internal/form"
+	"quittance/internal/identity"
 	"quittance/internal/registry"
 )
 
 // target returns the application of the request: the key's own, or with a platform key
 // the integrator application of the agency that tenant_id names (decisions § 9). It adds
 // faults of tenant_id to faults.
-func (a *API) target(p registry.Principal, tenantID string, faults []form.Fault) (registry.Application, []form.Fault, error) {
+func (a *API) target(p identity.Principal, tenantID string, faults []form.Fault) (registry.Application, []form.Fault, error) {
 	fault := func(rule, message string) (registry.Application, []form.Fault, error) {
 		return registry.Application{}, append(faults, form.Fault{Field: "tenant_id", Rule: rule, Message: message}), nil
 	}
@@ -52,7 +53,7 @@ func foreignTenant() form.Fault {
 
 // scope returns the applications whose sessions the key sees. For a platform key
 // tenantID narrows them to one agency.
-func (a *API) scope(p registry.Principal, tenantID string) ([]registry.Application, error) {
+func (a *API) scope(p identity.Principal, tenantID string) ([]registry.Application, error) {
 	if !p.Platform {
 		app, ok := a.cfg.Registry.Application(p.ApplicationID)
 		if !ok || !app.Active {

@@ -1,3 +1,6 @@
+// Package call makes HTTP calls to servers that are not ours: endpoints of
+// integrators and systems of agencies. It limits where a call may go, how long it
+// may take and how much of an answer is read, and it classifies failures.
 package call
 
 import (
@@ -33,8 +36,8 @@ const (
 	redirectTo   = 399
 )
 
-// Fault classes of calls without an answer. They name no host, no address and
-// nothing that a library puts into its errors.
+// Classes of failures of calls without an answer. They contain no host, no address
+// and no text of a library's error.
 const (
 	FaultTimeout     = "timeout"
 	FaultAddress     = "address_refused" // the detail is an address.Reason
@@ -43,7 +46,7 @@ const (
 	FaultConnect     = "connection_refused"
 	FaultConnection  = "connection_broken"
 	FaultUnusable    = "destination_unusable" // no such secret, credential or setting
-	FaultInterrupted = "interrupted"          // by us, at shutdown: nothing is known
+	FaultInterrupted = "interrupted"          // by us, at shutdown: the result is unknown
 )
 
 // Details of FaultTLS.
@@ -55,7 +58,7 @@ const (
 	TLSOther            = "other"             // older than TLS 1.2, no TLS at all, another fault of a certificate
 )
 
-// Result is what one call brought: an answer's status or a fault.
+// Result of one call: the status of the answer, or a fault.
 type Result struct {
 	Status int
 	// Fault is a class of failure, empty when there was an answer.
@@ -75,7 +78,7 @@ func (r Result) OK() bool { return r.Status >= 200 && r.Status <= 299 }
 // Timeout says that no answer came in time.
 func (r Result) Timeout() bool { return r.Fault == FaultTimeout }
 
-// Reason is a word for people: the fault, with its detail behind a colon
+// Reason is a short text for people: the fault, with its detail behind a colon
 // (address_refused:private_address), or the kind of status.
 func (r Result) Reason() string {
 	switch {
@@ -92,7 +95,7 @@ func (r Result) Reason() string {
 	}
 }
 
-// Config is what a Client needs; the zero value calls public names only.
+// Config of a Client; the zero value calls public names only.
 type Config struct {
 	// Rule says which addresses may be called.
 	Rule address.Rule
@@ -104,9 +107,10 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// Client makes calls under a rule: no proxy, no redirects, no decompression, TLS
-// from 1.2, 5 s to connect, 5 s for TLS, 15 s in all, of the answer's body what
-// comes within 2 s, at most 16 KiB. Safe for concurrent use.
+// Client makes calls to strangers' servers under a rule about addresses: no proxy,
+// no redirects, no decompression, TLS 1.2 or later, 5 s to connect, 5 s for TLS,
+// 15 s in all. It reads at most 16 KiB of the answer's body, for at most 2 s. Safe
+// for concurrent use.
 type Client struct {
 	check     func(raw string) (*url.URL, error)
 	timeout   time.Duration
@@ -123,16 +127,16 @@ func New(cfg Config) *Client {
 	return c
 }
 
-// NewLoopback makes a client that calls this machine alone, at addresses
-// that check takes: what an integrator tries on its own machine.
+// NewLoopback makes a client that only calls this machine, at addresses that check
+// accepts. It is for integrators who try events on their own machine.
 func NewLoopback(check func(raw string) (*url.URL, error)) *Client {
 	via := transport(Config{}, address.ControlLoopback)
 	return &Client{check: check, timeout: callTimeout, transport: via, loopback: via}
 }
 
-// transport keeps every connection that a call leaves behind while there is room
-// in all: with a limit per host, endpoints that share one would close and open
-// connections at every call.
+// transport keeps idle connections up to a limit for all hosts together. With a
+// limit per host, endpoints that share a host would open and close a connection at
+// every call.
 func transport(cfg Config, control func(network, address string, c syscall.RawConn) error) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: control, Resolver: cfg.Resolver}
 	return &http.Transport{
@@ -146,7 +150,7 @@ func transport(cfg Config, control func(network, address string, c syscall.RawCo
 	}
 }
 
-// errTLS marks what went wrong in a handshake: crypto/tls has no type for most of it.
+// errTLS marks faults of a handshake: crypto/tls has no type for most of them.
 var errTLS = errors.New("TLS handshake")
 
 func dialTLS(ctx context.Context, dialer *net.Dialer, roots *x509.CertPool, network, addr string) (net.Conn, error) {
@@ -169,7 +173,7 @@ func dialTLS(ctx context.Context, dialer *net.Dialer, roots *x509.CertPool, netw
 	return conn, nil
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() {
 	c.transport.CloseIdleConnections()
 	if c.loopback != nil {
@@ -178,12 +182,12 @@ func (c *Client) Close() {
 }
 
 // Post sends body with exactly these headers (and Content-Length) and reads the
-// answer. It never returns an error: a Result says it all.
+// answer. A failure is a Result with a Fault.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) Result {
 	return c.timed(ctx, http.MethodPost, url, header, body)
 }
 
-// Get is Post's like for a question.
+// Get sends a GET in the same way.
 func (c *Client) Get(ctx context.Context, url string, header http.Header) Result {
 	return c.timed(ctx, http.MethodGet, url, header, nil)
 }
@@ -211,7 +215,7 @@ func (c *Client) call(ctx context.Context, method, raw string, header http.Heade
 	if to.Scheme == "http" {
 		via = c.loopback // Check lets http pass in developer mode only
 	}
-	// RoundTrip and not a Client: it follows nothing and keeps no cookies.
+	// RoundTrip and not http.Client: it follows no redirect and keeps no cookies.
 	resp, err := via.RoundTrip(req)
 	if err != nil {
 		return fault(ctx, err)
@@ -221,14 +225,14 @@ func (c *Client) call(ctx context.Context, method, raw string, header http.Heade
 	if r.Status == http.StatusSwitchingProtocols {
 		return r // what follows is the connection itself: no deadline would end its reading
 	}
-	// The status is the answer; a body that breaks off or drips on changes nothing.
+	// The status decides; a body that breaks off or comes slowly changes nothing.
 	defer time.AfterFunc(answerWait, cancel).Stop()
 	read, _ := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
 	r.Answer = keep(read)
 	return r
 }
 
-// fault names what kept an answer from coming; ctx is the caller's.
+// fault classifies an error; ctx is the caller's.
 func fault(ctx context.Context, err error) Result {
 	var (
 		refused *address.Error

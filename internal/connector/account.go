@@ -33,6 +33,9 @@ func (b BaseURL) String() string { return "account at " + string(b) }
 // GoString is String, for %#v.
 func (b BaseURL) GoString() string { return b.String() }
 
+// MarshalText is String, for JSON.
+func (b BaseURL) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
 // LogValue is String, for slog.
 func (b BaseURL) LogValue() slog.Value { return slog.StringValue(b.String()) }
 

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxAnswer bounds what is read of an answer.
+	// maxAnswer is how many bytes of an answer are read at most.
 	maxAnswer     = 64 << 10
 	maxRetryAfter = 5 * time.Minute
 )
@@ -42,7 +42,7 @@ func NewClient(timeout time.Duration) *Client {
 			MaxIdleConnsPerHost:   128,
 			IdleConnTimeout:       time.Minute,
 		},
-		// A redirect would take the key and the number elsewhere.
+		// Following a redirect would send the key and the number to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -54,12 +54,12 @@ type Call struct {
 	Method string
 	URL    string
 	Body   []byte
-	// Header is what is sent; an empty value leaves its name out.
+	// Header is what is sent; headers with an empty value are left out.
 	Header map[string]string
 }
 
 // Do makes one HTTP call. Without an answer the error is an *Error that says
-// whether the request may have left; a GET changes nothing, so it is never Sent.
+// whether the request may have been sent. A GET changes nothing, so it is never Sent.
 func (c *Client) Do(ctx context.Context, q Call) (Answer, error) {
 	var left atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { left.Store(true) }})
@@ -81,19 +81,19 @@ func (c *Client) Do(ctx context.Context, q Call) (Answer, error) {
 	a := Answer{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
 	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		// A 202 counts without its body.
+		// A 202 is an answer even if its body is lost.
 		if resp.StatusCode == http.StatusAccepted {
 			return a, nil
 		}
 		return Answer{}, NetworkError(q.Doing, changes, err)
 	}
 	if len(a.Body) > maxAnswer {
-		a.Body = nil // no operator's answer is that long; Decode refuses it
+		a.Body = nil // longer than any answer of the protocols; Decode refuses it
 	}
 	return a, nil
 }
 
-// Answer is what came back, its body read and capped.
+// Answer is the answer to a Call, with at most maxAnswer bytes of its body.
 type Answer struct {
 	Status     int
 	Body       []byte
@@ -122,8 +122,8 @@ func (a Answer) Fault(doing string, sent bool, code string) *Error {
 // Decode reads the answer's body, see DecodeObject.
 func (a Answer) Decode(v any) error { return DecodeObject(a.Body, v) }
 
-// ErrNotObject is a body that is not the one JSON object expected. It hides what
-// a decoder would quote of it.
+// ErrNotObject is a body that is not the one JSON object expected. It quotes nothing
+// of the body, as a decoder's error would.
 var ErrNotObject = errors.New("not the JSON expected")
 
 // DecodeObject reads exactly one JSON object. Its error is ErrNotObject.
@@ -141,9 +141,9 @@ func DecodeObject(body []byte, v any) error {
 	return nil
 }
 
-// DecodeReport is DecodeObject for what need not be guessed at, since it can be asked
-// about: a report that has a field twice is ErrNotObject. An answer may have one, or
-// a payment would stay undecided for a field that nobody reads.
+// DecodeReport is DecodeObject for reports: one that has a field twice is ErrNotObject,
+// because the operator can be asked which value counts. Answers may have a field
+// twice: if they were refused, the payment would stay undecided.
 func DecodeReport(body []byte, v any) error {
 	if _, err := form.Decode(bytes.ToValidUTF8(body, []byte("\uFFFD"))); err != nil {
 		return ErrNotObject
@@ -151,8 +151,8 @@ func DecodeReport(body []byte, v any) error {
 	return DecodeObject(body, v)
 }
 
-// WithSent is err with another Sent. It copies: those who waited for the same
-// token share one error.
+// WithSent is err with another Sent. It copies the error, because all calls that waited
+// for the same token share one.
 func WithSent(err error, sent bool) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -163,7 +163,7 @@ func WithSent(err error, sent bool) error {
 	return &other
 }
 
-// retryAfter reads the header's seconds; dates and nonsense count as nothing.
+// retryAfter reads the header in seconds; zero for anything else.
 func retryAfter(s string) time.Duration {
 	n, err := strconv.Atoi(s)
 	if err != nil || n <= 0 {

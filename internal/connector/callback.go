@@ -9,7 +9,7 @@ import (
 // callbackLabel names the use of the key behind callback addresses.
 const callbackLabel = "callback"
 
-// maxMAC bounds what is decoded of an address; HMAC-SHA256 needs 43.
+// maxMAC is how long a MAC in an address may be; HMAC-SHA256 needs 43.
 const maxMAC = 64
 
 // Signer makes the MACs of callback addresses; *secret.Keys is one.
@@ -17,15 +17,15 @@ type Signer interface {
 	MAC(label string, data []byte) []byte
 }
 
-// Verifier checks them, also under earlier keys; *secret.Keys is one.
+// Verifier checks MACs, also those of earlier keys; *secret.Keys is one.
 type Verifier interface {
 	VerifyMAC(label string, data, mac []byte) bool
 }
 
 // CallbackURL is the address that an operator is told for one collection:
-// {base}/callbacks/{operator}/{session_id}/{collection_id}/{mac}. Who knows it got
-// it from us or from the operator, so that a report to it counts (architecture,
-// "External effects happen only in sinks"). It belongs in no log.
+// {base}/callbacks/{operator}/{session_id}/{collection_id}/{mac}. Only the service and
+// the operator know it, so a report to it counts (architecture, "External effects
+// happen only in sinks"). Do not log it.
 func CallbackURL(signer Signer, base, operator, sessionID, collectionID string) string {
 	mac := signer.MAC(callbackLabel, addressData(operator, sessionID, collectionID))
 	return strings.TrimRight(base, "/") + "/callbacks/" + url.PathEscape(operator) + "/" + url.PathEscape(sessionID) + "/" +
@@ -42,13 +42,14 @@ func VerifyCallback(verifier Verifier, operator, sessionID, collectionID, mac st
 	return err == nil && verifier.VerifyMAC(callbackLabel, addressData(operator, sessionID, collectionID), raw)
 }
 
-// addressData holds the operator too: who knows the address of one that signs its
-// reports must not get by without a signature at one that does not.
+// addressData is what the MAC of an address covers. It includes the operator: whoever
+// knows an address of an operator that signs its reports must not be able to use it as
+// one of an operator that does not sign.
 func addressData(operator, sessionID, collectionID string) []byte {
 	return []byte(operator + "|" + sessionID + "|" + collectionID)
 }
 
-// callbackData is unambiguous: neither id holds a bar.
+// callbackData is what a sealed redirect is bound to. Neither id contains a bar.
 func callbackData(sessionID, collectionID string) []byte {
 	return []byte(sessionID + "|" + collectionID)
 }

@@ -20,7 +20,7 @@ type FaultKind string
 
 // The classes of errors.
 const (
-	// FaultNetwork: no connection, or one that broke.
+	// FaultNetwork: no connection, or a broken one.
 	FaultNetwork FaultKind = "network"
 	// FaultTimeout: no answer in time.
 	FaultTimeout FaultKind = "timeout"
@@ -31,26 +31,26 @@ const (
 	FaultBusy FaultKind = "busy"
 	// FaultCredentials: the operator does not accept the account.
 	FaultCredentials FaultKind = "credentials"
-	// FaultMalformed: an answer that is none of the protocol's.
+	// FaultMalformed: an answer that is not of the protocol.
 	FaultMalformed FaultKind = "malformed"
 )
 
-// Error is a call that brought no outcome. All of them are worth another try;
-// none of them is a refusal.
+// Error is a call that brought no outcome. It may be tried again; it is never a
+// refusal.
 type Error struct {
 	// Doing is what was being done: "requesting payment".
 	Doing string
 	Fault FaultKind
 	// Sent is set when the operator may have acted on the call. Without it the
-	// operator surely has not.
+	// operator has certainly not.
 	Sent bool
-	// RetryAfter is how long the operator wants to be left alone; 0 if it does not say.
+	// RetryAfter is how long the operator asks not to be called; 0 if it does not say.
 	RetryAfter time.Duration
 	// Err is the cause; it holds no number, key or address.
 	Err error
 }
 
-// Error tells what was being done and why it did not succeed.
+// Error says what was being done and why it did not succeed.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("%s: %s", e.Doing, e.Fault)
@@ -80,8 +80,9 @@ func FaultOf(err error) FaultKind {
 	return FaultMalformed
 }
 
-// Malformed is the Error of what is not of the protocol: a request that cannot be
-// put into it, before anything is sent, or an answer to a call that changes nothing.
+// Malformed is the Error of a request that the protocol cannot express, before
+// anything is sent, or of an answer that is not of the protocol, to a call that
+// changes nothing.
 func Malformed(doing string, err error) *Error {
 	return &Error{Doing: doing, Fault: FaultMalformed, Err: err}
 }
@@ -94,7 +95,7 @@ func NetworkError(doing string, sent bool, err error) *Error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
 		fault = FaultTimeout
 	}
-	// A url.Error repeats the address, which may hold what a log must not.
+	// A url.Error repeats the address, which may contain what must not be logged.
 	var address *url.Error
 	if errors.As(err, &address) {
 		err = address.Err

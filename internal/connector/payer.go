@@ -70,7 +70,7 @@ func nationalCongo(input string) (national string, ok bool) {
 	return digits, len(digits) == nationalLength && digits[0] == '0' && digits[1] != '0'
 }
 
-// isSeparator: what people put between digits.
+// isSeparator says whether people write the character between digits.
 func isSeparator(r rune) bool {
 	switch r {
 	case ' ', '\t', '.', '-', '/', '(', ')', '\u00a0', '\u2009', '\u202f', '\u2010', '\u2011', '\u2013':
@@ -80,7 +80,7 @@ func isSeparator(r rune) bool {
 }
 
 // Mask hides the middle of a payer's number: 242066000001 becomes
-// "+242 06 ••• •• 01", with no-break spaces. What is no such number is hidden whole.
+// "+242 06 ••• •• 01", with no-break spaces. Of any other text it shows nothing.
 func Mask(msisdn string) string {
 	national, ok := nationalCongo(msisdn)
 	if !ok {

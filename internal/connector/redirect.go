@@ -6,8 +6,8 @@ import (
 )
 
 // Redirect is the operator's page on which the payer goes on (contract, "Card
-// payment": next_action.redirect). Who has it can pay, so it is kept sealed; it
-// prints as nothing of itself.
+// payment": next_action.redirect). Whoever has it can pay, so it is stored sealed and
+// prints nothing of its content.
 type Redirect struct {
 	URL           string `json:"url"`
 	TransactionID string `json:"transaction_id"`

@@ -9,23 +9,23 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Token is an access token and the moment from which it is not used any more.
-// The zero value is none.
+// Token is an access token and the time until which it is used. The zero value is no
+// token.
 type Token struct {
 	text  string
 	until time.Time
 }
 
-// NewToken is a token that its operator has just given out for so many seconds. It
-// is given up a little early: a call that is on its way should not meet its end.
+// NewToken is a token that its operator has just given out for so many seconds. Its use
+// ends a little earlier, so that it does not expire during a call.
 func NewToken(text string, now time.Time, seconds int64) Token {
 	const longest = 24 * 3600
 	lifetime := time.Duration(min(seconds, longest)) * time.Second
 	return Token{text: text, until: now.Add(lifetime - min(lifetime/10, time.Minute))}
 }
 
-// Tokens keeps the token of one account. However many calls want one at once, it
-// is asked for once. Safe for concurrent use.
+// Tokens keeps the token of one account. Calls that need one at the same time share
+// one request for it. Safe for concurrent use.
 type Tokens struct {
 	// Now is the time in UTC. Required.
 	Now func() time.Time
@@ -39,9 +39,9 @@ type Tokens struct {
 	held Token
 }
 
-// Authorized makes a call with the account's token, with a fresh one once when
-// the operator no longer takes it: a 401 means that nothing was done. An answer
-// of 401 or 403 becomes the Error of what was being done.
+// Authorized makes a call with the account's token. After a 401, which means that the
+// operator has done nothing, it makes the call once more with a new token. A second
+// 401, or a 403, is returned as an *Error.
 func (t *Tokens) Authorized(ctx context.Context, doing string, call func(token string) (Answer, error)) (Answer, error) {
 	for attempt := 0; ; attempt++ {
 		token, err := t.get(ctx)
@@ -62,8 +62,8 @@ func (t *Tokens) Authorized(ctx context.Context, doing string, call func(token s
 	}
 }
 
-// get returns the held token or issues one. The issuing call belongs to all who
-// wait for it, so one of them going away does not end it; its own time-out does.
+// get returns the held token or issues one. All callers that wait share the issuing
+// call: the end of one caller's context does not cancel it, its own time-out does.
 func (t *Tokens) get(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	held := t.held
@@ -92,7 +92,7 @@ func (t *Tokens) get(ctx context.Context) (string, error) {
 	}
 }
 
-// drop forgets a token that the operator refused, unless another came meanwhile.
+// drop forgets a token that the operator refused, unless it was replaced meanwhile.
 func (t *Tokens) drop(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

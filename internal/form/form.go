@@ -37,6 +37,7 @@ func (e *FaultsError) Error() string { return fmt.Sprintf("%d fields at fault", 
 // Form takes fields out of an object and collects what is wrong with them. A field
 // that is null counts as absent; one at fault is returned as its zero value.
 type Form struct {
+	whole  string
 	prefix string
 	fields map[string]any
 	faults []Fault
@@ -44,7 +45,11 @@ type Form struct {
 }
 
 // Of is the form of an object that Decode read.
-func Of(fields map[string]any) *Form { return &Form{fields: fields} }
+func Of(fields map[string]any) *Form { return OfWhole("this request", fields) }
+
+// OfWhole is the form of an object with values as Decode reads them. whole is what
+// a fault calls all of it.
+func OfWhole(whole string, fields map[string]any) *Form { return &Form{whole: whole, fields: fields} }
 
 // Read is the form of a JSON object. The error is a *MalformedError.
 func Read(body []byte) (*Form, error) {
@@ -54,6 +59,10 @@ func Read(body []byte) (*Form, error) {
 	}
 	return Of(fields), nil
 }
+
+// Path is where the object lies in the whole, such as agencies[0]; empty for the
+// whole itself.
+func (f *Form) Path() string { return strings.TrimSuffix(f.prefix, ".") }
 
 // Fault adds one: message goes on after the field's name and ends without a stop.
 func (f *Form) Fault(field, rule, message string) {
@@ -188,21 +197,100 @@ func (f *Form) Amount(field string) int64 {
 	return v
 }
 
+// Integer is an optional integer within bounds; nil when it is absent or at fault.
+func (f *Form) Integer(field string, low, high int64) *int64 {
+	value, ok := f.Take(field, false)
+	if !ok {
+		return nil
+	}
+	n, ok := value.(json.Number)
+	if !ok || !integer.MatchString(n.String()) {
+		f.Fault(field, "type", "must be a whole number")
+		return nil
+	}
+	v, err := n.Int64()
+	if err != nil || v < low || v > high {
+		f.Fault(field, "range", fmt.Sprintf("must be from %d to %d", low, high))
+		return nil
+	}
+	return &v
+}
+
+// Bool is an optional true or false; nil when it is absent or at fault.
+func (f *Form) Bool(field string) *bool {
+	value, ok := f.Take(field, false)
+	if !ok {
+		return nil
+	}
+	b, ok := value.(bool)
+	if !ok {
+		f.Fault(field, "type", "must be true or false")
+		return nil
+	}
+	return &b
+}
+
 // Object hands an optional object's own form to read, and takes over its faults.
 // Fields that read leaves are unknown.
 func (f *Form) Object(field string, read func(*Form)) {
-	value, ok := f.Take(field, false)
-	if !ok {
-		return
+	if value, ok := f.Take(field, false); ok {
+		f.object(field, value, read)
 	}
+}
+
+func (f *Form) object(field string, value any, read func(*Form)) {
 	fields, ok := value.(map[string]any)
 	if !ok {
 		f.Fault(field, "type", "must be an object")
 		return
 	}
-	inner := &Form{prefix: f.prefix + field + ".", fields: fields}
+	inner := &Form{whole: f.whole, prefix: f.prefix + field + ".", fields: fields}
 	read(inner)
 	f.faults = append(f.faults, inner.Faults()...)
+}
+
+// List hands over each element of an optional list, with its name for a fault, and
+// says whether there is a list.
+func (f *Form) List(field string, each func(element string, value any)) bool {
+	value, ok := f.Take(field, false)
+	if !ok {
+		return false
+	}
+	list, ok := value.([]any)
+	if !ok {
+		f.Fault(field, "type", "must be a list")
+		return false
+	}
+	for i, v := range list {
+		each(fmt.Sprintf("%s[%d]", field, i), v)
+	}
+	return true
+}
+
+// Objects is Object for each element of an optional list.
+func (f *Form) Objects(field string, read func(*Form)) {
+	f.List(field, func(element string, value any) { f.object(element, value, read) })
+}
+
+// Texts is an optional list of strings, each at most once; nil when there is none.
+// check says what is wrong with one, and is of the rule format.
+func (f *Form) Texts(field string, check func(string) error) []string {
+	out := []string{}
+	if !f.List(field, func(element string, value any) {
+		s, ok := value.(string)
+		if !ok {
+			f.Fault(element, "type", "must be a string")
+		} else if err := check(s); err != nil {
+			f.Fault(element, "format", err.Error())
+		} else if slices.Contains(out, s) {
+			f.Fault(element, "duplicate", "stands twice")
+		} else {
+			out = append(out, s)
+		}
+	}) {
+		return nil
+	}
+	return out
 }
 
 // Names are the object's fields, sorted: for an object whose names its writer
@@ -218,7 +306,7 @@ func (f *Form) Faults() []Fault {
 	}
 	for _, name := range f.Names() {
 		if !known[name] {
-			f.Fault(name, "unknown", "is not a field of this request; the fields are "+strings.Join(f.known, ", "))
+			f.Fault(name, "unknown", "is not a field of "+f.whole+"; the fields are "+strings.Join(f.known, ", "))
 		}
 	}
 	return f.faults

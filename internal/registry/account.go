@@ -9,7 +9,6 @@ import (
 	"quittance/checkout/money"
 	"quittance/internal/connector"
 	"quittance/internal/registry/internal/db"
-	"quittance/internal/secret"
 )
 
 // labelConnector is the label of sealed accounts (internal/secret).
@@ -28,42 +27,59 @@ type MerchantAccount struct {
 	Locked bool
 }
 
-// storedAccount is an account as Postgres and a registry file have it.
-type storedAccount struct {
-	accountKey
-	baseURL string
-	fields  connector.StoredFields
-	locked  bool
-}
-
-type accountKey struct {
-	agencyID string
-	live     bool
-	offer    string
+// AccountKey names a merchant account.
+type AccountKey struct {
+	AgencyID string
+	Live     bool
+	Offer    string
 }
 
 // aad is what the sealed fields are bound to: the key of their row.
-func (k accountKey) aad() []byte { return []byte(k.agencyID + "/" + mode(k.live) + "/" + k.offer) }
+func (k AccountKey) aad() []byte { return []byte(k.AgencyID + "/" + Mode(k.Live) + "/" + k.Offer) }
 
-func (s *snapshot) loadAccounts(ctx context.Context, q *db.Queries, keys *secret.Keys) error {
-	rows, err := q.ConnectorAccounts(ctx)
-	if err != nil {
-		return fmt.Errorf("reading merchant accounts: %w", err)
-	}
-	for _, r := range rows {
-		a := storedAccount{
-			accountKey: accountKey{r.AgencyID, r.Live, r.Offer}, baseURL: r.BaseUrl, fields: connector.NewStoredFields(nil, r.Flags), locked: true,
+// StoredAccount is a merchant account as registry files and Postgres have it.
+type StoredAccount struct {
+	AccountKey
+	BaseURL string // without a slash at its end
+	Fields  connector.StoredFields
+	Locked  bool // the fields hold the flags alone
+}
+
+func (l *loader) accounts(q *db.Queries) {
+	read(l, "merchant accounts", q.ConnectorAccounts, func(r db.ConnectorAccount) {
+		a := StoredAccount{
+			AccountKey: AccountKey{r.AgencyID, r.Live, r.Offer}, BaseURL: fromStored(r.BaseUrl, l.simulators),
+			Fields: connector.NewStoredFields(nil, r.Flags), Locked: true,
 		}
-		if sealed, ok := s.open(keys, labelConnector, r.Sealed, a.aad()); ok {
+		if sealed, ok := l.open(labelConnector, r.Sealed, a.aad()); ok && sealed != nil {
 			var fields map[string]string
 			if json.Unmarshal(sealed, &fields) != nil {
-				return fmt.Errorf("reading the %s account of agency %s: its sealed value is no JSON object of strings", r.Offer, r.AgencyID)
+				l.err = fmt.Errorf("reading the %s account of agency %s: its sealed value is no JSON object of strings", r.Offer, r.AgencyID)
 			}
-			a.fields, a.locked = connector.NewStoredFields(fields, r.Flags), false
+			a.Fields, a.Locked = connector.NewStoredFields(fields, r.Flags), false
 		}
-		s.accounts[a.accountKey] = a
+		l.s.Accounts[a.AccountKey] = a
+	})
+}
+
+// PutAccount sets a merchant account, unless it is set so already: the same text
+// sealed again would look like a change.
+func (t *Tx) PutAccount(ctx context.Context, a StoredAccount) error {
+	old, ok := t.Before.Accounts[a.AccountKey]
+	if ok && !old.Locked && old.BaseURL == a.BaseURL && old.Fields.Equal(a.Fields) {
+		return nil
 	}
-	return nil
+	text, err := json.Marshal(a.Fields.Reveal())
+	if err != nil {
+		return err
+	}
+	sealed, err := t.keys.Seal(labelConnector, text, a.aad())
+	if err != nil {
+		return err
+	}
+	return t.q.UpsertConnectorAccount(ctx, db.UpsertConnectorAccountParams{
+		AgencyID: a.AgencyID, Live: a.Live, Offer: a.Offer, BaseUrl: ToStored(a.BaseURL), Sealed: sealed, Flags: a.Fields.Flags(),
+	})
 }
 
 // MerchantAccount is an agency's merchant account for an offer; false when it has
@@ -75,11 +91,10 @@ func (r *Registry) MerchantAccount(agencyID string, live bool, offer string) (Me
 		return MerchantAccount{}, false
 	}
 	s := r.current.Load()
-	if a, ok := s.accounts[accountKey{agencyID, live, offer}]; ok {
-		base := connector.BaseURL(fromStored(a.baseURL, r.cfg.Simulators))
-		return MerchantAccount{Account: operator.Account(base, a.fields), Locked: a.locked}, true
+	if a, ok := s.Accounts[AccountKey{agencyID, live, offer}]; ok {
+		return MerchantAccount{Account: operator.Account(connector.BaseURL(a.BaseURL), a.Fields), Locked: a.Locked}, true
 	}
-	agency, known := s.agencies[agencyID]
+	agency, known := s.Agencies[agencyID]
 	if live || r.cfg.Simulators == "" || !known {
 		return MerchantAccount{}, false
 	}

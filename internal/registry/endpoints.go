@@ -1,7 +1,10 @@
 package registry
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/form"
+	"quittance/internal/operation"
 	"quittance/internal/registry/internal/db"
 	"quittance/internal/secret"
 )
@@ -24,7 +28,7 @@ const maxSigning = 2
 type EndpointEntry struct {
 	WebhookEndpoint
 	// Application is the name of its application and Agency the slug of that
-	// one's agency; empty for the platform's.
+	// application's agency; empty for the platform's.
 	Application, Agency string
 	// Inactive says that the application is not active.
 	Inactive bool
@@ -50,7 +54,7 @@ type ERPEntry struct {
 }
 
 // Name is what operators call it: the agency's slug and the mode.
-func (e ERPEntry) Name() string { return e.Agency + "/" + mode(e.Live) }
+func (e ERPEntry) Name() string { return e.Agency + "/" + Mode(e.Live) }
 
 // Directory is where deliveries go, as operators see it.
 type Directory struct {
@@ -62,41 +66,37 @@ type Directory struct {
 // Agency finds one by its slug or id.
 func (d Directory) Agency(named string) (Agency, bool) {
 	id, _ := form.CanonicalUUID(named)
-	i := slices.IndexFunc(d.Agencies, func(a Agency) bool { return a.Slug == named || a.ID == id })
-	if i < 0 {
-		return Agency{}, false
-	}
-	return d.Agencies[i], true
+	return find(d.Agencies, func(a Agency) bool { return a.Slug == named || a.ID == id })
 }
 
 // Endpoint finds a webhook endpoint by its id.
 func (d Directory) Endpoint(id string) (EndpointEntry, bool) {
 	parsed, _ := form.CanonicalUUID(id)
-	i := slices.IndexFunc(d.Endpoints, func(e EndpointEntry) bool { return e.ID == parsed })
-	if i < 0 {
-		return EndpointEntry{}, false
-	}
-	return d.Endpoints[i], true
+	return find(d.Endpoints, func(e EndpointEntry) bool { return e.ID == parsed })
 }
 
 // ERP finds one by the agency, by slug or id, and the mode: "impots/test".
 func (d Directory) ERP(named string) (ERPEntry, bool) {
-	agency, of, _ := strings.Cut(named, "/")
+	agency, mode, _ := strings.Cut(named, "/")
 	a, ok := d.Agency(agency)
-	i := slices.IndexFunc(d.ERPs, func(e ERPEntry) bool { return ok && e.AgencyID == a.ID && mode(e.Live) == of })
-	if i < 0 {
-		return ERPEntry{}, false
+	return find(d.ERPs, func(e ERPEntry) bool { return ok && e.AgencyID == a.ID && Mode(e.Live) == mode })
+}
+
+func find[E any](list []E, is func(E) bool) (E, bool) {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i], true
 	}
-	return d.ERPs[i], true
+	var none E
+	return none, false
 }
 
 // ReadDirectory reads all of it, without master keys. simulators is where they
 // listen, in developer mode; now is the service's clock.
 func ReadDirectory(ctx context.Context, pool *pgxpool.Pool, simulators string, now time.Time) (Directory, error) {
 	var d Directory
-	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		d, err = readDirectory(ctx, db.New(tx), simulators, now)
-		return err
+	err := View(ctx, pool, simulators, func(_ pgx.Tx, s *Snapshot) error {
+		d = s.directory(now)
+		return nil
 	})
 	if err != nil {
 		return Directory{}, fmt.Errorf("reading where deliveries go: %w", err)
@@ -104,77 +104,36 @@ func ReadDirectory(ctx context.Context, pool *pgxpool.Pool, simulators string, n
 	return d, nil
 }
 
-func readDirectory(ctx context.Context, q *db.Queries, simulators string, now time.Time) (Directory, error) {
-	var d Directory
-	agencies, err := q.Agencies(ctx)
-	if err != nil {
-		return d, fmt.Errorf("reading agencies: %w", err)
-	}
-	slugs := map[string]string{}
-	for _, r := range agencies {
-		d.Agencies = append(d.Agencies, toAgency(r))
-		slugs[r.ID] = r.Slug
-	}
-	slices.SortFunc(d.Agencies, func(a, b Agency) int { return strings.Compare(a.Slug, b.Slug) })
-	applications, err := q.Applications(ctx)
-	if err != nil {
-		return d, fmt.Errorf("reading applications: %w", err)
-	}
-	byID := map[string]db.Application{}
-	for _, r := range applications {
-		byID[r.ID] = r
-	}
-	secrets, err := q.WebhookSecrets(ctx)
-	if err != nil {
-		return d, fmt.Errorf("reading webhook secrets: %w", err)
-	}
-	signing, ends := map[string]int{}, map[string]time.Time{}
-	for _, r := range secrets {
-		if r.ExpiresAt != nil && !now.Before(*r.ExpiresAt) {
-			continue
-		}
-		if signing[r.EndpointID]++; r.ExpiresAt != nil {
-			ends[r.EndpointID] = r.ExpiresAt.UTC()
-		}
-	}
-	endpoints, err := q.WebhookEndpoints(ctx)
-	if err != nil {
-		return d, fmt.Errorf("reading webhook endpoints: %w", err)
-	}
-	for _, r := range endpoints {
-		e := EndpointEntry{WebhookEndpoint: toEndpoint(r), Signing: signing[r.ID], OldEndsAt: ends[r.ID]}
-		e.URL = fromStored(e.URL, simulators)
-		if a, ok := byID[e.ApplicationID]; ok {
-			e.Application, e.Agency, e.Inactive = a.Name, slugs[a.AgencyID], !a.Active
-		}
-		d.Endpoints = append(d.Endpoints, e)
+func (s *Snapshot) directory(now time.Time) Directory {
+	d := Directory{Agencies: sorted(s.Agencies, func(a Agency) string { return a.Slug })}
+	for _, e := range s.endpoints {
+		d.Endpoints = append(d.Endpoints, s.endpointEntry(e, now))
 	}
 	slices.SortStableFunc(d.Endpoints, func(a, b EndpointEntry) int {
-		return strings.Compare(a.Application+"\x00"+a.ApplicationID, b.Application+"\x00"+b.ApplicationID)
+		return cmp.Or(strings.Compare(a.Application, b.Application), strings.Compare(a.ApplicationID, b.ApplicationID))
 	})
-	settings, err := q.ERPSettings(ctx)
-	if err != nil {
-		return d, fmt.Errorf("reading ERP settings: %w", err)
-	}
-	for _, r := range settings {
-		e := ERPEntry{ERPSettings: toERP(r), Agency: slugs[r.AgencyID]}
-		e.BaseURL = fromStored(e.BaseURL, simulators)
-		d.ERPs = append(d.ERPs, e)
+	for _, e := range s.erp {
+		d.ERPs = append(d.ERPs, ERPEntry{ERPSettings: e, Agency: s.Agencies[e.AgencyID].Slug})
 	}
 	slices.SortFunc(d.ERPs, func(a, b ERPEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return d, nil
+	return d
 }
 
-// EndpointError says why an endpoint cannot be changed, in words for the operator
-// who asked. It never holds a secret.
-type EndpointError struct {
-	// Field that is wrong: id or overlap.
-	Field   string
-	Message string
+func (s *Snapshot) endpointEntry(e *endpoint, now time.Time) EndpointEntry {
+	entry := EndpointEntry{WebhookEndpoint: e.WebhookEndpoint}
+	if a, ok := s.Applications[e.ApplicationID]; ok {
+		entry.Application, entry.Agency, entry.Inactive = a.Name, s.Agencies[a.AgencyID].Slug, !a.Active
+	}
+	for _, known := range e.secrets {
+		if known.expiresAt.IsZero() || now.Before(known.expiresAt) {
+			entry.Signing++
+			if !known.expiresAt.IsZero() {
+				entry.OldEndsAt = known.expiresAt
+			}
+		}
+	}
+	return entry
 }
-
-// Error is the message.
-func (e *EndpointError) Error() string { return e.Message }
 
 // RotatedSecret is a new signing secret of an endpoint: to be shown once.
 type RotatedSecret struct {
@@ -183,46 +142,72 @@ type RotatedSecret struct {
 }
 
 // RotateSecret gives an endpoint a new signing secret. The one that it had signs
-// beside it until the overlap is over; at none, it ends at once, and any other
-// with it. Every instance signs with the new one within a second. now is the
-// service's clock. Errors that are the operator's to mend are an EndpointError;
-// whatever the error, nothing changed.
-func RotateSecret(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, id string, overlap time.Duration, now time.Time) (RotatedSecret, error) {
+// beside it until the overlap is over; without an overlap it ends at once, and any
+// other with it. Every instance signs with the new one within a second. now is the
+// service's clock. A refusal is an *operation.Error: endpoint.overlap_negative,
+// endpoint.unknown, endpoint.too_many_secrets.
+func RotateSecret(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, id string, overlap time.Duration, now time.Time) (RotatedSecret, error) {
 	minted := RotatedSecret{Secret: MintWebhookSecret()}
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		q := db.New(tx)
-		if _, err := q.LockRevision(ctx); err != nil {
-			return fmt.Errorf("locking the registry: %w", err)
+	err := Change(ctx, pool, keys, now, func(t *Tx) error {
+		e, ok := t.Before.directory(now).Endpoint(id)
+		switch {
+		case overlap < 0:
+			return operation.Refuse("endpoint.overlap_negative", "overlap", nil)
+		case !ok:
+			return operation.Refuse("endpoint.unknown", "id", nil)
+		case overlap > 0 && e.Signing >= maxSigning:
+			return operation.Refuse("endpoint.too_many_secrets", "overlap", operation.Args{"signing": e.Signing, "most": maxSigning, "ends_at": e.OldEndsAt.Format(time.RFC3339)})
 		}
-		d, err := readDirectory(ctx, q, "", now)
+		if err := t.sign(ctx, e.ID, minted.Secret, now.Add(overlap)); err != nil {
+			return err
+		}
+		after, err := load(ctx, t.q, nil, "")
 		if err != nil {
 			return err
 		}
-		e, ok := d.Endpoint(id)
-		switch {
-		case overlap < 0:
-			return &EndpointError{"overlap", "must not be negative: 0 ends the old secret at once"}
-		case !ok:
-			return &EndpointError{"id", "no webhook endpoint has this id; `quittance endpoints list` shows them"}
-		case overlap > 0 && e.Signing >= maxSigning:
-			return &EndpointError{"overlap", fmt.Sprintf("%d secrets sign already, and %d is the most: the older one ends at %s; rotate again after that, or end both at once with --overlap 0",
-				e.Signing, maxSigning, e.OldEndsAt.Format(time.RFC3339))}
-		}
-		ends := now.Add(overlap)
-		if err := q.ExpireWebhookSecrets(ctx, db.ExpireWebhookSecretsParams{EndpointID: e.ID, ExpiresAt: &ends}); err != nil {
-			return fmt.Errorf("ending the old secret: %w", err)
-		}
-		if err := insertSigning(ctx, q, keys, e.ID, minted.Secret, now); err != nil {
-			return fmt.Errorf("storing the secret: %w", err)
-		}
-		if d, err = readDirectory(ctx, q, "", now); err != nil {
-			return err
-		}
-		minted.Endpoint, _ = d.Endpoint(e.ID)
-		return nil
+		minted.Endpoint, _ = after.directory(now).Endpoint(e.ID)
+		return operation.Record(ctx, t, actor, now, operation.Entry{
+			Action: "endpoint.rotate_secret", Subject: e.ID, Detail: map[string]any{"overlap": overlap.String()},
+		})
 	})
 	if err != nil {
 		return RotatedSecret{}, fmt.Errorf("rotating the secret of an endpoint: %w", err)
 	}
 	return minted, nil
+}
+
+// ReplaceSecret lets an endpoint sign with a secret alone, from now on. A secret
+// that it had before is not taken again: ended says that it was rotated out.
+func (t *Tx) ReplaceSecret(ctx context.Context, endpointID string, with secret.Text) (ended bool, err error) {
+	if e := t.Before.endpoint(endpointID); e != nil {
+		digest := DigestOf(with)
+		if known, ok := find(e.secrets, func(s endpointSecret) bool { return s.digest == digest }); ok {
+			return !known.expiresAt.IsZero(), nil
+		}
+	}
+	return false, t.sign(ctx, endpointID, with, t.Now)
+}
+
+// sign gives an endpoint a secret to sign with. The others end at a moment.
+func (t *Tx) sign(ctx context.Context, endpointID string, with secret.Text, othersEnd time.Time) error {
+	if err := t.q.ExpireWebhookSecrets(ctx, db.ExpireWebhookSecretsParams{EndpointID: endpointID, ExpiresAt: &othersEnd}); err != nil {
+		return fmt.Errorf("ending the old secret: %w", err)
+	}
+	digest := DigestOf(with)
+	sealed, err := t.keys.Seal(labelWebhook, []byte(with.Reveal()), []byte(endpointID))
+	if err != nil {
+		return err
+	}
+	if err := t.q.InsertWebhookSecret(ctx, db.InsertWebhookSecretParams{EndpointID: endpointID, Digest: digest[:], Sealed: sealed, CreatedAt: t.Now}); err != nil {
+		return fmt.Errorf("storing the secret: %w", err)
+	}
+	return nil
+}
+
+// MintWebhookSecret makes a webhook secret: whsec_ and 32 random bytes in base64,
+// which is what the Standard Webhooks libraries decode.
+func MintWebhookSecret() secret.Text {
+	var raw [32]byte
+	_, _ = rand.Read(raw[:]) // never fails: the program ends instead
+	return secret.NewText("whsec_" + base64.StdEncoding.EncodeToString(raw[:]))
 }

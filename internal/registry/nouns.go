@@ -2,6 +2,7 @@ package registry
 
 import (
 	"net/netip"
+	"regexp"
 	"slices"
 	"time"
 
@@ -64,55 +65,6 @@ type Cashin struct {
 	Locked bool
 }
 
-// Key is an API key of the ministry API, without its secret.
-type Key struct {
-	ID            string
-	Live          bool
-	ApplicationID string // empty for a platform key
-	// AgencyIDs are granted to a platform key.
-	AgencyIDs []string
-	// ReadsPerMinute of a platform key; an application's key has its application's.
-	ReadsPerMinute int
-	CreatedAt      time.Time
-	RevokedAt      time.Time // zero: not revoked
-	EndsAt         time.Time // when its rotation takes effect; zero: it was not rotated
-	LastUsedAt     time.Time // to the second, some seconds late; zero: never
-}
-
-// KeyState is what has become of a key.
-type KeyState string
-
-// The states of a key. One that is active or ending is in force.
-const (
-	KeyStateActive  KeyState = "active"
-	KeyStateEnding  KeyState = "ending"  // rotated, the overlap is running
-	KeyStateEnded   KeyState = "ended"   // rotated, the overlap is over
-	KeyStateRevoked KeyState = "revoked" // whatever it was before
-)
-
-// State is the key's at a moment of the service's clock.
-func (k Key) State(now time.Time) KeyState {
-	switch {
-	case !k.RevokedAt.IsZero():
-		return KeyStateRevoked
-	case k.EndsAt.IsZero():
-		return KeyStateActive
-	case now.Before(k.EndsAt):
-		return KeyStateEnding
-	}
-	return KeyStateEnded
-}
-
-// InForce tells whether the key opens anything at a moment of the service's
-// clock, its application being active.
-func (k Key) InForce(now time.Time) bool {
-	s := k.State(now)
-	return s == KeyStateActive || s == KeyStateEnding
-}
-
-// Platform tells whether the key is the platform's.
-func (k Key) Platform() bool { return k.ApplicationID == "" }
-
 // WebhookEndpoint is where an application, or the platform, receives events.
 type WebhookEndpoint struct {
 	ID            string
@@ -145,13 +97,6 @@ type Service struct {
 	Code     string
 	Label    string
 	Active   bool
-}
-
-// ServiceMapping links a code of the ERP to a service of the same agency.
-type ServiceMapping struct {
-	AgencyID    string
-	ERPCode     string
-	ServiceCode string
 }
 
 // AuthType is a way to authenticate with an agency's ERP.
@@ -191,4 +136,18 @@ type ERPSettings struct {
 type Platform struct {
 	// EmbedOrigins may embed the sessions of platform keys.
 	EmbedOrigins []string
+}
+
+var slug = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+
+// IsSlug says whether a text can name an agency, or be the code of a clerk:
+// lower-case letters, digits and hyphens, a letter first, at most 63.
+func IsSlug(s string) bool { return slug.MatchString(s) }
+
+// Mode names test and live as registry files and the database do.
+func Mode(live bool) string {
+	if live {
+		return "live"
+	}
+	return "test"
 }

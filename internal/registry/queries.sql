@@ -6,8 +6,8 @@ SELECT revision FROM registry_revision;
 -- name: LockRevision :one
 SELECT revision FROM registry_revision FOR UPDATE;
 
--- name: PlatformOrigins :one
-SELECT embed_origins FROM platform;
+-- name: Platform :many
+SELECT revision, embed_origins FROM platform, registry_revision;
 
 -- name: Agencies :many
 SELECT * FROM agencies ORDER BY id;
@@ -33,20 +33,11 @@ SELECT * FROM applications ORDER BY id;
 -- name: CashinAccess :many
 SELECT * FROM cashin_access;
 
--- name: APIKeys :many
-SELECT * FROM api_keys ORDER BY id;
-
 -- name: WebhookEndpoints :many
 SELECT * FROM webhook_endpoints ORDER BY id;
 
 -- name: WebhookSecrets :many
 SELECT * FROM webhook_secrets ORDER BY endpoint_id, created_at DESC, digest;
-
--- name: Clerks :many
-SELECT * FROM clerks ORDER BY agency_id, code;
-
--- name: ClerkKeys :many
-SELECT * FROM clerk_keys ORDER BY id;
 
 -- name: SuspendedEndpoints :many
 SELECT destination_id, suspended_at FROM delivery_destinations WHERE kind = 'webhook' AND suspended_at IS NOT NULL;
@@ -117,44 +108,6 @@ INSERT INTO cashin_access (application_id, api_key_hash, secret_sealed, redirect
 VALUES (@application_id, @api_key_hash, @secret_sealed, @redirect_origins, @webhook_url, @providers)
 ON CONFLICT (application_id) DO UPDATE SET api_key_hash = excluded.api_key_hash, secret_sealed = excluded.secret_sealed,
     redirect_origins = excluded.redirect_origins, webhook_url = excluded.webhook_url, providers = excluded.providers;
-
--- name: InsertAPIKey :exec
-INSERT INTO api_keys (id, hash, application_id, live, agencies, reads_per_minute, created_at)
-VALUES (@id, @hash, sqlc.narg('application_id'), @live, @agencies, sqlc.narg('reads_per_minute'), @created_at);
-
--- name: UpdatePlatformKey :exec
-UPDATE api_keys SET agencies = COALESCE(sqlc.narg('agencies')::uuid[], agencies),
-    reads_per_minute = COALESCE(sqlc.narg('reads_per_minute')::integer, reads_per_minute)
-WHERE id = @id;
-
--- name: UpsertClerk :exec
-INSERT INTO clerks (agency_id, code, name, counter, active, created_at)
-VALUES (@agency_id, @code, @name, @counter, COALESCE(sqlc.narg('active')::boolean, true), @created_at)
-ON CONFLICT (agency_id, code) DO UPDATE SET name = excluded.name, counter = excluded.counter,
-    active = COALESCE(sqlc.narg('active')::boolean, clerks.active);
-
--- name: InsertClerkKey :exec
-INSERT INTO clerk_keys (id, hash, agency_id, clerk_code, live, created_at)
-VALUES (@id, @hash, @agency_id, @clerk_code, @live, @created_at);
-
--- Keys, beside seeding.
-
--- name: RevokeClerkKey :exec
-UPDATE clerk_keys SET revoked_at = @revoked_at WHERE id = @id AND revoked_at IS NULL;
-
--- name: NoteClerkKeyUse :batchexec
-UPDATE clerk_keys SET last_used_at = @last_used_at
-WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @last_used_at);
-
--- name: RevokeAPIKey :exec
-UPDATE api_keys SET revoked_at = @revoked_at WHERE id = @id AND revoked_at IS NULL;
-
--- name: EndAPIKey :exec
-UPDATE api_keys SET ends_at = @ends_at WHERE id = @id;
-
--- name: NoteKeyUse :batchexec
-UPDATE api_keys SET last_used_at = @last_used_at
-WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @last_used_at);
 
 -- Endpoints.
 

@@ -17,7 +17,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/kafka"
-	"quittance/internal/sessions/internal/db"
 	"quittance/schemas"
 )
 
@@ -35,6 +34,7 @@ type Config struct {
 	Pool  *pgxpool.Pool
 	Kafka kafka.Config
 	Space *kafka.Topology
+	Codec *schemas.Codec
 	Log   *slog.Logger
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
@@ -55,8 +55,8 @@ type Reader struct {
 
 // New makes a reader. It connects when it runs.
 func New(cfg Config) (*Reader, error) {
-	if cfg.Pool == nil || len(cfg.Kafka.Brokers) == 0 || cfg.Space == nil || cfg.Log == nil {
-		return nil, errors.New("read model: Pool, Kafka.Brokers, Space and Log are required")
+	if cfg.Pool == nil || len(cfg.Kafka.Brokers) == 0 || cfg.Space == nil || cfg.Codec == nil || cfg.Log == nil {
+		return nil, errors.New("read model: Pool, Kafka.Brokers, Space, Codec and Log are required")
 	}
 	if cfg.Metrics == nil {
 		cfg.Metrics = prometheus.NewRegistry()
@@ -109,37 +109,31 @@ func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) 
 	if err := r.barrier.wait(ctx, partition); err != nil {
 		return checkout.Session{}, err
 	}
-	var row db.Session
-	err = r.query(ctx, func(ctx context.Context) (err error) {
-		row, err = db.New(r.cfg.Pool).Session(ctx, id)
-		return err
+	found, err := r.rows(ctx, func(ctx context.Context) (pgx.Rows, error) {
+		return r.cfg.Pool.Query(ctx, `SELECT snapshot FROM sessions WHERE id = $1`, id)
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return checkout.Session{}, ErrNotFound
+	if err == nil && len(found) == 0 {
+		err = ErrNotFound
 	}
 	if err != nil {
 		return checkout.Session{}, err
 	}
-	return fromRow(row)
+	return found[0], nil
 }
 
-// Statuses are those of the sessions that exist, by id, as they stand in
-// Postgres: without the barrier, in one query, for pages that watch. They are
-// never older than what Session, ByID or List has told before.
+// Statuses are the sessions that exist, by id, as they stand in Postgres: without
+// the barrier, in one query, for pages that watch. They are never older than what
+// Session, ByID or List has answered before.
 func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkout.Session, error) {
-	var rows []db.Session
-	err := r.query(ctx, func(ctx context.Context) (err error) {
-		rows, err = db.New(r.cfg.Pool).SessionsByID(ctx, ids)
-		return err
+	found, err := r.rows(ctx, func(ctx context.Context) (pgx.Rows, error) {
+		return r.cfg.Pool.Query(ctx, `SELECT snapshot FROM sessions WHERE id = ANY($1)`, ids)
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]checkout.Session, len(rows))
-	for _, row := range rows {
-		if out[row.ID], err = fromRow(row); err != nil {
-			return nil, err
-		}
+	out := make(map[string]checkout.Session, len(found))
+	for _, s := range found {
+		out[s.ID] = s
 	}
 	return out, nil
 }
@@ -161,13 +155,6 @@ type Filter struct {
 	PageSize       int // 20 when 0
 }
 
-// columns are those of db.Session in its order. Never a star: a newer version may
-// have added columns while this one still runs.
-const columns = `id, application_id, tenant_id, livemode, platform, order_id, amount, currency, mode, service_code,
-	service_label, description, note, customer_id, metadata, success_url, cancel_url, payment_ref,
-	notice_id, notice_ref, transaction_id, offers, created_at, expires_at, ended_at, status, sequence,
-	collection, failure_code, failure_message, client_secret_hash`
-
 // List is a page of sessions, newest first by id, and how many there are on all
 // pages. Errors are ErrBehind and those of ctx.
 func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, total int64, err error) {
@@ -187,17 +174,17 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 		return nil, 0, err
 	}
 	where, args := f.where()
-	var rows []db.Session
+	var values [][]byte
 	err = r.query(ctx, func(ctx context.Context) error {
-		// One snapshot, so that the total is that of the page.
+		// One snapshot of the database, so that the total is that of the page.
 		return pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 			batch := &pgx.Batch{}
 			batch.Queue("SELECT count(*) FROM sessions"+where, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
 			size := int64(cmp.Or(f.PageSize, defaultPageSize))
 			page := append(slices.Clone(args), size, int64(max(f.Page, 1)-1)*size)
-			batch.Queue(fmt.Sprintf("SELECT %s FROM sessions%s ORDER BY id DESC LIMIT $%d OFFSET $%d", columns, where, len(page)-1, len(page)), page...).
+			batch.Queue(fmt.Sprintf("SELECT snapshot FROM sessions%s ORDER BY id DESC LIMIT $%d OFFSET $%d", where, len(page)-1, len(page)), page...).
 				Query(func(found pgx.Rows) (err error) {
-					rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[db.Session])
+					values, err = pgx.CollectRows(found, pgx.RowTo[[]byte])
 					return err
 				})
 			return tx.SendBatch(ctx, batch).Close()
@@ -206,13 +193,39 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 	if err != nil {
 		return nil, 0, err
 	}
-	items = make([]checkout.Session, len(rows))
-	for i, row := range rows {
-		if items[i], err = fromRow(row); err != nil {
-			return nil, 0, err
+	items, err = r.decode(values)
+	return items, total, err
+}
+
+// rows reads the sessions whose snapshots a query selects.
+func (r *Reader) rows(ctx context.Context, ask func(context.Context) (pgx.Rows, error)) ([]checkout.Session, error) {
+	var values [][]byte
+	err := r.query(ctx, func(ctx context.Context) error {
+		found, err := ask(ctx)
+		if err == nil {
+			values, err = pgx.CollectRows(found, pgx.RowTo[[]byte])
 		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return items, total, nil
+	return r.decode(values)
+}
+
+func (r *Reader) decode(values [][]byte) ([]checkout.Session, error) {
+	out := make([]checkout.Session, len(values))
+	for i, value := range values {
+		_, s, err := Read(r.cfg.Codec, value)
+		switch {
+		case errors.Is(err, schemas.ErrUndecodable):
+			return nil, fmt.Errorf("reading a stored session: %w", err)
+		case err != nil: // a schema registry that is away
+			return nil, fmt.Errorf("reading a stored session: %w: %w", ErrBehind, err)
+		}
+		out[i] = s.Session
+	}
+	return out, nil
 }
 
 // where is the condition with its arguments. Only what is asked for stands in
@@ -248,8 +261,8 @@ func (r *Reader) query(ctx context.Context, read func(context.Context) error) er
 	defer cancel()
 	err := read(bounded)
 	switch {
-	case err == nil || errors.Is(err, pgx.ErrNoRows):
-		return err
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("reading sessions: %w", ctx.Err())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,9 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quittance/checkout"
 	"quittance/internal/kafka/consume"
-	"quittance/internal/sessions/internal/db"
 )
 
 // Errors of Store, for errors.Is.
@@ -34,13 +33,18 @@ func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool} }
 
 // Positions are the stored positions of a topic by partition.
 func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, error) {
-	rows, err := db.New(s.pool).Positions(ctx, topic)
+	rows, err := s.pool.Query(ctx, `SELECT partition, next FROM readmodel_positions WHERE topic = $1`, topic)
 	if err != nil {
 		return nil, fmt.Errorf("reading positions: %w", err)
 	}
-	out := make(map[int32]int64, len(rows))
-	for _, r := range rows {
-		out[r.Partition] = r.Next
+	out := map[int32]int64{}
+	var partition int32
+	var next int64
+	if _, err := pgx.ForEachRow(rows, []any{&partition, &next}, func() error {
+		out[partition] = next
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("reading positions: %w", err)
 	}
 	return out, nil
 }
@@ -50,40 +54,16 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, e
 // with a higher sequence stays as it is, so order and repetition do not matter.
 // Errors are ErrMoved, ErrRefused and those of a Postgres that is away. After one
 // of those the batch may have been written; applying it again does no harm.
-func (s *Store) Apply(ctx context.Context, sessions []checkout.Session, moves []consume.Move) error {
-	rows, err := latest(sessions)
-	if err != nil {
-		return fmt.Errorf("applying events: %w: %w", ErrRefused, err)
-	}
-	owed := confirmations(sessions)
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		q := db.New(tx)
+func (s *Store) Apply(ctx context.Context, snapshots []Snapshot, moves []consume.Move) error {
+	writes := writing(snapshots)
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// Positions first: a second writer waits here, and then finds them moved.
 		for _, m := range moves {
-			if err := move(ctx, q, m); err != nil {
+			if err := move(ctx, tx, m); err != nil {
 				return err
 			}
 		}
-		if len(rows) == 0 {
-			return nil
-		}
-		var failed error
-		if len(owed) > 0 {
-			q.OweConfirmation(ctx, owed).Exec(func(i int, err error) {
-				if err != nil && failed == nil {
-					failed = fmt.Errorf("confirmation of %s: %w", *owed[i].SessionID, err)
-				}
-			})
-		}
-		if failed != nil {
-			return failed
-		}
-		q.UpsertSession(ctx, rows).Exec(func(i int, err error) {
-			if err != nil && failed == nil {
-				failed = fmt.Errorf("session %s: %w", rows[i].ID, err)
-			}
-		})
-		return failed
+		return tx.SendBatch(ctx, writes).Close()
 	})
 	if refused(err) {
 		return fmt.Errorf("applying events: %w: %w", ErrRefused, err)
@@ -94,56 +74,51 @@ func (s *Store) Apply(ctx context.Context, sessions []checkout.Session, moves []
 	return nil
 }
 
-func move(ctx context.Context, q *db.Queries, m consume.Move) error {
-	var n int64
+func move(ctx context.Context, tx pgx.Tx, m consume.Move) error {
+	var tag pgconn.CommandTag
 	var err error
 	if m.From == consume.None {
-		n, err = q.InsertPosition(ctx, db.InsertPositionParams{Topic: m.Topic, Partition: m.Partition, Next: m.To})
+		tag, err = tx.Exec(ctx, `INSERT INTO readmodel_positions (topic, partition, next) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, m.Topic, m.Partition, m.To)
 	} else {
-		n, err = q.MovePosition(ctx, db.MovePositionParams{Topic: m.Topic, Partition: m.Partition, Next: m.To, Expected: m.From})
+		tag, err = tx.Exec(ctx, `UPDATE readmodel_positions SET next = $3 WHERE topic = $1 AND partition = $2 AND next = $4`, m.Topic, m.Partition, m.To, m.From)
 	}
-	if err != nil {
-		return err
+	if err == nil && tag.RowsAffected() == 0 {
+		err = fmt.Errorf("partition %d at %d: %w", m.Partition, m.From, ErrMoved)
 	}
-	if n == 0 {
-		return fmt.Errorf("partition %d at %d: %w", m.Partition, m.From, ErrMoved)
-	}
-	return nil
+	return err
 }
 
-// latest is one row a session: what it came to in this batch. In the order of
-// ids, so that two writers cannot wait for each other.
-func latest(sessions []checkout.Session) ([]db.UpsertSessionParams, error) {
-	last := make(map[string]checkout.Session, len(sessions))
-	for _, s := range sessions {
+// writing are the statements for snapshots: the confirmations that ERPs owe, then
+// one row for each session, its last state. Both are in the order of their keys, so
+// that two writers do not wait for each other.
+func writing(snapshots []Snapshot) *pgx.Batch {
+	batch := &pgx.Batch{}
+	last := map[string]Snapshot{}
+	for _, s := range slices.SortedFunc(slices.Values(snapshots), func(a, b Snapshot) int { return strings.Compare(a.TransactionID, b.TransactionID) }) {
+		if s.Confirms() {
+			batch.Queue(`
+				INSERT INTO erp_confirmations AS c (transaction_id, session_id, tenant_id, livemode, completed_at)
+				VALUES ($1, $2, $3, $4, $5)
+				ON CONFLICT (transaction_id) DO UPDATE SET session_id = excluded.session_id, completed_at = excluded.completed_at
+				WHERE c.session_id IS NULL`, s.TransactionID, s.ID, s.TenantID, s.Live, s.EndedAt)
+		}
 		if known, ok := last[s.ID]; !ok || known.Sequence < s.Sequence {
 			last[s.ID] = s
 		}
 	}
-	rows := make([]db.UpsertSessionParams, 0, len(last))
-	for _, s := range last {
-		row, err := toRow(s)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row)
+	for _, id := range slices.Sorted(maps.Keys(last)) {
+		s := last[id]
+		batch.Queue(`
+			INSERT INTO sessions AS s (id, application_id, livemode, order_id, customer_id, payment_ref, status, sequence, snapshot)
+			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9)
+			ON CONFLICT (id) DO UPDATE SET
+				application_id = excluded.application_id, livemode = excluded.livemode, order_id = excluded.order_id,
+				customer_id = excluded.customer_id, payment_ref = excluded.payment_ref, status = excluded.status,
+				sequence = excluded.sequence, snapshot = excluded.snapshot
+			WHERE s.sequence < excluded.sequence`,
+			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value)
 	}
-	slices.SortFunc(rows, func(a, b db.UpsertSessionParams) int { return strings.Compare(a.ID, b.ID) })
-	return rows, nil
-}
-
-// confirmations are those that ERPs owe for sessions; in one order as well.
-func confirmations(sessions []checkout.Session) []db.OweConfirmationParams {
-	var rows []db.OweConfirmationParams
-	for _, s := range sessions {
-		if s.Confirms() {
-			rows = append(rows, db.OweConfirmationParams{
-				TransactionID: s.TransactionID, SessionID: &s.ID, TenantID: s.TenantID, Livemode: s.Live, CompletedAt: &s.EndedAt,
-			})
-		}
-	}
-	slices.SortFunc(rows, func(a, b db.OweConfirmationParams) int { return strings.Compare(a.TransactionID, b.TransactionID) })
-	return rows
+	return batch
 }
 
 // refused tells a value that Postgres cannot hold (SQLSTATE classes 22 and 23)

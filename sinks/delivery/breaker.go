@@ -28,10 +28,11 @@ const (
 // breakerNames are those of the states that are counted.
 var breakerNames = map[breakerState]string{breakerOpen: "open", breakerProbing: "probing"}
 
-// breaker keeps calls from a destination that fails: open at half of at least
-// ten calls within a minute or at three time-outs in a row, for 30 s and then
-// twice as long each time, up to ten minutes; then one probe at a time. The zero
-// value is closed. Its owner holds the lock.
+// breaker stops calls to a destination that fails. It opens when at least half of
+// at least ten calls within a minute failed, or after three time-outs in a row. It
+// stays open for 30 s, twice as long each further time, at most ten minutes. Then
+// one call at a time probes. The zero value is closed. The caller holds the
+// worker's lock.
 type breaker struct {
 	open     bool
 	reopenAt time.Time
@@ -55,9 +56,8 @@ func (b *breaker) state(now time.Time) breakerState {
 	}
 }
 
-// succeeded counts a call that shows the destination to be well. Only a probe
-// closes the breaker: a call that was under way when it opened says nothing of
-// whether more would be welcome.
+// succeeded counts a successful call. Only a probe closes the breaker: a call that
+// was under way when it opened does not show that the destination takes more.
 func (b *breaker) succeeded(now time.Time) {
 	if b.open && !now.Before(b.reopenAt) {
 		*b = breaker{}
@@ -66,8 +66,8 @@ func (b *breaker) succeeded(now time.Time) {
 	b.bucket(now).ok++
 }
 
-// failed counts a call that shows it to be ill. A call that was under way when
-// the breaker opened says nothing new; one that probed opens it again.
+// failed counts a failed call. A failed probe opens the breaker again; a call that
+// was under way when it opened changes nothing.
 func (b *breaker) failed(now time.Time, timeout bool) {
 	if b.open {
 		if !now.Before(b.reopenAt) {
@@ -87,15 +87,15 @@ func (b *breaker) failed(now time.Time, timeout bool) {
 	}
 }
 
-// wait keeps calls away for as long as the destination has asked for.
+// wait opens the breaker for as long as the destination has asked for.
 func (b *breaker) wait(now time.Time, d time.Duration) {
 	if until := now.Add(min(d, breakerLongest)); !b.open || until.After(b.reopenAt) {
 		b.open, b.reopenAt = true, until
 	}
 }
 
-// asksToWait is how long the destination wants no calls at all, 0 when it does
-// not say so: RFC 6585 for 429, RFC 9110 for 503.
+// asksToWait is how long the destination asks for no calls at all, by RFC 6585
+// (429) or RFC 9110 (503); 0 when it does not ask.
 func asksToWait(r call.Result) time.Duration {
 	if r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable {
 		return r.RetryAfter
@@ -132,7 +132,7 @@ func (b *breaker) window(now time.Time) (ok, fail int) {
 	return ok, fail
 }
 
-// idle says that forgetting the breaker changes nothing.
+// idle says that the breaker is as a new one.
 func (b *breaker) idle(now time.Time) bool {
 	ok, fail := b.window(now)
 	return !b.open && b.timeouts == 0 && ok+fail == 0

@@ -1,9 +1,9 @@
-// Package delivery is the sending engine that the webhook and the ERP sink
-// share: a Planner turns notifications into one delivery per destination, a
-// Worker makes the calls and records what became of them, and package schedule
-// remembers in Postgres when to try again.
+// Package delivery is the sending engine of all kinds of deliveries. A Planner
+// turns notifications into one delivery per destination. A Worker makes the calls
+// and records their outcomes. sinks/schedule applies the outcomes to Postgres and
+// puts deliveries on their topic again when the next attempt is due.
 //
-// It promises at least once, nothing dropped, and that a bad destination never
-// slows another. What is sent, where to and what an answer means is a Policy.
-// DESIGN.md draws the whole.
+// It promises delivery at least once, that nothing is dropped, and that a bad
+// destination never slows another. A kind is a deliveries.Registration and a
+// Policy: how to send, and what an answer means. DESIGN.md describes the whole.
 package delivery

@@ -57,8 +57,9 @@ func (w *Worker) generations(ctx context.Context, group *kafkago.ConsumerGroup) 
 }
 
 // commit commits the low watermarks while the generation lasts. When it ends,
-// calls under way get a moment, what they settle is committed, and then the
-// trackers are revoked: answers that come later are recorded, but settle nothing.
+// calls under way get some time to finish, the offsets that they settle are
+// committed, and then the trackers are revoked: the outcome of a later answer is
+// recorded, but settles no offset.
 func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers map[int]*consume.Watermark, readers []chan struct{}) {
 	committed := map[int]int64{}
 	commit := func() {
@@ -117,9 +118,8 @@ func waiting(trackers map[int]*consume.Watermark) int {
 	return n
 }
 
-// consume reads one partition until the generation ends. It blocks on nothing
-// that a destination does; only records that may have been sent before wait for
-// Postgres.
+// consume reads one partition until the generation ends. It never waits for a
+// destination. Records that may have been sent before wait for Postgres.
 func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *consume.Watermark) {
 	start, end, ok := w.bounds(ctx, a)
 	if !ok {
@@ -158,7 +158,7 @@ func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *
 			repeat := slices.ContainsFunc(m.Headers, func(h kafkago.Header) bool { return h.Key == headerRepeat })
 			if ok && (m.Offset < end || repeat) {
 				old = append(old, arrival{d, position{t, m.Offset}})
-				// What was sent a moment ago is to be in Postgres by the time we ask.
+				// It may have been sent a moment ago: Postgres must catch up before it is asked.
 				caughtUp = caughtUp && !repeat
 			} else if ok {
 				w.acceptOld(ctx, &old, &caughtUp)
@@ -218,13 +218,13 @@ func listOffset(ctx context.Context, list func(context.Context, ...string) (kadm
 	}
 	o, ok := offsets.Lookup(topic, partition)
 	if !ok {
-		return 0, fmt.Errorf("%s[%d] is not there", topic, partition)
+		return 0, fmt.Errorf("%s[%d] does not exist", topic, partition)
 	}
 	return o.Offset, o.Err
 }
 
-// read decodes a record. One that cannot be decoded goes to poison, and is
-// settled when it stands there.
+// read decodes a record. One that cannot be decoded goes to the poison topic; its
+// offset is settled when Kafka has acknowledged that.
 func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *consume.Watermark) (*record.Delivery, bool) {
 	d := &record.Delivery{}
 	err := decode(ctx, w.cfg.Codec, m.Value, d)
@@ -235,7 +235,7 @@ func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *
 		return d, true
 	}
 	if !errors.Is(err, schemas.ErrUndecodable) {
-		t.Forget() // the generation ended while the registry of schemas was away
+		t.Forget() // the generation ended while the schema registry was away
 		return nil, false
 	}
 	w.count.poison.Inc()
@@ -251,16 +251,16 @@ func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *
 	return nil, false
 }
 
-// acceptOld takes deliveries in hand that may have been sent before: before the
-// partition came here, or because a planner has written them twice. Those that
-// are delivered, or are the schedule's, are settled. While Postgres is away it
-// waits; it does not guess.
+// acceptOld accepts deliveries that may have been sent before: by the partition's
+// previous owner, or because a planner has written them twice. Those that are
+// delivered or wait in the schedule are settled instead. While Postgres is away it
+// waits.
 func (w *Worker) acceptOld(ctx context.Context, old *[]arrival, caughtUp *bool) {
 	if len(*old) == 0 {
 		return
 	}
-	// What is in hand is adopted before Postgres is asked: by the time of the answer
-	// it could be settled, and gone from here.
+	// Adopt before asking Postgres: a job that is under way now could be settled and
+	// deleted by the time of the answer, and the delivery would be sent twice.
 	batch := slices.DeleteFunc(*old, func(o arrival) bool { return w.adopt(o.delivery, o.at) })
 	*old = nil
 	if len(batch) == 0 {
@@ -269,7 +269,7 @@ func (w *Worker) acceptOld(ctx context.Context, old *[]arrival, caughtUp *bool) 
 	settled, ok := w.ask(ctx, batch, caughtUp)
 	if !ok {
 		for _, o := range batch {
-			o.at.tracker.Forget() // the generation ended: nothing of this is settled
+			o.at.tracker.Forget() // the generation ended: these stay unsettled
 		}
 		return
 	}
@@ -302,7 +302,7 @@ func (w *Worker) ask(ctx context.Context, batch []arrival, caughtUp *bool) (map[
 		if ctx.Err() != nil {
 			return nil, false
 		}
-		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking which deliveries are settled, waiting", slog.Any("error", err))
+		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking which deliveries are settled, waiting for Postgres", slog.Any("error", err))
 		if !consume.Sleep(ctx, retryEvery) {
 			return nil, false
 		}

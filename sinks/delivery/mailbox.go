@@ -13,44 +13,44 @@ const (
 	laneSlow = "slow"
 )
 
-// lane is a set of call slots. Destinations that answer slowly have one of
-// their own, so that no number of them takes the slots of the quick ones.
+// lane is a set of call slots. Slow destinations have a lane of their own, so that
+// they never take the slots of quick ones, however many they are.
 type lane struct {
 	name    string
 	slots   int
 	used    int
-	waiting []*mailbox // want a slot, in order of asking
+	waiting []*mailbox // for a slot, first come first served
 }
 
-// position is where a delivery stands on its topic, in one generation.
+// position is the place of a delivery on its topic, in one generation.
 type position struct {
 	tracker *consume.Watermark
 	offset  int64
 }
 
-// job is one delivery in hand. It may stand at several positions: read again
-// after a rebalance while its call is under way, it is not sent twice.
+// job is one delivery that the worker has accepted. It has several positions when
+// its delivery was read again, for example after a rebalance while its call was
+// under way: it is sent once.
 type job struct {
 	delivery  *record.Delivery
 	positions []position
-	lane      *lane // that holds its slot, nil when not under way
+	lane      *lane // whose slot it has; nil when its call is not under way
 	concluded bool  // its outcome is on its way to Kafka
 }
 
-// mailbox is what one destination has waiting and under way. The worker's lock
-// covers it.
+// mailbox has the waiting jobs of one destination and the state of its calls. The
+// worker's lock covers it.
 type mailbox struct {
 	id       string
 	queue    []*job
 	inFlight int
 	slow     bool // starts its calls in the slow lane
-	inLine   bool // stands in a lane's waiting list
+	inLine   bool // is in a lane's waiting list
 	paced    bool // waits for its rate
 	pace     pace
 	breaker  breaker
 	shown    breakerState // as counted in the gauge
-	// gone: it answered that it wants no more; true until Postgres has had time
-	// to say the same.
+	// gone is when it answered 410, until Postgres has had time to suspend it.
 	gone time.Time
 }
 

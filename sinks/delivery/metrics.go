@@ -36,10 +36,10 @@ func newCounters(reg prometheus.Registerer, kind deliveries.Kind) *counters {
 	}
 	c := &counters{
 		planned:     counter("planned_total", "Deliveries made from notifications."),
-		unaddressed: counter("unaddressed_total", "Notifications that nobody is configured to get."),
+		unaddressed: counter("unaddressed_total", "Notifications without a configured destination."),
 		poison:      counter("poison_total", "Records that cannot be decoded."),
-		attempts:    counterVec("attempts_total", "Calls by what became of them.", "outcome"),
-		deferred:    counterVec("deferred_total", "Deliveries put off without an attempt.", "reason"),
+		attempts:    counterVec("attempts_total", "Calls by outcome.", "outcome"),
+		deferred:    counterVec("deferred_total", "Deliveries deferred without an attempt, by reason.", "reason"),
 		inFlight:    gaugeVec("in_flight", "Calls under way by lane.", "lane"),
 		waiting: Register(reg, prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "quittance", Subsystem: "delivery", Name: "waiting", Help: "Deliveries in mailboxes, not yet under way.", ConstLabels: labels,
@@ -54,8 +54,8 @@ func newCounters(reg prometheus.Registerer, kind deliveries.Kind) *counters {
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 5, 30, 60, 300, 3600, 86400},
 		})),
 	}
-	// All of them from the start: an alert on what has never happened must not
-	// find nothing.
+	// All series exist from the start, so that alerts on them work before the first
+	// event.
 	for _, o := range deliveries.Outcomes {
 		if o != deliveries.OutcomeDeferred {
 			c.attempts.WithLabelValues(string(o))
@@ -73,7 +73,7 @@ func newCounters(reg prometheus.Registerer, kind deliveries.Kind) *counters {
 	return c
 }
 
-// Register registers a collector, or returns the one that is registered already
+// Register registers a collector, or returns the one that is already registered
 // under its name.
 func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	var taken prometheus.AlreadyRegisteredError

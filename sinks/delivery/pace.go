@@ -8,17 +8,17 @@ import (
 
 const (
 	paceBurst = 20              // a twentieth of a second's calls may begin at once
-	paceWait  = 5 * time.Second // what would wait longer for its turn is put off
+	paceWait  = 5 * time.Second // a delivery that would wait longer is deferred
 )
 
 // pace keeps the calls of a destination below its rate, by the machine's clock.
-// The zero value has none. Its owner holds the lock.
+// The zero value has no limit. The caller holds the worker's lock.
 type pace struct {
 	limiter *rate.Limiter
 	limit   int
 }
 
-// take is zero when a call may begin now, and otherwise when to ask again.
+// take returns 0 when a call may begin now, and otherwise how long to wait.
 func (p *pace) take(now time.Time, perSecond int) time.Duration {
 	if perSecond <= 0 {
 		p.limiter, p.limit = nil, 0
@@ -35,8 +35,8 @@ func (p *pace) take(now time.Time, perSecond int) time.Duration {
 	return max(r.DelayFrom(now), time.Millisecond)
 }
 
-// backlog says whether one more may wait behind the others, and if not, how long
-// they take.
+// backlog says whether one more delivery may wait behind the queued ones, and how
+// long those take.
 func (p *pace) backlog(perSecond, queued int) (time.Duration, bool) {
 	if perSecond <= 0 {
 		return 0, true

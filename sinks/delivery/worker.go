@@ -38,12 +38,12 @@ const (
 	drainRevoke    = 2 * time.Second // for calls under way when partitions go elsewhere
 	drainStop      = 7 * time.Second // for calls under way at the end
 	commitEvery    = 200 * time.Millisecond
-	outcomeLinger  = 10 * time.Millisecond // nobody waits for an outcome; one request for many is half the broker's work
+	outcomeLinger  = 10 * time.Millisecond // no caller waits for an outcome; batching them halves the broker's work
 	holdsEvery     = time.Second
 	goneFor        = 4 * time.Second
 	deferFull      = time.Second     // to the next try after a full mailbox
 	deferUnknown   = 5 * time.Minute // … when the destination is not known
-	deferHeld      = time.Minute     // … when the destination is suspended: found by then when it is resumed
+	deferHeld      = time.Minute     // … when the destination is suspended: a resumption finds it waiting
 	deferSpread    = 2 * time.Second
 	flushPatience  = 3 * time.Second
 	forgetEvery    = time.Minute
@@ -51,13 +51,13 @@ const (
 	heartbeatEvery = time.Second
 )
 
-// History is what the schedule in Postgres knows.
+// History is the schedule's knowledge, in Postgres.
 type History interface {
-	// CatchUp waits until all outcomes recorded up to now are in Postgres, or for
-	// a bounded time. An error is Postgres or Kafka being away.
+	// CatchUp waits for a bounded time until all outcomes recorded up to now are in
+	// Postgres. An error means that Postgres or Kafka is away.
 	CatchUp(ctx context.Context) error
-	// Settled are the ids among refs that need no sending: delivered, or in the
-	// hands of the schedule. An error is Postgres being away.
+	// Settled are the ids among refs that need no sending: delivered, or waiting in
+	// the schedule. An error means that Postgres is away.
 	Settled(ctx context.Context, refs []deliveries.Ref) (map[string]struct{}, error)
 	// Suspended are the destinations of the kind to which nothing is sent.
 	Suspended(ctx context.Context, kind deliveries.Kind) (map[string]struct{}, error)
@@ -125,8 +125,8 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 }
 
 // Run sends until ctx ends, then gives calls under way about 7 s and returns nil.
-// Calls that take longer are broken off without an outcome: they are made again.
-// It returns an error when an outcome cannot be recorded.
+// Calls that take longer are cancelled without an outcome; they are made again
+// later. An outcome that cannot be recorded is an error.
 func (w *Worker) Run(ctx context.Context) error {
 	var err error
 	w.producer, err = w.cfg.Kafka.Client(kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(outcomeLinger), kgo.MaxBufferedRecords(100_000))
@@ -167,17 +167,17 @@ func (w *Worker) Run(ctx context.Context) error {
 	})
 	err = g.Wait()
 
-	hangUp() // what is still under way has had its time
+	hangUp() // the calls still under way have had their time
 	w.calls.Wait()
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushPatience)
 	defer cancel()
 	if ferr := w.producer.Flush(flush); ferr != nil && err == nil {
-		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "outcomes left behind at shutdown: their deliveries are sent again", slog.Any("error", ferr))
+		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "outcomes not recorded at shutdown, their deliveries are sent again", slog.Any("error", ferr))
 	}
 	return err
 }
 
-// accept takes a delivery in hand, or puts it off. It never blocks.
+// accept puts a delivery into its mailbox, or defers it. It never blocks.
 func (w *Worker) accept(d *record.Delivery, at position) {
 	w.mu.Lock()
 	if w.stopping || at.tracker.Stopped() {
@@ -213,8 +213,8 @@ func (w *Worker) accept(d *record.Delivery, at position) {
 	}
 }
 
-// adopt leaves a delivery to the call for it that is under way, or waits for its
-// turn here, and says whether there is one.
+// adopt gives a delivery's position to the job that the worker has for it already,
+// waiting or under way, and says whether there is one.
 func (w *Worker) adopt(d *record.Delivery, at position) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -231,7 +231,8 @@ func (w *Worker) adoptLocked(d *record.Delivery, at position) bool {
 	return true
 }
 
-// refuse says why a mailbox takes nothing now, and until when.
+// refuse says why a mailbox takes no delivery now, and until when; an empty reason
+// means that it takes one.
 func (w *Worker) refuse(m *mailbox, dest deliveries.Destination, known bool, now time.Time) (reason string, until time.Time) {
 	if !known {
 		return deliveries.ReasonNoDestination, now.Add(deferUnknown)
@@ -261,7 +262,7 @@ func (w *Worker) isSuspended(m *mailbox) bool {
 	return !m.gone.IsZero()
 }
 
-// pump starts what a mailbox may start. The lock is held.
+// pump starts the calls that a mailbox may start. The caller holds the lock.
 func (w *Worker) pump(m *mailbox) {
 	if len(m.queue) == 0 || m.inLine {
 		return
@@ -293,7 +294,7 @@ func (w *Worker) pump(m *mailbox) {
 	}
 }
 
-// pumpAfter lets a mailbox start again when its rate allows. The lock is held.
+// pumpAfter calls pump when the mailbox's rate allows. The caller holds the lock.
 func (w *Worker) pumpAfter(m *mailbox, wait time.Duration) {
 	if m.paced {
 		return
@@ -309,7 +310,7 @@ func (w *Worker) pumpAfter(m *mailbox, wait time.Duration) {
 	})
 }
 
-// freeSlot gives a lane's slot back and lets others start. The lock is held.
+// freeSlot gives a lane's slot back and lets others start. The caller holds the lock.
 func (w *Worker) freeSlot(l *lane) {
 	l.used--
 	w.count.inFlight.WithLabelValues(l.name).Dec()
@@ -322,11 +323,11 @@ func (w *Worker) serveLine(l *lane) {
 		l.waiting[0] = nil
 		l.waiting = l.waiting[1:]
 		m.inLine = false
-		w.pump(m) // in line again, behind the others, when it wants more than there is
+		w.pump(m) // it queues again, behind the others, if it needs more slots
 	}
 }
 
-// call makes one call and records its outcome. It is a goroutine of calls.
+// call makes one call and records its outcome. It runs in a goroutine of w.calls.
 func (w *Worker) call(m *mailbox, j *job) {
 	at := w.cfg.Now()
 	w.mu.Lock()
@@ -358,14 +359,14 @@ func (w *Worker) call(m *mailbox, j *job) {
 	w.record(j, a)
 }
 
-// slowDown moves a call that is unanswered for too long, and with it its
-// destination, to the slow lane. The lane may hold more than its slots for a
-// while then; it starts nothing until it has room.
+// slowDown moves a call that is unanswered for too long to the slow lane, and its
+// destination with it. The slow lane may then hold more calls than it has slots;
+// it starts none until it has room.
 func (w *Worker) slowDown(m *mailbox, j *job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if j.lane != &w.good {
-		return // answered meanwhile, or there already
+		return // it was answered meanwhile, or is in the slow lane already
 	}
 	m.slow = true
 	j.lane = &w.slow
@@ -415,7 +416,8 @@ func (w *Worker) conclude(m *mailbox, j *job, r call.Result, v Verdict, now time
 	}
 }
 
-// empty takes all that waits in a mailbox, to be put off. The lock is held.
+// empty takes all waiting jobs out of a mailbox, to be deferred. The caller holds
+// the lock.
 func (w *Worker) empty(m *mailbox) []*job {
 	put := m.queue
 	m.queue = nil
@@ -441,8 +443,8 @@ func (w *Worker) showBreaker(m *mailbox, now time.Time) {
 	m.shown = state
 }
 
-// abandon forgets a call that was broken off: nobody knows what became of it, so
-// it has no outcome and its offset stays.
+// abandon forgets a call that was cancelled. Its result is unknown, so it has no
+// outcome and its offset stays unsettled.
 func (w *Worker) abandon(m *mailbox, j *job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -455,7 +457,7 @@ func (w *Worker) abandon(m *mailbox, j *job) {
 	w.freeSlot(l)
 }
 
-// deferred records that a delivery was not tried; that costs no attempt.
+// deferred records that no call was made. That costs no attempt.
 func (w *Worker) deferred(j *job, reason string, now, until time.Time) {
 	w.count.deferred.WithLabelValues(reason).Inc()
 	w.mu.Lock()
@@ -464,8 +466,8 @@ func (w *Worker) deferred(j *job, reason string, now, until time.Time) {
 	w.record(j, &record.Attempt{Delivery: d, Outcome: string(deliveries.OutcomeDeferred), At: now, Reason: reason, NextAttemptAt: until})
 }
 
-// record writes an outcome; the offsets of its delivery are settled when Kafka
-// has acknowledged it, and not before.
+// record writes an outcome. The offsets of its delivery are settled only when
+// Kafka has acknowledged it.
 func (w *Worker) record(j *job, a *record.Attempt) {
 	switch deliveries.Outcome(a.Outcome) {
 	case deliveries.OutcomeDelivered:
@@ -473,7 +475,7 @@ func (w *Worker) record(j *job, a *record.Attempt) {
 	case deliveries.OutcomeFailed, deliveries.OutcomeDeferred, deliveries.OutcomeNeedsOperator, deliveries.OutcomeExhausted: // the schedule keeps the bytes to send
 	}
 	w.mu.Lock()
-	a.Delivery.Round = j.delivery.Round // read again meanwhile, perhaps, in a later round
+	a.Delivery.Round = j.delivery.Round // it may have been read again in a later round
 	w.mu.Unlock()
 	value, err := w.cfg.Codec.Encode(a)
 	if err != nil {
@@ -504,7 +506,8 @@ func (w *Worker) settle(j *job) {
 	}
 }
 
-// fail ends Run: an outcome that is not on record must not be passed over.
+// fail ends Run: no later offset may be committed past an outcome that is not
+// recorded.
 func (w *Worker) fail(err error) {
 	select {
 	case w.fatal <- err:
@@ -512,8 +515,8 @@ func (w *Worker) fail(err error) {
 	}
 }
 
-// drop takes what has not been started and stands only where reading has
-// stopped out of the mailboxes: whoever reads it next sends it.
+// drop removes jobs from the mailboxes that were not started and whose partitions
+// are no longer read here: the next owner of the partition sends them.
 func (w *Worker) drop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -541,7 +544,7 @@ func (w *Worker) drop() {
 	}
 }
 
-// followHolds keeps up with suspensions and resumptions.
+// followHolds reads suspensions and resumptions from Postgres.
 func (w *Worker) followHolds(ctx context.Context) error {
 	failing := false
 	for {
@@ -551,13 +554,13 @@ func (w *Worker) followHolds(ctx context.Context) error {
 			for id := range w.suspended {
 				_, still := held[id]
 				if m := w.mailboxes[id]; m != nil && !still {
-					m.breaker, m.gone = breaker{}, time.Time{} // resumed by a person, who wants to see it tried
+					m.breaker, m.gone = breaker{}, time.Time{} // an operator has resumed it and expects calls at once
 				}
 			}
 			w.suspended = held
 			for _, m := range w.mailboxes {
 				if !m.gone.IsZero() && time.Since(m.gone) > goneFor {
-					m.gone = time.Time{} // Postgres has had time to know, and is asked from now on
+					m.gone = time.Time{} // by now Postgres has the suspension, and decides from here on
 				}
 			}
 			w.mu.Unlock()
@@ -571,7 +574,7 @@ func (w *Worker) followHolds(ctx context.Context) error {
 	}
 }
 
-// forgetIdle lets go of mailboxes with nothing in them and nothing to remember.
+// forgetIdle deletes mailboxes that are empty and have no state to keep.
 func (w *Worker) forgetIdle(ctx context.Context) error {
 	for consume.Sleep(ctx, forgetEvery) {
 		w.mu.Lock()

@@ -7,15 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/sinks/erp"
 	deliverytest "quittance/test/deliveries"
-	"quittance/test/servers"
 )
 
 // An agency's ERP has four calls at once unless the registry says otherwise,
@@ -40,23 +37,11 @@ func TestInFlight(t *testing.T) {
 		return r.URL
 	}
 	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
-	cfg := erp.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now, Client: caller(),
-		SessionTimeout: 6 * time.Second,
-		ERPs: &erps{by: map[string]registry.ERPSettings{
-			"usual/test": {BaseURL: receiver("usual"), Auth: auth, Networks: loopback},
-			"wide/test":  {BaseURL: receiver("wide"), Auth: auth, Networks: loopback, MaxInFlight: 10},
-		}},
-	}
-	p, err := erp.NewPlanner(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := erp.NewWorker(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deliverytest.Start(t, p, w, b.Schedule(t))
+	cfg := sender(b, &erps{by: map[string]registry.ERPSettings{
+		"usual/test": {BaseURL: receiver("usual"), Auth: auth, Networks: loopback},
+		"wide/test":  {BaseURL: receiver("wide"), Auth: auth, Networks: loopback, MaxInFlight: 10},
+	}})
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	const each = 60
 	var all []*record.Notification
 	for _, agency := range []string{"usual", "wide"} {

@@ -6,17 +6,12 @@ package erp
 import (
 	"cmp"
 	"context"
-	"errors"
-	"log/slog"
 	"net/http"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
 	"quittance/internal/erp"
-	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -35,26 +30,6 @@ const Kind deliveries.Kind = "erp"
 type ERPs interface {
 	// ERP is the agency's ERP for live or test payments; false when it has none.
 	ERP(agencyID string, live bool) (registry.ERPSettings, bool)
-}
-
-// Config is what planner and worker need. Fields without a default are required.
-type Config struct {
-	Kafka   kafka.Config
-	Codec   *schemas.Codec
-	ERPs    ERPs
-	Log     *slog.Logger
-	Metrics prometheus.Registerer
-
-	// The rest is the worker's.
-
-	// Client calls the ERPs.
-	Client *erp.Client
-	// History is what the schedule knows (deliveries.NewHistory).
-	History delivery.History
-	// Now is the service's clock.
-	Now func() time.Time
-	// SessionTimeout of the worker's group; 0 takes the engine's default.
-	SessionTimeout time.Duration
 }
 
 // Registration is this kind of delivery. A destination's id is erp.ID of an agency
@@ -94,35 +69,15 @@ func (d directory) settings(id string) (registry.ERPSettings, bool) {
 	return d.erps.ERP(agency, live)
 }
 
-// NewPlanner makes the planner of confirmations.
-func NewPlanner(cfg Config) (*delivery.Planner, error) {
-	return delivery.NewPlanner(delivery.PlannerConfig{Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: Registration(cfg.ERPs), Log: cfg.Log, Metrics: cfg.Metrics})
-}
-
-// NewWorker makes the worker that sends them.
-func NewWorker(cfg Config) (*delivery.Worker, error) {
-	p, err := NewPolicy(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return delivery.NewWorker(delivery.WorkerConfig{
-		Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: Registration(cfg.ERPs), Policy: p, History: cfg.History, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics,
-		SessionTimeout: cfg.SessionTimeout,
-	})
-}
-
 // Policy sends confirmations and judges the ERPs' answers. Safe for concurrent use.
 type Policy struct {
 	directory directory
 	client    *erp.Client
 }
 
-// NewPolicy makes the policy of the worker.
-func NewPolicy(cfg Config) (*Policy, error) {
-	if cfg.ERPs == nil || cfg.Client == nil {
-		return nil, errors.New("erp worker: ERPs and Client are required")
-	}
-	return &Policy{directory: directory{cfg.ERPs}, client: cfg.Client}, nil
+// NewPolicy makes a policy.
+func NewPolicy(erps ERPs, client *erp.Client) *Policy {
+	return &Policy{directory: directory{erps}, client: client}
 }
 
 // Send posts the confirmation. The event's id is the transaction_id.

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
 	erpclient "quittance/internal/erp"
@@ -16,6 +14,7 @@ import (
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/record"
+	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
 	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
@@ -38,16 +37,18 @@ func (e *erps) ERP(agency string, live bool) (registry.ERPSettings, bool) {
 // caller calls this machine over http too.
 func caller() *erpclient.Client { return erpclient.New(erpclient.Config{Developer: true}) }
 
+// sender confirms to these ERPs.
+func sender(b *deliverytest.Bench, e *erps) delivery.WorkerConfig {
+	return b.Sender(erp.Registration(e), erp.NewPolicy(e, caller()))
+}
+
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 // Every answer's meaning (contract-decisions § 10).
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	e := &erps{by: map[string]registry.ERPSettings{"a/test": {ConflictIsDone: true}, "b/test": {}}}
-	p, err := erp.NewPolicy(erp.Config{ERPs: e, Client: caller()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := erp.NewPolicy(e, caller())
 	now := time.Now()
 	for _, c := range []struct {
 		agency  string
@@ -103,20 +104,8 @@ func TestConfirmations(t *testing.T) {
 		}
 	})
 	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
-	cfg := erp.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now,
-		Client: caller(), SessionTimeout: 6 * time.Second,
-		ERPs: &erps{by: map[string]registry.ERPSettings{"agency/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}},
-	}
-	p, err := erp.NewPlanner(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := erp.NewWorker(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deliverytest.Start(t, p, w, b.Schedule(t))
+	cfg := sender(b, &erps{by: map[string]registry.ERPSettings{"agency/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}})
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	confirmation := func(id, tenant string, live bool) *record.Notification {
 		n := b.Notification(id, "app")
 		n.TenantID, n.Livemode = tenant, live

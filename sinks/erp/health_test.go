@@ -112,9 +112,13 @@ func TestOwedConfirmations(t *testing.T) {
 		return s
 	}
 	store := sessions.NewStore(b.Pool)
-	note := func(sessions ...checkout.Session) {
+	note := func(noted ...checkout.Session) {
 		t.Helper()
-		if err := store.Apply(t.Context(), sessions, nil); err != nil {
+		var snapshots []sessions.Snapshot
+		for _, s := range noted {
+			snapshots = append(snapshots, sessions.Snapshot{Session: s, Value: []byte{}})
+		}
+		if err := store.Apply(t.Context(), snapshots, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,19 +149,8 @@ func TestOwedConfirmations(t *testing.T) {
 	}
 
 	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
-	cfg := erp.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), History: b.History(), Now: b.Now, Client: caller(),
-		SessionTimeout: 6 * time.Second, ERPs: &erps{by: map[string]registry.ERPSettings{agency + "/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}},
-	}
-	p, err := erp.NewPlanner(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := erp.NewWorker(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deliverytest.Start(t, p, w, b.Schedule(t))
+	cfg := sender(b, &erps{by: map[string]registry.ERPSettings{agency + "/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}})
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	var notifications []*record.Notification
 	for _, id := range []string{"tx-paid", "tx-refused", "tx-early"} {
 		n := b.Notification(id, "app")

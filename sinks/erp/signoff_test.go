@@ -19,6 +19,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
 	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
@@ -56,14 +57,12 @@ func TestSignoffChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := erp.NewWorker(erp.Config{
-		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), ERPs: oneERP(c.URL), History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
-		Now: time.Now, Client: caller(), Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = w.Run(t.Context())
+	e := oneERP(c.URL)
+	_ = deliverytest.Worker(t, delivery.WorkerConfig{
+		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: erp.Registration(e), Policy: erp.NewPolicy(e, caller()),
+		History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
+		Now:     time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
+	}).Run(t.Context())
 }
 
 // The ERP has accepted a confirmation and the worker dies before it has read
@@ -74,14 +73,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
 	r := deliverytest.NewReceiver(t, "Idempotency-Key")
-	cfg := erp.Config{
-		Kafka: b.Kafka, Codec: b.Codec, ERPs: oneERP(r.URL), Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
-		History: b.History(), Now: b.Now, Client: caller(), SessionTimeout: 6 * time.Second,
-	}
-	p, err := erp.NewPlanner(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := sender(b, oneERP(r.URL))
 	text, err := json.Marshal(signoffChild{b.Kafka, b.DSN, servers.SchemaRegistry(t), r.URL})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +112,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 			kill()
 		})
 	})
-	deliverytest.Start(t, p, b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), b.Schedule(t))
 	confirm := func(id string) {
 		n := b.Notification(id, "app")
 		n.TenantID = "agency"
@@ -159,11 +151,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 		}
 	}
 
-	w, err := erp.NewWorker(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deliverytest.Start(t, w)
+	deliverytest.Start(t, deliverytest.Worker(t, cfg))
 	delivered("tx-1")
 	if got := r.Count(); got["tx-0"] != 1 || got["tx-1"] != 2 || got["tx-2"] != 1 {
 		t.Errorf("confirmations came %v times, want 1, 2 and 1", got)

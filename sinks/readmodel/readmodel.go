@@ -19,8 +19,6 @@ import (
 	"quittance/internal/kafka/consume"
 	"quittance/internal/sessions"
 	"quittance/schemas"
-	"quittance/schemas/mapping"
-	"quittance/schemas/record"
 )
 
 // Config of a ReadModel. All fields are required, except Metrics.
@@ -96,36 +94,27 @@ func (r *ReadModel) Run(ctx context.Context) error {
 	return consume.Batch(ctx, r.consumer, r.decode, r.apply)
 }
 
-// event is what a record tells.
+// event is what a record holds.
 type event struct {
-	kind    checkout.EventType
-	session *checkout.Session // as it stands after the event; nil for an event of no session
+	kind     checkout.EventType
+	snapshot *sessions.Snapshot // nil for an event of no session
 }
 
 func (r *ReadModel) decode(rec *kgo.Record) (event, error) {
-	var e record.Event
-	if err := r.cfg.Codec.Decode(rec.Value, &e); err != nil {
-		return event{}, err
-	}
-	out := event{kind: checkout.EventType(e.Type)}
-	if e.Session != nil {
-		s := mapping.ToSession(e.Session)
-		s.Sequence = e.Sequence
-		out.session = &s
-	}
-	return out, nil
+	kind, snapshot, err := sessions.Read(r.cfg.Codec, rec.Value)
+	return event{kind, snapshot}, err
 }
 
-// apply writes what events tell, and how far they go.
+// apply writes the snapshots of events and the moves of the positions.
 func (r *ReadModel) apply(ctx context.Context, events []event, moves []consume.Move) error {
-	if err := r.cfg.Store.Apply(ctx, sessionsOf(events), moves); err != nil {
+	if err := r.cfg.Store.Apply(ctx, snapshots(events), moves); err != nil {
 		return err
 	}
 	for _, e := range events {
 		mode := modeNone
-		if e.session != nil {
+		if e.snapshot != nil {
 			r.applied.Inc()
-			if mode = modeTest; e.session.Live {
+			if mode = modeTest; e.snapshot.Live {
 				mode = modeLive
 			}
 		}
@@ -134,11 +123,11 @@ func (r *ReadModel) apply(ctx context.Context, events []event, moves []consume.M
 	return nil
 }
 
-func sessionsOf(events []event) []checkout.Session {
-	out := make([]checkout.Session, 0, len(events))
+func snapshots(events []event) []sessions.Snapshot {
+	out := make([]sessions.Snapshot, 0, len(events))
 	for _, e := range events {
-		if e.session != nil {
-			out = append(out, *e.session)
+		if e.snapshot != nil {
+			out = append(out, *e.snapshot)
 		}
 	}
 	return out

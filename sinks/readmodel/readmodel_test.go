@@ -109,7 +109,7 @@ func (w *world) sink(t *testing.T, pool *pgxpool.Pool) (stop func(), metrics *pr
 
 func (w *world) reader(t *testing.T) *sessions.Reader {
 	t.Helper()
-	r, err := sessions.New(sessions.Config{Pool: w.pool, Kafka: w.cfg, Space: w.space, Log: servers.Logger(t), Timeout: patience})
+	r, err := sessions.New(sessions.Config{Pool: w.pool, Kafka: w.cfg, Space: w.space, Codec: w.codec, Log: servers.Logger(t), Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 	w := newWorld(t)
 	a := app(1)
 	zero := w.session(2, a, 1)
-	zero.Metadata = map[string]string{"case": "a\x00b"} // Postgres holds no zero byte
+	zero.OrderID = "a\x00b" // no text of Postgres holds a zero byte
 	garbage := w.event(t, w.session(9, a, 1))
 	garbage.Value = []byte("garbage")
 	garbage.Headers = []kgo.RecordHeader{{Key: "own", Value: []byte("kept")}}

@@ -35,7 +35,7 @@ func (r *ReadModel) Replay(ctx context.Context, topic string, since, until time.
 		if dryRun {
 			return nil
 		}
-		return r.cfg.Store.Apply(ctx, sessionsOf(events), nil)
+		return r.cfg.Store.Apply(ctx, snapshots(events), nil)
 	}
 	err := r.cfg.Kafka.ReadBetween(ctx, r.cfg.Kafka.Prefix+topic, since, until, progress, func(rec *kgo.Record) error {
 		e, err := r.decode(rec)
@@ -45,7 +45,7 @@ func (r *ReadModel) Replay(ctx context.Context, topic string, since, until time.
 			return nil
 		case err != nil:
 			return err
-		case e.session == nil:
+		case e.snapshot == nil:
 			return nil
 		}
 		out.Events++

@@ -20,7 +20,7 @@ func BenchmarkOneEndpoint(b *testing.B) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL, MaxInFlight: 64})
 	cfg := config(b, house, e)
-	deliverytest.Start(b, planner(b, cfg), worker(b, cfg), house.Schedule(b))
+	deliverytest.Start(b, deliverytest.Planner(b, cfg), deliverytest.Worker(b, cfg), house.Schedule(b))
 	house.Notify(b, schemas.TopicWebhooks, true, house.Notification("evt_warm", "app"))
 	deliverytest.Eventually(b, "warm", func() bool { return house.State(b, webhook.Kind, "evt_warm", "own") == "delivered" })
 	events := notifications(house, "app", ids("n", b.N))

@@ -24,7 +24,7 @@ func TestRate(t *testing.T) {
 	e.add("app", registry.WebhookEndpoint{ID: "paced", URL: paced.URL, MaxPerSecond: perSecond})
 	e.add("app", registry.WebhookEndpoint{ID: "free", URL: free.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", ids("r", n))...)
 	deliverytest.Eventually(t, "the neighbour has all", func() bool { return len(free.Count()) == n })
 	if got := len(paced.Count()); got == n {
@@ -73,7 +73,7 @@ func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: r.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_first", "app"))
 	state := func(id string) string { return b.State(t, webhook.Kind, id, "own") }
 	deliverytest.Eventually(t, "told to wait", func() bool { return state("evt_first") == "waiting" })
@@ -109,7 +109,7 @@ func TestResumeClosesTheBreaker(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: r.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	all := ids("s", 40)
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", all)...)
 	state := func(id string) string { return b.State(t, webhook.Kind, id, "own") }

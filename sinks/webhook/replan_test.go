@@ -38,8 +38,8 @@ func TestPlannedTwiceIsSentOnce(t *testing.T) {
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	e.add("other", registry.WebhookEndpoint{ID: "failing", URL: failing.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, worker(t, cfg), b.Schedule(t))
-	stop := deliverytest.Start(t, planner(t, cfg))
+	deliverytest.Start(t, deliverytest.Worker(t, cfg), b.Schedule(t))
+	stop := deliverytest.Start(t, deliverytest.Planner(t, cfg))
 
 	state := func(id, to string) string { return b.State(t, webhook.Kind, id, to) }
 	done, waiting, under := ids("d", 40), ids("w", 3), ids("u", 5)
@@ -67,7 +67,7 @@ func TestPlannedTwiceIsSentOnce(t *testing.T) {
 	if n := len(b.Records(t, schemas.TopicWebhooksDeliveries)); n != all {
 		t.Fatalf("%d deliveries stand on the topic for %d events", n, all)
 	}
-	deliverytest.Start(t, planner(t, cfg))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg))
 	deliverytest.Eventually(t, "all is planned again", func() bool { return len(b.Records(t, schemas.TopicWebhooksDeliveries)) == 2*all })
 	fresh := ids("f", 10) // behind all of it, and sent
 	hang.Store(false)

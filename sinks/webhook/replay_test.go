@@ -41,7 +41,7 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 	e.add("app", registry.WebhookEndpoint{ID: "slow", URL: slow.URL})
 	cfg := config(t, b, e)
 	stop := deliverytest.Start(t, b.Schedule(t))
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg))
 
 	begun := time.Now()
 	first, then := ids("a", 15), ids("b", 5)

@@ -24,6 +24,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/schemas/record"
+	"quittance/sinks/delivery"
 	"quittance/sinks/webhook"
 	deliverytest "quittance/test/deliveries"
 	"quittance/test/servers"
@@ -61,14 +62,15 @@ func TestSignoffChild(t *testing.T) {
 	}
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: c.URL})
-	w, err := webhook.NewWorker(webhook.Config{
-		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Endpoints: e, History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
-		Now: time.Now, Developer: true, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
-	})
+	p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: time.Now, Developer: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = w.Run(t.Context())
+	_ = deliverytest.Worker(t, delivery.WorkerConfig{
+		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: webhook.Registration(e), Policy: p,
+		History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
+		Now:     time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
+	}).Run(t.Context())
 }
 
 // process is the child.
@@ -152,7 +154,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), b.Schedule(t))
 	child := startChild(t, b, own.URL)
 
 	delivered := func(event string) func() bool {
@@ -200,7 +202,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 		}
 	}
 
-	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Start(t, deliverytest.Worker(t, cfg))
 	deliverytest.Eventually(t, "evt_1 is delivered", delivered("evt_1"))
 	settled(t, b)
 	if got := own.Count(); got["evt_0"] != 1 || got["evt_1"] != 2 || got["evt_2"] != 1 {
@@ -285,7 +287,7 @@ func TestKilledBeforeTheRequest(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: url})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
 	select {
 	case <-killed:
@@ -299,7 +301,7 @@ func TestKilledBeforeTheRequest(t *testing.T) {
 	if n := len(own.Got()) + len(b.Attempts(t)); n != 0 {
 		t.Fatalf("%d requests and outcomes: the worker was killed too late", n)
 	}
-	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Start(t, deliverytest.Worker(t, cfg))
 	deliverytest.Eventually(t, "delivered", func() bool { return b.State(t, webhook.Kind, "evt_1", "own") == "delivered" })
 	settled(t, b)
 	if n := own.Count()["evt_1"]; n != 1 {
@@ -334,7 +336,7 @@ func TestCommittedOffsetStaysBelowTheUnsettled(t *testing.T) {
 		e.add(kind, registry.WebhookEndpoint{ID: id, URL: own.URL + "/" + kind})
 	}
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 
 	type moment struct{ committed, first int64 }
 	var low, samples int64

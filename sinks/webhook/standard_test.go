@@ -125,7 +125,7 @@ func TestStandardWebhooksLibraries(t *testing.T) {
 		}
 	}
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg))
 
 	for _, phase := range []struct {
 		event    string

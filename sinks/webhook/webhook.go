@@ -8,19 +8,16 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"quittance/internal/address"
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
-	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
@@ -46,18 +43,9 @@ type Endpoints interface {
 	Endpoint(id string) (registry.WebhookEndpoint, bool)
 }
 
-// Config is what planner and worker need. Fields without a default are required.
+// Config is what a Policy needs. Endpoints and Now are required.
 type Config struct {
-	Kafka     kafka.Config
-	Codec     *schemas.Codec
 	Endpoints Endpoints
-	Log       *slog.Logger
-	Metrics   prometheus.Registerer
-
-	// The rest is the worker's.
-
-	// History is what the schedule knows (deliveries.NewHistory).
-	History delivery.History
 	// Now is the service's clock.
 	Now func() time.Time
 	// Timestamp is the clock of webhook-timestamp, which receivers compare with
@@ -67,8 +55,6 @@ type Config struct {
 	Developer bool
 	// Roots are the certificate authorities to trust; nil takes the system's.
 	Roots *x509.CertPool
-	// SessionTimeout of the worker's group; 0 takes the engine's default.
-	SessionTimeout time.Duration
 }
 
 // Kind is the name of this kind of delivery.
@@ -105,23 +91,6 @@ func (d directory) Destination(id string) (deliveries.Destination, bool) {
 	return deliveries.Destination{
 		MaxInFlight: cmp.Or(e.MaxInFlight, registry.DefaultMaxInFlight), MaxPerSecond: e.MaxPerSecond, Locked: e.Locked,
 	}, ok
-}
-
-// NewPlanner makes what turns events into one delivery per subscribed endpoint.
-func NewPlanner(cfg Config) (*delivery.Planner, error) {
-	return delivery.NewPlanner(delivery.PlannerConfig{Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: Registration(cfg.Endpoints), Log: cfg.Log, Metrics: cfg.Metrics})
-}
-
-// NewWorker makes what sends them.
-func NewWorker(cfg Config) (*delivery.Worker, error) {
-	p, err := NewPolicy(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return delivery.NewWorker(delivery.WorkerConfig{
-		Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: Registration(cfg.Endpoints), Policy: p, History: cfg.History, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics,
-		SessionTimeout: cfg.SessionTimeout,
-	})
 }
 
 // Policy signs and judges webhooks. Safe for concurrent use.

@@ -89,29 +89,13 @@ func bench(t testing.TB) *deliverytest.Bench {
 	})
 }
 
-func config(t testing.TB, b *deliverytest.Bench, e webhook.Endpoints) webhook.Config {
-	return webhook.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Endpoints: e, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
-		History: b.History(), Now: b.Now, Developer: true, SessionTimeout: 6 * time.Second,
-	}
-}
-
-func planner(t testing.TB, cfg webhook.Config) *delivery.Planner {
+func config(t testing.TB, b *deliverytest.Bench, e webhook.Endpoints) delivery.WorkerConfig {
 	t.Helper()
-	p, err := webhook.NewPlanner(cfg)
+	p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: b.Now, Developer: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
-}
-
-func worker(t testing.TB, cfg webhook.Config) *delivery.Worker {
-	t.Helper()
-	w, err := webhook.NewWorker(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return b.Sender(webhook.Registration(e), p)
 }
 
 func ids(prefix string, n int) []string {
@@ -143,7 +127,7 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL + "/hook?k=v", Secrets: []secret.Text{secret.NewText(secret1), secret.NewText(secret2)}})
 	e.add("platform", registry.WebhookEndpoint{ID: "platform", URL: platform.URL})
 	cfg := config(t, b, e)
-	stop := deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	stop := deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 
 	aborted := b.Notification("evt_aborted", "app")
 	b.Notify(t, schemas.TopicWebhooks, false, aborted)
@@ -189,7 +173,7 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 	if _, err := adm.DeleteGroup(t.Context(), b.Kafka.Prefix+"webhook-worker"); err != nil {
 		t.Fatal(err)
 	}
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_3", "app"))
 	deliverytest.Eventually(t, "an event after the restart", func() bool { return own.Count()["evt_3"] == 1 })
 	if n := len(own.Got()); n != 3 {
@@ -209,7 +193,7 @@ func TestPoison(t *testing.T) {
 		produce(t, b, topic, "app", []byte("\x00\x00\x00\x00\x63garbage"))
 	}
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
 	deliverytest.Eventually(t, "delivery behind garbage", func() bool { return b.State(t, webhook.Kind, "evt_1", "own") == "delivered" })
 	deliverytest.Eventually(t, "three records of poison", func() bool { return len(b.Records(t, schemas.TopicPoisonDeliveries)) == 3 })
@@ -234,7 +218,7 @@ func TestDownThenUp(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	events := ids("d", 40) // more than ten failures: the breaker opens
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", events)...)
 	deliverytest.Eventually(t, "everything waits in the schedule", func() bool {
@@ -294,17 +278,8 @@ func TestHangingDestinationsDoNotSlowAnother(t *testing.T) {
 		calls = append(calls, notifications(b, app, ids(app, 20))...)
 	}
 	cfg := config(t, b, e)
-	policy, err := webhook.NewPolicy(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := delivery.NewWorker(delivery.WorkerConfig{
-		Kafka: b.Kafka, Codec: b.Codec, Kind: webhook.Registration(e), Policy: policy, History: cfg.History, Now: b.Now, Log: cfg.Log, Metrics: cfg.Metrics, GoodSlots: slots,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	deliverytest.Start(t, planner(t, cfg), w, b.Schedule(t))
+	cfg.GoodSlots = slots
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, calls...)
 	deliverytest.Eventually(t, "the bad ones fill the lane", func() bool { return len(bad.Got()) >= slots })
 	events := ids("g", 100)
@@ -329,7 +304,7 @@ func TestGoneIsHeldUntilResumed(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), worker(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
 	deliverytest.Eventually(t, "suspended", func() bool {
 		var n int
@@ -453,12 +428,12 @@ func TestRebalanceInMidFlight(t *testing.T) {
 		all = append(all, notifications(b, app, ids(app, 150))...)
 	}
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
-	first := deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), b.Schedule(t))
+	first := deliverytest.Start(t, deliverytest.Worker(t, cfg))
 	b.Notify(t, schemas.TopicWebhooks, true, all...)
 	reached := func(n int) func() bool { return func() bool { return len(own.Count()) >= n } }
 	deliverytest.Eventually(t, "some are there", reached(100))
-	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Start(t, deliverytest.Worker(t, cfg))
 	deliverytest.Eventually(t, "more are there", reached(400))
 	first()
 	deliverytest.Eventually(t, "all are there", func() bool { b.Advance(100 * time.Millisecond); return reached(len(all))() })
@@ -490,9 +465,9 @@ func TestReadAgainWhileUnderWay(t *testing.T) {
 		b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_"+app, app))
 	}
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), b.Schedule(t), worker(t, cfg))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), b.Schedule(t), deliverytest.Worker(t, cfg))
 	deliverytest.Eventually(t, "all under way", func() bool { return len(own.Got()) == n })
-	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Start(t, deliverytest.Worker(t, cfg))
 	deliverytest.Eventually(t, "the other worker has read its share", func() bool { return len(own.Got()) > n })
 	time.Sleep(2 * time.Second)
 	again := len(own.Got()) - n
@@ -549,13 +524,13 @@ func TestWaitsForPostgresBeforeSendingOldRecords(t *testing.T) {
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 	cfg := config(t, b, e)
-	deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), b.Schedule(t))
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
 	deliverytest.Eventually(t, "planned", func() bool { return len(b.Records(t, schemas.TopicWebhooksDeliveries)) == 1 })
 	h := &awayHistory{History: cfg.History}
 	h.away.Store(true)
 	cfg.History = h
-	deliverytest.Start(t, worker(t, cfg))
+	deliverytest.Start(t, deliverytest.Worker(t, cfg))
 	deliverytest.Eventually(t, "asked twice", func() bool { return h.asked.Load() >= 2 })
 	if n := len(own.Got()); n != 0 {
 		t.Fatalf("%d requests while nobody can say whether they were sent", n)
@@ -632,7 +607,7 @@ func TestKilled(t *testing.T) {
 			e := newEndpoints()
 			e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
 			cfg := config(t, b, e)
-			deliverytest.Start(t, planner(t, cfg), b.Schedule(t))
+			deliverytest.Start(t, deliverytest.Planner(t, cfg), b.Schedule(t))
 			text, err := json.Marshal(child{b.Kafka, b.DSN, servers.SchemaRegistry(t), own.URL, at})
 			if err != nil {
 				t.Fatal(err)
@@ -658,7 +633,7 @@ func TestKilled(t *testing.T) {
 			if n := own.Count()["evt_1"]; n != before {
 				t.Fatalf("%d requests before the kill, want %d", n, before)
 			}
-			deliverytest.Start(t, worker(t, cfg))
+			deliverytest.Start(t, deliverytest.Worker(t, cfg))
 			deliverytest.Eventually(t, "sent by the next worker", func() bool { return own.Count()["evt_1"] == before+1 })
 			deliverytest.Eventually(t, "delivered", func() bool { return b.State(t, webhook.Kind, "evt_1", "own") == "delivered" })
 		})

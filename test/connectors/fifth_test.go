@@ -14,10 +14,13 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/form"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
+	"quittance/internal/registry/file"
 	"quittance/internal/secret"
 	"quittance/test/connectors"
+	"quittance/test/registries"
 	"quittance/test/servers"
 )
 
@@ -208,8 +211,8 @@ func TestFifthOperatorInTheRegistry(t *testing.T) {
 	t.Cleanup(pool.Close)
 	base := connectors.Serve(t, &connectors.Faults{}, playFifth(t))
 	keys, table := secret.GenerateKeys(), connector.Table{fifth}
-	file := fmt.Sprintf("agencies: [{id: %s, slug: impots, name: Impôts, connectors: {test: {momo: {base_url: %q, till: till-7, pass: the-pass}}}}]", agency, string(base))
-	if _, err := registry.Seed(t.Context(), pool, []byte(file), registry.SeedOptions{Keys: keys, Developer: true, Operators: table}); err != nil {
+	text := fmt.Sprintf("agencies: [{id: %s, slug: impots, name: Impôts, connectors: {test: {momo: {base_url: %q, till: till-7, pass: the-pass}}}}]", agency, string(base))
+	if _, err := file.Apply(t.Context(), pool, registries.Actor, []byte(text), file.Options{Keys: keys, Developer: true, Operators: table}); err != nil {
 		t.Fatal(err)
 	}
 	known, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: servers.Logger(t), Now: time.Now, Operators: table})
@@ -229,10 +232,10 @@ func TestFifthOperatorInTheRegistry(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 
-	var faults registry.Faults
-	_, err = registry.Seed(t.Context(), pool, []byte("agencies: [{id: "+agency+", slug: impots, name: Impôts, connectors: {test: {momo: {base_url: \"http://127.0.0.1:9\", api_user: u}}}}]"),
-		registry.SeedOptions{Keys: keys, Developer: true, Operators: table})
-	if !errors.As(err, &faults) || len(faults) != 3 {
+	var faults *form.FaultsError
+	_, err = file.Apply(t.Context(), pool, registries.Actor, []byte("agencies: [{id: "+agency+", slug: impots, name: Impôts, connectors: {test: {momo: {base_url: \"http://127.0.0.1:9\", api_user: u}}}}]"),
+		file.Options{Keys: keys, Developer: true, Operators: table})
+	if !errors.As(err, &faults) || len(faults.Faults) != 3 {
 		t.Errorf("an account of another operator's fields: %v", err)
 	}
 }

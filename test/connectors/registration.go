@@ -2,6 +2,7 @@ package connectors
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -97,7 +98,11 @@ func registered(t *testing.T, r connector.Registration, operator Operator) {
 	}
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).LogAttrs(t.Context(), slog.LevelInfo, "x", slog.Any("account", account))
-	for _, text := range []string{log.String(), fmt.Sprint(account), fmt.Sprintf("%+v %#v", account, account), fmt.Sprint(struct{ A connector.Account }{account})} {
+	marshalled, err := json.Marshal(account)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, text := range []string{log.String(), string(marshalled), fmt.Sprint(account), fmt.Sprintf("%+v %#v", account, account), fmt.Sprint(struct{ A connector.Account }{account})} {
 		if !strings.Contains(text, base) || slices.ContainsFunc(names, func(name string) bool { return strings.Contains(text, operator.Fields[name]) }) {
 			t.Errorf("the account prints %s", text)
 		}

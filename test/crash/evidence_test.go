@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
+	"quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/test/harness"
@@ -423,30 +424,32 @@ func (w *witness) state(ctx context.Context) (store, error) {
 
 func (w *witness) readmodel(ctx context.Context) (store, error) {
 	s := store{name: "the read model (PostgreSQL)", sessions: map[string]standing{}, sums: map[sumKey]sum{}}
-	const fee, total = `coalesce((collection->>'fee')::bigint, 0)`, `coalesce((collection->>'amount')::bigint, 0)`
-	rows, err := w.stack.Pool.Query(ctx, `SELECT id, status, sequence, currency, amount, `+fee+`, `+total+` FROM sessions`)
+	rows, err := w.stack.Pool.Query(ctx, `SELECT id, status, sequence, snapshot FROM sessions`)
 	if err != nil {
 		return s, err
 	}
 	var id string
 	var at standing
-	if _, err := pgx.ForEachRow(rows, []any{&id, &at.status, &at.sequence, &at.currency, &at.amount, &at.fee, &at.total}, func() error {
+	var snapshot []byte
+	if _, err := pgx.ForEachRow(rows, []any{&id, &at.status, &at.sequence, &snapshot}, func() error {
+		_, session, err := sessions.Read(w.Codec, snapshot)
+		if err != nil {
+			return err
+		}
+		if session.ID != id || string(session.Status) != at.status || session.Sequence != at.sequence {
+			return fmt.Errorf("the row of %s (%s, %d) holds a snapshot of %s (%s, %d)", id, at.status, at.sequence, session.ID, session.Status, session.Sequence)
+		}
+		at.currency, at.amount, at.fee, at.total = session.Currency, session.Amount, 0, 0
+		if c := session.Collection; c != nil {
+			at.fee, at.total = c.Fee, c.Amount
+		}
 		s.sessions[id] = at
+		add(s.sums, at)
 		return nil
 	}); err != nil {
 		return s, err
 	}
-	rows, err = w.stack.Pool.Query(ctx, `SELECT status, currency, count(*), sum(amount)::bigint, sum(`+fee+`)::bigint, sum(`+total+`)::bigint FROM sessions GROUP BY status, currency`)
-	if err != nil {
-		return s, err
-	}
-	var k sumKey
-	var n sum
-	_, err = pgx.ForEachRow(rows, []any{&k.status, &k.currency, &n.sessions, &n.amount, &n.fee, &n.total}, func() error {
-		s.sums[k] = n
-		return nil
-	})
-	return s, err
+	return s, nil
 }
 
 // journal is what an analyst sees: the view sessions, which reads FINAL.

@@ -167,6 +167,34 @@ func Start(t testing.TB, parts ...Runner) (stop func()) {
 	return stop
 }
 
+// Sender is what the planner and the worker of a kind need.
+func (b *Bench) Sender(kind deliveries.Registration, policy delivery.Policy) delivery.WorkerConfig {
+	return delivery.WorkerConfig{
+		Kafka: b.Kafka, Codec: b.Codec, Kind: kind, Policy: policy, History: b.History(), Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
+		SessionTimeout: 6 * time.Second,
+	}
+}
+
+// Planner makes the planner of a kind.
+func Planner(t testing.TB, cfg delivery.WorkerConfig) *delivery.Planner {
+	t.Helper()
+	p, err := delivery.NewPlanner(delivery.PlannerConfig{Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: cfg.Kind, Log: cfg.Log, Metrics: cfg.Metrics})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Worker makes the worker of a kind.
+func Worker(t testing.TB, cfg delivery.WorkerConfig) *delivery.Worker {
+	t.Helper()
+	w, err := delivery.NewWorker(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 // Schedule makes the installation's schedule, with a cap of 8 for everybody.
 func (b *Bench) Schedule(t testing.TB) *schedule.Schedule {
 	t.Helper()

@@ -18,8 +18,8 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	cash "quittance/ingress/counter"
+	"quittance/internal/identity"
 	keyquota "quittance/internal/quota"
-	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/test/harness"
@@ -54,32 +54,32 @@ func (b *backroom) Admit(context.Context, string, int) (keyquota.Allowance, bool
 	return keyquota.Allowance{Limit: 60, Reset: time.Minute}, !b.busy, nil
 }
 
-func (b *backroom) AuthenticateClerk(key string) (registry.ClerkPrincipal, error) {
+func (b *backroom) AuthenticateClerk(key string) (identity.ClerkPrincipal, error) {
 	for _, clerk := range counterClerks {
 		if clerk.Code == key {
 			return clerk, nil
 		}
 	}
-	return registry.ClerkPrincipal{}, registry.ErrKeyUnknown
+	return identity.ClerkPrincipal{}, identity.ErrKeyUnknown
 }
 
-func (b *backroom) ClerkByKey(id string) (registry.ClerkPrincipal, error) {
+func (b *backroom) ClerkByKey(id string) (identity.ClerkPrincipal, error) {
 	for _, clerk := range counterClerks {
 		if clerk.KeyID == id {
 			return clerk, nil
 		}
 	}
-	return registry.ClerkPrincipal{}, registry.ErrKeyUnknown
+	return identity.ClerkPrincipal{}, identity.ErrKeyUnknown
 }
 
 func (b *backroom) ApplicationsOf(string) []string { return nil }
 
 // counterClerks have their codes for keys; the third one is at work with live
 // payments.
-var counterClerks = []registry.ClerkPrincipal{
-	{Clerk: registry.Clerk{AgencyID: "impots", Code: "c01", Name: "Guichet 1", Counter: "Hall"}, AgencyName: "Direction générale des impôts", KeyID: "01890000-0000-7000-8000-000000000001"},
-	{Clerk: registry.Clerk{AgencyID: "impots", Code: "c02", Name: "Guichet 2", Counter: "Hall"}, AgencyName: "Direction générale des impôts", KeyID: "01890000-0000-7000-8000-000000000002"},
-	{Clerk: registry.Clerk{AgencyID: "impots", Code: "c03", Name: "Guichet 3", Counter: "Annexe"}, AgencyName: "Direction générale des impôts", KeyID: "01890000-0000-7000-8000-000000000003", Live: true},
+var counterClerks = []identity.ClerkPrincipal{
+	{Clerk: identity.Clerk{AgencyID: "impots", Code: "c01", Name: "Guichet 1", Counter: "Hall"}, AgencyName: "Direction générale des impôts", KeyID: "01890000-0000-7000-8000-000000000001"},
+	{Clerk: identity.Clerk{AgencyID: "impots", Code: "c02", Name: "Guichet 2", Counter: "Hall"}, AgencyName: "Direction générale des impôts", KeyID: "01890000-0000-7000-8000-000000000002"},
+	{Clerk: identity.Clerk{AgencyID: "impots", Code: "c03", Name: "Guichet 3", Counter: "Annexe"}, AgencyName: "Direction générale des impôts", KeyID: "01890000-0000-7000-8000-000000000003", Live: true},
 }
 
 const counterCollection = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
@@ -244,7 +244,7 @@ func (g *gallery) counter(t *testing.T) {
 	t.Helper()
 	b := &backroom{now: galleryTime}
 	desks, err := cash.New(cash.Config{
-		Commands: b, Sessions: b, Registry: b, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
+		Commands: b, Sessions: b, Registry: b, Identities: b, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
 		Now: func() time.Time { return b.now }, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quittance/internal/identity"
 	"quittance/internal/postgres"
-	"quittance/internal/registry"
 )
 
 func (p Program) clerks() *cobra.Command {
@@ -38,7 +38,7 @@ type clerkKeyJSON struct {
 	RevokedAt  *time.Time `json:"revoked_at"`
 }
 
-func toClerkJSON(c registry.ClerkEntry) clerkJSON {
+func toClerkJSON(c identity.ClerkEntry) clerkJSON {
 	j := clerkJSON{Agency: c.Agency, Code: c.Code, Name: c.Name, Counter: c.Counter, Active: c.Active, Keys: []clerkKeyJSON{}}
 	for _, k := range c.Keys {
 		j.Keys = append(j.Keys, clerkKeyJSON{
@@ -57,7 +57,7 @@ func modeOf(live bool) string {
 
 func (p Program) addClerk() *cobra.Command {
 	m := p.meta()
-	var req registry.ClerkRequest
+	var req identity.ClerkRequest
 	var asJSON bool
 	var mode string
 	cmd := command("add", "Give a clerk, new or known, a key and show it, once", m, func(cmd *cobra.Command, _ []string) error {
@@ -66,9 +66,9 @@ func (p Program) addClerk() *cobra.Command {
 		}
 		req.Live = mode == "live"
 		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			minted, err := registry.AddClerk(ctx, pool, req, now)
+			minted, err := identity.AddClerk(ctx, pool, operator(), req, now)
 			if err != nil {
-				return err
+				return refusal(err, "KEY_ID")
 			}
 			out := cmd.OutOrStdout()
 			if asJSON {
@@ -90,7 +90,7 @@ func (p Program) addClerk() *cobra.Command {
 }
 
 // showMintedClerkKey is the one place where a person sees the key.
-func showMintedClerkKey(out io.Writer, k registry.MintedClerkKey) {
+func showMintedClerkKey(out io.Writer, k identity.MintedClerkKey) {
 	_, _ = fmt.Fprintf(out, "New key %s of %s (%s, %s), %s mode. It is shown once and stored nowhere:\n\n  %s\n\n",
 		k.Key.ID, k.Ref(), k.Name, k.Counter, modeOf(k.Key.Live), k.Secret.Reveal())
 	if !k.Active {
@@ -102,8 +102,8 @@ func (p Program) listClerks() *cobra.Command {
 	m := p.meta()
 	var asJSON bool
 	cmd := command("list", "List all clerks with their keys, without secrets", m, func(cmd *cobra.Command, _ []string) error {
-		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, _ time.Time) error {
-			entries, err := registry.ListClerks(ctx, pool)
+		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+			entries, err := identity.ListClerks(ctx, pool)
 			if err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ func (p Program) listClerks() *cobra.Command {
 						used = moment(k.LastUsedAt)
 					}
 					switch {
-					case !k.InForce():
+					case !k.InForce(now):
 						state = "revoked " + moment(k.RevokedAt)
 					case !c.Active:
 						state = "clerk not active"
@@ -151,12 +151,9 @@ func (p Program) revokeClerk() *cobra.Command {
 	var asJSON bool
 	cmd := command("revoke AGENCY/CODE|KEY_ID", "End a clerk's keys, or one of them, at once and for good", m, func(cmd *cobra.Command, args []string) error {
 		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			c, ended, err := registry.RevokeClerkKeys(ctx, pool, args[0], now)
-			if fault := (*registry.KeyError)(nil); errors.As(err, &fault) {
-				return errors.New("AGENCY/CODE or KEY_ID: " + fault.Message)
-			}
+			c, ended, err := identity.RevokeClerkKeys(ctx, pool, operator(), args[0], now)
 			if err != nil {
-				return err
+				return refusal(err, "AGENCY/CODE or KEY_ID")
 			}
 			out := cmd.OutOrStdout()
 			if asJSON {

@@ -126,15 +126,7 @@ func readDestination(ctx context.Context, pool *postgres.Pool, s roles.Settings,
 
 // operate runs a look at deliveries, or a change, with the service's time.
 func (m *meta) operate(ctx context.Context, do func(context.Context, *postgres.Pool, time.Time) error) error {
-	err := m.onPostgres(ctx, do)
-	var fault *registry.EndpointError
-	switch {
-	case errors.As(err, &fault) && fault.Field == "id":
-		return fmt.Errorf("ENDPOINT: %w", fault)
-	case errors.As(err, &fault):
-		return fmt.Errorf("--%s: %w", fault.Field, fault)
-	}
-	return inWords(err)
+	return inWords(m.onPostgres(ctx, do))
 }
 
 // onEndpoint is operate for the endpoint or ERP that is the command's argument.
@@ -477,9 +469,9 @@ func (p Program) rotateEndpointSecret() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rotated, err := registry.RotateSecret(ctx, pool, keys, d.id, overlap, now)
+			rotated, err := registry.RotateSecret(ctx, pool, keys, operator(), d.id, overlap, now)
 			if err != nil {
-				return err
+				return refusal(err, "ENDPOINT")
 			}
 			out := cmd.OutOrStdout()
 			if asJSON {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quittance/internal/identity"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 )
@@ -28,7 +29,7 @@ type keyJSON struct {
 	ApplicationName string            `json:"application_name,omitempty"`
 	Agencies        []string          `json:"agencies"` // slugs
 	Mode            string            `json:"mode"`
-	State           registry.KeyState `json:"state"`
+	State           identity.KeyState `json:"state"`
 	ReadsPerMinute  int               `json:"reads_per_minute"`
 	CreatedAt       time.Time         `json:"created_at"`
 	LastUsedAt      *time.Time        `json:"last_used_at"`
@@ -39,7 +40,7 @@ type keyJSON struct {
 	Replaces *keyJSON `json:"replaces,omitempty"` // by a rotation
 }
 
-func toKeyJSON(k registry.KeyEntry, now time.Time) keyJSON {
+func toKeyJSON(k identity.KeyEntry, now time.Time) keyJSON {
 	scope := "application"
 	if k.Platform() {
 		scope = "platform"
@@ -58,7 +59,7 @@ func timeOrNull(t time.Time) *time.Time {
 	return &t
 }
 
-func keyMode(k registry.KeyEntry) string {
+func keyMode(k identity.KeyEntry) string {
 	if k.Live {
 		return "live"
 	}
@@ -67,7 +68,7 @@ func keyMode(k registry.KeyEntry) string {
 
 func (p Program) createKey() *cobra.Command {
 	m := p.meta()
-	var req registry.KeyRequest
+	var req identity.KeyRequest
 	var platform, asJSON bool
 	var mode string
 	cmd := command("create", "Make a key and show its secret, once", m, func(cmd *cobra.Command, _ []string) error {
@@ -85,9 +86,9 @@ func (p Program) createKey() *cobra.Command {
 		}
 		req.Live = mode == "live"
 		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			minted, err := registry.CreateKey(ctx, pool, req, now)
+			minted, err := identity.CreateKey(ctx, pool, operator(), req, now)
 			if err != nil {
-				return err
+				return refusal(err, "KEY_ID")
 			}
 			if asJSON {
 				return printMinted(cmd.OutOrStdout(), minted, nil, now)
@@ -110,7 +111,7 @@ func (p Program) listKeys() *cobra.Command {
 	var asJSON bool
 	cmd := command("list", "List all keys, without their secrets", m, func(cmd *cobra.Command, _ []string) error {
 		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			entries, err := registry.ListKeys(ctx, pool)
+			entries, err := identity.ListKeys(ctx, pool)
 			if err != nil {
 				return err
 			}
@@ -147,9 +148,9 @@ func (p Program) revokeKey() *cobra.Command {
 	var asJSON bool
 	cmd := command("revoke KEY_ID", "End a key at once and for good", m, func(cmd *cobra.Command, args []string) error {
 		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			k, changed, err := registry.RevokeKey(ctx, pool, args[0], now)
+			k, changed, err := identity.RevokeKey(ctx, pool, operator(), args[0], now)
 			if err != nil {
-				return err
+				return refusal(err, "KEY_ID")
 			}
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), toKeyJSON(k, now))
@@ -173,9 +174,9 @@ func (p Program) rotateKey() *cobra.Command {
 	var asJSON bool
 	cmd := command("rotate KEY_ID", "Make a key that replaces another, which ends after the overlap", m, func(cmd *cobra.Command, args []string) error {
 		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			minted, replaced, err := registry.RotateKey(ctx, pool, args[0], overlap, now)
+			minted, replaced, err := identity.RotateKey(ctx, pool, operator(), args[0], overlap, now)
 			if err != nil {
-				return err
+				return refusal(err, "KEY_ID")
 			}
 			out := cmd.OutOrStdout()
 			if asJSON {
@@ -217,26 +218,18 @@ func (m *meta) onPostgres(ctx context.Context, do func(context.Context, *postgre
 	if err != nil {
 		return err
 	}
-	err = do(ctx, pool, now)
-	var fault *registry.KeyError
-	switch {
-	case !errors.As(err, &fault):
-		return err
-	case fault.Field == "id":
-		return fmt.Errorf("KEY_ID: %w", fault)
-	}
-	return fmt.Errorf("--%s: %w", fault.Field, fault)
+	return do(ctx, pool, now)
 }
 
 // showMinted is the one place where a person sees the secret.
-func showMinted(out io.Writer, k registry.MintedKey) {
+func showMinted(out io.Writer, k identity.MintedKey) {
 	_, _ = fmt.Fprintf(out, "New key %s of %s, %s mode. Its secret is shown once and stored nowhere:\n\n  %s\n\n", k.ID, k.Owner(), keyMode(k.KeyEntry), k.Secret.Reveal())
 	if k.Inactive {
 		_, _ = fmt.Fprint(out, "The application is not active: the key opens nothing until it is.\n")
 	}
 }
 
-func printMinted(out io.Writer, k registry.MintedKey, replaced *registry.KeyEntry, now time.Time) error {
+func printMinted(out io.Writer, k identity.MintedKey, replaced *identity.KeyEntry, now time.Time) error {
 	j := toKeyJSON(k.KeyEntry, now)
 	j.Secret = k.Secret.Reveal()
 	if replaced != nil {
@@ -255,16 +248,16 @@ func printJSON(out io.Writer, v any) error {
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-func stateOf(k registry.KeyEntry, now time.Time) string {
+func stateOf(k identity.KeyEntry, now time.Time) string {
 	var parts []string
 	switch state := k.State(now); state {
-	case registry.KeyStateActive:
+	case identity.KeyStateActive:
 		parts = append(parts, string(state))
-	case registry.KeyStateEnding:
+	case identity.KeyStateEnding:
 		parts = append(parts, "ends "+moment(k.EndsAt))
-	case registry.KeyStateEnded:
+	case identity.KeyStateEnded:
 		parts = append(parts, "ended "+moment(k.EndsAt))
-	case registry.KeyStateRevoked:
+	case identity.KeyStateRevoked:
 		parts = append(parts, "revoked "+moment(k.RevokedAt))
 	}
 	if k.Inactive {

@@ -11,7 +11,7 @@ import (
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/connector/all"
-	"quittance/internal/registry"
+	"quittance/internal/registry/file"
 )
 
 func (p Program) seed() *cobra.Command {
@@ -46,27 +46,27 @@ func (p Program) seed() *cobra.Command {
 }
 
 // Seed applies a registry file.
-func Seed(ctx context.Context, s roles.Settings, file string) (registry.Report, error) {
-	text, err := os.ReadFile(file)
+func Seed(ctx context.Context, s roles.Settings, path string) (file.Report, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return registry.Report{}, fmt.Errorf("reading the registry file: %w", err)
+		return file.Report{}, fmt.Errorf("reading the registry file: %w", err)
 	}
 	keys, err := s.OpenKeys()
 	if err != nil {
-		return registry.Report{}, err
+		return file.Report{}, err
 	}
 	pool, err := s.OpenPostgres(ctx)
 	if err != nil {
-		return registry.Report{}, err
+		return file.Report{}, err
 	}
 	defer pool.Close()
 	now, err := s.Time(ctx, pool)
 	if err != nil {
-		return registry.Report{}, err
+		return file.Report{}, err
 	}
-	report, err := registry.Seed(ctx, pool, text, registry.SeedOptions{Keys: keys, Developer: s.PlainSecrets, Operators: all.Operators(), Now: func() time.Time { return now }})
+	report, err := file.Apply(ctx, pool, operator(), text, file.Options{Keys: keys, Developer: s.PlainSecrets, Operators: all.Operators(), Now: func() time.Time { return now }})
 	if err != nil {
-		return registry.Report{}, fmt.Errorf("%s: %w", file, err)
+		return file.Report{}, fmt.Errorf("%s: %w", path, fileFaults(err))
 	}
 	return report, nil
 }

@@ -5,12 +5,14 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/identity"
 	"quittance/internal/registry"
 )
 
 // configuration is the registry with the methods that the parts of roles declare.
 type configuration struct {
 	*registry.Registry
+	identities *identity.Identities
 	// simulators replace what a test account does not have.
 	simulators bool
 	// shop is the origin of the demo shop, empty when none runs.
@@ -18,7 +20,7 @@ type configuration struct {
 }
 
 func (b *Base) configuration() configuration {
-	return configuration{b.Registry, b.Simulators, b.ShopURL}
+	return configuration{b.Registry, b.Identities, b.Simulators, b.ShopURL}
 }
 
 // DemoShop is the origin of the demo shop in a registry file. Settings.ShopURL
@@ -39,7 +41,7 @@ func (c configuration) Configured(tenantID string, live bool, offerID, currency 
 		return false
 	}
 	if offerID == checkout.OfferCashAgency {
-		return c.TakesCash(tenantID, live) || c.simulators && !live
+		return c.identities.TakesCash(tenantID, live) || c.simulators && !live
 	}
 	_, ok := c.Account(tenantID, live, offerID)
 	return ok

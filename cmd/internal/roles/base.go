@@ -20,6 +20,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/clock"
 	"quittance/internal/connector/all"
+	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
@@ -32,13 +33,14 @@ import (
 // every role needs are opened when they are first asked for; Wait closes all.
 type Base struct {
 	Settings
-	Log      *slog.Logger
-	Metrics  *prometheus.Registry
-	Topology *kafka.Topology
-	Codec    *schemas.Codec
-	Pool     *postgres.Pool     // after OpenPostgres
-	Keys     *secret.Keys       // after OpenRegistry
-	Registry *registry.Registry // after OpenRegistry
+	Log        *slog.Logger
+	Metrics    *prometheus.Registry
+	Topology   *kafka.Topology
+	Codec      *schemas.Codec
+	Pool       *postgres.Pool       // after OpenPostgres
+	Keys       *secret.Keys         // after OpenRegistry
+	Registry   *registry.Registry   // after OpenRegistry
+	Identities *identity.Identities // after OpenRegistry
 	// Now is the time of the service.
 	Now func() time.Time
 
@@ -130,8 +132,8 @@ func (b *Base) OpenPostgres() (err error) {
 	return err
 }
 
-// OpenRegistry opens the master keys and the configuration, once, and keeps the
-// configuration current.
+// OpenRegistry opens the master keys, the configuration and the identities, once,
+// and keeps them current.
 func (b *Base) OpenRegistry() error {
 	if b.Registry != nil {
 		return nil
@@ -151,8 +153,13 @@ func (b *Base) OpenRegistry() error {
 	if err != nil {
 		return err
 	}
-	b.Registry = reg
+	ids, err := identity.Open(b.ctx, identity.Config{Registry: reg, Pool: b.Pool, Log: b.Log, Now: b.Now})
+	if err != nil {
+		return err
+	}
+	b.Registry, b.Identities = reg, ids
 	b.Run("registry", reg.Run)
+	b.Run("identities", ids.Run)
 	return nil
 }
 

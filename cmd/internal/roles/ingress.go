@@ -46,7 +46,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	b.Run("references", refs.Run)
-	sessions, err := readmodel.New(readmodel.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Space: b.Topology, Log: b.Log, Metrics: b.Metrics})
+	sessions, err := readmodel.New(readmodel.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Space: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	api, err := ministry.New(ministry.Config{
-		Commands: h, Registry: b.Registry, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
+		Commands: h, Registry: b.Registry, Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
 		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func (b *Base) ingress() error {
 	}
 
 	counters, err := cash.New(cash.Config{
-		Commands: h, Sessions: sessions, Registry: b.Registry, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
+		Commands: h, Sessions: sessions, Registry: b.Registry, Identities: b.Identities, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {

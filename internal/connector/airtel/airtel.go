@@ -4,21 +4,20 @@
 // credentials, three minutes), then POST /merchant/v1/payments/ with our id as
 // transaction.id, which makes the payer's phone ask for the PIN; then GET
 // /standard/v1/payments/{id} until it is TS (success), TF (failed) or TE
-// (expired). TIP (in progress) and TA (ambiguous) are no decision, and nor is
-// anything that the answer to the request says: it tells that the phone was
-// asked, whatever word stands there.
+// (expired). TIP (in progress) and TA (ambiguous) decide nothing. Neither does the
+// answer to the request, whatever status it names: it says that the phone was asked.
 //
 // What differs from other operators:
 //
 //   - Ids are letters and digits: our UUID without its dashes.
 //   - The payer's number is national, with its 0 and without the country code.
-//   - Neither answers nor callbacks name an amount. An id stands for the one
-//     amount that it was asked with, so that is what an approval is of.
-//   - A callback names no reason either, and comes once. It makes us ask
-//     (connector.Report.Ask). In Airtel's public protocol a merchant's callbacks
-//     have one address, set in its portal, which cannot tell the session: our
-//     address travels in X-Callback-Url for gateways that honour it. Without
-//     callbacks every payment is found by enquiry.
+//   - Neither answers nor callbacks name an amount. An id has one amount, the one of
+//     its first request; an approval is of that amount.
+//   - A callback names no reason either, and comes once. After it the service asks
+//     (connector.Report.Ask). In Airtel's public protocol a merchant has one callback
+//     address, set in its portal, which cannot name the session. The connector sends
+//     our address in X-Callback-Url for gateways that honour it. Without callbacks
+//     every payment is found by enquiry.
 //
 // Public descriptions: https://developers.airtel.cg (Collection APIs).
 package airtel
@@ -102,8 +101,8 @@ func (c *Connector) Payer(input string) (string, error) {
 }
 
 // Collect is POST /merchant/v1/payments/, in XAF only. It never returns an
-// approval of the request's own answer: that proves nothing. An id that Airtel
-// knows already is asked about.
+// approval by the answer to the request, which proves nothing. About an id that Airtel
+// knows already it asks.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
 	m, err := c.merchants.Of(account)
@@ -143,7 +142,7 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 }
 
 // Enquire is GET /standard/v1/payments/{id}, at most EnquiriesPerSecond of an
-// account. What it returns as amount is the reference's, see the package.
+// account. The amount of an approval is the reference's, see the package.
 func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
 	m, err := c.merchants.Of(account)
@@ -165,7 +164,7 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	err = a.Decode(&e)
 	switch {
 	case err == nil && a.Status < 500 && e.missing():
-		// Only Airtel's own word means that there is no such payment: a gateway that
+		// Only Airtel's own code means that there is no such payment: a gateway that
 		// knows no such path answers 404 as well.
 		return connector.Outcome{Status: checkout.OutcomeUnknown, Reason: e.code()}, nil
 	case a.Status != http.StatusOK:
@@ -181,10 +180,9 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	return o, nil
 }
 
-// ParseReport reads the body of a callback: which payment, and how Airtel says
-// that it ended. It names neither amount nor reason, so Ask is set. The hash that
-// stands in it where a merchant has switched that on is not judged: nothing is
-// believed of the report but that asking is worth while.
+// ParseReport reads the body of a callback: which payment, and how it ended. The body
+// names neither amount nor reason, so Ask is set. The hash, which merchants can switch
+// on, is not checked: the report only causes an enquiry.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	var r report
 	var id string
@@ -216,7 +214,7 @@ func (c *Connector) authorized(ctx context.Context, m *merchant, doing, method, 
 	})
 }
 
-// issue asks for a token. Nothing is collected by it, whatever happens.
+// issue asks for a token. It collects nothing, so its errors are not Sent.
 func (c *Connector) issue(ctx context.Context, account Account) (connector.Token, error) {
 	const doing = "getting a token"
 	body, err := json.Marshal(map[string]string{

@@ -95,12 +95,12 @@ type envelope struct {
 		ResultCode   text `json:"result_code"`
 		Success      bool `json:"success"`
 	} `json:"status"`
-	// Of answers of the gateway before Airtel Money: ROUTER….
+	// ROUTER…, in answers of the gateway in front of Airtel Money.
 	StatusCode text `json:"status_code"`
 }
 
-// codes are what stands in an answer, the most telling first: the product's own
-// code, the gateway's, the general one.
+// codes are the codes of an answer, the most specific first: the product's, the
+// gateway's, the general one.
 func (e *envelope) codes() []string {
 	var out []string
 	for _, s := range []text{e.Status.ResponseCode, e.StatusCode, e.Status.Code, e.Status.ResultCode} {
@@ -121,8 +121,8 @@ func (e *envelope) any(set map[string]bool) bool {
 	return false
 }
 
-// code is the first code that means something to us, else the first, empty when
-// there is none.
+// code is the first code that is in a table, else the first code, empty when there is
+// none.
 func (e *envelope) code() string {
 	codes := e.codes()
 	for _, c := range codes {
@@ -133,8 +133,8 @@ func (e *envelope) code() string {
 	return append(codes, "")[0]
 }
 
-// missing says that Airtel has no such payment. It may stand with TF, which is no
-// refusal then: the payment may be on its way there.
+// missing says that Airtel has no such payment. The status may be TF then, which is no
+// refusal: the payment may still arrive there.
 func (e *envelope) missing() bool {
 	t := e.Data.Transaction.Status
 	return (t == "" || t == "TF") && e.any(notFound)
@@ -150,7 +150,7 @@ type report struct {
 }
 
 // toOutcome reads the answer to an enquiry about the payment that Airtel knows as
-// id. One about another payment is none.
+// id. An answer about another payment is an error.
 func toOutcome(e envelope, id string, ref connector.Reference) (connector.Outcome, error) {
 	t := e.Data.Transaction
 	if t.ID != "" && !strings.EqualFold(string(t.ID), id) {
@@ -167,8 +167,8 @@ func toOutcome(e envelope, id string, ref connector.Reference) (connector.Outcom
 	return o, nil
 }
 
-// toStatus reads Airtel's states. Only TS, TF and TE are decisions, and TF only
-// where its code does not say that it is none.
+// toStatus reads Airtel's states. Only TS, TF and TE are decisions, TF only if its code
+// is not one of submitted.
 func toStatus(status, reason string) (connector.Outcome, error) {
 	switch status {
 	case "TS":
@@ -188,8 +188,8 @@ func toStatus(status, reason string) (connector.Outcome, error) {
 	return connector.Outcome{}, fmt.Errorf("status %q is none of Airtel's", code(status))
 }
 
-// text is a JSON string or number. What Airtel puts in its place now and then, as
-// false for an id, is empty.
+// text is a JSON string or number. Anything else, such as the false that Airtel
+// sometimes sends as an id, is empty.
 type text string
 
 // UnmarshalJSON reads a string or a number, as it is spelled.

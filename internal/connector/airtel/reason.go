@@ -42,18 +42,18 @@ var failures = map[string]checkout.FailureCode{
 	"ESB000011":     checkout.FailureOperatorError,
 }
 
-// noRefusalOfRequest are codes that end a payment and cannot refuse a request: the
-// payer has hardly been asked, so the time-out is Airtel's own.
+// noRefusalOfRequest are codes that end a payment but do not refuse a request: the
+// payer was not asked yet, so the time-out is Airtel's own.
 var noRefusalOfRequest = map[string]bool{"DP00800001024": true, "DP00800001029": true, "TE": true}
 
-// submitted are codes that name no failure, whatever status they stand with:
-// Airtel has the payment and does not know yet.
+// submitted are codes that name no failure, whatever the status: Airtel has the payment
+// and its outcome is open.
 var submitted = map[string]bool{"DP00800001000": true, "DP00800001006": true}
 
-// duplicate: Airtel has a payment of this id.
+// duplicate are codes that mean: Airtel has a payment of this id.
 var duplicate = map[string]bool{"ESB000041": true}
 
-// notFound: Airtel has no payment of this id.
+// notFound are codes that mean: Airtel has no payment of this id.
 var notFound = map[string]bool{"DP00800001025": true, "ESB000045": true}
 
 // payerUnknown refuses a request, with status 400, for a number without an Airtel
@@ -61,8 +61,8 @@ var notFound = map[string]bool{"DP00800001025": true, "ESB000045": true}
 const payerUnknown = "DP00800001005"
 
 // refusalOfRequest is the answer to a request as a refusal; false when it is no
-// definite one. Codes that are in no table are none: Airtel calls several of its
-// general ones ambiguous.
+// definite one. Codes that are in no table are not definite: Airtel calls several of
+// its general codes ambiguous.
 func refusalOfRequest(status int, e envelope) (connector.Outcome, bool) {
 	for _, c := range e.codes() {
 		if status == http.StatusBadRequest && c == payerUnknown {
@@ -85,8 +85,8 @@ func failure(reason string) checkout.FailureCode {
 	return checkout.FailureOperatorError
 }
 
-// code is Airtel's code where it looks like one: capital letters, then digits.
-// Prose and numbers, which may be the payer's, never travel on.
+// code is s if it looks like a code of Airtel, capital letters and then digits, else
+// empty: prose and numbers, which may be the payer's, are never passed on.
 func code(s string) string {
 	const longest = 16
 	digits := strings.TrimLeft(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")

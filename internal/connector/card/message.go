@@ -25,8 +25,8 @@ type transaction struct {
 	ExpiresAt   time.Time `json:"expires_at"`
 }
 
-// toTransaction is a request as the acquirer takes it. Any currency of the service
-// goes to it: which ones a merchant account takes is the acquirer's to say.
+// toTransaction is a request as the acquirer takes it, in any currency of the service:
+// the acquirer knows which ones a merchant account takes.
 func toTransaction(account Account, r connector.Request) (transaction, error) {
 	if _, ok := money.Lookup(r.Currency); !ok || r.Amount <= 0 {
 		return transaction{}, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
@@ -50,8 +50,8 @@ type created struct {
 	Environment   string `json:"checkout_environment"`
 }
 
-// toPending reads the answer to a request as a pending collection: with its redirect
-// unless the answer says that all is decided.
+// toPending reads the answer to a request as a pending collection. It has a redirect
+// unless the answer says that the payment is decided.
 func toPending(m created, id string) (connector.Outcome, error) {
 	if m.Reference != id {
 		return connector.Outcome{}, errors.New("the answer is about another payment")
@@ -123,7 +123,8 @@ func isTransactionID(s string) bool {
 }
 
 // isPage says whether a citizen can be sent to the address: https, or http on this
-// machine, for developers. User names in it serve deception only.
+// machine, for developers. Addresses with a user name are refused: they serve to
+// deceive.
 func isPage(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || len(address) > maxURL || u.Hostname() == "" || u.User != nil {

@@ -19,18 +19,17 @@ var failures = map[string]checkout.FailureCode{
 }
 
 // refusals are the codes with which an acquirer refuses a transaction for good.
-// Codes that are not here refuse nothing: they are faults, and worth another try.
+// Other codes refuse nothing: the request may be tried again.
 var refusals = map[string]checkout.FailureCode{
 	"currency_not_supported": checkout.FailureAmountInvalid,
 	"amount_not_supported":   checkout.FailureAmountInvalid,
 	"merchant_inactive":      checkout.FailurePayeeUnavailable,
 }
 
-// notFound: the merchant has no transaction of this reference.
+// notFound is the code of a reference that the merchant has no transaction of.
 const notFound = "transaction_not_found"
 
-// toStatus reads the acquirer's statuses. A word that is none of them is no
-// decision but an error.
+// toStatus reads the acquirer's statuses. Any other word is an error, not a decision.
 func toStatus(status string) (checkout.OutcomeStatus, checkout.FailureCode, error) {
 	switch status {
 	case "approved":
@@ -66,8 +65,8 @@ func errorCode(a connector.Answer) string {
 	return code(e.Code)
 }
 
-// code is the acquirer's code where it looks like one: small letters and
-// underscores. Prose and numbers, which may be a card's, never travel on.
+// code is s if it looks like a code of the acquirer, small letters and underscores, else
+// empty: prose and numbers, which may be a card's, are never passed on.
 func code(s string) string {
 	const longest = 40
 	if len(s) > longest || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz_") != "" {

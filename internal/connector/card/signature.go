@@ -54,7 +54,7 @@ func verify(account Account, header http.Header, body []byte, now time.Time) err
 		return refuse("an Authorization header that is not read")
 	}
 	merchant, timestamp, signature := parts[1], parts[2], parts[3]
-	// Without a secret everyone could sign.
+	// With an empty secret everyone could sign.
 	if account.Secret == "" || account.Merchant == "" || merchant != account.Merchant {
 		return refuse("another merchant")
 	}

@@ -87,7 +87,7 @@ func (c *Connector) Operator() string { return Operator }
 // Payer takes Congolese numbers of MTN, which start with 06.
 func (c *Connector) Payer(input string) (string, error) { return connector.CongoPayer(input, "06") }
 
-// Collect is POST requesttopay. An id that MTN knows already is asked about.
+// Collect is POST requesttopay. About an id that MTN knows already it asks.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
 	m, err := c.merchants.Of(account)
@@ -185,7 +185,7 @@ func (c *Connector) authorized(ctx context.Context, m *merchant, q connector.Cal
 	})
 }
 
-// issue asks for a token. Nothing is collected by it, whatever happens.
+// issue asks for a token. It collects nothing, so its errors are not Sent.
 func (c *Connector) issue(ctx context.Context, account Account) (connector.Token, error) {
 	const doing = "getting a token"
 	credentials := base64.StdEncoding.EncodeToString([]byte(account.APIUser + ":" + account.APIKey))

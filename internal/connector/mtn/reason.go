@@ -27,11 +27,11 @@ var failures = map[string]checkout.FailureCode{
 	"INVALID_CURRENCY":               checkout.FailurePayeeUnavailable,
 }
 
-// undecided are reasons that name no failure, whatever status they stand with.
+// undecided are reasons that name no failure, whatever the status.
 var undecided = map[string]bool{"PENDING": true, "ONGOING": true, "DELAYED": true}
 
-// passing are reasons that, as the answer to a request, tell of MTN's own trouble
-// and not of the payment: the same request may well be taken a moment later.
+// passing are reasons that, as the answer to a request, report a problem of MTN and not
+// of the payment: the same request may succeed a moment later.
 var passing = map[string]bool{"SERVICE_UNAVAILABLE": true, "INTERNAL_PROCESSING_ERROR": true}
 
 func failure(reason string) checkout.FailureCode {
@@ -41,8 +41,8 @@ func failure(reason string) checkout.FailureCode {
 	return checkout.FailureOperatorError
 }
 
-// code is MTN's reason or error code where it looks like one, so that prose,
-// which may hold a number, never travels on.
+// code is s if it looks like a code of MTN, else empty: prose may contain a number and
+// is never passed on.
 func code(s string) string {
 	const longest = 64
 	if len(s) > longest {

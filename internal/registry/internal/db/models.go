@@ -17,19 +17,6 @@ type Agency struct {
 	CreatedAt      time.Time
 }
 
-type ApiKey struct {
-	ID             string
-	Hash           []byte
-	ApplicationID  *string
-	Live           bool
-	Agencies       []string
-	ReadsPerMinute *int32
-	CreatedAt      time.Time
-	RevokedAt      *time.Time
-	LastUsedAt     *time.Time
-	EndsAt         *time.Time
-}
-
 type Application struct {
 	ID                 string
 	AgencyID           string
@@ -52,26 +39,6 @@ type CashinAccess struct {
 	RedirectOrigins []string
 	WebhookUrl      string
 	Providers       []string
-}
-
-type Clerk struct {
-	AgencyID  string
-	Code      string
-	Name      string
-	Counter   string
-	Active    bool
-	CreatedAt time.Time
-}
-
-type ClerkKey struct {
-	ID         string
-	Hash       []byte
-	AgencyID   string
-	ClerkCode  string
-	Live       bool
-	CreatedAt  time.Time
-	RevokedAt  *time.Time
-	LastUsedAt *time.Time
 }
 
 type ConnectorAccount struct {

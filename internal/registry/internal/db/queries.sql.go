@@ -11,41 +11,6 @@ import (
 	"time"
 )
 
-const aPIKeys = `-- name: APIKeys :many
-SELECT id, hash, application_id, live, agencies, reads_per_minute, created_at, revoked_at, last_used_at, ends_at FROM api_keys ORDER BY id
-`
-
-func (q *Queries) APIKeys(ctx context.Context) ([]ApiKey, error) {
-	rows, err := q.db.Query(ctx, aPIKeys)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ApiKey
-	for rows.Next() {
-		var i ApiKey
-		if err := rows.Scan(
-			&i.ID,
-			&i.Hash,
-			&i.ApplicationID,
-			&i.Live,
-			&i.Agencies,
-			&i.ReadsPerMinute,
-			&i.CreatedAt,
-			&i.RevokedAt,
-			&i.LastUsedAt,
-			&i.EndsAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const agencies = `-- name: Agencies :many
 SELECT id, slug, name, default_service, created_at FROM agencies ORDER BY id
 `
@@ -144,70 +109,6 @@ func (q *Queries) CashinAccess(ctx context.Context) ([]CashinAccess, error) {
 	return items, nil
 }
 
-const clerkKeys = `-- name: ClerkKeys :many
-SELECT id, hash, agency_id, clerk_code, live, created_at, revoked_at, last_used_at FROM clerk_keys ORDER BY id
-`
-
-func (q *Queries) ClerkKeys(ctx context.Context) ([]ClerkKey, error) {
-	rows, err := q.db.Query(ctx, clerkKeys)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ClerkKey
-	for rows.Next() {
-		var i ClerkKey
-		if err := rows.Scan(
-			&i.ID,
-			&i.Hash,
-			&i.AgencyID,
-			&i.ClerkCode,
-			&i.Live,
-			&i.CreatedAt,
-			&i.RevokedAt,
-			&i.LastUsedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const clerks = `-- name: Clerks :many
-SELECT agency_id, code, name, counter, active, created_at FROM clerks ORDER BY agency_id, code
-`
-
-func (q *Queries) Clerks(ctx context.Context) ([]Clerk, error) {
-	rows, err := q.db.Query(ctx, clerks)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Clerk
-	for rows.Next() {
-		var i Clerk
-		if err := rows.Scan(
-			&i.AgencyID,
-			&i.Code,
-			&i.Name,
-			&i.Counter,
-			&i.Active,
-			&i.CreatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const connectorAccounts = `-- name: ConnectorAccounts :many
 SELECT agency_id, live, offer, base_url, sealed, flags FROM connector_accounts
 `
@@ -282,20 +183,6 @@ func (q *Queries) ERPSettings(ctx context.Context) ([]ErpSetting, error) {
 	return items, nil
 }
 
-const endAPIKey = `-- name: EndAPIKey :exec
-UPDATE api_keys SET ends_at = $1 WHERE id = $2
-`
-
-type EndAPIKeyParams struct {
-	EndsAt *time.Time
-	ID     string
-}
-
-func (q *Queries) EndAPIKey(ctx context.Context, arg EndAPIKeyParams) error {
-	_, err := q.db.Exec(ctx, endAPIKey, arg.EndsAt, arg.ID)
-	return err
-}
-
 const expireWebhookSecrets = `-- name: ExpireWebhookSecrets :exec
 UPDATE webhook_secrets SET expires_at = $1
 WHERE endpoint_id = $2 AND (expires_at IS NULL OR expires_at > $1)
@@ -341,60 +228,6 @@ func (q *Queries) Fees(ctx context.Context) ([]Fee, error) {
 		return nil, err
 	}
 	return items, nil
-}
-
-const insertAPIKey = `-- name: InsertAPIKey :exec
-INSERT INTO api_keys (id, hash, application_id, live, agencies, reads_per_minute, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
-`
-
-type InsertAPIKeyParams struct {
-	ID             string
-	Hash           []byte
-	ApplicationID  *string
-	Live           bool
-	Agencies       []string
-	ReadsPerMinute *int32
-	CreatedAt      time.Time
-}
-
-func (q *Queries) InsertAPIKey(ctx context.Context, arg InsertAPIKeyParams) error {
-	_, err := q.db.Exec(ctx, insertAPIKey,
-		arg.ID,
-		arg.Hash,
-		arg.ApplicationID,
-		arg.Live,
-		arg.Agencies,
-		arg.ReadsPerMinute,
-		arg.CreatedAt,
-	)
-	return err
-}
-
-const insertClerkKey = `-- name: InsertClerkKey :exec
-INSERT INTO clerk_keys (id, hash, agency_id, clerk_code, live, created_at)
-VALUES ($1, $2, $3, $4, $5, $6)
-`
-
-type InsertClerkKeyParams struct {
-	ID        string
-	Hash      []byte
-	AgencyID  string
-	ClerkCode string
-	Live      bool
-	CreatedAt time.Time
-}
-
-func (q *Queries) InsertClerkKey(ctx context.Context, arg InsertClerkKeyParams) error {
-	_, err := q.db.Exec(ctx, insertClerkKey,
-		arg.ID,
-		arg.Hash,
-		arg.AgencyID,
-		arg.ClerkCode,
-		arg.Live,
-		arg.CreatedAt,
-	)
-	return err
 }
 
 const insertWebhookEndpoint = `-- name: InsertWebhookEndpoint :exec
@@ -463,15 +296,33 @@ func (q *Queries) LockRevision(ctx context.Context) (int64, error) {
 	return revision, err
 }
 
-const platformOrigins = `-- name: PlatformOrigins :one
-SELECT embed_origins FROM platform
+const platform = `-- name: Platform :many
+SELECT revision, embed_origins FROM platform, registry_revision
 `
 
-func (q *Queries) PlatformOrigins(ctx context.Context) ([]string, error) {
-	row := q.db.QueryRow(ctx, platformOrigins)
-	var embed_origins []string
-	err := row.Scan(&embed_origins)
-	return embed_origins, err
+type PlatformRow struct {
+	Revision     int64
+	EmbedOrigins []string
+}
+
+func (q *Queries) Platform(ctx context.Context) ([]PlatformRow, error) {
+	rows, err := q.db.Query(ctx, platform)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PlatformRow
+	for rows.Next() {
+		var i PlatformRow
+		if err := rows.Scan(&i.Revision, &i.EmbedOrigins); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const revision = `-- name: Revision :one
@@ -485,36 +336,6 @@ func (q *Queries) Revision(ctx context.Context) (int64, error) {
 	var revision int64
 	err := row.Scan(&revision)
 	return revision, err
-}
-
-const revokeAPIKey = `-- name: RevokeAPIKey :exec
-UPDATE api_keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL
-`
-
-type RevokeAPIKeyParams struct {
-	RevokedAt *time.Time
-	ID        string
-}
-
-func (q *Queries) RevokeAPIKey(ctx context.Context, arg RevokeAPIKeyParams) error {
-	_, err := q.db.Exec(ctx, revokeAPIKey, arg.RevokedAt, arg.ID)
-	return err
-}
-
-const revokeClerkKey = `-- name: RevokeClerkKey :exec
-
-UPDATE clerk_keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL
-`
-
-type RevokeClerkKeyParams struct {
-	RevokedAt *time.Time
-	ID        string
-}
-
-// Keys, beside seeding.
-func (q *Queries) RevokeClerkKey(ctx context.Context, arg RevokeClerkKeyParams) error {
-	_, err := q.db.Exec(ctx, revokeClerkKey, arg.RevokedAt, arg.ID)
-	return err
 }
 
 const serviceMappings = `-- name: ServiceMappings :many
@@ -624,23 +445,6 @@ func (q *Queries) SuspendedEndpoints(ctx context.Context) ([]SuspendedEndpointsR
 		return nil, err
 	}
 	return items, nil
-}
-
-const updatePlatformKey = `-- name: UpdatePlatformKey :exec
-UPDATE api_keys SET agencies = COALESCE($1::uuid[], agencies),
-    reads_per_minute = COALESCE($2::integer, reads_per_minute)
-WHERE id = $3
-`
-
-type UpdatePlatformKeyParams struct {
-	Agencies       []string
-	ReadsPerMinute *int32
-	ID             string
-}
-
-func (q *Queries) UpdatePlatformKey(ctx context.Context, arg UpdatePlatformKeyParams) error {
-	_, err := q.db.Exec(ctx, updatePlatformKey, arg.Agencies, arg.ReadsPerMinute, arg.ID)
-	return err
 }
 
 const updateWebhookEndpoint = `-- name: UpdateWebhookEndpoint :exec
@@ -767,34 +571,6 @@ func (q *Queries) UpsertCashinAccess(ctx context.Context, arg UpsertCashinAccess
 		arg.RedirectOrigins,
 		arg.WebhookUrl,
 		arg.Providers,
-	)
-	return err
-}
-
-const upsertClerk = `-- name: UpsertClerk :exec
-INSERT INTO clerks (agency_id, code, name, counter, active, created_at)
-VALUES ($1, $2, $3, $4, COALESCE($5::boolean, true), $6)
-ON CONFLICT (agency_id, code) DO UPDATE SET name = excluded.name, counter = excluded.counter,
-    active = COALESCE($5::boolean, clerks.active)
-`
-
-type UpsertClerkParams struct {
-	AgencyID  string
-	Code      string
-	Name      string
-	Counter   string
-	Active    *bool
-	CreatedAt time.Time
-}
-
-func (q *Queries) UpsertClerk(ctx context.Context, arg UpsertClerkParams) error {
-	_, err := q.db.Exec(ctx, upsertClerk,
-		arg.AgencyID,
-		arg.Code,
-		arg.Name,
-		arg.Counter,
-		arg.Active,
-		arg.CreatedAt,
 	)
 	return err
 }

@@ -1,23 +1,17 @@
-package registry_test
+package file_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"quittance/internal/connector/all"
-	"quittance/internal/registry"
+	"quittance/internal/form"
+	"quittance/internal/registry/file"
+	"quittance/test/registries"
 )
-
-// edit is full with one text replaced by another.
-func edit(t *testing.T, old, with string) string {
-	t.Helper()
-	if strings.Count(full, old) < 1 {
-		t.Fatalf("%q is not in the file", old)
-	}
-	return strings.Replace(full, old, with, 1)
-}
 
 const (
 	agency0   = "agencies[0]"
@@ -27,14 +21,14 @@ const (
 
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	h := setUp(t)
-	h.seed(t, full)
-	h.seed(t, `
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	h.Seed(t, `
 agencies:
   - {id: 018f0000-0000-7000-8000-000000000002, slug: douanes, name: X, services: [{id: 018f0000-0000-7000-8000-000000000201, code: fret, label: F}],
      applications: [{id: 018f0000-0000-7000-8000-00000000000b, name: Y, keys: [{secret: sk_test_cccccccccccccccccccccccc}], cashin: {api_key: taken-api-key, secret_key: x}}]}`)
 	var revision int64
-	if err := h.pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(&revision); err != nil {
+	if err := h.Pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(&revision); err != nil {
 		t.Fatal(err)
 	}
 
@@ -65,11 +59,11 @@ agencies:
 		{"name: Guichet 1", `name: ""`, agency0 + ".clerks[0].name"},
 		{"counter: Hall, ", "", agency0 + ".clerks[0].counter"},
 		{"counter: Hall", "desk: Hall", agency0 + ".clerks[0].desk"},
-		{clerkTest, keyTest, agency0 + ".clerks[0].keys[0].secret"},
-		{clerkTest, "ck_test_short", agency0 + ".clerks[0].keys[0].secret"},
-		{clerkTwo, clerkTest, agency0 + ".clerks[1].keys[0].secret"},
+		{registries.ClerkTest, registries.KeyTest, agency0 + ".clerks[0].keys[0].secret"},
+		{registries.ClerkTest, "ck_test_short", agency0 + ".clerks[0].keys[0].secret"},
+		{registries.ClerkTwo, registries.ClerkTest, agency0 + ".clerks[1].keys[0].secret"},
 		{"{code: c01", "{code: c09", agency0 + ".clerks[0].keys[0].secret"}, // its key is c01's
-		{"{secret: " + clerkLive + "}", "{secret: ck_test_dddddddddddddddddddddddd}, {secret: ck_test_eeeeeeeeeeeeeeeeeeeeeeee}", agency0 + ".clerks[0].keys[2]"},
+		{"{secret: " + registries.ClerkLive + "}", "{secret: ck_test_dddddddddddddddddddddddd}, {secret: ck_test_eeeeeeeeeeeeeeeeeeeeeeee}", agency0 + ".clerks[0].keys[2]"},
 		{"maximum: 5000", "maximum: 99", agency0 + ".fees[0].maximum"},
 		{"type: bearer", "type: oauth", agency0 + ".erp.test.auth.type"},
 		{"auth: {type: bearer, token: erp-token-very-private}", "auth: {type: bearer}", agency0 + ".erp.test.auth.token"},
@@ -92,10 +86,10 @@ agencies:
 		{`embed_origins: ["https://guichet.example"]`, `embed_origins: ["https://Guichet.example"]`, app0 + ".embed_origins[0]"},
 		{`embed_origins: ["https://guichet.example"]`, `embed_origins: ["*"]`, app0 + ".embed_origins[0]"},
 		{`embed_origins: ["https://guichet.example"]`, `embed_origins: https://guichet.example`, app0 + ".embed_origins"},
-		{"secret: " + keyTest, "secret: sk_test_short", app0 + ".keys[0].secret"},
-		{"secret: " + keyTest, "secret: pk_test_aaaaaaaaaaaaaaaaaaaaaaaa", app0 + ".keys[0].secret"},
-		{"secret: " + keyTest, "secret: 12345678901234567890", app0 + ".keys[0].secret"},
-		{"secret: " + whsec, "secret: whsec_short", endpoint0 + ".secret"},
+		{"secret: " + registries.KeyTest, "secret: sk_test_short", app0 + ".keys[0].secret"},
+		{"secret: " + registries.KeyTest, "secret: pk_test_aaaaaaaaaaaaaaaaaaaaaaaa", app0 + ".keys[0].secret"},
+		{"secret: " + registries.KeyTest, "secret: 12345678901234567890", app0 + ".keys[0].secret"},
+		{"secret: " + registries.WebhookSecret, "secret: whsec_short", endpoint0 + ".secret"},
 		{"checkout.completed, checkout.failed]", "checkout.completed, checkout.fialed]", endpoint0 + ".events[1]"},
 		{"checkout.completed, checkout.failed]", "checkout.completed, checkout.created]", endpoint0 + ".events[1]"},
 		{"modes: [test]", "modes: [test, prod]", endpoint0 + ".modes[1]"},
@@ -147,10 +141,10 @@ agencies:
 		{`erp_code: "4712"`, `erp_code: "4711"`, agency0 + ".service_mappings[1].erp_code"},
 		{"default_service: patente", "default_service: fret", agency0 + ".default_service"},
 		{"{channel: CARD, ", "{channel: MOBILE_MONEY, ", agency0 + ".fees[1]"},
-		{"secret: " + keyLive, "secret: " + keyTest, app0 + ".keys[1].secret"},
-		{"secret: " + keyTest, "secret: sk_test_cccccccccccccccccccccccc", app0 + ".keys[0].secret"},
-		{"secret: " + keyTest, "secret: " + keyPlat, app0 + ".keys[0].secret"},
-		{"keys: [{secret: " + keyTest + "}", "keys: [{secret: sk_test_dddddddddddddddddddddddd}, {secret: sk_test_eeeeeeeeeeeeeeeeeeeeeeee}", app0 + ".keys[1]"},
+		{"secret: " + registries.KeyLive, "secret: " + registries.KeyTest, app0 + ".keys[1].secret"},
+		{"secret: " + registries.KeyTest, "secret: sk_test_cccccccccccccccccccccccc", app0 + ".keys[0].secret"},
+		{"secret: " + registries.KeyTest, "secret: " + registries.KeyPlatform, app0 + ".keys[0].secret"},
+		{"keys: [{secret: " + registries.KeyTest + "}", "keys: [{secret: sk_test_dddddddddddddddddddddddd}, {secret: sk_test_eeeeeeeeeeeeeeeeeeeeeeee}", app0 + ".keys[1]"},
 		{"webhook_endpoints: [{url: " + webhook, "webhook_endpoints: [{url: " + webhook + "}, {url: " + webhook, "agencies[0].applications[0].webhook_endpoints[1].url"},
 		{"agencies: [018f0000-0000-7000-8000-000000000001]", "agencies: [018f0000-0000-7000-8000-000000000001, 018f0000-0000-7000-8000-000000000009]", "platform.keys[0].agencies[1]"},
 		{"agencies: [018f0000-0000-7000-8000-000000000001]", "agencies: [018f0000-0000-7000-8000-000000000001, 018f0000-0000-7000-8000-000000000002]", "platform.keys[0].agencies[1]"},
@@ -162,35 +156,35 @@ agencies:
 		{"platform:", "platform: {", ""},
 		{"    slug: impots\n", "    slug: impots\n    slug: impots\n", ""},
 	} {
-		report, err := h.trySeed(t, edit(t, c.old, c.with))
-		var faults registry.Faults
+		report, err := h.TrySeed(t, registries.Edit(t, c.old, c.with))
+		var faults *form.FaultsError
 		if !errors.As(err, &faults) {
 			t.Errorf("%q: no fault, %+v, %v", c.with, report, err)
 			continue
 		}
-		if !slices.ContainsFunc(faults, func(f registry.Fault) bool { return f.Path == c.path }) {
-			t.Errorf("%q: want a fault at %s, got %v", c.with, c.path, err)
+		if !slices.ContainsFunc(faults.Faults, func(f form.Fault) bool { return f.Field == c.path }) {
+			t.Errorf("%q: want a fault at %s, got %+v", c.with, c.path, faults.Faults)
 		}
 		// Two at most: a slip at one place may be felt at another, no more.
-		if len(faults) > 2 {
-			t.Errorf("%q: one slip, %d faults: %v", c.with, len(faults), err)
+		if len(faults.Faults) > 2 {
+			t.Errorf("%q: one slip, %d faults: %+v", c.with, len(faults.Faults), faults.Faults)
 		}
-		for _, s := range plain {
-			if strings.Contains(err.Error(), s) {
-				t.Errorf("%q: the error shows a secret: %v", c.with, err)
+		for _, s := range registries.Plain {
+			if strings.Contains(fmt.Sprintf("%v %+v", err, faults.Faults), s) {
+				t.Errorf("%q: the error shows a secret: %+v", c.with, faults.Faults)
 			}
 		}
 	}
 	var after int64
-	if err := h.pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(&after); err != nil || after != revision {
+	if err := h.Pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(&after); err != nil || after != revision {
 		t.Errorf("a refused file changed something: %v", err)
 	}
 }
 
 func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
-	h := setUp(t)
-	_, err := h.trySeed(t, `
+	h := registries.SetUp(t)
+	_, err := h.TrySeed(t, `
 plattform: {}
 agencies:
   - id: x
@@ -203,13 +197,13 @@ agencies:
         webhook_endpoints: [{url: http://example.org, events: [nothing]}]
   - {id: 018f0000-0000-7000-8000-000000000002, slug: x, name: X, default_service: none}
 `)
-	var faults registry.Faults
+	var faults *form.FaultsError
 	if !errors.As(err, &faults) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, f := range faults {
-		got = append(got, f.Path)
+	for _, f := range faults.Faults {
+		got = append(got, f.Field)
 	}
 	slices.Sort(got)
 	want := []string{
@@ -220,19 +214,19 @@ agencies:
 		t.Errorf("got %q, want %q", got, want)
 	}
 	var n int
-	if err := h.pool.QueryRow(t.Context(), `SELECT count(*) FROM agencies`).Scan(&n); err != nil || n != 0 {
+	if err := h.Pool.QueryRow(t.Context(), `SELECT count(*) FROM agencies`).Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d agencies, %v: the second one had no fault, but nothing may change", n, err)
 	}
 }
 
 func TestOutsideDeveloperMode(t *testing.T) {
 	t.Parallel()
-	h := setUp(t)
-	seed := func(text string) (registry.Report, error) {
-		return registry.Seed(t.Context(), h.pool, []byte(text), registry.SeedOptions{Keys: h.keys, Operators: all.Operators()})
+	h := registries.SetUp(t)
+	seed := func(text string) (file.Report, error) {
+		return file.Apply(t.Context(), h.Pool, registries.Actor, []byte(text), file.Options{Keys: h.Keys, Operators: all.Operators()})
 	}
-	_, err := seed(full)
-	var faults registry.Faults
+	_, err := seed(registries.Full)
+	var faults *form.FaultsError
 	if !errors.As(err, &faults) {
 		t.Fatal(err)
 	}
@@ -241,7 +235,7 @@ func TestOutsideDeveloperMode(t *testing.T) {
 		agency0 + ".erp.test.auth.token", agency0 + ".erp.test.base_url", agency0 + ".erp.test.networks[0]", agency0 + ".erp.live.auth.password",
 		agency0 + ".connectors.test.momo.subscription_key", agency0 + ".connectors.test.momo.api_key", app0 + ".cashin.api_key", app0 + ".cashin.secret_key", agency0 + ".clerks[0].keys[0].secret",
 	} {
-		if !slices.ContainsFunc(faults, func(f registry.Fault) bool { return f.Path == path }) {
+		if !slices.ContainsFunc(faults.Faults, func(f form.Fault) bool { return f.Field == path }) {
 			t.Errorf("no fault at %s", path)
 		}
 	}
@@ -257,10 +251,11 @@ agencies:
 // A database that was used for real payments is none to develop on.
 func TestDeveloperModeRefusesLiveConnectorsOfTheDatabase(t *testing.T) {
 	t.Parallel()
-	h := setUp(t)
-	h.seed(t, full)
-	h.exec(t, `INSERT INTO connector_accounts VALUES ($1, true, 'momo', 'https://momo.example.org', 'x')`, agencyA)
-	if _, err := h.trySeed(t, full); err == nil || !strings.Contains(err.Error(), "live momo account") {
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	h.Exec(t, `INSERT INTO connector_accounts VALUES ($1, true, 'momo', 'https://momo.example.org', 'x')`, registries.AgencyA)
+	var faults *form.FaultsError
+	if _, err := h.TrySeed(t, registries.Full); !errors.As(err, &faults) || !strings.Contains(faults.Faults[0].Message, "live momo account") {
 		t.Errorf("error = %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package registry
+package identity
 
 import (
 	"crypto/sha256"
@@ -7,18 +7,22 @@ import (
 	"testing"
 	"time"
 
+	"quittance/internal/registry"
 	"quittance/internal/secret"
 )
 
-// withKeys is a registry that knows these keys, of one application.
-func withKeys(keys ...string) *Registry {
-	r := &Registry{cfg: Config{Now: func() time.Time { return time.Unix(1_700_000_000, 0).UTC() }}}
-	s := &snapshot{applications: map[string]Application{"app": {ID: "app", AgencyID: "agency", Active: true}}, keys: map[hash]Key{}}
-	for _, k := range keys {
-		s.keys[sha256.Sum256([]byte(k))] = Key{ID: k, ApplicationID: "app", Live: strings.HasPrefix(k, prefixLive)}
+// withKeys are identities that know these keys, of one application.
+func withKeys(keys ...string) *Identities {
+	i := &Identities{cfg: Config{Now: func() time.Time { return time.Unix(1_700_000_000, 0).UTC() }}}
+	s := &snapshot{
+		registry: &registry.Snapshot{Applications: map[string]registry.Application{"app": {ID: "app", AgencyID: "agency", Active: true}}},
+		keys:     map[registry.Digest]Key{},
 	}
-	r.current.Store(s)
-	return r
+	for _, k := range keys {
+		s.keys[sha256.Sum256([]byte(k))] = Key{ID: k, ApplicationID: "app", Live: strings.HasPrefix(k, APIKeys.Live)}
+	}
+	i.current.Store(s)
+	return i
 }
 
 // Whatever is presented: what was not given out opens nothing, what was opens its
@@ -49,7 +53,7 @@ func FuzzAuthenticateKey(f *testing.F) {
 }
 
 func BenchmarkAuthenticateKey(b *testing.B) {
-	key := secret.Mint(prefixTest).Reveal()
+	key := secret.Mint(APIKeys.Test).Reveal()
 	r := withKeys(key)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

@@ -1,0 +1,213 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/form"
+	"quittance/internal/identity/internal/db"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+)
+
+// Clerk takes cash at a counter of an agency.
+type Clerk struct {
+	AgencyID string
+	// Code tells the agency's clerks apart, in sessions and events too, for ever.
+	Code string
+	Name string
+	// Counter is the desk or place.
+	Counter string
+	// Active is false for a clerk whose keys open nothing meanwhile.
+	Active    bool
+	CreatedAt time.Time
+}
+
+func toClerk(r db.Clerk) Clerk {
+	c := Clerk(r)
+	c.CreatedAt = c.CreatedAt.UTC()
+	return c
+}
+
+const maxName = 200
+
+// ClerkEntry is a clerk as operators see it.
+type ClerkEntry struct {
+	Clerk
+	Agency string // its slug
+	Keys   []Key  // oldest first
+}
+
+// Ref names the clerk among all: impots/c01.
+func (c ClerkEntry) Ref() string { return c.Agency + "/" + c.Code }
+
+// MintedClerkKey is a new key of a clerk with its secret, which is stored
+// nowhere: to be shown once.
+type MintedClerkKey struct {
+	ClerkEntry
+	Key    Key
+	Secret secret.Text
+}
+
+// ClerkRequest says whom to give a key.
+type ClerkRequest struct {
+	Agency string // by id or slug
+	Code   string
+	// Name and Counter of a new clerk; of a known one they stay as they are when
+	// empty.
+	Name, Counter string
+	Live          bool
+}
+
+// ListClerks lists all clerks by agency and code.
+func ListClerks(ctx context.Context, pool *pgxpool.Pool) ([]ClerkEntry, error) {
+	var out []ClerkEntry
+	err := registry.View(ctx, pool, "", func(tx pgx.Tx, reg *registry.Snapshot) error {
+		t := &Tx{reg: reg, q: db.New(tx)}
+		if err := t.read(ctx); err != nil {
+			return err
+		}
+		for _, c := range t.clerks {
+			out = append(out, t.clerkEntry(c))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing clerks: %w", err)
+	}
+	slices.SortFunc(out, func(a, b ClerkEntry) int { return strings.Compare(a.Ref(), b.Ref()) })
+	return out, nil
+}
+
+// AddClerk gives a clerk a key, and makes the clerk if the agency has none of that
+// code. now is the service's clock. A refusal is an *operation.Error with the
+// field agency, code, name or counter; whatever the error, nothing changed.
+func AddClerk(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, req ClerkRequest, now time.Time) (MintedClerkKey, error) {
+	var minted MintedClerkKey
+	err := change(ctx, pool, now, func(t *Tx) error {
+		agency, err := t.agency(req.Agency)
+		if err != nil {
+			return err
+		}
+		known, _ := t.findClerk(agency.Slug, req.Code)
+		clerk := Clerk{AgencyID: agency.ID, Code: req.Code, Name: cmp.Or(req.Name, known.Name), Counter: cmp.Or(req.Counter, known.Counter)}
+		switch {
+		case !registry.IsSlug(clerk.Code):
+			return operation.Refuse("clerk.code_malformed", "code", nil)
+		case !form.IsLine(clerk.Name, maxName):
+			return operation.Refuse("clerk.name_malformed", "name", operation.Args{"most": maxName})
+		case !form.IsLine(clerk.Counter, maxName):
+			return operation.Refuse("clerk.counter_malformed", "counter", operation.Args{"most": maxName})
+		}
+		key := Key{Live: req.Live, ClerkAgencyID: agency.ID, ClerkCode: req.Code}
+		if others := t.inForce(key); len(others) >= MaxKeys {
+			return operation.Refuse("clerk.too_many_keys", "code", operation.Args{"clerk": known.Ref(), "live": req.Live, "keys": described(others)})
+		}
+		if err := t.PutClerk(ctx, clerk, nil); err != nil {
+			return err
+		}
+		k, err := t.mint(ctx, key, nil)
+		if err != nil {
+			return err
+		}
+		minted.Key, minted.Secret = k.Key, k.Secret
+		minted.ClerkEntry, _ = t.findClerk(agency.Slug, req.Code)
+		return t.record(ctx, actor, "clerk.add_key", k.Key, map[string]any{"clerk": minted.Ref()})
+	})
+	if err != nil {
+		return MintedClerkKey{}, fmt.Errorf("adding a clerk: %w", err)
+	}
+	return minted, nil
+}
+
+// RevokeClerkKeys ends keys for good, on every instance within a second: the one
+// with an id, or with AGENCY/CODE all that the clerk has. ended are those that
+// were in force until now. now is the service's clock. A refusal is an
+// *operation.Error with the field id; whatever the error, nothing changed.
+func RevokeClerkKeys(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, which string, now time.Time) (clerk ClerkEntry, ended []Key, err error) {
+	err = change(ctx, pool, now, func(t *Tx) error {
+		var keys []Key
+		if clerk, keys, err = t.clerkKeys(which); err != nil {
+			return err
+		}
+		for _, k := range keys {
+			if !k.InForce(now) {
+				continue
+			}
+			e, err := t.end(ctx, k, 0)
+			if err == nil {
+				err = t.record(ctx, actor, "clerk.revoke_key", k, map[string]any{"clerk": clerk.Ref()})
+			}
+			if err != nil {
+				return err
+			}
+			ended = append(ended, e.Key)
+		}
+		clerk, _ = t.findClerk(clerk.Agency, clerk.Code)
+		return nil
+	})
+	if err != nil {
+		return ClerkEntry{}, nil, fmt.Errorf("revoking a clerk's key: %w", err)
+	}
+	return clerk, ended, nil
+}
+
+// clerkKeys are the keys that RevokeClerkKeys is asked for.
+func (t *Tx) clerkKeys(which string) (ClerkEntry, []Key, error) {
+	if agency, code, ok := strings.Cut(which, "/"); ok {
+		c, found := t.findClerk(agency, code)
+		if !found {
+			return c, nil, operation.Refuse("clerk.unknown", "id", nil)
+		}
+		return c, c.Keys, nil
+	}
+	id, ok := form.CanonicalUUID(which)
+	if !ok {
+		return ClerkEntry{}, nil, operation.Refuse("clerk.not_a_name", "id", nil)
+	}
+	for _, k := range t.keys {
+		if k.ID == id && k.ClerkCode != "" {
+			c, _ := t.findClerk(t.reg.Agencies[k.ClerkAgencyID].Slug, k.ClerkCode)
+			return c, []Key{k}, nil
+		}
+	}
+	return ClerkEntry{}, nil, operation.Refuse("clerk.key_unknown", "id", operation.Args{"id": id})
+}
+
+// PutClerk stores a clerk. active nil: a new one is active, a known one stays as
+// it is.
+func (t *Tx) PutClerk(ctx context.Context, c Clerk, active *bool) error {
+	if err := t.q.UpsertClerk(ctx, db.UpsertClerkParams{
+		AgencyID: c.AgencyID, Code: c.Code, Name: c.Name, Counter: c.Counter, Active: active, CreatedAt: t.tx.Now,
+	}); err != nil {
+		return fmt.Errorf("storing the clerk: %w", err)
+	}
+	return nil
+}
+
+func (t *Tx) findClerk(slug, code string) (ClerkEntry, bool) {
+	for _, c := range t.clerks {
+		if c.Code == code && t.reg.Agencies[c.AgencyID].Slug == slug {
+			return t.clerkEntry(c), true
+		}
+	}
+	return ClerkEntry{}, false
+}
+
+func (t *Tx) clerkEntry(c Clerk) ClerkEntry {
+	e := ClerkEntry{Clerk: c, Agency: t.reg.Agencies[c.AgencyID].Slug}
+	for _, k := range t.keys {
+		if k.clerk() == (clerkID{c.AgencyID, c.Code}) {
+			e.Keys = append(e.Keys, k)
+		}
+	}
+	return e
+}

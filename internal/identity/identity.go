@@ -1,0 +1,253 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/identity/internal/db"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+)
+
+// ErrUnauthorized says that a key opens nothing: malformed, unknown, revoked,
+// ended, or its holder is not active. The reasons wrap it; callers answer all of
+// them with 401 (contract decisions § 2).
+var ErrUnauthorized = errors.New("key opens nothing")
+
+// Reasons for ErrUnauthorized, for metrics and logs.
+var (
+	ErrKeyUnknown          = fmt.Errorf("%w: unknown", ErrUnauthorized)
+	ErrKeyRevoked          = fmt.Errorf("%w: revoked", ErrUnauthorized)
+	ErrKeyEnded            = fmt.Errorf("%w: rotated, and the overlap is over", ErrUnauthorized)
+	ErrApplicationInactive = fmt.Errorf("%w: its application is not active", ErrUnauthorized)
+	ErrClerkInactive       = fmt.Errorf("%w: its clerk is not active", ErrUnauthorized)
+)
+
+// Config of Identities. Registry, Pool, Log and Now are required.
+type Config struct {
+	Registry *registry.Registry
+	Pool     *pgxpool.Pool
+	Log      *slog.Logger
+	// Now is the time in UTC; it decides which rotated keys have ended.
+	Now func() time.Time
+	// UsesEvery is how often Run writes down when keys were last used; 10 s when
+	// zero.
+	UsesEvery time.Duration
+}
+
+// Identities are who acts, in memory. It is safe for concurrent use.
+type Identities struct {
+	cfg     Config
+	current atomic.Pointer[snapshot]
+	uses    uses
+}
+
+// snapshot is all identities at one revision of the registry. It never changes.
+type snapshot struct {
+	registry *registry.Snapshot
+	keys     map[registry.Digest]Key
+	digests  map[string]registry.Digest // key id → its key
+	clerks   map[clerkID]Clerk
+	cash     map[cashDesk]bool // where an active clerk has a key in force
+}
+
+// clerkID names a clerk; empty: nobody.
+type clerkID struct{ agencyID, code string }
+
+type cashDesk struct {
+	agencyID string
+	live     bool
+}
+
+// Open reads all identities, from now on together with the registry. It fails
+// while Postgres is away.
+func Open(ctx context.Context, cfg Config) (*Identities, error) {
+	if cfg.Registry == nil || cfg.Pool == nil || cfg.Log == nil || cfg.Now == nil {
+		return nil, errors.New("opening identities: Registry, Pool, Log and Now are required")
+	}
+	cfg.UsesEvery = cmp.Or(cfg.UsesEvery, 10*time.Second)
+	i := &Identities{cfg: cfg}
+	err := cfg.Registry.Join(ctx, func(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot) (func(), error) {
+		s, err := load(ctx, db.New(tx), reg)
+		return func() { i.current.Store(s) }, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening identities: %w", err)
+	}
+	return i, nil
+}
+
+func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot, error) {
+	s := &snapshot{
+		registry: reg, keys: map[registry.Digest]Key{}, digests: map[string]registry.Digest{},
+		clerks: map[clerkID]Clerk{}, cash: map[cashDesk]bool{},
+	}
+	clerks, err := q.Clerks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading clerks: %w", err)
+	}
+	for _, r := range clerks {
+		s.clerks[clerkID{r.AgencyID, r.Code}] = toClerk(r)
+	}
+	keys, err := q.Keys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading keys: %w", err)
+	}
+	for _, r := range keys {
+		k := toKey(r)
+		s.keys[registry.Digest(r.Hash)], s.digests[r.ID] = k, registry.Digest(r.Hash)
+		if k.RevokedAt.IsZero() && s.clerks[k.clerk()].Active {
+			s.cash[cashDesk{k.ClerkAgencyID, k.Live}] = true
+		}
+	}
+	return s, nil
+}
+
+// Principal is who presented an API key.
+type Principal struct {
+	KeyID    string
+	Live     bool
+	Platform bool
+	// ApplicationID of an application key; empty for a platform key.
+	ApplicationID string
+	// AgencyIDs that the key may act for: those granted to a platform key, the
+	// application's own for an application key.
+	AgencyIDs      []string
+	ReadsPerMinute int
+}
+
+// Grants tells whether the principal may act for an agency.
+func (p Principal) Grants(agencyID string) bool { return slices.Contains(p.AgencyIDs, agencyID) }
+
+// ClerkPrincipal is the clerk who presented a key, and the mode that it opens.
+type ClerkPrincipal struct {
+	Clerk
+	KeyID string
+	Live  bool
+	// AgencyName is what citizens call the agency.
+	AgencyName string
+}
+
+// Family is a kind of key, as it is written: a prefix for each mode, and 20 to 200
+// letters and digits.
+type Family struct {
+	Test, Live string // prefixes
+	pattern    *regexp.Regexp
+}
+
+// The families of keys.
+var (
+	APIKeys   = Family{"sk_test_", "sk_live_", regexp.MustCompile(`^sk_(?:test|live)_[0-9A-Za-z]{20,200}$`)}
+	ClerkKeys = Family{"ck_test_", "ck_live_", regexp.MustCompile(`^ck_(?:test|live)_[0-9A-Za-z]{20,200}$`)}
+)
+
+// Mode is that of a key of the family; ok is false for any other text.
+func (f Family) Mode(key string) (live, ok bool) {
+	return strings.HasPrefix(key, f.Live), f.pattern.MatchString(key)
+}
+
+// mint makes the secret of a new key.
+func (f Family) mint(live bool) secret.Text {
+	if live {
+		return secret.Mint(f.Live)
+	}
+	return secret.Mint(f.Test)
+}
+
+// AuthenticateKey finds who an API key belongs to, by its hash: the time that the
+// comparison takes tells nothing about a stored key. It notes the use of the key
+// and asks no database. Errors are ErrUnauthorized.
+func (i *Identities) AuthenticateKey(key string) (Principal, error) {
+	s := i.current.Load()
+	k, err := s.find(APIKeys, key)
+	if err == nil {
+		err = i.use(s, k)
+	}
+	if err != nil {
+		return Principal{}, err
+	}
+	p := Principal{KeyID: k.ID, Live: k.Live, Platform: k.Platform(), ApplicationID: k.ApplicationID, AgencyIDs: k.AgencyIDs, ReadsPerMinute: k.ReadsPerMinute}
+	if !p.Platform {
+		a := s.registry.Applications[k.ApplicationID]
+		p.AgencyIDs, p.ReadsPerMinute = []string{a.AgencyID}, a.ReadsPerMinute
+	}
+	return p, nil
+}
+
+// AuthenticateClerk finds whose a clerk's key is, as AuthenticateKey does.
+func (i *Identities) AuthenticateClerk(key string) (ClerkPrincipal, error) {
+	s := i.current.Load()
+	k, err := s.find(ClerkKeys, key)
+	if err != nil {
+		return ClerkPrincipal{}, err
+	}
+	return i.clerk(s, k)
+}
+
+// ClerkByKey finds the clerk whose key has an id: for a clerk who has presented
+// the key before. It notes the use of the key. Errors are ErrUnauthorized.
+func (i *Identities) ClerkByKey(keyID string) (ClerkPrincipal, error) {
+	s := i.current.Load()
+	k := s.keys[s.digests[keyID]]
+	if k.ClerkCode == "" {
+		return ClerkPrincipal{}, ErrKeyUnknown
+	}
+	return i.clerk(s, k)
+}
+
+func (i *Identities) clerk(s *snapshot, k Key) (ClerkPrincipal, error) {
+	if err := i.use(s, k); err != nil {
+		return ClerkPrincipal{}, err
+	}
+	return ClerkPrincipal{Clerk: s.clerks[k.clerk()], KeyID: k.ID, Live: k.Live, AgencyName: s.registry.Agencies[k.ClerkAgencyID].Name}, nil
+}
+
+// find is the key that was given out as this text.
+func (s *snapshot) find(f Family, key string) (Key, error) {
+	live, ok := f.Mode(key)
+	if !ok {
+		return Key{}, ErrKeyUnknown
+	}
+	k, ok := s.keys[sha256.Sum256([]byte(key))]
+	if !ok || k.Live != live {
+		return Key{}, ErrKeyUnknown
+	}
+	return k, nil
+}
+
+// use notes the use of a key that opens something now; the error says why it
+// opens nothing.
+func (i *Identities) use(s *snapshot, k Key) error {
+	now := i.cfg.Now()
+	state := k.State(now)
+	switch {
+	case state == KeyStateRevoked:
+		return ErrKeyRevoked
+	case state == KeyStateEnded:
+		return ErrKeyEnded
+	case k.ClerkCode != "" && !s.clerks[k.clerk()].Active:
+		return ErrClerkInactive
+	case k.ApplicationID != "" && !s.registry.Applications[k.ApplicationID].Active:
+		return ErrApplicationInactive
+	}
+	i.uses.note(k.ID, now)
+	return nil
+}
+
+// TakesCash says whether somebody can take cash for the agency in that mode: an
+// active clerk with a key in force.
+func (i *Identities) TakesCash(agencyID string, live bool) bool {
+	return i.current.Load().cash[cashDesk{agencyID, live}]
+}

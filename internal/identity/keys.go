@@ -1,0 +1,376 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/form"
+	"quittance/internal/identity/internal/db"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+)
+
+// MaxKeys is how many keys of a mode an application or a clerk has in force at a
+// time, for rotation with overlap (contract decisions § 3). Platform keys are not
+// counted: each is a grant of its own, to its own set of agencies.
+const MaxKeys = 2
+
+// MaxReadsPerMinute of a platform key.
+const MaxReadsPerMinute = 10_000_000
+
+// Key is a key that was given out, without its secret: an application's, the
+// platform's or a clerk's.
+type Key struct {
+	ID            string
+	Live          bool
+	ApplicationID string // of an application's key
+	// AgencyIDs are granted to a platform key, with a quota of ReadsPerMinute. An
+	// application's key has its application's.
+	AgencyIDs      []string
+	ReadsPerMinute int
+	// ClerkAgencyID and ClerkCode name the clerk whose key it is.
+	ClerkAgencyID, ClerkCode string
+	CreatedAt                time.Time
+	RevokedAt                time.Time // zero: not revoked
+	EndsAt                   time.Time // when its rotation takes effect; zero: it was not rotated
+	LastUsedAt               time.Time // to the second, some seconds late; zero: never
+}
+
+func toKey(r db.ApiKey) Key {
+	return Key{
+		ID: r.ID, Live: r.Live, ApplicationID: value(r.ApplicationID), AgencyIDs: r.Agencies, ReadsPerMinute: cmp.Or(int(value(r.ReadsPerMinute)), registry.DefaultReadsPerMinute),
+		ClerkAgencyID: value(r.ClerkAgencyID), ClerkCode: value(r.ClerkCode), CreatedAt: r.CreatedAt.UTC(),
+		RevokedAt: value(r.RevokedAt).UTC(), EndsAt: value(r.EndsAt).UTC(), LastUsedAt: value(r.LastUsedAt).UTC(),
+	}
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// KeyState is what has become of a key.
+type KeyState string
+
+// The states of a key. One that is active or ending is in force.
+const (
+	KeyStateActive  KeyState = "active"
+	KeyStateEnding  KeyState = "ending"  // rotated, the overlap is running
+	KeyStateEnded   KeyState = "ended"   // rotated, the overlap is over
+	KeyStateRevoked KeyState = "revoked" // whatever it was before
+)
+
+// State is the key's at a moment of the service's clock.
+func (k Key) State(now time.Time) KeyState {
+	switch {
+	case !k.RevokedAt.IsZero():
+		return KeyStateRevoked
+	case k.EndsAt.IsZero():
+		return KeyStateActive
+	case now.Before(k.EndsAt):
+		return KeyStateEnding
+	}
+	return KeyStateEnded
+}
+
+// InForce tells whether the key opens anything at a moment of the service's
+// clock, its holder being active.
+func (k Key) InForce(now time.Time) bool {
+	s := k.State(now)
+	return s == KeyStateActive || s == KeyStateEnding
+}
+
+// Platform tells whether the key is the platform's.
+func (k Key) Platform() bool { return k.ApplicationID == "" && k.ClerkCode == "" }
+
+func (k Key) clerk() clerkID { return clerkID{k.ClerkAgencyID, k.ClerkCode} }
+
+func (k Key) family() Family {
+	if k.ClerkCode != "" {
+		return ClerkKeys
+	}
+	return APIKeys
+}
+
+// SameHolder says whether two keys are of one application, of one clerk, or both
+// of the platform.
+func (k Key) SameHolder(o Key) bool {
+	return k.ApplicationID == o.ApplicationID && k.clerk() == o.clerk()
+}
+
+// KeyEntry is an API key as operators see it: with names, without its secret.
+type KeyEntry struct {
+	Key
+	// Application is the name of its application; empty for a platform key.
+	Application string
+	// Inactive says that the application is not active: the key opens nothing
+	// meanwhile, whatever its state.
+	Inactive bool
+	// Agencies by slug: the application's, or those that a platform key is
+	// granted.
+	Agencies []string
+}
+
+// Owner names whom the key belongs to.
+func (k KeyEntry) Owner() string {
+	if k.Platform() {
+		return "platform for " + strings.Join(k.Agencies, ", ")
+	}
+	return k.Application + " (" + strings.Join(k.Agencies, ", ") + ")"
+}
+
+// MintedKey is a new key with its secret, which is stored nowhere: to be shown
+// once.
+type MintedKey struct {
+	KeyEntry
+	Secret secret.Text
+}
+
+// KeyRequest says which key to make: an application's, or one of the platform.
+type KeyRequest struct {
+	// Application by id or by its name, if no other has it; empty for a platform
+	// key.
+	Application string
+	// Agencies that a platform key is granted, by id or slug.
+	Agencies []string
+	Live     bool
+	// ReadsPerMinute of a platform key; registry.DefaultReadsPerMinute when zero.
+	// An application's key has its application's.
+	ReadsPerMinute int
+}
+
+// ListKeys lists all API keys by owner, the oldest first: the platform's, then
+// those of applications by name.
+func ListKeys(ctx context.Context, pool *pgxpool.Pool) ([]KeyEntry, error) {
+	var out []KeyEntry
+	err := registry.View(ctx, pool, "", func(tx pgx.Tx, reg *registry.Snapshot) error {
+		t := &Tx{reg: reg, q: db.New(tx)}
+		if err := t.read(ctx); err != nil {
+			return err
+		}
+		for _, k := range t.keys {
+			if k.ClerkCode == "" {
+				out = append(out, t.entry(k))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing keys: %w", err)
+	}
+	slices.SortStableFunc(out, func(a, b KeyEntry) int {
+		return cmp.Or(strings.Compare(a.Application, b.Application), strings.Compare(a.ApplicationID, b.ApplicationID))
+	})
+	return out, nil
+}
+
+// CreateKey makes an API key. now is the service's clock. A refusal is an
+// *operation.Error with the field application, agency or reads-per-minute.
+// Whatever the error, nothing changed.
+func CreateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, req KeyRequest, now time.Time) (MintedKey, error) {
+	var minted MintedKey
+	err := change(ctx, pool, now, func(t *Tx) error {
+		key := Key{Live: req.Live}
+		var reads *int32
+		var err error
+		if req.Application != "" {
+			if key.ApplicationID, err = t.application(req.Application); err != nil {
+				return err
+			}
+			if others := t.inForce(key); len(others) >= MaxKeys {
+				return operation.Refuse("key.too_many", "application", operation.Args{"owner": t.entry(key).Owner(), "live": req.Live, "keys": described(others), "most": MaxKeys})
+			}
+		} else {
+			if key.AgencyIDs, err = t.grant(req.Agencies); err != nil {
+				return err
+			}
+			if req.ReadsPerMinute < 0 || req.ReadsPerMinute > MaxReadsPerMinute {
+				return operation.Refuse("key.reads_out_of_range", "reads-per-minute", operation.Args{"most": MaxReadsPerMinute})
+			}
+			if req.ReadsPerMinute > 0 {
+				n := int32(req.ReadsPerMinute) //nolint:gosec // at most MaxReadsPerMinute
+				reads = &n
+			}
+		}
+		if minted, err = t.mint(ctx, key, reads); err != nil {
+			return err
+		}
+		return t.record(ctx, actor, "key.create", minted.Key, map[string]any{"owner": minted.Owner()})
+	})
+	if err != nil {
+		return MintedKey{}, fmt.Errorf("creating a key: %w", err)
+	}
+	return minted, nil
+}
+
+// RevokeKey ends an API key for good, on every instance within a second. A key
+// that was revoked before keeps that time: changed is false then. now is the
+// service's clock. A refusal is an *operation.Error with the field id; whatever
+// the error, nothing changed.
+func RevokeKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id string, now time.Time) (revoked KeyEntry, changed bool, err error) {
+	err = change(ctx, pool, now, func(t *Tx) error {
+		known, err := t.apiKey(id)
+		if err != nil {
+			return err
+		}
+		changed = known.RevokedAt.IsZero()
+		if changed {
+			if err := t.record(ctx, actor, "key.revoke", known, nil); err != nil {
+				return err
+			}
+		}
+		revoked, err = t.end(ctx, known, 0)
+		return err
+	})
+	if err != nil {
+		return KeyEntry{}, false, fmt.Errorf("revoking a key: %w", err)
+	}
+	return revoked, changed, nil
+}
+
+// RotateKey makes an API key with the owner, mode and grants of another, which
+// ends after the overlap; at once, by being revoked, when that is zero. now is the
+// service's clock. A refusal is an *operation.Error with the field id or overlap;
+// whatever the error, nothing changed.
+func RotateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id string, overlap time.Duration, now time.Time) (minted MintedKey, replaced KeyEntry, err error) {
+	err = change(ctx, pool, now, func(t *Tx) error {
+		if overlap < 0 {
+			return operation.Refuse("key.overlap_negative", "overlap", nil)
+		}
+		old, err := t.apiKey(id)
+		if err != nil {
+			return err
+		}
+		switch old.State(now) {
+		case KeyStateActive:
+		case KeyStateEnding:
+			return operation.Refuse("key.rotated", "id", operation.Args{"id": old.ID, "ends_at": stamp(old.EndsAt)})
+		case KeyStateEnded, KeyStateRevoked:
+			return operation.Refuse("key.over", "id", operation.Args{"id": old.ID, "state": old.State(now)})
+		}
+		others := slices.DeleteFunc(t.inForce(old), func(k Key) bool { return k.ID == old.ID })
+		if overlap > 0 && 2+len(others) > MaxKeys {
+			return operation.Refuse("key.no_room_to_overlap", "id", operation.Args{
+				"id": old.ID, "owner": t.entry(old).Owner(), "other": described(others[:1])[0], "other_id": others[0].ID, "most": MaxKeys,
+			})
+		}
+		if minted, err = t.mint(ctx, old, t.reads[old.ID]); err != nil {
+			return err
+		}
+		if err := t.record(ctx, actor, "key.rotate", old, map[string]any{"overlap": overlap.String(), "new_key": minted.ID}); err != nil {
+			return err
+		}
+		replaced, err = t.end(ctx, old, overlap)
+		return err
+	})
+	if err != nil {
+		return MintedKey{}, KeyEntry{}, fmt.Errorf("rotating a key: %w", err)
+	}
+	return minted, replaced, nil
+}
+
+// apiKey is one by its id. A text that is no id is not repeated: it may be a
+// secret.
+func (t *Tx) apiKey(id string) (Key, error) {
+	parsed, ok := form.CanonicalUUID(id)
+	if !ok {
+		return Key{}, operation.Refuse("key.not_an_id", "id", nil)
+	}
+	for _, k := range t.keys {
+		if k.ID == parsed && k.ClerkCode == "" {
+			return k, nil
+		}
+	}
+	return Key{}, operation.Refuse("key.unknown", "id", operation.Args{"id": parsed})
+}
+
+// application is the id of the one with this id or, if no other has it, this name.
+func (t *Tx) application(named string) (string, error) {
+	if id, ok := form.CanonicalUUID(named); ok && t.reg.Applications[id].ID != "" {
+		return id, nil
+	}
+	var found, all, alike []string
+	for id, a := range t.reg.Applications {
+		line := id + " " + t.entry(Key{ApplicationID: id}).Owner()
+		if a.Name == named {
+			found, alike = append(found, id), append(alike, line)
+		}
+		all = append(all, line)
+	}
+	slices.Sort(all)
+	slices.Sort(alike)
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return "", operation.Refuse("application.ambiguous", "application", operation.Args{"applications": alike})
+	}
+	return "", operation.Refuse("application.unknown", "application", operation.Args{"applications": all})
+}
+
+// agency is the one with this id or slug.
+func (t *Tx) agency(named string) (registry.Agency, error) {
+	id, _ := form.CanonicalUUID(named)
+	all := []string{}
+	for _, a := range t.reg.Agencies {
+		if a.ID == id || a.Slug == named {
+			return a, nil
+		}
+		all = append(all, a.Slug)
+	}
+	slices.Sort(all)
+	args := operation.Args{"agencies": all}
+	if registry.IsSlug(named) { // else it may be a secret
+		args["agency"] = named
+	}
+	return registry.Agency{}, operation.Refuse("agency.unknown", "agency", args)
+}
+
+// grant resolves the agencies of a platform key.
+func (t *Tx) grant(named []string) ([]string, error) {
+	if len(named) == 0 {
+		return nil, operation.Refuse("key.without_agencies", "agency", nil)
+	}
+	var out []string
+	for _, name := range named {
+		a, err := t.agency(name)
+		if err != nil {
+			return nil, err
+		}
+		if t.reg.IntegratorOf(a.ID) == "" {
+			return nil, operation.Refuse("agency.without_integrator", "agency", operation.Args{"agency": a.Slug})
+		}
+		if !slices.Contains(out, a.ID) {
+			out = append(out, a.ID)
+		}
+	}
+	return out, nil
+}
+
+func stamp(t time.Time) string { return t.Format(time.RFC3339) }
+
+// described are keys as a refusal names them.
+func described(keys []Key) (out []string) {
+	for _, k := range keys {
+		if k.EndsAt.IsZero() {
+			out = append(out, k.ID)
+		} else {
+			out = append(out, k.ID+" (ends at "+stamp(k.EndsAt)+")")
+		}
+	}
+	return out
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -1,0 +1,33 @@
+-- name: Clerks :many
+SELECT * FROM clerks ORDER BY agency_id, code;
+
+-- name: Keys :many
+SELECT * FROM api_keys ORDER BY id;
+
+-- name: InsertKey :exec
+INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, live, agencies, reads_per_minute, created_at)
+VALUES (@id, @hash, sqlc.narg('application_id'), sqlc.narg('clerk_agency_id'), sqlc.narg('clerk_code'), @live, @agencies,
+    sqlc.narg('reads_per_minute'), @created_at);
+
+-- A parameter that is null leaves the column as it is.
+-- name: UpdateGrant :exec
+UPDATE api_keys SET agencies = COALESCE(sqlc.narg('agencies')::uuid[], agencies),
+    reads_per_minute = COALESCE(sqlc.narg('reads_per_minute')::integer, reads_per_minute)
+WHERE id = @id;
+
+-- name: RevokeKey :exec
+UPDATE api_keys SET revoked_at = @revoked_at WHERE id = @id AND revoked_at IS NULL;
+
+-- name: EndKey :exec
+UPDATE api_keys SET ends_at = @ends_at WHERE id = @id;
+
+-- name: NoteUse :batchexec
+UPDATE api_keys SET last_used_at = @last_used_at
+WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @last_used_at);
+
+-- active null: a new clerk is active, a known one stays as it is.
+-- name: UpsertClerk :exec
+INSERT INTO clerks (agency_id, code, name, counter, active, created_at)
+VALUES (@agency_id, @code, @name, @counter, COALESCE(sqlc.narg('active')::boolean, true), @created_at)
+ON CONFLICT (agency_id, code) DO UPDATE SET name = excluded.name, counter = excluded.counter,
+    active = COALESCE(sqlc.narg('active')::boolean, clerks.active);

@@ -1,0 +1,294 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/connector"
+	"quittance/internal/form"
+	"quittance/internal/identity"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/registry/internal/db"
+	"quittance/internal/secret"
+)
+
+// Options say how a registry file is applied.
+type Options struct {
+	// Keys seal what is secret. Required.
+	Keys *secret.Keys
+	// Developer mode: plain secrets and loopback addresses are allowed, live
+	// connectors are not, neither in the file nor in the database.
+	Developer bool
+	// Operators are those whose accounts the file may hold.
+	Operators connector.Table
+	// Now stamps what is created; the machine's clock when nil.
+	Now func() time.Time
+}
+
+// Report is what a registry file did.
+type Report struct {
+	// What the file holds.
+	Agencies, Applications, Services, Keys, Endpoints, Clerks int
+	// Changed is false when the database held all of it already.
+	Changed bool
+	// Minted are the secrets made for new endpoints that came without one: to be
+	// shown once.
+	Minted []Minted
+	// Notes name what the file says and the database keeps otherwise: revoked
+	// keys, suspended endpoints, rotated secrets.
+	Notes []string
+}
+
+// Minted is a secret that was made.
+type Minted struct {
+	Path   string // of the endpoint in the file
+	Secret secret.Text
+}
+
+// Apply applies a registry file in one transaction. A *form.FaultsError names
+// everything that is wrong with the file; whatever the error, nothing changed.
+// See the package's documentation for what a file means.
+func Apply(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, text []byte, opts Options) (Report, error) {
+	if opts.Keys == nil {
+		return Report{}, errors.New("applying a registry file: Keys are required")
+	}
+	now := time.Now().UTC()
+	if opts.Now != nil {
+		now = opts.Now()
+	}
+	var report Report
+	err := registry.Change(ctx, pool, opts.Keys, now, func(tx *registry.Tx) error {
+		identities, err := identity.Within(ctx, tx)
+		if err != nil {
+			return err
+		}
+		contents, faults := check(text, opts, tx, identities)
+		if len(faults) > 0 {
+			return &form.FaultsError{Faults: faults}
+		}
+		w := writer{Tx: tx, q: db.New(tx), identities: identities, suspended: map[string]time.Time{}}
+		if err := w.write(ctx, contents); err != nil {
+			return err
+		}
+		report = w.report
+		if report.Changed, err = tx.Changed(ctx); err != nil || !report.Changed {
+			return err
+		}
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "registry.apply", Subject: "registry", Detail: map[string]any{
+			"agencies": report.Agencies, "applications": report.Applications, "services": report.Services,
+			"keys": report.Keys, "endpoints": report.Endpoints, "clerks": report.Clerks,
+		}})
+	})
+	if err != nil {
+		return Report{}, fmt.Errorf("applying a registry file: %w", err)
+	}
+	return report, nil
+}
+
+// writer writes a file that has no faults.
+type writer struct {
+	*registry.Tx
+	q          *db.Queries
+	identities *identity.Tx
+	suspended  map[string]time.Time // endpoints, since when
+	report     Report
+}
+
+func (w *writer) write(ctx context.Context, c contents) error {
+	held, err := w.q.SuspendedEndpoints(ctx)
+	if err != nil {
+		return fmt.Errorf("reading suspended endpoints: %w", err)
+	}
+	for _, r := range held {
+		w.suspended[r.DestinationID] = r.SuspendedAt.UTC()
+	}
+	var demoted []string
+	for _, a := range c.agencies {
+		for _, app := range a.applications {
+			if app.Integrator != nil && !*app.Integrator {
+				demoted = append(demoted, app.ID)
+			}
+		}
+	}
+	if err := w.q.DemoteIntegrators(ctx, demoted); err != nil {
+		return fmt.Errorf("applications: %w", err)
+	}
+	for _, a := range c.agencies {
+		if err := w.agency(ctx, a); err != nil {
+			return fmt.Errorf("%s: %w", a.path, err)
+		}
+	}
+	if c.platformOrigins != nil {
+		if err := w.q.SetPlatformOrigins(ctx, c.platformOrigins); err != nil {
+			return fmt.Errorf("platform: %w", err)
+		}
+	}
+	if err := w.keys(ctx, c.platformKeys, identity.Key{}); err != nil {
+		return err
+	}
+	return w.endpoints(ctx, c.platformEndpoints, "")
+}
+
+func (w *writer) agency(ctx context.Context, a agency) error {
+	w.report.Agencies++
+	w.report.Services += len(a.services)
+	if err := w.q.UpsertAgency(ctx, a.UpsertAgencyParams); err != nil {
+		return err
+	}
+	for _, v := range a.services {
+		if known, ok := w.Before.Service(a.ID, v.Code); v.ID == "" && ok {
+			v.ID = known.ID
+		} else if v.ID == "" {
+			v.ID = newID()
+		}
+		if err := w.q.UpsertService(ctx, v.UpsertServiceParams); err != nil {
+			return err
+		}
+	}
+	for _, m := range a.mappings {
+		if err := w.q.UpsertServiceMapping(ctx, m.UpsertServiceMappingParams); err != nil {
+			return err
+		}
+	}
+	if a.defaultService != nil {
+		if err := w.q.SetDefaultService(ctx, db.SetDefaultServiceParams{ID: a.ID, DefaultService: a.defaultService}); err != nil {
+			return err
+		}
+	}
+	for _, f := range a.fees {
+		if err := w.q.UpsertFee(ctx, f); err != nil {
+			return err
+		}
+	}
+	for _, e := range a.erp {
+		if err := w.PutERP(ctx, e); err != nil {
+			return err
+		}
+	}
+	for _, c := range a.accounts {
+		if err := w.PutAccount(ctx, c); err != nil {
+			return err
+		}
+	}
+	for _, app := range a.applications {
+		if err := w.application(ctx, app); err != nil {
+			return fmt.Errorf("%s: %w", app.path, err)
+		}
+	}
+	for _, c := range a.clerks {
+		w.report.Clerks++
+		if err := w.identities.PutClerk(ctx, c.Clerk, c.active); err != nil {
+			return fmt.Errorf("%s: %w", c.path, err)
+		}
+		if err := w.keys(ctx, c.keys, c.holder()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holder is a key without anything but whose it is.
+func (c clerk) holder() identity.Key {
+	return identity.Key{ClerkAgencyID: c.AgencyID, ClerkCode: c.Code}
+}
+
+func (a application) holder() identity.Key { return identity.Key{ApplicationID: a.ID} }
+
+func (w *writer) application(ctx context.Context, a application) error {
+	w.report.Applications++
+	if err := w.q.UpsertApplication(ctx, a.UpsertApplicationParams); err != nil {
+		return err
+	}
+	if err := w.keys(ctx, a.keys, a.holder()); err != nil {
+		return err
+	}
+	if err := w.endpoints(ctx, a.endpoints, a.ID); err != nil {
+		return err
+	}
+	if a.cashin == nil {
+		return nil
+	}
+	return w.PutCashin(ctx, a.ID, *a.cashin)
+}
+
+// keys adds a holder's keys that are not known. A known one keeps its state; a
+// platform key may be granted other agencies.
+func (w *writer) keys(ctx context.Context, keys []key, holder identity.Key) error {
+	for _, k := range keys {
+		w.report.Keys++
+		var err error
+		known, ok := w.identities.KeyBySecret(k.secret)
+		switch {
+		case !ok:
+			holder.Live, holder.AgencyIDs = k.live, k.agencies
+			_, err = w.identities.AddKey(ctx, holder, k.secret, k.readsPerMinute)
+		case !known.RevokedAt.IsZero():
+			w.note(k.path, "this key was revoked at %s and stays so", stamp(known.RevokedAt))
+		case !known.EndsAt.IsZero():
+			w.note(k.path, "this key was rotated, its end at %s stays", stamp(known.EndsAt))
+		}
+		if ok && known.Platform() {
+			err = w.identities.UpdateGrant(ctx, known.ID, k.agencies, k.readsPerMinute)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.path, err)
+		}
+	}
+	return nil
+}
+
+func (w *writer) endpoints(ctx context.Context, endpoints []endpoint, applicationID string) error {
+	for _, e := range endpoints {
+		w.report.Endpoints++
+		if err := w.endpoint(ctx, e, applicationID); err != nil {
+			return fmt.Errorf("%s: %w", e.path, err)
+		}
+	}
+	return nil
+}
+
+func (w *writer) endpoint(ctx context.Context, e endpoint, applicationID string) error {
+	known, ok := w.Before.EndpointOf(applicationID, e.Url)
+	if ok {
+		if err := w.q.UpdateWebhookEndpoint(ctx, db.UpdateWebhookEndpointParams{
+			ID: known.ID, Events: e.Events, Modes: e.Modes, MaxInFlight: e.MaxInFlight, MaxPerSecond: e.MaxPerSecond,
+		}); err != nil {
+			return err
+		}
+		if at, suspended := w.suspended[known.ID]; suspended {
+			w.note(e.path, "this endpoint was suspended at %s and stays so", stamp(at))
+		}
+		if e.secret.Empty() {
+			return nil
+		}
+	} else {
+		known.ID = newID()
+		e.ID, e.Url = known.ID, registry.ToStored(e.Url)
+		if err := w.q.InsertWebhookEndpoint(ctx, e.InsertWebhookEndpointParams); err != nil {
+			return err
+		}
+		if e.secret.Empty() {
+			e.secret = registry.MintWebhookSecret()
+			w.report.Minted = append(w.report.Minted, Minted{Path: e.path, Secret: e.secret})
+		}
+	}
+	ended, err := w.ReplaceSecret(ctx, known.ID, e.secret)
+	if ended {
+		w.note(e.path+".secret", "this secret was rotated out and stays so")
+	}
+	return err
+}
+
+func (w *writer) note(path, format string, args ...any) {
+	w.report.Notes = append(w.report.Notes, path+": "+fmt.Sprintf(format, args...))
+}
+
+func stamp(t time.Time) string { return t.Format(time.RFC3339) }
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -1,0 +1,344 @@
+package file_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/internal/connector/all"
+	"quittance/internal/form"
+	"quittance/internal/identity"
+	"quittance/internal/registry"
+	"quittance/internal/registry/file"
+	"quittance/internal/secret"
+	"quittance/test/registries"
+)
+
+func TestEveryFieldIsRead(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	report := h.Seed(t, registries.Full)
+	if report.Agencies != 1 || report.Applications != 1 || report.Services != 2 || report.Keys != 6 || report.Endpoints != 2 || report.Clerks != 2 || !report.Changed || len(report.Minted) != 0 {
+		t.Errorf("report = %+v", report)
+	}
+	r := h.Open(t)
+
+	agency, _ := r.Agency(registries.AgencyA)
+	if want := (registry.Agency{ID: registries.AgencyA, Slug: "impots", Name: "Direction générale des impôts", DefaultService: "patente", CreatedAt: registries.Epoch}); agency != want {
+		t.Errorf("agency = %+v", agency)
+	}
+	app, _ := r.Application(registries.AppA)
+	cashin := app.Cashin
+	app.Cashin = nil
+	digest := sha256.Sum256([]byte("cashin-api-private"))
+	if want := (registry.Application{
+		ID: registries.AppA, AgencyID: registries.AgencyA, Name: "Guichet fiscal", Active: true, Integrator: true, Offers: []string{"momo", "card"},
+		EmbedOrigins: []string{"https://guichet.example"}, SessionLifetime: 36 * time.Hour, CreationsPerMinute: 40, ReadsPerMinute: 500, PageSize: 25, CreatedAt: registries.Epoch,
+	}); !reflect.DeepEqual(app, want) {
+		t.Errorf("application = %+v", app)
+	}
+	if want := (&registry.Cashin{
+		APIKeyHash: digest[:], SecretKey: secret.NewText("cashin-secret-private"), RedirectOrigins: []string{"https://partner.example"},
+		WebhookURL: "https://partner.example.org/hook", Providers: []string{"mobile_money_a"},
+	}); !reflect.DeepEqual(cashin, want) {
+		t.Errorf("cash-in = %+v", cashin)
+	}
+	if found, ok := r.ApplicationByCashinKey("cashin-api-private"); !ok || found.ID != registries.AppA {
+		t.Errorf("by cash-in key: %v, %v", found.ID, ok)
+	}
+	if owner, ok := r.AgencyOfApplication(registries.AppA); !ok || owner.ID != registries.AgencyA {
+		t.Errorf("agency of the application: %v, %v", owner.ID, ok)
+	}
+	if app, ok := r.IntegratorOf(registries.AgencyA); !ok || app.ID != registries.AppA {
+		t.Errorf("integrator: %v, %v", app.ID, ok)
+	}
+	if s, ok := r.Service(registries.AgencyA, "patente"); !ok || s != (registry.Service{ID: "018f0000-0000-7000-8000-000000000101", AgencyID: registries.AgencyA, Code: "patente", Label: "Contribution de la patente", Active: true}) {
+		t.Errorf("service = %+v, %v", s, ok)
+	}
+	for code, want := range map[string]string{"4711": "patente", "4712": "patente", "none": "patente"} { // 4712 is mapped to an inactive one
+		if s, ok := r.ResolveService(registries.AgencyA, code); !ok || s.Code != want {
+			t.Errorf("ResolveService(%s) = %v, %v", code, s.Code, ok)
+		}
+	}
+	if f, ok := r.Fee(registries.AgencyA, checkout.ChannelMobileMoney, "XAF"); !ok || f != (money.Schedule{RatioPPM: 15_000, Fixed: 10, Minimum: 100, Maximum: 5000, HasMaximum: true}) {
+		t.Errorf("fee = %+v, %v", f, ok)
+	}
+	if f, ok := r.Fee(registries.AgencyA, checkout.ChannelCard, "XAF"); !ok || f != (money.Schedule{RatioPPM: 500_000}) {
+		t.Errorf("fee of the row with defaults = %+v, %v", f, ok)
+	}
+	if _, ok := r.Fee(registries.AgencyA, checkout.ChannelCard, "EUR"); ok {
+		t.Error("there is a fee that the file does not hold")
+	}
+	if e, ok := r.ERP(registries.AgencyA, false); !ok || !reflect.DeepEqual(e, registry.ERPSettings{
+		AgencyID: registries.AgencyA, BaseURL: "http://127.0.0.1:9001/erp/impots", Auth: registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("erp-token-very-private")},
+		ConflictIsDone: true, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, MaxInFlight: 4,
+	}) {
+		t.Errorf("test ERP = %+v, %v", e, ok)
+	}
+	if e, ok := r.ERP(registries.AgencyA, true); !ok || e.BaseURL != "https://10.20.0.7:8443/api" || e.Auth.Name != "quittance" || e.Auth.Secret.Reveal() != "erp-password-very-private" {
+		t.Errorf("live ERP = %+v, %v", e, ok)
+	}
+	if p := r.Platform(); !slices.Equal(p.EmbedOrigins, []string{"https://portal.example"}) {
+		t.Errorf("platform = %+v", p)
+	}
+	keys, err := identity.ListKeys(t.Context(), h.Pool)
+	if err != nil || len(keys) != 3 || keys[0].CreatedAt != registries.Epoch || !keys[0].RevokedAt.IsZero() || !keys[0].LastUsedAt.IsZero() {
+		t.Errorf("keys = %+v", keys)
+	}
+}
+
+// Backups, logs of statements and curious eyes see tables: no secret may stand
+// in any of them as it is.
+func TestNoSecretIsPlainInAnyTable(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	rows, err := h.Pool.Query(t.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tables []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		tables = append(tables, name)
+	}
+	if rows.Err() != nil || len(tables) < 10 {
+		t.Fatalf("tables: %v, %v", tables, rows.Err())
+	}
+	var dump strings.Builder
+	for _, table := range tables {
+		var text *string
+		// bytea prints as hexadecimal: also decoded, byte by byte.
+		if err := h.Pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT string_agg(x::text, E'\n') FROM %q x`, table)).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		if text != nil {
+			dump.WriteString(*text)
+		}
+	}
+	if !strings.Contains(dump.String(), "impots") || !strings.Contains(dump.String(), `\\x`) {
+		t.Fatal("the dump is empty")
+	}
+	for _, s := range registries.Plain {
+		for _, form := range []string{s, fmt.Sprintf("%x", s), strings.TrimPrefix(s, "whsec_")} {
+			if strings.Contains(dump.String(), form) {
+				t.Errorf("%q is in a table", s)
+			}
+		}
+	}
+}
+
+func TestSeedingAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	if report := h.Seed(t, registries.Full); report.Changed {
+		t.Errorf("the second seeding changed something: %+v", report)
+	}
+	if report := h.Seed(t, ""); report.Changed {
+		t.Errorf("an empty file changed something: %+v", report)
+	}
+	if report := h.Seed(t, strings.Replace(registries.Full, "page_size: 25", "page_size: 26", 1)); !report.Changed {
+		t.Error("a change is not reported")
+	}
+}
+
+// What the file omits stays: whole objects and single fields.
+func TestWhatTheFileOmitsStays(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	h.Seed(t, `
+agencies:
+  - id: 018f0000-0000-7000-8000-000000000001
+    slug: impots
+    name: Nouveau nom
+    fees: [{channel: CARD, ratio: "0.25"}]
+    applications:
+      - {id: 018f0000-0000-7000-8000-00000000000a, name: Guichet, keys: [{secret: sk_test_bbbbbbbbbbbbbbbbbbbbbbbb}]}
+`)
+	r := h.Open(t)
+	app, _ := r.Application(registries.AppA)
+	if app.Name != "Guichet" || !app.Integrator || app.PageSize != 25 || len(app.Offers) != 2 || app.Cashin == nil || app.SessionLifetime != 36*time.Hour {
+		t.Errorf("application = %+v", app)
+	}
+	if a, _ := r.Agency(registries.AgencyA); a.Name != "Nouveau nom" || a.DefaultService != "patente" {
+		t.Errorf("agency = %+v", a)
+	}
+	if f, _ := r.Fee(registries.AgencyA, checkout.ChannelCard, "XAF"); f.RatioPPM != 250_000 {
+		t.Errorf("fee = %+v", f)
+	}
+	if _, ok := r.Fee(registries.AgencyA, checkout.ChannelMobileMoney, "XAF"); !ok {
+		t.Error("an omitted fee is gone")
+	}
+	for _, key := range []string{registries.KeyTest, registries.KeyLive, registries.KeyPlatform, "sk_test_bbbbbbbbbbbbbbbbbbbbbbbb"} {
+		if _, err := r.AuthenticateKey(key); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	if _, ok := r.ERP(registries.AgencyA, true); !ok || len(r.Endpoints(registries.AppA, true, false, "checkout.completed")) != 2 {
+		t.Error("an omitted ERP or endpoint is gone")
+	}
+}
+
+// An operator revokes, suspends and rotates; the next start of a developer's
+// stack seeds the old file again.
+func TestSeedingNeverUndoes(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	digest := sha256.Sum256([]byte(registries.KeyTest))
+	h.Exec(t, `UPDATE api_keys SET revoked_at = $1 WHERE hash = $2`, registries.Epoch, digest[:])
+	h.Exec(t, `INSERT INTO delivery_destinations (kind, destination_id, suspended_at, suspended_reason)
+		SELECT 'webhook', id::text, $1, 'gone' FROM webhook_endpoints WHERE application_id = $2`, registries.Epoch, registries.AppA)
+	rotated := registry.MintWebhookSecret()
+	newDigest := sha256.Sum256([]byte(rotated.Reveal()))
+	var endpoint string
+	if err := h.Pool.QueryRow(t.Context(), `SELECT id FROM webhook_endpoints WHERE application_id = $1`, registries.AppA).Scan(&endpoint); err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := h.Keys.Seal("webhook secrets", []byte(rotated.Reveal()), []byte(endpoint))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Exec(t, `UPDATE webhook_secrets SET expires_at = $1 WHERE endpoint_id = $2`, registries.Epoch.Add(24*time.Hour), endpoint)
+	h.Exec(t, `INSERT INTO webhook_secrets VALUES ($1, $2, $3, $4)`, endpoint, newDigest[:], sealed, registries.Epoch.Add(time.Second))
+
+	report := h.Seed(t, registries.Full)
+	if report.Changed || len(report.Notes) != 3 {
+		t.Errorf("report = %+v", report)
+	}
+	r := h.Open(t)
+	if _, err := r.AuthenticateKey(registries.KeyTest); !errors.Is(err, identity.ErrKeyRevoked) {
+		t.Errorf("revoked key: %v", err)
+	}
+	e := r.Endpoints(registries.AppA, false, false, "checkout.completed")[0]
+	if len(e.Secrets) != 2 || !e.Secrets[0].Equal(rotated) || e.Secrets[1].Reveal() != registries.WebhookSecret {
+		t.Errorf("during the overlap there are %d secrets", len(e.Secrets))
+	}
+	later := h.Open(t, func(cfg *registries.Config) {
+		cfg.Now = func() time.Time { return registries.Epoch.Add(24 * time.Hour) }
+	})
+	if e, _ := later.Endpoint(endpoint); len(e.Secrets) != 1 || !e.Secrets[0].Equal(rotated) {
+		t.Errorf("after the overlap there are %d secrets", len(e.Secrets))
+	}
+	// A secret that the endpoint never had is an edit of the file, not an undoing.
+	h.Seed(t, strings.Replace(registries.Full, registries.WebhookSecret, "whsec_uuuuuuuuuuuuuuuuuuuuuuuu", 1))
+	if e, _ := h.Open(t).Endpoint(endpoint); len(e.Secrets) != 1 || e.Secrets[0].Reveal() != "whsec_uuuuuuuuuuuuuuuuuuuuuuuu" {
+		t.Errorf("after the edit there are %d secrets", len(e.Secrets))
+	}
+}
+
+func TestEndpointWithoutSecretGetsOne(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	text := strings.Replace(registries.Full, ", secret: "+registries.WebhookSecret, "", 1)
+	report := h.Seed(t, text)
+	if len(report.Minted) != 1 || report.Minted[0].Path != "agencies[0].applications[0].webhook_endpoints[0]" {
+		t.Fatalf("report = %+v", report)
+	}
+	e := h.Open(t).Endpoints(registries.AppA, false, false, "checkout.completed")[0]
+	if len(e.Secrets) != 1 || !e.Secrets[0].Equal(report.Minted[0].Secret) {
+		t.Error("the endpoint signs with another secret than was shown")
+	}
+	if report := h.Seed(t, text); len(report.Minted) != 0 || report.Changed {
+		t.Errorf("seeding again minted again: %+v", report)
+	}
+}
+
+func TestDemoRegistry(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	text, err := os.ReadFile("../../../deploy/dev/registry.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Seed(t, string(text))
+	if report := h.Seed(t, string(text)); report.Changed || len(report.Notes) != 0 {
+		t.Errorf("report = %+v", report)
+	}
+	r := h.Open(t)
+	for _, a := range r.Applications() {
+		for _, e := range r.Endpoints(a.ID, true, false, "checkout.completed") {
+			if !strings.HasPrefix(e.URL, "http://127.0.0.1:9001/inbox/") {
+				t.Errorf("%s does not lie at the simulators", e.URL)
+			}
+		}
+	}
+}
+
+func TestIntegratorMoves(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	// Whatever the order in the file.
+	h.Seed(t, `
+agencies:
+  - {id: 018f0000-0000-7000-8000-000000000001, slug: impots, name: X, applications: [
+      {id: 018f0000-0000-7000-8000-00000000000b, name: New, integrator: true},
+      {id: 018f0000-0000-7000-8000-00000000000a, name: Old, integrator: false}]}`)
+	if app, ok := h.Open(t).IntegratorOf(registries.AgencyA); !ok || app.ID != registries.AppB {
+		t.Errorf("integrator = %v, %v", app.ID, ok)
+	}
+}
+
+// A developer's stack seeds its file at every start: what was rotated out stays
+// out, what ends still ends.
+func TestSeedingNeverUndoesARotation(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	if _, _, err := identity.RotateKey(t.Context(), h.Pool, registries.Actor, h.KeyID(t, registries.KeyTest), time.Hour, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := identity.RotateKey(t.Context(), h.Pool, registries.Actor, h.KeyID(t, registries.KeyLive), 0, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	report := h.Seed(t, registries.Full)
+	if report.Changed || len(report.Notes) != 2 {
+		t.Errorf("report = %+v", report)
+	}
+	r := h.Open(t)
+	if err := opens(r, registries.KeyTest); err != nil {
+		t.Errorf("during the overlap: %v", err)
+	}
+	if err := opens(r, registries.KeyLive); !errors.Is(err, identity.ErrKeyRevoked) {
+		t.Errorf("rotated at once: %v", err)
+	}
+	// A third test key in a file waits for the end of the overlap.
+	third := strings.Replace(registries.Full, "keys: [{secret: sk_test_aaaaaaaaaaaaaaaaaaaaaaaa}", "keys: [{secret: sk_test_bbbbbbbbbbbbbbbbbbbbbbbb}", 1)
+	var faults *form.FaultsError
+	if _, err := h.TrySeed(t, third); !errors.As(err, &faults) || faults.Faults[0].Field != "agencies[0].applications[0].keys[0]" {
+		t.Errorf("a third key: %v", err)
+	}
+	opts := file.Options{Keys: h.Keys, Developer: true, Operators: all.Operators(), Now: func() time.Time { return registries.Epoch.Add(time.Hour) }}
+	if _, err := file.Apply(t.Context(), h.Pool, registries.Actor, []byte(third), opts); err != nil {
+		t.Errorf("after the overlap: %v", err)
+	}
+	if _, err := file.Apply(t.Context(), h.Pool, registries.Actor, []byte(registries.Full), opts); err != nil {
+		t.Errorf("the old file after the overlap: %v", err)
+	}
+	var w registries.Watch
+	w.Set(time.Hour)
+	later := h.Open(t, w.Wear)
+	if err := opens(later, registries.KeyTest); !errors.Is(err, identity.ErrKeyEnded) {
+		t.Errorf("after the overlap and a seeding: %v", err)
+	}
+}
+
+func opens(i registries.Instance, key string) error {
+	_, err := i.AuthenticateKey(key)
+	return err
+}

@@ -1,0 +1,492 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/internal/address"
+	"quittance/internal/connector"
+	"quittance/internal/form"
+	"quittance/internal/identity"
+	"quittance/internal/registry"
+	"quittance/internal/registry/internal/db"
+	"quittance/internal/secret"
+)
+
+// contents are what a file says. Rows are as they are written to the database: a
+// nil pointer or list is an omitted field. Paths are kept for the faults that only
+// the database shows.
+type contents struct {
+	platformOrigins   []string
+	platformKeys      []key
+	platformEndpoints []endpoint
+	agencies          []agency
+}
+
+type agency struct {
+	path string
+	db.UpsertAgencyParams
+	services       []service
+	mappings       []mapping
+	defaultService *string
+	fees           []db.UpsertFeeParams
+	erp            []registry.ERPSettings
+	accounts       []registry.StoredAccount
+	applications   []application
+	clerks         []clerk
+}
+
+type service struct {
+	path                   string
+	db.UpsertServiceParams // ID may be empty
+}
+
+type mapping struct {
+	path string
+	db.UpsertServiceMappingParams
+}
+
+type application struct {
+	path string
+	db.UpsertApplicationParams
+	keys      []key
+	endpoints []endpoint
+	cashin    *registry.Cashin
+}
+
+type clerk struct {
+	path string
+	identity.Clerk
+	active *bool
+	keys   []key
+}
+
+type key struct {
+	path           string
+	secret         secret.Text
+	live           bool
+	agencies       []string // of a platform key
+	readsPerMinute *int32   // of a platform key
+}
+
+type endpoint struct {
+	path string
+	db.InsertWebhookEndpointParams
+	secret secret.Text // empty: one is minted for a new endpoint
+}
+
+// Limits of the file's numbers: what is beyond is a slip.
+const (
+	maxInFlight   = 1_024
+	maxPerSecond  = 100_000
+	minLifetime   = time.Second
+	maxLifetime   = 30 * 24 * time.Hour // as long as idempotency keys are remembered
+	maxPageSize   = 100
+	maxAmount     = 1 << 53 // minor units
+	maxName       = 200
+	maxCode       = 50 // service_code and revenue_line_code (contract, "Limits")
+	maxCredential = 4096
+)
+
+var (
+	codePattern     = regexp.MustCompile(`^[a-z][a-z0-9_]{0,49}$`)
+	webhookPattern  = regexp.MustCompile(`^whsec_[0-9A-Za-z+/]{20,200}={0,2}$`)
+	headerPattern   = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$")
+	cashinProviders = []string{"mobile_money_a", "mobile_money_b", "card_network_a", "card_network_b"}
+)
+
+// parser reads the fields of a file.
+type parser struct {
+	developer bool
+	operators connector.Table
+	now       time.Time
+}
+
+// object is a mapping of the file: a form with the rules of registry files.
+type object struct {
+	*form.Form
+	parser
+}
+
+// parse reads a file. The contents are whole only when the form has no faults.
+func (p parser) parse(f *form.Form) contents {
+	o, c := object{f, p}, contents{}
+	o.object("platform", func(o object) {
+		o.objects("keys", func(o object) { c.platformKeys = append(c.platformKeys, o.key(true)) })
+		c.platformOrigins = o.Texts("embed_origins", checkOrigin)
+		o.objects("webhook_endpoints", func(o object) { c.platformEndpoints = append(c.platformEndpoints, o.endpoint(nil)) })
+	})
+	o.objects("agencies", func(o object) { c.agencies = append(c.agencies, o.agency()) })
+	return c
+}
+
+func (o object) agency() agency {
+	a := agency{path: o.Path(), UpsertAgencyParams: db.UpsertAgencyParams{ID: o.id("id", true), Slug: o.slug("slug"), Name: o.name("name"), CreatedAt: o.now}}
+	o.objects("services", func(o object) {
+		a.services = append(a.services, service{o.Path(), db.UpsertServiceParams{
+			ID: o.id("id", false), AgencyID: a.ID, Code: o.code("code", true), Label: o.name("label"), Active: o.Bool("active"),
+		}})
+	})
+	o.objects("service_mappings", func(o object) {
+		m := mapping{o.Path(), db.UpsertServiceMappingParams{AgencyID: a.ID, ErpCode: o.text("erp_code", true), ServiceCode: o.code("service", true)}}
+		if m.ErpCode != "" && !form.IsLine(m.ErpCode, maxCode) {
+			o.fault("erp_code", "format", "must be 1 to %d printable characters", maxCode)
+		}
+		a.mappings = append(a.mappings, m)
+	})
+	if c := o.code("default_service", false); c != "" {
+		a.defaultService = &c
+	}
+	o.objects("fees", func(o object) { a.fees = append(a.fees, o.fee(a.ID)) })
+	o.modes("erp", func(o object, live bool) { a.erp = append(a.erp, o.erp(a.ID, live)) })
+	o.modes("connectors", func(o object, live bool) { a.accounts = append(a.accounts, o.accounts(a.ID, live)...) })
+	o.objects("applications", func(o object) { a.applications = append(a.applications, o.application(a.ID)) })
+	o.objects("clerks", func(o object) { a.clerks = append(a.clerks, o.clerk(a.ID)) })
+	return a
+}
+
+func (o object) fee(agencyID string) db.UpsertFeeParams {
+	f := db.UpsertFeeParams{AgencyID: agencyID, Channel: o.text("channel", true), Currency: money.Default}
+	if f.Channel != "" && !slices.Contains([]checkout.Channel{checkout.ChannelMobileMoney, checkout.ChannelCash, checkout.ChannelCard}, checkout.Channel(f.Channel)) {
+		o.fault("channel", "enum", "must be MOBILE_MONEY, CASH or CARD")
+	}
+	if c := o.text("currency", false); c != "" {
+		f.Currency = c
+		if _, ok := money.Lookup(c); !ok {
+			o.fault("currency", "enum", "is not a currency of the contract's list")
+		}
+	}
+	if ratio := o.text("ratio", false); ratio != "" {
+		var err error
+		if f.RatioPpm, err = money.ParseRatio(ratio); err != nil {
+			o.fault("ratio", "format", `must be a decimal in quotes from "0" to "1" with at most 6 decimals, such as "0.015" for 1.5 %%`)
+		}
+	}
+	if fixed := o.Integer("fixed", 0, maxAmount); fixed != nil {
+		f.Fixed = *fixed
+	}
+	if minimum := o.Integer("minimum", 0, maxAmount); minimum != nil {
+		f.Minimum = *minimum
+	}
+	if f.Maximum = o.Integer("maximum", 0, maxAmount); f.Maximum != nil && *f.Maximum < f.Minimum {
+		o.fault("maximum", "range", "must not be below the minimum")
+	}
+	return f
+}
+
+func (o object) erp(agencyID string, live bool) registry.ERPSettings {
+	e := registry.ERPSettings{AgencyID: agencyID, Live: live, Networks: []netip.Prefix{}}
+	o.Texts("networks", func(s string) error {
+		network, err := netip.ParsePrefix(s)
+		if err != nil || network != network.Masked() {
+			return errors.New("must be a network such as 10.20.0.0/16, without bits beyond its length")
+		}
+		if !o.developer && (network.Addr().IsLoopback() || network.Addr().IsLinkLocalUnicast() || network.Addr().IsMulticast() || network.Bits() == 0) {
+			return errors.New("must not be everything, nor loopback, link-local or multicast")
+		}
+		e.Networks = append(e.Networks, network)
+		return nil
+	})
+	e.BaseURL = o.backend(e.Networks)
+	if conflict := o.Bool("conflict_is_done"); conflict != nil {
+		e.ConflictIsDone = *conflict
+	}
+	if !o.object("auth", func(o object) { e.Auth = o.auth() }) {
+		o.fault("auth", "required", "is required")
+	}
+	return e
+}
+
+func (o object) auth() (a registry.ERPAuth) {
+	switch a.Type = registry.AuthType(o.text("type", true)); a.Type {
+	case registry.AuthBearer:
+		a.Secret = o.secret("token")
+	case registry.AuthAPIKey:
+		a.Name, a.Secret = o.text("header", true), o.secret("value")
+		if a.Name != "" && !headerPattern.MatchString(a.Name) {
+			o.fault("header", "format", "must be the name of a header")
+		}
+	case registry.AuthBasic:
+		a.Name, a.Secret = o.text("username", true), o.secret("password")
+		if strings.Contains(a.Name, ":") || a.Name != "" && !form.IsLine(a.Name, maxName) {
+			o.fault("username", "format", "must be 1 to %d printable characters without a colon", maxName)
+		}
+	default:
+		if a.Type != "" {
+			o.fault("type", "enum", "must be bearer, api_key or basic")
+		}
+		for _, field := range []string{"token", "header", "value", "username", "password"} {
+			o.Take(field, false)
+		}
+	}
+	return a
+}
+
+func (o object) application(agencyID string) application {
+	a := application{path: o.Path(), UpsertApplicationParams: db.UpsertApplicationParams{
+		ID: o.id("id", true), AgencyID: agencyID, Name: o.name("name"), Active: o.Bool("active"), Integrator: o.Bool("integrator"),
+		Offers: o.Texts("offers", func(s string) error {
+			if _, ok := checkout.OfferChannel(s); !ok {
+				var ids []string
+				for _, offer := range checkout.Offers {
+					ids = append(ids, offer.ID)
+				}
+				return fmt.Errorf("must be one of %s", strings.Join(ids, ", "))
+			}
+			return nil
+		}),
+		EmbedOrigins: o.Texts("embed_origins", checkOrigin), CreationsPerMinute: o.number("creations_per_minute", 1, identity.MaxReadsPerMinute),
+		ReadsPerMinute: o.number("reads_per_minute", 1, identity.MaxReadsPerMinute), PageSize: o.number("page_size", 1, maxPageSize), CreatedAt: o.now,
+	}}
+	o.objects("keys", func(o object) { a.keys = append(a.keys, o.key(false)) })
+	o.objects("webhook_endpoints", func(o object) { a.endpoints = append(a.endpoints, o.endpoint(&a.ID)) })
+	if lifetime := o.text("session_lifetime", false); lifetime != "" {
+		d, err := time.ParseDuration(lifetime)
+		if err != nil || d < minLifetime || d > maxLifetime || d%time.Millisecond != 0 {
+			o.fault("session_lifetime", "range", "must be a duration such as 24h or 30m, from %s to %s", minLifetime, maxLifetime)
+		}
+		ms := d.Milliseconds()
+		a.SessionLifetimeMs = &ms
+	}
+	o.object("cashin", func(o object) {
+		apiKey := o.secret("api_key")
+		a.cashin = &registry.Cashin{
+			SecretKey: o.secret("secret_key"), RedirectOrigins: nonNil(o.Texts("redirect_origins", checkOrigin)),
+			WebhookURL: o.text("webhook_url", false), Providers: nonNil(o.Texts("providers", oneOf(cashinProviders))),
+		}
+		if digest := registry.DigestOf(apiKey); !apiKey.Empty() {
+			a.cashin.APIKeyHash = digest[:]
+		}
+		if a.cashin.WebhookURL != "" {
+			o.check("webhook_url", o.webhook().CheckNew(a.cashin.WebhookURL))
+		}
+	})
+	return a
+}
+
+func (o object) key(platform bool) key {
+	k := key{path: o.Path()}
+	k.secret, k.live = o.keySecret(identity.APIKeys)
+	if !platform {
+		return k
+	}
+	o.List("agencies", func(element string, value any) {
+		s, _ := value.(string)
+		parsed, ok := form.CanonicalUUID(s)
+		switch {
+		case !ok:
+			o.fault(element, "format", "must be an agency's id, a UUID")
+		case slices.Contains(k.agencies, parsed):
+			o.fault(element, "duplicate", "stands twice")
+		}
+		k.agencies = append(k.agencies, parsed) // also a wrong one: paths count
+	})
+	k.readsPerMinute = o.number("reads_per_minute", 1, identity.MaxReadsPerMinute)
+	return k
+}
+
+func (o object) clerk(agencyID string) clerk {
+	c := clerk{path: o.Path(), Clerk: identity.Clerk{AgencyID: agencyID, Code: o.slug("code"), Name: o.name("name"), Counter: o.name("counter")}, active: o.Bool("active")}
+	o.objects("keys", func(o object) {
+		k := key{path: o.Path()}
+		k.secret, k.live = o.keySecret(identity.ClerkKeys)
+		c.keys = append(c.keys, k)
+	})
+	return c
+}
+
+// keySecret is the secret of a key, empty when it is at fault, and its mode.
+func (o object) keySecret(family identity.Family) (s secret.Text, live bool) {
+	s = o.secret("secret")
+	live, ok := family.Mode(s.Reveal())
+	if !ok && !s.Empty() {
+		o.fault("secret", "format", "must be %s or %s and 20 to 200 letters or digits", family.Test, family.Live)
+		s = secret.Text{}
+	}
+	return s, live
+}
+
+func (o object) endpoint(applicationID *string) endpoint {
+	e := endpoint{path: o.Path(), InsertWebhookEndpointParams: db.InsertWebhookEndpointParams{
+		ApplicationID: applicationID, Url: o.text("url", true), MaxInFlight: o.number("max_in_flight", 1, maxInFlight),
+		MaxPerSecond: o.number("max_per_second", 0, maxPerSecond), CreatedAt: o.now,
+	}}
+	if e.Url != "" {
+		o.check("url", o.webhook().CheckNew(e.Url))
+	}
+	if s := o.credential("secret", false); s != "" {
+		e.secret = o.plain("secret", s)
+		if !webhookPattern.MatchString(s) {
+			o.fault("secret", "format", "must be whsec_ and 20 to 200 letters or digits")
+		}
+	}
+	events := []string{}
+	for _, t := range checkout.EventTypes() {
+		if t.Webhook() {
+			events = append(events, string(t))
+		}
+	}
+	e.Events = o.Texts("events", oneOf(events))
+	e.Modes = o.Texts("modes", oneOf([]string{registry.Mode(false), registry.Mode(true)}))
+	return e
+}
+
+// object is a field's mapping; false when there is none.
+func (o object) object(field string, with func(object)) (present bool) {
+	o.Object(field, func(f *form.Form) {
+		present = true
+		with(object{f, o.parser})
+	})
+	return present || o.Faulty(field)
+}
+
+// objects is a field's list of mappings.
+func (o object) objects(field string, each func(object)) {
+	o.Objects(field, func(f *form.Form) { each(object{f, o.parser}) })
+}
+
+// modes is a field's mapping with a mapping for each mode.
+func (o object) modes(field string, each func(o object, live bool)) {
+	o.object(field, func(o object) {
+		for _, live := range []bool{false, true} {
+			o.object(registry.Mode(live), func(o object) { each(o, live) })
+		}
+	})
+}
+
+func (o object) fault(field, rule, message string, args ...any) {
+	o.Fault(field, rule, fmt.Sprintf(message, args...))
+}
+
+func (o object) check(field string, err error) {
+	if err != nil {
+		o.Fault(field, "format", err.Error())
+	}
+}
+
+// text is a field's text, which is not empty; empty when there is none.
+func (o object) text(field string, required bool) string {
+	value, ok := o.Take(field, required)
+	if !ok {
+		return ""
+	}
+	s, ok := value.(string)
+	switch {
+	case !ok:
+		o.fault(field, "type", "must be text: put it in quotes")
+	case s == "":
+		o.fault(field, "length", "must not be empty")
+	}
+	return s
+}
+
+func (o object) number(field string, low, high int64) *int32 {
+	n := o.Integer(field, low, high)
+	if n == nil {
+		return nil
+	}
+	v := int32(*n) //nolint:gosec // within bounds that fit
+	return &v
+}
+
+// backend is the base_url of an ERP or an operator, without a slash at its end.
+func (o object) backend(networks []netip.Prefix) string {
+	raw := o.text("base_url", true)
+	if raw != "" {
+		o.check("base_url", address.Rule{Developer: o.developer, Backend: true, Networks: networks}.CheckNew(raw))
+	}
+	return strings.TrimRight(raw, "/")
+}
+
+func (o object) webhook() address.Rule { return address.Rule{Developer: o.developer} }
+
+// secret is a required secret.
+func (o object) secret(field string) secret.Text { return o.plain(field, o.credential(field, true)) }
+
+// plain is a secret that the file holds in plain text.
+func (o object) plain(field, value string) secret.Text {
+	if value != "" && !o.developer {
+		o.fault(field, "plain_secret", "is a secret in plain text, which is allowed in developer mode only")
+	}
+	return secret.NewText(value)
+}
+
+// credential is text as it can stand in a header.
+func (o object) credential(field string, required bool) string {
+	value := o.text(field, required)
+	if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		o.fault(field, "format", "must be ASCII without spaces")
+	}
+	if len(value) > maxCredential {
+		o.fault(field, "length", "must have at most %d characters", maxCredential)
+	}
+	return value
+}
+
+func (o object) id(field string, required bool) string {
+	raw := o.text(field, required)
+	parsed, ok := form.CanonicalUUID(raw)
+	if raw != "" && !ok {
+		o.fault(field, "format", "must be a UUID such as 018f0000-0000-7000-8000-000000000001")
+	}
+	return parsed
+}
+
+func (o object) name(field string) string {
+	s := o.text(field, true)
+	if s != "" && !form.IsLine(s, maxName) {
+		o.fault(field, "format", "must be 1 to %d printable characters", maxName)
+	}
+	return s
+}
+
+// slug is empty when the field is at fault.
+func (o object) slug(field string) string {
+	s := o.text(field, true)
+	if s != "" && !registry.IsSlug(s) {
+		o.fault(field, "format", "must be lower-case letters, digits and hyphens, a letter first, at most 63")
+		return ""
+	}
+	return s
+}
+
+func (o object) code(field string, required bool) string {
+	s := o.text(field, required)
+	if s != "" && !codePattern.MatchString(s) {
+		o.fault(field, "format", "must be lower-case letters, digits and underscores, a letter first, at most %d", maxCode)
+	}
+	return s
+}
+
+// checkOrigin is for pages that embed ours or are returned to: an https origin as
+// a browser writes it.
+func checkOrigin(raw string) error {
+	u, err := address.Parse(raw)
+	if err != nil || len(raw) > address.MaxLength || u.Scheme != "https" || raw != "https://"+u.Host || u.Host != strings.ToLower(u.Host) || u.Port() == "443" {
+		return errors.New("must be an https origin in lower case without a path, such as https://guichet.example")
+	}
+	return nil
+}
+
+func oneOf(values []string) func(string) error {
+	return func(s string) error {
+		if !slices.Contains(values, s) {
+			return fmt.Errorf("must be one of %s", strings.Join(values, ", "))
+		}
+		return nil
+	}
+}
+
+func nonNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

@@ -1,0 +1,264 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"quittance/checkout/money"
+	"quittance/internal/registry/internal/db"
+	"quittance/internal/secret"
+)
+
+// Labels of what is sealed (internal/secret).
+const (
+	labelWebhook = "webhook secrets"
+	labelERP     = "erp credentials"
+	labelCashin  = "cash-in secrets"
+)
+
+// Digest is the SHA-256 of a secret that others present to us.
+type Digest [sha256.Size]byte
+
+// DigestOf hashes a presented secret.
+func DigestOf(s secret.Text) Digest { return sha256.Sum256([]byte(s.Reveal())) }
+
+type feeKey struct{ agencyID, channel, currency string }
+
+type modeKey struct {
+	agencyID string
+	live     bool
+}
+
+type codeKey struct{ agencyID, code string }
+
+// Snapshot is the whole registry at one revision. It never changes once it is
+// built: its maps are read only.
+type Snapshot struct {
+	Revision     int64
+	Platform     Platform
+	Agencies     map[string]Agency            // by id
+	Applications map[string]Application       // by id
+	Services     map[string]Service           // by id
+	Accounts     map[AccountKey]StoredAccount // without the simulators' stand-ins
+	byCode       map[codeKey]Service
+	mappings     map[codeKey]string
+	fees         map[feeKey]money.Schedule
+	erp          map[modeKey]ERPSettings
+	integrators  map[string]string      // agency → application
+	cashin       map[Digest]string      // API key → application
+	endpoints    []*endpoint            // by id
+	byOwner      map[string][]*endpoint // application, or empty for the platform
+	locked       []string               // what did not open, for the log
+}
+
+// endpoint is a WebhookEndpoint with every secret that it ever had.
+type endpoint struct {
+	WebhookEndpoint
+	secrets []endpointSecret // newest first
+}
+
+type endpointSecret struct {
+	digest    Digest
+	value     secret.Text // empty when it does not open
+	expiresAt time.Time   // zero: never
+}
+
+// loader reads rows until something fails.
+type loader struct {
+	ctx        context.Context //nolint:containedctx // of one reading
+	keys       *secret.Keys    // nil: nothing is opened
+	simulators string
+	s          *Snapshot
+	err        error
+}
+
+// read gives each row of a query to take, unless something has failed before.
+func read[R any](l *loader, what string, query func(context.Context) ([]R, error), take func(R)) {
+	if l.err != nil {
+		return
+	}
+	rows, err := query(l.ctx)
+	if err != nil {
+		l.err = fmt.Errorf("reading %s: %w", what, err)
+		return
+	}
+	for _, r := range rows {
+		take(r)
+	}
+}
+
+// load reads the registry. The queries must see one snapshot of the database.
+// Without keys nothing is opened, and nothing is Locked. simulators is where they
+// listen; DefaultSimulators when empty.
+func load(ctx context.Context, q *db.Queries, keys *secret.Keys, simulators string) (*Snapshot, error) {
+	s := &Snapshot{
+		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{},
+		byCode: map[codeKey]Service{}, mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{},
+		integrators: map[string]string{}, cashin: map[Digest]string{}, byOwner: map[string][]*endpoint{},
+	}
+	l := &loader{ctx: ctx, keys: keys, simulators: simulators, s: s}
+	l.agencies(q)
+	l.backends(q)
+	l.accounts(q)
+	l.applications(q)
+	l.endpoints(q)
+	return s, l.err
+}
+
+func (l *loader) agencies(q *db.Queries) {
+	s := l.s
+	read(l, "the platform", q.Platform, func(r db.PlatformRow) { s.Revision, s.Platform.EmbedOrigins = r.Revision, r.EmbedOrigins })
+	read(l, "agencies", q.Agencies, func(r db.Agency) {
+		s.Agencies[r.ID] = Agency{ID: r.ID, Slug: r.Slug, Name: r.Name, DefaultService: value(r.DefaultService), CreatedAt: r.CreatedAt.UTC()}
+	})
+	read(l, "services", q.Services, func(r db.Service) {
+		s.Services[r.ID], s.byCode[codeKey{r.AgencyID, r.Code}] = Service(r), Service(r)
+	})
+	read(l, "service mappings", q.ServiceMappings, func(r db.ServiceMapping) { s.mappings[codeKey{r.AgencyID, r.ErpCode}] = r.ServiceCode })
+	read(l, "fees", q.Fees, func(r db.Fee) {
+		s.fees[feeKey{r.AgencyID, r.Channel, r.Currency}] = money.Schedule{
+			RatioPPM: r.RatioPpm, Fixed: r.Fixed, Minimum: r.Minimum, Maximum: value(r.Maximum), HasMaximum: r.Maximum != nil,
+		}
+	})
+}
+
+func (l *loader) backends(q *db.Queries) {
+	read(l, "ERP settings", q.ERPSettings, func(r db.ErpSetting) {
+		auth, ok := l.open(labelERP, r.AuthSealed, erpAAD(r.AgencyID, r.Live))
+		l.s.erp[modeKey{r.AgencyID, r.Live}] = ERPSettings{
+			AgencyID: r.AgencyID, Live: r.Live, BaseURL: fromStored(r.BaseUrl, l.simulators),
+			Auth:           ERPAuth{Type: AuthType(r.AuthType), Name: r.AuthName, Secret: secret.NewText(string(auth))},
+			ConflictIsDone: r.ConflictIsDone, Networks: r.Networks, MaxInFlight: int(r.MaxInFlight), Locked: !ok,
+		}
+	})
+}
+
+func (l *loader) applications(q *db.Queries) {
+	s, cashin := l.s, map[string]*Cashin{}
+	read(l, "cash-in access", q.CashinAccess, func(r db.CashinAccess) {
+		key, ok := l.open(labelCashin, r.SecretSealed, []byte(r.ApplicationID))
+		cashin[r.ApplicationID] = &Cashin{
+			APIKeyHash: r.ApiKeyHash, SecretKey: secret.NewText(string(key)), RedirectOrigins: r.RedirectOrigins,
+			WebhookURL: fromStored(r.WebhookUrl, l.simulators), Providers: r.Providers, Locked: !ok,
+		}
+		s.cashin[Digest(r.ApiKeyHash)] = r.ApplicationID
+	})
+	read(l, "applications", q.Applications, func(r db.Application) {
+		s.Applications[r.ID] = Application{
+			ID: r.ID, AgencyID: r.AgencyID, Name: r.Name, Active: r.Active, Integrator: r.Integrator, Offers: r.Offers,
+			EmbedOrigins: r.EmbedOrigins, SessionLifetime: time.Duration(r.SessionLifetimeMs) * time.Millisecond,
+			CreationsPerMinute: int(r.CreationsPerMinute), ReadsPerMinute: int(r.ReadsPerMinute), PageSize: int(r.PageSize),
+			Cashin: cashin[r.ID], CreatedAt: r.CreatedAt.UTC(),
+		}
+		if r.Integrator {
+			s.integrators[r.AgencyID] = r.ID
+		}
+	})
+}
+
+func (l *loader) endpoints(q *db.Queries) {
+	secrets := map[string][]endpointSecret{}
+	read(l, "webhook secrets", q.WebhookSecrets, func(r db.WebhookSecret) {
+		known := endpointSecret{digest: Digest(r.Digest), expiresAt: value(r.ExpiresAt).UTC()}
+		if l.keys != nil {
+			if plain, err := l.keys.Open(labelWebhook, r.Sealed, []byte(r.EndpointID)); err == nil {
+				known.value = secret.NewText(string(plain))
+			} else if r.ExpiresAt == nil { // an old one need not open
+				l.s.locked = append(l.s.locked, "webhook endpoint "+r.EndpointID)
+			}
+		}
+		secrets[r.EndpointID] = append(secrets[r.EndpointID], known)
+	})
+	read(l, "webhook endpoints", q.WebhookEndpoints, func(r db.WebhookEndpoint) {
+		e := &endpoint{secrets: secrets[r.ID], WebhookEndpoint: WebhookEndpoint{
+			ID: r.ID, ApplicationID: value(r.ApplicationID), URL: fromStored(r.Url, l.simulators), Events: r.Events,
+			MaxInFlight: int(r.MaxInFlight), MaxPerSecond: int(value(r.MaxPerSecond)), CreatedAt: r.CreatedAt.UTC(),
+		}}
+		for _, m := range r.Modes {
+			e.Test, e.Live = e.Test || m == Mode(false), e.Live || m == Mode(true)
+		}
+		l.s.endpoints = append(l.s.endpoints, e)
+		l.s.byOwner[e.ApplicationID] = append(l.s.byOwner[e.ApplicationID], e)
+	})
+}
+
+// open unseals, and notes what does not open. A row whose master key is missing
+// is locked; the rest of the registry is read all the same, so that a revocation
+// still takes effect.
+func (l *loader) open(label string, sealed, aad []byte) ([]byte, bool) {
+	if l.keys == nil {
+		return nil, true
+	}
+	plain, err := l.keys.Open(label, sealed, aad)
+	if err != nil {
+		l.s.locked = append(l.s.locked, label+" of "+string(aad))
+		return nil, false
+	}
+	return plain, true
+}
+
+// Service finds a service of an agency's catalogue by its code, active or not.
+func (s *Snapshot) Service(agencyID, code string) (Service, bool) {
+	service, ok := s.byCode[codeKey{agencyID, code}]
+	return service, ok
+}
+
+// IntegratorOf is the id of an agency's integrator application; empty when it has
+// none.
+func (s *Snapshot) IntegratorOf(agencyID string) string { return s.integrators[agencyID] }
+
+// CashinOwner is the id of the application whose cash-in API key has the digest;
+// empty when there is none.
+func (s *Snapshot) CashinOwner(d Digest) string { return s.cashin[d] }
+
+// EndpointOf finds the webhook endpoint of an owner, empty for the platform, at
+// an address. It is without its secrets.
+func (s *Snapshot) EndpointOf(applicationID, url string) (WebhookEndpoint, bool) {
+	if e, ok := find(s.byOwner[applicationID], func(e *endpoint) bool { return e.URL == url }); ok {
+		return e.WebhookEndpoint, true
+	}
+	return WebhookEndpoint{}, false
+}
+
+// endpoint finds a webhook endpoint by its id; nil when there is none.
+func (s *Snapshot) endpoint(id string) *endpoint {
+	i, ok := slices.BinarySearchFunc(s.endpoints, id, func(e *endpoint, id string) int { return strings.Compare(e.ID, id) })
+	if !ok {
+		return nil
+	}
+	return s.endpoints[i]
+}
+
+// at is the endpoint with the secrets that sign at a moment.
+func (e *endpoint) at(now time.Time) WebhookEndpoint {
+	out := e.WebhookEndpoint
+	for _, s := range e.secrets {
+		switch {
+		case !s.expiresAt.IsZero() && !now.Before(s.expiresAt):
+		case s.value.Empty():
+			out.Locked = true
+		default:
+			out.Secrets = append(out.Secrets, s.value)
+		}
+	}
+	out.Locked = out.Locked || len(out.Secrets) == 0
+	return out
+}
+
+// sorted are the values of a map in an order of theirs.
+func sorted[K comparable, V any](m map[K]V, by func(V) string) []V {
+	return slices.SortedFunc(maps.Values(m), func(a, b V) int { return strings.Compare(by(a), by(b)) })
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,102 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/registry/internal/db"
+	"quittance/internal/secret"
+)
+
+// Tx is a transaction that changes the registry, or what refers to it. No other
+// one runs meanwhile, so what Before says stays true until it ends.
+type Tx struct {
+	pgx.Tx
+	// Before is the registry as it was when the transaction began.
+	Before *Snapshot
+	// Now is the service's clock, in UTC.
+	Now  time.Time
+	keys *secret.Keys
+	q    *db.Queries
+}
+
+// Change runs do in a transaction. Whatever the error, nothing has changed then.
+// Without keys nothing is unsealed, and nothing can be sealed.
+func Change(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, now time.Time, do func(*Tx) error) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		t := &Tx{Tx: tx, Now: now, keys: keys, q: db.New(tx)}
+		if _, err := t.q.LockRevision(ctx); err != nil {
+			return fmt.Errorf("locking the registry: %w", err)
+		}
+		var err error
+		if t.Before, err = load(ctx, t.q, keys, ""); err != nil {
+			return err
+		}
+		return do(t)
+	})
+}
+
+// View reads the registry as it is now, with nothing unsealed. what reads more in
+// the same snapshot of the database. simulators is where they listen.
+func View(ctx context.Context, pool *pgxpool.Pool, simulators string, what func(pgx.Tx, *Snapshot) error) error {
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		s, err := load(ctx, db.New(tx), nil, simulators)
+		if err != nil {
+			return err
+		}
+		return what(tx, s)
+	})
+}
+
+// Changed says whether the transaction has changed anything yet.
+func (t *Tx) Changed(ctx context.Context) (bool, error) {
+	revision, err := t.q.Revision(ctx)
+	if err != nil {
+		return false, fmt.Errorf("reading the registry's revision: %w", err)
+	}
+	return revision != t.Before.Revision, nil
+}
+
+func erpAAD(agencyID string, live bool) []byte { return []byte(agencyID + "/" + Mode(live)) }
+
+// PutERP sets how an agency's ERP of a mode is reached, unless it is set so
+// already: the same text sealed again would look like a change.
+func (t *Tx) PutERP(ctx context.Context, e ERPSettings) error {
+	old, ok := t.Before.erp[modeKey{e.AgencyID, e.Live}]
+	if ok && !old.Locked && old.BaseURL == e.BaseURL && old.Auth.Type == e.Auth.Type && old.Auth.Name == e.Auth.Name &&
+		old.Auth.Secret.Equal(e.Auth.Secret) && old.ConflictIsDone == e.ConflictIsDone && slices.Equal(old.Networks, e.Networks) {
+		return nil
+	}
+	sealed, err := t.keys.Seal(labelERP, []byte(e.Auth.Secret.Reveal()), erpAAD(e.AgencyID, e.Live))
+	if err != nil {
+		return err
+	}
+	return t.q.UpsertERPSettings(ctx, db.UpsertERPSettingsParams{
+		AgencyID: e.AgencyID, Live: e.Live, BaseUrl: ToStored(e.BaseURL), AuthType: string(e.Auth.Type), AuthName: e.Auth.Name,
+		AuthSealed: sealed, ConflictIsDone: e.ConflictIsDone, Networks: e.Networks,
+	})
+}
+
+// PutCashin sets an application's access to the deprecated surface, unless it is
+// set so already.
+func (t *Tx) PutCashin(ctx context.Context, applicationID string, c Cashin) error {
+	old := t.Before.Applications[applicationID].Cashin
+	if old != nil && !old.Locked && bytes.Equal(old.APIKeyHash, c.APIKeyHash) && old.SecretKey.Equal(c.SecretKey) &&
+		slices.Equal(old.RedirectOrigins, c.RedirectOrigins) && old.WebhookURL == c.WebhookURL && slices.Equal(old.Providers, c.Providers) {
+		return nil
+	}
+	sealed, err := t.keys.Seal(labelCashin, []byte(c.SecretKey.Reveal()), []byte(applicationID))
+	if err != nil {
+		return err
+	}
+	return t.q.UpsertCashinAccess(ctx, db.UpsertCashinAccessParams{
+		ApplicationID: applicationID, ApiKeyHash: c.APIKeyHash, SecretSealed: sealed, RedirectOrigins: c.RedirectOrigins,
+		WebhookUrl: ToStored(c.WebhookURL), Providers: c.Providers,
+	})
+}

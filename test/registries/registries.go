@@ -1,0 +1,252 @@
+// Package registries gives tests a registry: a database, a file that uses every
+// field, and instances that read them.
+package registries
+
+import (
+	"context"
+	"crypto/sha256"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/connector/all"
+	"quittance/internal/identity"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/registry/file"
+	"quittance/internal/secret"
+	"quittance/test/servers"
+)
+
+// What Full holds.
+const (
+	AgencyA       = "018f0000-0000-7000-8000-000000000001"
+	AgencyB       = "018f0000-0000-7000-8000-000000000002" // not in it
+	AppA          = "018f0000-0000-7000-8000-00000000000a"
+	AppB          = "018f0000-0000-7000-8000-00000000000b" // not in it
+	KeyTest       = "sk_test_aaaaaaaaaaaaaaaaaaaaaaaa"
+	KeyLive       = "sk_live_aaaaaaaaaaaaaaaaaaaaaaaa"
+	KeyPlatform   = "sk_test_pppppppppppppppppppppppp"
+	WebhookSecret = "whsec_ssssssssssssssssssssssss"
+	ClerkTest     = "ck_test_aaaaaaaaaaaaaaaaaaaaaaaa"
+	ClerkLive     = "ck_live_aaaaaaaaaaaaaaaaaaaaaaaa"
+	ClerkTwo      = "ck_test_bbbbbbbbbbbbbbbbbbbbbbbb"
+)
+
+// Full uses every field of the format.
+const Full = `
+platform:
+  keys:
+    - {secret: sk_test_pppppppppppppppppppppppp, agencies: [018f0000-0000-7000-8000-000000000001], reads_per_minute: 700}
+  embed_origins: ["https://portal.example"]
+  webhook_endpoints: [{url: https://portal.example.org/hooks, secret: whsec_tttttttttttttttttttttttt, events: [checkout.completed]}]
+agencies:
+  - id: 018F0000-0000-7000-8000-000000000001
+    slug: impots
+    name: Direction générale des impôts
+    services:
+      - {id: 018f0000-0000-7000-8000-000000000101, code: patente, label: "Contribution de la patente", active: true}
+      - {code: foncier, label: "Foncier", active: false}
+    service_mappings: [{erp_code: "4711", service: patente}, {erp_code: "4712", service: foncier}]
+    default_service: patente
+    fees: [{channel: MOBILE_MONEY, currency: XAF, ratio: "0.015", fixed: 10, minimum: 100, maximum: 5000}, {channel: CARD, ratio: "0.5"}]
+    erp:
+      test:
+        base_url: http://127.0.0.1:8081/erp/impots
+        auth: {type: bearer, token: erp-token-very-private}
+        conflict_is_done: true
+        networks: [127.0.0.0/8]
+      live:
+        base_url: https://10.20.0.7:8443/api/
+        auth: {type: basic, username: quittance, password: erp-password-very-private}
+        networks: [10.20.0.0/16]
+    connectors:
+      test: {momo: {base_url: https://momo.example.org, target_environment: sandbox, subscription_key: momo-sub-private, api_user: momo-user, api_key: momo-key-private}}
+      live: {}
+    applications:
+      - id: 018f0000-0000-7000-8000-00000000000a
+        name: Guichet fiscal
+        active: true
+        integrator: true
+        offers: [momo, card]
+        embed_origins: ["https://guichet.example"]
+        keys: [{secret: sk_test_aaaaaaaaaaaaaaaaaaaaaaaa}, {secret: sk_live_aaaaaaaaaaaaaaaaaaaaaaaa}]
+        webhook_endpoints: [{url: http://127.0.0.1:8081/inbox/guichet, secret: whsec_ssssssssssssssssssssssss, events: [checkout.completed, checkout.failed], modes: [test], max_in_flight: 3, max_per_second: 50}]
+        session_lifetime: 36h
+        creations_per_minute: 40
+        reads_per_minute: 500
+        page_size: 25
+        cashin: {api_key: cashin-api-private, secret_key: cashin-secret-private, redirect_origins: [https://partner.example], webhook_url: https://partner.example.org/hook, providers: [mobile_money_a]}
+    clerks:
+      - {code: c01, name: Guichet 1, counter: Hall, active: true, keys: [{secret: ck_test_aaaaaaaaaaaaaaaaaaaaaaaa}, {secret: ck_live_aaaaaaaaaaaaaaaaaaaaaaaa}]}
+      - {code: c02, name: Guichet 2, counter: Annexe, keys: [{secret: ck_test_bbbbbbbbbbbbbbbbbbbbbbbb}]}
+`
+
+// Edit is Full with the first of a text replaced by another.
+func Edit(t *testing.T, old, with string) string {
+	t.Helper()
+	if !strings.Contains(Full, old) {
+		t.Fatalf("%q is not in the file", old)
+	}
+	return strings.Replace(Full, old, with, 1)
+}
+
+// Plain is every secret of Full.
+var Plain = []string{
+	KeyTest, KeyLive, KeyPlatform, WebhookSecret, "whsec_tttttttttttttttttttttttt", "erp-token-very-private", "erp-password-very-private",
+	"momo-sub-private", "momo-key-private", "cashin-api-private", "cashin-secret-private",
+	ClerkTest, ClerkLive, ClerkTwo,
+}
+
+// Epoch is the service's clock unless a test sets another.
+var Epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// Actor is who acts in tests.
+var Actor = operation.Actor{Kind: operation.ActorCommandLine, Name: "test"}
+
+// House is a database of one's own for a registry.
+type House struct {
+	DSN  string
+	Pool *pgxpool.Pool
+	Keys *secret.Keys
+}
+
+// SetUp makes an empty one.
+func SetUp(t *testing.T) House {
+	t.Helper()
+	dsn, pool := servers.Database(t)
+	return House{dsn, pool, secret.GenerateKeys()}
+}
+
+// TrySeed applies a registry file in developer mode, at Epoch.
+func (h House) TrySeed(t *testing.T, text string) (file.Report, error) {
+	t.Helper()
+	return file.Apply(t.Context(), h.Pool, Actor, []byte(text), file.Options{Keys: h.Keys, Developer: true, Operators: all.Operators(), Now: func() time.Time { return Epoch }})
+}
+
+// Seed applies a registry file that has no faults.
+func (h House) Seed(t *testing.T, text string) file.Report {
+	t.Helper()
+	report, err := h.TrySeed(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// Config of an instance.
+type Config struct {
+	registry.Config
+	UsesEvery time.Duration
+}
+
+// Instance is the registry and the identities of one process.
+type Instance struct {
+	*registry.Registry
+	*identity.Identities
+}
+
+// Open opens an instance whose simulators listen on port 9001.
+func (h House) Open(t *testing.T, with ...func(*Config)) Instance {
+	t.Helper()
+	cfg := Config{Config: registry.Config{
+		Pool: h.Pool, Keys: h.Keys, Log: servers.Logger(t), Now: func() time.Time { return Epoch }, Simulators: "http://127.0.0.1:9001", Operators: all.Operators(),
+	}}
+	for _, w := range with {
+		w(&cfg)
+	}
+	reg, err := registry.Open(t.Context(), cfg.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Instance{reg, ids}
+}
+
+// Start runs an instance until stop is called, which waits for its end.
+func Start(t *testing.T, i Instance) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var wg sync.WaitGroup
+	for _, part := range []func(context.Context) error{i.Registry.Run, i.Identities.Run} {
+		wg.Go(func() {
+			if err := part(ctx); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
+// Run runs an instance until the test ends.
+func Run(t *testing.T, i Instance) {
+	t.Helper()
+	t.Cleanup(Start(t, i))
+}
+
+// Within waits until done, and fails the test after the limit.
+func Within(t *testing.T, limit time.Duration, what string, done func() bool) {
+	t.Helper()
+	begun := time.Now()
+	for !done() {
+		if time.Since(begun) > limit {
+			t.Fatalf("%s: not within %v", what, limit)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Exec runs SQL.
+func (h House) Exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := h.Pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Revision counts the changes of the registry.
+func (h House) Revision(t *testing.T) (revision int64) {
+	t.Helper()
+	if err := h.Pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(&revision); err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+// KeyID is the id of a key.
+func (h House) KeyID(t *testing.T, key string) (id string) {
+	t.Helper()
+	digest := sha256.Sum256([]byte(key))
+	if err := h.Pool.QueryRow(t.Context(), `SELECT id FROM api_keys WHERE hash = $1`, digest[:]).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// Audited are the actions that were recorded, the oldest first.
+func (h House) Audited(t *testing.T) (actions []string) {
+	t.Helper()
+	if err := h.Pool.QueryRow(t.Context(), `SELECT coalesce(array_agg(action ORDER BY id), '{}') FROM audit`).Scan(&actions); err != nil {
+		t.Fatal(err)
+	}
+	return actions
+}
+
+// Watch is a clock that a test moves.
+type Watch struct{ offset atomic.Int64 }
+
+// Now is Epoch and what was set.
+func (w *Watch) Now() time.Time { return Epoch.Add(time.Duration(w.offset.Load())) }
+
+// Set moves the clock to so long after Epoch.
+func (w *Watch) Set(d time.Duration) { w.offset.Store(int64(d)) }
+
+// Wear makes an instance go by the clock.
+func (w *Watch) Wear(cfg *Config) { cfg.Now = w.Now }
