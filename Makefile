@@ -154,20 +154,18 @@ test/schemathesis: deps/test ## hold 5,000 requests, made from openapi.yaml, and
 test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60)
 	@for t in FuzzCreate FuzzVerify FuzzQuery; do \
 		go test ./ingress/ministry -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
-	@go test ./internal/form -run '^$$' -fuzz '^FuzzRepeatedField$$' -fuzztime $(or $(SECONDS_EACH),60)s
+	@go test ./internal/form -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(or $(SECONDS_EACH),60)s
 	@go test ./checkout -run '^$$' -fuzz '^FuzzRoutableIDs$$' -fuzztime $(or $(SECONDS_EACH),60)s
 
 .PHONY: bench
 bench: deps/test ## measure creations per second beside the raw echo of the same broker
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
-	@exec $(BIN)/quittance-dev bench
+	@exec $(BIN)/quittance-dev bench create
 
 .PHONY: bench/quota
 bench/quota: deps/test ## count the creations of flooding applications at four ingresses, and what they cost the others
-	@rm -f $(DEPS)/quota-report.txt
-	@QUITTANCE_QUOTA=full QUITTANCE_QUOTA_REPORT=$(CURDIR)/$(DEPS)/quota-report.txt \
-		go test -count=1 -v -timeout 15m -run '^TestQuota$$' ./test/operations; \
-		status=$$?; cat $(DEPS)/quota-report.txt 2>/dev/null; exit $$status
+	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
+	@exec $(BIN)/quittance-dev bench quota
 
 .PHONY: bench/delivery
 bench/delivery: deps/test ## measure deliveries, beside ill and dead endpoints too, and count what kills and outages lose (an hour)

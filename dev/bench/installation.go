@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"golang.org/x/sync/errgroup"
 
+	"quittance/dev/bench/flood"
 	"quittance/dev/stack"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
@@ -24,8 +25,8 @@ import (
 )
 
 // Installation is an installation for one benchmark: servers of its own in a folder
-// of its own, and one ingress and one processor, each a process of the program that
-// runs the benchmark.
+// of its own, and ingresses and processors, each a process of the program that runs
+// the benchmark.
 type Installation struct {
 	// Broker is host:port of a Kafka that runs. One is started when it is empty.
 	Broker string
@@ -40,7 +41,7 @@ type Installation struct {
 	Log      *slog.Logger
 
 	dir, prefix, addr, postgres, schemas string
-	listen, health, processorHealth      string
+	listen                               []string // host:port of each ingress
 
 	kafka *stack.Kafka // nil with a broker that runs
 	stop  []func(context.Context) error
@@ -53,42 +54,92 @@ func (b *Installation) config() kafka.Config {
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// Run starts the servers and the roles, measures, writes the report to out and ends
-// what it started.
+// Quota measures what a flood of creations costs those who stay below their quota.
+func (b *Installation) Quota(ctx context.Context, out io.Writer) (err error) {
+	defer func() { err = errors.Join(err, b.shut(context.WithoutCancel(ctx))) }()
+	file, keys := flood.Registry()
+	if _, err := b.open(ctx, []byte(file), flood.Instances, 2); err != nil {
+		return err
+	}
+	cfg := flood.Config{Keys: keys, Quiet: 1, Flooded: 2, Say: func(format string, args ...any) {
+		_, _ = fmt.Fprintf(out, format+"\n", args...)
+	}}
+	for _, addr := range b.listen {
+		cfg.Ingress = append(cfg.Ingress, "http://"+addr)
+	}
+	var r flood.Result
+	if err := b.during(ctx, func(ctx context.Context) error {
+		r, err = flood.Run(ctx, cfg)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, fault := range r.Faults {
+		_, _ = fmt.Fprintln(out, fault)
+	}
+	_, _ = fmt.Fprintln(out, r.Line)
+	if len(r.Faults) > 0 {
+		return fmt.Errorf("%d faults", len(r.Faults))
+	}
+	return nil
+}
+
+// open makes the folder, starts the servers, applies a registry file and starts the
+// roles.
+func (b *Installation) open(ctx context.Context, registry []byte, ingresses, processors int) (*kafka.Topology, error) {
+	var err error
+	if b.dir, err = os.MkdirTemp("", "quittance-bench-"); err != nil {
+		return nil, fmt.Errorf("making a folder: %w", err)
+	}
+	if err := os.Chmod(b.dir, 0o755); err != nil { //nolint:gosec // Postgres passes through it as another user
+		return nil, fmt.Errorf("making a folder: %w", err)
+	}
+	b.prefix = "bench-" + uuid.NewString()[:8] + "."
+	if err := b.servers(ctx); err != nil {
+		return nil, err
+	}
+	space, err := b.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(b.dir, "registry.yaml")
+	if err := os.WriteFile(file, registry, 0o600); err != nil {
+		return nil, fmt.Errorf("writing the registry file: %w", err)
+	}
+	if err := b.seed(ctx, file); err != nil {
+		return nil, err
+	}
+	return space, b.startRoles(ctx, ingresses, processors)
+}
+
+// during measures. A role that ends ends the measurement.
+func (b *Installation) during(ctx context.Context, measure func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	ctx, done := context.WithCancel(ctx)
+	for _, p := range b.roles {
+		g.Go(func() error { return p.watch(ctx) })
+	}
+	g.Go(func() error {
+		defer done()
+		return measure(ctx)
+	})
+	return g.Wait()
+}
+
+// Run starts the servers, one ingress and one processor, measures creations, writes the
+// report to out and ends what it started.
 func (b *Installation) Run(ctx context.Context, out io.Writer) (err error) {
 	if b.Seconds < 1 || b.Rounds < 1 || b.Applications < 1 {
 		return errors.New("--seconds, --rounds and --applications are at least 1")
 	}
-	if b.dir, err = os.MkdirTemp("", "quittance-bench-"); err != nil {
-		return fmt.Errorf("making a folder: %w", err)
-	}
-	defer func() {
-		err = errors.Join(err, b.shut(context.WithoutCancel(ctx)), os.RemoveAll(b.dir))
-	}()
-	if err := os.Chmod(b.dir, 0o755); err != nil { //nolint:gosec // Postgres passes through it as another user
-		return fmt.Errorf("making a folder: %w", err)
-	}
-	b.prefix = "bench-" + uuid.NewString()[:8] + "."
-	if err := b.servers(ctx); err != nil {
-		return err
-	}
-	space, err := b.prepare(ctx)
+	defer func() { err = errors.Join(err, b.shut(context.WithoutCancel(ctx))) }()
+	file, keys := Registry(b.Applications)
+	space, err := b.open(ctx, file, 1, 1)
 	if err != nil {
 		return err
 	}
-	file, keys := Registry(b.Applications)
-	registryFile := filepath.Join(b.dir, "registry.yaml")
-	if err := os.WriteFile(registryFile, file, 0o600); err != nil {
-		return fmt.Errorf("writing the registry file: %w", err)
-	}
-	if err := b.seed(ctx, registryFile); err != nil {
-		return err
-	}
-	if err := b.startRoles(ctx); err != nil {
-		return err
-	}
 	cfg := Config{
-		Kafka: b.config(), Space: space, Ingress: b.listen, Keys: keys,
+		Kafka: b.config(), Space: space, Ingress: b.listen[0], Keys: keys,
 		Length: time.Duration(b.Seconds * float64(time.Second)), Rounds: b.Rounds, Log: b.Log,
 	}
 	if b.kafka != nil {
@@ -106,29 +157,18 @@ func (b *Installation) Run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	// A role that dies ends the measurement.
-	g, gctx := errgroup.WithContext(ctx)
-	gctx, done := context.WithCancel(gctx)
-	for _, p := range b.roles {
-		g.Go(func() error { return p.watch(gctx) })
-	}
-	g.Go(func() error {
-		defer done()
-		return measured.Run(gctx, out)
-	})
-	return g.Wait()
+	return b.during(ctx, func(ctx context.Context) error { return measured.Run(ctx, out) })
 }
 
 // servers starts broker, Postgres and the registry of schemas.
 func (b *Installation) servers(ctx context.Context) error {
-	ports, err := stack.FreePorts(6)
+	ports, err := stack.FreePorts(3)
 	if err != nil {
 		return err
 	}
-	b.listen, b.health, b.processorHealth = local(ports[0]), local(ports[1]), local(ports[5])
 	quiet := slog.New(slog.DiscardHandler)
 	b.Log.Info("starting servers", slog.String("folder", b.dir))
-	pg, err := stack.StartPostgres(ctx, stack.PostgresConfig{Dir: filepath.Join(b.dir, "postgres"), Port: ports[2], Log: quiet})
+	pg, err := stack.StartPostgres(ctx, stack.PostgresConfig{Dir: filepath.Join(b.dir, "postgres"), Port: ports[0], Log: quiet})
 	if err != nil {
 		return err
 	}
@@ -146,7 +186,7 @@ func (b *Installation) servers(ctx context.Context) error {
 		return nil
 	}
 	if b.kafka, err = stack.StartKafka(ctx, stack.KafkaConfig{
-		Dir: filepath.Join(b.dir, "kafka"), Port: ports[3], ControllerPort: ports[4], Log: quiet,
+		Dir: filepath.Join(b.dir, "kafka"), Port: ports[1], ControllerPort: ports[2], Log: quiet,
 	}); err != nil {
 		return err
 	}
@@ -226,21 +266,32 @@ func (b *Installation) seed(ctx context.Context, file string) error {
 	}
 }
 
-// startRoles starts the service under test.
-func (b *Installation) startRoles(ctx context.Context) error {
-	for _, role := range []struct {
-		health string
-		args   []string
-	}{
-		{b.processorHealth, []string{"processor"}},
-		{b.health, []string{"ingress", "--listen", b.listen}},
-	} {
-		args := append(append(role.args, b.flags()...), "--health", role.health)
-		p, err := startRole(args, filepath.Join(b.dir, role.args[0]+".log"), role.health)
+// startRoles starts the service under test, the first processor first.
+func (b *Installation) startRoles(ctx context.Context, ingresses, processors int) error {
+	ports, err := stack.FreePorts(2*ingresses + processors)
+	if err != nil {
+		return err
+	}
+	start := func(role string, n int, health int, args ...string) error {
+		name := role + "-" + strconv.Itoa(n)
+		args = append(append([]string{role, "--instance", strconv.Itoa(n), "--health", local(health)}, args...), b.flags()...)
+		p, err := startRole(args, filepath.Join(b.dir, name+".log"), local(health))
 		if err != nil {
 			return err
 		}
 		b.roles = append(b.roles, p)
+		return nil
+	}
+	for n := range processors {
+		if err := start("processor", n, ports[2*ingresses+n], "--store", filepath.Join(b.dir, "store-"+strconv.Itoa(n))); err != nil {
+			return err
+		}
+	}
+	for n := range ingresses {
+		b.listen = append(b.listen, local(ports[2*n]))
+		if err := start("ingress", n, ports[2*n+1], "--listen", b.listen[n]); err != nil {
+			return err
+		}
 	}
 	for _, p := range b.roles {
 		if err := p.ready(ctx); err != nil {
@@ -278,6 +329,7 @@ func (b *Installation) profile(ctx context.Context, length time.Duration) error 
 	return nil
 }
 
+// shut ends what was started and removes the folder.
 func (b *Installation) shut(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -287,6 +339,9 @@ func (b *Installation) shut(ctx context.Context) error {
 	}
 	for i := len(b.stop) - 1; i >= 0; i-- {
 		errs = append(errs, b.stop[i](ctx))
+	}
+	if b.dir != "" {
+		errs = append(errs, os.RemoveAll(b.dir))
 	}
 	return errors.Join(errs...)
 }

@@ -25,105 +25,223 @@ func malformed(detail string) error { return &MalformedError{Detail: detail} }
 // Decode reads exactly one JSON object (RFC 8259), its numbers as json.Number. Names
 // are unique within an object, at any depth. The error is a *MalformedError.
 func Decode(body []byte) (map[string]any, error) {
-	if !utf8.Valid(body) {
-		return nil, malformed("The body is not UTF-8.")
-	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
-	var value any
-	if err := dec.Decode(&value); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return nil, malformed(fmt.Sprintf("The body is not JSON: %s at byte %d.", syntax.Error(), syntax.Offset))
-		}
-		return nil, malformed("The body is not JSON: it ends too early or is empty.")
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, malformed("The body holds more than one JSON value.")
+	s := scanner{text: body}
+	value, ok := s.value()
+	if s.space(); !ok || s.at != len(body) {
+		return nil, refusal(body)
 	}
 	fields, ok := value.(map[string]any)
-	if !ok {
+	switch {
+	case !ok:
 		return nil, malformed("The body must be a JSON object.")
-	}
-	if members(fields) != written(body) {
-		name, _ := repeatedField(body)
-		return nil, malformed("The body has the field " + strconv.Quote(shorten(name)) + " twice: which one counts nobody can tell.")
+	case s.twice:
+		return nil, malformed("The body has the field " + strconv.Quote(shorten(s.repeated)) + " twice: its value is ambiguous.")
 	}
 	return fields, nil
 }
 
-// members counts the fields of all objects in a decoded value. Of two of a name
-// the decoder has kept one.
-func members(v any) (n int) {
-	switch v := v.(type) {
-	case map[string]any:
-		n = len(v)
-		for _, e := range v {
-			n += members(e)
-		}
-	case []any:
-		for _, e := range v {
-			n += members(e)
-		}
+// refusal says why a body is not one JSON value, as encoding/json sees it.
+func refusal(body []byte) error {
+	if !utf8.Valid(body) {
+		return malformed("The body is not UTF-8.")
 	}
-	return n
-}
-
-// written counts the fields of all objects in a JSON text: the colons outside
-// its strings.
-func written(body []byte) (n int) {
-	inside := false
-	for i := 0; i < len(body); i++ {
-		switch body[i] {
-		case '"':
-			inside = !inside
-		case '\\':
-			i++ // only strings have them
-		case ':':
-			if !inside {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// repeatedField is the name of the first field that an object of a JSON text has
-// twice, if one has.
-func repeatedField(body []byte) (name string, found bool) {
 	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
-	type level struct {
-		names map[string]bool // nil: an array
-		value bool            // the next token is a value
+	var value json.RawMessage
+	if err := dec.Decode(&value); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return malformed(fmt.Sprintf("The body is not JSON: %s at byte %d.", syntax.Error(), syntax.Offset))
+		}
+		return malformed("The body is not JSON: it ends too early or is empty.")
 	}
-	var levels []level
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return malformed("The body holds more than one JSON value.")
+	}
+	return malformed("The body is not JSON.")
+}
+
+// maxDepth of objects and arrays, as in encoding/json.
+const maxDepth = 10_000
+
+// scanner reads a JSON text in one pass. It takes what encoding/json takes of valid
+// UTF-8, with the same values.
+type scanner struct {
+	text     []byte
+	at       int
+	depth    int
+	repeated string // the first field that an object has twice
+	twice    bool   // there is one
+}
+
+func (s *scanner) space() {
+	for s.at < len(s.text) {
+		switch s.text[s.at] {
+		case ' ', '\t', '\r', '\n':
+			s.at++
+		default:
+			return
+		}
+	}
+}
+
+// next takes a byte, after white space, if it is the next.
+func (s *scanner) next(b byte) bool {
+	s.space()
+	if s.at < len(s.text) && s.text[s.at] == b {
+		s.at++
+		return true
+	}
+	return false
+}
+
+// value reads a value after white space. ok is false where there is none.
+func (s *scanner) value() (v any, ok bool) {
+	s.space()
+	if s.at == len(s.text) {
+		return nil, false
+	}
+	switch b := s.text[s.at]; {
+	case b == '{':
+		return nested(s, s.object)
+	case b == '[':
+		return nested(s, s.array)
+	case b == '"':
+		return boxed(s.string())
+	case b == '-' || '0' <= b && b <= '9':
+		return boxed(s.number())
+	}
+	for _, literal := range literals {
+		if bytes.HasPrefix(s.text[s.at:], literal.word) {
+			s.at += len(literal.word)
+			return literal.value, true
+		}
+	}
+	return nil, false
+}
+
+var literals = []struct {
+	word  []byte
+	value any
+}{{[]byte("true"), true}, {[]byte("false"), false}, {[]byte("null"), nil}}
+
+func boxed[T any](v T, ok bool) (any, bool) { return v, ok }
+
+// nested reads an object or an array, whose first byte is next.
+func nested[T any](s *scanner, read func() (T, bool)) (any, bool) {
+	s.at++
+	s.depth++
+	v, ok := read()
+	s.depth--
+	return v, ok
+}
+
+func (s *scanner) object() (map[string]any, bool) {
+	fields := map[string]any{}
+	if s.depth > maxDepth || s.next('}') {
+		return fields, s.depth <= maxDepth
+	}
 	for {
-		token, err := dec.Token()
-		if err != nil {
+		s.space()
+		if s.at == len(s.text) || s.text[s.at] != '"' {
+			return nil, false
+		}
+		name, ok := s.string()
+		if !ok || !s.next(':') {
+			return nil, false
+		}
+		if _, known := fields[name]; known && !s.twice {
+			s.repeated, s.twice = name, true
+		}
+		if fields[name], ok = s.value(); !ok {
+			return nil, false
+		}
+		if s.next('}') {
+			return fields, true
+		}
+		if !s.next(',') {
+			return nil, false
+		}
+	}
+}
+
+func (s *scanner) array() ([]any, bool) {
+	list := []any{}
+	if s.depth > maxDepth || s.next(']') {
+		return list, s.depth <= maxDepth
+	}
+	for {
+		v, ok := s.value()
+		if !ok {
+			return nil, false
+		}
+		if list = append(list, v); s.next(']') {
+			return list, true
+		}
+		if !s.next(',') {
+			return nil, false
+		}
+	}
+}
+
+// string reads a string, whose quote is next.
+func (s *scanner) string() (string, bool) {
+	begin, escaped, ascii := s.at, false, true
+	for s.at++; s.at < len(s.text); s.at++ {
+		switch b := s.text[s.at]; {
+		case b == '"':
+			s.at++
+			literal := s.text[begin:s.at]
+			if !ascii && !utf8.Valid(literal) {
+				return "", false
+			}
+			if !escaped {
+				return string(literal[1 : len(literal)-1]), true
+			}
+			var text string
+			err := json.Unmarshal(literal, &text)
+			return text, err == nil
+		case b == '\\':
+			escaped = true
+			s.at++
+		case b < ' ':
+			return "", false
+		case b >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	return "", false
+}
+
+// number reads a number (RFC 8259, section 6).
+func (s *scanner) number() (json.Number, bool) {
+	begin := s.at
+	if s.text[s.at] == '-' {
+		s.at++
+	}
+	zero := s.at < len(s.text) && s.text[s.at] == '0'
+	if n := s.digits(); n == 0 || zero && n > 1 {
+		return "", false
+	}
+	if s.at < len(s.text) && s.text[s.at] == '.' {
+		if s.at++; s.digits() == 0 {
 			return "", false
 		}
-		if name, ok := token.(string); ok && len(levels) > 0 {
-			if top := &levels[len(levels)-1]; top.names != nil && !top.value {
-				if top.names[name] {
-					return name, true
-				}
-				top.names[name], top.value = true, true
-				continue
-			}
+	}
+	if s.at < len(s.text) && s.text[s.at]|0x20 == 'e' {
+		if s.at++; s.at < len(s.text) && (s.text[s.at] == '+' || s.text[s.at] == '-') {
+			s.at++
 		}
-		if token == json.Delim('}') || token == json.Delim(']') {
-			levels = levels[:len(levels)-1]
-			continue
-		}
-		if len(levels) > 0 {
-			levels[len(levels)-1].value = false
-		}
-		switch token {
-		case json.Delim('{'):
-			levels = append(levels, level{names: map[string]bool{}})
-		case json.Delim('['):
-			levels = append(levels, level{})
+		if s.digits() == 0 {
+			return "", false
 		}
 	}
+	return json.Number(s.text[begin:s.at]), true
+}
+
+// digits takes all that follow, and says how many.
+func (s *scanner) digits() (n int) {
+	for ; s.at < len(s.text) && '0' <= s.text[s.at] && s.text[s.at] <= '9'; s.at++ {
+		n++
+	}
+	return n
 }

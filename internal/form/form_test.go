@@ -1,7 +1,6 @@
 package form
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -136,25 +135,4 @@ func TestUnknown(t *testing.T) {
 	if names := f.Names(); !slices.IsSorted(names) || len(names) != 3 {
 		t.Errorf("names %d", len(names))
 	}
-}
-
-// Counting the fields tells exactly when one is repeated.
-func FuzzRepeatedField(f *testing.F) {
-	for _, body := range []string{
-		`{"amount":1,"amount":2}`, `{"a":{"b":[{"c":1,"c":2}]}}`, `{"order_id":"a:\\\"b","metadata":{"x":"{\":\"}"}}`, `{"a":{"a":[{"a":":"}]}}`,
-	} {
-		f.Add([]byte(body), true)
-	}
-	f.Fuzz(func(t *testing.T, body []byte, _ bool) {
-		dec := json.NewDecoder(bytes.NewReader(body))
-		dec.UseNumber()
-		var v any
-		if !json.Valid(body) || dec.Decode(&v) != nil {
-			return
-		}
-		name, found := repeatedField(body)
-		if (members(v) != written(body)) != found {
-			t.Errorf("%q: %d of %d fields; %q is repeated: %v", body, members(v), written(body), name, found)
-		}
-	})
 }

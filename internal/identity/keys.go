@@ -200,7 +200,7 @@ func CreateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, r
 				return operation.Refuse("key.reads_out_of_range", "reads-per-minute", operation.Args{"most": MaxReadsPerMinute})
 			}
 			if req.ReadsPerMinute > 0 {
-				n := int32(req.ReadsPerMinute) //nolint:gosec // at most MaxReadsPerMinute
+				n := int32(req.ReadsPerMinute)
 				reads = &n
 			}
 		}

@@ -38,6 +38,8 @@ const (
 )
 
 // Full uses every field of the format.
+//
+//nolint:gosec // secrets of tests
 const Full = `
 platform:
   keys:

@@ -1,4 +1,4 @@
-package operations_test
+package flood
 
 import (
 	"context"
@@ -16,26 +16,26 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/checkout"
-	"quittance/test/harness"
 )
 
-// quotaLoad is integrators of whom some flood the service. Requests that get no
-// answer are sent again with the same key until they do, so that nothing is
-// counted of which the outcome is unknown. Safe for concurrent use.
-type quotaLoad struct {
-	stack  *harness.Stack
-	client *http.Client
+// load is integrators of whom some flood the service. A request that gets no answer
+// is sent again with the same key until it does, so that the outcome of everything
+// that is counted is known. Safe for concurrent use.
+type load struct {
+	ingress []string // base URLs
+	keys    []string
+	client  *http.Client
 
 	mu                sync.Mutex
-	accepted, refused []quotaAnswer
-	latest            map[int]quotaAnswer // accepted, by application
+	accepted, refused []answer
+	latest            map[int]answer // accepted, by application
 	replays, retries  int
 	faults            []string
 }
 
-// quotaAnswer is what became of a creation.
-type quotaAnswer struct {
-	app        int // of the stack's
+// answer is what became of a creation.
+type answer struct {
+	app        int // index
 	order, key string
 
 	status    int
@@ -45,20 +45,14 @@ type quotaAnswer struct {
 	answered  time.Time
 }
 
-func newQuotaLoad(s *harness.Stack) *quotaLoad {
-	return &quotaLoad{stack: s, latest: map[int]quotaAnswer{}, client: &http.Client{
-		Timeout: harness.RequestPatience, Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
-	}}
-}
-
-// run has the quiet applications create at once, so that theirs is a service
-// that is warm, and the others from one time on, all until to.
-func (l *quotaLoad) run(ctx context.Context, from, to time.Time) {
-	ctx, cancel := context.WithDeadline(ctx, to.Add(harness.JourneyPatience))
+// run has the quiet applications create at once, so that the service is warm, and the
+// others from one time on, all until to.
+func (l *load) run(ctx context.Context, from, to time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, to.Add(journeyPatience))
 	defer cancel()
 	var all sync.WaitGroup
-	for app := range l.stack.Apps {
-		if app >= quotaFlooding {
+	for app := range l.keys {
+		if app >= flooding {
 			all.Go(func() { l.stayBelow(ctx, app, to) })
 		} else {
 			all.Go(func() { l.flood(ctx, &all, app, from, to) })
@@ -68,10 +62,10 @@ func (l *quotaLoad) run(ctx context.Context, from, to time.Time) {
 }
 
 // stayBelow creates one after the other, evenly spread.
-func (l *quotaLoad) stayBelow(ctx context.Context, app int, to time.Time) {
-	const every = time.Minute / quotaBelow
-	next := time.Now().Add(every * time.Duration(app-quotaFlooding) / quotaQuiet)
-	for n := app; next.Before(to) && harness.Until(ctx, next); n++ {
+func (l *load) stayBelow(ctx context.Context, app int, to time.Time) {
+	const every = time.Minute / below
+	next := time.Now().Add(every * time.Duration(app-flooding) / numQuiet)
+	for n := app; next.Before(to) && pause(ctx, time.Until(next)); n++ {
 		if a, ok := l.create(ctx, app, n); ok && a.status != http.StatusCreated {
 			l.fault("application %d, which is below its quota, was refused at %s", app, a.sent.Format(time.TimeOnly))
 		}
@@ -83,11 +77,11 @@ func (l *quotaLoad) stayBelow(ctx context.Context, app int, to time.Time) {
 // flood offers creations to all instances at once, whatever becomes of those
 // before, and has one that was accepted answered again in between: all the time
 // that some of the quota is left and all the time that none is.
-func (l *quotaLoad) flood(ctx context.Context, all *sync.WaitGroup, app int, from, to time.Time) {
-	const every = quotaInstances * time.Minute / quotaOffered
-	next := from.Add(every * time.Duration(app) / quotaFlooding)
-	for n := 0; next.Before(to) && harness.Until(ctx, next); n++ {
-		for instance := range quotaInstances {
+func (l *load) flood(ctx context.Context, all *sync.WaitGroup, app int, from, to time.Time) {
+	const every = Instances * time.Minute / offered
+	next := from.Add(every * time.Duration(app) / flooding)
+	for n := 0; next.Before(to) && pause(ctx, time.Until(next)); n++ {
+		for instance := range Instances {
 			all.Go(func() { _, _ = l.create(ctx, app, instance) })
 		}
 		if n%2 == 1 {
@@ -98,8 +92,8 @@ func (l *quotaLoad) flood(ctx context.Context, all *sync.WaitGroup, app int, fro
 }
 
 // create creates a new order's session; ok is false when ctx ended first.
-func (l *quotaLoad) create(ctx context.Context, app, instance int) (quotaAnswer, bool) {
-	a := quotaAnswer{app: app, order: uuid.NewString(), key: uuid.NewString()}
+func (l *load) create(ctx context.Context, app, instance int) (answer, bool) {
+	a := answer{app: app, order: uuid.NewString(), key: uuid.NewString()}
 	ok := l.ask(ctx, &a, instance, false)
 	if !ok {
 		return a, false
@@ -119,14 +113,14 @@ func (l *quotaLoad) create(ctx context.Context, app, instance int) (quotaAnswer,
 // replay sends an accepted creation again. An instance sheds what is far beyond
 // the quota before it can know a replay, but this flood does not go as far: 75
 // creations and 9 replays a minute and instance, of 120.
-func (l *quotaLoad) replay(ctx context.Context, app, instance int) {
+func (l *load) replay(ctx context.Context, app, instance int) {
 	l.mu.Lock()
 	first, ok := l.latest[app]
 	l.mu.Unlock()
 	if !ok {
 		return
 	}
-	again := quotaAnswer{app: app, order: first.order, key: first.key}
+	again := answer{app: app, order: first.order, key: first.key}
 	if !l.ask(ctx, &again, instance, true) {
 		return
 	}
@@ -141,7 +135,7 @@ func (l *quotaLoad) replay(ctx context.Context, app, instance int) {
 
 // ask sends a creation until it is answered, each time to another instance, and
 // checks the answer. It returns false, after a fault, when there was none.
-func (l *quotaLoad) ask(ctx context.Context, a *quotaAnswer, instance int, again bool) bool {
+func (l *load) ask(ctx context.Context, a *answer, instance int, again bool) bool {
 	body, err := json.Marshal(map[string]any{"order_id": a.order, "amount": 5000, "description": "Quota test"})
 	if err != nil {
 		l.fault("order %s: %v", a.order, err)
@@ -150,7 +144,7 @@ func (l *quotaLoad) ask(ctx context.Context, a *quotaAnswer, instance int, again
 	a.sent = time.Now().UTC()
 	for try := 0; ; try++ {
 		last := time.Now().UTC()
-		status, header, text, err := l.post(ctx, l.stack.Ingress[(instance+try)%quotaInstances], *a, body)
+		status, header, text, err := l.post(ctx, l.ingress[(instance+try)%Instances], *a, body)
 		a.answered = time.Now().UTC()
 		if err == nil && status < http.StatusInternalServerError {
 			if status != http.StatusCreated {
@@ -165,19 +159,19 @@ func (l *quotaLoad) ask(ctx context.Context, a *quotaAnswer, instance int, again
 		l.mu.Lock()
 		l.retries++
 		l.mu.Unlock()
-		if !harness.Pause(ctx, time.Second) {
+		if !pause(ctx, time.Second) {
 			l.fault("application %d had no answer for order %s", a.app, a.order)
 			return false
 		}
 	}
 }
 
-func (l *quotaLoad) post(ctx context.Context, base string, a quotaAnswer, body []byte) (status int, header http.Header, text []byte, err error) {
+func (l *load) post(ctx context.Context, base string, a answer, body []byte) (status int, header http.Header, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/v1/checkout/sessions", strings.NewReader(string(body)))
 	if err != nil {
 		return 0, nil, nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+l.stack.Apps[a.app].Key)
+	req.Header.Set("Authorization", "Bearer "+l.keys[a.app])
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", a.key)
 	resp, err := l.client.Do(req)
@@ -195,7 +189,7 @@ var rateLimit = regexp.MustCompile(`^"creations";r=(\d+);t=(\d+)$`)
 
 // read checks an answer as the contract and its decisions (§§ 1, 2) have it. One
 // to a request that was sent before may be a replay, which was not counted now.
-func (a *quotaAnswer) read(status int, header http.Header, text []byte, before bool) error {
+func (a *answer) read(status int, header http.Header, text []byte, before bool) error {
 	a.status, a.remaining = status, -1
 	var body struct{ ID, Code string }
 	if err := json.Unmarshal(text, &body); err != nil {
@@ -206,7 +200,7 @@ func (a *quotaAnswer) read(status int, header http.Header, text []byte, before b
 		return errors.New("a new creation is answered as a replay")
 	}
 	if !replayed {
-		if policy, want := header.Get("RateLimit-Policy"), fmt.Sprintf(`"creations";q=%d;w=60`, quotaGranted); policy != want {
+		if policy, want := header.Get("RateLimit-Policy"), fmt.Sprintf(`"creations";q=%d;w=60`, granted); policy != want {
 			return fmt.Errorf("RateLimit-Policy is %q, want %q", policy, want)
 		}
 		state := rateLimit.FindStringSubmatch(header.Get("RateLimit"))
@@ -240,7 +234,7 @@ func (a *quotaAnswer) read(status int, header http.Header, text []byte, before b
 	return errors.New("neither accepted nor refused")
 }
 
-func (l *quotaLoad) fault(format string, args ...any) {
+func (l *load) fault(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.faults) < 50 {
