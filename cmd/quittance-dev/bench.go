@@ -13,6 +13,7 @@ import (
 // benchmark is `bench`, which measures creations as `bench create` does.
 func benchmark() *cobra.Command {
 	cmd := benchCreate("bench", "Measure an installation of this program, on real Kafka: creations, or what a subcommand names")
+	cmd.Example = name + " bench --seconds 2 --rounds 1"
 	cmd.AddCommand(
 		benchCreate("create", "Measure creations per second, beside the raw echo of the same broker"),
 		benchQuota(),
@@ -44,6 +45,7 @@ func benchCommand(use, short string, run func(*bench.Installation, context.Conte
 		}
 		return run(b, cmd.Context(), cmd.OutOrStdout())
 	})
+	cmd.Example = name + " bench " + use
 	f := cmd.Flags()
 	f.StringVar(&b.Broker, "broker", "", "host:port of a Kafka that runs, with the settings of dev/stack; one is started when empty")
 	f.StringVar(&s.LogLevel, "log", "info", "log level: debug, info, warn, error")

@@ -38,6 +38,7 @@ func listen() *cobra.Command {
 		}
 		return l.run(cmd.Context(), locate, log)
 	})
+	cmd.Example = name + " listen --port 8080 --forward-to http://127.0.0.1:3000/webhooks"
 	f := cmd.Flags()
 	cli.ConnectionFlags(cmd, func(f *pflag.FlagSet) {
 		l.settings.ConnectionFlags(f)

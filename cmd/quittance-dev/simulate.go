@@ -38,6 +38,7 @@ func simulate() *cobra.Command {
 		b.Start(func(b *roles.Base) error { return startSimulators(b, local(port+portSimulators), nil) }, (*roles.Base).ServeHealth)
 		return b.Wait()
 	})
+	cmd.Example = name + " simulate --port 8080"
 	f := cmd.Flags()
 	cli.ConnectionFlags(cmd, s.ConnectionFlags)
 	s.RunFlags(f, "")

@@ -37,6 +37,7 @@ func up() *cobra.Command {
 		u.begun = time.Now()
 		return u.run(cmd.Context(), cmd.OutOrStdout())
 	})
+	cmd.Example = name + " up --port 9000 --data /srv/quittance --broker kafka"
 	f := cmd.Flags()
 	cli.ConnectionFlags(cmd, u.ConnectionFlags)
 	f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the eight ports after it")

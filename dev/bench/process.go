@@ -35,7 +35,8 @@ func startRole(args []string, log, health string) (*roleProcess, error) {
 		return nil, fmt.Errorf("starting %s: %w", args[0], err)
 	}
 	p := &roleProcess{name: args[0], cmd: exec.Command(self, args...), log: log, health: health, done: make(chan struct{})} //nolint:gosec,noctx // ourselves; stopped in order, see stop
-	for _, v := range os.Environ() {                                                                                        //nolint:forbidigo // what the role inherits, no configuration of ours
+	//nolint:forbidigo // what the role inherits, no configuration of ours
+	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "QUITTANCE_") { // the command line says it all
 			p.cmd.Env = append(p.cmd.Env, v)
 		}

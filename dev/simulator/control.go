@@ -256,7 +256,7 @@ func (s *Simulator) controlClock(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.cfg.AdvanceClock == nil {
-		writeProblem(w, http.StatusNotImplemented, "This process has no clock to move: it was started without the service (use quittance up).")
+		writeProblem(w, http.StatusNotImplemented, "This process has no clock to move: it was started without the service (use quittance-dev up).")
 		return
 	}
 	if err := s.cfg.AdvanceClock(r.Context(), d); err != nil {

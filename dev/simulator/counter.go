@@ -160,7 +160,7 @@ func (s *Simulator) controlReverse(w http.ResponseWriter, r *http.Request) {
 // atCounter reads the parts that all calls to the counter share.
 func (s *Simulator) atCounter(w http.ResponseWriter, r *http.Request) (ref string, f *form, ok bool) {
 	if s.cfg.Counter == "" {
-		writeProblem(w, http.StatusNotImplemented, "This process knows no service to bring cash to (use quittance up).")
+		writeProblem(w, http.StatusNotImplemented, "This process knows no service to bring cash to (use quittance-dev up).")
 		return "", nil, false
 	}
 	if f, ok = readForm(w, r); !ok {

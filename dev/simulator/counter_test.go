@@ -50,7 +50,7 @@ func TestCounterRefuses(t *testing.T) {
 		})
 	}
 	w := newWorld(t, nil)
-	if a := w.call(http.MethodPost, ref, "", nil); a.status != http.StatusNotImplemented || !strings.Contains(a.body, "quittance up") {
+	if a := w.call(http.MethodPost, ref, "", nil); a.status != http.StatusNotImplemented || !strings.Contains(a.body, "quittance-dev up") {
 		t.Errorf("without a service: %d %s", a.status, a.body)
 	}
 	if _, err := simulator.New(simulator.Config{Now: w.clock.Now, Log: slog.New(slog.DiscardHandler), Counter: "counter"}); err == nil || !strings.Contains(err.Error(), "Counter") {

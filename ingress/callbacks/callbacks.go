@@ -27,41 +27,41 @@ import (
 const (
 	maxBody     = 64 << 10
 	sendTimeout = 5 * time.Second
-	// accountTimeout bounds how long an operator waits for us to look its signature up.
+	// accountTimeout bounds the look-up of the account whose signature a report needs.
 	accountTimeout = 2 * time.Second
-	// buckets of the per-address limiter. Addresses that share one share its rate.
+	// buckets is the number of limiters for callers. Callers in one bucket share its rate.
 	buckets = 4096
 )
 
-// Sender sends a command and returns once the broker has it; commands.Client is one.
+// Sender sends a command and returns once the broker has it; internal/commands does.
 type Sender interface {
 	Tell(ctx context.Context, cmd checkout.Command) error
 }
 
-// Config of a Handler. Zero rates mean the defaults that their comments name.
+// Config of a Handler.
 type Config struct {
 	// Connectors by their operator's name.
 	Connectors map[string]connector.Connector
-	// Account is the merchant account that a report of this operator about the
-	// collection must be signed with. An error means that it cannot be told now.
-	// Required where a connector is a connector.ReportVerifier.
+	// Account returns the merchant account whose secret must sign a report of this
+	// operator about the collection. An error means that the account is unknown now.
+	// Required when a connector is a connector.ReportVerifier.
 	Account  func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error)
 	Verifier connector.Verifier
 	Sender   Sender
-	// Client names the caller for the limiter, for a service behind a proxy; the
-	// peer's IP when nil.
+	// Client returns the caller's name for the limiter, such as its address behind a
+	// proxy. The default is the peer's IP address.
 	Client func(*http.Request) string
 
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 
-	// UnprovenPerSecond is how many reports without a valid address may cause an
-	// enquiry, from all callers together; 50. Each caller has a tenth of it.
+	// UnprovenPerSecond is how many reports without a valid address may cause an enquiry,
+	// from all callers together. The default is 50. Each caller may send a tenth of it.
 	UnprovenPerSecond float64
 }
 
-// Handler takes operators' reports. Safe for concurrent use.
+// Handler receives the reports of operators. Safe for concurrent use.
 type Handler struct {
 	cfg      Config
 	reports  *prometheus.CounterVec
@@ -109,7 +109,7 @@ func New(cfg Config) (*Handler, error) {
 	return h, nil
 }
 
-// limiter allows two seconds' worth at once.
+// limiter returns a limiter with a burst of two seconds.
 func limiter(perSecond float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), int(math.Max(1, math.Ceil(2*perSecond))))
 }
@@ -122,7 +122,7 @@ func peer(r *http.Request) string {
 	return host
 }
 
-// Routes adds the handler's routes below /callbacks.
+// Routes adds the paths below /callbacks to the router of the whole edge.
 func (h *Handler) Routes(r chi.Router) {
 	for _, path := range []string{
 		"/callbacks/{operator}/{session_id}/{collection_id}",
@@ -133,7 +133,7 @@ func (h *Handler) Routes(r chi.Router) {
 	}
 }
 
-// What a report was taken for: the outcome label beside the operator's statuses.
+// Outcomes of a report, as labels, besides the statuses of the operator.
 const (
 	outcomeUnreadable  = "unreadable"
 	outcomeAsked       = "asked"
@@ -141,9 +141,9 @@ const (
 	outcomeShed        = "shed"
 	outcomeUnavailable = "unavailable"
 	outcomeTooLarge    = "too_large"
-	// outcomeBadSignature: not signed with the merchant account's secret.
+	// outcomeBadSignature: the merchant account's secret did not sign the report.
 	outcomeBadSignature = "bad_signature"
-	// outcomeUnverified: the merchant account cannot be told now.
+	// outcomeUnverified: the merchant account is unknown now.
 	outcomeUnverified = "unverified"
 )
 
@@ -173,7 +173,7 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 		h.answer(w, c, outcomeTooLarge, http.StatusRequestEntityTooLarge)
 		return
 	case err != nil:
-		return // the caller went away
+		return // the caller is gone
 	}
 	if verifier, signs := c.(connector.ReportVerifier); signs {
 		switch err := h.verify(r, verifier, c.Operator(), sessionID, collectionID, body); {
@@ -216,8 +216,9 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	h.send(w, r, c, cmd, string(o.Status), http.StatusOK)
 }
 
-// verify judges the report's signature. The error wraps connector.ErrSignature when
-// it is not the account's; any other means that there is no telling now.
+// verify checks the signature of a report. The error wraps connector.ErrSignature when
+// it is not the account's signature; any other error means that the account is unknown
+// now.
 func (h *Handler) verify(r *http.Request, verifier connector.ReportVerifier, operator, sessionID, collectionID string, body []byte) error {
 	ctx, cancel := context.WithTimeout(r.Context(), accountTimeout)
 	defer cancel()
@@ -228,16 +229,16 @@ func (h *Handler) verify(r *http.Request, verifier connector.ReportVerifier, ope
 	return verifier.VerifyReport(account, r.Header, body)
 }
 
-// warn logs why a report does not count, at most once a second.
+// warn logs why a report is not accepted, at most once a second.
 func (h *Handler) warn(r *http.Request, c connector.Connector, sessionID, collectionID, outcome string, err error) {
 	h.complain.Do(func() {
-		h.cfg.Log.LogAttrs(r.Context(), slog.LevelWarn, "report of an operator does not count",
+		h.cfg.Log.LogAttrs(r.Context(), slog.LevelWarn, "report of an operator is not accepted",
 			slog.String("operator", c.Operator()), slog.String("outcome", outcome), slog.String("session_id", sessionID),
 			slog.String("collection_id", collectionID), slog.Any("error", err))
 	})
 }
 
-// wellFormed says whether ids of ours can look like that.
+// wellFormed reports whether both ids have the form of ours.
 func wellFormed(sessionID, collectionID string) bool {
 	if _, err := checkout.SessionPartition(sessionID); err != nil {
 		return false
@@ -246,23 +247,23 @@ func wellFormed(sessionID, collectionID string) bool {
 	return err == nil && id.String() == collectionID
 }
 
-// allow takes one report without proof from the caller's rate and from everyone's.
+// allow counts a report without proof against the caller's rate and the common rate.
 func (h *Handler) allow(r *http.Request) bool {
 	bucket := maphash.String(h.seed, h.cfg.Client(r)) % buckets
 	return h.callers[bucket].Allow() && h.all.Allow()
 }
 
-// send answers status once the broker has the command.
+// send answers with the status once the broker has the command.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, c connector.Connector, cmd checkout.Command, outcome string, status int) {
-	// What the operator said once stays said, even if it hangs up before our answer.
+	// The command is sent even when the operator hangs up before our answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), sendTimeout)
 	defer cancel()
 	switch err := h.cfg.Sender.Tell(ctx, cmd); {
-	case errors.Is(err, checkout.ErrMalformedID): // a partition that there is not
+	case errors.Is(err, checkout.ErrMalformedID): // the id names a partition that does not exist
 		w.WriteHeader(http.StatusNotFound)
 	case err != nil:
 		h.complain.Do(func() {
-			h.cfg.Log.LogAttrs(r.Context(), slog.LevelWarn, "report of an operator cannot be passed on", slog.Any("error", err))
+			h.cfg.Log.LogAttrs(r.Context(), slog.LevelWarn, "passing on the report of an operator", slog.Any("error", err))
 		})
 		w.Header().Set("Retry-After", strconv.Itoa(5))
 		h.answer(w, c, outcomeUnavailable, http.StatusServiceUnavailable)

@@ -12,23 +12,24 @@ import (
 	"quittance/ingress/problem"
 )
 
-// Prefix is the path below which the API answers, with problem documents also for
-// paths that do not exist.
+// Prefix is the path of the API. Paths below it that do not exist are answered with
+// problem documents.
 const Prefix = "/api/v1/counter"
 
 //go:embed openapi.yaml
 var openAPI []byte
 
-// OpenAPI is the description of the API, OpenAPI 3.1 in YAML.
+// OpenAPI returns the description of the API, OpenAPI 3.1 in YAML.
 func OpenAPI() []byte { return openAPI }
 
 const (
-	maxRef    = 64 // more than a reference has: what is no reference is told so
+	maxRef    = 64 // more than a reference has, so that a wrong one is answered as mistyped
 	maxReason = 200
 )
 
-// handler is one operation of the API; body is that of a POST. The answer is written
-// as JSON; the error is a *refusal, a *problem.Problem or what package form says.
+// handler is one operation of the API; body is the body of a POST. The answer is
+// written as JSON. The error is a *refusal, a *problem.Problem or an error of package
+// form.
 type handler func(d *desk, r *http.Request, body []byte) (status int, answer any, replayed bool, err error)
 
 func (c *Counter) api() http.Handler {
@@ -87,7 +88,7 @@ func (c *Counter) fail(w http.ResponseWriter, r *http.Request, err error) {
 	problem.Write(w, r, response)
 }
 
-// reservationJSON is a look-up's answer.
+// reservationJSON is the answer to a look-up.
 type reservationJSON struct {
 	CollectionID  string `json:"collection_id"`
 	PaymentRef    string `json:"payment_ref"`
@@ -126,7 +127,7 @@ func reservations(d *desk, r *http.Request, body []byte) (int, any, bool, error)
 	}, !fresh, nil
 }
 
-// takenJSON is the answer to cash that was put on record, or reversed.
+// takenJSON is the answer when cash was put on record or reversed.
 type takenJSON struct {
 	Status       string  `json:"status"` // completed, late, case, reversed
 	CollectionID string  `json:"collection_id"`
@@ -162,7 +163,7 @@ func payments(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
 	return http.StatusOK, toTaken(s, became, t.collectionID, t.total), replayed, nil
 }
 
-// releasedJSON is the answer to a reservation that was given up.
+// releasedJSON is the answer when a reservation was released.
 type releasedJSON struct {
 	CollectionID string `json:"collection_id"`
 	PaymentRef   string `json:"payment_ref"`
@@ -200,7 +201,7 @@ func reversals(d *desk, r *http.Request, body []byte) (int, any, bool, error) {
 	return http.StatusOK, toTaken(s, "reversed", id, 0), replayed, nil
 }
 
-// paymentJSON is where a payment stands. It names no citizen.
+// paymentJSON is the state of a payment, without the citizen's data.
 type paymentJSON struct {
 	PaymentRef   string    `json:"payment_ref"`
 	Status       string    `json:"status"` // of the session
@@ -212,7 +213,7 @@ type paymentJSON struct {
 	Currency     string    `json:"currency"`
 	ExpiresAt    string    `json:"expires_at"`
 	EndedAt      *string   `json:"ended_at"`
-	Channel      *string   `json:"channel"` // by which it is, or is being, paid
+	Channel      *string   `json:"channel"` // by which it is paid or being paid
 	Cash         *cashJSON `json:"cash"`
 }
 

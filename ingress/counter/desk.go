@@ -22,18 +22,18 @@ const (
 	entryReverse = "reverse"
 )
 
-// desk is a clerk at work: what the API and the page have in common.
+// desk is a clerk at work. API and page share it.
 type desk struct {
 	c *Counter
 	identity.ClerkPrincipal
-	// quota is where the key stands, once something was counted.
+	// quota is what the key has left, once a request was counted.
 	quota *problem.Quota
 }
 
 // lookUps counts one look-up of the key. The error is a *refusal.
 func (d *desk) lookUps(ctx context.Context) error { return d.count(ctx, "look-ups", d.KeyID) }
 
-// puts counts one entry of the key, apart from its look-ups.
+// puts counts one entry of the key, apart from its look-ups. The error is a *refusal.
 func (d *desk) puts(ctx context.Context) error {
 	id, err := uuid.Parse(d.KeyID)
 	if err != nil {
@@ -55,13 +55,13 @@ func (d *desk) count(ctx context.Context, name, id string) error {
 }
 
 func (d *desk) unavailable(ctx context.Context, doing string, err error) error {
-	d.c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a counter cannot be answered", slog.String("doing", doing),
+	d.c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a counter gets no answer", slog.String("doing", doing),
 		slog.String("request_id", problem.RequestID(ctx)), slog.Any("error", err))
 	return refused(codeUnavailable)
 }
 
-// find is the session of a reference, if it is the agency's and of the key's mode.
-// The error is a *refusal.
+// find returns the session of a reference, if it belongs to the agency and has the
+// key's mode. The error is a *refusal.
 func (d *desk) find(ctx context.Context, ref string) (checkout.Session, error) {
 	if !checkout.ValidPaymentRef(ref) {
 		return checkout.Session{}, refused(codeMistyped)
@@ -78,8 +78,8 @@ func (d *desk) find(ctx context.Context, ref string) (checkout.Session, error) {
 	return items[0], nil
 }
 
-// ask carries out what the clerk does with the session. Refused are answers that
-// change nothing; the error is a *refusal.
+// ask carries out what the clerk does with the session. An answer that changes nothing
+// is an error. The error is a *refusal.
 func (d *desk) ask(ctx context.Context, entry string, s checkout.Session, do checkout.Action) (checkout.Answer, error) {
 	a, err := d.c.cfg.Commands.Ask(ctx, checkout.Command{
 		At: d.c.now(), TenantID: s.TenantID, SessionID: s.ID, ApplicationID: s.ApplicationID, Live: s.Live, Do: do,
@@ -97,8 +97,8 @@ func (d *desk) ask(ctx context.Context, entry string, s checkout.Session, do che
 	}
 }
 
-// reserve is a look-up: the session waits for the cash. fresh is false for a
-// reservation that the clerk holds already.
+// reserve reserves the session for the clerk's cash. fresh is false when the clerk
+// already holds the reservation.
 func (d *desk) reserve(ctx context.Context, ref string) (s checkout.Session, fresh bool, err error) {
 	if err = d.lookUps(ctx); err != nil {
 		return s, false, err
@@ -113,12 +113,12 @@ func (d *desk) reserve(ctx context.Context, ref string) (s checkout.Session, fre
 	return *a.Session, !a.Replayed, nil
 }
 
-// What became of cash that was put on record.
+// What happened to cash that was put on record.
 const (
 	takenCompleted = "completed" // it paid the session
 	takenLate      = "late"      // the session had ended
 	takenCase      = "case"      // the session is paid, or being paid, by other means
-	takenReversed  = "reversed"  // it was given back since
+	takenReversed  = "reversed"  // it was given back later
 )
 
 // take puts the cash that the clerk reports on record.
@@ -135,14 +135,14 @@ func (d *desk) take(ctx context.Context, t report) (s checkout.Session, became s
 	case a.Code == checkout.CodeCase:
 		became = takenCase
 	case a.Session.Collection.ReversedBy != "":
-		became = takenReversed // since; the call is a late repetition
+		became = takenReversed // the call is a late repetition
 	case a.Session.Paid():
 		became = takenCompleted
 	}
 	return *a.Session, became, a.Replayed, nil
 }
 
-// release gives a reservation up.
+// release ends a reservation.
 func (d *desk) release(ctx context.Context, ref, collectionID string) error {
 	s, err := d.findToPut(ctx, ref)
 	if err != nil {
@@ -168,7 +168,7 @@ func (d *desk) reverse(ctx context.Context, ref, collectionID, reason string) (c
 	return *a.Session, a.Replayed, nil
 }
 
-// findToPut finds the session that an entry is about, and counts the entry.
+// findToPut counts an entry and finds its session.
 func (d *desk) findToPut(ctx context.Context, ref string) (checkout.Session, error) {
 	if err := d.puts(ctx); err != nil {
 		return checkout.Session{}, err
@@ -176,13 +176,13 @@ func (d *desk) findToPut(ctx context.Context, ref string) (checkout.Session, err
 	return d.find(ctx, ref)
 }
 
-// isTaken says that this very cash is on record as the session's payment.
+// isTaken reports whether the cash with this id is on record as the session's payment.
 func isTaken(s checkout.Session, collectionID string) bool {
 	c := s.Collection
 	return c != nil && c.ID == collectionID && c.Channel == checkout.ChannelCash && c.Status == checkout.CollectionApproved
 }
 
-// held says that a clerk holds the session at a moment.
+// held reports whether a clerk holds the session at this time.
 func held(s checkout.Session, now time.Time) bool {
 	c := s.Collection
 	return c != nil && c.Channel == checkout.ChannelCash && !c.Final() && now.Before(c.WindowEndsAt)

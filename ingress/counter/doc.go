@@ -1,26 +1,32 @@
-// Package cash is the counter of an agency: clerks take cash there for sessions
+// Package counter is the counter of an agency: clerks take cash there for sessions
 // that citizens bring by their payment_ref. It has an API for an agency's desk
-// software, below /api/v1/counter (openapi.yaml), and a plain page that needs no
-// script, /counter. Both speak for a clerk with a ck_ key of the registry.
+// software below /api/v1/counter (openapi.yaml), and a page that needs no script at
+// /counter. Both act for a clerk with a ck_ key of the registry.
 //
-// A look-up reserves the session for ten minutes, so that nothing else pays it
-// while the citizen counts notes; then the cash is taken and put on record, which
-// is never refused for being late, and safe to say again: what was reserved has an
-// id, and the same id is the same cash. A second clerk can put on record, on the
-// same day, that it was given back. Everything is decided by the processors; the
-// clerk's code stands in the session and its events.
+// A look-up reserves the session for ten minutes, so that nothing else can pay it while
+// the citizen counts the notes. Then the clerk puts the cash on record. That is never
+// refused for being late, and it can be repeated safely: the reservation has an id, and
+// the same id is the same cash. On the same day a second clerk can put on record that
+// the cash was given back. The processors decide everything; the clerk's code is in the
+// session and its events.
 //
 // # Who sees what
 //
-// A key opens the sessions of its agency and its mode, whichever application made
-// them, and never the citizen's contact data. Look-ups are counted for each key
-// over all instances, so that references cannot be tried out; what puts cash on
-// record is counted apart, so that look-ups never stand in its way.
+// A key opens the sessions of its agency and its mode, whichever application made them,
+// and never the citizen's contact data. The look-ups of a key are counted over all
+// instances, so that nobody finds references by guessing. Entries are counted apart, so
+// that look-ups never keep a clerk from putting cash on record.
 //
 // # The page
 //
-// A clerk signs in with the key itself. What the browser then holds is a cookie
-// with a sealed reference to the key, its times of sign-in and last use: it ends
-// after 12 hours, after 30 minutes without use, and as soon as the key is revoked.
-// Posts from other sites are refused.
+// A clerk signs in with the key. The browser then has a sealed cookie (web.SignIn) with
+// the id of the key and the times of sign-in and last use. The sign-in ends after 12
+// hours, after 30 minutes without use, and as soon as the key is revoked.
+//
+//	counter.go   configuration, and what API and page share
+//	desk.go      what a clerk can do: reserve, take, release, reverse
+//	refusal.go   why it was refused
+//	api.go       the API; report.go reads its bodies
+//	page.go      the page: addresses, sign-in, forms
+//	view.go      the page: what it shows; words.go has its texts
 package counter

@@ -6,8 +6,8 @@ import (
 	"quittance/checkout/money"
 )
 
-// words are all texts of the page in one language. Verbs of fmt stand for what the
-// field's comment says.
+// words are all texts of the page in one language. A field's comment says what the
+// verbs of package fmt in its text stand for.
 type words struct {
 	Title, TestMark string
 	SignedInAs      string // clerk, counter

@@ -1,17 +1,16 @@
-// Package docs serves what an integrator reads, without JavaScript and to
+// Package docs serves the documentation for integrators, without JavaScript and to
 // anybody:
 //
 //	GET /openapi.yaml         the description of the API, OpenAPI 3.1
 //	GET /docs                 one page: quickstarts, reference, webhooks, errors, limits
-//	GET /docs/errors/         every error code
-//	GET /docs/errors/{code}   what a code means, its likely causes, the mend, an
-//	                          example; a problem's type leads there
+//	GET /docs/errors/         all error codes
+//	GET /docs/errors/{code}   the meaning of a code, its likely causes, what to do, and an
+//	                          example; the type of a problem is this address
 //
-// The reference is made from the OpenAPI file (openapi.go reads it, reference.go
-// shapes it), the pages of the error codes from errors.go: a code of the schema
-// ProblemCode without a page, or a page without a code, is an error of [New].
-// The programs under quickstart/ are shown as they stand and run by the
-// acceptance tests.
+// The reference is made from the OpenAPI file: openapi.go reads it, reference.go
+// arranges it. The pages of the error codes are made from the catalogue of package
+// problem. [New] fails when the schema ProblemCode and the catalogue differ. The pages
+// show the programs under quickstart/ unchanged; the acceptance tests run them.
 //
 // Everything is rendered once, in [New].
 package docs

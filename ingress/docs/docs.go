@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+
+	"quittance/ingress/web"
 )
 
 // DefaultMaxAge is how long caches may keep an answer without asking again.
@@ -23,7 +25,7 @@ const DefaultMaxAge = 5 * time.Minute
 
 // Config of a Handler.
 type Config struct {
-	// OpenAPI is the description to serve and to make the reference from, in YAML.
+	// OpenAPI is the description in YAML: it is served, and the reference is made from it.
 	// Required.
 	OpenAPI []byte
 	// MaxAge is DefaultMaxAge when zero.
@@ -36,19 +38,19 @@ type Handler struct {
 	caching string
 	// resources by path.
 	resources map[string]resource
-	// missing answers a code that does not exist, nowhere any other path.
+	// missing answers an unknown code, nowhere any other unknown path.
 	missing, nowhere resource
 }
 
-// resource is an answer, as it is and compressed.
+// resource is an answer, plain and compressed.
 type resource struct {
 	contentType  string
 	body, zipped []byte
 	etag         string // without quotes
 }
 
-// New renders everything. The error is a fault of the OpenAPI file, or names the
-// error codes that have no page and the pages that have no code.
+// New renders everything. The error is a fault of the OpenAPI file, or names the error
+// codes without a page and the pages without a code.
 func New(cfg Config) (*Handler, error) {
 	root, err := parse(cfg.OpenAPI)
 	if err != nil {
@@ -127,8 +129,8 @@ var samples = []sample{
 	{Language: "Java", File: "Receive.java", Run: "PORT=8000 java Receive.java", Receives: true},
 }
 
-// readSamples reads the programs, without the line that keeps those in Go out of
-// our build.
+// readSamples reads the programs. It leaves out the line that excludes the Go programs
+// from our build.
 func readSamples() ([]sample, error) {
 	out := slices.Clone(samples)
 	for i := range out {
@@ -145,8 +147,8 @@ func readSamples() ([]sample, error) {
 type view struct {
 	Title string
 	Style template.CSS
-	// Errors are all of the integrators' API, Counter those that only desks meet;
-	// Error is the page's own.
+	// Errors are the codes of the integrators' API, Counter those that only the counter's
+	// API has. Error is the code of the page.
 	Errors    []explanation
 	Counter   []explanation
 	Error     explanation
@@ -159,7 +161,7 @@ func rendered(name string, v view) (resource, error) {
 	t, err := template.New(name).Funcs(template.FuncMap{
 		"anchor": func(s string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(strings.ToLower(s)) },
 		"spans":  func(s string) []span { return spans(s, nil) },
-		// In text quotes need no escape, and programs have many of them.
+		// Programs have many quotes, and quotes in text need no escape.
 		"verbatim": func(s string) template.HTML {
 			return template.HTML(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)) //nolint:gosec // escaped here
 		},
@@ -176,14 +178,14 @@ func rendered(name string, v view) (resource, error) {
 
 func newResource(contentType string, body []byte) resource {
 	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level exists, and a buffer takes all
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // cannot fail: the level exists, and a buffer accepts everything
 	_, _ = z.Write(body)
 	_ = z.Close()
 	sum := sha256.Sum256(body)
 	return resource{contentType: contentType, body: body, zipped: b.Bytes(), etag: hex.EncodeToString(sum[:12])}
 }
 
-// Routes mounts /openapi.yaml, /docs and everything below it.
+// Routes adds /openapi.yaml, /docs and everything below it to the router.
 func (h *Handler) Routes(r chi.Router) {
 	for _, pattern := range []string{"/openapi.yaml", "/docs", "/docs/*"} {
 		r.Handle(pattern, http.HandlerFunc(h.serve))
@@ -192,12 +194,7 @@ func (h *Handler) Routes(r chi.Router) {
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Content-Security-Policy", h.policy)
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("X-Frame-Options", "DENY")
+	web.Protect(header, h.policy, "no-referrer")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		header.Set("Allow", "GET, HEAD")
 		header.Set("Cache-Control", "no-store")
@@ -217,7 +214,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	found, ok := h.resources[path]
 	if !ok {
-		// A page that an update brings must not hide behind an old answer.
+		// A cached 404 would hide a page that an update adds.
 		status, found = http.StatusNotFound, h.nowhere
 		header.Set("Cache-Control", "no-store")
 		if strings.HasPrefix(path, "/docs/errors/") {
@@ -227,7 +224,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	found.write(w, r, status)
 }
 
-// write answers with the resource, 304 to whoever has it.
+// write answers with the resource, or with 304 when the caller has it.
 func (s resource) write(w http.ResponseWriter, r *http.Request, status int) {
 	header := w.Header()
 	header.Set("Content-Type", s.contentType)
@@ -249,11 +246,12 @@ func (s resource) write(w http.ResponseWriter, r *http.Request, status int) {
 	header.Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the caller is gone when it fails
+		_, _ = w.Write(body) // fails only when the caller is gone
 	}
 }
 
-// acceptsGzip reads Accept-Encoding (RFC 9110 § 12.5.3); any weight but zero will do.
+// acceptsGzip reports whether Accept-Encoding has gzip with a weight above zero (RFC
+// 9110 § 12.5.3).
 func acceptsGzip(r *http.Request) bool {
 	for _, value := range r.Header.Values("Accept-Encoding") {
 		for coding := range strings.SplitSeq(value, ",") {
@@ -267,7 +265,8 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// matches reads If-None-Match (RFC 9110 § 13.1.2), which compares weakly.
+// matches reports whether If-None-Match has the ETag. The comparison is weak (RFC 9110
+// § 13.1.2).
 func matches(r *http.Request, etag string) bool {
 	for _, value := range r.Header.Values("If-None-Match") {
 		for tag := range strings.SplitSeq(value, ",") {

@@ -11,8 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// node is a value of an OpenAPI file, its maps in the file's order. The zero
-// value stands for what is not there and may be asked like any other.
+// node is a value of an OpenAPI file. Maps keep the file's order. The zero value stands
+// for a value that is missing; its methods return nothing.
 type node struct {
 	value any
 	root  *node
@@ -31,7 +31,7 @@ func parse(text []byte) (node, error) {
 	return root, nil
 }
 
-// get goes down by keys and follows references.
+// get returns the value under a path of keys. It follows references.
 func (n node) get(keys ...string) node {
 	n = n.resolved()
 	for _, key := range keys {
@@ -40,7 +40,7 @@ func (n node) get(keys ...string) node {
 	return n
 }
 
-// child is what a key has, a reference as it stands.
+// child returns the value of a key. It does not follow a reference.
 func (n node) child(key string) node {
 	for k, v := range n.entries() {
 		if k == key {
@@ -60,7 +60,7 @@ func (n node) resolved() node {
 	}
 }
 
-// ref is what $ref says, before it is followed.
+// ref returns the value of $ref.
 func (n node) ref() string {
 	m, _ := n.value.(yaml.MapSlice)
 	for _, item := range m {
@@ -71,10 +71,11 @@ func (n node) ref() string {
 	return ""
 }
 
-// refName is the last part of ref, such as Event; empty when there is none.
+// refName returns the last part of ref, such as Event, empty when there is none.
 func (n node) refName() string { return n.ref()[strings.LastIndex(n.ref(), "/")+1:] }
 
-// entries are those of a map, in the file's order, references not followed.
+// entries returns the entries of a map in the file's order. It does not follow their
+// references.
 func (n node) entries() iter.Seq2[string, node] {
 	return func(yield func(string, node) bool) {
 		m, _ := n.resolved().value.(yaml.MapSlice)
@@ -87,7 +88,7 @@ func (n node) entries() iter.Seq2[string, node] {
 	}
 }
 
-// list are the items of a list, references not followed.
+// list returns the items of a list. It does not follow their references.
 func (n node) list() []node {
 	l, _ := n.resolved().value.([]any)
 	out := make([]node, len(l))
@@ -97,7 +98,7 @@ func (n node) list() []node {
 	return out
 }
 
-// texts are the texts in a list, or the one text that stands in its place.
+// texts returns the texts in a list, or the one text in its place.
 func (n node) texts() (out []string) {
 	if s, ok := n.value.(string); ok {
 		return []string{s}
@@ -110,7 +111,7 @@ func (n node) texts() (out []string) {
 	return out
 }
 
-// text is a scalar as it is written; empty for what is not there.
+// text returns a scalar as text, empty when it is missing.
 func (n node) text() string {
 	if n.value == nil {
 		return ""
@@ -120,7 +121,7 @@ func (n node) text() string {
 
 func (n node) present() bool { return n.value != nil }
 
-// json is the value as indented JSON, in the file's order.
+// json returns the value as indented JSON in the file's order.
 func (n node) json() (string, error) {
 	var b bytes.Buffer
 	if err := n.compact(&b); err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// block is a paragraph or a list of what the OpenAPI file says in Markdown, of
-// which it uses paragraphs, lists with dashes and code in backticks.
+// block is a paragraph or a list of a description in the OpenAPI file. Descriptions are
+// Markdown with paragraphs, lists with dashes and code in backticks only.
 type block struct {
 	List  bool
 	Items [][]span // one for a paragraph
@@ -19,10 +19,10 @@ type span struct {
 	Href string
 }
 
-// errorHref is where a code is explained.
+// errorHref returns the address of a code's page.
 func errorHref(code string) string { return "/docs/errors/" + code }
 
-// prose reads a description. A line that goes on is joined to the one before.
+// prose reads a description. It joins the lines of a paragraph or an item.
 func prose(text string, codes map[string]bool) (out []block) {
 	var current *block
 	end := func() { current = nil }

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// reference is the OpenAPI file as the page shows it.
+// reference is the content of the OpenAPI file, arranged for the page.
 type reference struct {
 	Summary    string
 	About      []block
 	Operations []operation
-	// Common are the answers that several operations give.
+	// Common are the answers that several operations share.
 	Common   []answer
 	Objects  []object
 	Webhooks []hook
@@ -30,7 +30,7 @@ type operation struct {
 	Parameters                []field
 	Body                      []field
 	Answers                   []answer
-	// Common are those of its answers that are explained with reference.Common.
+	// Common are the operation's answers that reference.Common explains.
 	Common            []answer
 	Request, Response string // JSON, empty when there is none
 }
@@ -41,7 +41,7 @@ type answer struct {
 	Name   string // of a common one
 	Title  string // of the status
 	About  []block
-	Object string // that it carries, empty when a problem
+	Object string // of the body, empty for a problem
 	Header []string
 }
 
@@ -50,11 +50,11 @@ type field struct {
 	Name     string
 	Required bool
 	Rules    []string
-	Object   string // that its value is, or its items are
+	Object   string // of its value or its items
 	About    []block
 }
 
-// object is a schema with a name. Those that only list values have Values.
+// object is a schema with a name. One that only lists values has Values.
 type object struct {
 	Name   string
 	About  []block
@@ -62,8 +62,7 @@ type object struct {
 	Values []string
 }
 
-// hook is a webhook. Parts are the objects whose fields its payload has, Fields
-// those of its own.
+// hook is a webhook. Its payload has the fields of the objects in Parts, and Fields.
 type hook struct {
 	Event, Summary string
 	About          []block
@@ -75,11 +74,11 @@ type hook struct {
 type reader struct {
 	root  node
 	codes map[string]bool
-	// objects are the names of schemas to show, in the order in which they are met.
+	// objects are the names of the schemas to show, in the order of their first mention.
 	objects []string
 }
 
-// problemCodes are those of the schema ProblemCode.
+// problemCodes returns the codes of the schema ProblemCode.
 func problemCodes(root node) []string {
 	return root.get("components", "schemas", "ProblemCode", "enum").texts()
 }
@@ -111,7 +110,7 @@ func (r *reader) read() (reference, error) {
 		}
 	}
 	r.mention("Problem")
-	// Fields of an object may name further ones.
+	// Fields of an object may mention further objects.
 	for i := 0; i < len(r.objects); i++ {
 		name := r.objects[i]
 		schema := r.root.get("components", "schemas", name)
@@ -138,7 +137,7 @@ func (r *reader) operation(method, path string, o node) (operation, error) {
 	media := o.get("requestBody", "content", "application/json")
 	out.Body = r.fields("", media.get("schema"))
 	for _, f := range out.Body {
-		if len(f.Rules) > 0 { // "optional" says it already
+		if len(f.Rules) > 0 { // "optional" already says so
 			f.Rules[0] = strings.TrimSuffix(f.Rules[0], " or null")
 		}
 	}
@@ -188,7 +187,7 @@ func (r *reader) answer(status string, n node) (answer, error) {
 	return out, nil
 }
 
-// mention has an object shown. The codes of problems are shown as a table.
+// mention adds an object to the page. ProblemCode is shown as a table instead.
 func (r *reader) mention(name string) {
 	if name != "" && name != "ProblemCode" && !slices.Contains(r.objects, name) {
 		r.objects = append(r.objects, name)
@@ -206,8 +205,7 @@ func (r *reader) parameters(o node) (out []field) {
 	return out
 }
 
-// fields are the properties of a schema, those of objects in it under dotted
-// names.
+// fields returns the properties of a schema. Those of an object in it get dotted names.
 func (r *reader) fields(prefix string, schema node) (out []field) {
 	required := schema.get("required").texts()
 	for name, property := range schema.get("properties").entries() {
@@ -228,7 +226,7 @@ func (r *reader) field(name string, schema node) field {
 	}
 	if f.Object != "" {
 		r.mention(f.Object)
-		f.About = nil // it has its own
+		f.About = nil // the object has its own
 	}
 	f.Rules = rules(schema)
 	return f
@@ -247,8 +245,8 @@ func (r *reader) hook(event string, post node) hook {
 	return out
 }
 
-// rules are what a value must be, in words. Values of a schema that is shown by
-// itself are shown there.
+// rules describes what a value must be. It leaves out the values of a schema that the
+// page shows as an object.
 func rules(s node) (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	types := s.get("type").texts()

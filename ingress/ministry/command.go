@@ -7,8 +7,8 @@ import (
 	"quittance/checkout"
 )
 
-// command asks for something that no quota of the contract counts: only a flood
-// is shed, beyond most in a minute of what it is charged to.
+// command sends a command that no quota of the contract counts. It refuses only a
+// flood: more than most commands in a minute with the same charge.
 func (a *API) command(ctx context.Context, chargedTo string, most int, cmd checkout.Command) (checkout.Answer, error) {
 	cmd.At = a.now()
 	if after, ok := a.flood.admit(chargedTo, most, cmd.At); !ok {
@@ -17,12 +17,13 @@ func (a *API) command(ctx context.Context, chargedTo string, most int, cmd check
 	return a.cfg.Commands.Ask(ctx, cmd)
 }
 
-// applicationCommand is a command of an application, charged to it.
+// applicationCommand sends a command of an application and charges it to the
+// application.
 func (a *API) applicationCommand(ctx context.Context, kind, applicationID string, cmd checkout.Command) (checkout.Answer, error) {
 	app, _ := a.cfg.Registry.Application(applicationID)
 	cmd.TenantID, cmd.ApplicationID = app.AgencyID, applicationID
 	return a.command(ctx, kind+" "+applicationID, commandsOf(app.CreationsPerMinute), cmd)
 }
 
-// now is the stamp of a command: milliseconds, as records have it.
+// now is the time of a command: records hold milliseconds.
 func (a *API) now() time.Time { return a.cfg.Now().UTC().Truncate(time.Millisecond) }

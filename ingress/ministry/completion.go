@@ -42,8 +42,8 @@ func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionReques
 	return out, nil
 }
 
-// IssueCompletionToken answers POST /embed/{session_id}/completion-token, which
-// the embedded page calls with its client_secret.
+// IssueCompletionToken answers POST /embed/{session_id}/completion-token. The embedded
+// page calls it with its client_secret.
 func (a *API) IssueCompletionToken(ctx context.Context, r api.IssueCompletionTokenRequestObject) (api.IssueCompletionTokenResponseObject, error) {
 	partition, err := checkout.SessionPartition(r.SessionID)
 	if err != nil {

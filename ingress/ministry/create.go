@@ -20,7 +20,7 @@ import (
 	"quittance/internal/registry"
 )
 
-// secretLabel is the use of the master keys that seals client_secrets.
+// secretLabel tells the seals of client_secrets from other seals.
 const secretLabel = "client_secret"
 
 // CreateSession answers POST /checkout/sessions.
@@ -43,7 +43,7 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 		cmd.Session, cmd.Faults = a.draft(q, app, p, now)
 		cmd.CreationsPerMinute = app.CreationsPerMinute
 	}
-	if len(faults) > 0 { // refused at the edge, with what the configuration adds; the key stays unused
+	if len(faults) > 0 { // refused here, together with the faults of configuration: the key stays unused
 		for _, f := range cmd.Faults {
 			if !slices.ContainsFunc(faults, func(g form.Fault) bool { return g.Field == f.Field }) {
 				faults = append(faults, form.Fault{Field: f.Field, Rule: f.Rule, Message: f.Message})
@@ -73,13 +73,13 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 		return nil, response
 	}
 	if !answer.Replayed {
-		answer.Session = &cmd.Session // as it was sent: the reply to a first creation leaves it out
+		answer.Session = &cmd.Session // the reply to a first creation leaves it out
 		answer.Session.Status = checkout.StatusOpen
 	}
 	return a.created(answer, quota)
 }
 
-// created is the creation answer, the first one or the same again.
+// created returns the answer to a creation, the first one or a replay.
 func (a *API) created(answer checkout.Answer, quota *problem.Quota) (api.CreateSession201JSONResponse, error) {
 	s := *answer.Session
 	var clientSecret *string
@@ -91,7 +91,7 @@ func (a *API) created(answer checkout.Answer, quota *problem.Quota) (api.CreateS
 		text := string(plain)
 		clientSecret = &text
 	}
-	s.Status = checkout.StatusOpen // what was first answered, whatever became of it
+	s.Status = checkout.StatusOpen // a replay repeats the first answer
 	out := api.CreateSession201JSONResponse{Body: toSession(s, a.cfg.CheckoutURL)}
 	out.Body.ClientSecret = clientSecret
 	out.Headers.Location = Prefix + "/checkout/sessions/" + s.ID
@@ -100,7 +100,7 @@ func (a *API) created(answer checkout.Answer, quota *problem.Quota) (api.CreateS
 	return out, nil
 }
 
-// replayed is the value of Idempotent-Replayed, nil for a first answer.
+// replayed returns the value of Idempotent-Replayed, nil for a first answer.
 func replayed(a checkout.Answer) *string {
 	if !a.Replayed {
 		return nil
@@ -113,7 +113,8 @@ func creations(limit, remaining int, reset time.Duration) *problem.Quota {
 	return &problem.Quota{Name: "creations", Limit: limit, Remaining: remaining, Reset: reset}
 }
 
-// quotaHeaders are the values of RateLimit-Policy and RateLimit, nil without a quota.
+// quotaHeaders returns the values of RateLimit-Policy and RateLimit, nil without a
+// quota.
 func quotaHeaders(q *problem.Quota) (policy, state *string) {
 	if q == nil {
 		return nil, nil
@@ -122,14 +123,14 @@ func quotaHeaders(q *problem.Quota) (policy, state *string) {
 	return &p, &s
 }
 
-// validKey says that an Idempotency-Key has 1 to 255 printable ASCII characters;
-// net/http has taken the white space around it.
+// validKey reports whether an Idempotency-Key has 1 to 255 printable ASCII characters.
+// net/http has removed the white space around it.
 func validKey(key string) bool {
 	return key != "" && len(key) <= 255 && !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// draft is the session as the request and the configuration make it, and the
-// faults that depend on configuration.
+// draft returns the session that request and configuration make, and the faults that
+// depend on configuration.
 func (a *API) draft(q createRequest, app registry.Application, p identity.Principal, now time.Time) (checkout.Session, []checkout.Fault) {
 	s := checkout.Session{
 		ApplicationID: app.ID, TenantID: app.AgencyID, Live: p.Live, Platform: p.Platform,
@@ -151,7 +152,7 @@ func (a *API) draft(q createRequest, app registry.Application, p identity.Princi
 	if q.currency != "" {
 		s.Offers = a.offers(app, p.Live, q.amount, q.currency)
 		if len(s.Offers) == 0 {
-			fault(checkout.CodeValidationFailed, "currency", "supported", "currency is not one that an offer of this application takes: mobile money and agency counters take XAF, cards the contract's list, and XAF where the agency's acquirer is configured for it.")
+			fault(checkout.CodeValidationFailed, "currency", "supported", "currency is not taken by any offer of this application: mobile money and agency counters take XAF, cards take the contract's list, and XAF where the agency's acquirer is configured for it.")
 		}
 	}
 	origins := app.EmbedOrigins
@@ -164,7 +165,7 @@ func (a *API) draft(q createRequest, app registry.Application, p identity.Princi
 	return s, faults
 }
 
-// offers are the application's offers that take the currency, with their fees.
+// offers returns the application's offers that take the currency, with their fees.
 func (a *API) offers(app registry.Application, live bool, amount int64, code string) []checkout.Offer {
 	var out []checkout.Offer
 	for _, id := range app.Offers {
@@ -176,7 +177,7 @@ func (a *API) offers(app registry.Application, live bool, amount int64, code str
 		if schedule, ok := a.cfg.Registry.Fee(app.AgencyID, channel, code); ok && amount > 0 {
 			fee, err := money.Fee(amount, schedule)
 			if err != nil {
-				continue // an amount beyond what the schedule can count
+				continue // the amount is too large for the schedule
 			}
 			o.Fee = fee
 		}

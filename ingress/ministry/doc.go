@@ -1,16 +1,16 @@
-// Package ministry is the checkout API of integrators' back ends: create, get,
-// list, cancel and verify sessions with an sk_ key (contract, "Endpoints";
-// decisions §§ 1-4, 9), and the path on which an embedded page gets its
-// completion token. It resolves configuration, refuses what the request alone
-// shows to be wrong, and leaves every decision to the processors.
+// Package ministry is the checkout API for the back ends of integrators: create, get,
+// list, cancel and verify sessions with an sk_ key (contract, "Endpoints"; decisions
+// §§ 1-4, 9). It also has the path where an embedded page gets its completion token. It
+// adds configuration to a request, refuses what the request alone shows to be wrong,
+// and leaves every decision to the processors.
 //
-// openapi.yaml is the source. internal/api is generated from it: types, routes,
-// and the reading of parameters (`make generate`). Beside that, guard holds each
-// request against its operation before the generated code reads it: who sends it,
-// the quota of reads, the query with all its faults at once, the body as one JSON
-// value. Bodies are decoded here (request.go), as generated code would stop at
-// the first fault. Errors are problem documents, whoever finds them (fail).
+// openapi.yaml is the source. internal/api is generated from it (`make generate`):
+// types, routes, and the reading of parameters. Before the generated code reads a
+// request, guard checks it against its operation: the sender, the quota of reads, all
+// faults of the query at once, and that the body is one JSON value. Bodies are decoded
+// here (request.go), because generated code would stop at the first fault. Every error
+// becomes a problem document (fail).
 //
-// A request that may become a command passes flood first: the exact quota of
-// creations is the processor's, and what goes far beyond it must not reach Kafka.
+// A request that may become a command must pass flood first. The processor keeps the
+// exact quota of creations; flood keeps a caller that is far beyond it out of Kafka.
 package ministry

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// floodFactor is how many times its quota an application may offer to one
-// instance in a minute before it is shed here. The exact count, which knows
-// replays, is the processor's; this only keeps a flood out of Kafka.
+// floodFactor times its quota is how many requests of an application one instance
+// accepts in a minute. The processor counts exactly and recognises replays; this count
+// only keeps a flood out of Kafka.
 const floodFactor = 4
 
 // floodFloor leaves room for replays under a small quota.
 const floodFloor = 120
 
-// tokenAsks is how often a minute one instance takes a session's secret, right
-// or wrong, to a processor: whoever can read a page's address can send a secret.
+// tokenAsks is how many requests with a session's secret, right or wrong, one instance
+// sends to the processor in a minute. Anybody who knows a page's address can send one.
 const tokenAsks = 60
 
-// flood counts requests by what they are charged to, in UTC minutes.
+// flood counts requests in UTC minutes, by what they are charged to.
 type flood struct {
 	mu     sync.Mutex
 	minute int64
@@ -26,8 +26,8 @@ type flood struct {
 
 func newFlood() *flood { return &flood{counts: map[string]int{}} }
 
-// admit counts a request. When it is beyond most, it is shed, and after is how
-// long the minute still lasts.
+// admit counts a request. When there are more than most in this minute it returns
+// false and the time until the next minute.
 func (f *flood) admit(chargedTo string, most int, now time.Time) (after time.Duration, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,7 +42,7 @@ func (f *flood) admit(chargedTo string, most int, now time.Time) (after time.Dur
 	return untilNextMinute(now), false
 }
 
-// commandsOf is how many commands of a kind an application may send to one
+// commandsOf returns how many commands of a kind an application may send to one
 // instance in a minute.
 func commandsOf(creationsPerMinute int) int { return max(floodFactor*creationsPerMinute, floodFloor) }
 

@@ -30,7 +30,7 @@ type Asker interface {
 	Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
 }
 
-// Registry is the configuration: internal/registry. It never waits for a database.
+// Registry is the configuration: internal/registry. It answers from memory.
 type Registry interface {
 	Application(id string) (registry.Application, bool)
 	IntegratorOf(agencyID string) (registry.Application, bool)
@@ -40,13 +40,13 @@ type Registry interface {
 	Platform() registry.Platform
 }
 
-// Identities are who calls: internal/identity. They never wait for a database.
+// Identities knows the callers: internal/identity. It answers from memory.
 type Identities interface {
 	AuthenticateKey(secret string) (identity.Principal, error)
 }
 
-// Sessions is the read model behind its barrier: internal/sessions. Its errors
-// are readmodel.ErrNotFound and readmodel.ErrBehind.
+// Sessions reads the read model behind its barrier: internal/sessions. Its errors are
+// sessions.ErrNotFound and sessions.ErrBehind.
 type Sessions interface {
 	Session(ctx context.Context, q sessions.Query) (checkout.Session, error)
 	List(ctx context.Context, f sessions.Filter) ([]checkout.Session, int64, error)
@@ -57,7 +57,7 @@ type Reads interface {
 	Admit(ctx context.Context, keyID string, limit int) (quota.Allowance, bool, error)
 }
 
-// References hands out numbers that people read: internal/reference.
+// References makes numbers for people to read: internal/reference.
 type References interface {
 	PaymentRef() (string, error)
 	NoticeRef() (string, error)
@@ -75,7 +75,7 @@ type Config struct {
 	// Partition is the partition of an agency's commands, which its session
 	// ids carry.
 	Partition func(tenantID string) int32
-	// CheckoutURL is where citizens pay, without a slash at its end.
+	// CheckoutURL is the address where citizens pay, without a slash at its end.
 	CheckoutURL string
 	Now         func() time.Time
 	Log         *slog.Logger
@@ -96,17 +96,18 @@ func New(cfg Config) (*API, error) {
 	return &API{cfg: cfg, flood: newFlood(), operations: ops}, err
 }
 
-// Prefix is the path below which everything but the completion token's path is
-// answered here, with problem documents also for paths that do not exist.
+// Prefix is the path of the API, except the path of the completion token. Paths below
+// it that do not exist are answered with problem documents.
 const Prefix = "/api/v1"
 
-// pathVerify and pathToken are the paths that need more than the generated routes.
+// Paths that need more than the generated routes.
 const (
 	pathVerify = Prefix + "/checkout/sessions/verify-completion"
 	pathToken  = "/embed/{session_id}/completion-token" //nolint:gosec // a path
 )
 
-// Routes mounts the surface; each path is whole, as in openapi.yaml.
+// Routes adds the API to the router of the whole edge. Its paths are those of
+// openapi.yaml.
 func (a *API) Routes(r chi.Router) {
 	h := chi.NewRouter()
 	methodNotAllowed := problem.Unrouted(h, func(method, pattern string) bool {
@@ -117,19 +118,19 @@ func (a *API) Routes(r chi.Router) {
 		api.NewStrictHandlerWithOptions(a, nil, api.StrictHTTPServerOptions{RequestErrorHandlerFunc: a.fail, ResponseErrorHandlerFunc: a.fail}),
 		api.ChiServerOptions{BaseRouter: h.With(a.guard), ErrorHandlerFunc: a.fail},
 	)
-	h.Get(pathVerify, methodNotAllowed) // or it would be read as a session's id
+	h.Get(pathVerify, methodNotAllowed) // otherwise the last part would be a session's id
 	r.Handle(Prefix+"/*", h)
 	r.Handle(pathToken, h)
 }
 
-// route is the request's path in openapi.yaml. r.Pattern has the one that leads
-// here as well.
+// route returns the request's path in openapi.yaml. (r.Pattern also has the pattern of
+// the outer router.)
 func route(r *http.Request) string {
 	patterns := chi.RouteContext(r.Context()).RoutePatterns
 	return patterns[len(patterns)-1]
 }
 
-// caller is who sends the request: a key, or a page with its client_secret.
+// caller is the sender of a request: a key, or a page with its client_secret.
 type caller struct {
 	identity.Principal
 	clientSecret string
@@ -143,8 +144,8 @@ func callerOf(ctx context.Context) caller {
 	return c
 }
 
-// guard lets a request pass that says who sends it, is within its quota, and has
-// the query and body that its operation takes.
+// guard is middleware. It passes on a request whose sender is known, that is within
+// its quota, and whose query and body its operation accepts.
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -168,15 +169,16 @@ func (a *API) guard(next http.Handler) http.Handler {
 	})
 }
 
-// keepBody reads a JSON body whole, so that what the generated code decodes is one
-// value and ends where the body ends. The error is a *problem.Problem.
+// keepBody reads the whole body and checks that it is one JSON value, because the
+// generated code would ignore what follows the first value. The error is a
+// *problem.Problem.
 func keepBody(w http.ResponseWriter, r *http.Request) error {
 	body, err := problem.ReadBody(w, r)
 	if err != nil {
 		return err
 	}
 	if !json.Valid(body) {
-		_, err := form.Decode(body) // says where
+		_, err := form.Decode(body) // says where the fault is
 		return problem.Malformed(err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -218,11 +220,11 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		// Only the header is left: the path is text, and the query has been checked.
 		response = problem.New("idempotency.key_invalid")
 	default:
-		level, message := slog.LevelError, "answering a request"
+		level := slog.LevelError
 		if errors.Is(err, commands.ErrUnavailable) || errors.Is(err, sessions.ErrBehind) {
-			level, message = slog.LevelWarn, "cannot answer in time"
+			level = slog.LevelWarn // Kafka or the read model is late
 		}
-		a.cfg.Log.LogAttrs(r.Context(), level, message, slog.String("path", route(r)),
+		a.cfg.Log.LogAttrs(r.Context(), level, "answering a request", slog.String("path", route(r)),
 			slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
 		response = problem.New("generic.unavailable")
 	}

@@ -14,14 +14,14 @@ import (
 	"quittance/internal/form"
 )
 
-// checkQuery holds the query against the operation's parameters. The generated
-// code, which reads it afterwards, would stop at the first fault, and take no
-// notice of parameters that are unknown or given twice.
+// checkQuery checks the query against the operation's parameters. The generated code,
+// which reads the query afterwards, would stop at the first fault and ignore
+// parameters that are unknown or repeated.
 func (o operation) checkQuery(r *http.Request) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	f := form.Of(nil)
 	if err != nil {
-		f.Fault("query", "format", "string is malformed: percent-encode what it holds")
+		f.Fault("query", "format", "string is malformed: percent-encode its names and values")
 	}
 	var known []string
 	for _, p := range o.Parameters {
@@ -54,8 +54,8 @@ func (o operation) checkQuery(r *http.Request) error {
 	return nil
 }
 
-// check is the rule of the schema that the value breaks, and how it is said;
-// empty for none.
+// check returns the rule of the schema that the value breaks and its message, or empty
+// texts.
 func (s schema) check(v string) (rule, message string) {
 	if s.Type == "integer" {
 		n, err := strconv.ParseInt(v, 10, 64)
@@ -85,7 +85,7 @@ func (s schema) check(v string) (rule, message string) {
 func bound(v any, otherwise int64) int64 {
 	switch v := v.(type) {
 	case uint64:
-		return int64(v) //nolint:gosec // of our own file
+		return int64(v) //nolint:gosec // our own file
 	case int64:
 		return v
 	}

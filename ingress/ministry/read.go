@@ -66,7 +66,8 @@ func (a *API) ListSessions(ctx context.Context, r api.ListSessionsRequestObject)
 	return out, nil
 }
 
-// countRead counts a read of a key against its quota, over all instances.
+// countRead counts a read of a key over all instances. The error is a rate_limited
+// problem when the quota is used up.
 func (a *API) countRead(ctx context.Context, p identity.Principal) (*problem.Quota, error) {
 	left, ok, err := a.cfg.Reads.Admit(ctx, p.KeyID, p.ReadsPerMinute)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"quittance/internal/form"
 )
 
-// createRequest is the body of POST /checkout/sessions as far as it is well formed.
+// createRequest has the well-formed fields of the body of POST /checkout/sessions.
 type createRequest struct {
 	orderID     string
 	amount      int64
@@ -36,8 +36,8 @@ type createRequest struct {
 	hash []byte
 }
 
-// parseCreate reads the request and collects every fault of form. The error is a
-// *problem.Problem for a body that is no JSON object.
+// parseCreate reads the body and returns all faults of its fields. The error is a
+// *problem.Problem for a body that is not a JSON object.
 func parseCreate(body []byte, live bool) (createRequest, []form.Fault, error) {
 	object, hash, err := decode(body)
 	if err != nil {
@@ -79,12 +79,12 @@ func parseVerify(body []byte) (token, tenantID string, faults []form.Fault, err 
 	if err != nil {
 		return "", "", nil, problem.Malformed(err)
 	}
-	// Of any length: a token that is too long is one that does not exist.
+	// Any length is accepted: a token that is too long is one that does not exist.
 	token, tenantID = f.Text("completion_token", true, 1, problem.MaxBody), f.UUID("tenant_id", false)
 	return token, tenantID, f.Faults(), nil
 }
 
-// decode reads a JSON object and hashes its canonical form: keys sorted, no white
+// decode reads a JSON object and hashes its canonical form: sorted keys, no white
 // space, numbers as written. The error is a *problem.Problem.
 func decode(body []byte) (fields map[string]any, hash []byte, err error) {
 	if fields, err = form.Decode(body); err != nil {
@@ -94,8 +94,8 @@ func decode(body []byte) (fields map[string]any, hash []byte, err error) {
 	return fields, sum[:], nil
 }
 
-// canonical appends v without what makes no difference. It is compared, never
-// read, so lengths take the place of quotes and escapes.
+// canonical appends v in canonical form. The form is only compared, never read, so it
+// has lengths instead of quotes and escapes.
 func canonical(b []byte, v any) []byte {
 	text := func(kind byte, s string) {
 		b = append(binary.AppendUvarint(append(b, kind), uint64(len(s))), s...)
@@ -124,7 +124,7 @@ func canonical(b []byte, v any) []byte {
 	return b
 }
 
-// fields are a form with the rules of this surface.
+// fields is a form with the rules of this API.
 type fields struct{ *form.Form }
 
 func (f fields) url(field string, live bool) string {
@@ -139,7 +139,7 @@ func (f fields) url(field string, live bool) string {
 	case u.Scheme != "https" && (live || u.Scheme != "http"):
 		f.Fault(field, "url", "must use https (http is allowed with test keys only)")
 	case u.User != nil:
-		f.Fault(field, "url", "must not hold a user name or password")
+		f.Fault(field, "url", "must not have a user name or a password")
 	default:
 		return s
 	}
@@ -178,7 +178,7 @@ func (f fields) metadata(field string) map[string]string {
 			case !ok:
 				in.Fault(key, "type", "must be a string")
 			case strings.ContainsRune(key+v, 0):
-				in.Fault(key, "format", "must not hold the zero character")
+				in.Fault(key, "format", "must not have the zero character")
 			case utf8.RuneCountInString(v) > 500:
 				in.Fault(key, "length", "must have at most 500 characters")
 			default:

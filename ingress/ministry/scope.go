@@ -9,9 +9,9 @@ import (
 	"quittance/internal/registry"
 )
 
-// target is the application that the request is for: the key's own, or for a
-// platform key the integrator application of the agency that tenant_id names
-// (decisions § 9).
+// target returns the application of the request: the key's own, or with a platform key
+// the integrator application of the agency that tenant_id names (decisions § 9). It adds
+// faults of tenant_id to faults.
 func (a *API) target(p identity.Principal, tenantID string, faults []form.Fault) (registry.Application, []form.Fault, error) {
 	fault := func(rule, message string) (registry.Application, []form.Fault, error) {
 		return registry.Application{}, append(faults, form.Fault{Field: "tenant_id", Rule: rule, Message: message}), nil
@@ -42,12 +42,12 @@ func (a *API) target(p identity.Principal, tenantID string, faults []form.Fault)
 	return app, faults, nil
 }
 
-// foreignTenant is what an application key is told that names another agency
+// foreignTenant is the fault of an application key that names another agency
 // (decisions § 9).
 func foreignTenant() form.Fault {
 	return form.Fault{
 		Field: "tenant_id", Rule: "own_agency",
-		Message: "tenant_id is not the agency of this key's application; leave it out, an application key needs none.",
+		Message: "tenant_id is not the agency of this key's application; leave it out: an application key does not need it.",
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"quittance/ingress/ministry/internal/api"
 )
 
-// toSession is a session as the contract shows it, without its client_secret.
+// toSession maps a session to the contract's, without its client_secret.
 func toSession(s checkout.Session, checkoutURL string) api.Session {
 	out := api.Session{
 		ID: s.ID, OrderID: s.OrderID, Amount: s.Amount, Currency: s.Currency, Status: api.SessionStatus(s.Status), Paid: s.Paid(),
@@ -20,7 +20,7 @@ func toSession(s checkout.Session, checkoutURL string) api.Session {
 	return out
 }
 
-// toCompletion is what verify-completion tells of a session.
+// toCompletion maps a session to the answer of verify-completion.
 func toCompletion(s checkout.Session) api.Completion {
 	out := api.Completion{
 		SessionID: s.ID, OrderID: s.OrderID, Status: api.SessionStatus(s.Status), Paid: s.Paid(), NoticeID: s.NoticeID, TenantID: s.TenantID,

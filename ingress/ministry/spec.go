@@ -12,11 +12,11 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// OpenAPI is the description of this surface, OpenAPI 3.1 in YAML: the source of
-// its types, its routes and the rules of its query parameters.
+// OpenAPI returns the description of this API, OpenAPI 3.1 in YAML. It is the source of
+// the API's types, routes and rules of query parameters.
 func OpenAPI() []byte { return openAPI }
 
-// specification is what of the description is used while serving.
+// specification is the part of the description that is used while serving.
 type specification struct {
 	Paths      map[string]map[string]operation `yaml:"paths"`
 	Components struct {
@@ -32,7 +32,7 @@ type operation struct {
 	Security    []map[string]any `yaml:"security"`
 }
 
-// clientSecret says that the operation is called by a citizen's page.
+// clientSecret reports whether a citizen's page calls the operation.
 func (o operation) clientSecret() bool {
 	return len(o.Security) == 1 && o.Security[0]["clientSecret"] != nil
 }
@@ -55,7 +55,7 @@ type schema struct {
 	Enum      []any  `yaml:"enum"`
 }
 
-// operations are those of the description by method and path, such as
+// operations returns the operations of the description by method and path, such as
 // "GET /api/v1/checkout/sessions/{id}".
 func operations() (map[string]operation, error) {
 	var s specification
@@ -83,8 +83,8 @@ func operations() (map[string]operation, error) {
 	return out, nil
 }
 
-// hasBody says that the operation takes one.
+// hasBody reports whether the operation takes a body.
 func (o operation) hasBody() bool { return o.RequestBody != nil }
 
-// reads says that the operation counts against the quota of reads.
+// reads reports whether the request counts against the quota of reads.
 func reads(r *http.Request) bool { return r.Method == http.MethodGet }

@@ -143,7 +143,7 @@ func TestCounter(t *testing.T) {
 	}
 	answers(http.StatusOK)
 	o.Says(t, "impots/c03", "clerks", "list")
-	o.Refused(t, "quittance clerks list", "clerks", "revoke", "impots/c04")
+	o.Refused(t, "quittance-dev clerks list", "clerks", "revoke", "impots/c04")
 	o.Says(t, "is revoked", "clerks", "revoke", "impots/c03")
 	answers(http.StatusUnauthorized)
 	if s := u.Session(t, bySoftware.ID); s.Status != "completed" {

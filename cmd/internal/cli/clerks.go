@@ -2,10 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,134 +44,99 @@ func toClerkJSON(c identity.ClerkEntry) clerkJSON {
 	return j
 }
 
-func modeOf(live bool) string {
-	if live {
-		return "live"
-	}
-	return "test"
-}
-
 func (p Program) addClerk() *cobra.Command {
 	m := p.meta()
 	var req identity.ClerkRequest
-	var asJSON bool
 	var mode string
 	cmd := command("add", "Give a clerk, new or known, a key and show it, once", m, func(cmd *cobra.Command, _ []string) error {
-		if mode != "test" && mode != "live" {
-			return errors.New("--mode: must be test or live")
+		if err := needsMode(mode); err != nil {
+			return err
 		}
 		req.Live = mode == "live"
-		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			minted, err := identity.AddClerk(ctx, pool, operator(), req, now)
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+			k, err := identity.AddClerk(ctx, pool, operator(), req, now)
 			if err != nil {
-				return refusal(err, "KEY_ID")
+				return err
 			}
-			out := cmd.OutOrStdout()
-			if asJSON {
-				j := toClerkJSON(minted.ClerkEntry)
-				j.Secret = minted.Secret.Reveal()
-				return printJSON(out, j)
-			}
-			showMintedClerkKey(out, minted)
-			return nil
+			j := toClerkJSON(k.ClerkEntry)
+			j.Secret = k.Secret.Reveal()
+			return m.show(cmd, j, func(p *page) {
+				p.say("New key %s of %s (%s, %s), %s mode. It is shown once and stored nowhere:\n\n  %s\n",
+					k.Key.ID, k.Ref(), k.Name, k.Counter, modeOf(k.Key.Live), k.Secret.Reveal())
+				if !k.Active {
+					p.say("The clerk is not active: the key opens nothing until the registry file says active: true.")
+				}
+			})
 		})
 	})
+	cmd.Example = p.Name + " clerks add --agency impots --code c03 --name \"Guichet 3\" --counter Annexe --mode test"
 	cmd.Flags().StringVar(&req.Agency, "agency", "", "the agency, by slug or id")
-	cmd.Flags().StringVar(&req.Code, "code", "", "tells the agency's clerks apart, in receipts and journals too, such as c01")
+	cmd.Flags().StringVar(&req.Code, "code", "", "tells the agency's clerks apart, also in receipts and journals, such as c01")
 	cmd.Flags().StringVar(&req.Name, "name", "", "of a new clerk")
 	cmd.Flags().StringVar(&req.Counter, "counter", "", "desk or place of a new clerk")
-	cmd.Flags().StringVar(&mode, "mode", "", "test or live")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the clerk and the key as JSON")
+	takesMode(cmd, &mode)
+	m.takesJSON(cmd, "the clerk and the key")
 	return cmd
-}
-
-// showMintedClerkKey is the one place where a person sees the key.
-func showMintedClerkKey(out io.Writer, k identity.MintedClerkKey) {
-	_, _ = fmt.Fprintf(out, "New key %s of %s (%s, %s), %s mode. It is shown once and stored nowhere:\n\n  %s\n\n",
-		k.Key.ID, k.Ref(), k.Name, k.Counter, modeOf(k.Key.Live), k.Secret.Reveal())
-	if !k.Active {
-		_, _ = fmt.Fprint(out, "The clerk is not active: the key opens nothing until the registry file says active: true.\n")
-	}
 }
 
 func (p Program) listClerks() *cobra.Command {
 	m := p.meta()
-	var asJSON bool
 	cmd := command("list", "List all clerks with their keys, without secrets", m, func(cmd *cobra.Command, _ []string) error {
-		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			entries, err := identity.ListClerks(ctx, pool)
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			if asJSON {
-				list := make([]clerkJSON, len(entries))
-				for i, c := range entries {
-					list[i] = toClerkJSON(c)
+			return m.show(cmd, mapped(entries, toClerkJSON), func(p *page) {
+				if len(entries) == 0 {
+					p.say("there are no clerks yet; add one with `quittance clerks add`")
+					return
 				}
-				return printJSON(out, list)
-			}
-			if len(entries) == 0 {
-				_, err := fmt.Fprintln(out, "there are no clerks yet; add one with `quittance clerks add`")
-				return err
-			}
-			table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-			_, _ = fmt.Fprintln(table, "CLERK\tNAME\tCOUNTER\tKEY\tMODE\tLAST USED\tSTATE")
-			for _, c := range entries {
-				if len(c.Keys) == 0 {
-					_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t\t\t\tno keys\n", c.Ref(), c.Name, c.Counter)
-				}
-				for _, k := range c.Keys {
-					used, state := "never", "active"
-					if !k.LastUsedAt.IsZero() {
-						used = moment(k.LastUsedAt)
+				var rows [][]any
+				for _, c := range entries {
+					if len(c.Keys) == 0 {
+						rows = append(rows, []any{c.Ref(), c.Name, c.Counter, "", "", "", "no keys"})
 					}
-					switch {
-					case !k.InForce(now):
-						state = "revoked " + moment(k.RevokedAt)
-					case !c.Active:
-						state = "clerk not active"
+					for _, k := range c.Keys {
+						state := "active"
+						switch {
+						case !k.InForce(now):
+							state = "revoked " + moment(k.RevokedAt)
+						case !c.Active:
+							state = "clerk not active"
+						}
+						rows = append(rows, []any{c.Ref(), c.Name, c.Counter, k.ID, modeOf(k.Live), momentOr(k.LastUsedAt, "never"), state})
 					}
-					_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Ref(), c.Name, c.Counter, k.ID, modeOf(k.Live), used, state)
 				}
-			}
-			return table.Flush()
+				p.table([]string{"CLERK", "NAME", "COUNTER", "KEY", "MODE", "LAST USED", "STATE"}, rows)
+			})
 		})
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON")
+	cmd.Example = p.Name + " clerks list --json"
+	m.takesJSON(cmd, "the list")
 	return cmd
 }
 
 func (p Program) revokeClerk() *cobra.Command {
 	m := p.meta()
-	var asJSON bool
 	cmd := command("revoke AGENCY/CODE|KEY_ID", "End a clerk's keys, or one of them, at once and for good", m, func(cmd *cobra.Command, args []string) error {
-		return m.onPostgres(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			c, ended, err := identity.RevokeClerkKeys(ctx, pool, operator(), args[0], now)
 			if err != nil {
-				return refusal(err, "AGENCY/CODE or KEY_ID")
+				return err
 			}
-			out := cmd.OutOrStdout()
-			if asJSON {
-				return printJSON(out, toClerkJSON(c))
-			}
-			if len(ended) == 0 {
-				_, err = fmt.Fprintf(out, "Nothing to revoke: %s has no such key in force.\n", c.Ref())
-			}
-			for _, k := range ended {
-				if _, err = fmt.Fprintf(out, "Key %s of %s, %s mode, is revoked: it opens nothing from now on.\n", k.ID, c.Ref(), modeOf(k.Live)); err != nil {
-					break
+			return m.show(cmd, toClerkJSON(c), func(p *page) {
+				if len(ended) == 0 {
+					p.say("Nothing to revoke: %s has no such key in force.", c.Ref())
 				}
-			}
-			return err
+				for _, k := range ended {
+					p.say("Key %s of %s, %s mode, is revoked: it opens nothing from now on.", k.ID, c.Ref(), modeOf(k.Live))
+				}
+			})
 		})
 	})
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fmt.Errorf("say whose keys, or which key: `%s AGENCY/CODE` or `%s KEY_ID`; `quittance clerks list` shows both", cmd.CommandPath(), cmd.CommandPath())
-		}
-		return nil
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the clerk as JSON")
+	cmd.Example = p.Name + " clerks revoke impots/c03"
+	takesArgument(cmd, "say whose keys, or which key: `quittance clerks revoke AGENCY/CODE` or `quittance clerks revoke KEY_ID`; `quittance clerks list` shows both")
+	m.takesJSON(cmd, "the clerk")
 	return cmd
 }

@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
+	"quittance/internal/postgres"
 )
 
 // meta is what every command of a program has.
@@ -16,6 +19,7 @@ type meta struct {
 	roles.Settings
 	program Program
 	locate  func() error
+	asJSON  bool
 }
 
 func (p Program) meta() *meta {
@@ -52,6 +56,31 @@ func Command(use, short string, run func(cmd *cobra.Command, args []string) erro
 			return &failedError{err}
 		},
 	}
+}
+
+// onDatabase does something on the database of an installation, at the service's
+// time.
+func (m *meta) onDatabase(ctx context.Context, do func(context.Context, *postgres.Pool, time.Time) error) error {
+	if err := m.locate(); err != nil {
+		return err
+	}
+	pool, err := m.OpenPostgres(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	now, err := m.Time(ctx, pool)
+	if err != nil {
+		return err
+	}
+	return do(ctx, pool, now)
+}
+
+// operate is onDatabase for a command. The refusal of an operation names the flag or
+// the argument that is at fault.
+func (m *meta) operate(cmd *cobra.Command, do func(context.Context, *postgres.Pool, time.Time) error) error {
+	_, argument, _ := strings.Cut(cmd.Use, " ")
+	return refusal(m.onDatabase(cmd.Context(), do), argument)
 }
 
 // failedError is an error of a command that was given correctly.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,13 +56,9 @@ type callJSON struct {
 }
 
 func toDeliveryJSON(d deliveries.Delivery, names map[string]string) deliveryJSON {
-	mode := "test"
-	if d.Live {
-		mode = "live"
-	}
 	return deliveryJSON{
 		ID: d.ID, Kind: string(d.Kind), Endpoint: nameOf(d, names), EventID: d.EventID, Event: d.Event, ApplicationID: d.ApplicationID, TenantID: d.TenantID,
-		SessionID: d.SessionID, Mode: mode, OccurredAt: d.OccurredAt, State: d.State, Attempts: d.Attempts, FirstAttemptAt: timeOrNull(d.FirstAttemptAt),
+		SessionID: d.SessionID, Mode: modeOf(d.Live), OccurredAt: d.OccurredAt, State: d.State, Attempts: d.Attempts, FirstAttemptAt: timeOrNull(d.FirstAttemptAt),
 		LastOutcomeAt: d.LastOutcomeAt, NextAttemptAt: timeOrNull(d.NextAttemptAt), HTTPStatus: statusOrNull(d.HTTPStatus), Reason: d.Reason,
 	}
 }
@@ -93,103 +87,103 @@ func namesOf(dir registry.Directory) map[string]string {
 	return names
 }
 
+// deliveryFilter is what the flags of `deliveries list` say.
+type deliveryFilter struct {
+	deliveries.Filter
+	endpoint, agency, kind, since, until string
+}
+
 func (p Program) listDeliveries() *cobra.Command {
 	m := p.meta()
-	kinds := roles.DeliveryKinds(nil).Names(nil)
-	var f deliveries.Filter
-	var endpoint, agency, kind, since, until string
-	var asJSON bool
+	var f deliveryFilter
 	cmd := command("list", "List deliveries, those of the newest events first", m, func(cmd *cobra.Command, _ []string) error {
-		switch {
-		case f.Limit < 1 || f.Limit > 10_000:
-			return errors.New("--limit: must be from 1 to 10000")
-		case f.State != "" && !slices.Contains(deliveries.States, f.State):
-			return fmt.Errorf("--state: must be one of %s", strings.Join(deliveries.States, ", "))
-		case kind != "" && !slices.Contains(kinds, kind):
-			return errors.New("--kind: must be " + strings.Join(kinds, " or "))
+		if f.Limit < 1 || f.Limit > 10_000 {
+			return usage("--limit: must be from 1 to 10000")
 		}
-		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			dir, err := registry.ReadDirectory(ctx, pool, m.SimulatorURL, now)
 			if err != nil {
 				return err
 			}
-			f := f
-			f.Kind = deliveries.Kind(kind)
-			if endpoint != "" {
-				d, err := findDestination(dir, endpoint)
-				if err != nil {
-					return fmt.Errorf("--endpoint: %w", err)
-				}
-				if f.Kind != "" && f.Kind != d.kind {
-					return fmt.Errorf("--kind: --endpoint names one of kind %s", d.kind)
-				}
-				f.Kind, f.DestinationID = d.kind, d.id
-			}
-			if agency != "" {
-				a, ok := dir.Agency(agency)
-				if !ok {
-					return errors.New("--agency: no agency has this slug or id")
-				}
-				f.TenantID = a.ID
-			}
-			if f.Since, err = momentOf("since", since, now); err != nil {
-				return err
-			}
-			if f.Until, err = momentOf("until", until, now); err != nil {
-				return err
-			}
-			if !f.Until.IsZero() && !f.Since.Before(f.Until) {
-				return errors.New("--until: must be after --since")
-			}
-			filtered := f != deliveries.Filter{Limit: f.Limit}
-			limit := f.Limit
-			f.Limit++ // whether there are more
-			found, err := deliveriesOn(pool).List(ctx, f)
+			filter, err := f.in(dir, now)
 			if err != nil {
 				return err
 			}
-			more := len(found) > limit
-			found = found[:min(limit, len(found))]
+			filter.Limit++ // whether there are more
+			found, err := deliveriesOn(pool).List(ctx, filter)
+			if err != nil {
+				return err
+			}
+			more := len(found) > f.Limit
+			found = found[:min(f.Limit, len(found))]
 			names := namesOf(dir)
-			out := cmd.OutOrStdout()
-			if asJSON {
-				list := make([]deliveryJSON, len(found))
-				for i, d := range found {
-					list[i] = toDeliveryJSON(d, names)
+			list := mapped(found, func(d deliveries.Delivery) deliveryJSON { return toDeliveryJSON(d, names) })
+			return m.show(cmd, list, func(p *page) {
+				switch {
+				case len(found) > 0:
+					p.deliveries(found, names)
+				case filter == deliveries.Filter{Limit: filter.Limit}:
+					p.say("there are no deliveries yet: an event becomes one for each endpoint that takes it, see `quittance endpoints list`")
+				default:
+					p.say("no delivery is like that")
 				}
-				return printJSON(out, list)
-			}
-			if len(found) == 0 {
-				said := "there are no deliveries yet: an event becomes one for each endpoint that takes it, see `quittance endpoints list`"
-				if filtered {
-					said = "no delivery is like that"
+				if more {
+					p.say("there are more: the same with --after %s", found[len(found)-1].ID)
 				}
-				_, err := fmt.Fprintln(out, said)
-				return err
-			}
-			if err := showDeliveries(out, found, names); err != nil {
-				return err
-			}
-			if more {
-				_, err = fmt.Fprintf(out, "there are more: the same with --after %s\n", found[len(found)-1].ID)
-			}
-			return err
+			})
 		})
 	})
+	cmd.Example = p.Name + " deliveries list --state needs_operator\n" + p.Name + " deliveries list --endpoint impots/test --since 2h"
 	fl := cmd.Flags()
-	fl.StringVar(&endpoint, "endpoint", "", "those to this one: the id of a webhook endpoint, or impots/test for an ERP")
-	fl.StringVar(&kind, "kind", "", strings.Join(kinds, " or "))
-	fl.StringVar(&f.State, "state", "", "one of "+strings.Join(deliveries.States, ", "))
+	fl.StringVar(&f.endpoint, "endpoint", "", "those to this one: the id of a webhook endpoint, or impots/test for an ERP")
+	takesChoice(cmd, &f.kind, "kind", roles.DeliveryKinds(nil).Names(nil), "")
+	takesChoice(cmd, &f.State, "state", deliveries.States, "")
 	fl.StringVar(&f.Event, "event", "", "the type of the event, such as checkout.completed")
 	fl.StringVar(&f.EventID, "event-id", "", "the event, evt_…; of a confirmation the transaction_id")
-	fl.StringVar(&agency, "agency", "", "of this agency, by slug or id")
-	fl.StringVar(&since, "since", "", "events from then on: a time such as 2026-03-01T12:00:00Z, a day, or how long ago, such as 2h")
-	fl.StringVar(&until, "until", "", "events before then, given in the same way")
+	fl.StringVar(&f.agency, "agency", "", "of this agency, by slug or id")
+	fl.StringVar(&f.since, "since", "", "events from then on: "+momentForms)
+	fl.StringVar(&f.until, "until", "", "events before then, given in the same way")
 	fl.IntVar(&f.Limit, "limit", 50, "how many at most")
-	fl.StringVar(&f.After, "after", "", "go on behind this delivery, the last of the list before")
-	fl.BoolVar(&asJSON, "json", false, "print the list as JSON")
+	fl.StringVar(&f.After, "after", "", "continue after this delivery, the last of the list before")
+	m.takesJSON(cmd, "the list")
 	return cmd
 }
+
+// in is the filter with names looked up in the registry.
+func (f deliveryFilter) in(dir registry.Directory, now time.Time) (filter deliveries.Filter, err error) {
+	filter = f.Filter
+	filter.Kind = deliveries.Kind(f.kind)
+	if f.endpoint != "" {
+		d, err := findDestination(dir, f.endpoint)
+		if err != nil {
+			return filter, fmt.Errorf("--endpoint: %w", err)
+		}
+		if filter.Kind != "" && filter.Kind != d.kind {
+			return filter, usage("--kind: --endpoint names one of kind %s", d.kind)
+		}
+		filter.Kind, filter.DestinationID = d.kind, d.id
+	}
+	if f.agency != "" {
+		a, ok := dir.Agency(f.agency)
+		if !ok {
+			return filter, errors.New("--agency: no agency has this slug or id")
+		}
+		filter.TenantID = a.ID
+	}
+	if filter.Since, err = momentOf("since", f.since, now); err != nil {
+		return filter, err
+	}
+	if filter.Until, err = momentOf("until", f.until, now); err != nil {
+		return filter, err
+	}
+	if !filter.Until.IsZero() && !filter.Since.Before(filter.Until) {
+		return filter, usage("--until: must be after --since")
+	}
+	return filter, nil
+}
+
+// momentForms says how the moment of a flag is written.
+const momentForms = "a time such as 2026-03-01T12:00:00Z, a day, or how long ago, such as 2h"
 
 // momentOf is the time that a flag names: as RFC 3339 or as tables print it, a
 // UTC day, or how long before now. Zero when it is empty.
@@ -210,21 +204,14 @@ func momentOf(flag, text string, now time.Time) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("--%s: must be a time such as 2026-03-01T12:00:00Z, a day such as 2026-03-01 (UTC), or how long ago, such as 2h or 3d", flag)
+	return time.Time{}, usage("--%s: must be a time such as 2026-03-01T12:00:00Z, a day such as 2026-03-01 (UTC), or how long ago, such as 2h or 3d", flag)
 }
 
-func showDeliveries(out io.Writer, list []deliveries.Delivery, names map[string]string) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tOCCURRED\tENDPOINT\tEVENT\tSTATE\tCALLS\tLAST ANSWER\tNEXT CALL")
-	for _, d := range list {
-		next := "-"
-		if !d.NextAttemptAt.IsZero() {
-			next = moment(d.NextAttemptAt)
-		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, moment(d.OccurredAt), nameOf(d, names), d.Event, d.State, d.Attempts,
-			answerSaid(d.HTTPStatus, d.Reason), next)
-	}
-	return table.Flush()
+// deliveries adds a table of deliveries.
+func (p *page) deliveries(list []deliveries.Delivery, names map[string]string) {
+	p.table([]string{"ID", "OCCURRED", "ENDPOINT", "EVENT", "STATE", "CALLS", "LAST ANSWER", "NEXT CALL"}, mapped(list, func(d deliveries.Delivery) []any {
+		return []any{d.ID, moment(d.OccurredAt), nameOf(d, names), d.Event, d.State, d.Attempts, answerSaid(d.HTTPStatus, d.Reason), momentOr(d.NextAttemptAt, "-")}
+	}))
 }
 
 // answerSaid is what came of a call: a status, or why there is none.
@@ -240,9 +227,8 @@ func answerSaid(status int, reason string) string {
 
 func (p Program) showDelivery() *cobra.Command {
 	m := p.meta()
-	var asJSON bool
 	cmd := command("show DELIVERY", "Show a delivery with all calls that were made", m, func(cmd *cobra.Command, args []string) error {
-		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			d, calls, err := deliveriesOn(pool).Show(ctx, args[0])
 			if err != nil {
 				return err
@@ -252,67 +238,53 @@ func (p Program) showDelivery() *cobra.Command {
 				return err
 			}
 			names := namesOf(dir)
-			if asJSON {
-				j := toDeliveryJSON(d, names)
-				for _, c := range calls {
-					j.Calls = append(j.Calls, callJSON{
-						Attempt: c.Number, At: c.At, Outcome: string(c.Outcome), DurationMs: c.Duration.Milliseconds(),
-						HTTPStatus: statusOrNull(c.HTTPStatus), Reason: c.Reason, Answer: c.Answer,
-					})
+			j := toDeliveryJSON(d, names)
+			j.Calls = mapped(calls, func(c deliveries.Attempt) callJSON {
+				return callJSON{
+					Attempt: c.Number, At: c.At, Outcome: string(c.Outcome), DurationMs: c.Duration.Milliseconds(),
+					HTTPStatus: statusOrNull(c.HTTPStatus), Reason: c.Reason, Answer: c.Answer,
 				}
-				return printJSON(cmd.OutOrStdout(), j)
-			}
+			})
 			to := nameOf(d, names)
 			if e, err := findDestination(dir, to); err == nil {
 				to += ", " + e.owner() + ", " + e.url()
 			}
-			return showCalls(cmd.OutOrStdout(), d, to, calls)
+			return m.show(cmd, j, func(p *page) { p.delivery(d, to, calls) })
 		})
 	})
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fmt.Errorf("say which delivery: `%s DELIVERY`; `quittance deliveries list` shows the ids", cmd.CommandPath())
-		}
-		return nil
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
+	cmd.Example = p.Name + " deliveries show dlv_nxoarniqj5sdkosvqmjkiflm5y"
+	takesArgument(cmd, "say which delivery: `quittance deliveries show DELIVERY`; `quittance deliveries list` shows the ids")
+	m.takesJSON(cmd, "it")
 	return cmd
 }
 
-func showCalls(out io.Writer, d deliveries.Delivery, to string, calls []deliveries.Attempt) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	line := func(name, format string, args ...any) { _, _ = fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
-	line("ID", "%s", d.ID)
-	line("To", "%s", to)
-	line("Event", "%s, %s", d.Event, d.EventID)
-	line("Occurred", "%s", moment(d.OccurredAt))
-	line("Session", "%s", d.SessionID)
-	line("State", "%s", d.State)
-	if !d.NextAttemptAt.IsZero() {
-		line("Next call", "%s", moment(d.NextAttemptAt))
-	}
-	line("Last outcome", "%s, %s", answerSaid(d.HTTPStatus, d.Reason), moment(d.LastOutcomeAt))
-	if err := table.Flush(); err != nil {
-		return err
-	}
+// delivery adds a delivery and its calls.
+func (p *page) delivery(d deliveries.Delivery, to string, calls []deliveries.Attempt) {
+	p.facts([][2]string{
+		{"ID", d.ID},
+		{"To", to},
+		{"Event", d.Event + ", " + d.EventID},
+		{"Occurred", moment(d.OccurredAt)},
+		{"Session", d.SessionID},
+		{"State", d.State},
+		{"Next call", momentOr(d.NextAttemptAt, "")},
+		{"Last outcome", answerSaid(d.HTTPStatus, d.Reason) + ", " + moment(d.LastOutcomeAt)},
+	}...)
 	if slices.Contains(deliveries.Retryable, d.State) && d.Sendable {
-		_, _ = fmt.Fprintf(out, "`quittance deliveries retry %s` sends it now.\n", d.ID)
+		p.say("`quittance deliveries retry %s` sends it now.", d.ID)
 	}
 	if len(calls) == 0 {
-		_, err := fmt.Fprint(out, "\nNo call was made yet: it was put off.\n")
-		return err
+		p.say("\nNo call was made yet: it was put off.")
+		return
 	}
-	_, _ = fmt.Fprintln(out)
-	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "CALL\tAT\tTOOK\tOUTCOME\tSTATUS\tANSWER BEGINS")
-	for _, c := range calls {
-		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", c.Number, moment(c.At), c.Duration, c.Outcome, answerSaid(c.HTTPStatus, c.Reason), beginning(c.Answer))
-	}
-	return table.Flush()
+	p.say("")
+	p.table([]string{"CALL", "AT", "TOOK", "OUTCOME", "STATUS", "ANSWER BEGINS"}, mapped(calls, func(c deliveries.Attempt) []any {
+		return []any{c.Number, moment(c.At), c.Duration, c.Outcome, answerSaid(c.HTTPStatus, c.Reason), beginning(c.Answer)}
+	}))
 }
 
-// beginning is the beginning of what a stranger answered, in one line and
-// without anything that a terminal would obey.
+// beginning is the beginning of a server's answer, in one line and without
+// characters that a terminal would obey.
 func beginning(answer string) string {
 	const most = 120
 	if answer == "" {
@@ -328,19 +300,18 @@ func beginning(answer string) string {
 func (p Program) retryDeliveries() *cobra.Command {
 	m := p.meta()
 	var endpoint, state string
-	var asJSON bool
 	cmd := command("retry DELIVERY… | --endpoint ENDPOINT --state STATE", "Send deliveries again, now", m, func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0 && endpoint == "":
 			return usage("say which deliveries: their ids, which `quittance deliveries list` shows, or --endpoint and --state for all of an endpoint")
 		case len(args) > 0 && (endpoint != "" || state != ""):
 			return usage("give either the ids of deliveries or --endpoint with --state")
-		case endpoint != "" && !slices.Contains(deliveries.Retryable, state):
+		case endpoint != "" && state == "":
 			return usage("--state: say which of its deliveries: %s", strings.Join(deliveries.Retryable, ", "))
 		}
-		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 			if endpoint == "" {
-				return retryEach(ctx, cmd, pool, args, asJSON, now)
+				return m.retryEach(ctx, cmd, pool, args, now)
 			}
 			d, err := readDestination(ctx, pool, m.Settings, endpoint, now)
 			if err != nil {
@@ -350,30 +321,24 @@ func (p Program) retryDeliveries() *cobra.Command {
 			if err != nil {
 				return brokenOff(err, n)
 			}
-			out := cmd.OutOrStdout()
-			switch {
-			case asJSON:
-				return printJSON(out, map[string]int{"made_due": n})
-			case n == 0:
-				_, err = fmt.Fprintf(out, "%s has no deliveries that are %s; nothing to do.\n", d.said(), state)
-			default:
-				_, err = fmt.Fprintf(out, "%s: %s that %s %s %s due now.\n", d.said(), deliveriesSaid(n), wasWere(n), state, isAre(n))
-			}
-			return err
+			return m.show(cmd, map[string]int{"made_due": n}, func(p *page) {
+				switch n {
+				case 0:
+					p.say("%s has no deliveries that are %s; nothing to do.", d.said(), state)
+				case 1:
+					p.say("%s: 1 delivery that was %s is due now.", d.said(), state)
+				default:
+					p.say("%s: %d deliveries that were %s are due now.", d.said(), n, state)
+				}
+			})
 		})
 	})
+	cmd.Example = p.Name + " deliveries retry dlv_nxoarniqj5sdkosvqmjkiflm5y\n" + p.Name + " deliveries retry --endpoint impots/test --state needs_operator"
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().StringVar(&endpoint, "endpoint", "", "all of this one in the --state: the id of a webhook endpoint, or impots/test for an ERP")
-	cmd.Flags().StringVar(&state, "state", "", "with --endpoint: "+strings.Join(deliveries.Retryable, ", "))
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print what became of each as JSON")
+	takesChoice(cmd, &state, "state", deliveries.Retryable, "with --endpoint: ")
+	m.takesJSON(cmd, "what became of each")
 	return cmd
-}
-
-func wasWere(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
 }
 
 // retriedJSON is what became of one of several as --json prints it.
@@ -382,39 +347,43 @@ type retriedJSON struct {
 	Result    string     `json:"result"` // due, on_its_way or refused
 	HoldUntil *time.Time `json:"hold_until,omitempty"`
 	Refusal   string     `json:"refusal,omitempty"`
+
+	said string
 }
 
-// retryEach goes on after one that is refused, and is an error in the end then.
-func retryEach(ctx context.Context, cmd *cobra.Command, pool *postgres.Pool, ids []string, asJSON bool, now time.Time) error {
-	out := cmd.OutOrStdout()
+// retryEach retries deliveries one after the other. It continues after one that is
+// refused and returns an error at the end; any other error stops it.
+func (m *meta) retryEach(ctx context.Context, cmd *cobra.Command, pool *postgres.Pool, ids []string, now time.Time) error {
 	var results []retriedJSON
+	var broken error
 	refusals := 0
 	for _, id := range ids {
 		r, err := deliveriesOn(pool).Retry(ctx, operator(), id, now)
 		if err != nil && !isRefused(err, "") {
-			return err
+			broken = err
+			break
 		}
-		refused := inWords(err)
-		result, said := retriedJSON{ID: id, Result: "due", HoldUntil: timeOrNull(r.HoldUntil)}, "due now"
+		result := retriedJSON{ID: id, Result: "due", HoldUntil: timeOrNull(r.HoldUntil), said: "due now"}
 		switch {
-		case refused != nil && len(ids) == 1 && !asJSON:
-			return fmt.Errorf("%s: %w", id, refused)
-		case refused != nil:
+		case err != nil && len(ids) == 1 && !m.asJSON:
+			return fmt.Errorf("%s: %w", id, inWords(err))
+		case err != nil:
 			refusals++
-			result.Result, result.Refusal, said = "refused", refused.Error(), refused.Error()
+			result.Result, result.Refusal = "refused", m.program.naming(inWords(err).Error())
+			result.said = result.Refusal
 		case r.OnItsWay:
-			result.Result, said = "on_its_way", "on its way already"
+			result.Result, result.said = "on_its_way", "on its way already"
 		case !r.HoldUntil.IsZero():
-			said = fmt.Sprintf("due when the hold of its endpoint ends, at %s; `quittance endpoints resume` ends it now", moment(r.HoldUntil))
+			result.said = fmt.Sprintf("due when the hold of its endpoint ends, at %s; `quittance endpoints resume` ends it now", moment(r.HoldUntil))
 		}
-		if results = append(results, result); !asJSON {
-			_, _ = fmt.Fprintf(out, "%s: %s\n", id, said)
-		}
+		results = append(results, result)
 	}
-	if asJSON {
-		if err := printJSON(out, results); err != nil {
-			return err
+	if err := m.show(cmd, results, func(p *page) {
+		for _, r := range results {
+			p.say("%s: %s", r.ID, r.said)
 		}
+	}); err != nil || broken != nil {
+		return errors.Join(broken, err)
 	}
 	if refusals > 0 {
 		return fmt.Errorf("%d of %d not retried", refusals, len(ids))

@@ -67,14 +67,16 @@ func (p Program) doctor() *cobra.Command {
 			}
 		}
 		if !known {
-			return fmt.Errorf("no role is called %q; the roles are %s", role, strings.Join(names, ", "))
+			return usage("no role is called %q; the roles are %s", role, strings.Join(names, ", "))
 		}
 		if err := m.locate(); err != nil {
 			return err
 		}
 		return diagnose(cmd, role, m.checks(needs))
 	})
+	cmd.Example = p.Name + " doctor erp"
 	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.ValidArgs = names
 	for _, r := range p.Doctor {
 		r.Flags(cmd.Flags())
 	}
@@ -221,7 +223,7 @@ const (
 // accepted: none, or each with its reason (delivery.md, "ERP"). What waits for its
 // next attempt is explained; what nothing will send is not.
 func (m *meta) checkOwed(ctx context.Context) (found string, err error) {
-	err = m.onPostgres(ctx, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+	err = m.onDatabase(ctx, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
 		owed, err := deliveriesOn(pool).OutstandingConfirmations(ctx, now)
 		if err != nil {
 			return err

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,14 +24,14 @@ func (p Program) endpoints() *cobra.Command {
 	return p.group("endpoints", "Look after webhook endpoints and ERPs: where deliveries go", "list, show, suspend, resume, recover or rotate-secret", p.listEndpoints(), p.showEndpoint(), p.suspendEndpoint(), p.resumeEndpoint(), p.recoverEndpoint(), p.rotateEndpointSecret())
 }
 
-// destination is where deliveries go: a webhook endpoint or an agency's ERP, with
-// what the schedule knows of it. One of the two pointers is set.
+// destination is where deliveries go: a webhook endpoint or an agency's ERP, with its
+// status. One of the two pointers is set.
 type destination struct {
 	kind     deliveries.Kind
 	id       string // as deliveries have it
 	endpoint *registry.EndpointEntry
 	erp      *registry.ERPEntry
-	standing deliveries.DestinationStatus
+	status   deliveries.DestinationStatus
 }
 
 // name is what an operator calls it by: an endpoint's id, impots/test for an ERP.
@@ -73,19 +73,19 @@ func ofERP(e registry.ERPEntry) destination {
 	return destination{kind: erp.Kind, id: erpclient.ID(e.AgencyID, e.Live), erp: &e}
 }
 
-// destinations are all that the registry has, webhook endpoints first, and how
-// each stands.
-func (m *meta) destinations(ctx context.Context, pool *postgres.Pool, now time.Time) (registry.Directory, []destination, error) {
+// destinations are all that the registry has, webhook endpoints first, with their
+// status.
+func (m *meta) destinations(ctx context.Context, pool *postgres.Pool, now time.Time) ([]destination, error) {
 	dir, err := registry.ReadDirectory(ctx, pool, m.SimulatorURL, now)
 	if err != nil {
-		return dir, nil, err
+		return nil, err
 	}
-	standings, err := deliveriesOn(pool).Statuses(ctx)
+	statuses, err := deliveriesOn(pool).Statuses(ctx)
 	if err != nil {
-		return dir, nil, err
+		return nil, err
 	}
 	known := map[string]deliveries.DestinationStatus{}
-	for _, st := range standings {
+	for _, st := range statuses {
 		known[string(st.Kind)+" "+st.DestinationID] = st
 	}
 	var out []destination
@@ -96,9 +96,9 @@ func (m *meta) destinations(ctx context.Context, pool *postgres.Pool, now time.T
 		out = append(out, ofERP(e))
 	}
 	for i := range out {
-		out[i].standing = known[string(out[i].kind)+" "+out[i].id]
+		out[i].status = known[string(out[i].kind)+" "+out[i].id]
 	}
-	return dir, out, nil
+	return out, nil
 }
 
 // findDestination is the webhook endpoint of an id, or the ERP of an agency, by
@@ -114,8 +114,8 @@ func findDestination(dir registry.Directory, named string) (destination, error) 
 	return destination{}, errors.New("no webhook endpoint has this id, and no ERP this name, which looks like impots/test; `quittance endpoints list` shows them")
 }
 
-// readDestination is findDestination on the registry as it is now, without how it
-// stands.
+// readDestination is findDestination on the registry as it is now, without the
+// status.
 func readDestination(ctx context.Context, pool *postgres.Pool, s roles.Settings, named string, now time.Time) (destination, error) {
 	dir, err := registry.ReadDirectory(ctx, pool, s.SimulatorURL, now)
 	if err != nil {
@@ -124,27 +124,22 @@ func readDestination(ctx context.Context, pool *postgres.Pool, s roles.Settings,
 	return findDestination(dir, named)
 }
 
-// operate runs a look at deliveries, or a change, with the service's time.
-func (m *meta) operate(ctx context.Context, do func(context.Context, *postgres.Pool, time.Time) error) error {
-	return inWords(m.onPostgres(ctx, do))
-}
-
-// onEndpoint is operate for the endpoint or ERP that is the command's argument.
-func (m *meta) onEndpoint(ctx context.Context, named string, do func(context.Context, *postgres.Pool, destination, time.Time) error) error {
-	return m.operate(ctx, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-		d, err := readDestination(ctx, pool, m.Settings, named, now)
-		if err != nil {
-			return fmt.Errorf("ENDPOINT: %w", err)
-		}
-		return do(ctx, pool, d, now)
+// endpointCommand makes a command whose argument is an endpoint or ERP.
+func (p Program) endpointCommand(verb, short, example, json string, run func(context.Context, *cobra.Command, *meta, *postgres.Pool, destination, time.Time) error) *cobra.Command {
+	m := p.meta()
+	cmd := command(verb+" ENDPOINT", short, m, func(cmd *cobra.Command, args []string) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+			d, err := readDestination(ctx, pool, m.Settings, args[0], now)
+			if err != nil {
+				return fmt.Errorf("ENDPOINT: %w", err)
+			}
+			return run(ctx, cmd, m, pool, d, now)
+		})
 	})
-}
-
-func oneEndpoint(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("say which endpoint: `%s ENDPOINT`, the id of a webhook endpoint, or impots/test for the ERP of an agency and a mode; `quittance endpoints list` shows them", cmd.CommandPath())
-	}
-	return nil
+	cmd.Example = p.Name + " endpoints " + verb + " " + example
+	takesArgument(cmd, "say which endpoint: `quittance endpoints "+verb+" ENDPOINT`, the id of a webhook endpoint, or impots/test for the ERP of an agency and a mode; `quittance endpoints list` shows them")
+	m.takesJSON(cmd, json)
+	return cmd
 }
 
 // endpointJSON is a webhook endpoint or an ERP as --json prints it.
@@ -178,7 +173,7 @@ type endpointJSON struct {
 }
 
 func toEndpointJSON(d destination, now time.Time) endpointJSON {
-	st := d.standing
+	st := d.status
 	j := endpointJSON{
 		ID: d.name(), Kind: string(d.kind), URL: d.url(), FailingSince: timeOrNull(st.FailingSince), HoldUntil: timeOrNull(st.HoldUntil),
 		SuspendedAt: timeOrNull(st.SuspendedAt), SuspendedReason: st.SuspendedReason, State: stateName(st, now),
@@ -199,17 +194,14 @@ func toEndpointJSON(d destination, now time.Time) endpointJSON {
 }
 
 func (d destination) modes() []string {
-	test, live := false, false
 	if d.erp != nil {
-		test, live = !d.erp.Live, d.erp.Live
-	} else {
-		test, live = d.endpoint.Test, d.endpoint.Live
+		return []string{modeOf(d.erp.Live)}
 	}
 	out := []string{}
-	if test {
+	if d.endpoint.Test {
 		out = append(out, "test")
 	}
-	if live {
+	if d.endpoint.Live {
 		out = append(out, "live")
 	}
 	return out
@@ -227,8 +219,8 @@ func stateName(st deliveries.DestinationStatus, now time.Time) string {
 	return "ok"
 }
 
-// standingSaid is that for people.
-func standingSaid(st deliveries.DestinationStatus, now time.Time) string {
+// statusSaid is that for people.
+func statusSaid(st deliveries.DestinationStatus, now time.Time) string {
 	switch stateName(st, now) {
 	case "suspended":
 		return "suspended since " + moment(st.SuspendedAt) + ", " + suspensionSaid[st.SuspendedReason]
@@ -243,7 +235,7 @@ func standingSaid(st deliveries.DestinationStatus, now time.Time) string {
 	return "ok"
 }
 
-// suspensionSaid explains the reasons.
+// suspensionSaid says why an endpoint is suspended.
 var suspensionSaid = map[string]string{
 	deliveries.SuspendedGone:     "because it answered 410 Gone",
 	deliveries.SuspendedFailing:  "after five days of nothing but failures",
@@ -252,46 +244,34 @@ var suspensionSaid = map[string]string{
 
 func (p Program) listEndpoints() *cobra.Command {
 	m := p.meta()
-	var asJSON bool
-	cmd := command("list", "List all webhook endpoints and ERPs, and how they stand", m, func(cmd *cobra.Command, _ []string) error {
-		return m.operate(cmd.Context(), func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			_, all, err := m.destinations(ctx, pool, now)
+	cmd := command("list", "List all webhook endpoints and ERPs with their status", m, func(cmd *cobra.Command, _ []string) error {
+		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+			all, err := m.destinations(ctx, pool, now)
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			if asJSON {
-				list := make([]endpointJSON, len(all))
-				for i, d := range all {
-					list[i] = toEndpointJSON(d, now)
+			list := mapped(all, func(d destination) endpointJSON { return toEndpointJSON(d, now) })
+			return m.show(cmd, list, func(p *page) {
+				if len(all) == 0 {
+					p.say("there are no webhook endpoints and no ERPs yet; add them with `quittance seed FILE`")
+					return
 				}
-				return printJSON(out, list)
-			}
-			if len(all) == 0 {
-				_, err := fmt.Fprintln(out, "there are no webhook endpoints and no ERPs yet; add them with `quittance seed FILE`")
-				return err
-			}
-			table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-			_, _ = fmt.Fprintln(table, "ID\tKIND\tOWNER\tURL\tWAITING\tNEEDS OPERATOR\tEXHAUSTED\tOLDEST UNDELIVERED\tSTATE")
-			for _, d := range all {
-				st := d.standing
-				oldest := "-"
-				if !st.Oldest.IsZero() {
-					oldest = moment(st.Oldest)
-				}
-				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", d.name(), d.kind, d.owner(), d.url(),
-					st.Waiting+st.Queued, st.NeedsOperator, st.Exhausted, oldest, standingSaid(st, now))
-			}
-			return table.Flush()
+				heading := []string{"ID", "KIND", "OWNER", "URL", "WAITING", "NEEDS OPERATOR", "EXHAUSTED", "OLDEST UNDELIVERED", "STATE"}
+				p.table(heading, mapped(all, func(d destination) []any {
+					st := d.status
+					return []any{d.name(), d.kind, d.owner(), d.url(), st.Waiting + st.Queued, st.NeedsOperator, st.Exhausted, momentOr(st.Oldest, "-"), statusSaid(st, now)}
+				}))
+			})
 		})
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON")
+	cmd.Example = p.Name + " endpoints list --json"
+	m.takesJSON(cmd, "the list")
 	return cmd
 }
 
-// standing is an endpoint as it stands now.
-func (m *meta) standing(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) (destination, error) {
-	_, all, err := m.destinations(ctx, pool, now)
+// withStatus is an endpoint with its present status.
+func (m *meta) withStatus(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) (destination, error) {
+	all, err := m.destinations(ctx, pool, now)
 	for _, other := range all {
 		if other.kind == d.kind && other.id == d.id {
 			return other, err
@@ -301,167 +281,134 @@ func (m *meta) standing(ctx context.Context, pool *postgres.Pool, d destination,
 }
 
 func (p Program) showEndpoint() *cobra.Command {
-	m := p.meta()
-	var asJSON bool
-	cmd := command("show ENDPOINT", "Show an endpoint or ERP, how it stands, and its newest deliveries", m, func(cmd *cobra.Command, args []string) error {
-		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
-			d, err := m.standing(ctx, pool, d, now)
+	return p.endpointCommand("show", "Show an endpoint or ERP, its status and its newest deliveries", "impots/test", "it",
+		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, d destination, now time.Time) error {
+			d, err := m.withStatus(ctx, pool, d, now)
 			if err != nil {
 				return err
-			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), toEndpointJSON(d, now))
 			}
 			latest, err := deliveriesOn(pool).List(ctx, deliveries.Filter{Kind: d.kind, DestinationID: d.id, Limit: 5})
 			if err != nil {
 				return err
 			}
-			return d.show(cmd.OutOrStdout(), latest, now)
+			return m.show(cmd, toEndpointJSON(d, now), func(p *page) { p.endpoint(d, latest, now) })
 		})
-	})
-	cmd.Args = oneEndpoint
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
-	return cmd
 }
 
-func (d destination) show(out io.Writer, latest []deliveries.Delivery, now time.Time) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	line := func(name, format string, args ...any) { _, _ = fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
-	line("ID", "%s", d.name())
-	line("Kind", "%s", d.kind)
-	line("Owner", "%s", d.owner())
-	line("URL", "%s", d.url())
+// endpoint adds an endpoint and its newest deliveries.
+func (p *page) endpoint(d destination, latest []deliveries.Delivery, now time.Time) {
+	st := d.status
+	facts := [][2]string{{"ID", d.name()}, {"Kind", string(d.kind)}, {"Owner", d.owner()}, {"URL", d.url()}}
 	if e := d.endpoint; e != nil {
-		line("Events", "%s", strings.Join(e.Events, ", "))
-		line("Modes", "%s", strings.Join(d.modes(), ", "))
-		rate := "no limit a second"
+		rate, signing := "no limit a second", strconv.Itoa(e.Signing)
 		if e.MaxPerSecond > 0 {
 			rate = fmt.Sprintf("%d a second", e.MaxPerSecond)
 		}
-		line("Calls", "at most %d at once, %s", e.MaxInFlight, rate)
-		signing := fmt.Sprintf("%d", e.Signing)
 		if !e.OldEndsAt.IsZero() {
 			signing += ", the older one ends at " + moment(e.OldEndsAt)
 		}
-		line("Signing secrets", "%s", signing)
+		facts = append(facts, [][2]string{
+			{"Events", strings.Join(e.Events, ", ")},
+			{"Modes", strings.Join(d.modes(), ", ")},
+			{"Calls", fmt.Sprintf("at most %d at once, %s", e.MaxInFlight, rate)},
+			{"Signing secrets", signing},
+		}...)
 		if e.Inactive {
-			line("Application", "not active: it can create nothing")
+			facts = append(facts, [2]string{"Application", "not active: it can create nothing"})
 		}
 	} else {
-		line("Calls", "at most %d at once", d.erp.MaxInFlight)
-		line("Signs in with", "%s", d.erp.Auth.Type)
+		facts = append(facts, [][2]string{{"Calls", fmt.Sprintf("at most %d at once", d.erp.MaxInFlight)}, {"Signs in with", string(d.erp.Auth.Type)}}...)
 	}
-	st := d.standing
-	line("State", "%s", standingSaid(st, now))
-	line("Waiting", "%d, and %d on their way", st.Waiting, st.Queued)
-	line("Needs operator", "%d", st.NeedsOperator)
-	line("Exhausted", "%d", st.Exhausted)
-	if !st.Oldest.IsZero() {
-		line("Oldest undelivered", "%s", moment(st.Oldest))
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	for _, hint := range d.hints() {
-		_, _ = fmt.Fprintln(out, hint)
-	}
-	if len(latest) == 0 {
-		return nil
-	}
-	_, _ = fmt.Fprint(out, "\nNewest deliveries:\n")
-	return showDeliveries(out, latest, map[string]string{d.id: d.name()})
-}
-
-// hints are what an operator may want to do now.
-func (d destination) hints() (out []string) {
-	if !d.standing.SuspendedAt.IsZero() {
-		out = append(out, fmt.Sprintf("Nothing is sent to it; what comes is held for 30 days. `quittance endpoints resume %s` sends it.", d.name()))
+	p.facts(append(facts, [][2]string{
+		{"State", statusSaid(st, now)},
+		{"Waiting", fmt.Sprintf("%d, and %d on their way", st.Waiting, st.Queued)},
+		{"Needs operator", fmt.Sprint(st.NeedsOperator)},
+		{"Exhausted", fmt.Sprint(st.Exhausted)},
+		{"Oldest undelivered", momentOr(st.Oldest, "")},
+	}...)...)
+	if !st.SuspendedAt.IsZero() {
+		p.say("Nothing is sent to it; new deliveries are held for 30 days. `quittance endpoints resume %s` sends them.", d.name())
 	}
 	again := func(state string, n int64) {
 		if n > 0 {
-			out = append(out, fmt.Sprintf("`quittance deliveries list --endpoint %[1]s --state %[2]s` shows them; `quittance deliveries retry --endpoint %[1]s --state %[2]s` sends them again.", d.name(), state))
+			p.say("`quittance deliveries list --endpoint %[1]s --state %[2]s` shows them; `quittance deliveries retry --endpoint %[1]s --state %[2]s` sends them again.", d.name(), state)
 		}
 	}
-	again("needs_operator", d.standing.NeedsOperator)
-	again("exhausted", d.standing.Exhausted)
-	return out
+	again("needs_operator", st.NeedsOperator)
+	again("exhausted", st.Exhausted)
+	if len(latest) > 0 {
+		p.say("\nNewest deliveries:")
+		p.deliveries(latest, map[string]string{d.id: d.name()})
+	}
+}
+
+// shown is an endpoint with its present status as --json prints it, and nothing
+// when people read.
+func (m *meta) shown(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) (endpointJSON, error) {
+	if !m.asJSON {
+		return endpointJSON{}, nil
+	}
+	d, err := m.withStatus(ctx, pool, d, now)
+	return toEndpointJSON(d, now), err
 }
 
 func (p Program) suspendEndpoint() *cobra.Command {
-	m := p.meta()
-	var asJSON bool
-	cmd := command("suspend ENDPOINT", "Send nothing to a webhook endpoint until it is resumed", m, func(cmd *cobra.Command, args []string) error {
-		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
+	return p.endpointCommand("suspend", "Send nothing to a webhook endpoint until it is resumed", "0198c5d2-…", "the endpoint",
+		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, d destination, now time.Time) error {
 			was, changed, err := deliveriesOn(pool).Suspend(ctx, operator(), d.kind, d.id, now)
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			switch {
-			case asJSON:
-				if d, err = m.standing(ctx, pool, d, now); err != nil {
-					return err
-				}
-				return printJSON(out, toEndpointJSON(d, now))
-			case changed:
-				_, err = fmt.Fprintf(out, "%s is suspended: within a second nothing more is sent to it.\nWhat comes for it is held for 30 days; `quittance endpoints resume %s` sends it.\n", d.said(), d.name())
-			default:
-				_, err = fmt.Fprintf(out, "%s was suspended before, at %s, %s, and stays so.\n", d.said(), moment(was.SuspendedAt), suspensionSaid[was.SuspendedReason])
+			j, err := m.shown(ctx, pool, d, now)
+			if err != nil {
+				return err
 			}
-			return err
+			return m.show(cmd, j, func(p *page) {
+				if !changed {
+					p.say("%s was suspended before, at %s, %s, and stays so.", d.said(), moment(was.SuspendedAt), suspensionSaid[was.SuspendedReason])
+					return
+				}
+				p.say("%s is suspended: within a second nothing more is sent to it.", d.said())
+				p.say("New deliveries to it are held for 30 days; `quittance endpoints resume %s` sends them.", d.name())
+			})
 		})
-	})
-	cmd.Args = oneEndpoint
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the endpoint as JSON")
-	return cmd
 }
 
 func (p Program) resumeEndpoint() *cobra.Command {
-	m := p.meta()
-	var asJSON bool
-	cmd := command("resume ENDPOINT", "Send again, at once, all that waits for an endpoint or ERP", m, func(cmd *cobra.Command, args []string) error {
-		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
+	return p.endpointCommand("resume", "Send everything that waits for an endpoint or ERP, at once", "impots/test", "the endpoint",
+		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, d destination, now time.Time) error {
 			was, due, err := deliveriesOn(pool).Resume(ctx, operator(), d.kind, d.id, now, progress(cmd.ErrOrStderr()))
 			if err != nil {
 				return brokenOff(err, due)
 			}
-			out := cmd.OutOrStdout()
-			if asJSON {
-				if d, err = m.standing(ctx, pool, d, now); err != nil {
-					return err
+			j, err := m.shown(ctx, pool, d, now)
+			if err != nil {
+				return err
+			}
+			j.MadeDue = &due
+			return m.show(cmd, j, func(p *page) {
+				said := "was not suspended"
+				switch {
+				case !was.SuspendedAt.IsZero():
+					said = "is resumed"
+				case was.HoldUntil.After(now):
+					said = "is no longer on hold"
+				case d.erp != nil:
+					said = "was not on hold"
 				}
-				j := toEndpointJSON(d, now)
-				j.MadeDue = &due
-				return printJSON(out, j)
-			}
-			said := "was not suspended"
-			switch {
-			case !was.SuspendedAt.IsZero():
-				said = "is resumed"
-			case was.HoldUntil.After(now):
-				said = "is no longer on hold"
-			case d.erp != nil:
-				said = "was not on hold"
-			}
-			what := "nothing waited for it"
-			if due > 0 {
-				what = deliveriesSaid(due) + " that waited for it " + isAre(due) + " due now"
-			}
-			_, err = fmt.Fprintf(out, "%s %s; %s.\n", d.said(), said, what)
-			return err
+				what := "nothing waited for it"
+				if due > 0 {
+					what = deliveriesSaid(due) + " that waited for it " + isAre(due) + " due now"
+				}
+				p.say("%s %s; %s.", d.said(), said, what)
+			})
 		})
-	})
-	cmd.Args = oneEndpoint
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the endpoint as JSON")
-	return cmd
 }
 
 func (p Program) rotateEndpointSecret() *cobra.Command {
-	m := p.meta()
 	var overlap time.Duration
-	var asJSON bool
-	cmd := command("rotate-secret ENDPOINT", "Make a signing secret that replaces a webhook endpoint's, which ends after the overlap", m, func(cmd *cobra.Command, args []string) error {
-		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
+	cmd := p.endpointCommand("rotate-secret", "Make a signing secret that replaces a webhook endpoint's, which ends after the overlap", "0198c5d2-… --overlap 24h", "the endpoint and its new secret",
+		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, d destination, now time.Time) error {
 			if d.erp != nil {
 				return errors.New("ENDPOINT: an ERP has no signing secret; its credentials are set by `quittance seed FILE`")
 			}
@@ -471,30 +418,23 @@ func (p Program) rotateEndpointSecret() *cobra.Command {
 			}
 			rotated, err := registry.RotateSecret(ctx, pool, keys, operator(), d.id, overlap, now)
 			if err != nil {
-				return refusal(err, "ENDPOINT")
+				return err
 			}
-			out := cmd.OutOrStdout()
-			if asJSON {
-				standing, err := m.standing(ctx, pool, d, now)
-				if err != nil {
-					return err
+			j, err := m.shown(ctx, pool, d, now)
+			if err != nil {
+				return err
+			}
+			j.Secret = rotated.Secret.Reveal()
+			return m.show(cmd, j, func(p *page) {
+				p.say("New signing secret of endpoint %s of %s. It is shown once:\n\n  %s\n", d.name(), d.owner(), rotated.Secret.Reveal())
+				if at := rotated.Endpoint.OldEndsAt; at.IsZero() {
+					p.say("The old secret has ended: only the new one signs webhooks. The receiver needs it now.")
+				} else {
+					p.say("The old secret signs beside it until %s: the receiver needs the new one by then.", moment(at))
 				}
-				j := toEndpointJSON(standing, now)
-				j.Secret = rotated.Secret.Reveal()
-				return printJSON(out, j)
-			}
-			_, _ = fmt.Fprintf(out, "New signing secret of endpoint %s of %s. It is shown once:\n\n  %s\n\n", d.name(), d.owner(), rotated.Secret.Reveal())
-			if at := rotated.Endpoint.OldEndsAt; at.IsZero() {
-				_, err = fmt.Fprint(out, "What it had before has ended: webhooks are signed with the new one alone, which the receiver needs now.\n")
-			} else {
-				_, err = fmt.Fprintf(out, "The one that it replaces signs beside it until %s: the receiver needs the new one by then.\n", moment(at))
-			}
-			return err
+			})
 		})
-	})
-	cmd.Args = oneEndpoint
 	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old secret goes on signing beside the new one; 0 ends it at once")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the endpoint and its new secret as JSON")
 	return cmd
 }
 

@@ -28,6 +28,7 @@ func (p Program) migrate() *cobra.Command {
 		m.Replication = replication
 		return Migrate(cmd.Context(), m.Settings, log)
 	})
+	cmd.Example = p.Name + " migrate --replication 3"
 	cmd.Flags().Int32Var(&m.Partitions, "partitions", schemas.DefaultPartitions, "partitions of commands, state and events when they are first created; fixed for ever after")
 	cmd.Flags().Int16Var(&replication, "replication", 0, "replicas of new topics; 0 takes the broker's default")
 	return cmd

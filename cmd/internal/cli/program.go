@@ -57,7 +57,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	if err == nil {
 		return exitOK
 	}
-	_, _ = fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+	_, _ = fmt.Fprintf(stderr, "%s: %s\n", p.Name, p.naming(err.Error()))
 	if failed := (*failedError)(nil); errors.As(err, &failed) {
 		return exitFailed
 	}
@@ -105,7 +105,7 @@ const (
 
 // version shows what was built.
 func (p Program) version() *cobra.Command {
-	return Command("version", "Show the version of the program", func(cmd *cobra.Command, _ []string) error {
+	cmd := Command("version", "Show the version of the program", func(cmd *cobra.Command, _ []string) error {
 		version, revision := "(unknown)", ""
 		info, ok := debug.ReadBuildInfo()
 		if ok {
@@ -119,6 +119,8 @@ func (p Program) version() *cobra.Command {
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s, %s %s/%s\n", p.Name, version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return err
 	})
+	cmd.Example = p.Name + " version"
+	return cmd
 }
 
 // roleCommands makes a command for each kind of role.
@@ -126,8 +128,10 @@ func (p Program) roleCommands() []*cobra.Command {
 	sinks := roles.Names(roles.OfKind(roles.KindSink))
 	ingress := p.roleCommand("ingress", "Run the HTTP edge: ministry API, citizen's pages, operators' callbacks", roles.KindIngress)
 	ingress.Args = cobra.NoArgs
-	processor := p.roleCommand("processor", "Run the session processor", roles.KindProcessor)
-	processor.Args = cobra.NoArgs
+	ingress.Example = p.Name + " ingress --listen 127.0.0.1:8080 --health 127.0.0.1:9080 --checkout-url https://pay.example"
+	processor := p.roleCommand("processor [NAME]", "Run a processor: "+strings.Join(roles.Names(roles.OfKind(roles.KindProcessor)), ", "), roles.KindProcessor)
+	processor.Args = cobra.MaximumNArgs(1)
+	processor.Example = p.Name + " processor --instance 1 --health 127.0.0.1:9081"
 	sink := p.roleCommand("sink NAME", "Run a sink: "+strings.Join(sinks, ", "), roles.KindSink)
 	sink.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -135,6 +139,7 @@ func (p Program) roleCommands() []*cobra.Command {
 		}
 		return nil
 	}
+	sink.Example = p.Name + " sink webhook --health 127.0.0.1:9082"
 	return []*cobra.Command{ingress, processor, sink}
 }
 

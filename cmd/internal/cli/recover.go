@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,89 +14,91 @@ import (
 const (
 	defaultRecoverPerSecond = 50
 	maxRecoverPerSecond     = 5000
-	// recoverQuiet is how long nothing may happen before we say what that means.
+	// recoverQuiet is how long a recovery may stand still before the operator is told why.
 	recoverQuiet = 10 * time.Second
 )
 
+// recovery is what the flags of `endpoints recover` say.
+type recovery struct {
+	since, until         string
+	perSecond            int
+	dryRun, detach, stop bool
+}
+
 func (p Program) recoverEndpoint() *cobra.Command {
-	m := p.meta()
-	var since, until string
-	var perSecond int
-	var dryRun, detach, stop, asJSON bool
-	cmd := command("recover ENDPOINT", "Send again, at a rate, what an endpoint or ERP has not accepted since a time", m, func(cmd *cobra.Command, args []string) error {
-		switch {
-		case perSecond < 1 || perSecond > maxRecoverPerSecond:
-			return fmt.Errorf("--per-second: must be from 1 to %d", maxRecoverPerSecond)
-		case stop && (since != "" || until != "" || dryRun || detach):
-			return errors.New("--stop: ends the recovery that runs, and goes with no other flag")
-		}
-		return m.onEndpoint(cmd.Context(), args[0], func(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) error {
-			f := &following{out: cmd.ErrOrStderr(), pool: pool, quiet: asJSON}
-			latest, err := deliveriesOn(pool).LatestRecovery(ctx, d.kind, d.id)
-			running := err == nil && latest.Running()
-			if err != nil && !isRefused(err, deliveries.CodeNoRecovery) {
-				return err
-			}
+	var r recovery
+	cmd := p.endpointCommand("recover", "Send again, at a rate, what an endpoint or ERP has not accepted since a time", "impots/test --since 2h", "the recovery",
+		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, d destination, now time.Time) error {
 			switch {
-			case stop && !running:
-				return fmt.Errorf("no recovery of %s is running", d.name())
-			case stop:
-				if err := deliveriesOn(pool).CancelRecovery(ctx, operator(), latest.ID, now); err != nil {
-					return err
-				}
-				if latest, err = deliveriesOn(pool).ReadRecovery(ctx, latest.ID); err != nil {
-					return err
-				}
-				return printRecovery(cmd.OutOrStdout(), d, latest, asJSON)
-			case since == "" && running:
-				f.say("The recovery of %s that was asked for at %s goes on.\n", d.name(), moment(latest.CreatedAt))
-				return f.follow(ctx, cmd.OutOrStdout(), d, latest, detach, asJSON)
-			case since == "":
-				return errors.New("--since: say from when on: a time such as 2026-03-01T12:00:00Z, a day, or how long ago, such as 2h")
-			case running:
-				return fmt.Errorf("a recovery of %s is running, %d of %d done; follow it with `%s %s`, or end it with --stop", d.name(), latest.Done, latest.Total, cmd.CommandPath(), args[0])
+			case r.perSecond < 1 || r.perSecond > maxRecoverPerSecond:
+				return usage("--per-second: must be from 1 to %d", maxRecoverPerSecond)
+			case r.stop && (r.since != "" || r.until != "" || r.dryRun || r.detach):
+				return usage("--stop: ends the recovery that runs, and cannot be combined with another flag")
 			}
-			req := deliveries.RecoveryRequest{Kind: d.kind, DestinationID: d.id, Until: now, PerSecond: perSecond}
-			if req.Since, err = momentOf("since", since, now); err != nil {
-				return err
-			}
-			if until != "" {
-				if req.Until, err = momentOf("until", until, now); err != nil {
-					return err
-				}
-			}
-			if !req.Since.Before(req.Until) {
-				return errors.New("--until: must be after --since")
-			}
-			if dryRun {
-				n, err := deliveriesOn(pool).CountRecoverable(ctx, req)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return printJSON(cmd.OutOrStdout(), toRecoveryJSON(d, deliveries.Recovery{RecoveryRequest: req, Total: n}))
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d deliveries to %s of events from %s to %s are not accepted; a recovery would make them due, %d a second. Nothing was changed.\n",
-					n, d.name(), moment(req.Since), moment(req.Until), perSecond)
-				return err
-			}
-			r, _, err := deliveriesOn(pool).StartRecovery(ctx, operator(), req, now)
-			if err != nil {
-				return err
-			}
-			return f.follow(ctx, cmd.OutOrStdout(), d, r, detach, asJSON)
+			return r.run(ctx, &following{meta: m, cmd: cmd, store: deliveriesOn(pool), d: d}, now)
 		})
-	})
-	cmd.Args = oneEndpoint
 	fl := cmd.Flags()
-	fl.StringVar(&since, "since", "", "events from then on: a time such as 2026-03-01T12:00:00Z, a day, or how long ago, such as 2h; without it, follow the recovery that runs")
-	fl.StringVar(&until, "until", "", "events before then; now when not given")
-	fl.IntVar(&perSecond, "per-second", defaultRecoverPerSecond, "how many deliveries become due in a second; the endpoint's own limits hold besides")
-	fl.BoolVar(&dryRun, "dry-run", false, "only say how many there are")
-	fl.BoolVar(&detach, "detach", false, "do not wait: the recovery goes on by itself")
-	fl.BoolVar(&stop, "stop", false, "end the recovery that runs; what it has made due stays so")
-	fl.BoolVar(&asJSON, "json", false, "print the recovery as JSON")
+	fl.StringVar(&r.since, "since", "", "events from then on: "+momentForms+"; without it, follow the recovery that runs")
+	fl.StringVar(&r.until, "until", "", "events before then; now when not given")
+	fl.IntVar(&r.perSecond, "per-second", defaultRecoverPerSecond, "how many deliveries become due in a second; the endpoint's own limits apply too")
+	fl.BoolVar(&r.dryRun, "dry-run", false, "only say how many there are")
+	fl.BoolVar(&r.detach, "detach", false, "do not wait: the recovery continues by itself")
+	fl.BoolVar(&r.stop, "stop", false, "end the recovery that runs; the deliveries that it has made due stay due")
 	return cmd
+}
+
+func (r recovery) run(ctx context.Context, f *following, now time.Time) error {
+	latest, err := f.store.LatestRecovery(ctx, f.d.kind, f.d.id)
+	running := err == nil && latest.Running()
+	if err != nil && !isRefused(err, deliveries.CodeNoRecovery) {
+		return err
+	}
+	switch {
+	case r.stop && !running:
+		return fmt.Errorf("no recovery of %s is running", f.d.name())
+	case r.stop:
+		if err := f.store.CancelRecovery(ctx, operator(), latest.ID, now); err != nil {
+			return err
+		}
+		if latest, err = f.store.ReadRecovery(ctx, latest.ID); err != nil {
+			return err
+		}
+		return f.end(latest)
+	case r.since == "" && running:
+		f.say("The recovery of %s that was asked for at %s goes on.\n", f.d.name(), moment(latest.CreatedAt))
+		return f.follow(ctx, latest, r.detach)
+	case r.since == "":
+		return usage("--since: say from when on: %s", momentForms)
+	case running:
+		return fmt.Errorf("a recovery of %s is running, %d of %d done; follow it with `quittance endpoints recover %[1]s`, or end it with --stop", f.d.name(), latest.Done, latest.Total)
+	}
+	req := deliveries.RecoveryRequest{Kind: f.d.kind, DestinationID: f.d.id, Until: now, PerSecond: r.perSecond}
+	if req.Since, err = momentOf("since", r.since, now); err != nil {
+		return err
+	}
+	if r.until != "" {
+		if req.Until, err = momentOf("until", r.until, now); err != nil {
+			return err
+		}
+	}
+	if !req.Since.Before(req.Until) {
+		return usage("--until: must be after --since")
+	}
+	if r.dryRun {
+		n, err := f.store.CountRecoverable(ctx, req)
+		if err != nil {
+			return err
+		}
+		return f.show(f.cmd, toRecoveryJSON(f.d, deliveries.Recovery{RecoveryRequest: req, Total: n}), func(p *page) {
+			p.say("%d deliveries to %s of events from %s to %s are not accepted; a recovery would make them due, %d a second. Nothing was changed.",
+				n, f.d.name(), moment(req.Since), moment(req.Until), r.perSecond)
+		})
+	}
+	started, _, err := f.store.StartRecovery(ctx, operator(), req, now)
+	if err != nil {
+		return err
+	}
+	return f.follow(ctx, started, r.detach)
 }
 
 // recoveryJSON is a recovery as --json prints it.
@@ -122,59 +122,59 @@ func toRecoveryJSON(d destination, r deliveries.Recovery) recoveryJSON {
 	}
 }
 
-func printRecovery(out io.Writer, d destination, r deliveries.Recovery, asJSON bool) error {
-	if asJSON {
-		return printJSON(out, toRecoveryJSON(d, r))
-	}
-	var err error
-	switch {
-	case r.Cancelled:
-		_, err = fmt.Fprintf(out, "The recovery of %s was ended: %d of %d deliveries were made due.\n", d.name(), r.Done, r.Total)
-	case r.Running():
-		_, err = fmt.Fprintf(out, "The recovery of %s goes on by itself, %d of %d deliveries are due; follow it with `quittance endpoints recover %s`.\n", d.name(), r.Done, r.Total, d.name())
-	default:
-		_, err = fmt.Fprintf(out, "%d deliveries to %s were made due. What becomes of them: `quittance endpoints show %s`.\n", r.Done, d.name(), d.name())
-	}
-	return err
-}
-
-// following tells how a recovery gets on, on stderr.
+// following tells the progress of a recovery on stderr.
 type following struct {
-	out   io.Writer
-	pool  *postgres.Pool
-	quiet bool
+	*meta
+	cmd   *cobra.Command
+	store *deliveries.Store
+	d     destination
 }
 
 func (f *following) say(format string, args ...any) {
-	if !f.quiet {
-		_, _ = fmt.Fprintf(f.out, format, args...)
+	if !f.asJSON {
+		_, _ = fmt.Fprint(f.cmd.ErrOrStderr(), f.program.naming(fmt.Sprintf(format, args...)))
 	}
 }
 
-// follow waits for the end of a recovery, unless detached. Whoever interrupts it
-// ends the following, not the recovery.
-func (f *following) follow(ctx context.Context, out io.Writer, d destination, r deliveries.Recovery, detach, asJSON bool) error {
-	moved, told := time.Now(), int64(-1)
+// end shows a recovery.
+func (f *following) end(r deliveries.Recovery) error {
+	return f.show(f.cmd, toRecoveryJSON(f.d, r), func(p *page) {
+		name := f.d.name()
+		switch {
+		case r.Cancelled:
+			p.say("The recovery of %s was ended: %d of %d deliveries were made due.", name, r.Done, r.Total)
+		case r.Running():
+			p.say("The recovery of %s goes on by itself, %d of %d deliveries are due; follow it with `quittance endpoints recover %s`.", name, r.Done, r.Total, name)
+		default:
+			p.say("%d deliveries to %s were made due. Their state: `quittance endpoints show %s`.", r.Done, name, name)
+		}
+	})
+}
+
+// follow waits for the end of a recovery, unless detached. An interrupt ends the
+// following, not the recovery.
+func (f *following) follow(ctx context.Context, r deliveries.Recovery, detach bool) error {
+	changed, shown := time.Now(), int64(-1)
 	for !detach && r.Running() {
-		if r.Done != told {
+		if r.Done != shown {
 			f.say("%d of %d made due\n", r.Done, r.Total)
-			moved, told = time.Now(), r.Done
-		} else if time.Since(moved) > recoverQuiet {
+			changed, shown = time.Now(), r.Done
+		} else if time.Since(changed) > recoverQuiet {
 			f.say("nothing has happened for %s: does `quittance sink schedule` run? The recovery waits for it.\n", recoverQuiet)
-			moved = time.Now()
+			changed = time.Now()
 		}
 		select {
 		case <-ctx.Done():
 			// Interrupted: the connection is good for one more question.
 			again, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
-			if now, err := deliveriesOn(f.pool).ReadRecovery(again, r.ID); err == nil {
+			if now, err := f.store.ReadRecovery(again, r.ID); err == nil {
 				r = now
 			}
-			return printRecovery(out, d, r, asJSON)
+			return f.end(r)
 		case <-time.After(time.Second):
 		}
-		now, err := deliveriesOn(f.pool).ReadRecovery(ctx, r.ID)
+		now, err := f.store.ReadRecovery(ctx, r.ID)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -182,5 +182,5 @@ func (f *following) follow(ctx context.Context, out io.Writer, d destination, r 
 			r = now
 		}
 	}
-	return printRecovery(out, d, r, asJSON)
+	return f.end(r)
 }

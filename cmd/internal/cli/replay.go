@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -55,17 +54,11 @@ type replayer struct {
 	since, until time.Time
 	dryRun       bool
 	endpoint     string
-	again        string
-	out, notes   io.Writer
+	redelivery   string
+	notes        io.Writer
 }
 
-// replayed is what came of it: what is counted, in order, with what it means.
-type replayed struct {
-	counts []counted
-	// Until is where the range ended, for a repetition with the same one.
-	until time.Time
-}
-
+// counted is a number of records or deliveries, and what it means.
 type counted struct {
 	name string
 	n    int64
@@ -76,16 +69,15 @@ func (p Program) replay() *cobra.Command {
 	m := p.meta()
 	r := &replayer{}
 	var since, until string
-	var asJSON bool
-	cmd := command("replay TOPIC", "Read a range of a topic again into a sink: what is missing there is made, nothing is doubled", m, func(cmd *cobra.Command, args []string) error {
-		r.topic, r.out, r.notes = args[0], cmd.OutOrStdout(), cmd.ErrOrStderr()
+	topics := slices.Sorted(maps.Keys(replayable()))
+	cmd := command("replay TOPIC", "Read a range of a topic again into a sink: what is missing there is made, nothing is doubled", m, func(cmd *cobra.Command, args []string) (err error) {
+		r.topic, r.notes = args[0], cmd.ErrOrStderr()
 		if err := r.check(); err != nil {
 			return err
 		}
 		// The broker's records carry the machine's time, also where the service's
 		// clock was moved.
 		now := time.Now().Truncate(time.Millisecond)
-		var err error
 		if r.since, err = momentOf("since", since, now); err != nil {
 			return err
 		}
@@ -94,12 +86,12 @@ func (p Program) replay() *cobra.Command {
 		}
 		switch {
 		case since == "":
-			return errors.New("--since: say from when on: a time such as 2026-03-01T12:00:00Z, a day, or how long ago, such as 2h")
+			return usage("--since: say from when on: %s", momentForms)
 		case until == "":
 			r.until = now.UTC()
 		}
 		if !r.since.Before(r.until) {
-			return errors.New("--until: must be after --since")
+			return usage("--until: must be after --since")
 		}
 		if !cmd.Flags().Changed("log") {
 			m.LogLevel = "error"
@@ -108,26 +100,25 @@ func (p Program) replay() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return r.print(done, asJSON)
+		return r.show(cmd, m, done)
 	})
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fmt.Errorf("say which topic: %s", strings.Join(slices.Sorted(maps.Keys(replayable())), ", "))
-		}
-		return nil
-	}
+	cmd.Example = p.Name + " replay webhooks --to webhook --since 2026-03-01 --dry-run\n" + p.Name + " replay checkout.events --to readmodel --since 3d"
+	takesArgument(cmd, "say which topic: "+strings.Join(topics, ", "))
+	cmd.ValidArgs = topics
 	fl := cmd.Flags()
-	fl.StringVar(&since, "since", "", "records written from then on: a time such as 2026-03-01T12:00:00Z, a day, or how long ago, such as 2h")
+	fl.StringVar(&since, "since", "", "records written from then on: "+momentForms)
 	fl.StringVar(&until, "until", "", "records written before then; now when not given")
-	fl.StringVar(&r.sink, "to", "", "the sink: webhook, erp, readmodel or journal")
+	takesChoice(cmd, &r.sink, "to", append(roles.DeliveryKinds(nil).Names(nil), "readmodel", "journal"), "the sink: ")
 	fl.BoolVar(&r.dryRun, "dry-run", false, "change nothing, only say what would be done")
 	fl.StringVar(&r.endpoint, "endpoint", "", "only for this webhook endpoint or ERP")
-	fl.StringVar(&r.again, "again", "", "send one endpoint's accepted webhooks once more, under this word: the same word sends nothing twice")
-	fl.BoolVar(&asJSON, "json", false, "print what was done as JSON")
+	fl.StringVar(&r.redelivery, "redelivery", "", "send the webhooks that one endpoint has accepted once more, under this name: the same name sends nothing twice")
+	fl.StringVar(&r.redelivery, "again", "", "")
+	_ = fl.MarkHidden("again") // the name of --redelivery in the first release
+	m.takesJSON(cmd, "what was done")
 	return cmd
 }
 
-// check refuses what would double effects, or means nothing.
+// check refuses a replay that would double effects, and flags that make no sense.
 func (r *replayer) check() error {
 	kinds := roles.DeliveryKinds(nil)
 	kind, unknown := kinds.Of(deliveries.Kind(r.sink))
@@ -137,103 +128,103 @@ func (r *replayer) check() error {
 	}
 	switch {
 	case !ok:
-		return fmt.Errorf("no topic is called %q; those that can be replayed are %s", r.topic, strings.Join(slices.Sorted(maps.Keys(replayable())), ", "))
+		return usage("no topic is called %q; those that can be replayed are %s", r.topic, strings.Join(slices.Sorted(maps.Keys(replayable())), ", "))
 	case r.sink == "":
-		return fmt.Errorf("--to: say into which sink; %s goes to %s", r.topic, strings.Join(sinks, " or "))
+		return usage("--to: say into which sink; %s goes to %s", r.topic, strings.Join(sinks, " or "))
 	case !slices.Contains(sinks, r.sink):
-		return fmt.Errorf("--to %q: %s goes to %s", r.sink, r.topic, strings.Join(sinks, " or "))
+		return usage("--to %q: %s goes to %s", r.sink, r.topic, strings.Join(sinks, " or "))
 	case r.endpoint != "" && unknown != nil:
-		return errors.New("--endpoint: is for --to " + strings.Join(kinds.Names(nil), " and --to "))
-	case r.again != "" && !kind.Redelivers:
-		return errors.New("--again: is for --to " + strings.Join(kinds.Names(func(k deliveries.Registration) bool { return k.Redelivers }), ", ") + " alone; a payment that an ERP has accepted is not confirmed to it twice")
-	case r.again != "" && r.endpoint == "":
-		return errors.New("--again: say for which one with --endpoint; sending to all what they have accepted helps nobody")
+		return usage("--endpoint: is for --to %s", strings.Join(kinds.Names(nil), " and --to "))
+	case r.redelivery != "" && !kind.Redelivers:
+		return usage("--redelivery: is for --to %s alone; a payment that an ERP has accepted is not confirmed to it twice",
+			strings.Join(kinds.Names(func(k deliveries.Registration) bool { return k.Redelivers }), ", "))
+	case r.redelivery != "" && r.endpoint == "":
+		return usage("--redelivery: say for which endpoint with --endpoint; all endpoints together cannot be sent again what they have accepted")
 	}
 	return nil
 }
 
 // run opens what the sink needs and replays.
-func (r *replayer) run(ctx context.Context, m *meta) (replayed, error) {
+func (r *replayer) run(ctx context.Context, m *meta) ([]counted, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := m.locate(); err != nil {
-		return replayed{}, err
+		return nil, err
 	}
 	log, err := m.Logger(r.notes)
 	if err != nil {
-		return replayed{}, err
+		return nil, err
 	}
 	b, err := roles.Open(ctx, m.Settings, log)
 	if err != nil {
-		return replayed{}, err
+		return nil, err
 	}
 	done, err := r.into(ctx, b)
 	err = inWords(err)
 	cancel()
 	_ = b.Wait() // the parts that were followed meanwhile
-	done.until = r.until
 	return done, err
 }
 
-func (r *replayer) into(ctx context.Context, b *roles.Base) (replayed, error) {
+func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 	if kind, err := roles.DeliveryKinds(nil).Of(deliveries.Kind(r.sink)); err == nil {
 		return r.deliveries(ctx, b, kind.Kind)
 	}
 	switch r.sink {
 	case "readmodel":
 		if err := b.OpenPostgres(); err != nil {
-			return replayed{}, err
+			return nil, err
 		}
 		sink, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log})
 		if err != nil {
-			return replayed{}, err
+			return nil, err
 		}
 		got, err := sink.Replay(ctx, r.topic, r.since, r.until, r.dryRun, r.progress())
-		return replayed{counts: []counted{
+		return []counted{
 			{"events", got.Events, "applied again; a session that stands at a later event stays as it is"},
 			{"unreadable", got.Unreadable, "cannot be decoded"},
-		}}, err
+		}, err
 	default:
 		return r.journal(ctx, b)
 	}
 }
 
-func (r *replayer) journal(ctx context.Context, b *roles.Base) (replayed, error) {
+func (r *replayer) journal(ctx context.Context, b *roles.Base) ([]counted, error) {
 	conn, err := b.OpenClickHouse()
 	if err != nil {
-		return replayed{}, err
+		return nil, err
 	}
 	sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
-		return replayed{}, err
+		return nil, err
 	}
 	got, err := sink.Replay(ctx, r.topic, r.since, r.until, r.dryRun, r.progress())
-	return replayed{counts: []counted{
+	return []counted{
 		{"entries", got.Entries, "written again; the same record makes the same entry, of which queries see one"},
 		{"unreadable", got.Unreadable, "cannot be decoded"},
-	}}, err
+	}, err
 }
 
 // deliveries makes those that are missing.
-func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliveries.Kind) (replayed, error) {
+func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliveries.Kind) ([]counted, error) {
 	if err := b.OpenRegistry(); err != nil {
-		return replayed{}, err
+		return nil, err
 	}
 	cfg := deliveries.Replay{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: r.since, Until: r.until, Now: b.Now, Redelivery: r.again, DryRun: r.dryRun, Progress: r.progress(),
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: r.since, Until: r.until, Now: b.Now, Redelivery: r.redelivery, DryRun: r.dryRun, Progress: r.progress(),
 	}
 	if r.endpoint != "" {
 		d, err := readDestination(ctx, b.Pool, b.Settings, r.endpoint, b.Now())
 		switch {
 		case err != nil:
-			return replayed{}, fmt.Errorf("--endpoint: %w", err)
+			return nil, fmt.Errorf("--endpoint: %w", err)
 		case d.kind != kind:
-			return replayed{}, fmt.Errorf("--endpoint: %s is no %s destination", d.name(), kind)
+			return nil, fmt.Errorf("--endpoint: %s is no %s destination", d.name(), kind)
 		}
 		cfg.Only = d.id
 	}
 	got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, operator(), cfg)
-	return replayed{counts: []counted{
+	return []counted{
 		{"events", got.Events, "read"},
 		{"unaddressed", got.Unaddressed, "go nowhere, as configured now"},
 		{"made", got.Made, "deliveries are missing and become due"},
@@ -242,7 +233,7 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		{"parked", got.Parked, "wait for a person or are exhausted; `quittance endpoints recover` or `quittance deliveries retry` sends them"},
 		{"under_way", got.UnderWay, "are under way"},
 		{"unreadable", got.Unreadable, "cannot be decoded"},
-	}}, err
+	}, err
 }
 
 // progress tells how far it is, once a second.
@@ -251,24 +242,24 @@ func (r *replayer) progress() func(done, total int64) {
 	return func(done, total int64) { tell(int(done), int(total)) }
 }
 
-func (r *replayer) print(done replayed, asJSON bool) error {
-	if asJSON {
-		out := map[string]any{"topic": r.topic, "sink": r.sink, "since": r.since, "until": done.until, "dry_run": r.dryRun}
-		for _, c := range done.counts {
-			out[c.name] = c.n
+// show prints what was done.
+func (r *replayer) show(cmd *cobra.Command, m *meta, done []counted) error {
+	j := map[string]any{"topic": r.topic, "sink": r.sink, "since": r.since, "until": r.until, "dry_run": r.dryRun}
+	for _, c := range done {
+		j[c.name] = c.n
+	}
+	return m.show(cmd, j, func(p *page) {
+		did := "Replayed"
+		if r.dryRun {
+			did = "Dry run, nothing was changed:"
 		}
-		return printJSON(r.out, out)
-	}
-	did := "Replayed"
-	if r.dryRun {
-		did = "Dry run, nothing was changed:"
-	}
-	_, _ = fmt.Fprintf(r.out, "%s %s into %s, records from %s to %s.\n\n", did, r.topic, r.sink, moment(r.since), moment(done.until))
-	table := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for i, c := range done.counts {
-		if i == 0 || c.n > 0 {
-			_, _ = fmt.Fprintf(table, "%d\t  %s\n", c.n, c.what)
+		p.say("%s %s into %s, records from %s to %s.\n", did, r.topic, r.sink, moment(r.since), moment(r.until))
+		w := tabwriter.NewWriter(p, 0, 0, 2, ' ', tabwriter.AlignRight)
+		for i, c := range done {
+			if i == 0 || c.n > 0 {
+				_, _ = fmt.Fprintf(w, "%d\t  %s\n", c.n, c.what)
+			}
 		}
-	}
-	return table.Flush()
+		_ = w.Flush() // writes to a buffer
+	})
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"time"
@@ -16,7 +15,6 @@ import (
 
 func (p Program) seed() *cobra.Command {
 	m := p.meta()
-	var asJSON bool
 	cmd := command("seed FILE", "Apply a registry file: agencies, applications, keys, endpoints", m, func(cmd *cobra.Command, args []string) error {
 		if err := m.locate(); err != nil {
 			return err
@@ -25,23 +23,21 @@ func (p Program) seed() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		out := cmd.OutOrStdout()
-		if asJSON {
-			return json.NewEncoder(out).Encode(report)
-		}
-		_, _ = fmt.Fprintf(out, "%s: %d agencies, %d applications, %d services, %d keys, %d webhook endpoints, %d clerks: %s\n", args[0],
-			report.Agencies, report.Applications, report.Services, report.Keys, report.Endpoints, report.Clerks,
-			map[bool]string{true: "applied", false: "nothing changed"}[report.Changed])
-		for _, m := range report.Minted {
-			_, _ = fmt.Fprintf(out, "new secret, shown once: %s %s\n", m.Path, m.Secret.Reveal())
-		}
-		for _, n := range report.Notes {
-			_, _ = fmt.Fprintf(out, "note: %s\n", n)
-		}
-		return nil
+		return m.show(cmd, report, func(p *page) {
+			p.say("%s: %d agencies, %d applications, %d services, %d keys, %d webhook endpoints, %d clerks: %s", args[0],
+				report.Agencies, report.Applications, report.Services, report.Keys, report.Endpoints, report.Clerks,
+				map[bool]string{true: "applied", false: "nothing changed"}[report.Changed])
+			for _, m := range report.Minted {
+				p.say("new secret, shown once: %s %s", m.Path, m.Secret.Reveal())
+			}
+			for _, n := range report.Notes {
+				p.say("note: %s", n)
+			}
+		})
 	})
-	cmd.Args = cobra.ExactArgs(1)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	cmd.Example = p.Name + " seed registry.yaml"
+	takesArgument(cmd, "say which registry file: `quittance seed FILE`")
+	m.takesJSON(cmd, "the report")
 	return cmd
 }
 

@@ -61,7 +61,7 @@ func (e SessionStatus) Valid() bool {
 	}
 }
 
-// Completion What a completion token stands for.
+// Completion The session of a completion token.
 type Completion struct {
 	Metadata *map[string]string `json:"metadata"`
 
@@ -99,10 +99,10 @@ type Session struct {
 	// Amount The due amount in minor units, without fees.
 	Amount int64 `json:"amount"`
 
-	// CheckoutURL Where the citizen pays.
+	// CheckoutURL The address where the citizen pays.
 	CheckoutURL string `json:"checkout_url"`
 
-	// ClientSecret `chs_secret_…`; in the creation answer only, when the mode is embedded. Never log or store it.
+	// ClientSecret `chs_secret_…`; only in the answer to the creation, and only when the mode is embedded. Never log or store it.
 	ClientSecret *string `json:"client_secret"`
 
 	// Currency ISO 4217.
@@ -122,7 +122,7 @@ type Session struct {
 	// Paid True only when the status is completed.
 	Paid bool `json:"paid"`
 
-	// PaymentRef What the citizen names at a counter.
+	// PaymentRef The citizen gives it at a counter.
 	PaymentRef string `json:"payment_ref"`
 
 	// Status open, or how the session ended.
@@ -141,7 +141,7 @@ type SessionPage struct {
 	Page     int       `json:"page"`
 	PageSize int       `json:"page_size"`
 
-	// Total How many sessions all pages have.
+	// Total The number of sessions on all pages.
 	Total int64 `json:"total"`
 }
 
@@ -162,42 +162,42 @@ type ListSessionsParams struct {
 	// OrderID Sessions of this order.
 	OrderID *string `form:"order_id,omitempty" json:"order_id,omitempty"`
 
-	// Status Sessions in this state.
+	// Status Sessions with this status.
 	Status *SessionStatus `form:"status,omitempty" json:"status,omitempty"`
 
-	// CustomerID Sessions of this customer of yours.
+	// CustomerID Sessions of this client of yours.
 	CustomerID *string `form:"customer_id,omitempty" json:"customer_id,omitempty"`
 
 	// PaymentRef The session with this reference.
 	PaymentRef *string `form:"payment_ref,omitempty" json:"payment_ref,omitempty"`
 
-	// TenantID With a platform key: the agency, which the key must be granted. An application key needs none.
+	// TenantID With a platform key: the agency. The key must be granted the agency. An application key does not need it.
 	TenantID *TenantID `form:"tenant_id,omitempty" json:"tenant_id,omitempty"`
 
-	// Page Which page, from 1.
+	// Page The page, from 1.
 	Page *int `form:"page,omitempty" json:"page,omitempty"`
 
-	// PageSize Sessions on a page. The default is the application's, 20 if nothing else is configured.
+	// PageSize Sessions on a page. The default is configured for the application, otherwise 20.
 	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
 }
 
 // CreateSessionParams defines parameters for CreateSession.
 type CreateSessionParams struct {
-	// IdempotencyKey A new value, such as a UUID, for each new creation: 1 to 255 printable ASCII characters. Remembered for 30 days,
-	// for each application and mode. The same key with the same body is answered the same again, with
-	// `Idempotent-Replayed: true`; with another body 409 `idempotency.key_reused`.
+	// IdempotencyKey A new value, such as a UUID, for each new creation: 1 to 255 printable ASCII characters. Keys are remembered for
+	// 30 days, for each application and mode. The same key with the same body gets the first answer again, with
+	// `Idempotent-Replayed: true`. The same key with another body is answered 409 `idempotency.key_reused`.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
 // GetSessionParams defines parameters for GetSession.
 type GetSessionParams struct {
-	// TenantID With a platform key: the agency, which the key must be granted. An application key needs none.
+	// TenantID With a platform key: the agency. The key must be granted the agency. An application key does not need it.
 	TenantID *TenantID `form:"tenant_id,omitempty" json:"tenant_id,omitempty"`
 }
 
 // CancelSessionParams defines parameters for CancelSession.
 type CancelSessionParams struct {
-	// TenantID With a platform key: the agency, which the key must be granted. An application key needs none.
+	// TenantID With a platform key: the agency. The key must be granted the agency. An application key does not need it.
 	TenantID *TenantID `form:"tenant_id,omitempty" json:"tenant_id,omitempty"`
 }
 

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// run runs a command line of the production program.
+func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = Program{Name: "quittance"}.Run(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// A command line that is wrong ends with 2 and says what to type; a command that
+// failed ends with 1.
+func TestExitCodes(t *testing.T) {
+	t.Setenv("QUITTANCE_POSTGRES", "")
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"keyz", 2, "did you mean keys?"},
+		{"keys crate", 2, "did you mean create?"},
+		{"endpoints resum x", 2, "did you mean resume?"},
+		{"keys nothing-like-it", 2, "`quittance keys --help` shows the commands"},
+		{"keys", 2, "say what to do with keys: create, list, revoke or rotate"},
+		{"keys list --nope", 2, "unknown flag: --nope"},
+		{"keys list", 2, "not set: --postgres (or QUITTANCE_POSTGRES)"},
+		{"keys create --application a", 2, "--mode: must be test or live"},
+		{"keys create --application a --mode x", 2, "--mode: must be test or live"},
+		{"endpoints recover x --per-second y", 2, "--per-second: must be a number"},
+		{"keys rotate x --overlap y", 2, "--overlap: must be a duration such as 90s"},
+		{"sink webhok", 2, "no sink is called \"webhok\""},
+		{"doctor webhok", 2, "no role is called \"webhok\""},
+		{"replay checkout.commands --to webhook --since 1h", 1, "checkout.commands is not replayed"},
+		{"seed no-such-file", 1, "reading the registry file"},
+		{"version", 0, ""},
+		{"", 0, ""},
+	} {
+		code, _, stderr := run(t, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(stderr, c.says) {
+			t.Errorf("%q ends with %d and says %q, want %d and %q", c.args, code, stderr, c.code, c.says)
+		}
+	}
+}
+
+// Each command has an example, and help shows connection flags under a heading of
+// their own.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if !cmd.HasSubCommands() && !strings.HasPrefix(cmd.Example, cmd.CommandPath()) {
+			t.Errorf("%s has the example %q", cmd.CommandPath(), cmd.Example)
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(Program{Name: "quittance"}.root())
+	_, help, _ := run(t, "keys", "rotate", "--help")
+	own, connection, found := strings.Cut(help, "Connection flags")
+	if !found || !strings.Contains(own, "--overlap") || strings.Contains(own, "--postgres") || !strings.Contains(connection, "--postgres") {
+		t.Errorf("help says:\n%s", help)
+	}
+}
+
+// Hints name the program that was called, and shells complete values.
+func TestCompletionAndNames(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"sink ":                     "webhook",
+		"endpoints ro":              "rotate-secret",
+		"keys create --mode ":       "live",
+		"deliveries list --state ":  "needs_operator",
+		"replay webhooks --to ":     "webhook",
+		"replay ":                   "erp.confirmations",
+		"doctor ":                   "schedule",
+		"deliveries retry --state ": "exhausted",
+	} {
+		typed := strings.Split(args, " ")
+		if _, stdout, _ := run(t, append([]string{"__complete"}, typed...)...); !strings.Contains(stdout, want) {
+			t.Errorf("%q is completed with %q, want %s", args, stdout, want)
+		}
+	}
+	if got := (Program{Name: "quittance-dev"}).naming("`quittance keys list` shows them"); got != "`quittance-dev keys list` shows them" {
+		t.Error(got)
+	}
+}
