@@ -65,32 +65,35 @@ func newBarrier(client *kgo.Client, store *Store, topic string, partitions int32
 
 // wait returns once Postgres holds everything that was acknowledged in the
 // partitions before the call. Errors are ErrBehind and those of ctx.
-func (b *barrier) wait(ctx context.Context, partitions ...int32) error {
+//
+// The positions must be compared with marks once more, in the database snapshot
+// that the rows are read from: the read model may have been emptied since.
+func (b *barrier) wait(ctx context.Context, partitions ...int32) (marks map[int32]int64, err error) {
 	begun := time.Now()
-	err := b.pass(ctx, partitions)
+	marks, err = b.pass(ctx, partitions)
 	b.metrics.waited(time.Since(begun), err)
-	return err
+	return marks, err
 }
 
-func (b *barrier) pass(ctx context.Context, partitions []int32) error {
+func (b *barrier) pass(ctx context.Context, partitions []int32) (map[int32]int64, error) {
 	bounded, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 	q := b.join()
 	select {
 	case <-q.answered:
 	case <-bounded.Done():
-		return b.late(ctx, "no answer from the broker")
+		return nil, b.late(ctx, "no answer from the broker")
 	}
 	w := b.enter(q.marks, partitions)
 	if w == nil {
-		return nil
+		return q.marks, nil
 	}
 	select {
 	case <-w.done:
-		return nil
+		return q.marks, nil
 	case <-bounded.Done():
 		b.leave(w)
-		return b.late(ctx, "positions have not reached the broker's marks")
+		return nil, b.late(ctx, "positions have not reached the broker's marks")
 	}
 }
 

@@ -106,33 +106,54 @@ func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) 
 	if err != nil || partition >= r.cfg.Space.Count(schemas.TopicEvents) {
 		return checkout.Session{}, ErrNotFound
 	}
-	if err := r.barrier.wait(ctx, partition); err != nil {
-		return checkout.Session{}, err
-	}
-	found, err := r.rows(ctx, func(ctx context.Context) (pgx.Rows, error) {
-		return r.cfg.Pool.Query(ctx, `SELECT snapshot FROM sessions WHERE id = $1`, id)
-	})
-	if err == nil && len(found) == 0 {
-		err = ErrNotFound
-	}
+	marks, err := r.barrier.wait(ctx, partition)
 	if err != nil {
 		return checkout.Session{}, err
 	}
-	return found[0], nil
+	var reached int64
+	var value []byte
+	err = r.query(ctx, func(ctx context.Context) error {
+		// One statement sees one snapshot of the database.
+		return r.cfg.Pool.QueryRow(ctx, `SELECT
+			coalesce((SELECT next FROM readmodel_positions WHERE topic = $1 AND partition = $2), 0),
+			(SELECT snapshot FROM sessions WHERE id = $3)`, r.cfg.Space.Name(schemas.TopicEvents), partition, id).Scan(&reached, &value)
+	})
+	switch {
+	case err != nil:
+		return checkout.Session{}, err
+	case reached < marks[partition]:
+		return checkout.Session{}, errRebuilt
+	case value == nil:
+		return checkout.Session{}, ErrNotFound
+	}
+	return r.decode(value)
 }
+
+// errRebuilt says that the read model has been emptied, or restored, since the
+// barrier was passed.
+var errRebuilt = fmt.Errorf("%w: it is being built again", ErrBehind)
 
 // Statuses are the sessions that exist, by id, as they stand in Postgres: without
 // the barrier, in one query, for pages that watch. They are never older than what
 // Session, ByID or List has answered before.
 func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkout.Session, error) {
-	found, err := r.rows(ctx, func(ctx context.Context) (pgx.Rows, error) {
-		return r.cfg.Pool.Query(ctx, `SELECT snapshot FROM sessions WHERE id = ANY($1)`, ids)
+	var values [][]byte
+	err := r.query(ctx, func(ctx context.Context) error {
+		rows, err := r.cfg.Pool.Query(ctx, `SELECT snapshot FROM sessions WHERE id = ANY($1)`, ids)
+		if err == nil {
+			values, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]checkout.Session, len(found))
-	for _, s := range found {
+	out := make(map[string]checkout.Session, len(values))
+	for _, value := range values {
+		s, err := r.decode(value)
+		if err != nil {
+			return nil, err
+		}
 		out[s.ID] = s
 	}
 	return out, nil
@@ -170,15 +191,22 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 			partitions = append(partitions, p)
 		}
 	}
-	if err := r.barrier.wait(ctx, partitions...); err != nil {
+	marks, err := r.barrier.wait(ctx, partitions...)
+	if err != nil {
 		return nil, 0, err
 	}
 	where, args := f.where()
 	var values [][]byte
+	reached := map[int32]int64{}
 	err = r.query(ctx, func(ctx context.Context) error {
-		// One snapshot of the database, so that the total is that of the page.
+		// One snapshot of the database, so that the total is that of the page and the
+		// positions are those of the rows.
 		return pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 			batch := &pgx.Batch{}
+			batch.Queue(selectPositions, r.cfg.Space.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
+				reached, err = collectPositions(found)
+				return err
+			})
 			batch.Queue("SELECT count(*) FROM sessions"+where, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
 			size := int64(cmp.Or(f.PageSize, defaultPageSize))
 			page := append(slices.Clone(args), size, int64(max(f.Page, 1)-1)*size)
@@ -193,39 +221,30 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 	if err != nil {
 		return nil, 0, err
 	}
-	items, err = r.decode(values)
-	return items, total, err
-}
-
-// rows reads the sessions whose snapshots a query selects.
-func (r *Reader) rows(ctx context.Context, ask func(context.Context) (pgx.Rows, error)) ([]checkout.Session, error) {
-	var values [][]byte
-	err := r.query(ctx, func(ctx context.Context) error {
-		found, err := ask(ctx)
-		if err == nil {
-			values, err = pgx.CollectRows(found, pgx.RowTo[[]byte])
+	for _, p := range partitions {
+		if reached[p] < marks[p] {
+			return nil, 0, errRebuilt
 		}
-		return err
-	})
-	if err != nil {
-		return nil, err
 	}
-	return r.decode(values)
-}
-
-func (r *Reader) decode(values [][]byte) ([]checkout.Session, error) {
-	out := make([]checkout.Session, len(values))
+	items = make([]checkout.Session, len(values))
 	for i, value := range values {
-		_, s, err := Read(r.cfg.Codec, value)
-		switch {
-		case errors.Is(err, schemas.ErrUndecodable):
-			return nil, fmt.Errorf("reading a stored session: %w", err)
-		case err != nil: // a schema registry that is away
-			return nil, fmt.Errorf("reading a stored session: %w: %w", ErrBehind, err)
+		if items[i], err = r.decode(value); err != nil {
+			return nil, 0, err
 		}
-		out[i] = s.Session
 	}
-	return out, nil
+	return items, total, nil
+}
+
+// decode is the session of a stored snapshot.
+func (r *Reader) decode(value []byte) (checkout.Session, error) {
+	_, s, err := Read(r.cfg.Codec, value)
+	switch {
+	case errors.Is(err, schemas.ErrUndecodable):
+		return checkout.Session{}, fmt.Errorf("reading a stored session: %w", err)
+	case err != nil: // a schema registry that is away
+		return checkout.Session{}, fmt.Errorf("reading a stored session: %w: %w", ErrBehind, err)
+	}
+	return s.Session, nil
 }
 
 // where is the condition with its arguments. Only what is asked for stands in

@@ -475,6 +475,49 @@ func TestBarrierCountsControlRecords(t *testing.T) {
 	}
 }
 
+// The read model is emptied, by a migration or by a person, while a reader runs that
+// knows the positions of before. Nobody is told that a session is not there.
+func TestRebuildIsNotSeenHalfFilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 300*time.Millisecond)
+	w.run(t)
+	s := session(1, appA)
+	partition := w.space.Partition(schemas.TopicEvents, s.TenantID)
+	s.ID = checkout.NewSessionID(s.CreatedAt, partition, [16]byte{1})
+	w.transaction(t, partition, kgo.TryCommit)
+	const mark = 2 // record, marker
+	w.awaitHighWatermark(t, partition, mark)
+	apply := func(rows []readmodel.Snapshot, from, to int64) {
+		t.Helper()
+		if err := w.store.Apply(t.Context(), rows, []consume.Move{{Topic: w.events, Partition: partition, From: from, To: to}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(when string, want error) {
+		t.Helper()
+		got, err := w.reader.ByID(t.Context(), s.ID)
+		if !errors.Is(err, want) || want == nil && !reflect.DeepEqual(got, s) {
+			t.Errorf("%s: %+v, %v, want %v", when, got, err, want)
+		}
+		items, total, err := w.reader.List(t.Context(), readmodel.Filter{TenantIDs: []string{s.TenantID}, ApplicationIDs: []string{appA}})
+		if !errors.Is(err, want) || want == nil && (total != 1 || !reflect.DeepEqual(items, []checkout.Session{s})) {
+			t.Errorf("%s: list of %d, %+v, %v, want %v", when, total, items, err, want)
+		}
+	}
+	apply(snapshots(t, w.codec, s), consume.None, mark)
+	expect("filled", nil)
+	if _, err := w.pool.Exec(t.Context(), `TRUNCATE sessions, readmodel_positions`); err != nil {
+		t.Fatal(err)
+	}
+	expect("emptied", readmodel.ErrBehind)
+	apply(nil, consume.None, 0)
+	expect("begun again", readmodel.ErrBehind)
+	apply(snapshots(t, w.codec, s), 0, mark-1)
+	expect("filled but for the marker", readmodel.ErrBehind)
+	apply(nil, mark-1, mark)
+	expect("filled again", nil)
+}
+
 // A transaction that has not ended may be acknowledged at any moment: its events
 // count from when they are written.
 func TestBarrierWaitsForOpenTransactions(t *testing.T) {

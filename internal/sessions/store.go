@@ -33,10 +33,16 @@ func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool} }
 
 // Positions are the stored positions of a topic by partition.
 func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, error) {
-	rows, err := s.pool.Query(ctx, `SELECT partition, next FROM readmodel_positions WHERE topic = $1`, topic)
+	rows, err := s.pool.Query(ctx, selectPositions, topic)
 	if err != nil {
 		return nil, fmt.Errorf("reading positions: %w", err)
 	}
+	return collectPositions(rows)
+}
+
+const selectPositions = `SELECT partition, next FROM readmodel_positions WHERE topic = $1`
+
+func collectPositions(rows pgx.Rows) (map[int32]int64, error) {
 	out := map[int32]int64{}
 	var partition int32
 	var next int64

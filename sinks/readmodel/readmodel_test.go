@@ -8,6 +8,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"os"
+	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -504,6 +507,105 @@ func TestRebuild(t *testing.T) {
 	}
 	w.sink(t, w.pool)
 	within(t, "beginning again", func() bool { return w.atEnd(t) })
+}
+
+// Migration 0013 makes the rows again from the events: until the sink has read them
+// all, reads are refused; then a reader sees the sessions as before.
+func TestMigrationToSnapshots(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.reader(t)
+	text, err := os.ReadFile("../../internal/postgres/migrations/0013_snapshots.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, down, _ := strings.Cut(string(text), "-- +goose Down")
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := w.pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want []checkout.Session
+	for n := range 10 {
+		s := w.session(n, app(n), 2)
+		s.Metadata = map[string]string{"n": fmt.Sprint(n)}
+		s.Collection = &checkout.Collection{ID: "c", Amount: 15, Fee: 5, Currency: "XAF", PayerMasked: "06 6** ** 01", RequestedAt: s.CreatedAt, NotAfter: s.CreatedAt, WindowEndsAt: s.CreatedAt}
+		first := s
+		first.Sequence, first.Collection = 1, nil
+		w.produce(t, w.event(t, first), w.event(t, s))
+		want = append(want, s)
+	}
+	check := func(when string) {
+		t.Helper()
+		for _, s := range want {
+			if got, err := r.ByID(t.Context(), s.ID); err != nil || !reflect.DeepEqual(got, s) {
+				t.Errorf("%s: %+v, %v, want %+v", when, got, err, s)
+			}
+		}
+	}
+	stop, _ := w.sink(t, w.pool)
+	check("before")
+	stop()
+
+	// As the first release has left it: rows of columns, positions at the end.
+	events := w.space.Name(schemas.TopicEvents)
+	positions, err := sessions.NewStore(w.pool).Positions(t.Context(), events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(down)
+	for p, next := range positions {
+		exec(`INSERT INTO readmodel_positions VALUES ($1, $2, $3)`, events, p, next)
+	}
+	for _, s := range want {
+		exec(`INSERT INTO sessions (id, application_id, tenant_id, livemode, platform, order_id, amount, currency, mode, metadata, payment_ref,
+			notice_id, notice_ref, transaction_id, offers, created_at, expires_at, status, sequence)
+			VALUES ($1, $2, 't', false, false, 'o', 1, 'XAF', 'hosted', '{}', '', '', '', '', '[]', now(), now(), 'open', 2)`, s.ID, s.ApplicationID)
+	}
+	exec(up)
+	short, err := sessions.New(sessions.Config{Pool: w.pool, Kafka: w.cfg, Space: w.space, Codec: w.codec, Log: servers.Logger(t), Timeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs(t, short.Run)
+	for _, s := range want {
+		if got, err := short.ByID(t.Context(), s.ID); !errors.Is(err, sessions.ErrBehind) {
+			t.Errorf("after the migration: %+v, %v", got, err)
+		}
+	}
+	w.sink(t, w.pool)
+	within(t, "reading all events again", func() bool { return w.atEnd(t) })
+	check("after")
+}
+
+// Poison whose cause is gone is applied by a replay; positions stay.
+func TestReplayOfPoison(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, now := w.event(t, w.session(1, app(1), 3)), w.event(t, w.session(2, app(2), 4))
+	header := func(k, v string) kgo.RecordHeader { return kgo.RecordHeader{Key: k, Value: []byte(v)} }
+	poison := w.space.Name(schemas.TopicPoisonReadmodel)
+	w.produce(t, consume.Poison(poison, now, errors.New("no such schema")), &kgo.Record{
+		Topic: poison, Value: old.Value, Headers: []kgo.RecordHeader{header("topic", old.Topic), header("partition", "1"), header("offset", "7"), header("error", "no such schema")},
+	}, &kgo.Record{Topic: poison, Value: []byte("garbage")})
+	s, err := sink.New(sink.Config{Kafka: w.cfg, Codec: w.codec, Store: sessions.NewStore(w.pool), Log: servers.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dryRun := range []bool{true, false} {
+		got, err := s.Replay(t.Context(), schemas.TopicPoisonReadmodel, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), dryRun, nil)
+		if want := (sink.Replayed{Events: 2, Unreadable: 1}); err != nil || got != want {
+			t.Errorf("dry run %v: %+v, %v", dryRun, got, err)
+		}
+		sessions, sequences := w.sum(t)
+		if want := map[bool]int64{true: 0, false: 2}[dryRun]; sessions != want || sequences != want*7/2 {
+			t.Errorf("dry run %v: %d sessions with sequences of %d", dryRun, sessions, sequences)
+		}
+	}
+	if positions, err := sessions.NewStore(w.pool).Positions(t.Context(), w.space.Name(schemas.TopicEvents)); err != nil || len(positions) != 0 {
+		t.Errorf("positions %v, %v", positions, err)
+	}
 }
 
 func TestNewRequiresItsParts(t *testing.T) {
