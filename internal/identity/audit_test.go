@@ -69,7 +69,7 @@ func TestClerkKeysOfAnEarlierRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../postgres/migrations/0013_one_table_of_keys.sql")
+	text, err := os.ReadFile("../postgres/migrations/0012_one_table_of_keys.sql")
 	if err != nil {
 		t.Fatal(err)
 	}

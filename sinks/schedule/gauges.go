@@ -22,11 +22,11 @@ const (
 	undeliveredNeedsOperator = "needs_operator"
 )
 
-// peekPatience bounds the look at what stands on the topics.
+// peekPatience bounds the reading of the topics.
 const peekPatience = 5 * time.Second
 
-// gauges tell how late deliveries are, also when nobody works on them: what was
-// never tried is looked up on the topics, not asked of the workers.
+// gauges shows how late deliveries are, even when no worker runs: deliveries
+// without an attempt are looked up on the topics.
 func (s *Schedule) gauges(ctx context.Context, adm *kadm.Client) error {
 	untried, kafkaErr := s.untried(ctx, adm)
 	type key struct {
@@ -93,8 +93,8 @@ func age(at, now time.Time) float64 {
 	return max(0, now.Sub(at).Seconds())
 }
 
-// untried is the oldest event of each kind that a planner or a worker has not
-// settled, zero for none.
+// untried is the time of the oldest event of each kind that planner and worker have
+// not settled; zero when there is none.
 func (s *Schedule) untried(ctx context.Context, adm *kadm.Client) (map[deliveries.Kind]time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, peekPatience)
 	defer cancel()
@@ -122,9 +122,10 @@ func (s *Schedule) untried(ctx context.Context, adm *kadm.Client) (map[deliverie
 	return out, nil
 }
 
-// untriedSince is when the event of a notification, or of a planner's delivery,
-// occurred. What the schedule has put on the topic has a row and is counted there;
-// of poison those tell who settle it.
+// untriedSince is the time of the event of a notification, or of a delivery that a
+// planner has written. It is false for a delivery that the schedule has put on the
+// topic, which has a row and is counted there, and for poison, which planner and
+// worker count.
 func untriedSince(codec *schemas.Codec, notification bool, value []byte) (time.Time, bool) {
 	if notification {
 		var n record.Notification

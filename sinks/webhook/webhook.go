@@ -1,6 +1,6 @@
-// Package webhook sends an application's events to the endpoints that subscribe
-// to them: the policy of package delivery for signed webhooks (integration
-// contract, "Events"; contract-decisions § 5; Standard Webhooks 1.0).
+// Package webhook sends an application's events to the endpoints that subscribe to
+// them: the kind of delivery for signed webhooks (integration contract, "Events";
+// contract-decisions § 5; Standard Webhooks 1.0).
 package webhook
 
 import (
@@ -33,8 +33,8 @@ const (
 	userAgent     = "Quittance-Webhooks/1.0"
 )
 
-// Endpoints is what the sink asks of the registry, which answers from memory.
-// Safe for concurrent use.
+// Endpoints is the registry's part. It answers from memory and is safe for
+// concurrent use.
 type Endpoints interface {
 	// Endpoints are those to which an event of the application goes now: its own
 	// and, where a platform key made the session, the platform's.
@@ -60,8 +60,8 @@ type Config struct {
 // Kind is the name of this kind of delivery.
 const Kind deliveries.Kind = "webhook"
 
-// Registration is this kind of delivery. endpoints may be nil for operations on
-// rows.
+// Registration is this kind of delivery. For operations on rows, which ask for no
+// destination, endpoints may be nil.
 func Registration(endpoints Endpoints) deliveries.Registration {
 	r := deliveries.Registration{
 		Kind: Kind, Notifications: schemas.TopicWebhooks, Deliveries: schemas.TopicWebhooksDeliveries, Suspends: true, Redelivers: true,
@@ -152,9 +152,10 @@ func Sign(secrets []secret.Text, eventID string, at time.Time, body []byte) (htt
 	return h, nil
 }
 
-// Judge tells what an answer means: only a 2xx is success, a redirect is not; otherwise again by the
-// schedule's steps, then daily, until the delivery is thirty days old. A 410
-// says that the endpoint is gone; its deliveries are held.
+// Judge says what an answer means. Only a 2xx is success; a redirect is not. After
+// any other answer the delivery is tried again by the schedule's steps, then daily,
+// until it is thirty days old. A 410 means that the endpoint is gone: its
+// deliveries are held.
 func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) delivery.Verdict {
 	if r.OK() {
 		return delivery.Verdict{Outcome: deliveries.OutcomeDelivered}

@@ -86,7 +86,6 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-
 	counters, err := cash.New(cash.Config{
 		Commands: h, Sessions: sessions, Registry: b.Registry, Identities: b.Identities, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
@@ -94,7 +93,6 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-
 	manual, err := docs.New(docs.Config{OpenAPI: ministry.OpenAPI()})
 	if err != nil {
 		return err
@@ -102,13 +100,12 @@ func (b *Base) ingress() error {
 
 	r := chi.NewRouter()
 	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
-	// The completion token is asked for from a frame too, by the same origins.
+	// A frame asks for the completion token too: the same origins may.
 	api.Routes(r.With(citizen.CrossOrigin))
-	citizen.Routes(r)
 	sdk.Routes(r)
-	reports.Routes(r)
-	counters.Routes(r)
-	manual.Routes(r)
+	for _, part := range []interface{ Routes(chi.Router) }{citizen, reports, counters, manual} {
+		part.Routes(r)
+	}
 	return b.Serve("ingress", b.Listen, http.Handler(r))
 }
 
