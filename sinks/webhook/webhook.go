@@ -51,8 +51,8 @@ type Config struct {
 	// Timestamp is the clock of webhook-timestamp, which receivers compare with
 	// their own; nil takes Now.
 	Timestamp func() time.Time
-	// Developer allows loopback endpoints over http.
-	Developer bool
+	// Loopback allows loopback endpoints over http.
+	Loopback bool
 	// Roots are the certificate authorities to trust; nil takes the system's.
 	Roots *x509.CertPool
 }
@@ -109,7 +109,7 @@ func NewPolicy(cfg Config) (*Policy, error) {
 	if timestamp == nil {
 		timestamp = cfg.Now
 	}
-	return &Policy{endpoints: cfg.Endpoints, timestamp: timestamp, client: call.New(call.Config{Rule: address.Rule{Developer: cfg.Developer}, Roots: cfg.Roots})}, nil
+	return &Policy{endpoints: cfg.Endpoints, timestamp: timestamp, client: call.New(call.Config{Rule: address.Rule{Loopback: cfg.Loopback}, Roots: cfg.Roots})}, nil
 }
 
 // Send signs the stored bytes and posts them.
