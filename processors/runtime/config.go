@@ -42,13 +42,13 @@ type Config struct {
 	// StateTopic, after which the cleaner may take tombstones away. 12 h when
 	// zero.
 	StoreMaxAge time.Duration
-	// FlushInterval is how often local stores are flushed: what a crash costs is
-	// the replay of that much changelog; what flushing costs is a fifth of a busy
-	// processor at 3 s, and tables that reads then miss the cache for. 10 s when zero.
+	// FlushInterval is how often local stores are flushed, 10 s when zero. A restart
+	// after a crash replays that much changelog. At 3 s flushing takes a fifth of a
+	// busy processor's CPU time, and more reads miss the cache.
 	FlushInterval time.Duration
-	// CacheSize of all local stores together, in bytes. 256 MiB when zero. The
-	// memory tables of a store (8 MiB a partition and more) count against it: a
-	// cache no larger than they are keeps nothing.
+	// CacheSize of all local stores together, in bytes. 256 MiB when zero. It includes
+	// the memory tables (up to 16 MiB a partition): a cache that is not larger than
+	// they are holds no blocks.
 	CacheSize int64
 	// Processor is the application.
 	Processor Processor

@@ -3,6 +3,6 @@
 // the records that come of it and the position in the input. It knows nothing of
 // payments.
 //
-// What an input record did is there once and completely, or not at all, whatever
-// dies when. DESIGN.md says how, and which rules that rests on.
+// The effects of an input record appear once and completely, or not at all, whichever
+// process fails at any moment. DESIGN.md explains how, and the rules for this.
 package runtime

@@ -43,7 +43,7 @@ type membership struct {
 	parts     map[int32]*partition
 	closing   map[int32]chan struct{} // closed when the store that a partition had is
 	committed map[int32]int64         // offsets the group really had at the assignment
-	refused   map[int32]bool          // said so
+	refused   map[int32]bool          // refusal was logged
 	joined    bool
 	died      bool // of a test
 	wake      bool // the loop has something to look at
@@ -86,8 +86,8 @@ func newMembership(ctx context.Context, cfg *Config, h *hooks, met *metrics, cac
 		kgo.ConcurrentTransactionsBackoff(time.Millisecond),
 		kgo.MetadataMinAge(20*time.Millisecond),
 		kgo.ProducerLinger(0),
-		// Batches are small and the broker unpacks them to look inside: on two
-		// cores it cost more than it saved.
+		// Batches are small and the broker decompresses them: on two cores
+		// compression cost more CPU time than it saved.
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.ProducerBatchMaxBytes(cfg.MaxRecordBytes),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),

@@ -170,13 +170,13 @@ func (m *membership) drop(p *partition) {
 	m.met.lag.DeleteLabelValues(strconv.Itoa(int(p.id)))
 }
 
-// behindPatience is how long an input that does not move may hold ticks back: its
-// end may be records that are never handed out.
+// behindPatience is how long ticks wait for an input that does not move: its last
+// records may be ones that consumers never receive.
 const behindPatience = 10 * time.Second
 
-// behind tells whether p still has to decide input that was there when it was
-// restored. A tick before would judge by the clock of now what was said in time
-// but is not read yet: after an outage, an approval that waits in the log.
+// behind reports whether p still has to decide input that existed when p was restored.
+// Ticks wait for it. After an outage, for instance, an approval that came in time may
+// still be unread in the log, and a tick at the present time would let it expire.
 func (p *partition) behind() bool {
 	at := p.store.Position().Input
 	if p.caughtUp == 0 || at+1 >= p.caughtUp {
@@ -226,8 +226,8 @@ func (m *membership) adopt() {
 			continue // its offsets are still being asked for, for instance because a transaction has them pending
 		}
 		if real, ok := m.committed[p.id]; ok && real > 0 && p.store.Position().Input == store.NoInput {
-			// Going on would decide against an empty state what was decided
-			// against another one. A person has to say what is right.
+			// The state of earlier decisions is missing. An operator has to decide
+			// how to continue.
 			if !m.refused[p.id] {
 				m.refused[p.id] = true
 				m.met.anomalies.WithLabelValues("stateless").Inc()

@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// sameFailures is how often a record may fail in the same way, allFailures
-	// how often in whatever way, before it is poison.
+	// sameFailures is how often a record may fail with the same error, allFailures
+	// how often in all, before it goes to poison.
 	sameFailures = 3
 	allFailures  = 10
-	// bareFailures is how often a record may not be produced, poison included,
-	// until its poison goes without the value.
+	// bareFailures is how often producing a record or its poison may fail until the
+	// poison is produced without the value.
 	bareFailures = 2 * sameFailures
 	// stuckAfter is how long after its time-out a transaction is given up.
 	stuckAfter = 2 * time.Second
@@ -48,7 +48,7 @@ type transaction struct {
 
 	records, skipped, ticks, poison int
 
-	// Of the last record or tick: with one alone a failure to produce is its.
+	// The last record or tick. If it is the only one, it caused a failed produce.
 	last   *touched
 	offset int64
 	key    string
@@ -58,7 +58,7 @@ type transaction struct {
 type touched struct {
 	part *partition
 	over overlay
-	drop []store.Timer // leave the index without a change of their entries
+	drop []store.Timer // removed from the index; their entries do not change
 	lead store.Deadline
 }
 
@@ -143,8 +143,8 @@ func (m *membership) decideRecord(t *transaction, tp *touched, rec *kgo.Record) 
 	return nil
 }
 
-// call calls the processor until it succeeds or trying is over: err is then what
-// it says. fatal is an error that is not its own.
+// call calls the processor until it succeeds or may not be tried again; err is then
+// its last error. fatal is an error that the processor did not cause.
 func (m *membership) call(own *layer, fn func() error) (attempts int, err, fatal error) {
 	var f fault
 	for {
@@ -167,8 +167,8 @@ func (m *membership) call(own *layer, fn func() error) (attempts int, err, fatal
 	}
 }
 
-// guard turns a panic of the processor into an error: it concerns one record,
-// and a process that ends with it would meet it again at its next start.
+// guard turns a panic of the processor into an error. The panic concerns one record,
+// and a process that exited would read that record again at its next start.
 func (m *membership) guard(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -224,7 +224,7 @@ func (m *membership) tick() error {
 			continue
 		}
 		if _, ok := owned[p.id]; !ok {
-			continue // revoked without a word, see onAssigned
+			continue // revoked without a callback, see onAssigned
 		}
 		due, next, err := p.store.Due(now, left)
 		if err != nil {
@@ -249,7 +249,7 @@ func (m *membership) tick() error {
 	if t == nil || t.ticks == 0 {
 		return nil
 	}
-	// What is due and does not move must not make us run in circles.
+	// Entries that stay due after their tick must not cause an endless loop.
 	moved := len(t.out) > 0
 	for _, tp := range t.parts {
 		moved = moved || len(tp.over.dirty) > 0 || len(tp.drop) > 0
@@ -324,11 +324,11 @@ func (m *membership) changelog(t *transaction) {
 func (m *membership) commit(t *transaction, began time.Time) error {
 	m.changelog(t)
 	if len(t.out) == 0 && t.ticks > 0 {
-		// Ticks without effect; what is left of them is local.
+		// The ticks had no effect; only the local index changes.
 		return m.merge(t)
 	}
-	// A client can wait for ever for brokers that went away and came back. By then
-	// the broker has given the transaction up, or decided it.
+	// A client can wait for ever for brokers that restarted. After the limit the
+	// broker has aborted the transaction or knows its outcome.
 	limit := m.cfg.TransactionTimeout + stuckAfter
 	watch := time.AfterFunc(limit, func() {
 		m.log.Error("giving up a transaction that does not end", slog.Duration("after", limit))
@@ -544,9 +544,9 @@ func fenced(err error) bool {
 	return errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch) || errors.Is(err, kerr.FencedInstanceID)
 }
 
-// definite tells an error that the record is to blame for, which trying again
-// does not mend, from the weather. A topic that is not there is weather: it
-// concerns every record, and a person has to make it.
+// definite reports whether the record itself caused err, so that a retry cannot
+// succeed. A missing topic is a temporary error: it affects every record, and an
+// operator has to create the topic.
 func definite(err error) bool {
 	var ke *kerr.Error
 	if errors.As(err, &ke) {
@@ -563,6 +563,6 @@ func definite(err error) bool {
 		errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries):
 		return false
 	}
-	// The client's own: a partition that the topic does not have, for instance.
+	// An error of the client, for instance a partition that the topic does not have.
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +98,43 @@ func TestEntriesAndPositionAreOneWrite(t *testing.T) {
 	s, _ = reopen(t, cfg)
 	if v, _ := get(t, s, "c"); v != "3" || s.Position().Changelog != 40 {
 		t.Errorf("after a stop: %q at %+v", v, s.Position())
+	}
+}
+
+// Values of every size survive flushes, compactions and a crash: large ones lie in files
+// of their own.
+func TestLargeValuesSurviveCompactions(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, filepath.Join(t.TempDir(), "p"))
+	s, _ := reopen(t, cfg)
+	want := map[string]string{}
+	for n := range 40 {
+		for k := range 20 { // half of the keys are written again each time
+			key, value := fmt.Sprint("k", k+10*(n%3)), strings.Repeat(fmt.Sprint(n, k, "."), k*k)
+			want[key] = value
+			set(t, s, int64(n+1), key, value, at(int64(n+1)), 0)
+		}
+		if err := s.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.db.Compact(t.Context(), []byte{0}, []byte{255}, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Abandon(); err != nil {
+		t.Fatal(err)
+	}
+	s, discarded := reopen(t, cfg)
+	if discarded != "" || s.Position().Changelog != 40 {
+		t.Fatalf("discarded %q, at %+v", discarded, s.Position())
+	}
+	for k, v := range want {
+		if have, ok := get(t, s, k); !ok || have != v {
+			t.Errorf("%s has %d bytes, want %d", k, len(have), len(v))
+		}
+	}
+	if m := s.db.Metrics(); m.BlobFiles.LiveCount == 0 {
+		t.Error("no value lies in a file of its own")
 	}
 }
 
