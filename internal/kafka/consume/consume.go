@@ -250,7 +250,7 @@ func (c *Consumer) until(ctx context.Context, doing string, try func() error) bo
 			return true
 		}
 		if ctx.Err() == nil {
-			c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, doing+"; it is tried again", slog.String("group", c.cfg.Group), slog.Any("error", err))
+			c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a step of a consumer failed; it is tried again", slog.String("doing", doing), slog.String("group", c.cfg.Group), slog.Any("error", err))
 		}
 		if !Sleep(ctx, c.backoff(tries)) {
 			return false
