@@ -88,6 +88,19 @@ func (f *Form) Take(field string, required bool) (any, bool) {
 	return value, true
 }
 
+// take is Take for a value of one type. must says what a value of another type has
+// to be.
+func take[T any](f *Form, field string, required bool, must string) (v T, ok bool) {
+	value, ok := f.Take(field, required)
+	if !ok {
+		return v, false
+	}
+	if v, ok = value.(T); !ok {
+		f.Fault(field, "type", must)
+	}
+	return v, ok
+}
+
 // Text is a string of so many characters. The zero character and U+FFFD, which stands
 // for what was no character, are refused.
 func (f *Form) Text(field string, required bool, shortest, longest int) string {
@@ -101,13 +114,8 @@ func (f *Form) Text(field string, required bool, shortest, longest int) string {
 
 // str is a string of so many characters.
 func (f *Form) str(field string, required bool, shortest, longest int) string {
-	value, ok := f.Take(field, required)
+	s, ok := take[string](f, field, required, "must be a string")
 	if !ok {
-		return ""
-	}
-	s, ok := value.(string)
-	if !ok {
-		f.Fault(field, "type", "must be a string")
 		return ""
 	}
 	if n := utf8.RuneCountInString(s); n < shortest || n > longest {
@@ -173,13 +181,8 @@ var integer = regexp.MustCompile(`^-?[0-9]+$`)
 
 // Amount is a required number of minor units, from 1 to MaxAmount.
 func (f *Form) Amount(field string) int64 {
-	value, ok := f.Take(field, true)
+	n, ok := take[json.Number](f, field, true, "must be an integer in minor units of the currency")
 	if !ok {
-		return 0
-	}
-	n, ok := value.(json.Number)
-	if !ok {
-		f.Fault(field, "type", "must be an integer in minor units of the currency")
 		return 0
 	}
 	if !integer.MatchString(n.String()) {
@@ -218,13 +221,8 @@ func (f *Form) Integer(field string, low, high int64) *int64 {
 
 // Bool is an optional true or false; nil when it is absent or at fault.
 func (f *Form) Bool(field string) *bool {
-	value, ok := f.Take(field, false)
+	b, ok := take[bool](f, field, false, "must be true or false")
 	if !ok {
-		return nil
-	}
-	b, ok := value.(bool)
-	if !ok {
-		f.Fault(field, "type", "must be true or false")
 		return nil
 	}
 	return &b
@@ -252,19 +250,11 @@ func (f *Form) object(field string, value any, read func(*Form)) {
 // List hands over each element of an optional list, with its name for a fault, and
 // says whether there is a list.
 func (f *Form) List(field string, each func(element string, value any)) bool {
-	value, ok := f.Take(field, false)
-	if !ok {
-		return false
-	}
-	list, ok := value.([]any)
-	if !ok {
-		f.Fault(field, "type", "must be a list")
-		return false
-	}
+	list, ok := take[[]any](f, field, false, "must be a list")
 	for i, v := range list {
 		each(fmt.Sprintf("%s[%d]", field, i), v)
 	}
-	return true
+	return ok
 }
 
 // Objects is Object for each element of an optional list.
