@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"quittance/ingress/problem"
 	"quittance/ingress/web"
 )
 
@@ -57,7 +58,8 @@ func New(cfg Config) (*Handler, error) {
 		return nil, err
 	}
 	codes := problemCodes(root)
-	if err := matching(codes, explanations); err != nil {
+	pages := problem.Catalogue(problem.Ministry)
+	if err := matching(codes, pages); err != nil {
 		return nil, err
 	}
 	known := map[string]bool{}
@@ -85,15 +87,16 @@ func New(cfg Config) (*Handler, error) {
 	}
 	render := func(name string, v view) (r resource) {
 		if err == nil {
-			v.Style, v.Errors = template.CSS(style), explanations //nolint:gosec // our own file
+			v.Style, v.Errors = template.CSS(style), pages //nolint:gosec // our own file
 			r, err = rendered(name, v)
 		}
 		return r
 	}
 	h.resources["/openapi.yaml"] = newResource("application/yaml; charset=utf-8", cfg.OpenAPI)
 	h.resources["/docs"] = render("docs.html", view{Title: "Quittance API", Reference: ref, Samples: samples})
-	h.resources["/docs/errors/"] = render("errors.html", view{Title: "Errors", Counter: counterExplanations})
-	for _, e := range append(slices.Clone(explanations), counterExplanations...) {
+	counter := slices.DeleteFunc(problem.Catalogue(problem.Counter), func(e problem.Entry) bool { return slices.Contains(e.In, problem.Ministry) })
+	h.resources["/docs/errors/"] = render("errors.html", view{Title: "Errors", Counter: counter})
+	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
 		h.resources[errorHref(e.Code)] = render("error.html", view{Title: e.Code, Error: e})
 	}
 	h.missing = render("errors.html", view{Title: "No such error code", Missing: true})
@@ -149,9 +152,9 @@ type view struct {
 	Style template.CSS
 	// Errors are the codes of the integrators' API, Counter those that only the counter's
 	// API has. Error is the code of the page.
-	Errors    []explanation
-	Counter   []explanation
-	Error     explanation
+	Errors    []problem.Entry
+	Counter   []problem.Entry
+	Error     problem.Entry
 	Missing   bool
 	Reference reference
 	Samples   []sample

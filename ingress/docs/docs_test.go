@@ -17,7 +17,12 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
+
+	"quittance/ingress/problem"
 )
+
+// explanations are the pages of the integrators' API.
+var explanations = problem.Catalogue(problem.Ministry)
 
 // maxPage is how large the page may be, uncompressed: it is read on mobile
 // connections too.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"quittance/checkout"
 	"quittance/ingress/counter"
 	"quittance/ingress/ministry"
 	"quittance/ingress/problem"
@@ -45,7 +46,7 @@ func TestCatalogueIsDescribed(t *testing.T) {
 		slices.Sort(described)
 		slices.Sort(codes)
 		if !slices.Equal(codes, described) {
-			t.Errorf("the catalogue has %v, openapi.yaml of API %d has %v", codes, api, described)
+			t.Errorf("the catalogue has %v, openapi.yaml of API %s has %v", codes, api, described)
 		}
 	}
 }
@@ -54,7 +55,7 @@ func TestCatalogueIsDescribed(t *testing.T) {
 func TestEntriesAreWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, e := range problem.Catalogue(problem.Ministry | problem.Counter) {
+	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
 		if seen[e.Code] || e.Title == "" || e.Detail == "" || e.Meaning == "" || len(e.Causes) == 0 || len(e.Mend) == 0 || e.Status < 400 {
 			t.Errorf("the entry of %s is incomplete or repeated", e.Code)
 		}
@@ -66,6 +67,22 @@ func TestEntriesAreWhole(t *testing.T) {
 	}
 	if p := problem.New("generic.unheard_of"); p.Code != "generic.unavailable" || p.Status != 503 {
 		t.Errorf("an unknown code is answered as %+v", p)
+	}
+}
+
+// A code of the processors that a caller gets is in the catalogue.
+func TestCodesOfTheProcessorsAreInTheCatalogue(t *testing.T) {
+	t.Parallel()
+	for _, code := range []checkout.Code{
+		checkout.CodeValidationFailed, checkout.CodeRateLimited, checkout.CodeKeyReused, checkout.CodeOriginsRequired,
+		checkout.CodeSessionNotFound, checkout.CodeSessionEnded, checkout.CodeOrderOpen, checkout.CodeOrderPaid, checkout.CodeNotCompleted,
+		checkout.CodeTokenNotFound, checkout.CodeTokenExpired, checkout.CodeTokenConsumed, checkout.CodeReserved, checkout.CodeNotTaken,
+		checkout.CodeTooMany, checkout.CodeSecondPerson, checkout.CodeReversalLate, checkout.CodeInFlight, checkout.CodePreviousUndecided,
+		checkout.CodeOfferUnknown, checkout.CodeTotalChanged,
+	} {
+		if p := problem.New(code); p.Code != string(code) {
+			t.Errorf("%s is answered as %s", code, p.Code)
+		}
 	}
 }
 

@@ -94,9 +94,9 @@ func refuse(reason Reason, text string) *Error { return &Error{Reason: reason, t
 // Rule says which addresses may be called. The zero value is the rule of
 // webhooks: https to a public name on port 443.
 type Rule struct {
-	// Developer also allows http://127.0.0.1:PORT and http://[::1]:PORT, in exactly
+	// Loopback also allows http://127.0.0.1:PORT and http://[::1]:PORT, in exactly
 	// these spellings.
-	Developer bool
+	Loopback bool
 	// Backend is for systems that an agency's contract names (ERPs, operators). Any
 	// port is allowed. A query is not, because paths are appended to the address.
 	Backend bool
@@ -128,11 +128,11 @@ func (r Rule) Check(raw string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Developer && loopback(u) {
+	if r.Loopback && loopback(u) {
 		return u, nil
 	}
 	switch {
-	case u.Scheme != "https" && r.Developer:
+	case u.Scheme != "https" && r.Loopback:
 		return nil, refuse(ReasonNotHTTPS, "must be https, or http://127.0.0.1:PORT or http://[::1]:PORT")
 	case u.Scheme != "https" && loopback(u):
 		return nil, refuse(ReasonNotHTTPS, "must be https; this machine itself is allowed in developer mode only")

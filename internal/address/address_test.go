@@ -263,7 +263,7 @@ func TestControl(t *testing.T) {
 		{own, "[::ffff:169.254.169.254]:80", address.ReasonMetadata},
 		{own, "[fd00:ec2::254]:80", address.ReasonMetadata},
 		{address.Rule{}, "93.184.216.34:8443", address.ReasonPort},
-		{address.Rule{Developer: true}, "127.0.0.1:443", address.ReasonLoopback},
+		{address.Rule{Loopback: true}, "127.0.0.1:443", address.ReasonLoopback},
 		{address.Rule{}, "hooks.example.org:443", address.ReasonInvalidName},
 	} {
 		if got := reasonOf(t, c.rule.Control()("tcp", c.address, nil)); got != c.want {
@@ -305,7 +305,7 @@ func TestDeveloper(t *testing.T) {
 			if backend && raw == "https://hooks.example.org:8443/hook" {
 				continue
 			}
-			if got := reasonOf(t, address.Rule{Developer: true, Backend: backend}.CheckNew(raw)); got != want {
+			if got := reasonOf(t, address.Rule{Loopback: true, Backend: backend}.CheckNew(raw)); got != want {
 				t.Errorf("%s: %q, want %q", raw, got, want)
 			}
 		}

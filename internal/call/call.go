@@ -121,7 +121,7 @@ type Client struct {
 // New makes a client.
 func New(cfg Config) *Client {
 	c := &Client{check: cfg.Rule.Check, timeout: cmp.Or(cfg.Timeout, callTimeout), transport: transport(cfg, cfg.Rule.Control())}
-	if cfg.Rule.Developer {
+	if cfg.Rule.Loopback {
 		c.loopback = transport(cfg, address.ControlLoopback)
 	}
 	return c

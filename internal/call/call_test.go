@@ -185,7 +185,7 @@ func TestAnswers(t *testing.T) {
 			if c.reason == call.FaultTimeout {
 				timeout = time.Second
 			}
-			cl := call.New(call.Config{Rule: address.Rule{Developer: true}, Timeout: timeout})
+			cl := call.New(call.Config{Rule: address.Rule{Loopback: true}, Timeout: timeout})
 			defer cl.Close()
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -221,7 +221,7 @@ func TestRetryAfter(t *testing.T) {
 		"X: y":                              0,
 	} {
 		s := newRaw(t, "127.0.0.1:0", write("HTTP/1.1 503 No\r\nContent-Length: 0\r\n"+head+"\r\n\r\n"))
-		if r := post(t, client(t, call.Config{Rule: address.Rule{Developer: true}}), "http://"+s.Addr().String()); r.Status != 503 || r.RetryAfter != want {
+		if r := post(t, client(t, call.Config{Rule: address.Rule{Loopback: true}}), "http://"+s.Addr().String()); r.Status != 503 || r.RetryAfter != want {
 			t.Errorf("%s: %+v", head, r)
 		}
 	}
@@ -231,7 +231,7 @@ func TestRetryAfter(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	other := newRaw(t, "127.0.0.1:0", write(okEmpty))
-	c := client(t, call.Config{Rule: address.Rule{Developer: true}})
+	c := client(t, call.Config{Rule: address.Rule{Loopback: true}})
 	for _, to := range []string{"http://" + other.Addr().String(), "//" + other.Addr().String() + "/x", "/same", "http://169.254.169.254/latest/meta-data/", "file:///etc/passwd"} {
 		for status := 300; status <= 308; status++ {
 			s := newRaw(t, "127.0.0.1:0", write(fmt.Sprintf("HTTP/1.1 %d Elsewhere\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n", status, to)))
@@ -374,7 +374,7 @@ func TestNamesAreRefused(t *testing.T) {
 		if r := post(t, webhook, "https://"+host+"/"); r.Reason() != want {
 			t.Errorf("%s: %q, want %q", name, r.Reason(), want)
 		}
-		backend := client(t, call.Config{Rule: address.Rule{Backend: true, Developer: true}, Resolver: resolver})
+		backend := client(t, call.Config{Rule: address.Rule{Backend: true, Loopback: true}, Resolver: resolver})
 		if r := post(t, backend, "https://"+host+":"+here.port()+"/"); r.Reason() != want {
 			t.Errorf("%s, any port: %q, want %q", name, r.Reason(), want)
 		}
@@ -395,7 +395,7 @@ func TestAddressesAreRefused(t *testing.T) {
 		t.Error("a name was asked for")
 		return nil, errors.ErrUnsupported
 	}}
-	c := client(t, call.Config{Rule: address.Rule{Developer: true}, Resolver: resolver})
+	c := client(t, call.Config{Rule: address.Rule{Loopback: true}, Resolver: resolver})
 	for url, want := range map[string]address.Reason{
 		"http://hooks.example.org/":       address.ReasonNotHTTPS,
 		"http://localhost:8081/":          address.ReasonNotHTTPS,
@@ -616,7 +616,7 @@ func TestTLS(t *testing.T) {
 	}
 	s := httptest.NewServer(nil)
 	s.Close()
-	if r := post(t, client(t, call.Config{Rule: address.Rule{Developer: true}}), s.URL); r.Reason() != call.FaultConnect {
+	if r := post(t, client(t, call.Config{Rule: address.Rule{Loopback: true}}), s.URL); r.Reason() != call.FaultConnect {
 		t.Errorf("nobody listens: %+v", r)
 	}
 }
@@ -640,7 +640,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 	s.Start()
 	defer s.Close()
-	c := client(t, call.Config{Rule: address.Rule{Developer: true}})
+	c := client(t, call.Config{Rule: address.Rule{Loopback: true}})
 	for range rounds {
 		arrived.Add(endpoints * atOnce)
 		var calls sync.WaitGroup

@@ -36,8 +36,8 @@ func ParseID(id string) (agency string, live, ok bool) {
 
 // Config is what a Client needs; the zero value is production's.
 type Config struct {
-	// Developer allows loopback ERPs over http.
-	Developer bool
+	// Loopback allows loopback ERPs over http.
+	Loopback bool
 	// Roots are the certificate authorities to trust; nil takes the system's.
 	Roots *x509.CertPool
 }
@@ -113,7 +113,7 @@ func (c *Client) to(s registry.ERPSettings) *call.Client {
 		via.client.Close() // the networks have changed
 	}
 	via = restricted{slices.Clone(s.Networks), call.New(call.Config{
-		Rule: address.Rule{Developer: c.cfg.Developer, Backend: true, Networks: s.Networks}, Roots: c.cfg.Roots,
+		Rule: address.Rule{Loopback: c.cfg.Loopback, Backend: true, Networks: s.Networks}, Roots: c.cfg.Roots,
 	})}
 	c.via[id] = via
 	return via.client

@@ -17,7 +17,7 @@ import (
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	r := deliverytest.NewReceiver(t, "Idempotency-Key")
-	c := erp.New(erp.Config{Developer: true})
+	c := erp.New(erp.Config{Loopback: true})
 	settings := registry.ERPSettings{AgencyID: "a", Live: true, BaseURL: r.URL + "/erp/", Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	for _, with := range []struct {
 		auth         registry.ERPAuth
@@ -49,7 +49,7 @@ func TestConfirm(t *testing.T) {
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	r := deliverytest.NewReceiver(t, "Idempotency-Key")
-	c := erp.New(erp.Config{Developer: true})
+	c := erp.New(erp.Config{Loopback: true})
 	settings := func(agency, network string) registry.ERPSettings {
 		return registry.ERPSettings{
 			AgencyID: agency, BaseURL: "https://10.1.2.3", Networks: []netip.Prefix{netip.MustParsePrefix(network)},

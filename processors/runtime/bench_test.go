@@ -36,16 +36,19 @@ func (p *writer) Process(tx *Tx, rec *kgo.Record) error {
 		if _, err := tx.Get(key); err != nil {
 			return err
 		}
-		tx.Put(key, p.value)
+		tx.Put(key, p.value, p.Deadline(key, p.value))
 	}
-	tx.Put([]byte("app"), append(binary.BigEndian.AppendUint64(nil, n), p.value[8:]...))
+	tx.Put([]byte("app"), append(binary.BigEndian.AppendUint64(nil, n), p.value[8:]...), time.Time{})
 	tx.Emit(&kgo.Record{Topic: p.events, Partition: tx.Partition(), Key: rec.Key, Value: rec.Value})
 	tx.Emit(&kgo.Record{Topic: p.replies, Partition: tx.Partition(), Key: rec.Key, Value: rec.Value})
 	return nil
 }
 
-func (p *writer) Deadline(key, _ []byte) (time.Time, bool) {
-	return time.Unix(4e9, 0), key[0] == 's'
+func (p *writer) Deadline(key, _ []byte) time.Time {
+	if key[0] == 's' {
+		return time.Unix(4e9, 0)
+	}
+	return time.Time{}
 }
 
 func (p *writer) Tick(*Tx, []byte, time.Time) error { return nil }

@@ -57,6 +57,13 @@ func toCount(v []byte) (c count) {
 	return c
 }
 
+func (c count) deadline() time.Time {
+	if c.due == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, c.due)
+}
+
 func (p *counter) Process(tx *Tx, rec *kgo.Record) error {
 	cmd := string(rec.Value)
 	p.mu.Lock()
@@ -78,7 +85,7 @@ func (p *counter) Process(tx *Tx, rec *kgo.Record) error {
 	if cmd == "delete" {
 		tx.Delete(rec.Key)
 	} else {
-		tx.Put(rec.Key, c.bytes())
+		tx.Put(rec.Key, c.bytes(), c.deadline())
 	}
 	value := append(c.bytes(), cmd...)
 	switch cmd {
@@ -101,10 +108,7 @@ func (p *counter) Process(tx *Tx, rec *kgo.Record) error {
 	return nil
 }
 
-func (p *counter) Deadline(_, value []byte) (time.Time, bool) {
-	c := toCount(value)
-	return time.Unix(0, c.due), c.due != 0
-}
+func (p *counter) Deadline(_, value []byte) time.Time { return toCount(value).deadline() }
 
 func (p *counter) Tick(tx *Tx, key []byte, now time.Time) error {
 	v, err := tx.Get(key)
@@ -118,7 +122,7 @@ func (p *counter) Tick(tx *Tx, key []byte, now time.Time) error {
 	p.mu.Unlock()
 	c.seq++
 	c.due = 0
-	tx.Put(key, c.bytes())
+	tx.Put(key, c.bytes(), c.deadline())
 	tx.Emit(&kgo.Record{Topic: p.events, Partition: tx.Partition(), Key: key, Value: append(c.bytes(), cmd...)})
 	if strings.HasPrefix(string(key), "badtick") {
 		return errors.New("bad tick")

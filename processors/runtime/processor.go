@@ -19,9 +19,10 @@ type Processor interface {
 	// tenth of whatever kind, sends it there, too. The record's changes and
 	// emissions are dropped in each case.
 	Process(tx *Tx, rec *kgo.Record) error
-	// Deadline tells when the entry wants a tick: a function of the entry alone.
-	// ok is false when never.
-	Deadline(key, value []byte) (at time.Time, ok bool)
+	// Deadline returns when the entry needs a tick, the zero time when never. It
+	// depends on the entry alone. A restore calls it for each entry; Process and Tick
+	// pass the same time to Tx.Put.
+	Deadline(key, value []byte) time.Time
 	// Tick is called when the deadline of key is at or before now and the entry
 	// still has it, in a transaction that has nothing but ticks in it. It should
 	// change the entry so that its deadline moves or goes; it is called again

@@ -64,7 +64,7 @@ type touched struct {
 
 func (m *membership) begin() *transaction {
 	if m.txn == nil {
-		m.txn = &transaction{byID: map[int32]*touched{}, own: layer{writes: map[string][]byte{}}}
+		m.txn = &transaction{byID: map[int32]*touched{}, own: layer{writes: map[string]entry{}}}
 	}
 	t := m.txn
 	clear(t.byID)
@@ -179,7 +179,7 @@ func (m *membership) guard(fn func() error) (err error) {
 	return fn()
 }
 
-// deadline is that of an entry.
+// deadline asks the processor for the deadline of a restored entry.
 func (m *membership) deadline(key, value []byte) (d store.Deadline) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -187,11 +187,15 @@ func (m *membership) deadline(key, value []byte) (d store.Deadline) {
 			m.log.Error("the processor panicked over a deadline", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
 		}
 	}()
-	at, ok := m.cfg.Processor.Deadline(key, value)
-	if !ok {
+	return storeDeadline(m.cfg.Processor.Deadline(key, value))
+}
+
+// storeDeadline is t as the store keeps it. The zero time is no deadline.
+func storeDeadline(t time.Time) store.Deadline {
+	if t.IsZero() {
 		return 0
 	}
-	return store.DeadlineAt(at)
+	return store.DeadlineAt(t)
 }
 
 // tick has what is due ticked, in transactions of its own.
@@ -266,7 +270,7 @@ func (m *membership) tickOne(t *transaction, tp *touched, timer store.Timer, now
 		if c.value == nil {
 			return nil
 		}
-		if d := m.deadline(timer.Key, c.value); d == 0 || d.Time().After(now) {
+		if c.deadline == 0 || c.deadline.Time().After(now) {
 			return nil
 		}
 	}
@@ -432,11 +436,10 @@ func (m *membership) merge(t *transaction) error {
 			if c.value == nil {
 				err = b.Delete(key, c.former)
 			} else {
-				e := store.Entry{Value: c.value, Deadline: m.deadline(key, c.value)}
-				if e.Deadline != 0 {
-					tp.lead = earlier(tp.lead, e.Deadline)
+				if c.deadline != 0 {
+					tp.lead = earlier(tp.lead, c.deadline)
 				}
-				err = b.Set(key, e, c.former)
+				err = b.Set(key, store.Entry{Value: c.value, Deadline: c.deadline}, c.former)
 			}
 			if err != nil {
 				b.Close()

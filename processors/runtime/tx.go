@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -19,10 +20,16 @@ var (
 	errStore = errors.New("local store")
 )
 
+// entry is a value with its deadline.
+type entry struct {
+	value    []byte // nil: there is none
+	deadline store.Deadline
+}
+
 // cell is an entry as one transaction sees it.
 type cell struct {
-	value []byte // nil: there is none
-	dirty bool   // not as in the store
+	entry
+	dirty bool // not as in the store
 
 	// What the store holds, when the transaction has looked: the deadline that
 	// leaves the index when this cell is written.
@@ -42,7 +49,7 @@ type overlay struct {
 
 // layer is what one record has changed so far, on top of the overlay.
 type layer struct {
-	writes map[string][]byte // nil: deleted
+	writes map[string]entry
 	order  []string
 	emits  []*kgo.Record
 	err    error // the application misused the transaction
@@ -75,8 +82,8 @@ func (tx *Tx) Partition() int32 { return tx.part.id }
 // makes of it.
 func (tx *Tx) Get(key []byte) ([]byte, error) {
 	if len(tx.own.order) > 0 {
-		if v, ok := tx.own.writes[string(key)]; ok {
-			return v, nil
+		if w, ok := tx.own.writes[string(key)]; ok {
+			return w.value, nil
 		}
 	}
 	c, err := tx.look(key)
@@ -97,24 +104,26 @@ func (tx *Tx) look(key []byte) (*cell, error) {
 		tx.own.store = fmt.Errorf("%w: %w", errStore, err)
 		return nil, tx.own.store
 	}
-	c = &cell{value: e.Value, looked: true, former: e.Deadline}
+	c = &cell{entry: entry{e.Value, e.Deadline}, looked: true, former: e.Deadline}
 	tx.over.cells[string(key)] = c
 	return c, nil
 }
 
-// Put sets the value of key, which must not be empty nor begin with a zero byte.
-// The value belongs to the transaction from then on. An empty value is a value.
-func (tx *Tx) Put(key, value []byte) {
+// Put sets the value of key, which must not be empty and must not begin with a zero
+// byte. The value belongs to the transaction from then on. An empty value is a value.
+// The deadline must be what Processor.Deadline returns for key and value, because a
+// restore asks Processor.Deadline.
+func (tx *Tx) Put(key, value []byte, deadline time.Time) {
 	if value == nil {
 		value = []byte{}
 	}
-	tx.write(key, value)
+	tx.write(key, entry{value, storeDeadline(deadline)})
 }
 
 // Delete removes key, present or not.
-func (tx *Tx) Delete(key []byte) { tx.write(key, nil) }
+func (tx *Tx) Delete(key []byte) { tx.write(key, entry{}) }
 
-func (tx *Tx) write(key, value []byte) {
+func (tx *Tx) write(key []byte, e entry) {
 	if len(key) == 0 || key[0] == reservedKey[0] {
 		tx.own.err = errKey
 		return
@@ -123,7 +132,7 @@ func (tx *Tx) write(key, value []byte) {
 	if _, again := tx.own.writes[k]; !again {
 		tx.own.order = append(tx.own.order, k)
 	}
-	tx.own.writes[k] = value
+	tx.own.writes[k] = e
 }
 
 // Emit produces r when the transaction commits. The caller sets topic, partition
@@ -148,6 +157,6 @@ func (o *overlay) merge(l *layer) {
 			c.dirty = true
 			o.dirty = append(o.dirty, k)
 		}
-		c.value = l.writes[k]
+		c.entry = l.writes[k]
 	}
 }

@@ -52,7 +52,15 @@ func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
 	return p.decide(tx, cmd)
 }
 
-func (p *Processor) decide(tx *runtime.Tx, cmd checkout.Command) error {
+// transaction is what a decision needs of a runtime.Tx.
+type transaction interface {
+	Partition() int32
+	Get(key []byte) ([]byte, error)
+	Put(key, value []byte, deadline time.Time)
+	Emit(r *kgo.Record)
+}
+
+func (p *Processor) decide(tx transaction, cmd checkout.Command) error {
 	v := &view{tx: tx, codec: p.codec}
 	d, err := checkout.Decide(v, cmd)
 	if err != nil {
@@ -78,30 +86,30 @@ func (p *Processor) decide(tx *runtime.Tx, cmd checkout.Command) error {
 	return w.err
 }
 
-// Deadline is when an entry of state wants a tick.
-func (p *Processor) Deadline(key, value []byte) (time.Time, bool) {
+// Deadline returns when an entry of state needs a tick. writer.entries passes the
+// same times to the transaction.
+func (p *Processor) Deadline(key, value []byte) time.Time {
 	switch kindOf(key) {
 	case kindSession:
 		var r record.Session
 		if p.codec.Decode(value, &r) != nil {
-			return time.Unix(0, 0), true // its tick tells, loudly; silent it would be forgotten
+			return time.Unix(0, 0) // the immediate tick reports the error
 		}
-		return mapping.ToSession(&r).Deadline()
+		at, _ := mapping.ToSession(&r).Deadline()
+		return at
 	case kindIdempotency:
 		var r record.Idempotency
-		if p.codec.Decode(value, &r) != nil {
-			return time.Time{}, false
+		if p.codec.Decode(value, &r) == nil {
+			return r.ForgetAt
 		}
-		return r.ForgetAt, true
 	case kindToken:
 		var r record.Token
-		if p.codec.Decode(value, &r) != nil {
-			return time.Time{}, false
+		if p.codec.Decode(value, &r) == nil {
+			return r.ForgetAt
 		}
-		return r.ForgetAt, true
-	case kindOrder, kindQuota: // a paid order is kept for ever, a quota is one entry an application
+	case kindOrder, kindQuota: // paid orders are kept for ever; an application has one quota entry
 	}
-	return time.Time{}, false
+	return time.Time{}
 }
 
 // Tick lets time pass for one entry.
@@ -119,7 +127,7 @@ func (p *Processor) Tick(tx *runtime.Tx, key []byte, now time.Time) error {
 // writer turns a decision into records; the first error sticks.
 type writer struct {
 	p   *Processor
-	tx  *runtime.Tx
+	tx  transaction
 	err error
 }
 
@@ -131,9 +139,9 @@ func (w *writer) encode(r record.Record) []byte {
 	return b
 }
 
-func (w *writer) put(key []byte, r record.Record) {
+func (w *writer) put(key []byte, r record.Record, deadline time.Time) {
 	if b := w.encode(r); b != nil {
-		w.tx.Put(key, b)
+		w.tx.Put(key, b, deadline)
 	}
 }
 
@@ -150,23 +158,24 @@ func (w *writer) emitTo(topic string, partition int32, key string, r record.Reco
 func (w *writer) entries(d checkout.Decision) {
 	for id, s := range d.Sessions {
 		r := mapping.FromSession(s)
-		w.put(sessionKey(id), &r)
+		at, _ := s.Deadline()
+		w.put(sessionKey(id), &r, at)
 	}
 	for k, o := range d.Orders {
-		w.put(orderKey(k), &record.Order{OpenSessionID: o.OpenSessionID, PaidSessionID: o.PaidSessionID, Undecided: o.Undecided, Late: o.Late})
+		w.put(orderKey(k), &record.Order{OpenSessionID: o.OpenSessionID, PaidSessionID: o.PaidSessionID, Undecided: o.Undecided, Late: o.Late}, time.Time{})
 	}
 	for k, i := range d.Idempotency {
 		w.put(idempotencyKey(k), &record.Idempotency{
 			BodyHash: i.BodyHash, Code: string(i.Code), SessionID: i.SessionID, Faults: mapping.FromFaults(i.Faults), ForgetAt: i.ForgetAt,
-		})
+		}, i.ForgetAt)
 	}
 	for id, q := range d.Quotas {
 		w.put(quotaKey(id), &record.Quota{
 			Minute: q[0].Minute, Count: int32(q[0].Count), OtherMinute: q[1].Minute, OtherCount: int32(q[1].Count), //nolint:gosec // at most a quota
-		})
+		}, time.Time{})
 	}
 	for hash, t := range d.Tokens {
-		w.put(tokenKey(hash), &record.Token{SessionID: t.SessionID, ExpiresAt: t.ExpiresAt, ConsumedAt: t.ConsumedAt, ForgetAt: t.ForgetAt})
+		w.put(tokenKey(hash), &record.Token{SessionID: t.SessionID, ExpiresAt: t.ExpiresAt, ConsumedAt: t.ConsumedAt, ForgetAt: t.ForgetAt}, t.ForgetAt)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"quittance/checkout"
-	"quittance/processors/runtime"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -57,7 +56,7 @@ func modeOf(live bool) string {
 // view is the state of one partition as package checkout looks at it. The first
 // error sticks, and whoever decided drops the decision.
 type view struct {
-	tx    *runtime.Tx
+	tx    transaction
 	codec *schemas.Codec
 	err   error
 }

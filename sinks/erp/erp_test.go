@@ -35,7 +35,7 @@ func (e *erps) ERP(agency string, live bool) (registry.ERPSettings, bool) {
 }
 
 // caller calls this machine over http too.
-func caller() *erpclient.Client { return erpclient.New(erpclient.Config{Developer: true}) }
+func caller() *erpclient.Client { return erpclient.New(erpclient.Config{Loopback: true}) }
 
 // sender confirms to these ERPs.
 func sender(b *deliverytest.Bench, e *erps) delivery.WorkerConfig {

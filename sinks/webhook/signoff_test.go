@@ -62,7 +62,7 @@ func TestSignoffChild(t *testing.T) {
 	}
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: c.URL})
-	p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: time.Now, Developer: true})
+	p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: time.Now, Loopback: true})
 	if err != nil {
 		t.Fatal(err)
 	}

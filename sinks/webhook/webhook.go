@@ -51,8 +51,8 @@ type Config struct {
 	// Timestamp is the clock of webhook-timestamp, which receivers compare with
 	// their own; nil takes Now.
 	Timestamp func() time.Time
-	// Developer allows loopback endpoints over http.
-	Developer bool
+	// Loopback allows loopback endpoints over http.
+	Loopback bool
 	// Roots are the certificate authorities to trust; nil takes the system's.
 	Roots *x509.CertPool
 }
@@ -65,11 +65,39 @@ const Kind deliveries.Kind = "webhook"
 func Registration(endpoints Endpoints) deliveries.Registration {
 	r := deliveries.Registration{
 		Kind: Kind, Notifications: schemas.TopicWebhooks, Deliveries: schemas.TopicWebhooksDeliveries, Suspends: true, Redelivers: true,
+		Entries: func(dir registry.Directory) (entries []deliveries.Entry) {
+			for _, e := range dir.Endpoints {
+				entries = append(entries, entry(e))
+			}
+			return entries
+		},
+		Entry: func(dir registry.Directory, named string) (deliveries.Entry, bool) {
+			e, ok := dir.Endpoint(named)
+			return entry(e), ok
+		},
 	}
 	if endpoints != nil {
 		r.Directory = directory{endpoints}
 	}
 	return r
+}
+
+// entry is an endpoint as operators see it.
+func entry(e registry.EndpointEntry) deliveries.Entry {
+	out := deliveries.Entry{
+		Kind: Kind, ID: e.ID, Name: e.ID, Title: "Endpoint " + e.ID + " of " + e.Owner(), Owner: e.Owner(), Agency: e.Agency, ApplicationID: e.ApplicationID, Application: e.Application,
+		URL: e.URL, Events: e.Events, Modes: []string{}, MaxInFlight: e.MaxInFlight, MaxPerSecond: e.MaxPerSecond, Signing: e.Signing, OldEndsAt: e.OldEndsAt,
+	}
+	if e.Test {
+		out.Modes = append(out.Modes, registry.Mode(false))
+	}
+	if e.Live {
+		out.Modes = append(out.Modes, registry.Mode(true))
+	}
+	if e.Inactive {
+		out.Facts = [][2]string{{"Application", "not active: it can create nothing"}}
+	}
+	return out
 }
 
 // directory is the registry's endpoints as the engine sees them.
@@ -109,7 +137,7 @@ func NewPolicy(cfg Config) (*Policy, error) {
 	if timestamp == nil {
 		timestamp = cfg.Now
 	}
-	return &Policy{endpoints: cfg.Endpoints, timestamp: timestamp, client: call.New(call.Config{Rule: address.Rule{Developer: cfg.Developer}, Roots: cfg.Roots})}, nil
+	return &Policy{endpoints: cfg.Endpoints, timestamp: timestamp, client: call.New(call.Config{Rule: address.Rule{Loopback: cfg.Loopback}, Roots: cfg.Roots})}, nil
 }
 
 // Send signs the stored bytes and posts them.

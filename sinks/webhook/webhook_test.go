@@ -91,7 +91,7 @@ func bench(t testing.TB) *deliverytest.Bench {
 
 func config(t testing.TB, b *deliverytest.Bench, e webhook.Endpoints) delivery.WorkerConfig {
 	t.Helper()
-	p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: b.Now, Developer: true})
+	p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: b.Now, Loopback: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func TestRedirectAndAddressRefused(t *testing.T) {
 		e.add("app", registry.WebhookEndpoint{ID: id, URL: url})
 	}
 	policy := func(developer bool) *webhook.Policy {
-		p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: time.Now, Developer: developer})
+		p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: time.Now, Loopback: developer})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -581,7 +581,7 @@ func TestWorkerChild(t *testing.T) {
 	}
 	e := newEndpoints()
 	e.add("app", registry.WebhookEndpoint{ID: "own", URL: c.URL})
-	p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: time.Now, Developer: true})
+	p, err := webhook.NewPolicy(webhook.Config{Endpoints: e, Now: time.Now, Loopback: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,13 +61,13 @@ func (p abacus) Process(tx *runtime.Tx, rec *kgo.Record) error {
 	if state != nil {
 		count += binary.BigEndian.Uint64(state)
 	}
-	tx.Put(rec.Key, binary.BigEndian.AppendUint64(nil, count))
+	tx.Put(rec.Key, binary.BigEndian.AppendUint64(nil, count), time.Time{})
 	tx.Emit(&kgo.Record{Topic: p.topology.Name(p.family.Events), Partition: tx.Partition(), Key: rec.Key, Value: fmt.Appendf(nil, "%s %d", fields[0], count)})
 	tx.Emit(&kgo.Record{Topic: p.topology.Name(p.family.Replies), Partition: int32(to), Key: []byte(fields[1]), Value: strconv.AppendUint(nil, count, 10)})
 	return nil
 }
 
-func (abacus) Deadline(_, _ []byte) (time.Time, bool)    { return time.Time{}, false }
+func (abacus) Deadline(_, _ []byte) time.Time            { return time.Time{} }
 func (abacus) Tick(*runtime.Tx, []byte, time.Time) error { return nil }
 func (abacus) Decode(value []byte) (int, error)          { return strconv.Atoi(string(value)) }
 func (abacus) Code(int) string                           { return "ok" }

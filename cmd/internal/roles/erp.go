@@ -19,4 +19,4 @@ func (b *Base) erp() error {
 }
 
 // ERPs calls the agencies' ERPs.
-func (b *Base) ERPs() *client.Client { return client.New(client.Config{Developer: b.Loopback}) }
+func (b *Base) ERPs() *client.Client { return client.New(client.Config{Loopback: b.Loopback}) }

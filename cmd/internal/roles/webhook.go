@@ -10,7 +10,7 @@ func (b *Base) webhook() error {
 	if err := b.OpenRegistry(); err != nil {
 		return err
 	}
-	policy, err := webhook.NewPolicy(webhook.Config{Endpoints: b.Registry, Now: b.Now, Timestamp: time.Now, Developer: b.Loopback})
+	policy, err := webhook.NewPolicy(webhook.Config{Endpoints: b.Registry, Now: b.Now, Timestamp: time.Now, Loopback: b.Loopback})
 	if err != nil {
 		return err
 	}

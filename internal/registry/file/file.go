@@ -400,12 +400,12 @@ func (o object) number(field string, low, high int64) *int32 {
 func (o object) backend(networks []netip.Prefix) string {
 	raw := o.text("base_url", true)
 	if raw != "" {
-		o.check("base_url", address.Rule{Developer: o.developer, Backend: true, Networks: networks}.CheckNew(raw))
+		o.check("base_url", address.Rule{Loopback: o.developer, Backend: true, Networks: networks}.CheckNew(raw))
 	}
 	return strings.TrimRight(raw, "/")
 }
 
-func (o object) webhook() address.Rule { return address.Rule{Developer: o.developer} }
+func (o object) webhook() address.Rule { return address.Rule{Loopback: o.developer} }
 
 // secret is a required secret.
 func (o object) secret(field string) secret.Text { return o.plain(field, o.credential(field, true)) }
