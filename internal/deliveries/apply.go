@@ -110,10 +110,12 @@ func (s *Store) upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*ch
 	}
 	_, err := tx.Exec(ctx, `
 		WITH change AS (
-			SELECT c.*, CASE WHEN c.succeeded THEN c.failing ELSE coalesce(d.failing_since, c.failing) END AS failing_since
+			-- Failures up to the last resumption decide nothing: outcomes may be applied again.
+			SELECT c.*, CASE WHEN c.succeeded THEN f.failing ELSE coalesce(d.failing_since, f.failing) END AS failing_since
 			FROM unnest($1::text[], $2::text[], $3::bool[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::timestamptz[])
 				AS c (kind, destination_id, succeeded, due, failing, last_failure, hold, gone)
 			JOIN delivery_destinations d USING (kind, destination_id)
+			CROSS JOIN LATERAL (SELECT CASE WHEN c.last_failure > coalesce(d.resumed_at, '-infinity') THEN greatest(c.failing, d.resumed_at) END AS failing) f
 		)
 		UPDATE delivery_destinations d SET
 			next_due_at = least(d.next_due_at, c.due),

@@ -35,6 +35,13 @@ func Batch[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T,
 		if ctx.Err() != nil {
 			return nil
 		}
+		if len(records) == 0 {
+			// The poll failed or was interrupted: that says nothing about a batch that
+			// is to be repeated.
+			c.client.AllowRebalance()
+			tries--
+			continue
+		}
 		err := b.apply(ctx, records)
 		if err != nil {
 			b.rewind(ctx, records, err)
@@ -44,7 +51,9 @@ func Batch[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T,
 		c.client.AllowRebalance()
 		if err == nil {
 			tries = -1
-			clear(b.aside)
+			for _, r := range records {
+				delete(b.aside, partition{r.Topic, r.Partition})
+			}
 		} else if !Sleep(ctx, c.backoff(tries)) {
 			return nil
 		}
@@ -84,9 +93,6 @@ func (b *batches[T]) collect(ctx context.Context) []*kgo.Record {
 
 // apply decodes records and writes what they hold.
 func (b *batches[T]) apply(ctx context.Context, records []*kgo.Record) error {
-	if len(records) == 0 {
-		return nil
-	}
 	b.inHand(records)
 	entries := make([]entry[T], 0, len(records))
 	for _, r := range records {
