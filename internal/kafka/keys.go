@@ -30,11 +30,11 @@ func CheckKeys(ctx context.Context, c Config, t *Topology, codec *schemas.Codec)
 	defer cl.Close()
 	topic := t.Name(schemas.TopicEvents)
 	adm := kadm.NewClient(cl)
-	starts, err := listed(adm.ListStartOffsets(ctx, topic))
+	starts, err := Offsets(adm.ListStartOffsets(ctx, topic))
 	if err != nil {
 		return fmt.Errorf("asking for the start of %s: %w", topic, err)
 	}
-	ends, err := listed(adm.ListCommittedOffsets(ctx, topic))
+	ends, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
 	if err != nil {
 		return fmt.Errorf("asking for the end of %s: %w", topic, err)
 	}

@@ -209,8 +209,8 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 		// positions are those of the rows.
 		return pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 			batch := &pgx.Batch{}
-			batch.Queue(selectPositions, r.cfg.Space.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
-				reached, err = collectPositions(found)
+			batch.Queue(positions.Select(), r.cfg.Space.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
+				reached, err = positions.Collect(found)
 				return err
 			})
 			batch.Queue("SELECT count(*) FROM sessions"+where, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })

@@ -143,10 +143,7 @@ func NewPolicy(cfg Config) (*Policy, error) {
 // Send signs the stored bytes and posts them.
 func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
 	e, ok := p.endpoints.Endpoint(d.DestinationID)
-	if !ok {
-		return call.Result{Fault: call.FaultUnusable}
-	}
-	if e.Locked || len(e.Secrets) == 0 {
+	if !ok || e.Locked || len(e.Secrets) == 0 {
 		return call.Result{Fault: call.FaultUnusable} // nothing leaves unsigned
 	}
 	header, err := Sign(e.Secrets, d.EventID, p.timestamp(), d.Body)

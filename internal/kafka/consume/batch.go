@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/kafka"
 )
 
 // Write applies items together with the moves of the positions, or nothing. Items
@@ -239,17 +241,8 @@ func (b *batches[T]) rewind(ctx context.Context, records []*kgo.Record, cause er
 // noun says. It waits for the noun and the broker; ctx ends with the assignment.
 func (b *batches[T]) begin(ctx context.Context, assigned map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	for topic := range assigned {
-		for tries := 0; ; tries++ {
-			err := b.beginTopic(ctx, topic, assigned[topic])
-			if err == nil {
-				break
-			}
-			if ctx.Err() == nil {
-				b.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "finding out where to read on", slog.String("group", b.cfg.Group), slog.Any("error", err))
-			}
-			if !Sleep(ctx, b.backoff(tries)) {
-				return nil, fmt.Errorf("finding out where to read on: %w", ctx.Err())
-			}
+		if !b.until(ctx, "finding out where to read on", func() error { return b.beginTopic(ctx, topic, assigned[topic]) }) {
+			return nil, fmt.Errorf("finding out where to read on: %w", ctx.Err())
 		}
 	}
 	return assigned, nil
@@ -263,7 +256,7 @@ func (b *batches[T]) beginTopic(ctx context.Context, topic string, assigned map[
 		return err
 	}
 	c := b.Consumer
-	first, err := offsets(kadm.NewClient(c.client).ListStartOffsets(bounded, topic))
+	first, err := kafka.Offsets(kadm.NewClient(c.client).ListStartOffsets(bounded, topic))
 	if err != nil {
 		return err
 	}
