@@ -40,10 +40,8 @@ func benchCommand(use, short, example string, b *bench.Installation, run func(*b
 			f.StringVar(&m.LogLevel, "log", "info", "log level: debug, info, warn, error")
 			own(f)
 		},
-		Run: func(ctx context.Context, m *cli.Meta) (err error) {
-			if b.Log, err = m.Logger(m.Err); err != nil {
-				return err
-			}
+		Run: func(ctx context.Context, m *cli.Meta) error {
+			b.Log = m.Log
 			return run(b, ctx, m.Out)
 		},
 	}

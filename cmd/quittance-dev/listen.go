@@ -41,11 +41,7 @@ func listen() cli.Command {
 			if l.JSON {
 				l.Notes = m.Err
 			}
-			log, err := m.Logger(m.Err)
-			if err != nil {
-				return err
-			}
-			return l.run(ctx, m, log)
+			return l.run(ctx, &m.Settings, m.Log)
 		},
 	}
 }
@@ -67,13 +63,9 @@ type listener struct {
 	events      []string
 }
 
-func (l *listener) run(ctx context.Context, m *cli.Meta, log *slog.Logger) error {
-	s := &m.Settings
+func (l *listener) run(ctx context.Context, s *roles.Settings, log *slog.Logger) error {
 	w := dev.Listener{Log: log, Events: l.events, Test: l.Mode != "live", Live: l.Mode != "test", Since: l.Since, Hear: l.Hear}
 	if err := l.check(&w); err != nil {
-		return err
-	}
-	if err := m.Locate(); err != nil {
 		return err
 	}
 	if err := s.Need("kafka", "schema-registry"); err != nil {

@@ -29,16 +29,12 @@ func simulate() cli.Command {
 		Run: func(ctx context.Context, m *cli.Meta) error {
 			m.SimulatorURL = "http://" + local(port+portSimulators)
 			m.CheckoutURL = cmp.Or(m.CheckoutURL, "http://"+local(port))
-			log, err := m.Logger(m.Err)
-			if err != nil {
-				return err
-			}
 			if m.Kafka == "" { // else the parts are named: --port is only where to listen
 				if err := readLocator(port, &m.Settings); err != nil {
 					return err
 				}
 			}
-			b, err := roles.Open(ctx, m.Settings, log)
+			b, err := roles.Open(ctx, m.Settings, m.Log)
 			if err != nil {
 				return err
 			}

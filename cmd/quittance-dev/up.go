@@ -36,11 +36,8 @@ func up() cli.Command {
 			f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the eight ports after it")
 			u.flags(f)
 		},
-		Run: func(ctx context.Context, m *cli.Meta) (err error) {
-			u.Settings, u.begun = m.Settings, time.Now()
-			if u.log, err = u.Logger(m.Err); err != nil {
-				return err
-			}
+		Run: func(ctx context.Context, m *cli.Meta) error {
+			u.Settings, u.log, u.begun = m.Settings, m.Log, time.Now()
 			return u.run(ctx, m.Out)
 		},
 	}
@@ -182,7 +179,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	s.Health = local(u.port + portHealth)
 	s.CallbackURL = "http://" + s.Listen
 	s.CheckoutURL = s.CallbackURL
-	s.ShopURL = "https://" + local(u.port+portShop)
+	s.Origins = map[string]string{demoShop: "https://" + local(u.port+portShop)}
 	d, err := readDemo(u.registry)
 	if err != nil {
 		return err

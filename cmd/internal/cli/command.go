@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ type Command struct {
 	Connection Connection
 	// Flags declares the command's own flags.
 	Flags func(f *pflag.FlagSet, m *Meta)
+	// LocatesItself: Run calls Meta.Locate, which is called before Run otherwise.
+	LocatesItself bool
 	// Check refuses a command line, before anything is opened.
 	Check func(m *Meta) error
 	// Run runs the command.
@@ -59,6 +62,7 @@ const (
 type Meta struct {
 	roles.Settings
 	Out, Err io.Writer
+	Log      *slog.Logger // of Run, where there is --log
 
 	program Program
 	cmd     *cobra.Command
@@ -138,11 +142,22 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 			return err
 		}
 	}
-	if c.Run != nil {
-		return c.Run(ctx, m)
+	if c.Operate != nil {
+		_, argument, _ := strings.Cut(c.Use, " ")
+		return refusal(m.onDatabase(ctx, c.Operate), argument)
 	}
-	_, argument, _ := strings.Cut(c.Use, " ")
-	return refusal(m.onDatabase(ctx, c.Operate), argument)
+	if m.cmd.Flags().Lookup("log") != nil {
+		var err error
+		if m.Log, err = m.Logger(m.Err); err != nil {
+			return err
+		}
+	}
+	if !c.LocatesItself {
+		if err := m.locate(); err != nil {
+			return err
+		}
+	}
+	return c.Run(ctx, m)
 }
 
 // onDatabase does something on the database of an installation.

@@ -42,7 +42,7 @@ func (p Program) doctor() Command {
 	names := append(mapped(p.Doctor, func(r DoctorRole) string { return r.Name }), roles.Names(table)...)
 	return Command{
 		Use: "doctor [ROLE]", Short: "Check every part that a role needs, and say how to mend what is missing", Examples: []string{"doctor erp"},
-		Args: cobra.MaximumNArgs(1), Valid: names,
+		Args: cobra.MaximumNArgs(1), Valid: names, LocatesItself: true, // the roles of a developer do without
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			for _, r := range p.Doctor {
 				r.Flags(f)

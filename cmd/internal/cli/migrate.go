@@ -21,16 +21,7 @@ func migrate() Command {
 			f.Int32Var(&m.Partitions, "partitions", schemas.DefaultPartitions, "partitions of commands, state and events when they are first created; fixed for ever after")
 			f.Int16Var(&m.Replication, "replication", 0, "replicas of new topics; 0 takes the broker's default")
 		},
-		Run: func(ctx context.Context, m *Meta) error {
-			log, err := m.Logger(m.Err)
-			if err != nil {
-				return err
-			}
-			if err := m.Locate(); err != nil {
-				return err
-			}
-			return Migrate(ctx, m.Settings, log)
-		},
+		Run: func(ctx context.Context, m *Meta) error { return Migrate(ctx, m.Settings, m.Log) },
 	}
 }
 

@@ -159,14 +159,7 @@ func roleCommand(kind roles.Kind, c Command) Command {
 			}
 			role = table[i]
 		}
-		log, err := m.Logger(m.Err)
-		if err != nil {
-			return err
-		}
-		if err := m.Locate(); err != nil {
-			return err
-		}
-		b, err := roles.Open(ctx, m.Settings, log)
+		b, err := roles.Open(ctx, m.Settings, m.Log)
 		if err != nil {
 			return err
 		}

@@ -83,19 +83,20 @@ func replay() Command {
 			f.StringVar(&r.redelivery, "again", "", "")
 			_ = f.MarkHidden("again") // the name of --redelivery in the first release
 		},
-		Run: func(ctx context.Context, m *Meta) (err error) {
+		Check: func(m *Meta) (err error) {
 			r.topic, r.notes = m.args[0], m.Err
 			if err := r.check(); err != nil {
 				return err
 			}
 			// The broker's records carry the machine's time, also where the service's
 			// clock was moved.
-			if r.since, r.until, err = span(since, until, time.Now().Truncate(time.Millisecond)); err != nil {
-				return err
-			}
+			r.since, r.until, err = span(since, until, time.Now().Truncate(time.Millisecond))
 			if !m.cmd.Flags().Changed("log") {
 				m.LogLevel = "error"
 			}
+			return err
+		},
+		Run: func(ctx context.Context, m *Meta) error {
 			done, err := r.run(ctx, m)
 			if err != nil {
 				return err
@@ -135,14 +136,7 @@ func (r *replayer) check() error {
 func (r *replayer) run(ctx context.Context, m *Meta) ([]counted, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := m.Locate(); err != nil {
-		return nil, err
-	}
-	log, err := m.Logger(r.notes)
-	if err != nil {
-		return nil, err
-	}
-	b, err := roles.Open(ctx, m.Settings, log)
+	b, err := roles.Open(ctx, m.Settings, m.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,6 @@ func seed() Command {
 		Use: "seed FILE", Short: "Apply a registry file: agencies, applications, keys, endpoints", JSON: "the report", Examples: []string{"seed registry.yaml"},
 		Missing: "say which registry file: {usage}",
 		Run: func(ctx context.Context, m *Meta) error {
-			if err := m.Locate(); err != nil {
-				return err
-			}
 			report, err := Seed(ctx, m.Settings, m.args[0])
 			if err != nil {
 				return err

@@ -27,9 +27,6 @@ import (
 )
 
 func (b *Base) ingress() error {
-	if err := b.OpenRegistry(); err != nil {
-		return err
-	}
 	if b.CheckoutURL == "" {
 		b.CheckoutURL = "http://" + b.Listen
 	}
