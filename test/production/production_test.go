@@ -151,7 +151,10 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 func TestProduction(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
-	i.succeeds(t, i.path, "seed", i.file(t, registry))
+	// The secret of an endpoint is shown here only: --json must not hide it.
+	if report := i.succeeds(t, i.path, "seed", "--json", i.file(t, registry)); !strings.Contains(report, `"Secret": "whsec_`) {
+		t.Errorf("seed --json shows no signing secret: %s", report)
+	}
 	dev, err := harness.Binary()
 	if err != nil {
 		t.Fatal(err)
