@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -107,25 +108,22 @@ func (v View) check() error {
 	if !v.State.about() {
 		return nil
 	}
-	if _, ok := money.Lookup(v.Currency.Code()); !ok {
+	_, listed := money.Lookup(v.Currency.Code())
+	total, err := money.Total(v.Due, v.Fee)
+	switch {
+	case !listed:
 		return fmt.Errorf("%w: no currency", ErrView)
-	}
-	if v.Agency == "" {
+	case v.Agency == "":
 		return fmt.Errorf("%w: no agency", ErrView)
-	}
-	if total, err := money.Total(v.Due, v.Fee); v.State.sums() && (err != nil || total != v.Total) {
+	case v.State.sums() && (err != nil || total != v.Total):
 		return fmt.Errorf("%w: due %d and fee %d do not make %d", ErrView, v.Due, v.Fee, v.Total)
-	}
-	if v.State.step() && v.Action == "" && (v.State != StateChoose || len(v.Offers) > 0) {
+	case v.State.step() && v.Action == "" && (v.State != StateChoose || len(v.Offers) > 0):
 		return fmt.Errorf("%w: no address for its form", ErrView)
-	}
-	if v.CancelAction != "" && !strings.HasSuffix(v.CancelAction, "/cancel") {
+	case v.CancelAction != "" && !strings.HasSuffix(v.CancelAction, "/cancel"):
 		return fmt.Errorf("%w: address of the citizen's cancel does not end in /cancel", ErrView)
-	}
-	if (v.State == StateWaiting || v.State == StateCash) && v.LiveURL != "" && v.SelfURL == "" {
+	case (v.State == StateWaiting || v.State == StateCash) && v.LiveURL != "" && v.SelfURL == "":
 		return fmt.Errorf("%w: live status without an address to load again", ErrView)
-	}
-	if v.State == StateCash && v.PaymentRef == "" {
+	case v.State == StateCash && v.PaymentRef == "":
 		return fmt.Errorf("%w: no reference to pay with", ErrView)
 	}
 	return nil
@@ -180,24 +178,18 @@ type choice struct {
 func (r *Renderer) content(v View) content {
 	w := texts.In(v.Lang)
 	c := content{
-		W: w, Title: v.title(w), State: v.State, Style: r.style, Script: r.script.Path, Test: v.Test, Kind: v.Kind,
+		W: w, Title: v.title(w), State: v.State, Style: r.style, Script: r.script.Path, Test: v.Test, Kind: cmp.Or(v.Kind, KindMobileMoney),
 		SelfURL: v.SelfURL, LanguageURL: v.LanguageURL,
 	}
 	if v.Embed != nil {
 		c.Embed, c.Journey, c.TryAgain = v.Embed, r.journey.Path, w.Errors[ErrorTryAgain]
-	}
-	if c.Kind == "" {
-		c.Kind = KindMobileMoney
 	}
 	if !v.State.about() {
 		return c
 	}
 	c.Agency, c.Service, c.Description, c.PaymentRef = v.Agency, v.Service, v.Description, v.PaymentRef
 	c.Reference = GroupReference(v.PaymentRef)
-	c.OfferLabel = v.OfferLabel
-	if c.OfferLabel == "" {
-		c.OfferLabel = w.Offers[v.Offer]
-	}
+	c.OfferLabel = cmp.Or(v.OfferLabel, w.Offers[v.Offer])
 	c.DueText = v.Currency.Format(v.Lang, v.Due)
 	c.FeeText = v.Currency.Format(v.Lang, v.Fee)
 	c.TotalText = v.Currency.Format(v.Lang, v.Total)
@@ -224,13 +216,14 @@ func (r *Renderer) content(v View) content {
 		}
 	case StateUndecided:
 		c.Undecided = w.Undecided[c.Kind]
-	default:
-	}
-	if v.State == StateCompleted {
+	case StateCompleted:
 		c.Payer, c.Receipt = masked(v.Payer), v.Receipt
 		if !v.Receipt.PaidAt.IsZero() {
 			c.PaidAt = Date(v.Lang, v.Receipt.PaidAt)
 		}
+	case StateFailed:
+		c.Failure, c.Doubt = w.failure(v.FailureCode), !definite[v.FailureCode]
+	default:
 	}
 	switch v.State {
 	case StateUndecided, StateLate, StateMismatched:
@@ -242,59 +235,26 @@ func (r *Renderer) content(v View) content {
 			c.SuccessURL, c.CancelURL = v.SuccessURL, v.CancelURL
 		}
 	}
-	if v.State == StateFailed {
-		c.Failure, c.Doubt = w.failure(v.FailureCode), !definite[v.FailureCode]
-	}
 	return c
 }
 
 func (v View) title(w *words) string {
-	switch v.State {
-	case StateChoose:
-		if len(v.Offers) == 0 {
-			return w.ChooseNone
-		}
-		return w.ChooseTitle
-	case StatePhone:
-		return w.PhoneTitle
-	case StateReview:
-		if v.settled() {
-			return w.SettledTitle
-		}
-		return w.ReviewTitle
-	case StateCash:
-		return w.CashTitle
-	case StateWaiting:
-		switch v.Kind {
-		case KindCard:
-			return w.WaitCardTitle
-		case KindCash:
-			return w.WaitCashTitle
-		case KindMobileMoney:
-		}
-		return w.WaitTitle
-	case StateCompleted:
-		return w.DoneTitle
-	case StateFailed:
-		return w.FailTitle
-	case StateExpired:
-		return w.ExpiredTitle
-	case StateCancelled:
-		return w.CancelledTitle
-	case StateUndecided:
-		return w.UndecidedTitle
-	case StateLate:
-		return w.LateTitle
-	case StateMismatched:
-		return w.MismatchTitle
-	case StateReload:
-		return w.ReloadTitle
-	case StateUnknown:
-		return w.UnknownTitle
-	case StateUnavailable:
-		return w.DownTitle
+	switch {
+	case v.State == StateChoose && len(v.Offers) == 0:
+		return w.ChooseNone
+	case v.settled():
+		return w.SettledTitle
+	case v.State == StateWaiting && v.Kind == KindCard:
+		return w.WaitCardTitle
+	case v.State == StateWaiting && v.Kind == KindCash:
+		return w.WaitCashTitle
 	}
-	return ""
+	return map[State]string{
+		StateChoose: w.ChooseTitle, StatePhone: w.PhoneTitle, StateReview: w.ReviewTitle, StateCash: w.CashTitle, StateWaiting: w.WaitTitle,
+		StateCompleted: w.DoneTitle, StateFailed: w.FailTitle, StateExpired: w.ExpiredTitle, StateCancelled: w.CancelledTitle,
+		StateUndecided: w.UndecidedTitle, StateLate: w.LateTitle, StateMismatched: w.MismatchTitle,
+		StateReload: w.ReloadTitle, StateUnknown: w.UnknownTitle, StateUnavailable: w.DownTitle,
+	}[v.State]
 }
 
 func (c *content) choices(v View) {
@@ -302,13 +262,7 @@ func (c *content) choices(v View) {
 		return
 	}
 	for _, o := range v.Offers {
-		item := choice{ID: o.ID, Label: o.Label, About: c.W.Kinds[o.Kind], Chosen: o.ID == v.Offer}
-		if item.Label == "" {
-			item.Label = c.W.Offers[o.ID]
-		}
-		if item.Label == "" {
-			item.Label = o.ID
-		}
+		item := choice{ID: o.ID, Label: cmp.Or(o.Label, c.W.Offers[o.ID], o.ID), About: c.W.Kinds[o.Kind], Chosen: o.ID == v.Offer}
 		if o.FeeKnown {
 			item.FeeText = c.W.OfferFree
 			if o.Fee > 0 {
@@ -321,18 +275,11 @@ func (c *content) choices(v View) {
 
 func (c *content) faults(v View) {
 	for _, e := range v.Errors {
-		if e.Message == "" {
-			e.Message = c.W.Errors[e.Code]
-		}
-		if e.Message == "" {
-			e.Message = c.W.Errors[ErrorTryAgain]
-		}
+		e.Message = cmp.Or(e.Message, c.W.Errors[e.Code], c.W.Errors[ErrorTryAgain])
 		// The summary links only to a field that is on the page.
 		switch {
 		case e.Field == FieldPhone && v.State == StatePhone:
-			if c.PhoneFault == "" {
-				c.PhoneFault = e.Message
-			}
+			c.PhoneFault = cmp.Or(c.PhoneFault, e.Message)
 		case e.Field == FieldOffer && len(c.Choices) > 0:
 		default:
 			e.Field = ""
@@ -368,10 +315,7 @@ func (c *content) wait(v View) {
 
 // Ended reports whether nothing is left to do on the page.
 func (c content) Ended() bool {
-	switch c.State {
-	case StateCompleted, StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateMismatched, StateUnknown:
-		return true
-	case StateChoose, StatePhone, StateReview, StateCash, StateWaiting, StateReload, StateUnavailable:
-	}
-	return c.Settled
+	return c.Settled || slices.Contains([]State{
+		StateCompleted, StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateMismatched, StateUnknown,
+	}, c.State)
 }

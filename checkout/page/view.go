@@ -190,10 +190,8 @@ const (
 	ErrorOperatorMismatch ErrorCode = "operator_mismatch" // the number belongs to another operator than the offer's
 	ErrorOfferMissing     ErrorCode = "offer_missing"
 	ErrorOfferUnavailable ErrorCode = "offer_unavailable"
-	ErrorTryAgain         ErrorCode = "try_again"    // the service could not take the form; nothing happened
-	ErrorFormStale        ErrorCode = "form_stale"   // the form is older than the session
-	ErrorInFlight         ErrorCode = "in_flight"    // another tab has a collection in flight
-	ErrorTooManyTries     ErrorCode = "rate_limited" // the citizen must wait a little
+	ErrorTryAgain         ErrorCode = "try_again"  // the service could not take the form; nothing happened
+	ErrorFormStale        ErrorCode = "form_stale" // the form is older than the session
 	// ErrorPreviousUndecided is for a confirmation that must wait until the operator has
 	// decided an earlier payment of the same order.
 	ErrorPreviousUndecided ErrorCode = "previous_undecided"
@@ -205,7 +203,7 @@ const (
 // ErrorCodes lists every ErrorCode.
 var ErrorCodes = []ErrorCode{
 	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOfferMissing, ErrorOfferUnavailable,
-	ErrorTryAgain, ErrorFormStale, ErrorInFlight, ErrorTooManyTries, ErrorPreviousUndecided, ErrorOrderPaid,
+	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid,
 }
 
 // Receipt is what a completed payment adds to the View. Empty fields are not

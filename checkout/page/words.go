@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -187,8 +188,6 @@ var french = words{
 		ErrorOfferUnavailable: "Ce moyen de paiement n’est pas disponible. Choisissez-en un autre.",
 		ErrorTryAgain:         "Votre demande n’a pas pu être traitée. Réessayez dans quelques instants.",
 		ErrorFormStale:        "Cette page n’était plus à jour. Vérifiez les informations et confirmez à nouveau.",
-		ErrorInFlight:         "Un paiement est déjà en cours pour cette demande. Attendez son résultat.",
-		ErrorTooManyTries:     "Trop d’essais. Attendez une minute puis réessayez.",
 		ErrorPreviousUndecided: "Nous vérifions encore auprès de l’opérateur si un paiement précédent pour cette demande a abouti. " +
 			"Si une demande est encore sur votre téléphone, ne l’approuvez pas. Rien n’a été débité maintenant. Réessayez dans une minute.",
 		ErrorOrderPaid: "Un paiement pour cette demande a déjà été reçu. Adressez-vous à l’administration avec la référence de paiement.",
@@ -308,8 +307,6 @@ var english = words{
 		ErrorOfferUnavailable: "This means of payment is not available. Choose another.",
 		ErrorTryAgain:         "Your request could not be handled. Try again in a moment.",
 		ErrorFormStale:        "This page was out of date. Check the details and confirm again.",
-		ErrorInFlight:         "A payment is already under way for this request. Wait for its result.",
-		ErrorTooManyTries:     "Too many tries. Wait a minute, then try again.",
 		ErrorPreviousUndecided: "We are still checking with the operator whether an earlier payment for this request went through. " +
 			"If a request is still on your phone, do not approve it. Nothing has been taken now. Try again in a minute.",
 		ErrorOrderPaid: "A payment for this request has already been received. Ask the agency, with the payment reference.",
@@ -337,10 +334,7 @@ var texts = language.Table[*words]{money.French: &french, money.English: &englis
 // failure returns the text of a failure code. A code that this table does not have is
 // shown as an operator's error.
 func (w *words) failure(code string) string {
-	if text, ok := w.Failures[code]; ok {
-		return text
-	}
-	return w.Failures["collect.operator_error"]
+	return cmp.Or(w.Failures[code], w.Failures["collect.operator_error"])
 }
 
 // definite are the refusals after which nothing was debited. After any other, an

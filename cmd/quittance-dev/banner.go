@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
-
-	"quittance/cmd/internal/roles"
 )
 
 // demo is what the banner shows of a registry file, whose secrets are plain.
@@ -51,11 +49,15 @@ func readDemo(file string) (d demo, err error) {
 	return d, nil
 }
 
+// demoShop is the origin of the demo shop in a registry file. An `up` replaces it by
+// the origin at its own port.
+const demoShop = "https://127.0.0.1:8088"
+
 // shopKey is a test key of the application whose checkout the demo shop may frame.
 func (d demo) shopKey() string {
 	for _, agency := range d.Agencies {
 		for _, app := range agency.Applications {
-			if !slices.Contains(app.EmbedOrigins, roles.DemoShop) {
+			if !slices.Contains(app.EmbedOrigins, demoShop) {
 				continue
 			}
 			for _, k := range app.Keys {
@@ -93,20 +95,19 @@ func (u *installation) banner(out io.Writer) error {
 	base := "http://" + local(u.port)
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("")
-	line("Quittance is ready (developer mode; nothing here is real money).")
+	line("\nQuittance is ready (developer mode; nothing here is real money).")
 	if u.broker == brokerEmbedded {
 		line("The broker is in-process and not crash-safe: never for real payments.")
 	}
-	line("")
-	line("  API          %s/api/v1", base)
-	line("  Checkout     %s/c/{session_id}", base)
-	line("  Counter      %s/counter   where clerks take cash", base)
-	line("  ClickHouse   curl 'http://%s/?query=SELECT+*+FROM+quittance.payments'", local(u.port+portClickHouse))
-	line("  Health       http://%s/readyz   metrics on /metrics", local(u.port+portHealth))
-	line("  Demo shop    https://%s/   an agency's site with the embedded checkout", local(u.port+portShop))
-	line("  Simulators   %s/   operators, ERPs, webhook inboxes, /control", u.SimulatorURL)
-	line("")
+	line(`
+  API          %[1]s/api/v1
+  Checkout     %[1]s/c/{session_id}
+  Counter      %[1]s/counter   where clerks take cash
+  ClickHouse   curl 'http://%[2]s/?query=SELECT+*+FROM+quittance.payments'
+  Health       http://%[3]s/readyz   metrics on /metrics
+  Demo shop    https://%[4]s/   an agency's site with the embedded checkout
+  Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control
+`, base, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
 	key := ""
 	for _, k := range d.Platform.Keys {
 		line("  Platform key %s", k.Secret)
@@ -131,9 +132,7 @@ func (u *installation) banner(out io.Writer) error {
 		}
 	}
 	if key != "" {
-		line("")
-		line("Create a session, open its checkout_url, and pay with 06 600 00 01:")
-		line("")
+		line("\nCreate a session, open its checkout_url, and pay with 06 600 00 01:\n")
 		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-1"}}'`, base, key)
 	}
 	line("")

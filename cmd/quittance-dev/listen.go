@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"quittance/checkout"
@@ -24,33 +23,27 @@ import (
 	"quittance/schemas"
 )
 
-func listen() *cobra.Command {
-	l := &listener{settings: settings()}
-	var locate func() error
-	cmd := cli.Command("listen", "Show signed events as they come, and forward them to a server on this machine", func(cmd *cobra.Command, _ []string) error {
-		l.Out, l.Notes = cmd.OutOrStdout(), cmd.OutOrStdout()
-		if l.JSON {
-			l.Notes = cmd.ErrOrStderr()
-		}
-		log, err := l.settings.Logger(cmd.ErrOrStderr())
-		if err != nil {
-			return err
-		}
-		return l.run(cmd.Context(), locate, log)
-	})
-	cmd.Example = name + " listen --port 8080 --forward-to http://127.0.0.1:3000/webhooks"
-	f := cmd.Flags()
-	cli.ConnectionFlags(cmd, func(f *pflag.FlagSet) {
-		l.settings.ConnectionFlags(f)
-		locate = portFlag(l.settings, f)
-	})
-	f.StringVar(&l.ForwardTo, "forward-to", "", "where to post each event: http or https on 127.0.0.1, [::1] or localhost; nowhere when empty")
-	f.StringVar(&l.application, "application", "", "only events of this application, by id or by its name if no other has it")
-	f.StringSliceVar(&l.events, "events", nil, "only these events: "+strings.Join(subscribable(), ", "))
-	f.StringVar(&l.Mode, "mode", "", "only events of this mode: test or live")
-	f.DurationVar(&l.Since, "since", 0, "begin with the events of this long ago, such as 10m")
-	f.BoolVar(&l.JSON, "json", false, "print one JSON object an event, and everything else on stderr")
-	return cmd
+func listen() cli.Command {
+	l := &listener{}
+	return cli.Command{
+		Use: "listen", Short: "Show signed events as they come, and forward them to a server on this machine",
+		Examples: []string{"listen --port 8080 --forward-to http://127.0.0.1:3000/webhooks"},
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+			f.StringVar(&l.ForwardTo, "forward-to", "", "where to post each event: http or https on 127.0.0.1, [::1] or localhost; nowhere when empty")
+			f.StringVar(&l.application, "application", "", "only events of this application, by id or by its name if no other has it")
+			f.StringSliceVar(&l.events, "events", nil, "only these events: "+strings.Join(subscribable(), ", "))
+			f.StringVar(&l.Mode, "mode", "", "only events of this mode: test or live")
+			f.DurationVar(&l.Since, "since", 0, "begin with the events of this long ago, such as 10m")
+			f.BoolVar(&l.JSON, "json", false, "print one JSON object an event, and everything else on stderr")
+		},
+		Run: func(ctx context.Context, m *cli.Meta) error {
+			l.Out, l.Notes = m.Out, m.Out
+			if l.JSON {
+				l.Notes = m.Err
+			}
+			return l.run(ctx, &m.Settings, m.Log)
+		},
+	}
 }
 
 // subscribable are the events that integrators can subscribe to.
@@ -66,18 +59,13 @@ func subscribable() (out []string) {
 // listener is a `listen`.
 type listener struct {
 	dev.Terminal
-	settings    *roles.Settings
 	application string
 	events      []string
 }
 
-func (l *listener) run(ctx context.Context, locate func() error, log *slog.Logger) error {
-	s := l.settings
+func (l *listener) run(ctx context.Context, s *roles.Settings, log *slog.Logger) error {
 	w := dev.Listener{Log: log, Events: l.events, Test: l.Mode != "live", Live: l.Mode != "test", Since: l.Since, Hear: l.Hear}
 	if err := l.check(&w); err != nil {
-		return err
-	}
-	if err := locate(); err != nil {
 		return err
 	}
 	if err := s.Need("kafka", "schema-registry"); err != nil {

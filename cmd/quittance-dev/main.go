@@ -11,8 +11,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/roles"
 	"quittance/dev/clock"
@@ -38,15 +36,10 @@ func options() roles.Options {
 	}
 }
 
-// settings are those of a command that quittance does not have.
-func settings() *roles.Settings {
-	return &roles.Settings{Options: options(), Program: name, AddressHint: addressHint}
-}
-
 func program() cli.Program {
 	return cli.Program{
 		Name: name, Options: options(), AddressHint: addressHint, Addresses: portFlag,
-		Commands: []*cobra.Command{up(), simulate(), listen(), benchmark()},
+		Commands: []cli.Command{up(), simulate(), listen(), benchmark()},
 		Doctor:   []cli.DoctorRole{doctorUp()},
 	}
 }

@@ -43,15 +43,12 @@ func portFlag(s *roles.Settings, f *pflag.FlagSet) (locate func() error) {
 	}
 }
 
-// locator is a file that an `up` writes, so that other commands find its parts by
-// its port alone.
-type locator struct {
-	Data           string `json:"data"`
-	Kafka          string `json:"kafka"`
-	Postgres       string `json:"postgres"`
-	ClickHouse     string `json:"clickhouse"`
-	SchemaRegistry string `json:"schema_registry"`
-	SimulatorURL   string `json:"simulator_url"`
+// located are the settings in the locator: a file that an `up` writes, so that other
+// commands find its parts by its port alone.
+func located(s *roles.Settings) map[string]*string {
+	return map[string]*string{
+		"data": &s.Data, "kafka": &s.Kafka, "postgres": &s.Postgres, "clickhouse": &s.ClickHouse, "schema_registry": &s.SchemaRegistry, "simulator_url": &s.SimulatorURL,
+	}
 }
 
 func locatorFile(port int) (string, error) {
@@ -69,9 +66,7 @@ func writeLocator(port int, s *roles.Settings) (remove func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := json.Marshal(locator{
-		Data: s.Data, Kafka: s.Kafka, Postgres: s.Postgres, ClickHouse: s.ClickHouse, SchemaRegistry: s.SchemaRegistry, SimulatorURL: s.SimulatorURL,
-	})
+	b, err := json.Marshal(located(s))
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(file), 0o700)
 	}
@@ -94,27 +89,17 @@ func readLocator(port int, s *roles.Settings) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("no `%s up` runs on port %d for this user; start one, or name the parts with --kafka, --postgres, --clickhouse and --schema-registry", name, port)
 	}
-	var l locator
+	var found map[string]string
 	if err == nil {
-		err = json.Unmarshal(b, &l)
+		err = json.Unmarshal(b, &found)
 	}
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
 	}
-	for _, f := range []struct {
-		to   *string
-		from string
-	}{
-		{&s.Kafka, l.Kafka},
-		{&s.Postgres, l.Postgres},
-		{&s.ClickHouse, l.ClickHouse},
-		{&s.SchemaRegistry, l.SchemaRegistry},
-		{&s.SimulatorURL, l.SimulatorURL},
-	} {
-		if *f.to == "" {
-			*f.to = f.from
+	for name, to := range located(s) {
+		if *to == "" || name == "data" { // the data folder has a default
+			*to = found[name]
 		}
 	}
-	s.Data = l.Data
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/roles"
@@ -16,35 +16,32 @@ import (
 	"quittance/internal/registry"
 )
 
-func simulate() *cobra.Command {
-	s := settings()
+func simulate() cli.Command {
 	var port int
-	cmd := cli.Command("simulate", "Run the simulators of operators, ERPs and webhook receivers alone, on port N+1", func(cmd *cobra.Command, _ []string) error {
-		s.SimulatorURL = "http://" + local(port+portSimulators)
-		s.CheckoutURL = cmp.Or(s.CheckoutURL, "http://"+local(port))
-		log, err := s.Logger(cmd.ErrOrStderr())
-		if err != nil {
-			return err
-		}
-		if s.Kafka == "" { // else the parts are named: --port is only where to listen
-			if err := readLocator(port, s); err != nil {
+	return cli.Command{
+		Use: "simulate", Short: "Run the simulators of operators, ERPs and webhook receivers alone, on port N+1", Examples: []string{"simulate --port 8080"},
+		Connection: cli.ConnectionParts,
+		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
+			m.RunFlags(f, "")
+			f.IntVar(&port, "port", defaultPort, "the simulators listen on the port after this one; without --kafka, the port of an up")
+			f.StringVar(&m.CheckoutURL, "checkout-url", "", "URL of the service for the agencies' counters; that of an up on this port when empty")
+		},
+		Run: func(ctx context.Context, m *cli.Meta) error {
+			m.SimulatorURL = "http://" + local(port+portSimulators)
+			m.CheckoutURL = cmp.Or(m.CheckoutURL, "http://"+local(port))
+			if m.Kafka == "" { // else the parts are named: --port is only where to listen
+				if err := readLocator(port, &m.Settings); err != nil {
+					return err
+				}
+			}
+			b, err := roles.Open(ctx, m.Settings, m.Log)
+			if err != nil {
 				return err
 			}
-		}
-		b, err := roles.Open(cmd.Context(), *s, log)
-		if err != nil {
-			return err
-		}
-		b.Start(func(b *roles.Base) error { return startSimulators(b, local(port+portSimulators), nil) }, (*roles.Base).ServeHealth)
-		return b.Wait()
-	})
-	cmd.Example = name + " simulate --port 8080"
-	f := cmd.Flags()
-	cli.ConnectionFlags(cmd, s.ConnectionFlags)
-	s.RunFlags(f, "")
-	f.IntVar(&port, "port", defaultPort, "the simulators listen on the port after this one; without --kafka, the port of an up")
-	f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the service for the agencies' counters; that of an up on this port when empty")
-	return cmd
+			b.Start(func(b *roles.Base) error { return startSimulators(b, local(port+portSimulators), nil) }, (*roles.Base).ServeHealth)
+			return b.Wait()
+		},
+	}
 }
 
 // startSimulators runs the simulators on addr. They know the registry's webhook

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
@@ -28,21 +27,20 @@ const (
 	brokerKafka    = "kafka"
 )
 
-func up() *cobra.Command {
-	u := &installation{Settings: *settings()}
-	cmd := cli.Command("up", "Run everything in one process, on this machine", func(cmd *cobra.Command, _ []string) (err error) {
-		if u.log, err = u.Logger(cmd.ErrOrStderr()); err != nil {
-			return err
-		}
-		u.begun = time.Now()
-		return u.run(cmd.Context(), cmd.OutOrStdout())
-	})
-	cmd.Example = name + " up --port 9000 --data /srv/quittance --broker kafka"
-	f := cmd.Flags()
-	cli.ConnectionFlags(cmd, u.ConnectionFlags)
-	f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the eight ports after it")
-	u.flags(f)
-	return cmd
+func up() cli.Command {
+	u := &installation{}
+	return cli.Command{
+		Use: "up", Short: "Run everything in one process, on this machine", Examples: []string{"up --port 9000 --data /srv/quittance --broker kafka"},
+		Connection: cli.ConnectionParts,
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+			f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the eight ports after it")
+			u.flags(f)
+		},
+		Run: func(ctx context.Context, m *cli.Meta) error {
+			u.Settings, u.log, u.begun = m.Settings, m.Log, time.Now()
+			return u.run(ctx, m.Out)
+		},
+	}
 }
 
 // flags declares what `up` takes, and what `doctor up` takes too.
@@ -181,7 +179,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	s.Health = local(u.port + portHealth)
 	s.CallbackURL = "http://" + s.Listen
 	s.CheckoutURL = s.CallbackURL
-	s.ShopURL = "https://" + local(u.port+portShop)
+	s.Origins = map[string]string{demoShop: "https://" + local(u.port+portShop)}
 	d, err := readDemo(u.registry)
 	if err != nil {
 		return err

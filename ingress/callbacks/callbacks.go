@@ -48,9 +48,6 @@ type Config struct {
 	Account  func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error)
 	Verifier connector.Verifier
 	Sender   Sender
-	// Client returns the caller's name for the limiter, such as its address behind a
-	// proxy. The default is the peer's IP address.
-	Client func(*http.Request) string
 
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -88,9 +85,6 @@ func New(cfg Config) (*Handler, error) {
 	if cfg.UnprovenPerSecond < 0 {
 		return nil, errors.New("callbacks: UnprovenPerSecond must not be negative")
 	}
-	if cfg.Client == nil {
-		cfg.Client = peer
-	}
 	h := &Handler{
 		cfg: cfg, seed: maphash.MakeSeed(), complain: rate.Sometimes{Interval: time.Second},
 		reports: promauto.With(cfg.Metrics).NewCounterVec(prometheus.CounterOpts{
@@ -114,6 +108,7 @@ func limiter(perSecond float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), int(math.Max(1, math.Ceil(2*perSecond))))
 }
 
+// peer returns the caller's IP address.
 func peer(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -249,7 +244,7 @@ func wellFormed(sessionID, collectionID string) bool {
 
 // allow counts a report without proof against the caller's rate and the common rate.
 func (h *Handler) allow(r *http.Request) bool {
-	bucket := maphash.String(h.seed, h.cfg.Client(r)) % buckets
+	bucket := maphash.String(h.seed, peer(r)) % buckets
 	return h.callers[bucket].Allow() && h.all.Allow()
 }
 

@@ -229,10 +229,7 @@ type cashJSON struct {
 }
 
 func payment(d *desk, r *http.Request, _ []byte) (int, any, bool, error) {
-	if err := d.lookUps(r.Context()); err != nil {
-		return 0, nil, false, err
-	}
-	s, err := d.find(r.Context(), chi.URLParam(r, "payment_ref"))
+	s, err := d.look(r.Context(), chi.URLParam(r, "payment_ref"))
 	if err != nil {
 		return 0, nil, false, err
 	}

@@ -30,16 +30,25 @@ type desk struct {
 	quota *problem.Quota
 }
 
-// lookUps counts one look-up of the key. The error is a *refusal.
-func (d *desk) lookUps(ctx context.Context) error { return d.count(ctx, "look-ups", d.KeyID) }
-
-// puts counts one entry of the key, apart from its look-ups. The error is a *refusal.
-func (d *desk) puts(ctx context.Context) error {
-	id, err := uuid.Parse(d.KeyID)
-	if err != nil {
-		return err
+// look counts one look-up of the key and finds a session. The error is a *refusal.
+func (d *desk) look(ctx context.Context, ref string) (checkout.Session, error) {
+	if err := d.count(ctx, "look-ups", d.KeyID); err != nil {
+		return checkout.Session{}, err
 	}
-	return d.count(ctx, "entries", uuid.NewSHA1(id, []byte("entries")).String())
+	return d.find(ctx, ref)
+}
+
+// findToPut counts one entry of the key, apart from its look-ups, and finds the entry's
+// session.
+func (d *desk) findToPut(ctx context.Context, ref string) (checkout.Session, error) {
+	id, err := uuid.Parse(d.KeyID)
+	if err == nil {
+		err = d.count(ctx, "entries", uuid.NewSHA1(id, []byte("entries")).String())
+	}
+	if err != nil {
+		return checkout.Session{}, err
+	}
+	return d.find(ctx, ref)
 }
 
 func (d *desk) count(ctx context.Context, name, id string) error {
@@ -100,10 +109,7 @@ func (d *desk) ask(ctx context.Context, entry string, s checkout.Session, do che
 // reserve reserves the session for the clerk's cash. fresh is false when the clerk
 // already holds the reservation.
 func (d *desk) reserve(ctx context.Context, ref string) (s checkout.Session, fresh bool, err error) {
-	if err = d.lookUps(ctx); err != nil {
-		return s, false, err
-	}
-	if s, err = d.find(ctx, ref); err != nil {
+	if s, err = d.look(ctx, ref); err != nil {
 		return s, false, err
 	}
 	a, err := d.ask(ctx, entryReserve, s, checkout.Reserve{CollectionID: uuid.NewString(), By: d.Code, Window: Window})
@@ -166,14 +172,6 @@ func (d *desk) reverse(ctx context.Context, ref, collectionID, reason string) (c
 		return s, false, err
 	}
 	return *a.Session, a.Replayed, nil
-}
-
-// findToPut counts an entry and finds its session.
-func (d *desk) findToPut(ctx context.Context, ref string) (checkout.Session, error) {
-	if err := d.puts(ctx); err != nil {
-		return checkout.Session{}, err
-	}
-	return d.find(ctx, ref)
 }
 
 // isTaken reports whether the cash with this id is on record as the session's payment.

@@ -34,17 +34,6 @@ const (
 //go:embed templates
 var templates embed.FS
 
-// The pages, each a template.
-const (
-	pageSignIn  = "signin"
-	pageDesk    = "desk"
-	pageReview  = "review"
-	pageReceipt = "receipt"
-	pageStands  = "stands"
-	pageCase    = "case"
-	pageUnsure  = "unsure"
-)
-
 func (c *Counter) pages(r chi.Router) {
 	r.Get("/", c.signedIn(func(v visit) { v.showDesk(http.StatusOK, "", nil) }))
 	r.Get("/{payment_ref:[0-9]+}", c.signedIn(visit.show))
@@ -119,7 +108,7 @@ func (v visit) askForKey(status int, ref, fault string) {
 	if fault != "" {
 		out.Fault(fieldKey, fault, "")
 	}
-	v.Write(status, pageSignIn, out)
+	v.Write(status, "signin", out)
 }
 
 // signIn is POST /counter/sign-in.
@@ -156,7 +145,7 @@ func (v visit) showDesk(status int, ref string, r *refusal) {
 	if r != nil {
 		out.Fault(fieldRef, v.refusal(r), ref)
 	}
-	v.Write(status, pageDesk, out)
+	v.Write(status, "desk", out)
 }
 
 // lookUp is POST /counter/look-up. It reserves the session.
@@ -191,11 +180,7 @@ func (v visit) show() { v.showFault(http.StatusOK, "", "", "") }
 
 // showFault reads the session again and shows it with a fault of the form.
 func (v visit) showFault(status int, field, message, typed string) {
-	err := v.desk.lookUps(v.R.Context())
-	var s checkout.Session
-	if err == nil {
-		s, err = v.desk.find(v.R.Context(), v.ref())
-	}
+	s, err := v.desk.look(v.R.Context(), v.ref())
 	if err != nil {
 		v.refuse(err, v.ref())
 		return
@@ -212,16 +197,16 @@ func (v visit) showSession(status int, s checkout.Session, field, message, typed
 	now := v.c.now()
 	c := s.Collection
 	var out *view
-	name, form := pageStands, "" // form is the page's own field
+	name, form := "stands", "" // form is the page's own field
 	switch {
 	case c != nil && isTaken(s, c.ID):
-		name, form, out = pageReceipt, fieldReason, v.view(v.w.ReceiptTitle)
+		name, form, out = "receipt", fieldReason, v.view(v.w.ReceiptTitle)
 		out.receipt(v, s, checkout.SameDay(c.DecidedAt, now))
 		if c.Clerk != v.desk.Code || now.Sub(c.DecidedAt) > justTaken {
 			out.Already = v.w.Already
 		}
 	case held(s, now) && c.Clerk == v.desk.Code:
-		name, form, out = pageReview, fieldReceipt, v.view(v.w.ReviewTitle)
+		name, form, out = "review", fieldReceipt, v.view(v.w.ReviewTitle)
 		out.Until = fmt.Sprintf(v.w.HeldUntil, page.Clock(c.WindowEndsAt))
 		out.CollectionID, out.TotalMinor, out.Ended = c.ID, c.Amount, s.Ended()
 	default:
@@ -259,13 +244,13 @@ func (v visit) take() {
 		out := v.view(v.w.CaseTitle)
 		out.about(v, s)
 		out.Clerk, out.Receipt, out.CollectionID = v.desk.Code, receipt, id
-		v.Write(http.StatusOK, pageCase, out)
+		v.Write(http.StatusOK, "case", out)
 	case err == nil:
 		v.See(ref)
 	case errors.As(err, &r) && (r.code == codeUnavailable || r.code == string(checkout.CodeRateLimited)):
 		out := v.view(v.w.UnsureTitle)
 		out.Ref, out.CollectionID, out.TotalMinor, out.Receipt = ref, id, total, receipt
-		v.Write(r.status(), pageUnsure, out)
+		v.Write(r.status(), "unsure", out)
 	default:
 		v.refuse(err, ref)
 	}

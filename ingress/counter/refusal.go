@@ -1,6 +1,7 @@
 package counter
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -54,7 +55,7 @@ func (r *refusal) problem(now time.Time) *problem.Problem {
 	case string(checkout.CodeOrderPaid):
 		return p.Saying("Money for the same order has already arrived: take no cash, and send the citizen to the agency's office.")
 	case string(checkout.CodeSessionEnded):
-		return p.Saying("%s", ended(r.session))
+		return p.Saying("%s", cmp.Or(ended[r.session.Status], "This payment has ended: take no cash."))
 	case string(checkout.CodeReserved):
 		if r.session == nil || !held(*r.session, now) {
 			return p.Saying("Another clerk holds this payment.")
@@ -72,19 +73,12 @@ func (r *refusal) problem(now time.Time) *problem.Problem {
 	return p
 }
 
-func ended(s *checkout.Session) string {
-	switch s.Status {
-	case checkout.StatusCompleted:
-		return "This payment is paid already: take no cash."
-	case checkout.StatusExpired:
-		return "This payment has expired: take no cash; the citizen begins a new one."
-	case checkout.StatusCancelled:
-		return "This payment was cancelled: take no cash; the citizen begins a new one."
-	case checkout.StatusFailed:
-		return "This payment has failed: take no cash; the citizen begins a new one."
-	case checkout.StatusOpen:
-	}
-	return "This payment has ended: take no cash."
+// ended are the details for sessions that have ended.
+var ended = map[checkout.Status]string{
+	checkout.StatusCompleted: "This payment is paid already: take no cash.",
+	checkout.StatusExpired:   "This payment has expired: take no cash; the citizen begins a new one.",
+	checkout.StatusCancelled: "This payment was cancelled: take no cash; the citizen begins a new one.",
+	checkout.StatusFailed:    "This payment has failed: take no cash; the citizen begins a new one.",
 }
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,6 +1,7 @@
 package counter
 
 import (
+	"cmp"
 	"fmt"
 
 	"quittance/checkout"
@@ -75,10 +76,7 @@ func (v visit) refusal(r *refusal) string {
 			return v.stands(*s)
 		}
 	}
-	if text, ok := v.w.Refusals[r.code]; ok {
-		return text
-	}
-	return v.w.Refusals[codeUnavailable]
+	return cmp.Or(v.w.Refusals[r.code], v.w.Refusals[codeUnavailable])
 }
 
 func (v visit) heldBy(s checkout.Session) string {
@@ -87,16 +85,8 @@ func (v visit) heldBy(s checkout.Session) string {
 
 // stands describes a payment for which this clerk cannot take cash now.
 func (v visit) stands(s checkout.Session) string {
-	switch s.Status {
-	case checkout.StatusCompleted:
-		return v.w.Paid
-	case checkout.StatusExpired:
-		return v.w.Expired
-	case checkout.StatusCancelled:
-		return v.w.Cancelled
-	case checkout.StatusFailed:
-		return v.w.Failed
-	case checkout.StatusOpen:
+	if text, ok := v.w.Ended[s.Status]; ok {
+		return text
 	}
 	_, cash := s.Offer(checkout.OfferCashAgency)
 	switch {

@@ -28,15 +28,15 @@ type words struct {
 	ReversedText                                                                                       string // clerk, date
 	ReverseTitle, ReverseOwn, ReasonLabel, ReasonHint, Reverse                                         string
 
-	CaseTitle, CaseText                string
-	StandsTitle                        string
-	Free, Reserved                     string
-	HeldBy                             string // clerk, time of day
-	InFlight, Paid, Expired, Cancelled string
-	Failed, Elsewhere                  string
-	UnsureTitle, UnsureText, Again     string
-	ReasonRequired, ReceiptTooLong     string
+	CaseTitle, CaseText            string
+	StandsTitle                    string
+	Free, Reserved                 string
+	HeldBy                         string // clerk, time of day
+	InFlight, Elsewhere            string
+	UnsureTitle, UnsureText, Again string
+	ReasonRequired, ReceiptTooLong string
 
+	Ended    map[checkout.Status]string
 	Refusals map[string]string // by code
 }
 
@@ -64,11 +64,15 @@ var french = words{
 	CaseText:    "Ce paiement est réglé, ou en cours de règlement, par un autre moyen. Vos espèces sont enregistrées à part : gardez-les séparées et prévenez votre responsable. L’agence décidera.",
 	StandsTitle: "Où en est ce paiement", Free: "Ce paiement n’est pas réglé. Réservez-le avant de recevoir des espèces.", Reserved: "Réserver",
 	HeldBy:   "Le guichet %s a réservé ce paiement jusqu’à %s. N’acceptez pas d’espèces.",
-	InFlight: "Le citoyen est en train de payer par un autre moyen. N’acceptez pas d’espèces.", Paid: "Ce paiement est déjà réglé par un autre moyen. N’acceptez pas d’espèces.",
-	Expired: "Ce paiement a expiré. N’acceptez pas d’espèces : le citoyen en commence un nouveau.", Cancelled: "Ce paiement a été annulé. N’acceptez pas d’espèces : le citoyen en commence un nouveau.",
-	Failed: "Ce paiement a échoué. N’acceptez pas d’espèces : le citoyen en commence un nouveau.", Elsewhere: "Ce paiement ne peut pas être réglé en espèces.",
+	InFlight: "Le citoyen est en train de payer par un autre moyen. N’acceptez pas d’espèces.", Elsewhere: "Ce paiement ne peut pas être réglé en espèces.",
 	UnsureTitle: "Pas de réponse", UnsureText: "Les espèces sont peut-être enregistrées. Appuyez encore : elles ne comptent qu’une fois.", Again: "Essayer encore",
 	ReasonRequired: "Indiquez le motif, en 200 caractères au plus.", ReceiptTooLong: "Le numéro du reçu a 64 caractères au plus.",
+	Ended: map[checkout.Status]string{
+		checkout.StatusCompleted: "Ce paiement est déjà réglé par un autre moyen. N’acceptez pas d’espèces.",
+		checkout.StatusExpired:   "Ce paiement a expiré. N’acceptez pas d’espèces : le citoyen en commence un nouveau.",
+		checkout.StatusCancelled: "Ce paiement a été annulé. N’acceptez pas d’espèces : le citoyen en commence un nouveau.",
+		checkout.StatusFailed:    "Ce paiement a échoué. N’acceptez pas d’espèces : le citoyen en commence un nouveau.",
+	},
 	Refusals: map[string]string{
 		codeMistyped:                           "Ces chiffres ne sont pas une référence : relisez les 16 chiffres.",
 		codeTaken:                              "Ces espèces sont déjà enregistrées ; seule une autre personne peut les restituer.",
@@ -113,11 +117,15 @@ var english = words{
 	CaseText:    "This payment is settled, or being settled, by other means. Your cash is on record apart from it: keep it separate and tell your supervisor. The agency will decide.",
 	StandsTitle: "Where this payment stands", Free: "This payment is not settled. Reserve it before you take cash.", Reserved: "Reserve",
 	HeldBy:   "Counter %s holds this payment until %s. Take no cash.",
-	InFlight: "The citizen is paying by other means. Take no cash.", Paid: "This payment is settled by other means already. Take no cash.",
-	Expired: "This payment has expired. Take no cash: the citizen begins a new one.", Cancelled: "This payment was cancelled. Take no cash: the citizen begins a new one.",
-	Failed: "This payment has failed. Take no cash: the citizen begins a new one.", Elsewhere: "This payment cannot be settled in cash.",
+	InFlight: "The citizen is paying by other means. Take no cash.", Elsewhere: "This payment cannot be settled in cash.",
 	UnsureTitle: "No answer", UnsureText: "The cash may be on record. Press again: it counts once.", Again: "Try again",
 	ReasonRequired: "Give the reason, in 200 characters at most.", ReceiptTooLong: "The receipt number has 64 characters at most.",
+	Ended: map[checkout.Status]string{
+		checkout.StatusCompleted: "This payment is settled by other means already. Take no cash.",
+		checkout.StatusExpired:   "This payment has expired. Take no cash: the citizen begins a new one.",
+		checkout.StatusCancelled: "This payment was cancelled. Take no cash: the citizen begins a new one.",
+		checkout.StatusFailed:    "This payment has failed. Take no cash: the citizen begins a new one.",
+	},
 	Refusals: map[string]string{
 		codeMistyped:                           "These digits are no reference: read all 16 again.",
 		codeTaken:                              "This cash is on record already; only another person can reverse it.",

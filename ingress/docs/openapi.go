@@ -123,53 +123,13 @@ func (n node) present() bool { return n.value != nil }
 
 // json returns the value as indented JSON in the file's order.
 func (n node) json() (string, error) {
-	var b bytes.Buffer
-	if err := n.compact(&b); err != nil {
-		return "", err
+	text, err := yaml.MarshalWithOptions(n.value, yaml.JSON())
+	if err != nil {
+		return "", fmt.Errorf("writing an example: %w", err)
 	}
 	var out bytes.Buffer
-	if err := json.Indent(&out, b.Bytes(), "", "  "); err != nil {
+	if err := json.Indent(&out, bytes.TrimSpace(text), "", "  "); err != nil {
 		return "", fmt.Errorf("writing an example: %w", err)
 	}
 	return out.String(), nil
-}
-
-func (n node) compact(b *bytes.Buffer) error {
-	switch v := n.value.(type) {
-	case yaml.MapSlice:
-		b.WriteByte('{')
-		first := true
-		for key, value := range n.entries() {
-			if !first {
-				b.WriteByte(',')
-			}
-			first = false
-			if err := (node{value: key}).compact(b); err != nil {
-				return err
-			}
-			b.WriteByte(':')
-			if err := value.compact(b); err != nil {
-				return err
-			}
-		}
-		b.WriteByte('}')
-	case []any:
-		b.WriteByte('[')
-		for i, item := range n.list() {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			if err := item.compact(b); err != nil {
-				return err
-			}
-		}
-		b.WriteByte(']')
-	default:
-		enc := json.NewEncoder(b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(v); err != nil {
-			return fmt.Errorf("writing an example: %w", err)
-		}
-	}
-	return nil
 }

@@ -24,12 +24,10 @@ func (a *API) CancelSession(ctx context.Context, r api.CancelSessionRequestObjec
 		}
 		answer, err := a.applicationCommand(ctx, "cancel", app.ID, checkout.Command{SessionID: r.ID, Live: p.Live, Do: checkout.Cancel{By: checkout.ByIntegrator}})
 		switch {
-		case err != nil:
-			return nil, err
-		case answer.Code == checkout.CodeOK:
+		case err == nil:
 			return api.CancelSession200JSONResponse(toSession(*answer.Session, a.cfg.CheckoutURL)), nil
-		case answer.Code != checkout.CodeSessionNotFound:
-			return nil, refusal(answer)
+		case answer.Code != checkout.CodeSessionNotFound: // otherwise another agency of the platform may have it
+			return nil, err
 		}
 	}
 	return nil, notFound()

@@ -31,11 +31,8 @@ func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionReques
 	}
 	hash := sha256.Sum256([]byte(token))
 	answer, err := a.applicationCommand(ctx, "verify", app.ID, checkout.Command{Live: p.Live, Do: checkout.ConsumeToken{Hash: hash[:]}})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case answer.Code != checkout.CodeOK:
-		return nil, refusal(answer)
 	}
 	out := api.VerifyCompletion200JSONResponse{Body: toCompletion(*answer.Session)}
 	out.Headers.IdempotentReplayed = replayed(answer)
@@ -56,11 +53,8 @@ func (a *API) IssueCompletionToken(ctx context.Context, r api.IssueCompletionTok
 	answer, err := a.command(ctx, "token "+r.SessionID, tokenAsks, checkout.Command{SessionID: r.SessionID, Do: checkout.IssueToken{
 		Hash: hash[:], ClientSecretHash: secret[:], Lifetime: checkout.CompletionTokenLifetime,
 	}})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case answer.Code != checkout.CodeOK:
-		return nil, refusal(answer)
 	}
 	return api.IssueCompletionToken200JSONResponse{CompletionToken: token, ExpiresAt: timestamp(answer.TokenExpiresAt)}, nil
 }

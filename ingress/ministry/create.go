@@ -33,14 +33,14 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	app, faults, err := a.target(p, q.tenantID, faults)
+	app, faults, err := a.target(p, q.TenantID, faults)
 	if err != nil {
 		return nil, err
 	}
 	cmd := checkout.Create{IdempotencyKey: r.Params.IdempotencyKey, BodyHash: q.hash}
 	now := a.now()
 	if app.ID != "" {
-		cmd.Session, cmd.Faults = a.draft(q, app, p, now)
+		cmd.Session, cmd.Faults = a.draft(q.Session, app, p, now)
 		cmd.CreationsPerMinute = app.CreationsPerMinute
 	}
 	if len(faults) > 0 { // refused here, together with the faults of configuration: the key stays unused
@@ -129,28 +129,24 @@ func validKey(key string) bool {
 	return key != "" && len(key) <= 255 && !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// draft returns the session that request and configuration make, and the faults that
-// depend on configuration.
-func (a *API) draft(q createRequest, app registry.Application, p identity.Principal, now time.Time) (checkout.Session, []checkout.Fault) {
-	s := checkout.Session{
-		ApplicationID: app.ID, TenantID: app.AgencyID, Live: p.Live, Platform: p.Platform,
-		OrderID: q.orderID, Amount: q.amount, Currency: q.currency, Mode: q.mode, ServiceCode: q.serviceCode,
-		Description: q.description, Note: q.note, Customer: q.customer, CustomerID: q.customerID, Metadata: q.metadata,
-		SuccessURL: q.successURL, CancelURL: q.cancelURL, CreatedAt: now, ExpiresAt: now.Add(app.SessionLifetime),
-	}
+// draft completes the session of a request with what configuration says, and returns the
+// faults that depend on configuration.
+func (a *API) draft(s checkout.Session, app registry.Application, p identity.Principal, now time.Time) (checkout.Session, []checkout.Fault) {
+	s.ApplicationID, s.TenantID, s.Live, s.Platform = app.ID, app.AgencyID, p.Live, p.Platform
+	s.CreatedAt, s.ExpiresAt = now, now.Add(app.SessionLifetime)
 	var faults []checkout.Fault
 	fault := func(code checkout.Code, field, rule, message string) {
 		faults = append(faults, checkout.Fault{Code: code, Field: field, Rule: rule, Message: message})
 	}
-	if q.serviceCode != "" {
-		if service, ok := a.cfg.Registry.Service(app.AgencyID, q.serviceCode); ok && service.Active {
+	if s.ServiceCode != "" {
+		if service, ok := a.cfg.Registry.Service(app.AgencyID, s.ServiceCode); ok && service.Active {
 			s.ServiceLabel = service.Label
 		} else {
 			fault(checkout.CodeValidationFailed, "service_code", "active_service", "service_code is not an active service of the agency's catalogue.")
 		}
 	}
-	if q.currency != "" {
-		s.Offers = a.offers(app, p.Live, q.amount, q.currency)
+	if s.Currency != "" {
+		s.Offers = a.offers(app, p.Live, s.Amount, s.Currency)
 		if len(s.Offers) == 0 {
 			fault(checkout.CodeValidationFailed, "currency", "supported", "currency is not taken by any offer of this application: mobile money and agency counters take XAF, cards take the contract's list, and XAF where the agency's acquirer is configured for it.")
 		}
@@ -159,7 +155,7 @@ func (a *API) draft(q createRequest, app registry.Application, p identity.Princi
 	if p.Platform {
 		origins = a.cfg.Registry.Platform().EmbedOrigins
 	}
-	if q.mode == checkout.ModeEmbedded && len(origins) == 0 {
+	if s.Mode == checkout.ModeEmbedded && len(origins) == 0 {
 		fault(checkout.CodeOriginsRequired, "mode", "origins_required", "mode embedded needs embed origins, and none are configured for this key's scope.")
 	}
 	return s, faults

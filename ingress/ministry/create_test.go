@@ -53,7 +53,7 @@ agencies:
 		if !ok {
 			t.Fatalf("no application %s", application)
 		}
-		q := createRequest{orderID: "A-1", amount: 1003, currency: currency, mode: checkout.ModeHosted}
+		q := checkout.Session{OrderID: "A-1", Amount: 1003, Currency: currency, Mode: checkout.ModeHosted}
 		s, faults := a.draft(q, app, identity.Principal{Live: live, ApplicationID: app.ID, AgencyIDs: []string{agency}}, now())
 		got := ""
 		for _, o := range s.Offers {

@@ -82,24 +82,24 @@ func FuzzCreate(f *testing.F) {
 				t.Errorf("%s is %q", field, s)
 			}
 		}
-		within("order_id", q.orderID, 1, 200)
-		within("currency", q.currency, 3, 3)
-		within("service_code", q.serviceCode, 0, 50)
-		within("description", q.description, 0, 200)
-		within("note", q.note, 0, 500)
-		within("customer_id", q.customerID, 0, 200)
-		for k, v := range q.metadata {
+		within("order_id", q.OrderID, 1, 200)
+		within("currency", q.Currency, 3, 3)
+		within("service_code", q.ServiceCode, 0, 50)
+		within("description", q.Description, 0, 200)
+		within("note", q.Note, 0, 500)
+		within("customer_id", q.CustomerID, 0, 200)
+		for k, v := range q.Metadata {
 			within("a key", k, 1, 64)
 			within(k, v, 0, 500)
 		}
-		for _, text := range []string{q.successURL, q.cancelURL} {
+		for _, text := range []string{q.SuccessURL, q.CancelURL} {
 			u, err := url.Parse(text)
 			if text != "" && (err != nil || u.User != nil || u.Host == "" || u.Scheme != "https" && (live || u.Scheme != "http")) {
 				t.Errorf("URL %q", text)
 			}
 		}
-		if q.amount <= 0 || q.amount > form.MaxAmount || len(q.metadata) > 20 || !slices.Contains([]checkout.Mode{checkout.ModeHosted, checkout.ModeEmbedded}, q.mode) ||
-			q.tenantID != "" && len(q.tenantID) != 36 {
+		if q.Amount <= 0 || q.Amount > form.MaxAmount || len(q.Metadata) > 20 || !slices.Contains([]checkout.Mode{checkout.ModeHosted, checkout.ModeEmbedded}, q.Mode) ||
+			q.TenantID != "" && len(q.TenantID) != 36 {
 			t.Errorf("%+v", q)
 		}
 		var indented bytes.Buffer

@@ -17,21 +17,11 @@ import (
 	"quittance/internal/form"
 )
 
-// createRequest has the well-formed fields of the body of POST /checkout/sessions.
+// createRequest is the body of POST /checkout/sessions.
 type createRequest struct {
-	orderID     string
-	amount      int64
-	currency    string
-	mode        checkout.Mode
-	tenantID    string
-	serviceCode string
-	description string
-	note        string
-	customer    *checkout.Customer
-	customerID  string
-	metadata    map[string]string
-	successURL  string
-	cancelURL   string
+	// Session has the well-formed fields of the body and nothing else. Its TenantID is
+	// empty when the body names none.
+	checkout.Session
 	// hash is SHA-256 of the body as canonical JSON.
 	hash []byte
 }
@@ -44,29 +34,28 @@ func parseCreate(body []byte, live bool) (createRequest, []form.Fault, error) {
 		return createRequest{}, nil, err
 	}
 	f := fields{form.Of(object)}
-	q := createRequest{
-		hash:        hash,
-		orderID:     f.Text("order_id", true, 1, 200),
-		amount:      f.Amount("amount"),
-		currency:    f.Text("currency", false, 3, 3),
-		tenantID:    f.UUID("tenant_id", false),
-		serviceCode: f.Text("service_code", false, 1, 50),
-		description: f.Text("description", false, 1, 200),
-		note:        f.Text("note", false, 1, 500),
-		customer:    f.customer("customer"),
-		customerID:  f.Text("customer_id", false, 1, 200),
-		metadata:    f.metadata("metadata"),
-		successURL:  f.url("success_url", live),
-		cancelURL:   f.url("cancel_url", live),
-		mode:        checkout.Mode(f.Text("mode", false, 1, 50)),
+	q := createRequest{hash: hash, Session: checkout.Session{
+		OrderID:     f.Text("order_id", true, 1, 200),
+		Amount:      f.Amount("amount"),
+		Currency:    f.Text("currency", false, 3, 3),
+		TenantID:    f.UUID("tenant_id", false),
+		ServiceCode: f.Text("service_code", false, 1, 50),
+		Description: f.Text("description", false, 1, 200),
+		Note:        f.Text("note", false, 1, 500),
+		Customer:    f.customer("customer"),
+		CustomerID:  f.Text("customer_id", false, 1, 200),
+		Metadata:    f.metadata("metadata"),
+		SuccessURL:  f.url("success_url", live),
+		CancelURL:   f.url("cancel_url", live),
+		Mode:        checkout.Mode(f.Text("mode", false, 1, 50)),
+	}}
+	if q.Currency == "" && !f.Faulty("currency") {
+		q.Currency = "XAF"
 	}
-	if q.currency == "" && !f.Faulty("currency") {
-		q.currency = "XAF"
-	}
-	switch q.mode {
+	switch q.Mode {
 	case checkout.ModeHosted, checkout.ModeEmbedded:
 	case "":
-		q.mode = checkout.ModeHosted
+		q.Mode = checkout.ModeHosted
 	default:
 		f.Fault("mode", "enum", `must be "hosted" or "embedded"`)
 	}

@@ -23,7 +23,10 @@ func (a *API) target(p identity.Principal, tenantID string, faults []form.Fault)
 			return registry.Application{}, nil, unauthorized()
 		}
 		if tenantID != "" && tenantID != app.AgencyID {
-			faults = append(faults, foreignTenant())
+			faults = append(faults, form.Fault{
+				Field: "tenant_id", Rule: "own_agency",
+				Message: "tenant_id is not the agency of this key's application; leave it out: an application key does not need it.",
+			})
 		}
 		return app, faults, nil
 	}
@@ -42,27 +45,15 @@ func (a *API) target(p identity.Principal, tenantID string, faults []form.Fault)
 	return app, faults, nil
 }
 
-// foreignTenant is the fault of an application key that names another agency
-// (decisions § 9).
-func foreignTenant() form.Fault {
-	return form.Fault{
-		Field: "tenant_id", Rule: "own_agency",
-		Message: "tenant_id is not the agency of this key's application; leave it out: an application key does not need it.",
-	}
-}
-
 // scope returns the applications whose sessions the key sees. For a platform key
 // tenantID narrows them to one agency.
 func (a *API) scope(p identity.Principal, tenantID string) ([]registry.Application, error) {
 	if !p.Platform {
-		app, ok := a.cfg.Registry.Application(p.ApplicationID)
-		if !ok || !app.Active {
-			return nil, unauthorized()
+		app, faults, err := a.target(p, tenantID, nil)
+		if len(faults) > 0 {
+			err = problem.Invalid(faults)
 		}
-		if tenantID != "" && tenantID != app.AgencyID {
-			return nil, problem.Invalid([]form.Fault{foreignTenant()})
-		}
-		return []registry.Application{app}, nil
+		return []registry.Application{app}, err
 	}
 	agencies := p.AgencyIDs
 	if tenantID != "" {

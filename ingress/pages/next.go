@@ -26,9 +26,11 @@ const (
 // with status 202, for the acquirer. After a 202 the same confirmation may be sent
 // again.
 type nextAction struct {
-	NextAction *struct {
-		Redirect connector.Redirect `json:"redirect"`
-	} `json:"next_action"`
+	NextAction *redirectAction `json:"next_action"`
+}
+
+type redirectAction struct {
+	Redirect connector.Redirect `json:"redirect"`
 }
 
 // next answers a confirmation that was accepted. The answer to a form never leads to
@@ -44,9 +46,7 @@ func (st steps) next(ctx context.Context, chosen option) {
 		redirect, waiting := st.redirect(ctx, patience)
 		switch {
 		case redirect != nil:
-			out.NextAction = &struct {
-				Redirect connector.Redirect `json:"redirect"`
-			}{*redirect}
+			out.NextAction = &redirectAction{*redirect}
 		case waiting:
 			status = http.StatusAccepted
 		}

@@ -178,15 +178,15 @@ func (p *Pages) Routes(r chi.Router) {
 		r.Head(pattern, h)
 	}
 	journey := func(r chi.Router) {
-		get(r, "/", p.show)
+		get(r, "/", p.visited(visit.showSession))
 		// The address of a step's form, typed or opened again, leads to the session's page.
-		get(r, "/{step:offer|phone|pay|cancel}", p.back)
+		get(r, "/{step:offer|phone|pay|cancel}", p.visited(visit.see))
 		r.Group(func(r chi.Router) {
 			r.Use(p.sameSite)
-			r.Post("/offer", p.offer)
-			r.Post("/phone", p.phone)
-			r.Post("/pay", p.pay)
-			r.Post("/cancel", p.cancel)
+			r.Post("/offer", p.form(steps.offer))
+			r.Post("/phone", p.form(steps.phone))
+			r.Post("/pay", p.form(steps.pay))
+			r.Post("/cancel", p.visited(visit.cancel))
 		})
 		get(r, "/*", p.nowhere)
 	}

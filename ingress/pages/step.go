@@ -22,21 +22,17 @@ import (
 // maxPhone is how many characters the page's field takes.
 const maxPhone = 24
 
-// show is GET /c/{id}.
-func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
-	v, ok := p.visit(w, r)
-	if !ok {
-		return
-	}
+// showSession is GET /c/{id}.
+func (v visit) showSession() {
 	s, ok := v.session()
 	if !ok {
 		return
 	}
-	if state := end(s, p.cfg.Now()); state != "" {
+	if state := end(s, v.p.cfg.Now()); state != "" {
 		v.showEnd(s, state)
 		return
 	}
-	q := r.URL.Query()
+	q := v.r.URL.Query()
 	st := v.steps(s)
 	chosen, known := st.find(q.Get(page.FieldOffer))
 	switch {
@@ -49,44 +45,36 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// back is GET of an address that takes a form.
-func (p *Pages) back(w http.ResponseWriter, r *http.Request) {
-	if v, ok := p.visit(w, r); ok {
-		v.see()
-	}
-}
-
 // nowhere is GET of an address that does not exist.
 func (p *Pages) nowhere(w http.ResponseWriter, r *http.Request) {
 	visit{p: p, w: w, r: r, lang: web.Language(r, nil)}.unknown()
 }
 
-// form reads the form of a step. When ok is false the request has been answered: the
-// session has no steps left, no offer is left, or the form cannot be read.
-func (p *Pages) form(w http.ResponseWriter, r *http.Request) (st steps, ok bool) {
-	v, ok := p.visit(w, r)
-	if !ok {
-		return st, false
-	}
-	s, ok := v.session()
-	if !ok {
-		return st, false
-	}
-	st = v.steps(s)
-	switch {
-	case s.InFlight() && v.confirms(s):
-		// The same confirmation again, while the first is in flight.
-		offer, _ := s.Offer(s.Collection.OfferID)
-		st.next(r.Context(), option{Offer: offer})
-		return st, false
-	case end(s, p.cfg.Now()) != "", len(st.offers) == 0:
-		v.see()
-		return st, false
-	case v.fault != 0:
-		st.first(v.fault, page.FieldError{Code: page.ErrorTryAgain})
-		return st, false
-	}
-	return st, true
+// form returns the handler of a step's form. It calls do with the offer that the form
+// names. It answers itself when the session has no steps left, no offer is left, or the
+// form cannot be read or names no offer.
+func (p *Pages) form(do func(st steps, chosen option)) http.HandlerFunc {
+	return p.visited(func(v visit) {
+		s, ok := v.session()
+		if !ok {
+			return
+		}
+		st := v.steps(s)
+		switch {
+		case s.InFlight() && v.confirms(s):
+			// The same confirmation again, while the first is in flight.
+			offer, _ := s.Offer(s.Collection.OfferID)
+			st.next(v.r.Context(), option{Offer: offer})
+		case end(s, p.cfg.Now()) != "", len(st.offers) == 0:
+			v.see()
+		case v.fault != 0:
+			st.first(v.fault, page.FieldError{Code: page.ErrorTryAgain})
+		default:
+			if chosen, ok := st.chosen(); ok {
+				do(st, chosen)
+			}
+		}
+	})
 }
 
 // confirms reports whether the form is the confirmation that began the session's
@@ -97,71 +85,45 @@ func (v visit) confirms(s checkout.Session) bool {
 }
 
 // offer is POST /c/{id}/offer.
-func (p *Pages) offer(w http.ResponseWriter, r *http.Request) {
-	st, ok := p.form(w, r)
-	if !ok {
-		return
-	}
-	if chosen, ok := st.chosen(); ok {
-		st.seeAt(chosen.step(), chosen.ID)
-	}
-}
+func (st steps) offer(chosen option) { st.seeAt(chosen.step(), chosen.ID) }
 
 // phone is POST /c/{id}/phone. It answers with the review.
-func (p *Pages) phone(w http.ResponseWriter, r *http.Request) {
-	st, ok := p.form(w, r)
-	if !ok {
-		return
-	}
-	if chosen, ok := st.chosen(); ok {
-		if chosen, _, typed, ok := st.payer(chosen); ok {
-			st.review(http.StatusOK, chosen, typed, uuid.NewString())
-		}
+func (st steps) phone(chosen option) {
+	if chosen, _, typed, ok := st.payer(chosen); ok {
+		st.review(http.StatusOK, chosen, typed, uuid.NewString())
 	}
 }
 
 // pay is POST /c/{id}/pay.
-func (p *Pages) pay(w http.ResponseWriter, r *http.Request) {
-	st, ok := p.form(w, r)
-	if !ok {
-		return
-	}
-	chosen, ok := st.chosen()
-	if !ok {
-		return
-	}
+func (st steps) pay(chosen option) {
 	reviewed := chosen.ID
 	chosen, payer, typed, ok := st.payer(chosen)
 	if !ok {
 		return
 	}
-	if chosen.ID != reviewed { // another operator than the review named
-		st.review(http.StatusUnprocessableEntity, chosen, typed, uuid.NewString(), page.FieldError{Code: page.ErrorFormStale})
-		return
-	}
 	attempt, err := uuid.Parse(st.form.Get(fieldAttempt))
 	total, wrong := strconv.ParseInt(st.form.Get(fieldTotal), 10, 64)
-	if err != nil || wrong != nil {
+	if err != nil || wrong != nil || chosen.ID != reviewed { // or another operator than the review named
 		st.review(http.StatusUnprocessableEntity, chosen, typed, uuid.NewString(), page.FieldError{Code: page.ErrorFormStale})
 		return
 	}
 	do := checkout.Collect{
 		CollectionID: collectionID(st.id, attempt), OfferID: chosen.ID,
-		Account: p.cfg.Agencies.AccountOf(st.s.TenantID, st.s.Live, chosen.ID),
-		Payer:   payer, Total: total, ApprovalWindow: p.cfg.ApprovalWindow, SendWithin: p.cfg.SendWithin,
+		Account: st.p.cfg.Agencies.AccountOf(st.s.TenantID, st.s.Live, chosen.ID),
+		Payer:   payer, Total: total, ApprovalWindow: st.p.cfg.ApprovalWindow, SendWithin: st.p.cfg.SendWithin,
 		Language: string(st.lang),
 	}
 	switch chosen.kind() {
 	case page.KindMobileMoney:
 		do.PayerMasked = connector.Mask(payer)
 	case page.KindCard:
-		do.ApprovalWindow = p.cfg.CardWindow
+		do.ApprovalWindow = st.p.cfg.CardWindow
 	case page.KindCash: // the processor refuses it: only a clerk begins a collection in cash
 	}
-	a, outcome, ok := st.ask(r.Context(), do)
-	p.confirmations.WithLabelValues(outcome).Inc()
+	a, outcome, ok := st.ask(st.r.Context(), do)
+	st.p.confirmations.WithLabelValues(outcome).Inc()
 	if ok {
-		st.confirmed(r.Context(), a, chosen, typed, attempt.String())
+		st.confirmed(st.r.Context(), a, chosen, typed, attempt.String())
 	}
 }
 
@@ -200,12 +162,8 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 
 // cancel is POST /c/{id}/cancel. When the session cannot be cancelled, its page shows
 // why: it has ended, or its payment is in flight.
-func (p *Pages) cancel(w http.ResponseWriter, r *http.Request) {
-	v, ok := p.visit(w, r)
-	if !ok {
-		return
-	}
-	if _, _, ok := v.ask(r.Context(), checkout.Cancel{By: checkout.ByCitizen}); ok {
+func (v visit) cancel() {
+	if _, _, ok := v.ask(v.r.Context(), checkout.Cancel{By: checkout.ByCitizen}); ok {
 		v.see()
 	}
 }

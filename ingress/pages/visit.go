@@ -72,6 +72,15 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) (v visit, ok bool)
 	return v, true
 }
 
+// visited returns the handler of a request that visit admits.
+func (p *Pages) visited(do func(visit)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if v, ok := p.visit(w, r); ok {
+			do(v)
+		}
+	}
+}
+
 // url returns an address of this session's page. Step and offer may be empty.
 func (v visit) url(lang money.Language, step, offer string) string {
 	q := url.Values{page.FieldLanguage: {string(lang)}}
@@ -186,18 +195,9 @@ func end(s checkout.Session, now time.Time) page.State {
 			return page.StateUndecided
 		}
 	}
-	switch s.Status {
-	case checkout.StatusCompleted:
-		return page.StateCompleted
-	case checkout.StatusFailed:
-		return page.StateFailed
-	case checkout.StatusCancelled:
-		return page.StateCancelled
-	case checkout.StatusExpired:
-		return page.StateExpired
-	case checkout.StatusOpen:
-	}
 	switch {
+	case s.Ended():
+		return ends[s.Status]
 	case s.InFlight():
 		return page.StateWaiting
 	case !now.Before(s.ExpiresAt):
@@ -252,6 +252,12 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 // is the same for frames: a version is no secret.
 func (v visit) live(s checkout.Session) (now, at string) {
 	return strconv.FormatInt(watch.Version(s), 10), prefixHosted + v.id + "/live"
+}
+
+// ends are the pages of sessions that have ended.
+var ends = map[checkout.Status]page.State{
+	checkout.StatusCompleted: page.StateCompleted, checkout.StatusFailed: page.StateFailed,
+	checkout.StatusCancelled: page.StateCancelled, checkout.StatusExpired: page.StateExpired,
 }
 
 // kinds are the page's kinds of offers by channel.

@@ -22,7 +22,7 @@ import (
 
 // A page of a portal: a template, its texts, a handler.
 
-const template = `{{define "content"}}<h1>{{.W.Hello}}</h1>{{$f := .Field "name" .W.Name .W.Hint}}{{template "field" $f}}<input id="name"{{template "described" $f}} value="{{index .Typed "name"}}">{{template "paging" .}}{{end}}`
+const template = `{{define "content"}}<h1>{{.W.Hello}}</h1>{{$f := .Field "name" .W.Name .W.Hint}}{{template "field" $f}}<input id="name"{{template "described" $f}} value="{{index .Typed "name"}}">{{end}}`
 
 type words struct{ Hello, Name, Hint string }
 
@@ -33,8 +33,7 @@ var texts = language.Table[*words]{
 
 type view struct {
 	web.View
-	W      *words
-	Paging web.Paging
+	W *words
 }
 
 // portal serves the page at /portal; its form always has a fault.
@@ -49,8 +48,7 @@ func portal(t *testing.T) http.Handler {
 	}
 	hello := func(w http.ResponseWriter, r *http.Request) {
 		v := site.Visit(w, r)
-		out := &view{View: v.View("Portal", "Greeting", "hello"), W: texts.In(v.Lang), Paging: v.Paging(20, "hello")}
-		out.Paging.Total = 50
+		out := &view{View: v.View("Portal", "Greeting", "hello"), W: texts.In(v.Lang)}
 		status := http.StatusOK
 		if r.Method == http.MethodPost {
 			status = http.StatusUnprocessableEntity
@@ -93,7 +91,7 @@ func TestPageOfASite(t *testing.T) {
 	h := portal(t)
 	w := ask(h, http.MethodGet, "/portal/hello", "")
 	want(t, w, http.StatusOK, `<html lang="fr">`, "<title>Greeting – Portal</title>", "<h1>Bonjour</h1>", `href="/portal/hello?lang=en"`,
-		`<label for="name">Nom</label>`, `aria-describedby="name-hint"`, `rel="next" href="/portal/hello?lang=fr&amp;page=2"`)
+		`<label for="name">Nom</label>`, `aria-describedby="name-hint"`)
 	header := map[string]string{
 		"Content-Type":               "text/html; charset=utf-8",
 		"Content-Security-Policy":    "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -110,7 +108,7 @@ func TestPageOfASite(t *testing.T) {
 	if !maps.Equal(got, header) {
 		t.Errorf("headers %v, want %v", got, header)
 	}
-	want(t, ask(h, http.MethodGet, "/portal/hello?page=3", "", "Accept-Language", "en"), http.StatusOK, "<h1>Hello</h1>", `rel="prev" href="/portal/hello?lang=en&amp;page=2"`)
+	want(t, ask(h, http.MethodGet, "/portal/hello", "", "Accept-Language", "en"), http.StatusOK, "<h1>Hello</h1>")
 	want(t, ask(h, http.MethodPost, "/portal/hello?lang=en", url.Values{"lang": {"en"}, "name": {`"x`}}.Encode()), http.StatusUnprocessableEntity,
 		"<title>Error: ", `<a href="#name">Too long.</a>`, `id="name-fault">Too long.<`, `aria-describedby="name-fault name-hint" aria-invalid="true"`, `value="&#34;x"`)
 	if w := ask(h, http.MethodGet, "/portal/nothing", ""); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/portal?lang=fr" {

@@ -11,7 +11,7 @@ type Words struct {
 	Code, Other, OtherTag   string
 	Skip, TestBanner        string
 	ErrorPrefix, ErrorTitle string
-	SignOut, Previous, Next string
+	SignOut                 string
 	Foreign                 string // a post from another site
 	Unavailable             string
 }
@@ -20,7 +20,7 @@ var french = Words{
 	Code: "fr", Other: "English", OtherTag: "en",
 	Skip: "Aller au contenu", TestBanner: "Mode test : aucun argent réel.",
 	ErrorPrefix: "Erreur : ", ErrorTitle: "À corriger",
-	SignOut: "Se déconnecter", Previous: "Page précédente", Next: "Page suivante",
+	SignOut:     "Se déconnecter",
 	Foreign:     "Cette demande vient d’un autre site.",
 	Unavailable: "Le service ne répond pas. Recommencez : rien n’est compté deux fois.",
 }
@@ -29,7 +29,7 @@ var english = Words{
 	Code: "en", Other: "Français", OtherTag: "fr",
 	Skip: "Skip to content", TestBanner: "Test mode: no real money.",
 	ErrorPrefix: "Error: ", ErrorTitle: "To be corrected",
-	SignOut: "Sign out", Previous: "Previous page", Next: "Next page",
+	SignOut:     "Sign out",
 	Foreign:     "This request comes from another site.",
 	Unavailable: "The service does not answer. Try again: nothing counts twice.",
 }

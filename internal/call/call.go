@@ -184,22 +184,17 @@ func (c *Client) Close() {
 // Post sends body with exactly these headers (and Content-Length) and reads the
 // answer. A failure is a Result with a Fault.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) Result {
-	return c.timed(ctx, http.MethodPost, url, header, body)
+	return c.call(ctx, http.MethodPost, url, header, body)
 }
 
 // Get sends a GET in the same way.
 func (c *Client) Get(ctx context.Context, url string, header http.Header) Result {
-	return c.timed(ctx, http.MethodGet, url, header, nil)
+	return c.call(ctx, http.MethodGet, url, header, nil)
 }
 
-func (c *Client) timed(ctx context.Context, method, url string, header http.Header, body []byte) Result {
+func (c *Client) call(ctx context.Context, method, raw string, header http.Header, body []byte) (r Result) {
 	begun := time.Now()
-	r := c.call(ctx, method, url, header, body)
-	r.Duration = time.Since(begun)
-	return r
-}
-
-func (c *Client) call(ctx context.Context, method, raw string, header http.Header, body []byte) Result {
+	defer func() { r.Duration = time.Since(begun) }()
 	to, err := c.check(raw)
 	if err != nil {
 		return fault(ctx, err)
@@ -221,7 +216,7 @@ func (c *Client) call(ctx context.Context, method, raw string, header http.Heade
 		return fault(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	r := Result{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header)}
+	r = Result{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header)}
 	if r.Status == http.StatusSwitchingProtocols {
 		return r // what follows is the connection itself: no deadline would end its reading
 	}

@@ -3,6 +3,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -89,9 +90,7 @@ type Client[C, A any] struct {
 // and the offset where reading begins, so that it misses no reply to a later
 // command.
 func New[C, A any](ctx context.Context, cfg Config[C, A]) (*Client[C, A], error) {
-	if cfg.Timeout == 0 {
-		cfg.Timeout = DefaultTimeout
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	factory := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"processor": cfg.Family.Processor}, cfg.Metrics))
 	c := &Client[C, A]{
 		cfg: cfg, instance: uuid.NewString(), waiting: map[string]chan<- A{},
@@ -114,17 +113,13 @@ func New[C, A any](ctx context.Context, cfg Config[C, A]) (*Client[C, A], error)
 		return nil, err
 	}
 	topic := cfg.Topology.Name(cfg.Family.Replies)
-	ends, err := kadm.NewClient(c.producer).ListEndOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
+	ends, err := kafka.Offsets(kadm.NewClient(c.producer).ListEndOffsets(ctx, topic))
 	if err != nil {
 		c.producer.Close()
 		return nil, fmt.Errorf("finding the end of %s: %w", topic, err)
 	}
-	end, _ := ends.Lookup(topic, c.partition)
 	c.replies, err = cfg.Kafka.Client(
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {c.partition: kgo.NewOffset().At(end.Offset)}}),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {c.partition: kgo.NewOffset().At(ends[c.partition])}}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
 	)
 	if err != nil {

@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,7 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"quittance/internal/kafka/consume"
 	"quittance/schemas/record"
@@ -20,13 +19,9 @@ import (
 // failingFor is how long nothing but failures suspends a destination.
 const failingFor = 5 * 24 * time.Hour
 
-// ErrMoved says that another schedule has applied the same outcomes. Nothing was
-// written.
-var ErrMoved = errors.New("another schedule has moved the position")
-
 // Apply writes outcomes together with the moves of the positions in one
 // transaction, or nothing. An outcome of an earlier round than its row's decides
-// nothing, except that Delivered is final whenever it comes. Errors are ErrMoved
+// nothing, except that Delivered is final whenever it comes. Errors are consume.ErrMoved
 // and those of Postgres; after one of those Apply may have written.
 func (s *Store) Apply(ctx context.Context, outcomes []*record.Attempt, moves []consume.Move) error {
 	occurred := make([]time.Time, len(outcomes))
@@ -36,14 +31,9 @@ func (s *Store) Apply(ctx context.Context, outcomes []*record.Attempt, moves []c
 	if err := s.ensureDays(ctx, occurred); err != nil {
 		return err
 	}
-	return s.tx(ctx, func(tx pgx.Tx) error {
-		for _, m := range moves {
-			if err := move(ctx, tx, m); err != nil {
-				return err
-			}
-		}
-		if len(outcomes) == 0 {
-			return nil
+	return s.tx(ctx, "applying outcomes", func(tx pgx.Tx) error {
+		if err := positions.Move(ctx, tx, moves); err != nil || len(outcomes) == 0 {
+			return err
 		}
 		// Destinations first, as everywhere (lockDestinations).
 		if err := s.upsertDestinations(ctx, tx, s.fold(outcomes)); err != nil {
@@ -57,24 +47,6 @@ func (s *Store) Apply(ctx context.Context, outcomes []*record.Attempt, moves []c
 		}
 		return s.acceptConfirmations(ctx, tx, outcomes)
 	})
-}
-
-// move waits for a second writer that has the position, and then finds it moved.
-func move(ctx context.Context, tx pgx.Tx, m consume.Move) error {
-	var tag pgconn.CommandTag
-	var err error
-	if m.From == consume.None {
-		tag, err = tx.Exec(ctx, `INSERT INTO delivery_positions (topic, partition, next_offset) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, m.Topic, m.Partition, m.To)
-	} else {
-		tag, err = tx.Exec(ctx, `UPDATE delivery_positions SET next_offset = $3 WHERE topic = $1 AND partition = $2 AND next_offset = $4`, m.Topic, m.Partition, m.To, m.From)
-	}
-	if err != nil {
-		return fmt.Errorf("writing a position: %w", err)
-	}
-	if tag.RowsAffected() == 0 {
-		return fmt.Errorf("partition %d at %d: %w", m.Partition, m.From, ErrMoved)
-	}
-	return nil
 }
 
 // change is the effect of a batch on one destination.
@@ -138,10 +110,12 @@ func (s *Store) upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*ch
 	}
 	_, err := tx.Exec(ctx, `
 		WITH change AS (
-			SELECT c.*, CASE WHEN c.succeeded THEN c.failing ELSE coalesce(d.failing_since, c.failing) END AS failing_since
+			-- Failures up to the last resumption decide nothing: outcomes may be applied again.
+			SELECT c.*, CASE WHEN c.succeeded THEN f.failing ELSE coalesce(d.failing_since, f.failing) END AS failing_since
 			FROM unnest($1::text[], $2::text[], $3::bool[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::timestamptz[])
 				AS c (kind, destination_id, succeeded, due, failing, last_failure, hold, gone)
 			JOIN delivery_destinations d USING (kind, destination_id)
+			CROSS JOIN LATERAL (SELECT CASE WHEN c.last_failure > coalesce(d.resumed_at, '-infinity') THEN greatest(c.failing, d.resumed_at) END AS failing) f
 		)
 		UPDATE delivery_destinations d SET
 			next_due_at = least(d.next_due_at, c.due),
@@ -157,10 +131,7 @@ func (s *Store) upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*ch
 				WHEN c.kind = ANY($10) AND c.last_failure - c.failing_since >= $9::interval THEN 'failing' END
 		FROM change c WHERE d.kind = c.kind AND d.destination_id = c.destination_id`,
 		kinds, ids, succeeded, due, failing, last, hold, gone, failingFor, s.kinds.Names(func(r Registration) bool { return r.Suspends }))
-	if err != nil {
-		return fmt.Errorf("writing destinations: %w", err)
-	}
-	return nil
+	return failed("writing destinations", err)
 }
 
 // insertDestinations makes the rows that are missing, and locks them all.
@@ -182,9 +153,9 @@ type columns struct {
 	live                                                     []bool
 	occurred, last                                           []time.Time
 	attempts, round                                          []int32
-	first, next                                              []*time.Time
-	status                                                   []*int32
-	reason                                                   []*string
+	first, next                                              []zeronull.Timestamptz
+	status                                                   []zeronull.Int4
+	reason                                                   []zeronull.Text
 	body                                                     [][]byte
 }
 
@@ -201,11 +172,12 @@ func (c *columns) add(a *record.Attempt) {
 		made-- // no call was made
 	}
 	c.state, c.attempts, c.round = append(c.state, state), append(c.attempts, made), append(c.round, d.Round)
-	c.first, c.next = append(c.first, nullTime(d.FirstAttemptAt)), append(c.next, nil)
+	var next time.Time
 	if state == StateWaiting {
-		c.next[len(c.next)-1] = nullTime(a.NextAttemptAt)
+		next = a.NextAttemptAt
 	}
-	c.status, c.reason = append(c.status, nullOf(a.HTTPStatus)), append(c.reason, nullOf(a.Reason))
+	c.first, c.next = append(c.first, zeronull.Timestamptz(d.FirstAttemptAt)), append(c.next, zeronull.Timestamptz(next))
+	c.status, c.reason = append(c.status, zeronull.Int4(a.HTTPStatus)), append(c.reason, zeronull.Text(a.Reason))
 	var body []byte
 	if state != StateDelivered { // an operator may still send an exhausted delivery
 		body = d.Body
@@ -253,10 +225,7 @@ func (c *columns) upsert(ctx context.Context, tx pgx.Tx) error {
 			next_attempt_at = excluded.next_attempt_at, lease_until = NULL, http_status = excluded.http_status, reason = excluded.reason, body = excluded.body
 		WHERE d.state <> 'delivered'
 			AND (excluded.state = 'delivered' OR (excluded.round >= d.round AND d.state IN ('waiting', 'queued')))`, c.values()...)
-	if err != nil {
-		return fmt.Errorf("writing deliveries: %w", err)
-	}
-	return nil
+	return failed("writing deliveries", err)
 }
 
 // insertAttempts keeps the calls that were made; a deferred delivery made none.
@@ -268,13 +237,10 @@ func insertAttempts(ctx context.Context, tx pgx.Tx, outcomes []*record.Attempt) 
 		}
 		rows = append(rows, []any{
 			day(a.Delivery.OccurredAt), a.Delivery.DeliveryID, a.Delivery.Attempt, a.At, a.Outcome, a.DurationMs,
-			nullOf(a.HTTPStatus), nullOf(a.Reason), nullOf(a.Answer),
+			zeronull.Int4(a.HTTPStatus), zeronull.Text(a.Reason), zeronull.Text(a.Answer),
 		})
 	}
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"delivery_attempts"},
 		[]string{"occurred_on", "delivery_id", "attempt", "at", "outcome", "duration_ms", "http_status", "reason", "answer"}, pgx.CopyFromRows(rows))
-	if err != nil {
-		return fmt.Errorf("writing attempts: %w", err)
-	}
-	return nil
+	return failed("writing attempts", err)
 }

@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,22 +25,18 @@ const (
 // was open, until one is delivered. A lease lasts 30 s: produce the deliveries
 // within it, then call MarkQueued. now is the service's clock.
 func (s *Store) Claim(ctx context.Context, now time.Time) ([]record.Delivery, error) {
+	type due struct {
+		Kind    Kind
+		ID      string
+		Probing bool
+	}
+	const doing = "claiming due deliveries"
 	var claimed []record.Delivery
-	err := s.tx(ctx, func(tx pgx.Tx) error {
-		claimed = nil
-		type due struct {
-			Kind    Kind
-			ID      string
-			Probing bool
-		}
-		rows, err := tx.Query(ctx, `
+	err := s.tx(ctx, doing, func(tx pgx.Tx) error {
+		list, err := collect[due](ctx, tx, "choosing destinations", `
 			SELECT kind, destination_id, hold_until IS NOT NULL FROM delivery_destinations
 			WHERE next_due_at <= $1 AND suspended_at IS NULL AND (hold_until IS NULL OR hold_until <= $1) AND kind = ANY($3)
 			ORDER BY next_due_at LIMIT $2 FOR UPDATE SKIP LOCKED`, now, destinations, s.kinds.Names(nil))
-		if err != nil {
-			return err
-		}
-		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[due])
 		if err != nil {
 			return err
 		}
@@ -63,14 +58,11 @@ func (s *Store) Claim(ctx context.Context, now time.Time) ([]record.Delivery, er
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("claiming due deliveries: %w", err)
-	}
-	return claimed, nil
+	return claimed, err
 }
 
 func claimOf(ctx context.Context, tx pgx.Tx, kind Kind, id string, now time.Time, room int) ([]record.Delivery, error) {
-	rows, err := tx.Query(ctx, `
+	claimed, err := collect[record.Delivery](ctx, tx, "claiming of a destination", `
 		WITH chosen AS (
 			SELECT occurred_on, delivery_id FROM deliveries
 			WHERE kind = $1 AND destination_id = $2 AND state = 'waiting' AND next_attempt_at <= $3
@@ -80,11 +72,7 @@ func claimOf(ctx context.Context, tx pgx.Tx, kind Kind, id string, now time.Time
 		UPDATE deliveries d SET state = 'queued', round = d.round + 1, next_attempt_at = NULL, lease_until = clock_timestamp() + $5::interval
 		FROM chosen c WHERE d.occurred_on = c.occurred_on AND d.delivery_id = c.delivery_id
 		RETURNING d.delivery_id, d.kind, d.destination_id, d.event_id, d.event, d.application_id, d.tenant_id, d.session_id, d.livemode,
-			d.occurred_at, d.attempts, d.round, d.first_attempt_at, d.body`, kind, id, now, room, claimLease)
-	if err != nil {
-		return nil, err
-	}
-	claimed, err := pgx.CollectRows(rows, toDelivery)
+			d.occurred_at, d.attempts + 1, d.round, coalesce(d.first_attempt_at, '0001-01-01Z'), d.body`, kind, id, now, room, claimLease)
 	if err != nil {
 		return nil, err
 	}
@@ -97,16 +85,6 @@ func claimOf(ctx context.Context, tx pgx.Tx, kind Kind, id string, now time.Time
 	return claimed, err
 }
 
-func toDelivery(row pgx.CollectableRow) (record.Delivery, error) {
-	var d record.Delivery
-	var first *time.Time
-	err := row.Scan(&d.DeliveryID, &d.Kind, &d.DestinationID, &d.EventID, &d.Event, &d.ApplicationID, &d.TenantID, &d.SessionID, &d.Livemode,
-		&d.OccurredAt, &d.Attempt, &d.Round, &first, &d.Body)
-	d.Attempt++ // the next one
-	d.OccurredAt, d.FirstAttemptAt = d.OccurredAt.UTC(), timeOf(first)
-	return d, err
-}
-
 // MarkQueued lengthens the leases of claimed deliveries that are on their topic:
 // from now on Kafka holds them.
 func (s *Store) MarkQueued(ctx context.Context, claimed []record.Delivery) error {
@@ -116,7 +94,7 @@ func (s *Store) MarkQueued(ctx context.Context, claimed []record.Delivery) error
 		d := &claimed[i]
 		on[i], ids[i], rounds[i], kinds[i], to[i] = day(d.OccurredAt), d.DeliveryID, d.Round, d.Kind, d.DestinationID
 	}
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	return s.tx(ctx, "marking deliveries as queued", func(tx pgx.Tx) error {
 		if err := lockDestinations(ctx, tx, kinds, to); err != nil {
 			return err
 		}
@@ -127,24 +105,16 @@ func (s *Store) MarkQueued(ctx context.Context, claimed []record.Delivery) error
 			on, ids, rounds, queuedLease)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("marking deliveries as queued: %w", err)
-	}
-	return nil
 }
 
 // ReturnLeases makes deliveries whose lease has run out wait again, due at once.
 // now is the service's clock.
 func (s *Store) ReturnLeases(ctx context.Context, now time.Time) error {
-	rows, err := s.pool.Query(ctx, `SELECT DISTINCT kind, destination_id FROM deliveries WHERE state = 'queued' AND lease_until < clock_timestamp()`)
-	if err != nil {
-		return err
-	}
-	kinds, ids, err := destinationsOf(rows)
+	kinds, ids, err := destinationsOf(ctx, s.pool, `SELECT DISTINCT kind, destination_id FROM deliveries WHERE state = 'queued' AND lease_until < clock_timestamp()`)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.tx(ctx, "returning leases", func(tx pgx.Tx) error {
 		if err := lockDestinations(ctx, tx, kinds, ids); err != nil {
 			return err
 		}
@@ -185,14 +155,10 @@ func (s *Store) Tidy(ctx context.Context, now time.Time) error {
 // expireHeld exhausts deliveries that have waited since before a time for
 // destinations that were suspended before it.
 func (s *Store) expireHeld(ctx context.Context, before time.Time) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
+	return s.tx(ctx, "expiring held deliveries", func(tx pgx.Tx) error {
+		kinds, ids, err := destinationsOf(ctx, tx, `
 			SELECT kind, destination_id FROM delivery_destinations WHERE suspended_at < $1
 			ORDER BY kind COLLATE "C", destination_id COLLATE "C" FOR UPDATE`, before)
-		if err != nil {
-			return err
-		}
-		kinds, ids, err := destinationsOf(rows)
 		if err != nil || len(ids) == 0 {
 			return err
 		}

@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -34,13 +33,11 @@ func (s *Store) acceptConfirmations(ctx context.Context, tx pgx.Tx, outcomes []*
 	for i, a := range accepted {
 		ids[i], tenants[i], live[i], at[i] = a.Delivery.EventID, a.Delivery.TenantID, a.Delivery.Livemode, a.At
 	}
-	if _, err := tx.Exec(ctx, `
+	_, err := tx.Exec(ctx, `
 		INSERT INTO erp_confirmations AS c (transaction_id, tenant_id, livemode, accepted_at)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::bool[], $4::timestamptz[])
-		ON CONFLICT (transaction_id) DO UPDATE SET accepted_at = coalesce(c.accepted_at, excluded.accepted_at)`, ids, tenants, live, at); err != nil {
-		return fmt.Errorf("noting accepted confirmations: %w", err)
-	}
-	return nil
+		ON CONFLICT (transaction_id) DO UPDATE SET accepted_at = coalesce(c.accepted_at, excluded.accepted_at)`, ids, tenants, live, at)
+	return failed("noting accepted confirmations", err)
 }
 
 // outstandingWhere selects the payments whose confirmation an ERP has not
@@ -73,34 +70,18 @@ func (o Outstanding) Parked() bool { return o.State == StateNeedsOperator || o.S
 // confirmation, the oldest first, at most 10,000. The answer must be empty or
 // explained. now is the service's clock.
 func (s *Store) OutstandingConfirmations(ctx context.Context, now time.Time) ([]Outstanding, error) {
-	rows, err := s.pool.Query(ctx, `
+	return collect[Outstanding](ctx, s.pool, "listing outstanding confirmations", `
 		SELECT c.transaction_id, c.session_id, a.slug, c.livemode, c.completed_at,
-			coalesce(d.delivery_id, ''), coalesce(d.state, ''), coalesce(d.attempts, 0), coalesce(d.reason, ''), d.next_attempt_at
+			coalesce(d.delivery_id, ''), coalesce(d.state, ''), coalesce(d.attempts, 0), coalesce(d.reason, ''), coalesce(d.next_attempt_at, '0001-01-01Z')
 		FROM (SELECT c.* `+outstandingWhere+` AND c.completed_at <= $1 ORDER BY c.completed_at, c.transaction_id LIMIT 10000) c
 		JOIN agencies a ON a.id::text = c.tenant_id
 		LEFT JOIN deliveries d ON d.event_id = c.transaction_id AND d.kind = ANY($2)
 		ORDER BY c.completed_at, c.transaction_id`, now, s.kinds.Names(func(r Registration) bool { return r.Confirms }))
-	var out []Outstanding
-	if err == nil {
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Outstanding, err error) {
-			var next *time.Time
-			err = row.Scan(&o.TransactionID, &o.SessionID, &o.Agency, &o.Live, &o.CompletedAt, &o.DeliveryID, &o.State, &o.Attempts, &o.Reason, &next)
-			o.CompletedAt, o.NextAttemptAt = o.CompletedAt.UTC(), timeOf(next)
-			return o, err
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing outstanding confirmations: %w", err)
-	}
-	return out, nil
 }
 
 // CountOutstanding is how many confirmations are outstanding, and when the oldest
 // of their payments was completed; zero: there are none.
 func (s *Store) CountOutstanding(ctx context.Context) (n int64, oldest time.Time, err error) {
-	var first *time.Time
-	if err := s.pool.QueryRow(ctx, `SELECT count(*), min(c.completed_at)`+outstandingWhere).Scan(&n, &first); err != nil {
-		return 0, time.Time{}, fmt.Errorf("counting outstanding confirmations: %w", err)
-	}
-	return n, timeOf(first), nil
+	err = s.pool.QueryRow(ctx, `SELECT count(*), coalesce(min(c.completed_at), '0001-01-01Z')`+outstandingWhere).Scan(&n, &oldest)
+	return n, oldest, failed("counting outstanding confirmations", err)
 }

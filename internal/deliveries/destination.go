@@ -3,7 +3,6 @@ package deliveries
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -45,7 +44,7 @@ type DestinationStatus struct {
 // suspended, by kind and id.
 func (s *Store) Statuses(ctx context.Context) ([]DestinationStatus, error) {
 	// In three parts, one for each partial index of the deliveries.
-	rows, err := s.pool.Query(ctx, `
+	return collect[DestinationStatus](ctx, s.pool, "reading the status of destinations", `
 		WITH open AS (
 			SELECT kind, destination_id, state, count(*) AS n, min(occurred_at) AS oldest FROM deliveries WHERE state = 'waiting' GROUP BY 1, 2, 3
 			UNION ALL
@@ -59,22 +58,12 @@ func (s *Store) Statuses(ctx context.Context) ([]DestinationStatus, error) {
 			FROM open GROUP BY 1, 2
 		)
 		SELECT kind, destination_id, coalesce(c.waiting, 0)::bigint, coalesce(c.queued, 0)::bigint, coalesce(c.needs_operator, 0)::bigint,
-			coalesce(c.exhausted, 0)::bigint, c.oldest, d.failing_since, d.hold_until, d.suspended_at, coalesce(d.suspended_reason, '')
+			coalesce(c.exhausted, 0)::bigint, coalesce(c.oldest, '0001-01-01Z'), `+statusColumns+`
 		FROM delivery_destinations d LEFT JOIN counts c USING (kind, destination_id) ORDER BY 1, 2`)
-	var out []DestinationStatus
-	if err == nil {
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s DestinationStatus, err error) {
-			var oldest, failing, hold, suspended *time.Time
-			err = row.Scan(&s.Kind, &s.DestinationID, &s.Waiting, &s.Queued, &s.NeedsOperator, &s.Exhausted, &oldest, &failing, &hold, &suspended, &s.SuspendedReason)
-			s.Oldest, s.FailingSince, s.HoldUntil, s.SuspendedAt = timeOf(oldest), timeOf(failing), timeOf(hold), timeOf(suspended)
-			return s, err
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the status of destinations: %w", err)
-	}
-	return out, nil
 }
+
+// statusColumns are the last fields of DestinationStatus.
+const statusColumns = `coalesce(d.failing_since, '0001-01-01Z'), coalesce(d.hold_until, '0001-01-01Z'), coalesce(d.suspended_at, '0001-01-01Z'), coalesce(d.suspended_reason, '')`
 
 // lockDestination locks a destination and returns its status without counts; a
 // destination without a row has only its name.
@@ -83,14 +72,12 @@ func lockDestination(ctx context.Context, tx pgx.Tx, kind Kind, id string) (Dest
 	if err := lockDestinations(ctx, tx, []string{string(kind)}, []string{id}); err != nil {
 		return s, err
 	}
-	var failing, hold, at *time.Time
-	err := tx.QueryRow(ctx, `SELECT failing_since, hold_until, suspended_at, coalesce(suspended_reason, '') FROM delivery_destinations WHERE kind = $1 AND destination_id = $2`,
-		kind, id).Scan(&failing, &hold, &at, &s.SuspendedReason)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return s, fmt.Errorf("reading a destination: %w", err)
+	err := tx.QueryRow(ctx, `SELECT `+statusColumns+` FROM delivery_destinations d WHERE kind = $1 AND destination_id = $2`, kind, id).
+		Scan(&s.FailingSince, &s.HoldUntil, &s.SuspendedAt, &s.SuspendedReason)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
 	}
-	s.FailingSince, s.HoldUntil, s.SuspendedAt = timeOf(failing), timeOf(hold), timeOf(at)
-	return s, nil
+	return s, failed("reading a destination", err)
 }
 
 // refuseSuspended is an Error when the destination is suspended.
@@ -113,7 +100,7 @@ func (s *Store) Suspend(ctx context.Context, actor operation.Actor, kind Kind, i
 	if !reg.Suspends {
 		return status, false, operation.Refuse(CodeNeverSuspended, "id", operation.Args{"kind": kind})
 	}
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.tx(ctx, "suspending a destination", func(tx pgx.Tx) error {
 		if err := insertDestinations(ctx, tx, []string{string(kind)}, []string{id}); err != nil {
 			return err
 		}
@@ -131,7 +118,7 @@ func (s *Store) Suspend(ctx context.Context, actor operation.Actor, kind Kind, i
 		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "destination.suspend", Subject: id, Detail: map[string]any{"kind": kind}})
 	})
 	if err != nil {
-		return DestinationStatus{}, false, fmt.Errorf("suspending a destination: %w", err)
+		return DestinationStatus{}, false, err
 	}
 	return status, changed, nil
 }
@@ -141,28 +128,27 @@ func (s *Store) Suspend(ctx context.Context, actor operation.Actor, kind Kind, i
 // due. was is the status before, due how many were waiting. now is the service's
 // clock. An interrupted Resume can be repeated: the suspension ends last.
 func (s *Store) Resume(ctx context.Context, actor operation.Actor, kind Kind, id string, now time.Time, progress Progress) (was DestinationStatus, due int, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) (err error) {
+	const doing = "resuming a destination"
+	err = s.tx(ctx, doing, func(tx pgx.Tx) (err error) {
 		was, err = lockDestination(ctx, tx, kind, id)
 		return err
 	})
-	if err == nil {
-		due, err = s.makeDue(ctx, actor, kind, id, StateWaiting, now, progress, nil)
-	}
-	if err == nil {
-		err = s.tx(ctx, func(tx pgx.Tx) error {
-			if err := lockDestinations(ctx, tx, []string{string(kind)}, []string{id}); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, `
-				UPDATE delivery_destinations SET suspended_at = NULL, suspended_reason = NULL, resumed_at = $4, failing_since = NULL, hold_until = NULL, next_due_at = $3
-				WHERE kind = $1 AND destination_id = $2`, kind, id, now.Add(resumeAfter), now); err != nil {
-				return err
-			}
-			return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "destination.resume", Subject: id, Detail: map[string]any{"kind": kind, "due": due}})
-		})
-	}
 	if err != nil {
-		return DestinationStatus{}, due, fmt.Errorf("resuming a destination: %w", err)
+		return DestinationStatus{}, 0, err
 	}
-	return was, due, nil
+	if due, err = s.makeDue(ctx, doing, actor, kind, id, StateWaiting, now, progress, nil); err != nil {
+		return DestinationStatus{}, due, err
+	}
+	err = s.tx(ctx, doing, func(tx pgx.Tx) error {
+		if err := lockDestinations(ctx, tx, []string{string(kind)}, []string{id}); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			UPDATE delivery_destinations SET suspended_at = NULL, suspended_reason = NULL, resumed_at = $4, failing_since = NULL, hold_until = NULL, next_due_at = $3
+			WHERE kind = $1 AND destination_id = $2`, kind, id, now.Add(resumeAfter), now); err != nil {
+			return err
+		}
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "destination.resume", Subject: id, Detail: map[string]any{"kind": kind, "due": due}})
+	})
+	return was, due, err
 }

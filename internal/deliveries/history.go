@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
 	"quittance/schemas"
 )
 
@@ -43,19 +43,13 @@ func (h *History) CatchUp(ctx context.Context) error {
 // caughtUp waits for a bounded time until Postgres has all outcomes that Kafka has
 // now, and says whether it has.
 func (h *History) caughtUp(ctx context.Context, patience time.Duration) (bool, error) {
-	ends, err := h.adm.ListEndOffsets(ctx, h.topic)
-	if err == nil {
-		err = ends.Error()
-	}
+	ends, err := kafka.Offsets(h.adm.ListEndOffsets(ctx, h.topic))
 	if err != nil {
-		return false, fmt.Errorf("asking for the end of outcomes: %w", err)
+		return false, failed("asking for the end of outcomes", err)
 	}
-	starts, err := h.adm.ListStartOffsets(ctx, h.topic)
-	if err == nil {
-		err = starts.Error()
-	}
+	starts, err := kafka.Offsets(h.adm.ListStartOffsets(ctx, h.topic))
 	if err != nil {
-		return false, fmt.Errorf("asking for the start of outcomes: %w", err)
+		return false, failed("asking for the start of outcomes", err)
 	}
 	for begun := time.Now(); ; {
 		at, err := h.store.Positions(ctx, h.topic)
@@ -63,17 +57,14 @@ func (h *History) caughtUp(ctx context.Context, patience time.Duration) (bool, e
 			return false, err
 		}
 		behind := false
-		ends.Each(func(o kadm.ListedOffset) {
-			start, _ := starts.Lookup(o.Topic, o.Partition)
-			behind = behind || (o.Offset > start.Offset && at[o.Partition] < o.Offset)
-		})
+		for p, end := range ends {
+			behind = behind || (end > starts[p] && at[p] < end)
+		}
 		if !behind || time.Since(begun) > patience {
 			return !behind, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !consume.Sleep(ctx, catchUpAsk) {
 			return false, ctx.Err()
-		case <-time.After(catchUpAsk):
 		}
 	}
 }
@@ -97,15 +88,10 @@ func (h *History) Suspended(ctx context.Context, kind Kind) (map[string]struct{}
 		`SELECT destination_id FROM delivery_destinations WHERE suspended_at IS NOT NULL AND kind = $1`, kind)
 }
 
-func (h *History) set(ctx context.Context, what, sql string, args ...any) (map[string]struct{}, error) {
-	rows, err := h.store.pool.Query(ctx, sql, args...)
+func (h *History) set(ctx context.Context, doing, sql string, args ...any) (map[string]struct{}, error) {
+	rows, _ := h.store.pool.Query(ctx, sql, args...) // the rows carry its error
 	out := map[string]struct{}{}
 	var id string
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&id}, func() error { out[id] = struct{}{}; return nil })
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	return out, nil
+	_, err := pgx.ForEachRow(rows, []any{&id}, func() error { out[id] = struct{}{}; return nil })
+	return out, failed(doing, err)
 }

@@ -2,7 +2,9 @@ package deliveries
 
 import (
 	"fmt"
+	"time"
 
+	"quittance/internal/registry"
 	"quittance/schemas/record"
 )
 
@@ -28,6 +30,31 @@ type Registration struct {
 	// Directory knows the destinations. It may be nil where nothing is planned,
 	// sent or claimed: for operations on rows.
 	Directory Directory
+	// Entries are the destinations in a directory of the registry, and Entry finds
+	// one by what an operator calls it.
+	Entries func(dir registry.Directory) []Entry
+	Entry   func(dir registry.Directory, named string) (Entry, bool)
+}
+
+// Entry is a destination as operators see it.
+type Entry struct {
+	Kind Kind
+	ID   string // as deliveries have it
+	Name string // what operators call it
+	// Title begins a sentence about it.
+	Title string
+	// Owner names whose it is. The others are empty where the owner has none.
+	Owner, Agency, ApplicationID, Application string
+	URL                                       string
+	Events                                    []string // empty: all of its kind
+	Modes                                     []string // test, live or both
+	MaxInFlight, MaxPerSecond                 int      // as in Destination
+	// Signing is how many secrets sign now, and OldEndsAt when the older of two
+	// ends; zero: none ends.
+	Signing   int
+	OldEndsAt time.Time
+	// Facts are further facts, each with its name.
+	Facts [][2]string
 }
 
 // Directory knows the destinations of a kind as they are configured now. It
@@ -66,6 +93,24 @@ func (r Registration) Sending() Stage {
 
 // Kinds are the registered kinds.
 type Kinds []Registration
+
+// Entries are the destinations of all kinds in a directory of the registry.
+func (k Kinds) Entries(dir registry.Directory) (all []Entry) {
+	for _, r := range k {
+		all = append(all, r.Entries(dir)...)
+	}
+	return all
+}
+
+// Entry finds a destination of any kind by what an operator calls it.
+func (k Kinds) Entry(dir registry.Directory, named string) (Entry, bool) {
+	for _, r := range k {
+		if e, ok := r.Entry(dir, named); ok {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
 
 // Of is the registration of a kind. A kind that is not registered is an error.
 func (k Kinds) Of(kind Kind) (Registration, error) {

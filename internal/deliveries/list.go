@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,49 +49,32 @@ type Delivery struct {
 	Sendable bool
 }
 
+// deliveryColumns are the fields of Delivery in their order.
 const deliveryColumns = `d.delivery_id, d.kind, d.destination_id, d.event_id, d.event, d.application_id, d.tenant_id, d.session_id, d.livemode, d.occurred_at,
-	d.state, d.attempts, d.first_attempt_at, d.last_outcome_at, d.next_attempt_at, coalesce(d.http_status, 0), coalesce(d.reason, ''), d.body IS NOT NULL`
-
-func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
-	var first, next *time.Time
-	err = row.Scan(&d.ID, &d.Kind, &d.DestinationID, &d.EventID, &d.Event, &d.ApplicationID, &d.TenantID, &d.SessionID, &d.Live, &d.OccurredAt,
-		&d.State, &d.Attempts, &first, &d.LastOutcomeAt, &next, &d.HTTPStatus, &d.Reason, &d.Sendable)
-	d.OccurredAt, d.LastOutcomeAt = d.OccurredAt.UTC(), d.LastOutcomeAt.UTC()
-	d.FirstAttemptAt, d.NextAttemptAt = timeOf(first), timeOf(next)
-	return d, err
-}
+	d.state, d.attempts, coalesce(d.first_attempt_at, '0001-01-01Z'), d.last_outcome_at, coalesce(d.next_attempt_at, '0001-01-01Z'), coalesce(d.http_status, 0), coalesce(d.reason, ''), d.body IS NOT NULL`
 
 // keptDays are the days that have a table of deliveries.
 const keptDays = `SELECT to_date(right(relid::text, 8), 'YYYYMMDD') AS day FROM pg_partition_tree('deliveries') WHERE isleaf`
 
 // daysKept are those, the newest first.
 func (s *Store) daysKept(ctx context.Context) ([]time.Time, error) {
-	rows, err := s.pool.Query(ctx, keptDays+` ORDER BY day DESC`)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := s.pool.Query(ctx, keptDays+` ORDER BY day DESC`) // the rows carry its error
 	return pgx.CollectRows(rows, pgx.RowTo[time.Time])
-}
-
-// querier is a pool or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
 // find is a delivery by its id. The id does not tell the day, so it looks once
 // into the index of each daily table; LIMIT forces that plan.
 func find(ctx context.Context, q querier, id string) (Delivery, error) {
-	rows, err := q.Query(ctx, `
+	found, err := collect[Delivery](ctx, q, "finding a delivery", `
 		SELECT `+deliveryColumns+` FROM (`+keptDays+`) k
 		CROSS JOIN LATERAL (SELECT * FROM deliveries WHERE occurred_on = k.day AND delivery_id = $1 LIMIT 1) d`, id)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Delivery{}, err
-	}
-	d, err := pgx.CollectExactlyOneRow(rows, scanDelivery)
-	if errors.Is(err, pgx.ErrNoRows) {
+	case len(found) == 0:
 		return Delivery{}, operation.Refuse(CodeUnknown, "id", operation.Args{"days": keepDays})
 	}
-	return d, err
+	return found[0], nil
 }
 
 // Filter selects deliveries; empty fields select all.
@@ -110,6 +92,7 @@ type Filter struct {
 // List lists deliveries, those of the newest events first. An unknown State or
 // After is refused.
 func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
+	const doing = "listing deliveries"
 	var where []string
 	var args []any
 	and := func(condition string, values ...any) {
@@ -142,7 +125,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	if f.After != "" {
 		last, err := find(ctx, s.pool, f.After)
 		if err != nil {
-			return nil, fmt.Errorf("listing deliveries: %w", err)
+			return nil, failed(doing, err)
 		}
 		and("(d.occurred_at, d.delivery_id) < (?, ?)", last.OccurredAt, last.ID)
 		if until.IsZero() || last.OccurredAt.Before(until) {
@@ -151,7 +134,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	}
 	days, err := s.daysKept(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing deliveries: %w", err)
+		return nil, failed(doing, err)
 	}
 	// Day by day, so that the newest do not wait for a search of all days.
 	var out []Delivery
@@ -160,14 +143,10 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 			continue
 		}
 		conditions := append([]string{fmt.Sprintf("d.occurred_on = '%s'", on.Format(time.DateOnly))}, where...)
-		rows, err := s.pool.Query(ctx, fmt.Sprintf(`SELECT %s FROM deliveries d WHERE %s ORDER BY d.occurred_at DESC, d.delivery_id DESC LIMIT %d`,
+		found, err := collect[Delivery](ctx, s.pool, doing, fmt.Sprintf(`SELECT %s FROM deliveries d WHERE %s ORDER BY d.occurred_at DESC, d.delivery_id DESC LIMIT %d`,
 			deliveryColumns, strings.Join(conditions, " AND "), f.Limit-len(out)), args...)
-		var found []Delivery
-		if err == nil {
-			found, err = pgx.CollectRows(rows, scanDelivery)
-		}
 		if err != nil {
-			return nil, fmt.Errorf("listing deliveries: %w", err)
+			return nil, err
 		}
 		if out = append(out, found...); len(out) >= f.Limit {
 			break
@@ -197,20 +176,8 @@ func (s *Store) Show(ctx context.Context, id string) (Delivery, []Attempt, error
 	if err != nil {
 		return Delivery{}, nil, fmt.Errorf("reading a delivery: %w", err)
 	}
-	rows, err := s.pool.Query(ctx, `
-		SELECT attempt, at, outcome, duration_ms, coalesce(http_status, 0), coalesce(reason, ''), coalesce(answer, '')
+	attempts, err := collect[Attempt](ctx, s.pool, "reading the attempts of a delivery", `
+		SELECT attempt, at, outcome, duration_ms * interval '1 millisecond', coalesce(http_status, 0), coalesce(reason, ''), coalesce(answer, '')
 		FROM delivery_attempts WHERE occurred_on = $1 AND delivery_id = $2 ORDER BY at, attempt`, day(d.OccurredAt), id)
-	var attempts []Attempt
-	if err == nil {
-		attempts, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Attempt, err error) {
-			var ms int64
-			err = row.Scan(&a.Number, &a.At, &a.Outcome, &ms, &a.HTTPStatus, &a.Reason, &a.Answer)
-			a.At, a.Duration = a.At.UTC(), time.Duration(ms)*time.Millisecond
-			return a, err
-		})
-	}
-	if err != nil {
-		return Delivery{}, nil, fmt.Errorf("reading the attempts of a delivery: %w", err)
-	}
-	return d, attempts, nil
+	return d, attempts, err
 }

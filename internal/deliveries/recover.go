@@ -3,12 +3,12 @@ package deliveries
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"quittance/internal/operation"
 )
@@ -53,10 +53,7 @@ const recoverable = `kind = $1 AND destination_id = $2 AND occurred_at >= $3 AND
 // CountRecoverable is how many deliveries a request would make due.
 func (s *Store) CountRecoverable(ctx context.Context, req RecoveryRequest) (n int64, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM deliveries WHERE `+recoverable, req.Kind, req.DestinationID, req.Since, req.Until).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("counting deliveries to recover: %w", err)
-	}
-	return n, nil
+	return n, failed("counting deliveries to recover", err)
 }
 
 // StartRecovery starts one. A destination has one at a time: when one runs
@@ -68,7 +65,7 @@ func (s *Store) StartRecovery(ctx context.Context, actor operation.Actor, req Re
 		return Recovery{}, false, err
 	}
 	id := uuid.Must(uuid.NewV7()).String()
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.tx(ctx, "starting a recovery", func(tx pgx.Tx) error {
 		at, err := lockDestination(ctx, tx, req.Kind, req.DestinationID)
 		if err == nil {
 			err = at.refuseSuspended()
@@ -91,7 +88,7 @@ func (s *Store) StartRecovery(ctx context.Context, actor operation.Actor, req Re
 		r, err = s.readRecovery(ctx, `WHERE kind = $1 AND destination_id = $2 AND finished_at IS NULL`, req.Kind, req.DestinationID)
 		return r, false, err
 	case err != nil:
-		return Recovery{}, false, fmt.Errorf("starting a recovery: %w", err)
+		return Recovery{}, false, err
 	}
 	r, err = s.ReadRecovery(ctx, id)
 	return r, true, err
@@ -108,51 +105,36 @@ func (s *Store) LatestRecovery(ctx context.Context, kind Kind, destinationID str
 }
 
 func (s *Store) readRecovery(ctx context.Context, which string, args ...any) (Recovery, error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT id, kind, destination_id, since, until, per_second, total, done, created_at, finished_at, cancelled
+	const doing = "reading a recovery"
+	found, err := collect[Recovery](ctx, s.pool, doing, `
+		SELECT id, kind, destination_id, since, until, per_second, total, done, created_at, coalesce(finished_at, '0001-01-01Z'), cancelled
 		FROM delivery_recoveries `+which, args...)
-	var r Recovery
-	if err == nil {
-		r, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (r Recovery, err error) {
-			var finished *time.Time
-			err = row.Scan(&r.ID, &r.Kind, &r.DestinationID, &r.Since, &r.Until, &r.PerSecond, &r.Total, &r.Done, &r.CreatedAt, &finished, &r.Cancelled)
-			r.Since, r.Until, r.CreatedAt, r.FinishedAt = r.Since.UTC(), r.Until.UTC(), r.CreatedAt.UTC(), timeOf(finished)
-			return r, err
-		})
+	switch {
+	case err != nil:
+		return Recovery{}, err
+	case len(found) == 0:
+		return Recovery{}, failed(doing, operation.Refuse(CodeNoRecovery, "", nil))
 	}
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = operation.Refuse(CodeNoRecovery, "", nil)
-	}
-	if err != nil {
-		return Recovery{}, fmt.Errorf("reading a recovery: %w", err)
-	}
-	return r, nil
+	return found[0], nil
 }
 
 // CancelRecovery ends a recovery; what it has made due stays due. now is the
 // service's clock.
 func (s *Store) CancelRecovery(ctx context.Context, actor operation.Actor, id string, now time.Time) error {
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	return s.tx(ctx, "cancelling a recovery", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE delivery_recoveries SET finished_at = $2, cancelled = true WHERE id = $1 AND finished_at IS NULL`, id, now)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "recovery.cancel", Subject: id})
 	})
-	if err != nil {
-		return fmt.Errorf("cancelling a recovery: %w", err)
-	}
-	return nil
 }
 
 // AdvanceRecoveries makes the next deliveries of each running recovery due: those
 // of one RecoverEvery. It returns the recoveries that have finished. now is the
 // service's clock.
 func (s *Store) AdvanceRecoveries(ctx context.Context, now time.Time) (finished []Recovery, err error) {
-	rows, err := s.pool.Query(ctx, `SELECT id FROM delivery_recoveries WHERE finished_at IS NULL ORDER BY id`)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := s.pool.Query(ctx, `SELECT id FROM delivery_recoveries WHERE finished_at IS NULL ORDER BY id`) // the rows carry its error
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, err
@@ -161,7 +143,7 @@ func (s *Store) AdvanceRecoveries(ctx context.Context, now time.Time) (finished 
 	for _, id := range ids {
 		r, err := s.advance(ctx, id, now)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("advancing a recovery: %w", err))
+			errs = append(errs, err)
 		} else if !r.Running() {
 			finished = append(finished, r)
 		}
@@ -171,7 +153,7 @@ func (s *Store) AdvanceRecoveries(ctx context.Context, now time.Time) (finished 
 
 // advance makes the next deliveries of a recovery due and says whether it finished.
 func (s *Store) advance(ctx context.Context, id string, now time.Time) (r Recovery, err error) {
-	err = s.tx(ctx, func(tx pgx.Tx) error {
+	err = s.tx(ctx, "advancing a recovery", func(tx pgx.Tx) error {
 		r = Recovery{ID: id}
 		var cursorAt *time.Time
 		var cursorID *string
@@ -193,23 +175,16 @@ func (s *Store) advance(ctx context.Context, id string, now time.Time) (r Recove
 			cursorAt, cursorID = &r.Since, new(string)
 		}
 		batch := min(r.PerSecond, recoverAtMost)
-		rows, err := tx.Query(ctx, `
+		list, err := collect[keyed](ctx, tx, "choosing deliveries", `
 			SELECT occurred_on, delivery_id, occurred_at FROM deliveries
 			WHERE `+recoverable+` AND (occurred_at, delivery_id) > ($5, $6)
 			ORDER BY occurred_at, delivery_id LIMIT $7`, r.Kind, r.DestinationID, r.Since, r.Until, cursorAt, cursorID, batch)
 		if err != nil {
 			return err
 		}
-		var last time.Time
-		list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k keyed, err error) {
-			return k, row.Scan(&k.On, &k.ID, &last)
-		})
-		if err != nil {
-			return err
-		}
 		n := len(list)
 		if n > 0 {
-			cursorAt, cursorID = &last, &list[n-1].ID
+			cursorAt, cursorID = &list[n-1].At, &list[n-1].ID
 		}
 		for len(list) > 0 {
 			part := list[:ofOneDay(list)]
@@ -223,7 +198,7 @@ func (s *Store) advance(ctx context.Context, id string, now time.Time) (r Recove
 		}
 		_, err = tx.Exec(ctx, `
 			UPDATE delivery_recoveries SET done = done + $2, cursor_at = $3, cursor_id = $4, advanced_at = clock_timestamp(), finished_at = $5 WHERE id = $1`,
-			id, n, cursorAt, cursorID, nullTime(r.FinishedAt))
+			id, n, cursorAt, cursorID, zeronull.Timestamptz(r.FinishedAt))
 		return err
 	})
 	return r, err

@@ -3,7 +3,6 @@ package deliveries
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -207,7 +206,7 @@ func (r *replay) flush(ctx context.Context) error {
 	made := int64(len(missing))
 	if !r.DryRun && made > 0 {
 		if made, err = r.make(ctx, missing); err != nil {
-			return fmt.Errorf("putting deliveries into the schedule: %w", err)
+			return err
 		}
 	}
 	r.replayed.Made += made
@@ -222,16 +221,11 @@ func (r *replay) sort(ctx context.Context, batch []record.Delivery) (missing, ac
 	for i := range batch {
 		on[i], ids[i] = day(batch[i].OccurredAt), batch[i].DeliveryID
 	}
-	rows, err := r.store.pool.Query(ctx, `
+	states, err := collectMap[string, string](ctx, r.store.pool, "asking what is delivered", `
 		SELECT d.delivery_id, d.state FROM unnest($1::date[], $2::text[]) AS k (occurred_on, delivery_id)
 		JOIN deliveries d ON d.occurred_on = k.occurred_on AND d.delivery_id = k.delivery_id`, on, ids)
-	states := map[string]string{}
-	var id, state string
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&id, &state}, func() error { states[id] = state; return nil })
-	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("asking what is delivered: %w", err)
+		return nil, nil, err
 	}
 	for _, d := range batch {
 		switch states[d.DeliveryID] {
@@ -262,7 +256,7 @@ func (r *replay) make(ctx context.Context, batch []record.Delivery) (made int64,
 	if err := r.store.ensureDays(ctx, occurred); err != nil {
 		return 0, err
 	}
-	err = r.store.tx(ctx, func(tx pgx.Tx) error {
+	err = r.store.tx(ctx, "putting deliveries into the schedule", func(tx pgx.Tx) error {
 		if err := insertDestinations(ctx, tx, kinds, ids); err != nil {
 			return err
 		}

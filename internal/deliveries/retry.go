@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -36,7 +35,7 @@ type Retried struct {
 // when its bytes are gone, and when its destination is suspended.
 func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now time.Time) (Retried, error) {
 	var out Retried
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.tx(ctx, "retrying a delivery", func(tx pgx.Tx) error {
 		d, err := find(ctx, tx, id)
 		if err != nil {
 			return err
@@ -66,7 +65,7 @@ func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now
 			out.HoldUntil = at.HoldUntil
 		}
 		out.State, out.NextAttemptAt = StateWaiting, now
-		if _, err = sendNow(ctx, tx, d.Kind, d.DestinationID, []keyed{{day(d.OccurredAt), id}}, []string{d.State}, now); err != nil {
+		if _, err = sendNow(ctx, tx, d.Kind, d.DestinationID, []keyed{{day(d.OccurredAt), id, d.OccurredAt}}, []string{d.State}, now); err != nil {
 			return err
 		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{
@@ -74,7 +73,7 @@ func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now
 		})
 	})
 	if err != nil {
-		return Retried{}, fmt.Errorf("retrying a delivery: %w", err)
+		return Retried{}, err
 	}
 	return out, nil
 }
@@ -87,30 +86,23 @@ func (s *Store) RetryAll(ctx context.Context, actor operation.Actor, kind Kind, 
 	if !slices.Contains(Retryable, state) {
 		return 0, operation.Refuse(CodeNotRetryable, "state", operation.Args{"state": state, "states": Retryable})
 	}
-	n, err := s.makeDue(ctx, actor, kind, id, state, now, progress, DestinationStatus.refuseSuspended)
-	if err != nil {
-		return n, fmt.Errorf("retrying deliveries: %w", err)
-	}
-	return n, nil
+	return s.makeDue(ctx, "retrying deliveries", actor, kind, id, state, now, progress, DestinationStatus.refuseSuspended)
 }
 
 // keyed is the key of a delivery's row.
 type keyed struct {
 	On time.Time // the day
 	ID string
+	At time.Time // of the event
 }
 
 // makeDue makes deliveries of a destination due that are in a state now, the
 // oldest events first, in parts, so that the schedule waits for one part at most.
-// check may refuse each part. Each part is recorded.
-func (s *Store) makeDue(ctx context.Context, actor operation.Actor, kind Kind, id, state string, now time.Time, progress Progress, check func(DestinationStatus) error) (int, error) {
-	rows, err := s.pool.Query(ctx, `
-		SELECT occurred_on, delivery_id FROM deliveries WHERE kind = $1 AND destination_id = $2 AND state = '`+state+`' AND body IS NOT NULL
+// check may refuse each part. Each part is recorded. doing says what for, in errors.
+func (s *Store) makeDue(ctx context.Context, doing string, actor operation.Actor, kind Kind, id, state string, now time.Time, progress Progress, check func(DestinationStatus) error) (int, error) {
+	all, err := collect[keyed](ctx, s.pool, doing, `
+		SELECT occurred_on, delivery_id, occurred_at FROM deliveries WHERE kind = $1 AND destination_id = $2 AND state = '`+state+`' AND body IS NOT NULL
 		ORDER BY occurred_at, delivery_id`, kind, id)
-	if err != nil {
-		return 0, err
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keyed])
 	if err != nil {
 		return 0, err
 	}
@@ -118,7 +110,7 @@ func (s *Store) makeDue(ctx context.Context, actor operation.Actor, kind Kind, i
 	for first := true; first || len(all) > 0; first = false { // once also when there are none: check decides
 		part := all[:ofOneDay(all)]
 		var n int
-		err := s.tx(ctx, func(tx pgx.Tx) error {
+		err := s.tx(ctx, doing, func(tx pgx.Tx) error {
 			at, err := lockDestination(ctx, tx, kind, id)
 			if err == nil && check != nil {
 				err = check(at)
@@ -165,8 +157,5 @@ func sendNow(ctx context.Context, tx pgx.Tx, kind Kind, id string, list []keyed,
 	if err == nil {
 		_, err = tx.Exec(ctx, `UPDATE delivery_destinations SET next_due_at = least(next_due_at, $3) WHERE kind = $1 AND destination_id = $2`, kind, id, now)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("making deliveries due: %w", err)
-	}
-	return int(tag.RowsAffected()), nil
+	return int(tag.RowsAffected()), failed("making deliveries due", err)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/kafka/consume"
 )
 
 // States of a delivery with at least one outcome. A delivery without an outcome
@@ -56,8 +58,40 @@ func NewStore(pool *pgxpool.Pool, kinds Kinds) *Store {
 // Kinds are those that the store was made with.
 func (s *Store) Kinds() Kinds { return s.kinds }
 
-func (s *Store) tx(ctx context.Context, do func(pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, s.pool, do)
+// tx runs do in a transaction. doing says what for, in the error.
+func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) error {
+	return failed(doing, pgx.BeginFunc(ctx, s.pool, do))
+}
+
+// failed returns err with what was being done; nil when err is nil.
+func failed(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// collect returns the rows of a query. A row is a struct T with its columns in their
+// order.
+func collect[T any](ctx context.Context, q querier, doing, sql string, args ...any) ([]T, error) {
+	rows, _ := q.Query(ctx, sql, args...) // the rows carry its error
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+	return out, failed(doing, err)
+}
+
+// collectMap returns the rows of a query that has two columns: key and value.
+func collectMap[K comparable, V any](ctx context.Context, q querier, doing, sql string, args ...any) (map[K]V, error) {
+	rows, _ := q.Query(ctx, sql, args...) // the rows carry its error
+	out := map[K]V{}
+	var k K
+	var v V
+	_, err := pgx.ForEachRow(rows, []any{&k, &v}, func() error { out[k] = v; return nil })
+	return out, failed(doing, err)
 }
 
 // lockDays serialises the making and dropping of daily tables.
@@ -85,7 +119,7 @@ func (s *Store) ensureDays(ctx context.Context, occurred []time.Time) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.tx(ctx, "making daily tables of deliveries", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockDays); err != nil {
 			return err
 		}
@@ -100,7 +134,7 @@ func (s *Store) ensureDays(ctx context.Context, occurred []time.Time) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("making daily tables of deliveries: %w", err)
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +147,7 @@ func (s *Store) ensureDays(ctx context.Context, occurred []time.Time) error {
 // dropDay drops the tables of a day unless something in them is still open.
 func (s *Store) dropDay(ctx context.Context, name string) error {
 	table, attempts := pgx.Identifier{"deliveries_" + name}.Sanitize(), pgx.Identifier{"delivery_attempts_" + name}.Sanitize()
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.tx(ctx, "dropping the deliveries of "+name, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockDays); err != nil {
 			return err
 		}
@@ -125,7 +159,7 @@ func (s *Store) dropDay(ctx context.Context, name string) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("dropping the deliveries of %s: %w", name, err)
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,18 +170,10 @@ func (s *Store) dropDay(ctx context.Context, name string) error {
 // Positions are the next offsets of a topic of outcomes to apply, by partition. A
 // partition without any is missing.
 func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, error) {
-	rows, err := s.pool.Query(ctx, `SELECT partition, next_offset FROM delivery_positions WHERE topic = $1`, topic)
-	if err != nil {
-		return nil, fmt.Errorf("reading positions: %w", err)
-	}
-	at := map[int32]int64{}
-	var p int32
-	var next int64
-	if _, err := pgx.ForEachRow(rows, []any{&p, &next}, func() error { at[p] = next; return nil }); err != nil {
-		return nil, fmt.Errorf("reading positions: %w", err)
-	}
-	return at, nil
+	return positions.Read(ctx, s.pool, topic)
 }
+
+var positions = consume.Positions{Table: "delivery_positions", Next: "next_offset"}
 
 // lockDestinations comes before any change of the destinations' deliveries. It is
 // a statement of its own, so that the next statement sees what others committed
@@ -155,43 +181,20 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, e
 // deliveries only under their destination's lock, so no two of them deadlock.
 // Pairs may repeat.
 func lockDestinations(ctx context.Context, tx pgx.Tx, kinds, ids []string) error {
-	if _, err := tx.Exec(ctx, `
+	_, err := tx.Exec(ctx, `
 		SELECT FROM delivery_destinations
 		WHERE (kind, destination_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
-		ORDER BY kind COLLATE "C", destination_id COLLATE "C" FOR UPDATE`, kinds, ids); err != nil {
-		return fmt.Errorf("locking destinations: %w", err)
-	}
-	return nil
+		ORDER BY kind COLLATE "C", destination_id COLLATE "C" FOR UPDATE`, kinds, ids)
+	return failed("locking destinations", err)
 }
 
-// destinationsOf reads kinds and ids.
-func destinationsOf(rows pgx.Rows) (kinds, ids []string, err error) {
+// destinationsOf returns the kinds and ids of a query.
+func destinationsOf(ctx context.Context, q querier, sql string, args ...any) (kinds, ids []string, err error) {
+	rows, _ := q.Query(ctx, sql, args...) // the rows carry its error
 	var kind, id string
 	_, err = pgx.ForEachRow(rows, []any{&kind, &id}, func() error {
 		kinds, ids = append(kinds, kind), append(ids, id)
 		return nil
 	})
 	return kinds, ids, err
-}
-
-func timeOf(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
-}
-
-func nullTime(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
-func nullOf[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
 }

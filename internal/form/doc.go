@@ -1,6 +1,6 @@
-// Package form reads JSON objects that somebody else wrote: field by field, every
-// fault named, and none of them guessed at. A field that an object has twice, or
-// that nobody knows, is a fault: which amount counts nobody could tell, and a
-// misspelt name must not be lost silently. What a line of text and a UUID are holds
-// for other writing too: the forms of pages, the registry file.
+// Package form reads JSON objects of callers field by field. It reports every fault and
+// guesses at nothing: a field that occurs twice is a fault because its value is
+// ambiguous, and an unknown field is a fault because it may be a misspelt one. The
+// rules of a line of text and of a UUID also serve the forms of pages and the registry
+// file.
 package form

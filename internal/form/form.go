@@ -28,10 +28,10 @@ type Fault struct {
 	Message string `json:"message"`
 }
 
-// FaultsError is an object with fields at fault; it holds all of them.
+// FaultsError reports an object with fields at fault. It holds all of them.
 type FaultsError struct{ Faults []Fault }
 
-// Error is without what the fields say.
+// Error leaves out the values of the fields.
 func (e *FaultsError) Error() string { return fmt.Sprintf("%d fields at fault", len(e.Faults)) }
 
 // Form takes fields out of an object and collects what is wrong with them. A field
@@ -44,14 +44,14 @@ type Form struct {
 	known  []string
 }
 
-// Of is the form of an object that Decode read.
+// Of returns the form of an object that Decode read.
 func Of(fields map[string]any) *Form { return OfWhole("this request", fields) }
 
-// OfWhole is the form of an object with values as Decode reads them. whole is what
-// a fault calls all of it.
+// OfWhole returns the form of an object with values as Decode reads them. whole names
+// the object in the message of a fault.
 func OfWhole(whole string, fields map[string]any) *Form { return &Form{whole: whole, fields: fields} }
 
-// Read is the form of a JSON object. The error is a *MalformedError.
+// Read returns the form of a JSON object. The error is a *MalformedError.
 func Read(body []byte) (*Form, error) {
 	fields, err := Decode(body)
 	if err != nil {
@@ -60,22 +60,23 @@ func Read(body []byte) (*Form, error) {
 	return Of(fields), nil
 }
 
-// Path is where the object lies in the whole, such as agencies[0]; empty for the
-// whole itself.
+// Path returns the place of the object in the whole, such as agencies[0]. It is empty
+// for the whole itself.
 func (f *Form) Path() string { return strings.TrimSuffix(f.prefix, ".") }
 
-// Fault adds one: message goes on after the field's name and ends without a stop.
+// Fault adds a fault. The message continues a sentence that begins with the field's
+// name, and has no full stop.
 func (f *Form) Fault(field, rule, message string) {
 	name := f.prefix + shorten(field)
 	f.faults = append(f.faults, Fault{Field: name, Rule: rule, Message: name + " " + message + "."})
 }
 
-// Faulty says whether a field is at fault.
+// Faulty reports whether a field is at fault.
 func (f *Form) Faulty(field string) bool {
 	return slices.ContainsFunc(f.faults, func(p Fault) bool { return p.Field == f.prefix+shorten(field) })
 }
 
-// Take is a field's value as Decode read it, and whether there is one.
+// Take returns a field's value as Decode read it, and whether there is one.
 func (f *Form) Take(field string, required bool) (any, bool) {
 	f.known = append(f.known, field)
 	value := f.fields[field]
@@ -88,8 +89,21 @@ func (f *Form) Take(field string, required bool) (any, bool) {
 	return value, true
 }
 
-// Text is a string of so many characters. The zero character and U+FFFD, which stands
-// for what was no character, are refused.
+// take is Take for a value of one type. must says what a value of another type has
+// to be.
+func take[T any](f *Form, field string, required bool, must string) (v T, ok bool) {
+	value, ok := f.Take(field, required)
+	if !ok {
+		return v, false
+	}
+	if v, ok = value.(T); !ok {
+		f.Fault(field, "type", must)
+	}
+	return v, ok
+}
+
+// Text returns a string of shortest to longest characters. It refuses the zero
+// character and U+FFFD, which replaces bytes that are no character.
 func (f *Form) Text(field string, required bool, shortest, longest int) string {
 	s := f.str(field, required, shortest, longest)
 	if strings.ContainsFunc(s, func(r rune) bool { return r == 0 || r == utf8.RuneError }) {
@@ -99,15 +113,10 @@ func (f *Form) Text(field string, required bool, shortest, longest int) string {
 	return s
 }
 
-// str is a string of so many characters.
+// str returns a string of shortest to longest characters.
 func (f *Form) str(field string, required bool, shortest, longest int) string {
-	value, ok := f.Take(field, required)
+	s, ok := take[string](f, field, required, "must be a string")
 	if !ok {
-		return ""
-	}
-	s, ok := value.(string)
-	if !ok {
-		f.Fault(field, "type", "must be a string")
 		return ""
 	}
 	if n := utf8.RuneCountInString(s); n < shortest || n > longest {
@@ -117,7 +126,7 @@ func (f *Form) str(field string, required bool, shortest, longest int) string {
 	return s
 }
 
-// LengthRule says how many characters there must be.
+// LengthRule returns the message of a text with too few or too many characters.
 func LengthRule(shortest, longest int) string {
 	if shortest == longest {
 		return fmt.Sprintf("must have %d characters", shortest)
@@ -125,9 +134,9 @@ func LengthRule(shortest, longest int) string {
 	return fmt.Sprintf("must have %d to %d characters", shortest, longest)
 }
 
-// Line is text that fits a receipt: 1 to so many characters, all printable, one at
-// least that is no space. What was no character is told as U+FFFD and costs nothing.
-// Where it is not required, empty text is none.
+// Line returns text that fits a receipt: 1 to longest characters, all printable and not
+// all spaces. U+FFFD, which replaces bytes that are no character, is accepted. An empty
+// text counts as absent where the field is not required.
 func (f *Form) Line(field string, required bool, longest int) string {
 	shortest := 0
 	if required {
@@ -141,13 +150,13 @@ func (f *Form) Line(field string, required bool, longest int) string {
 	return s
 }
 
-// IsLine says whether Line takes the text as one that is there.
+// IsLine reports whether Line accepts the text as present.
 func IsLine(s string, longest int) bool {
 	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= longest && strings.TrimSpace(s) != "" &&
 		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// UUID is a UUID in lower case. Only the form with hyphens is one (RFC 9562).
+// UUID returns a UUID in lower case. It accepts only the form with hyphens (RFC 9562).
 func (f *Form) UUID(field string, required bool) string {
 	s := f.Text(field, required, 1, 200)
 	if s == "" {
@@ -160,7 +169,7 @@ func (f *Form) UUID(field string, required bool) string {
 	return id
 }
 
-// CanonicalUUID is a UUID in lower case, if UUID takes it.
+// CanonicalUUID returns a UUID in lower case, and whether UUID accepts it.
 func CanonicalUUID(s string) (string, bool) {
 	id, err := uuid.Parse(s)
 	if err != nil || len(s) != 36 {
@@ -171,15 +180,10 @@ func CanonicalUUID(s string) (string, bool) {
 
 var integer = regexp.MustCompile(`^-?[0-9]+$`)
 
-// Amount is a required number of minor units, from 1 to MaxAmount.
+// Amount returns a required number of minor units, from 1 to MaxAmount.
 func (f *Form) Amount(field string) int64 {
-	value, ok := f.Take(field, true)
+	n, ok := take[json.Number](f, field, true, "must be an integer in minor units of the currency")
 	if !ok {
-		return 0
-	}
-	n, ok := value.(json.Number)
-	if !ok {
-		f.Fault(field, "type", "must be an integer in minor units of the currency")
 		return 0
 	}
 	if !integer.MatchString(n.String()) {
@@ -197,7 +201,7 @@ func (f *Form) Amount(field string) int64 {
 	return v
 }
 
-// Integer is an optional integer within bounds; nil when it is absent or at fault.
+// Integer returns an optional integer within bounds, nil when it is absent or at fault.
 func (f *Form) Integer(field string, low, high int64) *int64 {
 	value, ok := f.Take(field, false)
 	if !ok {
@@ -216,22 +220,17 @@ func (f *Form) Integer(field string, low, high int64) *int64 {
 	return &v
 }
 
-// Bool is an optional true or false; nil when it is absent or at fault.
+// Bool returns an optional true or false, nil when it is absent or at fault.
 func (f *Form) Bool(field string) *bool {
-	value, ok := f.Take(field, false)
+	b, ok := take[bool](f, field, false, "must be true or false")
 	if !ok {
-		return nil
-	}
-	b, ok := value.(bool)
-	if !ok {
-		f.Fault(field, "type", "must be true or false")
 		return nil
 	}
 	return &b
 }
 
-// Object hands an optional object's own form to read, and takes over its faults.
-// Fields that read leaves are unknown.
+// Object calls read with the form of an optional object and adds its faults. Fields
+// that read does not take are unknown.
 func (f *Form) Object(field string, read func(*Form)) {
 	if value, ok := f.Take(field, false); ok {
 		f.object(field, value, read)
@@ -249,22 +248,14 @@ func (f *Form) object(field string, value any, read func(*Form)) {
 	f.faults = append(f.faults, inner.Faults()...)
 }
 
-// List hands over each element of an optional list, with its name for a fault, and
-// says whether there is a list.
+// List calls each with every element of an optional list and the element's name for a
+// fault. It reports whether there is a list.
 func (f *Form) List(field string, each func(element string, value any)) bool {
-	value, ok := f.Take(field, false)
-	if !ok {
-		return false
-	}
-	list, ok := value.([]any)
-	if !ok {
-		f.Fault(field, "type", "must be a list")
-		return false
-	}
+	list, ok := take[[]any](f, field, false, "must be a list")
 	for i, v := range list {
 		each(fmt.Sprintf("%s[%d]", field, i), v)
 	}
-	return true
+	return ok
 }
 
 // Objects is Object for each element of an optional list.
@@ -272,8 +263,8 @@ func (f *Form) Objects(field string, read func(*Form)) {
 	f.List(field, func(element string, value any) { f.object(element, value, read) })
 }
 
-// Texts is an optional list of strings, each at most once; nil when there is none.
-// check says what is wrong with one, and is of the rule format.
+// Texts returns an optional list of strings without repetitions, nil when it is absent.
+// The error of check is the message of a fault with the rule format.
 func (f *Form) Texts(field string, check func(string) error) []string {
 	out := []string{}
 	if !f.List(field, func(element string, value any) {
@@ -293,12 +284,12 @@ func (f *Form) Texts(field string, check func(string) error) []string {
 	return out
 }
 
-// Names are the object's fields, sorted: for an object whose names its writer
-// chooses.
+// Names returns the names of the object's fields, sorted. It is for objects whose names
+// the caller chooses.
 func (f *Form) Names() []string { return slices.Sorted(maps.Keys(f.fields)) }
 
-// Faults ends the form, once every field was taken: what is wrong with those, in
-// the order in which they were taken, then the fields that nobody asked for.
+// Faults ends the form after every field was taken. It returns the faults of the taken
+// fields in the order of taking, then those of the unknown fields.
 func (f *Form) Faults() []Fault {
 	known := map[string]bool{}
 	for _, name := range f.known {
@@ -312,7 +303,7 @@ func (f *Form) Faults() []Fault {
 	return f.faults
 }
 
-// Err is Faults as a *FaultsError, nil when there are none.
+// Err returns the Faults as a *FaultsError, nil when there are none.
 func (f *Form) Err() error {
 	if faults := f.Faults(); len(faults) > 0 {
 		return &FaultsError{Faults: faults}
@@ -320,7 +311,7 @@ func (f *Form) Err() error {
 	return nil
 }
 
-// shorten is a name that the caller chose, as it is told back.
+// shorten returns a name that the caller chose as a message repeats it.
 func shorten(s string) string {
 	switch {
 	case s == "":

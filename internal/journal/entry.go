@@ -1,7 +1,6 @@
 package journal
 
 import (
-	sqldriver "database/sql/driver"
 	"fmt"
 	"time"
 
@@ -9,7 +8,7 @@ import (
 )
 
 // EntryType says what an entry is about.
-type EntryType string
+type EntryType = string
 
 // The types of entries.
 const (
@@ -25,19 +24,6 @@ const (
 
 // EntryTypes lists them all.
 var EntryTypes = []EntryType{EntryTypeEvent, EntryTypeDelivery, EntryTypeStatement}
-
-// Value is the type as ClickHouse takes it.
-func (t EntryType) Value() (sqldriver.Value, error) { return string(t), nil }
-
-// Scan reads what ClickHouse returns.
-func (t *EntryType) Scan(src any) error {
-	text, ok := src.(string)
-	if !ok {
-		return fmt.Errorf("reading an entry's type: got %T", src)
-	}
-	*t = EntryType(text)
-	return nil
-}
 
 // Entry is a row of the journal. All of it must follow from the record that it is
 // made of, ID and OccurredAt above all: the same record gives the same entry each

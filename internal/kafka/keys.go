@@ -30,11 +30,11 @@ func CheckKeys(ctx context.Context, c Config, t *Topology, codec *schemas.Codec)
 	defer cl.Close()
 	topic := t.Name(schemas.TopicEvents)
 	adm := kadm.NewClient(cl)
-	starts, err := listed(adm.ListStartOffsets(ctx, topic))
+	starts, err := Offsets(adm.ListStartOffsets(ctx, topic))
 	if err != nil {
 		return fmt.Errorf("asking for the start of %s: %w", topic, err)
 	}
-	ends, err := listed(adm.ListCommittedOffsets(ctx, topic))
+	ends, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
 	if err != nil {
 		return fmt.Errorf("asking for the end of %s: %w", topic, err)
 	}
@@ -55,7 +55,7 @@ func CheckKeys(ctx context.Context, c Config, t *Topology, codec *schemas.Codec)
 			return false, errKeyed
 		}
 		return false, fmt.Errorf("%w: an earlier release wrote the records of %s keyed by application_id (partition %d, offset %d); this release keys them by tenant_id and cannot continue in these topics: "+
-			"let the earlier release finish its open payments, then start this one with another --topic-prefix and run `quittance migrate`; in developer mode delete the data folder instead",
+			"there is no conversion. Let the earlier release finish (no open session, no undecided collection, no waiting delivery), stop all its roles, then run `quittance migrate` with another --topic-prefix and start this release with it; it does not know the earlier sessions and paid orders. In developer mode delete the data folder instead",
 			ErrTopics, topic, r.Partition, r.Offset)
 	})
 	if errors.Is(err, errKeyed) {

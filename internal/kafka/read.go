@@ -20,16 +20,16 @@ type Span struct {
 // until, not including, by the time that each record carries. What retention has
 // removed is not in them.
 func Between(ctx context.Context, adm *kadm.Client, topic string, since, until time.Time) (map[int32]Span, error) {
-	from, err := listed(adm.ListOffsetsAfterMilli(ctx, since.UnixMilli(), topic))
+	from, err := Offsets(adm.ListOffsetsAfterMilli(ctx, since.UnixMilli(), topic))
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for its offsets at %s: %w", topic, since.UTC().Format(time.RFC3339), err)
 	}
-	to, err := listed(adm.ListOffsetsAfterMilli(ctx, until.UnixMilli(), topic))
+	to, err := Offsets(adm.ListOffsetsAfterMilli(ctx, until.UnixMilli(), topic))
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for its offsets at %s: %w", topic, until.UTC().Format(time.RFC3339), err)
 	}
 	// Behind it lie transactions that may still be aborted.
-	stable, err := listed(adm.ListCommittedOffsets(ctx, topic))
+	stable, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for its end: %w", topic, err)
 	}
@@ -42,7 +42,8 @@ func Between(ctx context.Context, adm *kadm.Client, topic string, since, until t
 	return spans, nil
 }
 
-func listed(offsets kadm.ListedOffsets, err error) (map[int32]int64, error) {
+// Offsets are listed offsets by partition.
+func Offsets(offsets kadm.ListedOffsets, err error) (map[int32]int64, error) {
 	if err == nil {
 		err = offsets.Error()
 	}
@@ -81,11 +82,11 @@ func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody has read it yet
 		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
 	}
-	stable, err := listed(adm.ListCommittedOffsets(ctx, topic))
+	stable, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
 	if err != nil {
 		return nil, fmt.Errorf("asking for the end of %s: %w", topic, err)
 	}
-	starts, err := listed(adm.ListStartOffsets(ctx, topic))
+	starts, err := Offsets(adm.ListStartOffsets(ctx, topic))
 	if err != nil {
 		return nil, fmt.Errorf("asking for the start of %s: %w", topic, err)
 	}

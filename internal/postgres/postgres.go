@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -29,7 +30,7 @@ type Pool = pgxpool.Pool
 
 // Open connects a pool to the database at dsn (a URL or key=value words, also with
 // the pool_… settings of pgxpool) and checks that the database answers. Connections
-// use UTC and cancel a statement after 30 s unless the dsn says otherwise. Errors
+// use UTC, return times in UTC, and cancel a statement after 30 s unless the dsn says otherwise. Errors
 // never contain the password.
 func Open(ctx context.Context, dsn string) (*Pool, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
@@ -42,6 +43,10 @@ func Open(ctx context.Context, dsn string) (*Pool, error) {
 	cfg.MaxConns = max(cfg.MaxConns, 8) // the default is the number of cores, which is too few for calls that wait
 	cfg.MaxConnLifetimeJitter = cmp.Or(cfg.MaxConnLifetimeJitter, 5*time.Minute)
 	cfg.HealthCheckPeriod = 15 * time.Second
+	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Postgres: %w", err)

@@ -164,7 +164,7 @@ func TestAccountOfAnEarlierRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Exec(t, `DELETE FROM goose_db_version WHERE version_id = 20`)
+	h.Exec(t, `DELETE FROM goose_db_version WHERE version_id = 14`)
 	h.Exec(t, `ALTER TABLE connector_accounts DROP COLUMN flags`)
 	h.Exec(t, `ALTER TABLE connector_accounts ADD COLUMN xaf boolean NOT NULL DEFAULT false`)
 	h.Exec(t, `INSERT INTO connector_accounts VALUES ($1, true, 'card', 'https://acquirer.example.org', $2, true)`, registries.AgencyA, sealed)

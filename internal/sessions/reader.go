@@ -139,9 +139,10 @@ func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) 
 // barrier was passed.
 var errRebuilt = fmt.Errorf("%w: it is being built again", ErrBehind)
 
-// Statuses are the sessions that exist, by id, as they stand in Postgres: without
-// the barrier, in one query, for pages that watch. They are never older than what
-// Session, ByID or List has answered before.
+// Statuses returns the sessions that Postgres holds, by id, for pages that watch:
+// without the barrier, in one query. They are never older than an earlier answer of
+// Session, ByID or List, except while the read model is rebuilt: then a session may be
+// missing or older, and pages ask again.
 func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkout.Session, error) {
 	var values [][]byte
 	err := r.query(ctx, func(ctx context.Context) error {
@@ -209,8 +210,8 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 		// positions are those of the rows.
 		return pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 			batch := &pgx.Batch{}
-			batch.Queue(selectPositions, r.cfg.Space.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
-				reached, err = collectPositions(found)
+			batch.Queue(positions.Select(), r.cfg.Space.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
+				reached, err = positions.Collect(found)
 				return err
 			})
 			batch.Queue("SELECT count(*) FROM sessions"+where, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })

@@ -17,9 +17,9 @@ import (
 
 // Errors of Store, for errors.Is.
 var (
-	// ErrMoved says that a position is not where the writer believed: another writer
-	// has applied the same records. Nothing was written.
-	ErrMoved = errors.New("another writer has moved the position")
+	// ErrMoved says that another writer has applied the same records. Nothing was
+	// written.
+	ErrMoved = consume.ErrMoved
 	// ErrRefused says that Postgres cannot hold a value, such as a text with a
 	// zero byte: writing it again gives the same answer. Nothing was written.
 	ErrRefused = fmt.Errorf("value cannot be stored: %w", consume.ErrRefused)
@@ -33,27 +33,10 @@ func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool} }
 
 // Positions are the stored positions of a topic by partition.
 func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, error) {
-	rows, err := s.pool.Query(ctx, selectPositions, topic)
-	if err != nil {
-		return nil, fmt.Errorf("reading positions: %w", err)
-	}
-	return collectPositions(rows)
+	return positions.Read(ctx, s.pool, topic)
 }
 
-const selectPositions = `SELECT partition, next FROM readmodel_positions WHERE topic = $1`
-
-func collectPositions(rows pgx.Rows) (map[int32]int64, error) {
-	out := map[int32]int64{}
-	var partition int32
-	var next int64
-	if _, err := pgx.ForEachRow(rows, []any{&partition, &next}, func() error {
-		out[partition] = next
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("reading positions: %w", err)
-	}
-	return out, nil
-}
+var positions = consume.Positions{Table: "readmodel_positions", Next: "next"}
 
 // Apply writes sessions as they stand after the records that moves pass, together
 // with the new positions, or nothing. Positions count control records. A session
@@ -64,10 +47,8 @@ func (s *Store) Apply(ctx context.Context, snapshots []Snapshot, moves []consume
 	writes := writing(snapshots)
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// Positions first: a second writer waits here, and then finds them moved.
-		for _, m := range moves {
-			if err := move(ctx, tx, m); err != nil {
-				return err
-			}
+		if err := positions.Move(ctx, tx, moves); err != nil {
+			return err
 		}
 		return tx.SendBatch(ctx, writes).Close()
 	})
@@ -78,20 +59,6 @@ func (s *Store) Apply(ctx context.Context, snapshots []Snapshot, moves []consume
 		return fmt.Errorf("applying events: %w", err)
 	}
 	return nil
-}
-
-func move(ctx context.Context, tx pgx.Tx, m consume.Move) error {
-	var tag pgconn.CommandTag
-	var err error
-	if m.From == consume.None {
-		tag, err = tx.Exec(ctx, `INSERT INTO readmodel_positions (topic, partition, next) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, m.Topic, m.Partition, m.To)
-	} else {
-		tag, err = tx.Exec(ctx, `UPDATE readmodel_positions SET next = $3 WHERE topic = $1 AND partition = $2 AND next = $4`, m.Topic, m.Partition, m.To, m.From)
-	}
-	if err == nil && tag.RowsAffected() == 0 {
-		err = fmt.Errorf("partition %d at %d: %w", m.Partition, m.From, ErrMoved)
-	}
-	return err
 }
 
 // writing are the statements for snapshots: the confirmations that ERPs owe, then

@@ -256,10 +256,8 @@ func (w *Worker) refuse(m *mailbox, dest deliveries.Destination, known bool, now
 }
 
 func (w *Worker) isSuspended(m *mailbox) bool {
-	if _, held := w.suspended[m.id]; held {
-		return true
-	}
-	return !m.gone.IsZero()
+	_, held := w.suspended[m.id]
+	return held || !m.gone.IsZero()
 }
 
 // pump starts the calls that a mailbox may start. The caller holds the lock.
@@ -381,13 +379,12 @@ func (w *Worker) conclude(m *mailbox, j *job, r call.Result, v Verdict, now time
 	l := j.lane
 	j.lane, j.concluded = nil, true
 	m.inFlight--
-	switch {
-	case v.Unhealthy:
+	if v.Unhealthy {
 		m.breaker.failed(now, r.Timeout())
 		if wait := asksToWait(r); wait > 0 {
 			m.breaker.wait(now, wait)
 		}
-	default:
+	} else {
 		m.breaker.succeeded(now)
 		if r.Duration < slowAfter {
 			m.slow = false
@@ -469,10 +466,8 @@ func (w *Worker) deferred(j *job, reason string, now, until time.Time) {
 // record writes an outcome. The offsets of its delivery are settled only when
 // Kafka has acknowledged it.
 func (w *Worker) record(j *job, a *record.Attempt) {
-	switch deliveries.Outcome(a.Outcome) {
-	case deliveries.OutcomeDelivered:
-		a.Delivery.Body = nil
-	case deliveries.OutcomeFailed, deliveries.OutcomeDeferred, deliveries.OutcomeNeedsOperator, deliveries.OutcomeExhausted: // the schedule keeps the bytes to send
+	if deliveries.Outcome(a.Outcome) == deliveries.OutcomeDelivered {
+		a.Delivery.Body = nil // of all others the schedule keeps the bytes to send
 	}
 	w.mu.Lock()
 	a.Delivery.Round = j.delivery.Round // it may have been read again in a later round

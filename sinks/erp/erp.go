@@ -36,11 +36,31 @@ type ERPs interface {
 // and a mode. For operations on rows, which ask for no destination, erps may be
 // nil.
 func Registration(erps ERPs) deliveries.Registration {
-	r := deliveries.Registration{Kind: Kind, Notifications: schemas.TopicConfirmations, Deliveries: schemas.TopicERPDeliveries, Confirms: true}
+	r := deliveries.Registration{
+		Kind: Kind, Notifications: schemas.TopicConfirmations, Deliveries: schemas.TopicERPDeliveries, Confirms: true,
+		Entries: func(dir registry.Directory) (entries []deliveries.Entry) {
+			for _, e := range dir.ERPs {
+				entries = append(entries, entry(e))
+			}
+			return entries
+		},
+		Entry: func(dir registry.Directory, named string) (deliveries.Entry, bool) {
+			e, ok := dir.ERP(named)
+			return entry(e), ok
+		},
+	}
 	if erps != nil {
 		r.Directory = directory{erps}
 	}
 	return r
+}
+
+// entry is an ERP as operators see it.
+func entry(e registry.ERPEntry) deliveries.Entry {
+	return deliveries.Entry{
+		Kind: Kind, ID: erp.ID(e.AgencyID, e.Live), Name: e.Name(), Title: "The ERP " + e.Name(), Owner: e.Agency, Agency: e.Agency, URL: e.BaseURL,
+		Modes: []string{registry.Mode(e.Live)}, MaxInFlight: e.MaxInFlight, Facts: [][2]string{{"Signs in with", string(e.Auth.Type)}},
+	}
 }
 
 // directory is the registry's ERPs as destinations.

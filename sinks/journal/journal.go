@@ -56,12 +56,11 @@ func New(cfg Config) (*Journal, error) {
 	if cfg.Codec == nil || cfg.Store == nil || cfg.Metrics == nil {
 		return nil, errors.New("journal: Codec, Store and Metrics are required")
 	}
-	cfg.BatchSize = cmp.Or(cfg.BatchSize, defaultBatchSize)
 	j := &Journal{cfg: cfg, metrics: newMetrics(cfg.Metrics)}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
 		Kafka: cfg.Kafka, Group: "journal", Topics: []string{schemas.TopicEvents, schemas.TopicAttempts}, Poison: schemas.TopicPoisonJournal,
-		AtOnce: cfg.BatchSize, Wait: cmp.Or(cfg.BatchWait, defaultBatchWait), Timeout: cmp.Or(cfg.InsertTimeout, defaultInsertTimeout),
+		AtOnce: cmp.Or(cfg.BatchSize, defaultBatchSize), Wait: cmp.Or(cfg.BatchWait, defaultBatchWait), Timeout: cmp.Or(cfg.InsertTimeout, defaultInsertTimeout),
 		Pause: longestPause, Log: cfg.Log, Poisoned: j.metrics.poison, Failures: j.metrics.errors,
 	})
 	if err != nil {
@@ -106,7 +105,7 @@ func (j *Journal) insert(ctx context.Context, entries []journal.Entry, _ []consu
 	j.metrics.duration.Observe(time.Since(begun).Seconds())
 	j.metrics.batch.Observe(float64(len(entries)))
 	for i := range entries {
-		j.metrics.entries.WithLabelValues(string(entries[i].Type)).Inc()
+		j.metrics.entries.WithLabelValues(entries[i].Type).Inc()
 	}
 	return nil
 }

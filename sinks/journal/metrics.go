@@ -39,7 +39,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 	}
 	for _, t := range journal.EntryTypes {
-		m.entries.WithLabelValues(string(t))
+		m.entries.WithLabelValues(t)
 	}
 	return m
 }

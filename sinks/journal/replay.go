@@ -1,9 +1,7 @@
 package journal
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -11,7 +9,6 @@ import (
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
-	"quittance/schemas"
 )
 
 // Replayed says what a replay found.
@@ -22,43 +19,17 @@ type Replayed struct {
 	Unreadable int64
 }
 
-// Replay journals again what was written to a topic from since to until, not
-// including, by the broker's clock: the same records make the same entries, of
-// which FINAL shows one. topic, without the prefix, is checkout.events,
-// deliveries.attempts or this sink's poison topic. The sink need not run;
-// progress may be nil.
-func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (Replayed, error) {
-	var out Replayed
-	var entries []journal.Entry
-	flush := func() error {
-		defer func() { entries = entries[:0] }()
-		if dryRun {
-			return nil
-		}
-		bounded, cancel := context.WithTimeout(ctx, cmp.Or(j.cfg.InsertTimeout, defaultInsertTimeout))
-		defer cancel()
-		return j.cfg.Store.Insert(bounded, entries)
+// Replay journals again what was written to a topic from since to until
+// (consume.Replay). The same records make the same entries, of which FINAL shows
+// one. topic is checkout.events, deliveries.attempts or this sink's poison topic.
+func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (out Replayed, err error) {
+	write := j.cfg.Store.Insert
+	if dryRun {
+		write = nil
 	}
-	err := j.cfg.Kafka.ReadBetween(ctx, j.cfg.Kafka.Prefix+topic, since, until, progress, func(r *kgo.Record) error {
-		if topic == schemas.TopicPoisonJournal {
-			r.Topic = consume.Origin(r)
-		}
+	out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, progress, func(r *kgo.Record) ([]journal.Entry, error) {
 		entry, err := j.decode(r)
-		switch {
-		case errors.Is(err, schemas.ErrUndecodable), errors.Is(err, journal.ErrInvalidEntry):
-			out.Unreadable++
-			return nil
-		case err != nil:
-			return err
-		}
-		out.Entries++
-		if entries = append(entries, entry); len(entries) < j.cfg.BatchSize {
-			return nil
-		}
-		return flush()
-	})
-	if err == nil {
-		err = flush()
-	}
+		return []journal.Entry{entry}, err
+	}, write)
 	return out, err
 }

@@ -2,17 +2,14 @@ package readmodel
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/kafka"
-	"quittance/schemas"
+	"quittance/internal/kafka/consume"
+	"quittance/internal/sessions"
 )
-
-// replayAtOnce bounds what one transaction of a replay holds.
-const replayAtOnce = 1000
 
 // Replayed says what a replay found.
 type Replayed struct {
@@ -22,40 +19,18 @@ type Replayed struct {
 	Unreadable int64
 }
 
-// Replay applies the events again that were written to a topic from since to
-// until, not including, by the broker's clock. A session that stands at a later
-// event stays as it is, so that a replay only ever adds what is missing. topic,
-// without the prefix, is checkout.events or this sink's poison topic. Positions
-// stay. The sink need not run; progress may be nil.
-func (r *ReadModel) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (Replayed, error) {
-	var out Replayed
-	var events []event
-	flush := func() error {
-		defer func() { events = events[:0] }()
-		if dryRun {
-			return nil
-		}
-		return r.cfg.Store.Apply(ctx, snapshots(events), nil)
+// Replay applies the events again that were written to a topic from since to until
+// (consume.Replay). A session that stands at a later event stays as it is, so that a
+// replay only adds what is missing. topic is checkout.events or this sink's poison
+// topic.
+func (r *ReadModel) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (out Replayed, err error) {
+	write := func(ctx context.Context, found []sessions.Snapshot) error { return r.cfg.Store.Apply(ctx, found, nil) }
+	if dryRun {
+		write = nil
 	}
-	err := r.cfg.Kafka.ReadBetween(ctx, r.cfg.Kafka.Prefix+topic, since, until, progress, func(rec *kgo.Record) error {
+	out.Events, out.Unreadable, err = consume.Replay(ctx, r.consumer, topic, since, until, progress, func(rec *kgo.Record) ([]sessions.Snapshot, error) {
 		e, err := r.decode(rec)
-		switch {
-		case errors.Is(err, schemas.ErrUndecodable):
-			out.Unreadable++
-			return nil
-		case err != nil:
-			return err
-		case e.snapshot == nil:
-			return nil
-		}
-		out.Events++
-		if events = append(events, e); len(events) < replayAtOnce {
-			return nil
-		}
-		return flush()
-	})
-	if err == nil {
-		err = flush()
-	}
+		return snapshots([]event{e}), err
+	}, write)
 	return out, err
 }

@@ -2,8 +2,10 @@
 // and puts deliveries that are due on their topic again. The rows and their rules
 // are package deliveries.
 //
-// Outcomes (deliveries.attempts) are applied exactly once: the position of each
-// partition is written in the same transaction. Due deliveries are claimed by a
+// Outcomes (deliveries.attempts) are applied exactly once, because the position of
+// each partition is written in the same transaction. Only after the broker has lost
+// data are all outcomes of a partition applied again: then calls are listed twice,
+// and states stay as they are. Due deliveries are claimed by a
 // lease in a short transaction and then produced. After a crash between the two
 // the lease runs out, and the delivery is claimed again in the next round.
 package schedule

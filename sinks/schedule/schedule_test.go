@@ -206,6 +206,55 @@ func TestFailingForDaysSuspends(t *testing.T) {
 	}
 }
 
+// After the broker has lost data, all outcomes are applied again. An endpoint that
+// failed for days, was suspended, resumed by an operator and has delivered since,
+// must not be suspended a second time by its old failures.
+func TestFailuresBeforeAResumptionDoNotSuspend(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	begun := b.Now()
+	far := begun.Add(1000 * time.Hour)
+	failed := outcome(b, "e1", "d", deliveries.OutcomeFailed, 0, 1, far)
+	b.Advance(6 * 24 * time.Hour)
+	again := outcome(b, "e1", "d", deliveries.OutcomeFailed, 0, 2, far)
+	suspended := func() bool {
+		s, err := b.History().Suspended(t.Context(), webhook.Kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, is := s["d"]
+		return is
+	}
+	apply := func(a *record.Attempt) {
+		if err := b.Store.Apply(t.Context(), []*record.Attempt{a}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(failed)
+	apply(again)
+	if !suspended() {
+		t.Fatal("six days of failures did not suspend the endpoint")
+	}
+	b.Advance(time.Hour)
+	if _, _, err := b.Store.Resume(t.Context(), deliverytest.Actor, webhook.Kind, "d", b.Now(), nil); err != nil {
+		t.Fatal(err)
+	}
+	b.Advance(time.Hour)
+	apply(outcome(b, "e1", "d", deliveries.OutcomeDelivered, 0, 3, far))
+	apply(failed)
+	apply(again)
+	if suspended() {
+		t.Error("old failures suspended the endpoint again")
+	}
+	// Failures after the resumption count as ever.
+	apply(outcome(b, "e2", "d", deliveries.OutcomeFailed, 0, 1, far))
+	b.Advance(5*24*time.Hour + time.Minute)
+	apply(outcome(b, "e2", "d", deliveries.OutcomeFailed, 0, 2, far))
+	if !suspended() {
+		t.Error("five days of failures after the resumption did not suspend the endpoint")
+	}
+}
+
 // A database that is restored from a backup is behind Kafka's committed offsets:
 // the schedule goes on from where Postgres stands.
 func TestBeginsWherePostgresStands(t *testing.T) {

@@ -65,11 +65,39 @@ const Kind deliveries.Kind = "webhook"
 func Registration(endpoints Endpoints) deliveries.Registration {
 	r := deliveries.Registration{
 		Kind: Kind, Notifications: schemas.TopicWebhooks, Deliveries: schemas.TopicWebhooksDeliveries, Suspends: true, Redelivers: true,
+		Entries: func(dir registry.Directory) (entries []deliveries.Entry) {
+			for _, e := range dir.Endpoints {
+				entries = append(entries, entry(e))
+			}
+			return entries
+		},
+		Entry: func(dir registry.Directory, named string) (deliveries.Entry, bool) {
+			e, ok := dir.Endpoint(named)
+			return entry(e), ok
+		},
 	}
 	if endpoints != nil {
 		r.Directory = directory{endpoints}
 	}
 	return r
+}
+
+// entry is an endpoint as operators see it.
+func entry(e registry.EndpointEntry) deliveries.Entry {
+	out := deliveries.Entry{
+		Kind: Kind, ID: e.ID, Name: e.ID, Title: "Endpoint " + e.ID + " of " + e.Owner(), Owner: e.Owner(), Agency: e.Agency, ApplicationID: e.ApplicationID, Application: e.Application,
+		URL: e.URL, Events: e.Events, Modes: []string{}, MaxInFlight: e.MaxInFlight, MaxPerSecond: e.MaxPerSecond, Signing: e.Signing, OldEndsAt: e.OldEndsAt,
+	}
+	if e.Test {
+		out.Modes = append(out.Modes, registry.Mode(false))
+	}
+	if e.Live {
+		out.Modes = append(out.Modes, registry.Mode(true))
+	}
+	if e.Inactive {
+		out.Facts = [][2]string{{"Application", "not active: it can create nothing"}}
+	}
+	return out
 }
 
 // directory is the registry's endpoints as the engine sees them.
@@ -115,10 +143,7 @@ func NewPolicy(cfg Config) (*Policy, error) {
 // Send signs the stored bytes and posts them.
 func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
 	e, ok := p.endpoints.Endpoint(d.DestinationID)
-	if !ok {
-		return call.Result{Fault: call.FaultUnusable}
-	}
-	if e.Locked || len(e.Secrets) == 0 {
+	if !ok || e.Locked || len(e.Secrets) == 0 {
 		return call.Result{Fault: call.FaultUnusable} // nothing leaves unsigned
 	}
 	header, err := Sign(e.Secrets, d.EventID, p.timestamp(), d.Body)

@@ -88,7 +88,7 @@ func TestBrokenOverlayIsCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLinear(t, harness.Build("quittance-broken", "-overlay", overlay), t.TempDir())
+	l := newLinear(t, harness.Build("quittance-dev", "-overlay", overlay), t.TempDir())
 	const enough = 15
 	for range enough {
 		l.round(t.Context(), t, false)

@@ -123,8 +123,8 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	for name, with := range map[string]struct{ old, new, want string }{
-		"a plain key":            {"offers: [momo]", "offers: [momo]\n        keys: [{secret: sk_test_GuichetDemoKey00000000000}]", "plain secrets are allowed in developer mode only"},
-		"a plain signing secret": {"events:", "secret: whsec_GuichetDemoSecret000000000000000, events:", "plain secrets are allowed in developer mode only"},
+		"a plain key":            {"offers: [momo]", "offers: [momo]\n        keys: [{secret: sk_test_GuichetDemoKey00000000000}]", "is a secret in plain text, which is allowed in developer mode only"},
+		"a plain signing secret": {"events:", "secret: whsec_GuichetDemoSecret000000000000000, events:", "is a secret in plain text, which is allowed in developer mode only"},
 		"an http endpoint":       {"https://guichet.example", "http://guichet.example", "must be https"},
 		"a loopback endpoint":    {"https://guichet.example", "http://127.0.0.1:8081", "must be https"},
 	} {
@@ -151,7 +151,10 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 func TestProduction(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
-	i.succeeds(t, i.path, "seed", i.file(t, registry))
+	// The secret of an endpoint is shown here only: --json must not hide it.
+	if report := i.succeeds(t, i.path, "seed", "--json", i.file(t, registry)); !strings.Contains(report, `"Secret": "whsec_`) {
+		t.Errorf("seed --json shows no signing secret: %s", report)
+	}
 	dev, err := harness.Binary()
 	if err != nil {
 		t.Fatal(err)

@@ -4,14 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quittance/internal/identity"
-	"quittance/internal/postgres"
 )
 
-func (p Program) clerks() *cobra.Command {
-	return p.group("clerks", "Give the clerks of agencies' counters their keys", "add, list or revoke", p.addClerk(), p.listClerks(), p.revokeClerk())
+func clerks() Command {
+	return Command{Use: "clerks", Short: "Give the clerks of agencies' counters their keys", Commands: []Command{addClerk(), listClerks(), revokeClerk()}}
 }
 
 // clerkJSON is a clerk as --json prints one.
@@ -35,63 +34,53 @@ type clerkKeyJSON struct {
 }
 
 func toClerkJSON(c identity.ClerkEntry) clerkJSON {
-	j := clerkJSON{Agency: c.Agency, Code: c.Code, Name: c.Name, Counter: c.Counter, Active: c.Active, Keys: []clerkKeyJSON{}}
-	for _, k := range c.Keys {
-		j.Keys = append(j.Keys, clerkKeyJSON{
-			ID: k.ID, Mode: modeOf(k.Live), CreatedAt: k.CreatedAt, LastUsedAt: timeOrNull(k.LastUsedAt), RevokedAt: timeOrNull(k.RevokedAt),
-		})
-	}
-	return j
+	return clerkJSON{Agency: c.Agency, Code: c.Code, Name: c.Name, Counter: c.Counter, Active: c.Active, Keys: mapped(c.Keys, func(k identity.Key) clerkKeyJSON {
+		return clerkKeyJSON{k.ID, modeOf(k.Live), k.CreatedAt, timeOrNull(k.LastUsedAt), timeOrNull(k.RevokedAt)}
+	})}
 }
 
-func (p Program) addClerk() *cobra.Command {
-	m := p.meta()
+func addClerk() Command {
 	var req identity.ClerkRequest
 	var mode string
-	cmd := command("add", "Give a clerk, new or known, a key and show it, once", m, func(cmd *cobra.Command, _ []string) error {
-		if err := needsMode(mode); err != nil {
-			return err
-		}
-		req.Live = mode == "live"
-		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			k, err := identity.AddClerk(ctx, pool, operator(), req, now)
+	return Command{
+		Use: "add", Short: "Give a clerk, new or known, a key and show it, once", JSON: "the clerk and the key",
+		Examples: []string{`clerks add --agency impots --code c03 --name "Guichet 3" --counter Annexe --mode test`},
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			f.StringVar(&req.Agency, "agency", "", "the agency, by slug or id")
+			f.StringVar(&req.Code, "code", "", "tells the agency's clerks apart, also in receipts and journals, such as c01")
+			f.StringVar(&req.Name, "name", "", "of a new clerk")
+			f.StringVar(&req.Counter, "counter", "", "desk or place of a new clerk")
+			takesMode(f, &mode)
+		},
+		Check: func(*Meta) error { return needsMode(mode) },
+		Operate: func(ctx context.Context, m *Meta) error {
+			req.Live = mode == "live"
+			k, err := identity.AddClerk(ctx, m.pool, operator(), req, m.now)
 			if err != nil {
 				return err
 			}
 			j := toClerkJSON(k.ClerkEntry)
 			j.Secret = k.Secret.Reveal()
-			return m.show(cmd, j, func(p *page) {
+			return m.show(j, func(p *page) {
 				p.say("New key %s of %s (%s, %s), %s mode. It is shown once and stored nowhere:\n\n  %s\n",
 					k.Key.ID, k.Ref(), k.Name, k.Counter, modeOf(k.Key.Live), k.Secret.Reveal())
 				if !k.Active {
 					p.say("The clerk is not active: the key opens nothing until the registry file says active: true.")
 				}
 			})
-		})
-	})
-	cmd.Example = p.Name + " clerks add --agency impots --code c03 --name \"Guichet 3\" --counter Annexe --mode test"
-	cmd.Flags().StringVar(&req.Agency, "agency", "", "the agency, by slug or id")
-	cmd.Flags().StringVar(&req.Code, "code", "", "tells the agency's clerks apart, also in receipts and journals, such as c01")
-	cmd.Flags().StringVar(&req.Name, "name", "", "of a new clerk")
-	cmd.Flags().StringVar(&req.Counter, "counter", "", "desk or place of a new clerk")
-	takesMode(cmd, &mode)
-	m.takesJSON(cmd, "the clerk and the key")
-	return cmd
+		},
+	}
 }
 
-func (p Program) listClerks() *cobra.Command {
-	m := p.meta()
-	cmd := command("list", "List all clerks with their keys, without secrets", m, func(cmd *cobra.Command, _ []string) error {
-		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			entries, err := identity.ListClerks(ctx, pool)
+func listClerks() Command {
+	return Command{
+		Use: "list", Short: "List all clerks with their keys, without secrets", JSON: "the list", Examples: []string{"clerks list --json"},
+		Operate: func(ctx context.Context, m *Meta) error {
+			entries, err := identity.ListClerks(ctx, m.pool)
 			if err != nil {
 				return err
 			}
-			return m.show(cmd, mapped(entries, toClerkJSON), func(p *page) {
-				if len(entries) == 0 {
-					p.say("there are no clerks yet; add one with `quittance clerks add`")
-					return
-				}
+			return m.show(mapped(entries, toClerkJSON), func(p *page) {
 				var rows [][]any
 				for _, c := range entries {
 					if len(c.Keys) == 0 {
@@ -100,7 +89,7 @@ func (p Program) listClerks() *cobra.Command {
 					for _, k := range c.Keys {
 						state := "active"
 						switch {
-						case !k.InForce(now):
+						case !k.InForce(m.now):
 							state = "revoked " + moment(k.RevokedAt)
 						case !c.Active:
 							state = "clerk not active"
@@ -108,24 +97,22 @@ func (p Program) listClerks() *cobra.Command {
 						rows = append(rows, []any{c.Ref(), c.Name, c.Counter, k.ID, modeOf(k.Live), momentOr(k.LastUsedAt, "never"), state})
 					}
 				}
-				p.table([]string{"CLERK", "NAME", "COUNTER", "KEY", "MODE", "LAST USED", "STATE"}, rows)
+				p.table("there are no clerks yet; add one with `quittance clerks add`", "CLERK,NAME,COUNTER,KEY,MODE,LAST USED,STATE", rows)
 			})
-		})
-	})
-	cmd.Example = p.Name + " clerks list --json"
-	m.takesJSON(cmd, "the list")
-	return cmd
+		},
+	}
 }
 
-func (p Program) revokeClerk() *cobra.Command {
-	m := p.meta()
-	cmd := command("revoke AGENCY/CODE|KEY_ID", "End a clerk's keys, or one of them, at once and for good", m, func(cmd *cobra.Command, args []string) error {
-		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			c, ended, err := identity.RevokeClerkKeys(ctx, pool, operator(), args[0], now)
+func revokeClerk() Command {
+	return Command{
+		Use: "revoke AGENCY/CODE|KEY_ID", Short: "End a clerk's keys, or one of them, at once and for good", JSON: "the clerk", Examples: []string{"clerks revoke impots/c03"},
+		Missing: "say whose keys, or which key: `quittance clerks revoke AGENCY/CODE` or `quittance clerks revoke KEY_ID`; `quittance clerks list` shows both",
+		Operate: func(ctx context.Context, m *Meta) error {
+			c, ended, err := identity.RevokeClerkKeys(ctx, m.pool, operator(), m.args[0], m.now)
 			if err != nil {
 				return err
 			}
-			return m.show(cmd, toClerkJSON(c), func(p *page) {
+			return m.show(toClerkJSON(c), func(p *page) {
 				if len(ended) == 0 {
 					p.say("Nothing to revoke: %s has no such key in force.", c.Ref())
 				}
@@ -133,10 +120,6 @@ func (p Program) revokeClerk() *cobra.Command {
 					p.say("Key %s of %s, %s mode, is revoked: it opens nothing from now on.", k.ID, c.Ref(), modeOf(k.Live))
 				}
 			})
-		})
-	})
-	cmd.Example = p.Name + " clerks revoke impots/c03"
-	takesArgument(cmd, "say whose keys, or which key: `quittance clerks revoke AGENCY/CODE` or `quittance clerks revoke KEY_ID`; `quittance clerks list` shows both")
-	m.takesJSON(cmd, "the clerk")
-	return cmd
+		},
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -11,76 +13,171 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
+	"quittance/internal/deliveries"
 	"quittance/internal/postgres"
 )
 
-// meta is what every command of a program has.
-type meta struct {
-	roles.Settings
-	program Program
-	locate  func() error
-	asJSON  bool
+// Command is a command of a program. One without Run and Operate is a noun with the
+// Commands that can be done to it.
+type Command struct {
+	Use, Short string
+	// Examples are command lines without the program's name.
+	Examples []string
+	// JSON says what --json prints. When it is empty, there is no --json.
+	JSON string
+	// Missing says which argument is missing; {usage} stands for the command line.
+	// When it is set, the command takes exactly one argument.
+	Missing string
+	// Args checks the arguments of a command without Missing. Nil allows none.
+	Args cobra.PositionalArgs
+	// Valid are arguments that shells complete.
+	Valid []cobra.Completion
+	// Connection chooses the connection flags.
+	Connection Connection
+	// Flags declares the command's own flags.
+	Flags func(f *pflag.FlagSet, m *Meta)
+	// LocatesItself: Run calls Meta.Locate, which is called before Run otherwise.
+	LocatesItself bool
+	// Check refuses a command line, before anything is opened.
+	Check func(m *Meta) error
+	// Run runs the command.
+	Run func(ctx context.Context, m *Meta) error
+	// Operate runs the command instead of Run on the database of the installation.
+	Operate func(ctx context.Context, m *Meta) error
+	// Commands are subcommands.
+	Commands []Command
 }
 
-func (p Program) meta() *meta {
-	return &meta{
+// Connection says which flags name the parts of an installation.
+type Connection int
+
+// The choices of connection flags.
+const (
+	ConnectionFull  Connection = iota // the parts, and the program's Addresses
+	ConnectionParts                   // the parts
+	ConnectionNone                    // no flags
+)
+
+// Meta is what every command has: settings, and what is known when it runs.
+type Meta struct {
+	roles.Settings
+	Out, Err io.Writer
+	Log      *slog.Logger // of Run, where there is --log
+
+	program Program
+	cmd     *cobra.Command
+	args    []string
+	locate  func() error
+	asJSON  bool
+	pool    *postgres.Pool // of Operate
+	now     time.Time      // of Operate: the service's time
+}
+
+// Locate fills in the addresses that the program's Addresses stand for.
+func (m *Meta) Locate() error { return m.locate() }
+
+// command makes a command. Its flags come from the environment too. An error of a
+// run means that the command failed, unless it is a usage error; any other error of
+// a command line is a usage error.
+func (p Program) command(c Command) *cobra.Command {
+	m := &Meta{
 		Settings: roles.Settings{Options: p.Options, Program: p.Name, AddressHint: p.AddressHint},
 		program:  p, locate: func() error { return nil },
 	}
-}
-
-// command makes a command that finds the parts of an installation.
-func command(use, short string, m *meta, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	cmd := Command(use, short, run)
-	ConnectionFlags(cmd, func(f *pflag.FlagSet) {
-		m.ConnectionFlags(f)
-		if m.program.Addresses != nil {
-			m.locate = m.program.Addresses(&m.Settings, f)
-		}
-	})
-	return cmd
-}
-
-// Command makes a command whose flags come from the environment too. An error of
-// run means that the command failed, unless it is a usage error; any other error of
-// a command line is a usage error.
-func Command(use, short string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs,
+	m.cmd = &cobra.Command{
+		Use: c.Use, Short: c.Short, Args: c.arguments(), ValidArgs: c.Valid,
 		PreRunE: func(cmd *cobra.Command, _ []string) error { return roles.FromEnvironment(cmd.Flags()) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := run(cmd, args)
+			m.args, m.Out, m.Err = args, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			err := c.run(cmd.Context(), m)
 			if wrong := (*usageError)(nil); err == nil || errors.As(err, &wrong) || errors.Is(err, roles.ErrSettings) {
 				return err
 			}
 			return &failedError{err}
 		},
 	}
+	if c.Run == nil && c.Operate == nil {
+		return p.noun(m.cmd, c.Commands)
+	}
+	for i, example := range c.Examples {
+		m.cmd.Example += strings.Repeat("\n", min(i, 1)) + p.Name + " " + example
+	}
+	m.connectionFlags(c.Connection)
+	if c.Flags != nil {
+		c.Flags(m.cmd.Flags(), m)
+	}
+	if c.JSON != "" {
+		m.cmd.Flags().BoolVar(&m.asJSON, "json", false, "print "+c.JSON+" as JSON")
+	}
+	m.cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if one, ok := f.Value.(choice); ok {
+			_ = m.cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(one.of, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+		}
+	})
+	for _, sub := range c.Commands {
+		m.cmd.AddCommand(p.command(sub))
+	}
+	return m.cmd
 }
 
-// onDatabase does something on the database of an installation, at the service's
-// time.
-func (m *meta) onDatabase(ctx context.Context, do func(context.Context, *postgres.Pool, time.Time) error) error {
+func (c Command) arguments() cobra.PositionalArgs {
+	switch {
+	case c.Missing != "":
+		return func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				_, argument, _ := strings.Cut(c.Use, " ")
+				return usage("%s", strings.ReplaceAll(c.Missing, "{usage}", "`"+cmd.CommandPath()+" "+argument+"`"))
+			}
+			return nil
+		}
+	case c.Args != nil:
+		return c.Args
+	}
+	return cobra.NoArgs
+}
+
+func (c Command) run(ctx context.Context, m *Meta) error {
+	if c.Check != nil {
+		if err := c.Check(m); err != nil {
+			return err
+		}
+	}
+	if c.Operate != nil {
+		_, argument, _ := strings.Cut(c.Use, " ")
+		return refusal(m.onDatabase(ctx, c.Operate), argument)
+	}
+	if m.cmd.Flags().Lookup("log") != nil {
+		var err error
+		if m.Log, err = m.Logger(m.Err); err != nil {
+			return err
+		}
+	}
+	if !c.LocatesItself {
+		if err := m.locate(); err != nil {
+			return err
+		}
+	}
+	return c.Run(ctx, m)
+}
+
+// onDatabase does something on the database of an installation.
+func (m *Meta) onDatabase(ctx context.Context, do func(context.Context, *Meta) error) (err error) {
 	if err := m.locate(); err != nil {
 		return err
 	}
-	pool, err := m.OpenPostgres(ctx)
-	if err != nil {
+	if m.pool, err = m.OpenPostgres(ctx); err != nil {
 		return err
 	}
-	defer pool.Close()
-	now, err := m.Time(ctx, pool)
-	if err != nil {
+	defer m.pool.Close()
+	if m.now, err = m.Time(ctx, m.pool); err != nil {
 		return err
 	}
-	return do(ctx, pool, now)
+	return do(ctx, m)
 }
 
-// operate is onDatabase for a command. The refusal of an operation names the flag or
-// the argument that is at fault.
-func (m *meta) operate(cmd *cobra.Command, do func(context.Context, *postgres.Pool, time.Time) error) error {
-	_, argument, _ := strings.Cut(cmd.Use, " ")
-	return refusal(m.onDatabase(cmd.Context(), do), argument)
+// deliveries is the deliveries in the database, for operations on rows.
+func (m *Meta) deliveries() *deliveries.Store {
+	return deliveries.NewStore(m.pool, roles.DeliveryKinds(nil))
 }
 
 // failedError is an error of a command that was given correctly.
@@ -95,19 +192,23 @@ func (e *usageError) Error() string { return e.text }
 
 func usage(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// group makes a command that has only subcommands.
-func (p Program) group(noun, short, verbs string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: noun, Short: short, Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
-			}
-			return usage("say what to do with %s: %s; `%s %s --help` tells more", noun, verbs, p.Name, noun)
-		},
+// noun completes a command that has only subcommands.
+func (p Program) noun(noun *cobra.Command, commands []Command) *cobra.Command {
+	var verbs []string
+	for _, c := range commands {
+		cmd := p.command(c)
+		noun.AddCommand(cmd)
+		verbs = append(verbs, cmd.Name())
 	}
-	cmd.AddCommand(commands...)
-	return cmd
+	last := len(verbs) - 1
+	noun.Args = cobra.ArbitraryArgs
+	noun.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(cmd, args[0])
+		}
+		return usage("say what to do with %s: %s or %s; `%s --help` tells more", cmd.Name(), strings.Join(verbs[:last], ", "), verbs[last], cmd.CommandPath())
+	}
+	return noun
 }
 
 // unknownCommand suggests the commands that look like what was typed.

@@ -10,15 +10,18 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
-	"quittance/internal/postgres"
 	"quittance/internal/registry"
 )
 
-func (p Program) deliveries() *cobra.Command {
-	return p.group("deliveries", "Look at webhooks and ERP confirmations on their way, and send them again", "list, show or retry", p.listDeliveries(), p.showDelivery(), p.retryDeliveries())
+func deliveriesCommand() Command {
+	return Command{
+		Use: "deliveries", Short: "Look at webhooks and ERP confirmations on their way, and send them again",
+		Commands: []Command{listDeliveries(), showDelivery(), retryDeliveries()},
+	}
 }
 
 // deliveryJSON is a delivery as --json prints it.
@@ -78,11 +81,11 @@ func nameOf(d deliveries.Delivery, names map[string]string) string {
 	return d.DestinationID
 }
 
-// namesOf are the names of ERPs by the ids that deliveries have.
+// namesOf are the names of destinations by the ids that deliveries have.
 func namesOf(dir registry.Directory) map[string]string {
 	names := map[string]string{}
-	for _, e := range dir.ERPs {
-		names[ofERP(e).id] = e.Name()
+	for _, e := range roles.DeliveryKinds(nil).Entries(dir) {
+		names[e.ID] = e.Name
 	}
 	return names
 }
@@ -93,24 +96,40 @@ type deliveryFilter struct {
 	endpoint, agency, kind, since, until string
 }
 
-func (p Program) listDeliveries() *cobra.Command {
-	m := p.meta()
+func listDeliveries() Command {
 	var f deliveryFilter
-	cmd := command("list", "List deliveries, those of the newest events first", m, func(cmd *cobra.Command, _ []string) error {
-		if f.Limit < 1 || f.Limit > 10_000 {
-			return usage("--limit: must be from 1 to 10000")
-		}
-		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			dir, err := registry.ReadDirectory(ctx, pool, m.SimulatorURL, now)
+	return Command{
+		Use: "list", Short: "List deliveries, those of the newest events first", JSON: "the list",
+		Examples: []string{"deliveries list --state needs_operator", "deliveries list --endpoint impots/test --since 2h"},
+		Flags: func(fl *pflag.FlagSet, _ *Meta) {
+			fl.StringVar(&f.endpoint, "endpoint", "", "those to this one: the id of a webhook endpoint, or impots/test for an ERP")
+			takesChoice(fl, &f.kind, "kind", roles.DeliveryKinds(nil).Names(nil), "")
+			takesChoice(fl, &f.State, "state", deliveries.States, "")
+			fl.StringVar(&f.Event, "event", "", "the type of the event, such as checkout.completed")
+			fl.StringVar(&f.EventID, "event-id", "", "the event, evt_…; of a confirmation the transaction_id")
+			fl.StringVar(&f.agency, "agency", "", "of this agency, by slug or id")
+			fl.StringVar(&f.since, "since", "", "events from then on: "+momentForms)
+			fl.StringVar(&f.until, "until", "", "events before then, given in the same way")
+			fl.IntVar(&f.Limit, "limit", 50, "how many at most")
+			fl.StringVar(&f.After, "after", "", "continue after this delivery, the last of the list before")
+		},
+		Check: func(*Meta) error {
+			if f.Limit < 1 || f.Limit > 10_000 {
+				return usage("--limit: must be from 1 to 10000")
+			}
+			return nil
+		},
+		Operate: func(ctx context.Context, m *Meta) error {
+			dir, err := registry.ReadDirectory(ctx, m.pool, m.SimulatorURL, m.now)
 			if err != nil {
 				return err
 			}
-			filter, err := f.in(dir, now)
+			filter, err := f.in(dir, m.now)
 			if err != nil {
 				return err
 			}
 			filter.Limit++ // whether there are more
-			found, err := deliveriesOn(pool).List(ctx, filter)
+			found, err := m.deliveries().List(ctx, filter)
 			if err != nil {
 				return err
 			}
@@ -118,35 +137,18 @@ func (p Program) listDeliveries() *cobra.Command {
 			found = found[:min(f.Limit, len(found))]
 			names := namesOf(dir)
 			list := mapped(found, func(d deliveries.Delivery) deliveryJSON { return toDeliveryJSON(d, names) })
-			return m.show(cmd, list, func(p *page) {
-				switch {
-				case len(found) > 0:
-					p.deliveries(found, names)
-				case filter == deliveries.Filter{Limit: filter.Limit}:
-					p.say("there are no deliveries yet: an event becomes one for each endpoint that takes it, see `quittance endpoints list`")
-				default:
-					p.say("no delivery is like that")
+			return m.show(list, func(p *page) {
+				none := "no delivery is like that"
+				if filter == (deliveries.Filter{Limit: filter.Limit}) {
+					none = "there are no deliveries yet: an event becomes one for each endpoint that takes it, see `quittance endpoints list`"
 				}
+				p.deliveries(none, found, names)
 				if more {
 					p.say("there are more: the same with --after %s", found[len(found)-1].ID)
 				}
 			})
-		})
-	})
-	cmd.Example = p.Name + " deliveries list --state needs_operator\n" + p.Name + " deliveries list --endpoint impots/test --since 2h"
-	fl := cmd.Flags()
-	fl.StringVar(&f.endpoint, "endpoint", "", "those to this one: the id of a webhook endpoint, or impots/test for an ERP")
-	takesChoice(cmd, &f.kind, "kind", roles.DeliveryKinds(nil).Names(nil), "")
-	takesChoice(cmd, &f.State, "state", deliveries.States, "")
-	fl.StringVar(&f.Event, "event", "", "the type of the event, such as checkout.completed")
-	fl.StringVar(&f.EventID, "event-id", "", "the event, evt_…; of a confirmation the transaction_id")
-	fl.StringVar(&f.agency, "agency", "", "of this agency, by slug or id")
-	fl.StringVar(&f.since, "since", "", "events from then on: "+momentForms)
-	fl.StringVar(&f.until, "until", "", "events before then, given in the same way")
-	fl.IntVar(&f.Limit, "limit", 50, "how many at most")
-	fl.StringVar(&f.After, "after", "", "continue after this delivery, the last of the list before")
-	m.takesJSON(cmd, "the list")
-	return cmd
+		},
+	}
 }
 
 // in is the filter with names looked up in the registry.
@@ -158,10 +160,10 @@ func (f deliveryFilter) in(dir registry.Directory, now time.Time) (filter delive
 		if err != nil {
 			return filter, fmt.Errorf("--endpoint: %w", err)
 		}
-		if filter.Kind != "" && filter.Kind != d.kind {
-			return filter, usage("--kind: --endpoint names one of kind %s", d.kind)
+		if filter.Kind != "" && filter.Kind != d.Kind {
+			return filter, usage("--kind: --endpoint names one of kind %s", d.Kind)
 		}
-		filter.Kind, filter.DestinationID = d.kind, d.id
+		filter.Kind, filter.DestinationID = d.Kind, d.ID
 	}
 	if f.agency != "" {
 		a, ok := dir.Agency(f.agency)
@@ -207,9 +209,29 @@ func momentOf(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usage("--%s: must be a time such as 2026-03-01T12:00:00Z, a day such as 2026-03-01 (UTC), or how long ago, such as 2h or 3d", flag)
 }
 
-// deliveries adds a table of deliveries.
-func (p *page) deliveries(list []deliveries.Delivery, names map[string]string) {
-	p.table([]string{"ID", "OCCURRED", "ENDPOINT", "EVENT", "STATE", "CALLS", "LAST ANSWER", "NEXT CALL"}, mapped(list, func(d deliveries.Delivery) []any {
+// span is what --since, which is required, and --until say; now when until is empty.
+func span(since, until string, now time.Time) (from, to time.Time, err error) {
+	if since == "" {
+		return from, to, usage("--since: say from when on: %s", momentForms)
+	}
+	if from, err = momentOf("since", since, now); err != nil {
+		return from, to, err
+	}
+	if to, err = momentOf("until", until, now); err != nil {
+		return from, to, err
+	}
+	if until == "" {
+		to = now.UTC()
+	}
+	if !from.Before(to) {
+		return from, to, usage("--until: must be after --since")
+	}
+	return from, to, nil
+}
+
+// deliveries adds a table of deliveries, or none when there are none.
+func (p *page) deliveries(none string, list []deliveries.Delivery, names map[string]string) {
+	p.table(none, "ID,OCCURRED,ENDPOINT,EVENT,STATE,CALLS,LAST ANSWER,NEXT CALL", mapped(list, func(d deliveries.Delivery) []any {
 		return []any{d.ID, moment(d.OccurredAt), nameOf(d, names), d.Event, d.State, d.Attempts, answerSaid(d.HTTPStatus, d.Reason), momentOr(d.NextAttemptAt, "-")}
 	}))
 }
@@ -225,37 +247,31 @@ func answerSaid(status int, reason string) string {
 	return "-"
 }
 
-func (p Program) showDelivery() *cobra.Command {
-	m := p.meta()
-	cmd := command("show DELIVERY", "Show a delivery with all calls that were made", m, func(cmd *cobra.Command, args []string) error {
-		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			d, calls, err := deliveriesOn(pool).Show(ctx, args[0])
+func showDelivery() Command {
+	return Command{
+		Use: "show DELIVERY", Short: "Show a delivery with all calls that were made", JSON: "it", Examples: []string{"deliveries show dlv_nxoarniqj5sdkosvqmjkiflm5y"},
+		Missing: "say which delivery: {usage}; `quittance deliveries list` shows the ids",
+		Operate: func(ctx context.Context, m *Meta) error {
+			d, calls, err := m.deliveries().Show(ctx, m.args[0])
 			if err != nil {
 				return err
 			}
-			dir, err := registry.ReadDirectory(ctx, pool, m.SimulatorURL, now)
+			dir, err := registry.ReadDirectory(ctx, m.pool, m.SimulatorURL, m.now)
 			if err != nil {
 				return err
 			}
 			names := namesOf(dir)
 			j := toDeliveryJSON(d, names)
 			j.Calls = mapped(calls, func(c deliveries.Attempt) callJSON {
-				return callJSON{
-					Attempt: c.Number, At: c.At, Outcome: string(c.Outcome), DurationMs: c.Duration.Milliseconds(),
-					HTTPStatus: statusOrNull(c.HTTPStatus), Reason: c.Reason, Answer: c.Answer,
-				}
+				return callJSON{c.Number, c.At, string(c.Outcome), c.Duration.Milliseconds(), statusOrNull(c.HTTPStatus), c.Reason, c.Answer}
 			})
 			to := nameOf(d, names)
 			if e, err := findDestination(dir, to); err == nil {
-				to += ", " + e.owner() + ", " + e.url()
+				to += ", " + e.Owner + ", " + e.URL
 			}
-			return m.show(cmd, j, func(p *page) { p.delivery(d, to, calls) })
-		})
-	})
-	cmd.Example = p.Name + " deliveries show dlv_nxoarniqj5sdkosvqmjkiflm5y"
-	takesArgument(cmd, "say which delivery: `quittance deliveries show DELIVERY`; `quittance deliveries list` shows the ids")
-	m.takesJSON(cmd, "it")
-	return cmd
+			return m.show(j, func(p *page) { p.delivery(d, to, calls) })
+		},
+	}
 }
 
 // delivery adds a delivery and its calls.
@@ -278,7 +294,7 @@ func (p *page) delivery(d deliveries.Delivery, to string, calls []deliveries.Att
 		return
 	}
 	p.say("")
-	p.table([]string{"CALL", "AT", "TOOK", "OUTCOME", "STATUS", "ANSWER BEGINS"}, mapped(calls, func(c deliveries.Attempt) []any {
+	p.table("", "CALL,AT,TOOK,OUTCOME,STATUS,ANSWER BEGINS", mapped(calls, func(c deliveries.Attempt) []any {
 		return []any{c.Number, moment(c.At), c.Duration, c.Outcome, answerSaid(c.HTTPStatus, c.Reason), beginning(c.Answer)}
 	}))
 }
@@ -297,48 +313,51 @@ func beginning(answer string) string {
 	return strconv.Quote(answer)
 }
 
-func (p Program) retryDeliveries() *cobra.Command {
-	m := p.meta()
+func retryDeliveries() Command {
 	var endpoint, state string
-	cmd := command("retry DELIVERY… | --endpoint ENDPOINT --state STATE", "Send deliveries again, now", m, func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0 && endpoint == "":
-			return usage("say which deliveries: their ids, which `quittance deliveries list` shows, or --endpoint and --state for all of an endpoint")
-		case len(args) > 0 && (endpoint != "" || state != ""):
-			return usage("give either the ids of deliveries or --endpoint with --state")
-		case endpoint != "" && state == "":
-			return usage("--state: say which of its deliveries: %s", strings.Join(deliveries.Retryable, ", "))
-		}
-		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
+	return Command{
+		Use: "retry DELIVERY… | --endpoint ENDPOINT --state STATE", Short: "Send deliveries again, now", JSON: "what became of each",
+		Examples: []string{"deliveries retry dlv_nxoarniqj5sdkosvqmjkiflm5y", "deliveries retry --endpoint impots/test --state needs_operator"},
+		Args:     cobra.ArbitraryArgs,
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			f.StringVar(&endpoint, "endpoint", "", "all of this one in the --state: the id of a webhook endpoint, or impots/test for an ERP")
+			takesChoice(f, &state, "state", deliveries.Retryable, "with --endpoint: ")
+		},
+		Check: func(m *Meta) error {
+			switch {
+			case len(m.args) == 0 && endpoint == "":
+				return usage("say which deliveries: their ids, which `quittance deliveries list` shows, or --endpoint and --state for all of an endpoint")
+			case len(m.args) > 0 && (endpoint != "" || state != ""):
+				return usage("give either the ids of deliveries or --endpoint with --state")
+			case endpoint != "" && state == "":
+				return usage("--state: say which of its deliveries: %s", strings.Join(deliveries.Retryable, ", "))
+			}
+			return nil
+		},
+		Operate: func(ctx context.Context, m *Meta) error {
 			if endpoint == "" {
-				return m.retryEach(ctx, cmd, pool, args, now)
+				return m.retryEach(ctx)
 			}
-			d, err := readDestination(ctx, pool, m.Settings, endpoint, now)
+			d, err := m.readDestination(ctx, "--endpoint", endpoint)
 			if err != nil {
-				return fmt.Errorf("--endpoint: %w", err)
+				return err
 			}
-			n, err := deliveriesOn(pool).RetryAll(ctx, operator(), d.kind, d.id, state, now, progress(cmd.ErrOrStderr()))
+			n, err := m.deliveries().RetryAll(ctx, operator(), d.Kind, d.ID, state, m.now, progress(m.Err))
 			if err != nil {
 				return brokenOff(err, n)
 			}
-			return m.show(cmd, map[string]int{"made_due": n}, func(p *page) {
+			return m.show(map[string]int{"made_due": n}, func(p *page) {
 				switch n {
 				case 0:
-					p.say("%s has no deliveries that are %s; nothing to do.", d.said(), state)
+					p.say("%s has no deliveries that are %s; nothing to do.", d.Title, state)
 				case 1:
-					p.say("%s: 1 delivery that was %s is due now.", d.said(), state)
+					p.say("%s: 1 delivery that was %s is due now.", d.Title, state)
 				default:
-					p.say("%s: %d deliveries that were %s are due now.", d.said(), n, state)
+					p.say("%s: %d deliveries that were %s are due now.", d.Title, n, state)
 				}
 			})
-		})
-	})
-	cmd.Example = p.Name + " deliveries retry dlv_nxoarniqj5sdkosvqmjkiflm5y\n" + p.Name + " deliveries retry --endpoint impots/test --state needs_operator"
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.Flags().StringVar(&endpoint, "endpoint", "", "all of this one in the --state: the id of a webhook endpoint, or impots/test for an ERP")
-	takesChoice(cmd, &state, "state", deliveries.Retryable, "with --endpoint: ")
-	m.takesJSON(cmd, "what became of each")
-	return cmd
+		},
+	}
 }
 
 // retriedJSON is what became of one of several as --json prints it.
@@ -353,19 +372,19 @@ type retriedJSON struct {
 
 // retryEach retries deliveries one after the other. It continues after one that is
 // refused and returns an error at the end; any other error stops it.
-func (m *meta) retryEach(ctx context.Context, cmd *cobra.Command, pool *postgres.Pool, ids []string, now time.Time) error {
+func (m *Meta) retryEach(ctx context.Context) error {
 	var results []retriedJSON
 	var broken error
 	refusals := 0
-	for _, id := range ids {
-		r, err := deliveriesOn(pool).Retry(ctx, operator(), id, now)
+	for _, id := range m.args {
+		r, err := m.deliveries().Retry(ctx, operator(), id, m.now)
 		if err != nil && !isRefused(err, "") {
 			broken = err
 			break
 		}
 		result := retriedJSON{ID: id, Result: "due", HoldUntil: timeOrNull(r.HoldUntil), said: "due now"}
 		switch {
-		case err != nil && len(ids) == 1 && !m.asJSON:
+		case err != nil && len(m.args) == 1 && !m.asJSON:
 			return fmt.Errorf("%s: %w", id, inWords(err))
 		case err != nil:
 			refusals++
@@ -378,7 +397,7 @@ func (m *meta) retryEach(ctx context.Context, cmd *cobra.Command, pool *postgres
 		}
 		results = append(results, result)
 	}
-	if err := m.show(cmd, results, func(p *page) {
+	if err := m.show(results, func(p *page) {
 		for _, r := range results {
 			p.say("%s: %s", r.ID, r.said)
 		}
@@ -386,7 +405,7 @@ func (m *meta) retryEach(ctx context.Context, cmd *cobra.Command, pool *postgres
 		return errors.Join(broken, err)
 	}
 	if refusals > 0 {
-		return fmt.Errorf("%d of %d not retried", refusals, len(ids))
+		return fmt.Errorf("%d of %d not retried", refusals, len(m.args))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -16,7 +17,6 @@ import (
 	"quittance/internal/deliveries"
 	"quittance/internal/erp"
 	"quittance/internal/kafka"
-	"quittance/internal/postgres"
 	"quittance/reconciliation"
 	"quittance/schemas"
 )
@@ -37,65 +37,61 @@ type DoctorRole struct {
 	Checks func(s roles.Settings, f *pflag.FlagSet) []Check
 }
 
-func (p Program) doctor() *cobra.Command {
-	m := p.meta()
+func (p Program) doctor() Command {
 	table := roles.Table()
-	var names []string
-	for _, r := range p.Doctor {
-		names = append(names, r.Name)
-	}
-	names = append(names, roles.Names(table)...)
-	cmd := command("doctor [ROLE]", "Check every part that a role needs, and say how to mend what is missing", m, func(cmd *cobra.Command, args []string) error {
-		role := "all"
-		if len(p.Doctor) > 0 {
-			role = p.Doctor[0].Name
-		}
-		if len(args) > 0 {
-			role = args[0]
-		}
-		if i := slices.IndexFunc(p.Doctor, func(r DoctorRole) bool { return r.Name == role }); i >= 0 {
-			return diagnose(cmd, role, p.Doctor[i].Checks(m.Settings, cmd.Flags()))
-		}
-		needs := map[roles.Need]bool{}
-		known := false
-		for _, r := range table {
-			if role == "all" || role == r.Name || role == string(r.Kind) && r.Kind != roles.KindSink {
-				known = true
-				for _, n := range r.Needs {
-					needs[n] = true
+	names := append(mapped(p.Doctor, func(r DoctorRole) string { return r.Name }), roles.Names(table)...)
+	return Command{
+		Use: "doctor [ROLE]", Short: "Check every part that a role needs, and say how to mend what is missing", Examples: []string{"doctor erp"},
+		Args: cobra.MaximumNArgs(1), Valid: names, LocatesItself: true, // the roles of a developer do without
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			for _, r := range p.Doctor {
+				r.Flags(f)
+			}
+		},
+		Run: func(ctx context.Context, m *Meta) error {
+			role := "all"
+			if len(p.Doctor) > 0 {
+				role = p.Doctor[0].Name
+			}
+			if len(m.args) > 0 {
+				role = m.args[0]
+			}
+			if i := slices.IndexFunc(p.Doctor, func(r DoctorRole) bool { return r.Name == role }); i >= 0 {
+				return diagnose(ctx, m.Out, role, p.Doctor[i].Checks(m.Settings, m.cmd.Flags()))
+			}
+			needs, known := map[roles.Need]bool{}, false
+			for _, r := range table {
+				if role == "all" || role == r.Name || role == string(r.Kind) && r.Kind != roles.KindSink {
+					known = true
+					for _, n := range r.Needs {
+						needs[n] = true
+					}
 				}
 			}
-		}
-		if !known {
-			return usage("no role is called %q; the roles are %s", role, strings.Join(names, ", "))
-		}
-		if err := m.locate(); err != nil {
-			return err
-		}
-		return diagnose(cmd, role, m.checks(needs))
-	})
-	cmd.Example = p.Name + " doctor erp"
-	cmd.Args = cobra.MaximumNArgs(1)
-	cmd.ValidArgs = names
-	for _, r := range p.Doctor {
-		r.Flags(cmd.Flags())
+			if !known {
+				return usage("no role is called %q; the roles are %s", role, strings.Join(names, ", "))
+			}
+			if err := m.Locate(); err != nil {
+				return err
+			}
+			return diagnose(ctx, m.Out, role, m.checks(needs))
+		},
 	}
-	return cmd
 }
 
 // diagnose makes checks and shows what each found.
-func diagnose(cmd *cobra.Command, role string, checks []Check) error {
+func diagnose(ctx context.Context, out io.Writer, role string, checks []Check) error {
 	bad := 0
 	for _, c := range checks {
-		ctx, cancel := context.WithTimeout(cmd.Context(), 10*time.Second)
-		found, err := c.Do(ctx)
+		timed, cancel := context.WithTimeout(ctx, 10*time.Second)
+		found, err := c.Do(timed)
 		cancel()
 		mark := "ok  "
 		if err != nil {
 			mark, found = "FAIL", err.Error()
 			bad++
 		}
-		_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s  %-16s %s\n", mark, c.Name, found)
+		_, _ = fmt.Fprintf(out, "%s  %-16s %s\n", mark, c.Name, found)
 	}
 	if bad > 0 {
 		return fmt.Errorf("%d of %d checks for %s did not pass", bad, len(checks), role)
@@ -104,7 +100,7 @@ func diagnose(cmd *cobra.Command, role string, checks []Check) error {
 }
 
 // checks returns the checks of what roles need, and of what every role needs.
-func (m *meta) checks(needs map[roles.Need]bool) []Check {
+func (m *Meta) checks(needs map[roles.Need]bool) []Check {
 	out := []Check{{"kafka", m.checkKafka}, {"schema registry", m.checkSchemas}}
 	if needs[roles.NeedPostgres] || m.Options.Clock != nil { // the movable clock is there
 		out = append(out, Check{"postgres", m.checkPostgres})
@@ -124,7 +120,7 @@ func (m *meta) checks(needs map[roles.Need]bool) []Check {
 	return out
 }
 
-func (m *meta) checkKafka(ctx context.Context) (string, error) {
+func (m *Meta) checkKafka(ctx context.Context) (string, error) {
 	if err := m.Need("kafka"); err != nil {
 		return "", err
 	}
@@ -143,7 +139,7 @@ func (m *meta) checkKafka(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s, %d partitions of %s", m.Kafka, space.Count(schemas.TopicCommands), space.Name(schemas.TopicCommands)), nil
 }
 
-func (m *meta) checkSchemas(ctx context.Context) (string, error) {
+func (m *Meta) checkSchemas(ctx context.Context) (string, error) {
 	if err := m.Need("schema-registry"); err != nil {
 		return "", err
 	}
@@ -157,7 +153,7 @@ func (m *meta) checkSchemas(ctx context.Context) (string, error) {
 	return roles.WithoutPassword(m.SchemaRegistry) + ", all schemas registered", nil
 }
 
-func (m *meta) checkPostgres(ctx context.Context) (string, error) {
+func (m *Meta) checkPostgres(ctx context.Context) (string, error) {
 	pool, err := m.OpenPostgres(ctx)
 	if err != nil {
 		return "", err
@@ -166,7 +162,7 @@ func (m *meta) checkPostgres(ctx context.Context) (string, error) {
 	return roles.WithoutPassword(m.Postgres) + ", up to date", nil
 }
 
-func (m *meta) checkClickHouse(ctx context.Context) (string, error) {
+func (m *Meta) checkClickHouse(ctx context.Context) (string, error) {
 	if err := m.Need("clickhouse"); err != nil {
 		return "", err
 	}
@@ -182,7 +178,7 @@ func (m *meta) checkClickHouse(ctx context.Context) (string, error) {
 }
 
 // checkERPs asks each agency's ERP how it is.
-func (m *meta) checkERPs(ctx context.Context) (string, error) {
+func (m *Meta) checkERPs(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b, err := roles.Open(ctx, m.Settings, slog.New(slog.DiscardHandler))
@@ -222,16 +218,16 @@ const (
 // checkOwed is the standing query for completed payments that an ERP has not
 // accepted: none, or each with its reason (delivery.md, "ERP"). What waits for its
 // next attempt is explained; what nothing will send is not.
-func (m *meta) checkOwed(ctx context.Context) (found string, err error) {
-	err = m.onDatabase(ctx, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-		owed, err := deliveriesOn(pool).OutstandingConfirmations(ctx, now)
+func (m *Meta) checkOwed(ctx context.Context) (found string, err error) {
+	err = m.onDatabase(ctx, func(ctx context.Context, m *Meta) error {
+		owed, err := m.deliveries().OutstandingConfirmations(ctx, m.now)
 		if err != nil {
 			return err
 		}
 		var explained, stuck []string
 		for _, o := range owed {
 			switch said := owedSaid(o); {
-			case o.Parked(), o.DeliveryID == "" && now.Sub(o.CompletedAt) > owedPatience:
+			case o.Parked(), o.DeliveryID == "" && m.now.Sub(o.CompletedAt) > owedPatience:
 				stuck = append(stuck, said)
 			default:
 				explained = append(explained, said)

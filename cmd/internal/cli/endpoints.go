@@ -9,78 +9,34 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
-	erpclient "quittance/internal/erp"
-	"quittance/internal/postgres"
 	"quittance/internal/registry"
-	"quittance/sinks/erp"
 	"quittance/sinks/webhook"
 )
 
-func (p Program) endpoints() *cobra.Command {
-	return p.group("endpoints", "Look after webhook endpoints and ERPs: where deliveries go", "list, show, suspend, resume, recover or rotate-secret", p.listEndpoints(), p.showEndpoint(), p.suspendEndpoint(), p.resumeEndpoint(), p.recoverEndpoint(), p.rotateEndpointSecret())
+func endpoints() Command {
+	return Command{
+		Use: "endpoints", Short: "Look after webhook endpoints and ERPs: where deliveries go",
+		Commands: []Command{listEndpoints(), showEndpoint(), suspendEndpoint(), resumeEndpoint(), recoverEndpoint(), rotateEndpointSecret()},
+	}
 }
 
-// destination is where deliveries go: a webhook endpoint or an agency's ERP, with its
-// status. One of the two pointers is set.
+// destination is where deliveries go, with its status.
 type destination struct {
-	kind     deliveries.Kind
-	id       string // as deliveries have it
-	endpoint *registry.EndpointEntry
-	erp      *registry.ERPEntry
-	status   deliveries.DestinationStatus
+	deliveries.Entry
+	status deliveries.DestinationStatus
 }
 
-// name is what an operator calls it by: an endpoint's id, impots/test for an ERP.
-func (d destination) name() string {
-	if d.erp != nil {
-		return d.erp.Name()
-	}
-	return d.id
-}
-
-// owner names whose it is.
-func (d destination) owner() string {
-	if d.erp != nil {
-		return d.erp.Agency
-	}
-	return d.endpoint.Owner()
-}
-
-func (d destination) url() string {
-	if d.erp != nil {
-		return d.erp.BaseURL
-	}
-	return d.endpoint.URL
-}
-
-// said is it in a sentence.
-func (d destination) said() string {
-	if d.erp != nil {
-		return "The ERP " + d.name()
-	}
-	return "Endpoint " + d.name() + " of " + d.owner()
-}
-
-func ofEndpoint(e registry.EndpointEntry) destination {
-	return destination{kind: webhook.Kind, id: e.ID, endpoint: &e}
-}
-
-func ofERP(e registry.ERPEntry) destination {
-	return destination{kind: erp.Kind, id: erpclient.ID(e.AgencyID, e.Live), erp: &e}
-}
-
-// destinations are all that the registry has, webhook endpoints first, with their
-// status.
-func (m *meta) destinations(ctx context.Context, pool *postgres.Pool, now time.Time) ([]destination, error) {
-	dir, err := registry.ReadDirectory(ctx, pool, m.SimulatorURL, now)
+// destinations are all that the registry has, kind by kind, with their status.
+func (m *Meta) destinations(ctx context.Context) ([]destination, error) {
+	dir, err := registry.ReadDirectory(ctx, m.pool, m.SimulatorURL, m.now)
 	if err != nil {
 		return nil, err
 	}
-	statuses, err := deliveriesOn(pool).Statuses(ctx)
+	statuses, err := m.deliveries().Statuses(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,64 +44,52 @@ func (m *meta) destinations(ctx context.Context, pool *postgres.Pool, now time.T
 	for _, st := range statuses {
 		known[string(st.Kind)+" "+st.DestinationID] = st
 	}
-	var out []destination
-	for _, e := range dir.Endpoints {
-		out = append(out, ofEndpoint(e))
-	}
-	for _, e := range dir.ERPs {
-		out = append(out, ofERP(e))
-	}
-	for i := range out {
-		out[i].status = known[string(out[i].kind)+" "+out[i].id]
-	}
-	return out, nil
+	return mapped(roles.DeliveryKinds(nil).Entries(dir), func(e deliveries.Entry) destination {
+		return destination{e, known[string(e.Kind)+" "+e.ID]}
+	}), nil
 }
 
-// findDestination is the webhook endpoint of an id, or the ERP of an agency, by
-// slug or id, and a mode: impots/test. What an operator wrote is not repeated: it
-// may be a secret in the wrong place.
-func findDestination(dir registry.Directory, named string) (destination, error) {
-	if e, ok := dir.ERP(named); ok {
-		return ofERP(e), nil
+// findDestination finds a destination by what an operator calls it. What the
+// operator wrote is not repeated: it may be a secret in the wrong place.
+func findDestination(dir registry.Directory, named string) (deliveries.Entry, error) {
+	if e, ok := roles.DeliveryKinds(nil).Entry(dir, named); ok {
+		return e, nil
 	}
-	if e, ok := dir.Endpoint(named); ok {
-		return ofEndpoint(e), nil
-	}
-	return destination{}, errors.New("no webhook endpoint has this id, and no ERP this name, which looks like impots/test; `quittance endpoints list` shows them")
+	return deliveries.Entry{}, errors.New("no webhook endpoint has this id, and no ERP this name, which looks like impots/test; `quittance endpoints list` shows them")
 }
 
-// readDestination is findDestination on the registry as it is now, without the
-// status.
-func readDestination(ctx context.Context, pool *postgres.Pool, s roles.Settings, named string, now time.Time) (destination, error) {
-	dir, err := registry.ReadDirectory(ctx, pool, s.SimulatorURL, now)
+// readDestination is findDestination on the registry as it is now. flag is what the
+// command line calls it.
+func (m *Meta) readDestination(ctx context.Context, flag, named string) (deliveries.Entry, error) {
+	dir, err := registry.ReadDirectory(ctx, m.pool, m.SimulatorURL, m.now)
 	if err != nil {
-		return destination{}, err
+		return deliveries.Entry{}, err
 	}
-	return findDestination(dir, named)
+	e, err := findDestination(dir, named)
+	if err != nil {
+		return e, fmt.Errorf("%s: %w", flag, err)
+	}
+	return e, nil
 }
 
-// endpointCommand makes a command whose argument is an endpoint or ERP.
-func (p Program) endpointCommand(verb, short, example, json string, run func(context.Context, *cobra.Command, *meta, *postgres.Pool, destination, time.Time) error) *cobra.Command {
-	m := p.meta()
-	cmd := command(verb+" ENDPOINT", short, m, func(cmd *cobra.Command, args []string) error {
-		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			d, err := readDestination(ctx, pool, m.Settings, args[0], now)
-			if err != nil {
-				return fmt.Errorf("ENDPOINT: %w", err)
-			}
-			return run(ctx, cmd, m, pool, d, now)
-		})
-	})
-	cmd.Example = p.Name + " endpoints " + verb + " " + example
-	takesArgument(cmd, "say which endpoint: `quittance endpoints "+verb+" ENDPOINT`, the id of a webhook endpoint, or impots/test for the ERP of an agency and a mode; `quittance endpoints list` shows them")
-	m.takesJSON(cmd, json)
-	return cmd
+// whichEndpoint is said when the argument of a command is missing.
+const whichEndpoint = "say which endpoint: {usage}, the id of a webhook endpoint, or impots/test for the ERP of an agency and a mode; `quittance endpoints list` shows them"
+
+// onEndpoint is the run of a command whose argument is a destination.
+func onEndpoint(run func(ctx context.Context, m *Meta, d deliveries.Entry) error) func(context.Context, *Meta) error {
+	return func(ctx context.Context, m *Meta) error {
+		d, err := m.readDestination(ctx, "ENDPOINT", m.args[0])
+		if err != nil {
+			return err
+		}
+		return run(ctx, m, d)
+	}
 }
 
 // endpointJSON is a webhook endpoint or an ERP as --json prints it.
 type endpointJSON struct {
 	ID              string     `json:"id"`
-	Kind            string     `json:"kind"` // webhook or erp
+	Kind            string     `json:"kind"` // of delivery: webhook, erp
 	ApplicationID   string     `json:"application_id,omitempty"`
 	ApplicationName string     `json:"application_name,omitempty"`
 	Agency          string     `json:"agency,omitempty"` // its slug; absent: the platform's
@@ -175,36 +119,16 @@ type endpointJSON struct {
 func toEndpointJSON(d destination, now time.Time) endpointJSON {
 	st := d.status
 	j := endpointJSON{
-		ID: d.name(), Kind: string(d.kind), URL: d.url(), FailingSince: timeOrNull(st.FailingSince), HoldUntil: timeOrNull(st.HoldUntil),
-		SuspendedAt: timeOrNull(st.SuspendedAt), SuspendedReason: st.SuspendedReason, State: stateName(st, now),
-		Waiting: st.Waiting, Queued: st.Queued, NeedsOperator: st.NeedsOperator, Exhausted: st.Exhausted, OldestAt: timeOrNull(st.Oldest), Modes: d.modes(),
+		ID: d.Name, Kind: string(d.Kind), ApplicationID: d.ApplicationID, ApplicationName: d.Application, Agency: d.Agency, URL: d.URL, Events: d.Events, Modes: d.Modes,
+		MaxInFlight: d.MaxInFlight, SigningSecrets: d.Signing, OldSecretEndsAt: timeOrNull(d.OldEndsAt),
+		State: stateName(st, now), FailingSince: timeOrNull(st.FailingSince), HoldUntil: timeOrNull(st.HoldUntil),
+		SuspendedAt: timeOrNull(st.SuspendedAt), SuspendedReason: st.SuspendedReason,
+		Waiting: st.Waiting, Queued: st.Queued, NeedsOperator: st.NeedsOperator, Exhausted: st.Exhausted, OldestAt: timeOrNull(st.Oldest),
 	}
-	if d.erp != nil {
-		j.Agency, j.MaxInFlight = d.erp.Agency, d.erp.MaxInFlight
-		return j
-	}
-	e := d.endpoint
-	j.ApplicationID, j.ApplicationName, j.Agency = e.ApplicationID, e.Application, e.Agency
-	j.Events, j.MaxInFlight = e.Events, e.MaxInFlight
-	j.SigningSecrets, j.OldSecretEndsAt = e.Signing, timeOrNull(e.OldEndsAt)
-	if e.MaxPerSecond > 0 {
-		j.MaxPerSecond = &e.MaxPerSecond
+	if d.MaxPerSecond > 0 {
+		j.MaxPerSecond = &d.MaxPerSecond
 	}
 	return j
-}
-
-func (d destination) modes() []string {
-	if d.erp != nil {
-		return []string{modeOf(d.erp.Live)}
-	}
-	out := []string{}
-	if d.endpoint.Test {
-		out = append(out, "test")
-	}
-	if d.endpoint.Live {
-		out = append(out, "live")
-	}
-	return out
 }
 
 func stateName(st deliveries.DestinationStatus, now time.Time) string {
@@ -242,84 +166,77 @@ var suspensionSaid = map[string]string{
 	deliveries.SuspendedOperator: "by an operator",
 }
 
-func (p Program) listEndpoints() *cobra.Command {
-	m := p.meta()
-	cmd := command("list", "List all webhook endpoints and ERPs with their status", m, func(cmd *cobra.Command, _ []string) error {
-		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			all, err := m.destinations(ctx, pool, now)
+func listEndpoints() Command {
+	return Command{
+		Use: "list", Short: "List all webhook endpoints and ERPs with their status", JSON: "the list", Examples: []string{"endpoints list --json"},
+		Operate: func(ctx context.Context, m *Meta) error {
+			all, err := m.destinations(ctx)
 			if err != nil {
 				return err
 			}
-			list := mapped(all, func(d destination) endpointJSON { return toEndpointJSON(d, now) })
-			return m.show(cmd, list, func(p *page) {
-				if len(all) == 0 {
-					p.say("there are no webhook endpoints and no ERPs yet; add them with `quittance seed FILE`")
-					return
-				}
-				heading := []string{"ID", "KIND", "OWNER", "URL", "WAITING", "NEEDS OPERATOR", "EXHAUSTED", "OLDEST UNDELIVERED", "STATE"}
-				p.table(heading, mapped(all, func(d destination) []any {
+			list := mapped(all, func(d destination) endpointJSON { return toEndpointJSON(d, m.now) })
+			return m.show(list, func(p *page) {
+				none, heading := "there are no webhook endpoints and no ERPs yet; add them with `quittance seed FILE`", "ID,KIND,OWNER,URL,WAITING,NEEDS OPERATOR,EXHAUSTED,OLDEST UNDELIVERED,STATE"
+				p.table(none, heading, mapped(all, func(d destination) []any {
 					st := d.status
-					return []any{d.name(), d.kind, d.owner(), d.url(), st.Waiting + st.Queued, st.NeedsOperator, st.Exhausted, momentOr(st.Oldest, "-"), statusSaid(st, now)}
+					return []any{d.Name, d.Kind, d.Owner, d.URL, st.Waiting + st.Queued, st.NeedsOperator, st.Exhausted, momentOr(st.Oldest, "-"), statusSaid(st, m.now)}
 				}))
 			})
-		})
-	})
-	cmd.Example = p.Name + " endpoints list --json"
-	m.takesJSON(cmd, "the list")
-	return cmd
+		},
+	}
 }
 
-// withStatus is an endpoint with its present status.
-func (m *meta) withStatus(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) (destination, error) {
-	all, err := m.destinations(ctx, pool, now)
+// withStatus is a destination with its present status.
+func (m *Meta) withStatus(ctx context.Context, d deliveries.Entry) (destination, error) {
+	all, err := m.destinations(ctx)
 	for _, other := range all {
-		if other.kind == d.kind && other.id == d.id {
+		if other.Kind == d.Kind && other.ID == d.ID {
 			return other, err
 		}
 	}
-	return d, err
+	return destination{Entry: d}, err
 }
 
-func (p Program) showEndpoint() *cobra.Command {
-	return p.endpointCommand("show", "Show an endpoint or ERP, its status and its newest deliveries", "impots/test", "it",
-		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, d destination, now time.Time) error {
-			d, err := m.withStatus(ctx, pool, d, now)
+func showEndpoint() Command {
+	return Command{
+		Use: "show ENDPOINT", Short: "Show an endpoint or ERP, its status and its newest deliveries", JSON: "it", Missing: whichEndpoint, Examples: []string{"endpoints show impots/test"},
+		Operate: onEndpoint(func(ctx context.Context, m *Meta, e deliveries.Entry) error {
+			d, err := m.withStatus(ctx, e)
 			if err != nil {
 				return err
 			}
-			latest, err := deliveriesOn(pool).List(ctx, deliveries.Filter{Kind: d.kind, DestinationID: d.id, Limit: 5})
+			latest, err := m.deliveries().List(ctx, deliveries.Filter{Kind: d.Kind, DestinationID: d.ID, Limit: 5})
 			if err != nil {
 				return err
 			}
-			return m.show(cmd, toEndpointJSON(d, now), func(p *page) { p.endpoint(d, latest, now) })
-		})
+			return m.show(toEndpointJSON(d, m.now), func(p *page) { p.endpoint(d, latest, m.now) })
+		}),
+	}
 }
 
 // endpoint adds an endpoint and its newest deliveries.
 func (p *page) endpoint(d destination, latest []deliveries.Delivery, now time.Time) {
 	st := d.status
-	facts := [][2]string{{"ID", d.name()}, {"Kind", string(d.kind)}, {"Owner", d.owner()}, {"URL", d.url()}}
-	if e := d.endpoint; e != nil {
-		rate, signing := "no limit a second", strconv.Itoa(e.Signing)
-		if e.MaxPerSecond > 0 {
-			rate = fmt.Sprintf("%d a second", e.MaxPerSecond)
-		}
-		if !e.OldEndsAt.IsZero() {
-			signing += ", the older one ends at " + moment(e.OldEndsAt)
-		}
-		facts = append(facts, [][2]string{
-			{"Events", strings.Join(e.Events, ", ")},
-			{"Modes", strings.Join(d.modes(), ", ")},
-			{"Calls", fmt.Sprintf("at most %d at once, %s", e.MaxInFlight, rate)},
-			{"Signing secrets", signing},
-		}...)
-		if e.Inactive {
-			facts = append(facts, [2]string{"Application", "not active: it can create nothing"})
-		}
-	} else {
-		facts = append(facts, [][2]string{{"Calls", fmt.Sprintf("at most %d at once", d.erp.MaxInFlight)}, {"Signs in with", string(d.erp.Auth.Type)}}...)
+	rate, signing := "no limit a second", ""
+	if d.MaxPerSecond > 0 {
+		rate = fmt.Sprintf("%d a second", d.MaxPerSecond)
 	}
-	p.facts(append(facts, [][2]string{
+	if d.Signing > 0 {
+		signing = strconv.Itoa(d.Signing)
+	}
+	if !d.OldEndsAt.IsZero() {
+		signing += ", the older one ends at " + moment(d.OldEndsAt)
+	}
+	p.facts(append(append([][2]string{
+		{"ID", d.Name},
+		{"Kind", string(d.Kind)},
+		{"Owner", d.Owner},
+		{"URL", d.URL},
+		{"Events", strings.Join(d.Events, ", ")},
+		{"Modes", strings.Join(d.Modes, ", ")},
+		{"Calls", fmt.Sprintf("at most %d at once, %s", d.MaxInFlight, rate)},
+		{"Signing secrets", signing},
+	}, d.Facts...), [][2]string{
 		{"State", statusSaid(st, now)},
 		{"Waiting", fmt.Sprintf("%d, and %d on their way", st.Waiting, st.Queued)},
 		{"Needs operator", fmt.Sprint(st.NeedsOperator)},
@@ -327,115 +244,115 @@ func (p *page) endpoint(d destination, latest []deliveries.Delivery, now time.Ti
 		{"Oldest undelivered", momentOr(st.Oldest, "")},
 	}...)...)
 	if !st.SuspendedAt.IsZero() {
-		p.say("Nothing is sent to it; new deliveries are held for 30 days. `quittance endpoints resume %s` sends them.", d.name())
+		p.say("Nothing is sent to it; new deliveries are held for 30 days. `quittance endpoints resume %s` sends them.", d.Name)
 	}
 	again := func(state string, n int64) {
 		if n > 0 {
-			p.say("`quittance deliveries list --endpoint %[1]s --state %[2]s` shows them; `quittance deliveries retry --endpoint %[1]s --state %[2]s` sends them again.", d.name(), state)
+			p.say("`quittance deliveries list --endpoint %[1]s --state %[2]s` shows them; `quittance deliveries retry --endpoint %[1]s --state %[2]s` sends them again.", d.Name, state)
 		}
 	}
 	again("needs_operator", st.NeedsOperator)
 	again("exhausted", st.Exhausted)
 	if len(latest) > 0 {
 		p.say("\nNewest deliveries:")
-		p.deliveries(latest, map[string]string{d.id: d.name()})
+		p.deliveries("", latest, map[string]string{d.ID: d.Name})
 	}
 }
 
-// shown is an endpoint with its present status as --json prints it, and nothing
-// when people read.
-func (m *meta) shown(ctx context.Context, pool *postgres.Pool, d destination, now time.Time) (endpointJSON, error) {
-	if !m.asJSON {
-		return endpointJSON{}, nil
+// showEnd shows what an operation has done to an endpoint. With --json it is the
+// endpoint with its present status, after done has added what else is to be told.
+func (m *Meta) showEnd(ctx context.Context, e deliveries.Entry, done func(*endpointJSON), text func(p *page)) error {
+	var j endpointJSON
+	if m.asJSON { // people are not shown the status
+		d, err := m.withStatus(ctx, e)
+		if err != nil {
+			return err
+		}
+		j = toEndpointJSON(d, m.now)
+		done(&j)
 	}
-	d, err := m.withStatus(ctx, pool, d, now)
-	return toEndpointJSON(d, now), err
+	return m.show(j, text)
 }
 
-func (p Program) suspendEndpoint() *cobra.Command {
-	return p.endpointCommand("suspend", "Send nothing to a webhook endpoint until it is resumed", "0198c5d2-…", "the endpoint",
-		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, d destination, now time.Time) error {
-			was, changed, err := deliveriesOn(pool).Suspend(ctx, operator(), d.kind, d.id, now)
+func suspendEndpoint() Command {
+	return Command{
+		Use: "suspend ENDPOINT", Short: "Send nothing to a webhook endpoint until it is resumed", JSON: "the endpoint", Missing: whichEndpoint, Examples: []string{"endpoints suspend 0198c5d2-…"},
+		Operate: onEndpoint(func(ctx context.Context, m *Meta, d deliveries.Entry) error {
+			was, changed, err := m.deliveries().Suspend(ctx, operator(), d.Kind, d.ID, m.now)
 			if err != nil {
 				return err
 			}
-			j, err := m.shown(ctx, pool, d, now)
-			if err != nil {
-				return err
-			}
-			return m.show(cmd, j, func(p *page) {
+			return m.showEnd(ctx, d, func(*endpointJSON) {}, func(p *page) {
 				if !changed {
-					p.say("%s was suspended before, at %s, %s, and stays so.", d.said(), moment(was.SuspendedAt), suspensionSaid[was.SuspendedReason])
+					p.say("%s was suspended before, at %s, %s, and stays so.", d.Title, moment(was.SuspendedAt), suspensionSaid[was.SuspendedReason])
 					return
 				}
-				p.say("%s is suspended: within a second nothing more is sent to it.", d.said())
-				p.say("New deliveries to it are held for 30 days; `quittance endpoints resume %s` sends them.", d.name())
+				p.say("%s is suspended: within a second nothing more is sent to it.", d.Title)
+				p.say("New deliveries to it are held for 30 days; `quittance endpoints resume %s` sends them.", d.Name)
 			})
-		})
+		}),
+	}
 }
 
-func (p Program) resumeEndpoint() *cobra.Command {
-	return p.endpointCommand("resume", "Send everything that waits for an endpoint or ERP, at once", "impots/test", "the endpoint",
-		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, d destination, now time.Time) error {
-			was, due, err := deliveriesOn(pool).Resume(ctx, operator(), d.kind, d.id, now, progress(cmd.ErrOrStderr()))
+func resumeEndpoint() Command {
+	return Command{
+		Use: "resume ENDPOINT", Short: "Send everything that waits for an endpoint or ERP, at once", JSON: "the endpoint", Missing: whichEndpoint, Examples: []string{"endpoints resume impots/test"},
+		Operate: onEndpoint(func(ctx context.Context, m *Meta, d deliveries.Entry) error {
+			was, due, err := m.deliveries().Resume(ctx, operator(), d.Kind, d.ID, m.now, progress(m.Err))
 			if err != nil {
 				return brokenOff(err, due)
 			}
-			j, err := m.shown(ctx, pool, d, now)
-			if err != nil {
-				return err
-			}
-			j.MadeDue = &due
-			return m.show(cmd, j, func(p *page) {
+			return m.showEnd(ctx, d, func(j *endpointJSON) { j.MadeDue = &due }, func(p *page) {
 				said := "was not suspended"
+				kind, _ := roles.DeliveryKinds(nil).Of(d.Kind)
 				switch {
 				case !was.SuspendedAt.IsZero():
 					said = "is resumed"
-				case was.HoldUntil.After(now):
+				case was.HoldUntil.After(m.now):
 					said = "is no longer on hold"
-				case d.erp != nil:
+				case !kind.Suspends:
 					said = "was not on hold"
 				}
 				what := "nothing waited for it"
 				if due > 0 {
 					what = deliveriesSaid(due) + " that waited for it " + isAre(due) + " due now"
 				}
-				p.say("%s %s; %s.", d.said(), said, what)
+				p.say("%s %s; %s.", d.Title, said, what)
 			})
-		})
+		}),
+	}
 }
 
-func (p Program) rotateEndpointSecret() *cobra.Command {
+func rotateEndpointSecret() Command {
 	var overlap time.Duration
-	cmd := p.endpointCommand("rotate-secret", "Make a signing secret that replaces a webhook endpoint's, which ends after the overlap", "0198c5d2-… --overlap 24h", "the endpoint and its new secret",
-		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, d destination, now time.Time) error {
-			if d.erp != nil {
+	return Command{
+		Use: "rotate-secret ENDPOINT", Short: "Make a signing secret that replaces a webhook endpoint's, which ends after the overlap", JSON: "the endpoint and its new secret",
+		Missing: whichEndpoint, Examples: []string{"endpoints rotate-secret 0198c5d2-… --overlap 24h"},
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			f.DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old secret goes on signing beside the new one; 0 ends it at once")
+		},
+		Operate: onEndpoint(func(ctx context.Context, m *Meta, d deliveries.Entry) error {
+			if d.Kind != webhook.Kind {
 				return errors.New("ENDPOINT: an ERP has no signing secret; its credentials are set by `quittance seed FILE`")
 			}
 			keys, err := m.OpenKeys()
 			if err != nil {
 				return err
 			}
-			rotated, err := registry.RotateSecret(ctx, pool, keys, operator(), d.id, overlap, now)
+			rotated, err := registry.RotateSecret(ctx, m.pool, keys, operator(), d.ID, overlap, m.now)
 			if err != nil {
 				return err
 			}
-			j, err := m.shown(ctx, pool, d, now)
-			if err != nil {
-				return err
-			}
-			j.Secret = rotated.Secret.Reveal()
-			return m.show(cmd, j, func(p *page) {
-				p.say("New signing secret of endpoint %s of %s. It is shown once:\n\n  %s\n", d.name(), d.owner(), rotated.Secret.Reveal())
+			return m.showEnd(ctx, d, func(j *endpointJSON) { j.Secret = rotated.Secret.Reveal() }, func(p *page) {
+				p.say("New signing secret of endpoint %s of %s. It is shown once:\n\n  %s\n", d.Name, d.Owner, rotated.Secret.Reveal())
 				if at := rotated.Endpoint.OldEndsAt; at.IsZero() {
 					p.say("The old secret has ended: only the new one signs webhooks. The receiver needs it now.")
 				} else {
 					p.say("The old secret signs beside it until %s: the receiver needs the new one by then.", moment(at))
 				}
 			})
-		})
-	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old secret goes on signing beside the new one; 0 ends it at once")
-	return cmd
+		}),
+	}
 }
 
 // progress tells how far long work is, once a second.

@@ -12,13 +12,19 @@ import (
 // connection marks the flags that name the parts of an installation.
 const connection = "quittance_connection"
 
-// ConnectionFlags declares flags that help shows under a heading of their own.
-func ConnectionFlags(cmd *cobra.Command, declare func(f *pflag.FlagSet)) {
+// connectionFlags declares flags that help shows under a heading of their own.
+func (m *Meta) connectionFlags(which Connection) {
+	if which == ConnectionNone {
+		return
+	}
 	f := pflag.NewFlagSet("connection", pflag.ContinueOnError)
-	declare(f)
+	m.ConnectionFlags(f)
+	if which == ConnectionFull && m.program.Addresses != nil {
+		m.locate = m.program.Addresses(&m.Settings, f)
+	}
 	f.VisitAll(func(fl *pflag.Flag) {
 		_ = f.SetAnnotation(fl.Name, connection, nil) // the flag exists
-		cmd.Flags().AddFlag(fl)
+		m.cmd.Flags().AddFlag(fl)
 	})
 }
 

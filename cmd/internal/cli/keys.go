@@ -3,18 +3,16 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quittance/internal/identity"
-	"quittance/internal/postgres"
 	"quittance/internal/registry"
 )
 
-func (p Program) keys() *cobra.Command {
-	return p.group("keys", "Make, list, revoke and rotate API keys", "create, list, revoke or rotate", p.createKey(), p.listKeys(), p.revokeKey(), p.rotateKey())
+func keys() Command {
+	return Command{Use: "keys", Short: "Make, list, revoke and rotate API keys", Commands: []Command{createKey(), listKeys(), revokeKey(), rotateKey()}}
 }
 
 // keyJSON is a key as --json prints it.
@@ -48,120 +46,110 @@ func toKeyJSON(k identity.KeyEntry, now time.Time) keyJSON {
 	}
 }
 
-// keyCommand makes a command whose argument is the id of a key.
-func (p Program) keyCommand(verb, short, json string, run func(context.Context, *cobra.Command, *meta, *postgres.Pool, string, time.Time) error) *cobra.Command {
-	m := p.meta()
-	cmd := command(verb+" KEY_ID", short, m, func(cmd *cobra.Command, args []string) error {
-		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			return run(ctx, cmd, m, pool, args[0], now)
-		})
-	})
-	cmd.Example = p.Name + " keys " + verb + " 018f0000-0000-7000-8000-0000000000aa"
-	takesArgument(cmd, "say which key: `quittance keys "+verb+" KEY_ID`; `quittance keys list` shows the ids")
-	m.takesJSON(cmd, json)
-	return cmd
-}
+// whichKey is said when the id of a key is missing.
+const whichKey = "say which key: {usage}; `quittance keys list` shows the ids"
 
-func (p Program) createKey() *cobra.Command {
-	m := p.meta()
+func createKey() Command {
 	var req identity.KeyRequest
 	var platform bool
 	var mode string
-	cmd := command("create", "Make a key and show its secret, once", m, func(cmd *cobra.Command, _ []string) error {
-		switch {
-		case platform == (req.Application != ""):
-			return usage("say whose the key is: either --application ID_OR_NAME, or --platform with --agency SLUG_OR_ID,…")
-		case !platform && len(req.Agencies) > 0:
-			return usage("--agency is for --platform; an application's key acts for the application's agency")
-		case !platform && req.ReadsPerMinute != 0:
-			return usage("--reads-per-minute is for --platform; an application's keys have reads_per_minute of the application, which `quittance seed FILE` sets")
-		case platform && cmd.Flags().Changed("reads-per-minute") && req.ReadsPerMinute < 1:
-			return usage("--reads-per-minute: must be 1 or more")
-		case mode == "":
+	return Command{
+		Use: "create", Short: "Make a key and show its secret, once", JSON: "the key",
+		Examples: []string{`keys create --application "Guichet fiscal" --mode test`, "keys create --platform --agency impots,douanes --mode live"},
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			f.StringVar(&req.Application, "application", "", "the application, by id or by its name if no other has it")
+			f.BoolVar(&platform, "platform", false, "a platform key, with --agency")
+			f.StringSliceVar(&req.Agencies, "agency", nil, "agencies that a platform key may act for, by slug or id; repeatable")
+			takesMode(f, &mode)
+			f.IntVar(&req.ReadsPerMinute, "reads-per-minute", 0, fmt.Sprintf("quota of a platform key (default %d)", registry.DefaultReadsPerMinute))
+		},
+		Check: func(m *Meta) error {
+			switch {
+			case platform == (req.Application != ""):
+				return usage("say whose the key is: either --application ID_OR_NAME, or --platform with --agency SLUG_OR_ID,…")
+			case !platform && len(req.Agencies) > 0:
+				return usage("--agency is for --platform; an application's key acts for the application's agency")
+			case !platform && req.ReadsPerMinute != 0:
+				return usage("--reads-per-minute is for --platform; an application's keys have reads_per_minute of the application, which `quittance seed FILE` sets")
+			case platform && m.cmd.Flags().Changed("reads-per-minute") && req.ReadsPerMinute < 1:
+				return usage("--reads-per-minute: must be 1 or more")
+			}
 			return needsMode(mode)
-		}
-		req.Live = mode == "live"
-		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			minted, err := identity.CreateKey(ctx, pool, operator(), req, now)
+		},
+		Operate: func(ctx context.Context, m *Meta) error {
+			req.Live = mode == "live"
+			minted, err := identity.CreateKey(ctx, m.pool, operator(), req, m.now)
 			if err != nil {
 				return err
 			}
-			return m.show(cmd, toMintedJSON(minted, now), func(p *page) { p.minted(minted) })
-		})
-	})
-	cmd.Example = p.Name + " keys create --application \"Guichet fiscal\" --mode test\n" + p.Name + " keys create --platform --agency impots,douanes --mode live"
-	cmd.Flags().StringVar(&req.Application, "application", "", "the application, by id or by its name if no other has it")
-	cmd.Flags().BoolVar(&platform, "platform", false, "a platform key, with --agency")
-	cmd.Flags().StringSliceVar(&req.Agencies, "agency", nil, "agencies that a platform key may act for, by slug or id; repeatable")
-	takesMode(cmd, &mode)
-	cmd.Flags().IntVar(&req.ReadsPerMinute, "reads-per-minute", 0, fmt.Sprintf("quota of a platform key (default %d)", registry.DefaultReadsPerMinute))
-	m.takesJSON(cmd, "the key")
-	return cmd
+			return m.show(toMintedJSON(minted, m.now), func(p *page) { p.minted(minted) })
+		},
+	}
 }
 
-func (p Program) listKeys() *cobra.Command {
-	m := p.meta()
-	cmd := command("list", "List all keys, without their secrets", m, func(cmd *cobra.Command, _ []string) error {
-		return m.operate(cmd, func(ctx context.Context, pool *postgres.Pool, now time.Time) error {
-			entries, err := identity.ListKeys(ctx, pool)
+func listKeys() Command {
+	return Command{
+		Use: "list", Short: "List all keys, without their secrets", JSON: "the list", Examples: []string{"keys list --json"},
+		Operate: func(ctx context.Context, m *Meta) error {
+			entries, err := identity.ListKeys(ctx, m.pool)
 			if err != nil {
 				return err
 			}
-			list := mapped(entries, func(k identity.KeyEntry) keyJSON { return toKeyJSON(k, now) })
-			return m.show(cmd, list, func(p *page) {
-				if len(entries) == 0 {
-					p.say("there are no keys yet; make one with `quittance keys create`")
-					return
-				}
-				p.table([]string{"ID", "OWNER", "MODE", "CREATED", "LAST USED", "STATE"}, mapped(entries, func(k identity.KeyEntry) []any {
-					return []any{k.ID, k.Owner(), modeOf(k.Live), moment(k.CreatedAt), momentOr(k.LastUsedAt, "never"), stateOf(k, now)}
+			list := mapped(entries, func(k identity.KeyEntry) keyJSON { return toKeyJSON(k, m.now) })
+			return m.show(list, func(p *page) {
+				p.table("there are no keys yet; make one with `quittance keys create`", "ID,OWNER,MODE,CREATED,LAST USED,STATE", mapped(entries, func(k identity.KeyEntry) []any {
+					return []any{k.ID, k.Owner(), modeOf(k.Live), moment(k.CreatedAt), momentOr(k.LastUsedAt, "never"), stateOf(k, m.now)}
 				}))
 			})
-		})
-	})
-	cmd.Example = p.Name + " keys list --json"
-	m.takesJSON(cmd, "the list")
-	return cmd
+		},
+	}
 }
 
-func (p Program) revokeKey() *cobra.Command {
-	return p.keyCommand("revoke", "End a key at once and for good", "the key",
-		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, id string, now time.Time) error {
-			k, changed, err := identity.RevokeKey(ctx, pool, operator(), id, now)
+func revokeKey() Command {
+	return Command{
+		Use: "revoke KEY_ID", Short: "End a key at once and for good", JSON: "the key", Missing: whichKey,
+		Examples: []string{"keys revoke 018f0000-0000-7000-8000-0000000000aa"},
+		Operate: func(ctx context.Context, m *Meta) error {
+			k, changed, err := identity.RevokeKey(ctx, m.pool, operator(), m.args[0], m.now)
 			if err != nil {
 				return err
 			}
-			return m.show(cmd, toKeyJSON(k, now), func(p *page) {
+			return m.show(toKeyJSON(k, m.now), func(p *page) {
+				what := "is revoked: it opens nothing from now on."
 				if !changed {
-					p.say("Key %s of %s, %s mode, was revoked before, at %s.", k.ID, k.Owner(), modeOf(k.Live), moment(k.RevokedAt))
-					return
+					what = "was revoked before, at " + moment(k.RevokedAt) + "."
 				}
-				p.say("Key %s of %s, %s mode, is revoked: it opens nothing from now on.", k.ID, k.Owner(), modeOf(k.Live))
+				p.say("Key %s of %s, %s mode, %s", k.ID, k.Owner(), modeOf(k.Live), what)
 			})
-		})
+		},
+	}
 }
 
-func (p Program) rotateKey() *cobra.Command {
+func rotateKey() Command {
 	var overlap time.Duration
-	cmd := p.keyCommand("rotate", "Make a key that replaces another, which ends after the overlap", "the new key",
-		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, id string, now time.Time) error {
-			minted, replaced, err := identity.RotateKey(ctx, pool, operator(), id, overlap, now)
+	return Command{
+		Use: "rotate KEY_ID", Short: "Make a key that replaces another, which ends after the overlap", JSON: "the new key", Missing: whichKey,
+		Examples: []string{"keys rotate 018f0000-0000-7000-8000-0000000000aa"},
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			f.DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old key goes on working; 0 ends it at once")
+		},
+		Operate: func(ctx context.Context, m *Meta) error {
+			minted, replaced, err := identity.RotateKey(ctx, m.pool, operator(), m.args[0], overlap, m.now)
 			if err != nil {
 				return err
 			}
-			j, old := toMintedJSON(minted, now), toKeyJSON(replaced, now)
+			j, old := toMintedJSON(minted, m.now), toKeyJSON(replaced, m.now)
 			j.Replaces = &old
-			return m.show(cmd, j, func(p *page) {
+			return m.show(j, func(p *page) {
 				p.minted(minted)
+				what := "works until " + moment(replaced.EndsAt) + "."
 				if overlap == 0 {
-					p.say("The key that it replaces, %s, is revoked: it opens nothing from now on.", replaced.ID)
-				} else {
-					p.say("The key that it replaces, %s, works until %s.", replaced.ID, moment(replaced.EndsAt))
+					what = "is revoked: it opens nothing from now on."
 				}
+				p.say("The key that it replaces, %s, %s", replaced.ID, what)
 			})
-		})
-	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old key goes on working; 0 ends it at once")
-	return cmd
+		},
+	}
 }
 
 // minted shows the secret of a new key: nothing else does.
@@ -179,19 +167,18 @@ func toMintedJSON(k identity.MintedKey, now time.Time) keyJSON {
 }
 
 func stateOf(k identity.KeyEntry, now time.Time) string {
-	var parts []string
-	switch state := k.State(now); state {
+	said := string(k.State(now))
+	switch identity.KeyState(said) {
 	case identity.KeyStateActive:
-		parts = append(parts, string(state))
 	case identity.KeyStateEnding:
-		parts = append(parts, "ends "+moment(k.EndsAt))
+		said = "ends " + moment(k.EndsAt)
 	case identity.KeyStateEnded:
-		parts = append(parts, "ended "+moment(k.EndsAt))
+		said = "ended " + moment(k.EndsAt)
 	case identity.KeyStateRevoked:
-		parts = append(parts, "revoked "+moment(k.RevokedAt))
+		said = "revoked " + moment(k.RevokedAt)
 	}
 	if k.Inactive {
-		parts = append(parts, "application not active")
+		said += ", application not active"
 	}
-	return strings.Join(parts, ", ")
+	return said
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/clickhouse"
@@ -14,24 +14,15 @@ import (
 	"quittance/schemas"
 )
 
-func (p Program) migrate() *cobra.Command {
-	m := p.meta()
-	var replication int16
-	cmd := command("migrate", "Create or bring up to date topics, schemas and tables", m, func(cmd *cobra.Command, _ []string) error {
-		log, err := m.Logger(cmd.ErrOrStderr())
-		if err != nil {
-			return err
-		}
-		if err := m.locate(); err != nil {
-			return err
-		}
-		m.Replication = replication
-		return Migrate(cmd.Context(), m.Settings, log)
-	})
-	cmd.Example = p.Name + " migrate --replication 3"
-	cmd.Flags().Int32Var(&m.Partitions, "partitions", schemas.DefaultPartitions, "partitions of commands, state and events when they are first created; fixed for ever after")
-	cmd.Flags().Int16Var(&replication, "replication", 0, "replicas of new topics; 0 takes the broker's default")
-	return cmd
+func migrate() Command {
+	return Command{
+		Use: "migrate", Short: "Create or bring up to date topics, schemas and tables", Examples: []string{"migrate --replication 3"},
+		Flags: func(f *pflag.FlagSet, m *Meta) {
+			f.Int32Var(&m.Partitions, "partitions", schemas.DefaultPartitions, "partitions of commands, state and events when they are first created; fixed for ever after")
+			f.Int16Var(&m.Replication, "replication", 0, "replicas of new topics; 0 takes the broker's default")
+		},
+		Run: func(ctx context.Context, m *Meta) error { return Migrate(ctx, m.Settings, m.Log) },
+	}
 }
 
 // Migrate brings every store up to date; each step may run again.

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // page is the text that a command prints.
@@ -20,10 +20,15 @@ type page struct{ bytes.Buffer }
 // say adds a line.
 func (p *page) say(format string, args ...any) { _, _ = fmt.Fprintf(p, format+"\n", args...) }
 
-// table adds rows below a heading.
-func (p *page) table(heading []string, rows [][]any) {
+// table adds rows below a heading, whose columns commas separate, or none when there
+// are no rows.
+func (p *page) table(none, heading string, rows [][]any) {
+	if len(rows) == 0 {
+		p.say("%s", none)
+		return
+	}
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, strings.Join(heading, "\t"))
+	_, _ = fmt.Fprintln(w, strings.ReplaceAll(heading, ",", "\t"))
 	for _, row := range rows {
 		_, _ = fmt.Fprintf(w, strings.Repeat("%v\t", len(row)-1)+"%v\n", row...)
 	}
@@ -43,19 +48,17 @@ func (p *page) facts(facts ...[2]string) {
 
 // show prints what a command has found or done: value as JSON with --json, else
 // text.
-func (m *meta) show(cmd *cobra.Command, value any, text func(p *page)) error {
+func (m *Meta) show(value any, text func(p *page)) error {
 	if m.asJSON {
-		return printJSON(cmd.OutOrStdout(), value)
+		e := json.NewEncoder(m.Out)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(value)
 	}
 	var p page
 	text(&p)
-	_, err := io.WriteString(cmd.OutOrStdout(), m.program.naming(p.String()))
+	_, err := io.WriteString(m.Out, m.program.naming(p.String()))
 	return err
-}
-
-// takesJSON declares --json.
-func (m *meta) takesJSON(cmd *cobra.Command, what string) {
-	cmd.Flags().BoolVar(&m.asJSON, "json", false, "print "+what+" as JSON")
 }
 
 // naming puts the program's name into hints, which say `quittance …`.
@@ -89,15 +92,15 @@ func (c choice) Set(text string) error {
 	return nil
 }
 
-// takesChoice declares a flag that takes one of several values, and completes them.
-func takesChoice(cmd *cobra.Command, to *string, name string, of []string, usage string) {
-	cmd.Flags().Var(choice{to, of}, name, usage+oneOf(of))
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+// takesChoice declares a flag that takes one of several values, which shells
+// complete.
+func takesChoice(f *pflag.FlagSet, to *string, name string, of []string, usage string) {
+	f.Var(choice{to, of}, name, usage+oneOf(of))
 }
 
 // takesMode declares --mode, which the command needs: see needsMode.
-func takesMode(cmd *cobra.Command, to *string) {
-	takesChoice(cmd, to, "mode", []string{"test", "live"}, "")
+func takesMode(f *pflag.FlagSet, to *string) {
+	takesChoice(f, to, "mode", []string{"test", "live"}, "")
 }
 
 func needsMode(mode string) error {
@@ -115,29 +118,12 @@ func oneOf(values []string) string {
 	return strings.Join(values, " or ")
 }
 
-// takesArgument makes a command want one argument. missing says which.
-func takesArgument(cmd *cobra.Command, missing string) {
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usage("%s", missing)
-		}
-		return nil
-	}
-}
-
 // momentOr is a time, or a word for none.
 func momentOr(t time.Time, none string) string {
 	if t.IsZero() {
 		return none
 	}
 	return moment(t)
-}
-
-func printJSON(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }
 
 func modeOf(live bool) string {

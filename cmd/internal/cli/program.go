@@ -29,7 +29,7 @@ type Program struct {
 	// function that it returns fills in what they stand for.
 	Addresses func(s *roles.Settings, f *pflag.FlagSet) (locate func() error)
 	// Commands are further commands.
-	Commands []*cobra.Command
+	Commands []Command
 	// Doctor adds roles that `doctor` can check. The first is the default.
 	Doctor []DoctorRole
 }
@@ -81,19 +81,20 @@ func (p Program) root() *cobra.Command {
 	}
 	setHelp(root)
 	root.AddGroup(&cobra.Group{ID: groupRoles, Title: "Roles of the service:"}, &cobra.Group{ID: groupOperate, Title: "To set up and operate it:"})
-	add := func(group string, commands ...*cobra.Command) {
+	add := func(group string, commands ...Command) {
 		for _, c := range commands {
-			c.GroupID = group
-			root.AddCommand(c)
+			cmd := p.command(c)
+			cmd.GroupID = group
+			root.AddCommand(cmd)
 		}
 	}
-	add(groupRoles, p.roleCommands()...)
-	add(groupOperate, p.migrate(), p.seed(), p.doctor(), p.keys(), p.clerks(), p.endpoints(), p.deliveries(), p.replay())
+	add(groupRoles, roleCommands()...)
+	add(groupOperate, migrate(), seed(), p.doctor(), keys(), clerks(), endpoints(), deliveriesCommand(), replay())
 	if len(p.Commands) > 0 {
 		root.AddGroup(&cobra.Group{ID: groupDevelop, Title: "To develop with it:"})
 		add(groupDevelop, p.Commands...)
 	}
-	root.AddCommand(p.version())
+	add("", version())
 	return root
 }
 
@@ -104,77 +105,66 @@ const (
 )
 
 // version shows what was built.
-func (p Program) version() *cobra.Command {
-	cmd := Command("version", "Show the version of the program", func(cmd *cobra.Command, _ []string) error {
-		version, revision := "(unknown)", ""
-		info, ok := debug.ReadBuildInfo()
-		if ok {
-			version = info.Main.Version
-			for _, s := range info.Settings {
-				if s.Key == "vcs.revision" {
-					revision = ", commit " + s.Value
+func version() Command {
+	return Command{
+		Use: "version", Short: "Show the version of the program", Examples: []string{"version"}, Connection: ConnectionNone,
+		Run: func(_ context.Context, m *Meta) error {
+			version, revision := "(unknown)", ""
+			if info, ok := debug.ReadBuildInfo(); ok {
+				version = info.Main.Version
+				for _, s := range info.Settings {
+					if s.Key == "vcs.revision" {
+						revision = ", commit " + s.Value
+					}
 				}
 			}
-		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s, %s %s/%s\n", p.Name, version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		return err
-	})
-	cmd.Example = p.Name + " version"
-	return cmd
+			_, err := fmt.Fprintf(m.Out, "%s %s%s, %s %s/%s\n", m.program.Name, version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
 }
 
 // roleCommands makes a command for each kind of role.
-func (p Program) roleCommands() []*cobra.Command {
-	sinks := roles.Names(roles.OfKind(roles.KindSink))
-	ingress := p.roleCommand("ingress", "Run the HTTP edge: ministry API, citizen's pages, operators' callbacks", roles.KindIngress)
-	ingress.Args = cobra.NoArgs
-	ingress.Example = p.Name + " ingress --listen 127.0.0.1:8080 --health 127.0.0.1:9080 --checkout-url https://pay.example"
-	processors := roles.Names(roles.OfKind(roles.KindProcessor))
-	processor := p.roleCommand("processor [NAME]", "Run a processor: "+strings.Join(processors, ", ")+" ("+processors[0]+" when no name is given)", roles.KindProcessor)
-	processor.Args = cobra.MaximumNArgs(1)
-	processor.Example = p.Name + " processor --instance 1 --health 127.0.0.1:9081"
-	sink := p.roleCommand("sink NAME", "Run a sink: "+strings.Join(sinks, ", "), roles.KindSink)
-	sink.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return errors.New("say which sink: " + strings.Join(sinks, ", "))
-		}
-		return nil
+func roleCommands() []Command {
+	sinks, processors := roles.Names(roles.OfKind(roles.KindSink)), roles.Names(roles.OfKind(roles.KindProcessor))
+	return []Command{
+		roleCommand(roles.KindIngress, Command{
+			Use: "ingress", Short: "Run the HTTP edge: ministry API, citizen's pages, operators' callbacks",
+			Examples: []string{"ingress --listen 127.0.0.1:8080 --health 127.0.0.1:9080 --checkout-url https://pay.example"},
+		}),
+		roleCommand(roles.KindProcessor, Command{
+			Use: "processor [NAME]", Short: "Run a processor: " + strings.Join(processors, ", ") + " (" + processors[0] + " when no name is given)",
+			Args: cobra.MaximumNArgs(1), Examples: []string{"processor --instance 1 --health 127.0.0.1:9081"},
+		}),
+		roleCommand(roles.KindSink, Command{
+			Use: "sink NAME", Short: "Run a sink: " + strings.Join(sinks, ", "), Missing: "say which sink: " + strings.Join(sinks, ", "),
+			Examples: []string{"sink webhook --health 127.0.0.1:9082"},
+		}),
 	}
-	sink.Example = p.Name + " sink webhook --health 127.0.0.1:9082"
-	return []*cobra.Command{ingress, processor, sink}
 }
 
-func (p Program) roleCommand(use, short string, kind roles.Kind) *cobra.Command {
-	m := p.meta()
+// roleCommand completes a command that runs the roles of a kind.
+func roleCommand(kind roles.Kind, c Command) Command {
 	table := roles.OfKind(kind)
-	cmd := command(use, short, m, func(cmd *cobra.Command, args []string) error {
+	if len(table) > 1 {
+		c.Valid = mapped(table, func(r roles.Role) cobra.Completion { return cobra.CompletionWithDesc(r.Name, r.Short) })
+	}
+	c.Flags = func(f *pflag.FlagSet, m *Meta) { m.RunFlags(f, kind) }
+	c.Run = func(ctx context.Context, m *Meta) error {
 		role := table[0]
-		if len(args) > 0 {
-			i := slices.IndexFunc(table, func(r roles.Role) bool { return r.Name == args[0] })
+		if len(m.args) > 0 {
+			i := slices.IndexFunc(table, func(r roles.Role) bool { return r.Name == m.args[0] })
 			if i < 0 {
-				return usage("no %s is called %q; there are %s", kind, args[0], strings.Join(roles.Names(table), ", "))
+				return usage("no %s is called %q; there are %s", kind, m.args[0], strings.Join(roles.Names(table), ", "))
 			}
 			role = table[i]
 		}
-		log, err := m.Logger(cmd.ErrOrStderr())
-		if err != nil {
-			return err
-		}
-		if err := m.locate(); err != nil {
-			return err
-		}
-		b, err := roles.Open(cmd.Context(), m.Settings, log)
+		b, err := roles.Open(ctx, m.Settings, m.Log)
 		if err != nil {
 			return err
 		}
 		b.Start(role.Start, (*roles.Base).ServeHealth)
 		return b.Wait()
-	})
-	for _, r := range table {
-		if len(table) > 1 {
-			cmd.ValidArgs = append(cmd.ValidArgs, cobra.CompletionWithDesc(r.Name, r.Short))
-		}
 	}
-	m.RunFlags(cmd.Flags(), kind)
-	return cmd
+	return c
 }

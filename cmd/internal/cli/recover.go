@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quittance/internal/deliveries"
-	"quittance/internal/postgres"
 )
 
 const (
@@ -25,39 +24,45 @@ type recovery struct {
 	dryRun, detach, stop bool
 }
 
-func (p Program) recoverEndpoint() *cobra.Command {
+func recoverEndpoint() Command {
 	var r recovery
-	cmd := p.endpointCommand("recover", "Send again, at a rate, what an endpoint or ERP has not accepted since a time", "impots/test --since 2h", "the recovery",
-		func(ctx context.Context, cmd *cobra.Command, m *meta, pool *postgres.Pool, d destination, now time.Time) error {
+	return Command{
+		Use: "recover ENDPOINT", Short: "Send again, at a rate, what an endpoint or ERP has not accepted since a time", JSON: "the recovery",
+		Missing: whichEndpoint, Examples: []string{"endpoints recover impots/test --since 2h"},
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			f.StringVar(&r.since, "since", "", "events from then on: "+momentForms+"; without it, follow the recovery that runs")
+			f.StringVar(&r.until, "until", "", "events before then; now when not given")
+			f.IntVar(&r.perSecond, "per-second", defaultRecoverPerSecond, "how many deliveries become due in a second; the endpoint's own limits apply too")
+			f.BoolVar(&r.dryRun, "dry-run", false, "only say how many there are")
+			f.BoolVar(&r.detach, "detach", false, "do not wait: the recovery continues by itself")
+			f.BoolVar(&r.stop, "stop", false, "end the recovery that runs; the deliveries that it has made due stay due")
+		},
+		Check: func(*Meta) error {
 			switch {
 			case r.perSecond < 1 || r.perSecond > maxRecoverPerSecond:
 				return usage("--per-second: must be from 1 to %d", maxRecoverPerSecond)
 			case r.stop && (r.since != "" || r.until != "" || r.dryRun || r.detach):
 				return usage("--stop: ends the recovery that runs, and cannot be combined with another flag")
 			}
-			return r.run(ctx, &following{meta: m, cmd: cmd, store: deliveriesOn(pool), d: d}, now)
-		})
-	fl := cmd.Flags()
-	fl.StringVar(&r.since, "since", "", "events from then on: "+momentForms+"; without it, follow the recovery that runs")
-	fl.StringVar(&r.until, "until", "", "events before then; now when not given")
-	fl.IntVar(&r.perSecond, "per-second", defaultRecoverPerSecond, "how many deliveries become due in a second; the endpoint's own limits apply too")
-	fl.BoolVar(&r.dryRun, "dry-run", false, "only say how many there are")
-	fl.BoolVar(&r.detach, "detach", false, "do not wait: the recovery continues by itself")
-	fl.BoolVar(&r.stop, "stop", false, "end the recovery that runs; the deliveries that it has made due stay due")
-	return cmd
+			return nil
+		},
+		Operate: onEndpoint(func(ctx context.Context, m *Meta, d deliveries.Entry) error {
+			return r.run(ctx, &following{Meta: m, store: m.deliveries(), d: d})
+		}),
+	}
 }
 
-func (r recovery) run(ctx context.Context, f *following, now time.Time) error {
-	latest, err := f.store.LatestRecovery(ctx, f.d.kind, f.d.id)
+func (r recovery) run(ctx context.Context, f *following) error {
+	latest, err := f.store.LatestRecovery(ctx, f.d.Kind, f.d.ID)
 	running := err == nil && latest.Running()
 	if err != nil && !isRefused(err, deliveries.CodeNoRecovery) {
 		return err
 	}
 	switch {
 	case r.stop && !running:
-		return fmt.Errorf("no recovery of %s is running", f.d.name())
+		return fmt.Errorf("no recovery of %s is running", f.d.Name)
 	case r.stop:
-		if err := f.store.CancelRecovery(ctx, operator(), latest.ID, now); err != nil {
+		if err := f.store.CancelRecovery(ctx, operator(), latest.ID, f.now); err != nil {
 			return err
 		}
 		if latest, err = f.store.ReadRecovery(ctx, latest.ID); err != nil {
@@ -65,36 +70,26 @@ func (r recovery) run(ctx context.Context, f *following, now time.Time) error {
 		}
 		return f.end(latest)
 	case r.since == "" && running:
-		f.say("The recovery of %s that was asked for at %s goes on.\n", f.d.name(), moment(latest.CreatedAt))
+		f.say("The recovery of %s that was asked for at %s goes on.\n", f.d.Name, moment(latest.CreatedAt))
 		return f.follow(ctx, latest, r.detach)
-	case r.since == "":
-		return usage("--since: say from when on: %s", momentForms)
 	case running:
-		return fmt.Errorf("a recovery of %s is running, %d of %d done; follow it with `quittance endpoints recover %[1]s`, or end it with --stop", f.d.name(), latest.Done, latest.Total)
+		return fmt.Errorf("a recovery of %s is running, %d of %d done; follow it with `quittance endpoints recover %[1]s`, or end it with --stop", f.d.Name, latest.Done, latest.Total)
 	}
-	req := deliveries.RecoveryRequest{Kind: f.d.kind, DestinationID: f.d.id, Until: now, PerSecond: r.perSecond}
-	if req.Since, err = momentOf("since", r.since, now); err != nil {
+	req := deliveries.RecoveryRequest{Kind: f.d.Kind, DestinationID: f.d.ID, PerSecond: r.perSecond}
+	if req.Since, req.Until, err = span(r.since, r.until, f.now); err != nil {
 		return err
-	}
-	if r.until != "" {
-		if req.Until, err = momentOf("until", r.until, now); err != nil {
-			return err
-		}
-	}
-	if !req.Since.Before(req.Until) {
-		return usage("--until: must be after --since")
 	}
 	if r.dryRun {
 		n, err := f.store.CountRecoverable(ctx, req)
 		if err != nil {
 			return err
 		}
-		return f.show(f.cmd, toRecoveryJSON(f.d, deliveries.Recovery{RecoveryRequest: req, Total: n}), func(p *page) {
+		return f.show(toRecoveryJSON(f.d, deliveries.Recovery{RecoveryRequest: req, Total: n}), func(p *page) {
 			p.say("%d deliveries to %s of events from %s to %s are not accepted; a recovery would make them due, %d a second. Nothing was changed.",
-				n, f.d.name(), moment(req.Since), moment(req.Until), r.perSecond)
+				n, f.d.Name, moment(req.Since), moment(req.Until), r.perSecond)
 		})
 	}
-	started, _, err := f.store.StartRecovery(ctx, operator(), req, now)
+	started, _, err := f.store.StartRecovery(ctx, operator(), req, f.now)
 	if err != nil {
 		return err
 	}
@@ -115,31 +110,30 @@ type recoveryJSON struct {
 	Cancelled  bool       `json:"cancelled"`
 }
 
-func toRecoveryJSON(d destination, r deliveries.Recovery) recoveryJSON {
+func toRecoveryJSON(d deliveries.Entry, r deliveries.Recovery) recoveryJSON {
 	return recoveryJSON{
-		ID: r.ID, Endpoint: d.name(), Since: r.Since, Until: r.Until, PerSecond: r.PerSecond, Total: r.Total, Done: r.Done,
+		ID: r.ID, Endpoint: d.Name, Since: r.Since, Until: r.Until, PerSecond: r.PerSecond, Total: r.Total, Done: r.Done,
 		CreatedAt: timeOrNull(r.CreatedAt), FinishedAt: timeOrNull(r.FinishedAt), Cancelled: r.Cancelled,
 	}
 }
 
 // following tells the progress of a recovery on stderr.
 type following struct {
-	*meta
-	cmd   *cobra.Command
+	*Meta
 	store *deliveries.Store
-	d     destination
+	d     deliveries.Entry
 }
 
 func (f *following) say(format string, args ...any) {
 	if !f.asJSON {
-		_, _ = fmt.Fprint(f.cmd.ErrOrStderr(), f.program.naming(fmt.Sprintf(format, args...)))
+		_, _ = fmt.Fprint(f.Err, f.program.naming(fmt.Sprintf(format, args...)))
 	}
 }
 
 // end shows a recovery.
 func (f *following) end(r deliveries.Recovery) error {
-	return f.show(f.cmd, toRecoveryJSON(f.d, r), func(p *page) {
-		name := f.d.name()
+	return f.show(toRecoveryJSON(f.d, r), func(p *page) {
+		name := f.d.Name
 		switch {
 		case r.Cancelled:
 			p.say("The recovery of %s was ended: %d of %d deliveries were made due.", name, r.Done, r.Total)

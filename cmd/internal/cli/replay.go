@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
@@ -65,57 +65,45 @@ type counted struct {
 	what string
 }
 
-func (p Program) replay() *cobra.Command {
-	m := p.meta()
+func replay() Command {
 	r := &replayer{}
 	var since, until string
 	topics := slices.Sorted(maps.Keys(replayable()))
-	cmd := command("replay TOPIC", "Read a range of a topic again into a sink: what is missing there is made, nothing is doubled", m, func(cmd *cobra.Command, args []string) (err error) {
-		r.topic, r.notes = args[0], cmd.ErrOrStderr()
-		if err := r.check(); err != nil {
+	return Command{
+		Use: "replay TOPIC", Short: "Read a range of a topic again into a sink: what is missing there is made, nothing is doubled", JSON: "what was done",
+		Examples: []string{"replay webhooks --to webhook --since 2026-03-01 --dry-run", "replay checkout.events --to readmodel --since 3d"},
+		Missing:  "say which topic: " + strings.Join(topics, ", "), Valid: topics,
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			f.StringVar(&since, "since", "", "records written from then on: "+momentForms)
+			f.StringVar(&until, "until", "", "records written before then; now when not given")
+			takesChoice(f, &r.sink, "to", append(roles.DeliveryKinds(nil).Names(nil), "readmodel", "journal"), "the sink: ")
+			f.BoolVar(&r.dryRun, "dry-run", false, "change nothing, only say what would be done")
+			f.StringVar(&r.endpoint, "endpoint", "", "only for this webhook endpoint or ERP")
+			f.StringVar(&r.redelivery, "redelivery", "", "send the webhooks that one endpoint has accepted once more, under this name: the same name sends nothing twice")
+			f.StringVar(&r.redelivery, "again", "", "")
+			_ = f.MarkHidden("again") // the name of --redelivery in the first release
+		},
+		Check: func(m *Meta) (err error) {
+			r.topic, r.notes = m.args[0], m.Err
+			if err := r.check(); err != nil {
+				return err
+			}
+			// The broker's records carry the machine's time, also where the service's
+			// clock was moved.
+			r.since, r.until, err = span(since, until, time.Now().Truncate(time.Millisecond))
+			if !m.cmd.Flags().Changed("log") {
+				m.LogLevel = "error"
+			}
 			return err
-		}
-		// The broker's records carry the machine's time, also where the service's
-		// clock was moved.
-		now := time.Now().Truncate(time.Millisecond)
-		if r.since, err = momentOf("since", since, now); err != nil {
-			return err
-		}
-		if r.until, err = momentOf("until", until, now); err != nil {
-			return err
-		}
-		switch {
-		case since == "":
-			return usage("--since: say from when on: %s", momentForms)
-		case until == "":
-			r.until = now.UTC()
-		}
-		if !r.since.Before(r.until) {
-			return usage("--until: must be after --since")
-		}
-		if !cmd.Flags().Changed("log") {
-			m.LogLevel = "error"
-		}
-		done, err := r.run(cmd.Context(), m)
-		if err != nil {
-			return err
-		}
-		return r.show(cmd, m, done)
-	})
-	cmd.Example = p.Name + " replay webhooks --to webhook --since 2026-03-01 --dry-run\n" + p.Name + " replay checkout.events --to readmodel --since 3d"
-	takesArgument(cmd, "say which topic: "+strings.Join(topics, ", "))
-	cmd.ValidArgs = topics
-	fl := cmd.Flags()
-	fl.StringVar(&since, "since", "", "records written from then on: "+momentForms)
-	fl.StringVar(&until, "until", "", "records written before then; now when not given")
-	takesChoice(cmd, &r.sink, "to", append(roles.DeliveryKinds(nil).Names(nil), "readmodel", "journal"), "the sink: ")
-	fl.BoolVar(&r.dryRun, "dry-run", false, "change nothing, only say what would be done")
-	fl.StringVar(&r.endpoint, "endpoint", "", "only for this webhook endpoint or ERP")
-	fl.StringVar(&r.redelivery, "redelivery", "", "send the webhooks that one endpoint has accepted once more, under this name: the same name sends nothing twice")
-	fl.StringVar(&r.redelivery, "again", "", "")
-	_ = fl.MarkHidden("again") // the name of --redelivery in the first release
-	m.takesJSON(cmd, "what was done")
-	return cmd
+		},
+		Run: func(ctx context.Context, m *Meta) error {
+			done, err := r.run(ctx, m)
+			if err != nil {
+				return err
+			}
+			return r.show(m, done)
+		},
+	}
 }
 
 // check refuses a replay that would double effects, and flags that make no sense.
@@ -145,17 +133,10 @@ func (r *replayer) check() error {
 }
 
 // run opens what the sink needs and replays.
-func (r *replayer) run(ctx context.Context, m *meta) ([]counted, error) {
+func (r *replayer) run(ctx context.Context, m *Meta) ([]counted, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := m.locate(); err != nil {
-		return nil, err
-	}
-	log, err := m.Logger(r.notes)
-	if err != nil {
-		return nil, err
-	}
-	b, err := roles.Open(ctx, m.Settings, log)
+	b, err := roles.Open(ctx, m.Settings, m.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -167,9 +148,6 @@ func (r *replayer) run(ctx context.Context, m *meta) ([]counted, error) {
 }
 
 func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
-	if kind, err := roles.DeliveryKinds(nil).Of(deliveries.Kind(r.sink)); err == nil {
-		return r.deliveries(ctx, b, kind.Kind)
-	}
 	switch r.sink {
 	case "readmodel":
 		if err := b.OpenPostgres(); err != nil {
@@ -184,25 +162,22 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 			{"events", got.Events, "applied again; a session that stands at a later event stays as it is"},
 			{"unreadable", got.Unreadable, "cannot be decoded"},
 		}, err
-	default:
-		return r.journal(ctx, b)
+	case "journal":
+		conn, err := b.OpenClickHouse()
+		if err != nil {
+			return nil, err
+		}
+		sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Log: b.Log, Metrics: b.Metrics})
+		if err != nil {
+			return nil, err
+		}
+		got, err := sink.Replay(ctx, r.topic, r.since, r.until, r.dryRun, r.progress())
+		return []counted{
+			{"entries", got.Entries, "written again; the same record makes the same entry, of which queries see one"},
+			{"unreadable", got.Unreadable, "cannot be decoded"},
+		}, err
 	}
-}
-
-func (r *replayer) journal(ctx context.Context, b *roles.Base) ([]counted, error) {
-	conn, err := b.OpenClickHouse()
-	if err != nil {
-		return nil, err
-	}
-	sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Log: b.Log, Metrics: b.Metrics})
-	if err != nil {
-		return nil, err
-	}
-	got, err := sink.Replay(ctx, r.topic, r.since, r.until, r.dryRun, r.progress())
-	return []counted{
-		{"entries", got.Entries, "written again; the same record makes the same entry, of which queries see one"},
-		{"unreadable", got.Unreadable, "cannot be decoded"},
-	}, err
+	return r.deliveries(ctx, b, deliveries.Kind(r.sink))
 }
 
 // deliveries makes those that are missing.
@@ -214,14 +189,14 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: r.since, Until: r.until, Now: b.Now, Redelivery: r.redelivery, DryRun: r.dryRun, Progress: r.progress(),
 	}
 	if r.endpoint != "" {
-		d, err := readDestination(ctx, b.Pool, b.Settings, r.endpoint, b.Now())
+		d, err := (&Meta{Settings: b.Settings, pool: b.Pool, now: b.Now()}).readDestination(ctx, "--endpoint", r.endpoint)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("--endpoint: %w", err)
-		case d.kind != kind:
-			return nil, fmt.Errorf("--endpoint: %s is no %s destination", d.name(), kind)
+			return nil, err
+		case d.Kind != kind:
+			return nil, fmt.Errorf("--endpoint: %s is no %s destination", d.Name, kind)
 		}
-		cfg.Only = d.id
+		cfg.Only = d.ID
 	}
 	got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, operator(), cfg)
 	return []counted{
@@ -243,12 +218,12 @@ func (r *replayer) progress() func(done, total int64) {
 }
 
 // show prints what was done.
-func (r *replayer) show(cmd *cobra.Command, m *meta, done []counted) error {
+func (r *replayer) show(m *Meta, done []counted) error {
 	j := map[string]any{"topic": r.topic, "sink": r.sink, "since": r.since, "until": r.until, "dry_run": r.dryRun}
 	for _, c := range done {
 		j[c.name] = c.n
 	}
-	return m.show(cmd, j, func(p *page) {
+	return m.show(j, func(p *page) {
 		did := "Replayed"
 		if r.dryRun {
 			did = "Dry run, nothing was changed:"

@@ -1,31 +1,21 @@
 package roles
 
 import (
+	"cmp"
 	"slices"
 
 	"quittance/checkout"
 	"quittance/internal/connector"
-	"quittance/internal/identity"
 	"quittance/internal/registry"
 )
 
 // configuration is the registry with the methods that the parts of roles declare.
 type configuration struct {
 	*registry.Registry
-	identities *identity.Identities
-	// simulators replace what a test account does not have.
-	simulators bool
-	// shop is the origin of the demo shop, empty when none runs.
-	shop string
+	base *Base
 }
 
-func (b *Base) configuration() configuration {
-	return configuration{b.Registry, b.Identities, b.Simulators, b.ShopURL}
-}
-
-// DemoShop is the origin of the demo shop in a registry file. Settings.ShopURL
-// replaces it, as Settings.SimulatorURL replaces port 8081.
-const DemoShop = "https://127.0.0.1:8088"
+func (b *Base) configuration() configuration { return configuration{b.Registry, b} }
 
 // AgencyName is what citizens call the agency.
 func (c configuration) AgencyName(tenantID string) (string, bool) {
@@ -41,7 +31,7 @@ func (c configuration) Configured(tenantID string, live bool, offerID, currency 
 		return false
 	}
 	if offerID == checkout.OfferCashAgency {
-		return c.identities.TakesCash(tenantID, live) || c.simulators && !live
+		return c.base.Identities.TakesCash(tenantID, live) || c.base.Simulators && !live
 	}
 	_, ok := c.Account(tenantID, live, offerID)
 	return ok
@@ -49,11 +39,10 @@ func (c configuration) Configured(tenantID string, live bool, offerID, currency 
 
 // AccountOf is the fingerprint of the agency's account for the offer.
 func (c configuration) AccountOf(tenantID string, live bool, offerID string) string {
-	a, ok := c.Account(tenantID, live, offerID)
-	if !ok {
-		return ""
+	if a, ok := c.Account(tenantID, live, offerID); ok {
+		return a.Fingerprint()
 	}
-	return a.Fingerprint()
+	return ""
 }
 
 // EmbedOrigins are those that may frame the sessions of an application, or of
@@ -64,9 +53,12 @@ func (c configuration) EmbedOrigins(applicationID string, platform bool) []strin
 	if platform {
 		origins = c.Platform().EmbedOrigins
 	}
-	if i := slices.Index(origins, DemoShop); i >= 0 && c.shop != "" {
-		origins = slices.Clone(origins)
-		origins[i] = c.shop
+	if len(c.base.Origins) == 0 {
+		return origins
+	}
+	origins = slices.Clone(origins)
+	for i, origin := range origins {
+		origins[i] = cmp.Or(c.base.Origins[origin], origin)
 	}
 	return origins
 }

@@ -21,16 +21,12 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/quota"
-	"quittance/internal/reference"
 	readmodel "quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/sdk"
 )
 
 func (b *Base) ingress() error {
-	if err := b.OpenRegistry(); err != nil {
-		return err
-	}
 	if b.CheckoutURL == "" {
 		b.CheckoutURL = "http://" + b.Listen
 	}
@@ -43,7 +39,7 @@ func (b *Base) ingress() error {
 	}
 	b.Run("commands", h.Run)
 	b.Run("commands probe", b.probe(h))
-	refs, err := reference.New(b.ctx, reference.Config{Postgres: b.Pool, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log})
+	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{Postgres: b.Pool, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log})
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,9 @@ type Settings struct {
 	CheckoutURL  string
 	CallbackURL  string
 	SimulatorURL string
-	ShopURL      string
+	// Origins replaces origins of the registry that may frame checkouts; nil replaces
+	// none.
+	Origins map[string]string
 
 	Instance string
 	// Nonce is appended to transactional ids. It is empty where a restart must abort

@@ -30,8 +30,23 @@ type Role struct {
 	Name  string
 	Short string
 	Needs []Need
-	// Start adds the role's parts to the base, which runs them.
-	Start func(*Base) error
+	// add adds the role's parts to the base, which runs them.
+	add func(*Base) error
+}
+
+// Start opens what the role needs and starts its parts.
+func (r Role) Start(b *Base) error {
+	if slices.Contains(r.Needs, NeedPostgres) {
+		if err := b.OpenPostgres(); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(r.Needs, NeedMasterKeys) {
+		if err := b.OpenRegistry(); err != nil {
+			return err
+		}
+	}
+	return r.add(b)
 }
 
 // Table returns all roles. The first processor is the default one.

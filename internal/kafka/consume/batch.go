@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/kafka"
 )
 
 // Write applies items together with the moves of the positions, or nothing. Items
@@ -33,6 +35,13 @@ func Batch[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T,
 		if ctx.Err() != nil {
 			return nil
 		}
+		if len(records) == 0 {
+			// The poll failed or was interrupted: that says nothing about a batch that
+			// is to be repeated.
+			c.client.AllowRebalance()
+			tries--
+			continue
+		}
 		err := b.apply(ctx, records)
 		if err != nil {
 			b.rewind(ctx, records, err)
@@ -42,7 +51,9 @@ func Batch[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T,
 		c.client.AllowRebalance()
 		if err == nil {
 			tries = -1
-			clear(b.aside)
+			for _, r := range records {
+				delete(b.aside, partition{r.Topic, r.Partition})
+			}
 		} else if !Sleep(ctx, c.backoff(tries)) {
 			return nil
 		}
@@ -82,9 +93,6 @@ func (b *batches[T]) collect(ctx context.Context) []*kgo.Record {
 
 // apply decodes records and writes what they hold.
 func (b *batches[T]) apply(ctx context.Context, records []*kgo.Record) error {
-	if len(records) == 0 {
-		return nil
-	}
 	b.inHand(records)
 	entries := make([]entry[T], 0, len(records))
 	for _, r := range records {
@@ -239,17 +247,8 @@ func (b *batches[T]) rewind(ctx context.Context, records []*kgo.Record, cause er
 // noun says. It waits for the noun and the broker; ctx ends with the assignment.
 func (b *batches[T]) begin(ctx context.Context, assigned map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	for topic := range assigned {
-		for tries := 0; ; tries++ {
-			err := b.beginTopic(ctx, topic, assigned[topic])
-			if err == nil {
-				break
-			}
-			if ctx.Err() == nil {
-				b.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "finding out where to read on", slog.String("group", b.cfg.Group), slog.Any("error", err))
-			}
-			if !Sleep(ctx, b.backoff(tries)) {
-				return nil, fmt.Errorf("finding out where to read on: %w", ctx.Err())
-			}
+		if !b.until(ctx, "finding out where to read on", func() error { return b.beginTopic(ctx, topic, assigned[topic]) }) {
+			return nil, fmt.Errorf("finding out where to read on: %w", ctx.Err())
 		}
 	}
 	return assigned, nil
@@ -263,7 +262,7 @@ func (b *batches[T]) beginTopic(ctx context.Context, topic string, assigned map[
 		return err
 	}
 	c := b.Consumer
-	first, err := offsets(kadm.NewClient(c.client).ListStartOffsets(bounded, topic))
+	first, err := kafka.Offsets(kadm.NewClient(c.client).ListStartOffsets(bounded, topic))
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -120,7 +119,7 @@ func (c *Consumer) Produce(ctx context.Context, records ...*kgo.Record) error {
 // Ends are the offsets behind the last records of a topic (full name), by
 // partition. It serves the callbacks of Batch and Each.
 func (c *Consumer) Ends(ctx context.Context, topic string) (map[int32]int64, error) {
-	return offsets(kadm.NewClient(c.client).ListEndOffsets(ctx, topic))
+	return kafka.Offsets(kadm.NewClient(c.client).ListEndOffsets(ctx, topic))
 }
 
 // Lag is the age in seconds of the oldest record that Batch has in hand; 0 when
@@ -231,18 +230,6 @@ func each(partitions map[string][]int32, do func(partition)) {
 	}
 }
 
-func offsets(listed kadm.ListedOffsets, err error) (map[int32]int64, error) {
-	if err == nil {
-		err = listed.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing offsets: %w", err)
-	}
-	out := map[int32]int64{}
-	listed.Each(func(o kadm.ListedOffset) { out[o.Partition] = o.Offset })
-	return out, nil
-}
-
 func poisonous(err error) bool {
 	return errors.Is(err, schemas.ErrUndecodable) || errors.Is(err, ErrRefused)
 }
@@ -252,6 +239,23 @@ func poisonous(err error) bool {
 func (c *Consumer) backoff(tries int) time.Duration {
 	d := min(firstPause<<min(tries, 10), c.cfg.Pause)
 	return d*3/4 + rand.N(d/4+1) //nolint:gosec // no secret
+}
+
+// until tries until it succeeds or ctx ends, and says whether it succeeded. doing is
+// the text of the log.
+func (c *Consumer) until(ctx context.Context, doing string, try func() error) bool {
+	for tries := 0; ; tries++ {
+		err := try()
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil {
+			c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a step of a consumer failed; it is tried again", slog.String("doing", doing), slog.String("group", c.cfg.Group), slog.Any("error", err))
+		}
+		if !Sleep(ctx, c.backoff(tries)) {
+			return false
+		}
+	}
 }
 
 // Sleep waits and says whether ctx still lives.

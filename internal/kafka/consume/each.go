@@ -67,34 +67,25 @@ func Each[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T, 
 // do decodes a record and works it off. Poison is done when it is set aside.
 func do[T any](ctx, calls context.Context, c *Consumer, r *kgo.Record, decode func(*kgo.Record) (T, error), work Work[T]) bool {
 	var item T
-	for tries := 0; ; tries++ {
-		var err error
-		if item, err = decode(r); err == nil {
-			return work(ctx, calls, item)
+	var poison error
+	switch ok := c.until(ctx, "decoding a record", func() (err error) {
+		if item, err = decode(r); poisonous(err) {
+			poison, err = err, nil
 		}
-		if poisonous(err) {
-			return c.SetAside(calls, r, err)
-		}
-		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "decoding a record; it is tried again", slog.String("group", c.cfg.Group), slog.Any("error", err))
-		if !Sleep(ctx, c.backoff(tries)) {
-			return false
-		}
+		return err
+	}); {
+	case !ok:
+		return false
+	case poison != nil:
+		return c.SetAside(calls, r, poison)
 	}
+	return work(ctx, calls, item)
 }
 
 // SetAside writes a record to the poison topic, tries until it stands there or ctx
 // ends, and says whether it does.
 func (c *Consumer) SetAside(ctx context.Context, r *kgo.Record, cause error) bool {
-	for tries := 0; ; tries++ {
-		err := c.setAside(ctx, r, cause)
-		if err == nil {
-			return true
-		}
-		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "setting a record aside; it is tried again", slog.String("group", c.cfg.Group), slog.Any("error", err))
-		if !Sleep(ctx, c.backoff(tries)) {
-			return false
-		}
-	}
+	return c.until(ctx, "setting a record aside", func() error { return c.setAside(ctx, r, cause) })
 }
 
 // InHand is how many records Each has read that are not done.

@@ -2,10 +2,10 @@
 -- columns that are searched. The rows are made again from checkout.events: reads
 -- answer 503 until the sink readmodel has reached the end of the topic.
 --
--- Nobody sees a table that is half filled. The positions start over with the rows,
--- and reads wait for them. Instances of an older version, which may remember older
--- positions, select and write columns that are gone: their reads fail, and their
--- writes are rolled back.
+-- Reads of a session and lists wait for the positions, which start over with the
+-- rows. Only the live status of pages may miss a session until its row is there again.
+-- Instances of an older version, which may remember older positions, select and write
+-- columns that are gone: their reads fail, and their writes are rolled back.
 
 -- +goose Up
 TRUNCATE sessions, readmodel_positions;

@@ -1,10 +1,7 @@
-// Package reference hands out the numbers that people read: payment_ref and
-// notice_ref (decisions § 8). Their counters lie in Postgres and are leased in
-// blocks, two ahead, so that sessions can be created while Postgres is away for
-// a while. A lease that a process did not use up is lost; the counters are wide.
-package reference
+package sessions
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -18,19 +15,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout"
+	"quittance/internal/kafka/consume"
 )
 
 // ErrExhausted says that the leased numbers are used up and Postgres cannot
 // lease more now.
 var ErrExhausted = errors.New("no reference numbers are left while Postgres is away")
 
-// Querier is what a Source needs of Postgres.
+// Querier is what References need of Postgres.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Config of a Source.
-type Config struct {
+// ReferencesConfig of References.
+type ReferencesConfig struct {
 	Postgres Querier
 	// Key of the permutation, 32 bytes; it never rotates.
 	Key []byte
@@ -40,9 +38,13 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// Source is safe for concurrent use.
-type Source struct {
-	cfg  Config
+// References hands out the numbers that people read: payment_ref and notice_ref
+// (decisions § 8). The counters are in Postgres. They are leased in blocks, two ahead,
+// so that sessions can be created while Postgres is away for a while. Numbers that a
+// process leased and did not use are lost; the counters are wide. It is safe for
+// concurrent use.
+type References struct {
+	cfg  ReferencesConfig
 	refs *checkout.References
 
 	mu     sync.Mutex
@@ -56,16 +58,14 @@ const paymentCounter = "payment_ref"
 
 func noticeCounter(year int) string { return "notice_ref/" + strconv.Itoa(year) }
 
-// New makes a source and leases its first blocks.
-func New(ctx context.Context, cfg Config) (*Source, error) {
-	if cfg.Block == 0 {
-		cfg.Block = 50_000
-	}
+// NewReferences checks the key and leases its first blocks.
+func NewReferences(ctx context.Context, cfg ReferencesConfig) (*References, error) {
+	cfg.Block = cmp.Or(cfg.Block, 50_000)
 	refs, err := checkout.NewReferences(cfg.Key)
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{cfg: cfg, refs: refs, leases: map[string][]lease{}, wake: make(chan struct{}, 1)}
+	s := &References{cfg: cfg, refs: refs, leases: map[string][]lease{}, wake: make(chan struct{}, 1)}
 	if err := s.checkKey(ctx); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ var ErrKey = errors.New("reference numbers were made with another master key; th
 
 // checkKey compares the key with the one that the counters were first used with,
 // by a fingerprint that lies beside them.
-func (s *Source) checkKey(ctx context.Context) error {
+func (s *References) checkKey(ctx context.Context) error {
 	sum := sha256.Sum256(append([]byte("quittance reference key"), s.cfg.Key...))
 	fingerprint := int64(binary.BigEndian.Uint64(sum[:]) >> 1)
 	var known int64
@@ -94,7 +94,7 @@ func (s *Source) checkKey(ctx context.Context) error {
 }
 
 // Run keeps two blocks of each counter leased until ctx ends.
-func (s *Source) Run(ctx context.Context) error {
+func (s *References) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -106,16 +106,12 @@ func (s *Source) Run(ctx context.Context) error {
 		}
 		if err := s.fill(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("leasing reference numbers", slog.Any("error", err))
-			// No sense in asking for every number that is taken meanwhile.
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
+			consume.Sleep(ctx, time.Second) // s.wake may ask for every number that is taken meanwhile
 		}
 	}
 }
 
-func (s *Source) fill(ctx context.Context) error {
+func (s *References) fill(ctx context.Context) error {
 	now := s.cfg.Now()
 	// Next year's numbers are leased before it begins: also when Postgres is away
 	// at midnight.
@@ -137,13 +133,13 @@ func (s *Source) fill(ctx context.Context) error {
 	return nil
 }
 
-func (s *Source) leased(name string) int {
+func (s *References) leased(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.leases[name])
 }
 
-func (s *Source) take(name string) (int64, error) {
+func (s *References) take(name string) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	blocks := s.leases[name]
@@ -159,7 +155,7 @@ func (s *Source) take(name string) (int64, error) {
 	return n, nil
 }
 
-func (s *Source) refill() {
+func (s *References) refill() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -167,7 +163,7 @@ func (s *Source) refill() {
 }
 
 // PaymentRef is a new payment_ref. The error is ErrExhausted.
-func (s *Source) PaymentRef() (string, error) {
+func (s *References) PaymentRef() (string, error) {
 	for {
 		n, err := s.take(paymentCounter)
 		if err != nil {
@@ -180,7 +176,7 @@ func (s *Source) PaymentRef() (string, error) {
 }
 
 // NoticeRef is a new notice_ref of the current year. The error is ErrExhausted.
-func (s *Source) NoticeRef() (string, error) {
+func (s *References) NoticeRef() (string, error) {
 	year := s.cfg.Now().Year()
 	n, err := s.take(noticeCounter(year))
 	if err != nil {

@@ -1,4 +1,4 @@
-package reference_test
+package sessions_test
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/postgres"
-	"quittance/internal/reference"
+	"quittance/internal/sessions"
 	"quittance/test/servers"
 )
 
 // door is a Postgres that can be away.
 type door struct {
-	reference.Querier
+	sessions.Querier
 	mu   sync.Mutex
 	shut bool
 }
@@ -54,10 +54,10 @@ func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
 	}
 	defer pool.Close()
 	db := &door{Querier: pool}
-	var sources []*reference.Source
+	var sources []*sessions.References
 	var running sync.WaitGroup
 	for range 2 { // two instances
-		s, err := reference.New(ctx, reference.Config{Postgres: db, Key: make([]byte, 32), Block: 50, Now: time.Now, Log: servers.Logger(t)})
+		s, err := sessions.NewReferences(ctx, sessions.ReferencesConfig{Postgres: db, Key: make([]byte, 32), Block: 50, Now: time.Now, Log: servers.Logger(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,14 +70,14 @@ func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
 	}
 	other := make([]byte, 32)
 	other[0] = 1
-	if _, err := reference.New(ctx, reference.Config{Postgres: db, Key: other, Now: time.Now, Log: servers.Logger(t)}); !errors.Is(err, reference.ErrKey) {
+	if _, err := sessions.NewReferences(ctx, sessions.ReferencesConfig{Postgres: db, Key: other, Now: time.Now, Log: servers.Logger(t)}); !errors.Is(err, sessions.ErrKey) {
 		t.Errorf("another key: %v", err)
 	}
 	defer running.Wait()
 	defer cancel()
 
 	seen := map[string]bool{}
-	take := func(s *reference.Source) error {
+	take := func(s *sessions.References) error {
 		ref, err := s.PaymentRef()
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
 	for n := 0; n < 500; {
 		if err := take(sources[n%2]); err == nil {
 			n++
-		} else if errors.Is(err, reference.ErrExhausted) {
+		} else if errors.Is(err, sessions.ErrExhausted) {
 			time.Sleep(5 * time.Millisecond) // leases are being refilled
 		} else {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
 		db.set(false) // the lease before was still on its way
 		time.Sleep(100 * time.Millisecond)
 	}
-	for !errors.Is(err, reference.ErrExhausted) {
+	for !errors.Is(err, sessions.ErrExhausted) {
 		err = take(sources[0])
 	}
 	db.set(false)

@@ -1,0 +1,108 @@
+package roles
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"quittance/internal/deliveries"
+	client "quittance/internal/erp"
+	"quittance/internal/journal"
+	"quittance/internal/registry"
+	"quittance/internal/sessions"
+	"quittance/sinks/collect"
+	"quittance/sinks/delivery"
+	"quittance/sinks/erp"
+	sinkjournal "quittance/sinks/journal"
+	sinkreadmodel "quittance/sinks/readmodel"
+	"quittance/sinks/schedule"
+	"quittance/sinks/webhook"
+)
+
+// add makes a part of a role and runs it.
+func add[C any, P interface {
+	Run(ctx context.Context) error
+}](b *Base, name string, make func(C) (P, error), cfg C) error {
+	part, err := make(cfg)
+	if err == nil {
+		b.Run(name, part.Run)
+	}
+	return err
+}
+
+func (b *Base) collect() error {
+	connectors, err := b.connectors()
+	if err != nil {
+		return err
+	}
+	return add(b, "collect", collect.New, collect.Config{
+		Kafka: b.KafkaConfig(), Space: b.Topology, Codec: b.Codec, Account: b.configuration().Account, Connectors: connectors, Signer: b.Keys,
+		PublicURL: strings.TrimSuffix(b.CallbackURL, "/"), Sealer: b.Keys, CheckoutURL: strings.TrimSuffix(b.CheckoutURL, "/"), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+}
+
+func (b *Base) webhook() error {
+	policy, err := webhook.NewPolicy(webhook.Config{Endpoints: b.Registry, Now: b.Now, Timestamp: time.Now, Loopback: b.Loopback})
+	if err != nil {
+		return err
+	}
+	return b.deliver(webhook.Kind, policy)
+}
+
+func (b *Base) erp() error {
+	calls := b.ERPs()
+	err := add(b, "erp prober", erp.NewProber, erp.ProberConfig{Agencies: b.Registry, Client: calls, Log: b.Log, Metrics: b.Metrics})
+	if err != nil {
+		return err
+	}
+	return b.deliver(erp.Kind, erp.NewPolicy(b.Registry, calls))
+}
+
+// ERPs calls the agencies' ERPs.
+func (b *Base) ERPs() *client.Client { return client.New(client.Config{Loopback: b.Loopback}) }
+
+// DeliveryKinds are the kinds of deliveries. reg may be nil for operations on
+// rows, which ask for no destination.
+func DeliveryKinds(reg *registry.Registry) deliveries.Kinds {
+	return deliveries.Kinds{webhook.Registration(reg), erp.Registration(reg)}
+}
+
+// deliver runs the planner and the worker of a kind of deliveries.
+func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
+	kinds := DeliveryKinds(b.Registry)
+	kind, err := kinds.Of(name)
+	if err != nil {
+		return err
+	}
+	cl, err := b.KafkaConfig().Client()
+	if err != nil {
+		return err
+	}
+	b.close = append(b.close, cl.Close)
+	err = add(b, string(name)+" planner", delivery.NewPlanner, delivery.PlannerConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Log: b.Log, Metrics: b.Metrics})
+	if err != nil {
+		return err
+	}
+	return add(b, string(name)+" worker", delivery.NewWorker, delivery.WorkerConfig{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Policy: policy, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		History: deliveries.NewHistory(b.KafkaConfig(), cl, deliveries.NewStore(b.Pool, kinds)),
+	})
+}
+
+func (b *Base) schedule() error {
+	return add(b, "schedule", schedule.New, schedule.Config{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Deliveries: deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry)), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+}
+
+func (b *Base) readmodel() error {
+	return add(b, "readmodel", sinkreadmodel.New, sinkreadmodel.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log, Metrics: b.Metrics})
+}
+
+func (b *Base) journal() error {
+	conn, err := b.OpenClickHouse()
+	if err != nil {
+		return err
+	}
+	return add(b, "journal", sinkjournal.New, sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Log: b.Log, Metrics: b.Metrics})
+}

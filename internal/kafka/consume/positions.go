@@ -1,0 +1,62 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrMoved says that a stored position is not where the writer believed: another
+// writer has applied the same records. Nothing was written.
+var ErrMoved = errors.New("another writer has moved the position")
+
+// Positions is a table of Postgres with the positions of a noun in its topics: the
+// columns topic, partition, and the one that Next names.
+type Positions struct{ Table, Next string }
+
+// Select is the query of a topic's positions, for Collect.
+func (p Positions) Select() string {
+	return fmt.Sprintf(`SELECT partition, %s FROM %s WHERE topic = $1`, p.Next, p.Table)
+}
+
+// Read returns the positions of a topic by partition. A partition that was never
+// read is missing.
+func (p Positions) Read(ctx context.Context, q interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, topic string,
+) (map[int32]int64, error) {
+	rows, _ := q.Query(ctx, p.Select(), topic) // the rows carry its error
+	return p.Collect(rows)
+}
+
+// Collect reads the rows of Select.
+func (Positions) Collect(rows pgx.Rows) (map[int32]int64, error) {
+	out := map[int32]int64{}
+	var partition int32
+	var next int64
+	if _, err := pgx.ForEachRow(rows, []any{&partition, &next}, func() error { out[partition] = next; return nil }); err != nil {
+		return nil, fmt.Errorf("reading positions: %w", err)
+	}
+	return out, nil
+}
+
+// Move makes moves. It waits for a second writer that has a position, and then
+// returns ErrMoved.
+func (p Positions) Move(ctx context.Context, tx pgx.Tx, moves []Move) error {
+	for _, m := range moves {
+		sql, args := fmt.Sprintf(`UPDATE %s SET %s = $3 WHERE topic = $1 AND partition = $2 AND %[2]s = $4`, p.Table, p.Next), []any{m.Topic, m.Partition, m.To, m.From}
+		if m.From == None {
+			sql, args = fmt.Sprintf(`INSERT INTO %s (topic, partition, %s) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, p.Table, p.Next), args[:3]
+		}
+		tag, err := tx.Exec(ctx, sql, args...)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = fmt.Errorf("partition %d at %d: %w", m.Partition, m.From, ErrMoved)
+		}
+		if err != nil {
+			return fmt.Errorf("writing a position: %w", err)
+		}
+	}
+	return nil
+}
