@@ -9,6 +9,7 @@ OAPI_CODEGEN_VERSION  := v2.8.2
 
 DEPS := .deps
 BIN  := $(DEPS)/bin
+KAFKA_CLASSES := $(DEPS)/kafka/classes.jsa
 
 # No C compiler is needed, no version control stamp (a clone of another user
 # would make `go build` fail on it), and no other toolchain is fetched.
@@ -68,7 +69,6 @@ $(DEPS)/.kafka: deploy/kafka/pom.xml | $(DEPS)
 	@touch $@
 
 # A dozen brokers start in the tests, each for 2 s of CPU instead of 4.
-KAFKA_CLASSES := $(DEPS)/kafka/classes.jsa
 $(KAFKA_CLASSES): $(DEPS)/.kafka dev/tools/kafka-classes
 	@echo "making the archive of Kafka's classes" >&2
 	@dev/tools/kafka-classes $(CURDIR)/$(DEPS)/kafka/libs $(CURDIR)/$@
