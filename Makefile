@@ -9,7 +9,6 @@ OAPI_CODEGEN_VERSION  := v2.8.2
 
 DEPS := .deps
 BIN  := $(DEPS)/bin
-KAFKA_CLASSES := $(DEPS)/kafka/classes.jsa
 
 # No C compiler is needed, no version control stamp (a clone of another user
 # would make `go build` fail on it), and no other toolchain is fetched.
@@ -39,7 +38,7 @@ help: ## list the targets
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(KAFKA_CLASSES) $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch what tests and lint need as well: Kafka, Java, Chromium, linters
+deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch what tests and lint need as well: Kafka, Java, Chromium, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -67,11 +66,6 @@ $(DEPS)/.kafka: deploy/kafka/pom.xml | $(DEPS)
 	@mkdir -p $(DEPS)/kafka
 	@dev/tools/kafka-jars $(DEPS)/kafka/libs
 	@touch $@
-
-# A dozen brokers start in the tests, each for 2 s of CPU instead of 4.
-$(KAFKA_CLASSES): $(DEPS)/.kafka dev/tools/kafka-classes
-	@echo "making the archive of Kafka's classes" >&2
-	@dev/tools/kafka-classes $(CURDIR)/$(DEPS)/kafka/libs $(CURDIR)/$@
 
 # Chromium without a window costs half as much; where there is none, tests use the other.
 $(DEPS)/.browser: test/tools/browser/package-lock.json | $(DEPS)

@@ -178,23 +178,12 @@ func (k *Kafka) format(ctx context.Context) error {
 	}
 	// An id that begins with '-' would read as a flag on the command line.
 	id[0] &= 0x7f
-	cmd := exec.CommandContext(ctx, k.java, append(k.classes(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(k.libs, "*"), //nolint:gosec // java by the PATH
-		"kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", k.properties())...)
+	cmd := exec.CommandContext(ctx, k.java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(k.libs, "*"), //nolint:gosec // java by the PATH
+		"kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", k.properties())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("formatting %s: %w: %s", k.dataDir(), err, strings.TrimSpace(string(out)))
 	}
 	return nil
-}
-
-// classes has Java read Kafka's classes from the archive that `make deps/test` makes
-// beside the jars: the broker starts with half the CPU time. Java ignores an archive
-// that another version of Java or of the jars has made.
-func (k *Kafka) classes() []string {
-	archive := filepath.Join(filepath.Dir(k.libs), "classes.jsa")
-	if _, err := os.Stat(archive); err != nil {
-		return nil
-	}
-	return []string{"-XX:SharedArchiveFile=" + archive}
 }
 
 func (k *Kafka) start(ctx context.Context) error {
@@ -204,9 +193,8 @@ func (k *Kafka) start(ctx context.Context) error {
 		}
 	}
 	begun := time.Now()
-	flags := append(k.classes(), strings.Fields(cmp.Or(os.Getenv("QUITTANCE_KAFKA_JVM"), "-XX:+UseG1GC -XX:MaxGCPauseMillis=20"))...)
 	cmd := exec.Command(k.java, //nolint:gosec,noctx // java by the PATH; the process outlives ctx, which bounds the start alone
-		append(flags,
+		append(strings.Fields(cmp.Or(os.Getenv("QUITTANCE_KAFKA_JVM"), "-XX:+UseG1GC -XX:MaxGCPauseMillis=20")),
 			"-Xms256m", "-Xmx768m", "-XX:+ExitOnOutOfMemoryError",
 			"-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
 			"-cp", filepath.Join(k.libs, "*"), "kafka.Kafka", k.properties())...)
