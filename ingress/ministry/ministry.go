@@ -57,7 +57,7 @@ type Reads interface {
 	Admit(ctx context.Context, keyID string, limit int) (quota.Allowance, bool, error)
 }
 
-// References makes numbers for people to read: internal/reference.
+// References makes numbers for people to read: sessions.References.
 type References interface {
 	PaymentRef() (string, error)
 	NoticeRef() (string, error)
