@@ -136,7 +136,15 @@ func (m *Meta) checkKafka(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s, %d partitions of %s", m.Kafka, space.Count(schemas.TopicCommands), space.Name(schemas.TopicCommands)), nil
+	found := fmt.Sprintf("%s, %d partitions of %s", m.Kafka, space.Count(schemas.TopicCommands), space.Name(schemas.TopicCommands))
+	warning, err := kafka.Warning(ctx, cl)
+	if err != nil {
+		return "", err
+	}
+	if warning != "" {
+		found += "; WARNING: " + warning
+	}
+	return found, nil
 }
 
 func (m *Meta) checkSchemas(ctx context.Context) (string, error) {
@@ -147,10 +155,29 @@ func (m *Meta) checkSchemas(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := schemas.NewCodec(ctx, reg, false); err != nil {
+	codec, err := schemas.NewCodec(ctx, reg, false)
+	if err != nil {
+		return "", err
+	}
+	if err := m.checkKeys(ctx, codec); err != nil {
 		return "", err
 	}
 	return roles.WithoutPassword(m.SchemaRegistry) + ", all schemas registered", nil
+}
+
+// checkKeys refuses topics that an earlier release wrote under another key. Topics
+// that are missing are what checkKafka reports.
+func (m *Meta) checkKeys(ctx context.Context, codec *schemas.Codec) error {
+	cl, err := m.KafkaConfig().Client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	topology, err := kafka.Load(ctx, m.KafkaConfig(), cl)
+	if err != nil {
+		return nil //nolint:nilerr // reported by checkKafka
+	}
+	return kafka.CheckKeys(ctx, m.KafkaConfig(), topology, codec)
 }
 
 func (m *Meta) checkPostgres(ctx context.Context) (string, error) {
