@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/dev/stack/program"
 	"quittance/test/harness"
 )
 
@@ -143,7 +144,7 @@ func TestJourneys(t *testing.T) {
 	})
 	harness.Browse(t, 20*time.Minute, "journeys.mjs", map[string]any{
 		"api": u.Sessions(""), "key": harness.GuichetKey, "control": u.URL(harness.AtSimulators, "/control"), "rows": tasks,
-		"shop": "https://" + harness.Local(u.Port+atShop),
+		"shop": "https://" + program.Local(u.Port+atShop),
 		// The window of a phone, five minutes, and its grace; that of a card, fifteen; late
 		// answers of operators; the lifetime of a session.
 		"clock": []string{"5m6s", "15m6s", "20m", "24h"},
