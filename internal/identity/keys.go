@@ -296,6 +296,17 @@ func (t *Tx) apiKey(id string) (Key, error) {
 	return Key{}, operation.Refuse("key.unknown", "id", operation.Args{"id": parsed})
 }
 
+// FindApplication returns the application with this id or, if no other has it, with
+// this name.
+func FindApplication(ctx context.Context, pool *pgxpool.Pool, named string) (app registry.Application, err error) {
+	err = registry.View(ctx, pool, "", func(_ pgx.Tx, reg *registry.Snapshot) error {
+		id, err := (&Tx{reg: reg}).application(named)
+		app = reg.Applications[id]
+		return err
+	})
+	return app, err
+}
+
 // application is the id of the one with this id or, if no other has it, this name.
 func (t *Tx) application(named string) (string, error) {
 	if id, ok := form.CanonicalUUID(named); ok && t.reg.Applications[id].ID != "" {
