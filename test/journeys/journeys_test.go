@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/dev/stack/program"
 	"quittance/test/harness"
 )
 
@@ -106,7 +107,7 @@ func TestJourneys(t *testing.T) {
 	begun := time.Now()
 	harness.Browse(t, 20*time.Minute, "journeys.mjs", map[string]any{
 		"api": u.Sessions(""), "key": harness.GuichetKey, "control": u.URL(harness.AtSimulators, "/control"), "rows": tasks,
-		"shop": "https://" + harness.Local(u.Port+atShop),
+		"shop": "https://" + program.Local(u.Port+atShop),
 		// A phone's window of five minutes and its grace; a card's of fifteen; what the
 		// operators say afterwards; the lifetime of a session.
 		"clock": []string{"5m6s", "15m6s", "20m", "24h"},

@@ -132,11 +132,11 @@ func (m *Meta) checkKafka(ctx context.Context) (string, error) {
 	if err := cl.Ping(ctx); err != nil {
 		return "", fmt.Errorf("no broker answers at %s: %w; check the address and that the broker runs", m.Kafka, err)
 	}
-	space, err := kafka.Load(ctx, m.KafkaConfig(), cl)
+	topology, err := kafka.Load(ctx, m.KafkaConfig(), cl)
 	if err != nil {
 		return "", err
 	}
-	found := fmt.Sprintf("%s, %d partitions of %s", m.Kafka, space.Count(schemas.TopicCommands), space.Name(schemas.TopicCommands))
+	found := fmt.Sprintf("%s, %d partitions of %s", m.Kafka, topology.Count(schemas.TopicCommands), topology.Name(schemas.TopicCommands))
 	warning, err := kafka.Warning(ctx, cl)
 	if err != nil {
 		return "", err

@@ -44,7 +44,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	b.Run("references", refs.Run)
-	sessions, err := readmodel.New(readmodel.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Space: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
+	sessions, err := readmodel.New(readmodel.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
 		return err
 	}
