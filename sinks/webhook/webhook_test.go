@@ -507,7 +507,7 @@ type awayHistory struct {
 	asked atomic.Int32
 }
 
-func (h *awayHistory) Settled(ctx context.Context, refs []deliveries.Ref) (map[string]struct{}, error) {
+func (h *awayHistory) Settled(ctx context.Context, refs []deliveries.Ref) (map[string]bool, error) {
 	h.asked.Add(1)
 	if h.away.Load() {
 		return nil, context.DeadlineExceeded
