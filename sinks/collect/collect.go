@@ -75,6 +75,7 @@ func (c *Config) validate() error {
 type Sink struct {
 	cfg      Config
 	consumer *consume.Consumer
+	produce  func(ctx context.Context, records ...*kgo.Record) error // the consumer's
 	requests *prometheus.CounterVec
 	calls    *prometheus.HistogramVec
 	slots    slots
@@ -123,6 +124,7 @@ func New(cfg Config) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.produce = s.consumer.Produce
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "quittance_collect_in_hand", Help: "Collection requests read and not done.",
 	}, func() float64 { return float64(s.consumer.InHand()) })

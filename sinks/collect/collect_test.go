@@ -506,20 +506,6 @@ func TestKilledBetweenRequestAndCommand(t *testing.T) {
 	}
 }
 
-// An operator that answers neither requests nor enquiries leads to no report.
-func TestSilentOperator(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.faults.Next(1_000_000, mtnCall, connectors.Silent)
-	w.run()
-	q := w.request("collect", approves, time.Second)
-	w.send(q)
-	w.committed()
-	if got := w.outcomes(q.CollectionID); len(got) != 0 {
-		t.Errorf("outcomes %+v, want none", got)
-	}
-}
-
 // The answer to the request is lost. An enquiry shows that the operator has the request,
 // so it is not sent again.
 func TestLostAnswer(t *testing.T) {
@@ -579,28 +565,6 @@ func TestTooLate(t *testing.T) {
 	w.committed()
 	if got := w.outcomes(dead.CollectionID); len(got) != 0 {
 		t.Errorf("operator away: %+v, want nothing", got)
-	}
-}
-
-// During an outage the clock jumps beyond not_after. The request is given up at once, not
-// at the end of a pause, and nothing is collected afterwards.
-func TestClockJumpsDuringAnOutage(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.faults.Next(1_000_000, asks, connectors.Error500)
-	w.run()
-	q := w.request("collect", approves, time.Hour)
-	w.send(q)
-	time.Sleep(time.Second)
-	w.clock.offset.Store(int64(time.Hour + 5*time.Minute))
-	w.faults.Clear()
-	w.committed()
-	w.eventually("unknown", func() bool { return len(w.outcomes(q.CollectionID)) == 1 })
-	if o := w.outcomes(q.CollectionID)[0]; o.Status != checkout.OutcomeUnknown {
-		t.Errorf("outcome %+v", o)
-	}
-	if n, _ := w.debits(q.CollectionID); n != 0 {
-		t.Error("a late request was sent")
 	}
 }
 
@@ -839,28 +803,6 @@ func TestAnotherAccountIsNotAsked(t *testing.T) {
 	}
 	if changed := w.account(); changed.Fingerprint() == (mtn.Account{BaseURL: changed.BaseURL, APIUser: "x"}).Fingerprint() {
 		t.Error("two users of one operator have one fingerprint")
-	}
-}
-
-// Two enquiries of one collection are in hand while the operator is unavailable. Only
-// the later one is made.
-func TestLaterEnquiryOvertakes(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.faults.Next(1_000_000, enquires, connectors.Error500)
-	metrics := prometheus.NewRegistry()
-	w.run(func(c *collect.Config) { c.Metrics = metrics })
-	q := w.request("enquire", "", time.Minute)
-	q.Enquiry = 1
-	w.send(q)
-	q.Enquiry = 2
-	w.send(q)
-	w.eventually("the first is dropped", func() bool { return counted(t, metrics, "overtaken") == 1 })
-	w.faults.Clear()
-	w.committed()
-	w.eventually("one outcome", func() bool { return len(w.outcomes(q.CollectionID)) > 0 })
-	if got := counted(t, metrics, string(checkout.OutcomeUnknown)); got != 1 {
-		t.Errorf("%v outcomes, want 1", got)
 	}
 }
 

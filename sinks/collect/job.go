@@ -422,7 +422,7 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 func (j *job) produce(r *kgo.Record) bool {
 	for n := 0; ; n++ {
 		again := *r // the client changes the record
-		err := j.sink.consumer.Produce(j.calls, &again)
+		err := j.sink.produce(j.calls, &again)
 		if err == nil {
 			return true
 		}
