@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	defaultGoodSlots      = 256 // of WorkerConfig
 	defaultSessionTimeout = 10 * time.Second
 
+	goodSlots      = 256   // calls at once in the good lane
 	slowSlots      = 1024  // calls at once in the slow lane
 	mailboxLimit   = 8192  // deliveries that wait for one destination
 	inHandLimit    = 65536 // deliveries that wait in all
@@ -72,8 +72,6 @@ type WorkerConfig struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 
-	// GoodSlots are the calls at once in the good lane; 256 when zero.
-	GoodSlots int
 	// SessionTimeout of the group: how long after a member's death its partitions
 	// move; 10 s when zero.
 	SessionTimeout time.Duration
@@ -96,6 +94,7 @@ type Worker struct {
 	stopping  bool
 
 	producer *kgo.Client
+	produce  func(context.Context, *kgo.Record, func(*kgo.Record, error)) // the producer's
 	calls    sync.WaitGroup
 	callCtx  context.Context //nolint:containedctx // calls outlive Run's context by the drain
 	fatal    chan error
@@ -111,7 +110,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	return &Worker{
 		cfg: cfg, topic: cfg.Kafka.Prefix + sending.Topic, group: cfg.Kafka.Prefix + sending.Group,
 		count: newCounters(cfg.Metrics, cfg.Kind.Kind), mailboxes: map[string]*mailbox{}, jobs: map[string]*job{},
-		good: lane{name: laneGood, slots: cmp.Or(cfg.GoodSlots, defaultGoodSlots)}, slow: lane{name: laneSlow, slots: slowSlots},
+		good: lane{name: laneGood, slots: goodSlots}, slow: lane{name: laneSlow, slots: slowSlots},
 		fatal: make(chan error, 1),
 	}, nil
 }
@@ -126,6 +125,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer w.producer.Close()
+	w.produce = w.producer.Produce
 	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: w.group, Brokers: w.cfg.Kafka.Brokers, Topics: []string{w.topic}, StartOffset: kafkago.FirstOffset,
 		SessionTimeout: w.cfg.SessionTimeout, RebalanceTimeout: w.cfg.SessionTimeout + drainRevoke, HeartbeatInterval: heartbeatEvery,
@@ -473,7 +473,7 @@ func (w *Worker) record(j *job, a *record.Attempt) {
 		w.fail(fmt.Errorf("recording the outcome of %s: %w", a.Delivery.DeliveryID, err))
 		return
 	}
-	w.producer.Produce(context.WithoutCancel(w.callCtx), &kgo.Record{
+	w.produce(context.WithoutCancel(w.callCtx), &kgo.Record{
 		Topic: w.cfg.Kafka.Prefix + schemas.TopicAttempts, Key: []byte(a.Delivery.DestinationID), Value: value,
 	}, func(_ *kgo.Record, err error) {
 		if err != nil {

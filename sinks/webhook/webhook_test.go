@@ -258,39 +258,6 @@ func TestDownThenUp(t *testing.T) {
 	}
 }
 
-// Hanging destinations have more calls than the good lane has slots. Another destination
-// is not delayed. With shared slots it would wait for their time-outs of 15 s.
-func TestHangingDestinationsDoNotSlowAnother(t *testing.T) {
-	t.Parallel()
-	b := bench(t)
-	good, bad := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
-	bad.Answer(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	e := newEndpoints()
-	e.add("good", registry.WebhookEndpoint{ID: "good", URL: good.URL})
-	const hanging, slots = 4, 8
-	var calls []*record.Notification
-	for i := range hanging {
-		app := fmt.Sprintf("bad%d", i)
-		e.add(app, registry.WebhookEndpoint{ID: app, URL: bad.URL})
-		calls = append(calls, notifications(b, app, ids(app, 20))...)
-	}
-	cfg := config(t, b, e)
-	cfg.GoodSlots = slots
-	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
-	b.Notify(t, schemas.TopicWebhooks, true, calls...)
-	deliverytest.Eventually(t, "the bad ones fill the lane", func() bool { return len(bad.Got()) >= slots })
-	events := ids("g", 100)
-	begun := time.Now()
-	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "good", events)...)
-	deliverytest.Eventually(t, "the good one has everything", func() bool { return len(good.Count()) == len(events) })
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("100 events took %v beside destinations that hang", took)
-	}
-	if n := len(bad.Got()); n > hanging*registry.DefaultMaxInFlight {
-		t.Errorf("the bad ones have %d calls under way, their caps are %d", n, hanging*registry.DefaultMaxInFlight)
-	}
-}
-
 // A 410 suspends an endpoint: nothing more is sent to it. Its deliveries wait and are sent
 // when it is resumed.
 func TestGoneIsHeldUntilResumed(t *testing.T) {
