@@ -3,6 +3,7 @@ package identity
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -299,14 +300,24 @@ func (t *Tx) apiKey(id string) (Key, error) {
 	return Key{}, operation.Refuse("key.unknown", "id", operation.Args{"id": parsed})
 }
 
+// FindApplication returns an application by its id or by a unique name.
+func FindApplication(ctx context.Context, pool *pgxpool.Pool, named string) (app registry.Application, err error) {
+	failed := view(ctx, pool, func(s *snapshot) {
+		var id string
+		id, err = s.application(named)
+		app = s.registry.Applications[id]
+	})
+	return app, errors.Join(failed, err)
+}
+
 // application finds the id of an application by its id or by a unique name.
-func (t *Tx) application(named string) (string, error) {
-	if id, ok := form.CanonicalUUID(named); ok && t.registry.Applications[id].ID != "" {
+func (s *snapshot) application(named string) (string, error) {
+	if id, ok := form.CanonicalUUID(named); ok && s.registry.Applications[id].ID != "" {
 		return id, nil
 	}
 	var found, all, alike []string
-	for id, a := range t.registry.Applications {
-		line := id + " " + t.entry(Key{ApplicationID: id}).Owner()
+	for id, a := range s.registry.Applications {
+		line := id + " " + s.entry(Key{ApplicationID: id}).Owner()
 		if a.Name == named {
 			found, alike = append(found, id), append(alike, line)
 		}
