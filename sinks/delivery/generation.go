@@ -240,7 +240,7 @@ func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *
 	}
 	w.count.poison.Inc()
 	poison := &kgo.Record{Topic: w.topic, Partition: int32(partition), Offset: m.Offset, Key: m.Key, Value: m.Value} //nolint:gosec // a partition
-	w.producer.Produce(context.WithoutCancel(ctx), consume.Poison(w.cfg.Kafka.Prefix+schemas.TopicPoisonDeliveries, poison, err),
+	w.producer.Produce(context.WithoutCancel(ctx), schemas.Poison(w.cfg.Kafka.Prefix+schemas.TopicPoisonDeliveries, poison, err),
 		func(_ *kgo.Record, err error) {
 			if err != nil {
 				w.fail(fmt.Errorf("writing to the poison topic: %w", err))

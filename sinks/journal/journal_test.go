@@ -18,7 +18,6 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
-	"quittance/internal/kafka/consume"
 	"quittance/reconciliation"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -390,8 +389,8 @@ func (w *world) setAside(bad ...*kgo.Record) {
 		for _, h := range r.Headers {
 			headers[h.Key] = string(h.Value)
 		}
-		if string(r.Value) != string(bad[i].Value) || headers[consume.HeaderTopic] != bad[i].Topic || headers[consume.HeaderOffset] != fmt.Sprint(bad[i].Offset) ||
-			headers[consume.HeaderPartition] != fmt.Sprint(bad[i].Partition) || headers[consume.HeaderError] == "" {
+		if string(r.Value) != string(bad[i].Value) || headers[schemas.HeaderTopic] != bad[i].Topic || headers[schemas.HeaderOffset] != fmt.Sprint(bad[i].Offset) ||
+			headers[schemas.HeaderPartition] != fmt.Sprint(bad[i].Partition) || headers[schemas.HeaderError] == "" {
 			t.Errorf("%d: %q %v", i, r.Value, headers)
 		}
 	}
@@ -535,13 +534,13 @@ func TestReplayOfPoison(t *testing.T) {
 		if n%2 == 1 {
 			r = w.value(schemas.TopicAttempts, "k", attempt(n, 1, "failed"))
 		}
-		bad = append(bad, consume.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, r, errors.New("no such schema")))
+		bad = append(bad, schemas.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, r, errors.New("no such schema")))
 		if n >= 2 {
 			header := func(k, v string) kgo.RecordHeader { return kgo.RecordHeader{Key: k, Value: []byte(v)} }
 			bad[n].Headers = []kgo.RecordHeader{header("topic", r.Topic), header("partition", "1"), header("offset", "7"), header("error", "no such schema")}
 		}
 	}
-	garbage := consume.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, &kgo.Record{Topic: w.kafka.Prefix + schemas.TopicEvents, Value: []byte("garbage")}, errors.New("garbage"))
+	garbage := schemas.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, &kgo.Record{Topic: w.kafka.Prefix + schemas.TopicEvents, Value: []byte("garbage")}, errors.New("garbage"))
 	if err := w.cl.ProduceSync(t.Context(), append(bad, garbage)...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
