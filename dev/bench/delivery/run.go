@@ -58,6 +58,15 @@ func Names() []string {
 	return out
 }
 
+// Help lists the scenarios and what they do, one a line.
+func Help() string {
+	var b strings.Builder
+	for _, s := range Scenarios {
+		fmt.Fprintf(&b, "\n%-9s  %s", s.Name, s.Short)
+	}
+	return b.String()
+}
+
 // Config of a measurement in full size. Log is required.
 type Config struct {
 	// Broker is host:port of a running Kafka. When it is empty, each scenario starts one.

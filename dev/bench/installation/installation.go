@@ -248,7 +248,7 @@ func (i *Installation) Close(ctx context.Context) error {
 	case i.Kafka != nil:
 		errs = append(errs, i.Kafka.Stop(ctx))
 	case i.Topology != nil:
-		errs = append(errs, i.forget(ctx))
+		errs = append(errs, Forget(ctx, i.KafkaConfig()))
 	}
 	if i.registry != nil {
 		errs = append(errs, i.registry.Stop(ctx))
@@ -262,9 +262,12 @@ func (i *Installation) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// forget deletes the topics and groups of the installation.
-func (i *Installation) forget(ctx context.Context) error {
-	cl, err := i.KafkaConfig().Client()
+// Forget deletes the topics and groups of a benchmark, those with the prefix of the
+// configuration. It works after ctx has ended too.
+func Forget(ctx context.Context, cfg kafka.Config) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+	defer cancel()
+	cl, err := cfg.Client()
 	if err != nil {
 		return err
 	}
@@ -272,7 +275,7 @@ func (i *Installation) forget(ctx context.Context) error {
 	adm := kadm.NewClient(cl)
 	ours := func(names []string) (out []string) {
 		for _, name := range names {
-			if strings.HasPrefix(name, i.Prefix) {
+			if strings.HasPrefix(name, cfg.Prefix) {
 				out = append(out, name)
 			}
 		}
