@@ -11,9 +11,10 @@ import (
 	"quittance/dev/bench/live"
 )
 
-// benchmark is `bench`. Without a subcommand it does what `bench create` does.
+// benchmark is the command `bench`. Without a subcommand it does the same as `bench
+// create`.
 func benchmark() cli.Command {
-	cmd := benchCreate("bench", "Measure an installation of this program, on real Kafka: creations, or what a subcommand names", "bench --seconds 2 --rounds 1")
+	cmd := benchCreate("bench", "Measure an installation of this program: creations, or what a subcommand names", "bench --seconds 2 --rounds 1")
 	cmd.Commands = []cli.Command{
 		benchCreate("create", "Measure creations per second, beside the raw echo of the same broker",
 			"bench create", "bench create --broker 127.0.0.1:9092 --seconds 2 --rounds 1"),
@@ -26,7 +27,7 @@ func benchCreate(use, short string, examples ...string) cli.Command {
 	b := &bench.Create{}
 	return benchCommand(use, short, examples, &b.Broker, func(f *pflag.FlagSet) {
 		f.Float64Var(&b.Seconds, "seconds", 6, "length of each measurement, after a warm-up of one second")
-		f.IntVar(&b.Rounds, "rounds", 3, "how often everything is measured; medians are printed")
+		f.IntVar(&b.Rounds, "rounds", 3, "how many times everything is measured; medians are printed")
 		f.IntVar(&b.Applications, "applications", 64, "how many applications share the creations")
 		f.StringVar(&b.Profiles, "profile", "", "folder for CPU and allocation profiles of ingress and processor under 512 clients")
 	}, func(ctx context.Context, m *cli.Meta) error {

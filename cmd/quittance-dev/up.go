@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -21,7 +22,7 @@ import (
 	"quittance/dev/stack/chdb"
 )
 
-// Values of --broker that are no address.
+// Values of --broker other than an address.
 const (
 	brokerEmbedded = "embedded"
 	brokerKafka    = "kafka"
@@ -43,13 +44,13 @@ func up() cli.Command {
 	}
 }
 
-// flags declares what `up` takes, and what `doctor up` takes too.
+// flags declares the flags that `up` and `doctor up` share.
 func (u *installation) flags(f *pflag.FlagSet) {
-	f.StringVar(&u.broker, "broker", brokerEmbedded, "embedded, kafka (the real one, on a JVM), or HOST:PORT of one that runs")
-	f.StringVar(&u.registry, "registry", "deploy/dev/registry.yaml", "registry file to seed at start")
+	f.StringVar(&u.broker, "broker", brokerEmbedded, "embedded, kafka (real Kafka on a JVM), or HOST:PORT of a running Kafka")
+	f.StringVar(&u.registry, "registry", "deploy/dev/registry.yaml", "registry file to apply at start")
 }
 
-// installation is an `up`: the parts that it started, and the roles.
+// installation runs `up`: the parts that it starts, and the roles.
 type installation struct {
 	roles.Settings
 	port     int
@@ -57,7 +58,9 @@ type installation struct {
 	registry string
 	log      *slog.Logger
 	begun    time.Time
-	stop     []func(context.Context) error
+
+	mu   sync.Mutex
+	stop []func(context.Context) error // of the parts that were started
 }
 
 func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
@@ -89,90 +92,59 @@ func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
 	return u.roles(ctx, out)
 }
 
-// parts starts broker, databases and the registry of schemas, all at once.
+// parts starts broker, databases and schema registry at the same time.
 func (u *installation) parts(ctx context.Context) error {
 	u.SimulatorURL = "http://" + local(u.port+portSimulators)
-	started := make(chan func(context.Context) error, 8)
 	g, ctx := errgroup.WithContext(ctx)
-	start := func(name string, what func() (func(context.Context) error, error)) {
-		g.Go(func() error {
-			begun := time.Now()
-			stop, err := what()
-			if err != nil {
-				return fmt.Errorf("starting %s: %w", name, err)
-			}
-			u.log.Info("part is up", slog.String("part", name), slog.Duration("after", time.Since(begun).Round(time.Millisecond)))
-			started <- stop
-			return nil
-		})
-	}
-	start("broker", func() (func(context.Context) error, error) { return u.startBroker(ctx) })
-	start("postgres", func() (func(context.Context) error, error) {
-		pg, err := stack.StartPostgres(ctx, stack.PostgresConfig{Dir: filepath.Join(u.Data, "postgres"), Port: u.port + portPostgres, Log: u.log})
-		if err != nil {
-			return nil, err
-		}
-		u.Postgres = pg.DSN("quittance")
-		return pg.Stop, nil
-	})
-	start("clickhouse", func() (func(context.Context) error, error) {
-		ch, err := chdb.Start(ctx, chdb.Config{Dir: filepath.Join(u.Data, "clickhouse"), Addr: local(u.port + portClickHouse), Log: u.log})
-		if err != nil {
-			return nil, err
-		}
-		u.ClickHouse = "http://" + ch.Addr() + "/quittance"
-		return ch.Stop, nil
-	})
-	start("schema registry", func() (func(context.Context) error, error) {
-		sr, err := stack.StartSchemaRegistry(ctx, stack.SchemaRegistryConfig{Dir: filepath.Join(u.Data, "schemas"), Port: u.port + portSchemaRegistry, Log: u.log})
-		if err != nil {
-			return nil, err
-		}
-		u.SchemaRegistry = sr.URL()
-		return sr.Stop, nil
-	})
-	err := g.Wait()
-	close(started)
-	for stop := range started {
-		u.stop = append(u.stop, stop)
-	}
-	return err
-}
-
-func (u *installation) startBroker(ctx context.Context) (func(context.Context) error, error) {
-	switch u.broker {
-	case brokerEmbedded:
-		u.log.Warn("the broker is in-process: it is not crash-safe, and never for real payments; use --broker kafka to see what a crash does")
-		b, err := stack.StartEmbeddedBroker(ctx, stack.EmbeddedBrokerConfig{Dir: filepath.Join(u.Data, "broker"), Port: u.port + portBroker, Log: u.log})
-		if err != nil {
-			return nil, err
-		}
-		u.Kafka = b.Addr()
-		return b.Stop, nil
-	case brokerKafka:
-		k, err := stack.StartKafka(ctx, stack.KafkaConfig{
+	switch {
+	case u.broker == brokerEmbedded:
+		u.log.Warn("the broker runs in this process and is not crash-safe: never use it for real payments; --broker kafka shows what a crash does")
+		start(ctx, u, g, "broker", stack.StartEmbeddedBroker, stack.EmbeddedBrokerConfig{Dir: filepath.Join(u.Data, "broker"), Port: u.port + portBroker, Log: u.log},
+			func(b *stack.EmbeddedBroker) { u.Kafka = b.Addr() })
+	case u.broker == brokerKafka:
+		start(ctx, u, g, "broker", stack.StartKafka, stack.KafkaConfig{
 			Dir: filepath.Join(u.Data, "kafka"), Port: u.port + portBroker, ControllerPort: u.port + portController, Log: u.log,
-		})
-		if err != nil {
-			return nil, err
-		}
-		u.Kafka = k.Addr()
-		return k.Stop, nil
+		}, func(k *stack.Kafka) { u.Kafka = k.Addr() })
+	case strings.Contains(u.broker, ":"):
+		u.Kafka = u.broker
+	default:
+		return fmt.Errorf("--broker %q: must be embedded, kafka, or HOST:PORT", u.broker)
 	}
-	if !strings.Contains(u.broker, ":") {
-		return nil, fmt.Errorf("--broker %q: want embedded, kafka, or HOST:PORT", u.broker)
-	}
-	u.Kafka = u.broker
-	return func(context.Context) error { return nil }, nil
+	start(ctx, u, g, "postgres", stack.StartPostgres, stack.PostgresConfig{Dir: filepath.Join(u.Data, "postgres"), Port: u.port + portPostgres, Log: u.log},
+		func(pg *stack.Postgres) { u.Postgres = pg.DSN("quittance") })
+	start(ctx, u, g, "clickhouse", chdb.Start, chdb.Config{Dir: filepath.Join(u.Data, "clickhouse"), Addr: local(u.port + portClickHouse), Log: u.log},
+		func(ch *chdb.Server) { u.ClickHouse = "http://" + ch.Addr() + "/quittance" })
+	start(ctx, u, g, "schema registry", stack.StartSchemaRegistry, stack.SchemaRegistryConfig{Dir: filepath.Join(u.Data, "schemas"), Port: u.port + portSchemaRegistry, Log: u.log},
+		func(sr *stack.SchemaRegistry) { u.SchemaRegistry = sr.URL() })
+	return g.Wait()
 }
 
-// roles runs all of them in this process until it is stopped.
+// start starts a part in g. When it is up, start notes how to stop it and calls use.
+func start[C any, P interface {
+	Stop(ctx context.Context) error
+}](ctx context.Context, u *installation, g *errgroup.Group, name string, launch func(context.Context, C) (P, error), cfg C, use func(P)) {
+	g.Go(func() error {
+		begun := time.Now()
+		part, err := launch(ctx, cfg)
+		if err != nil {
+			return fmt.Errorf("starting %s: %w", name, err)
+		}
+		u.log.Info("part is up", slog.String("part", name), slog.Duration("after", time.Since(begun).Round(time.Millisecond)))
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.stop = append(u.stop, part.Stop)
+		use(part)
+		return nil
+	})
+}
+
+// roles runs all roles in this process until it is stopped.
 func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	s := u.Settings
 	s.Instance = "0"
 	if u.broker == brokerEmbedded {
-		// The in-process broker takes a transactional id again only when the
-		// transaction it left open has timed out.
+		// The in-process broker accepts a transactional id again only after its open
+		// transaction has timed out.
 		s.Nonce = "-" + u.begun.UTC().Format("20060102T150405")
 	}
 	s.Listen = local(u.port)
@@ -188,20 +160,19 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	start := []func(*roles.Base) error{func(b *roles.Base) error { return startSimulators(b, local(u.port+portSimulators), d.clerkKeys()) }}
+	all := []func(*roles.Base) error{func(b *roles.Base) error { return startSimulators(b, local(u.port+portSimulators), d.clerkKeys()) }}
 	for _, kind := range []roles.Kind{roles.KindProcessor, roles.KindSink, roles.KindIngress} {
 		for _, role := range roles.OfKind(kind) {
-			start = append(start, role.Start)
+			all = append(all, role.Start)
 		}
 	}
-	start = append(start, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, (*roles.Base).ServeHealth)
-	b.Start(start...)
+	all = append(all, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, (*roles.Base).ServeHealth)
+	b.Start(all...)
 	b.Run("announcement", func(ctx context.Context) error { return u.announce(ctx, b, out) })
 	return b.Wait()
 }
 
-// shop runs the demo shop, with a test key of the application whose sessions it
-// may hold.
+// shop runs the demo shop with a test key of the application whose sessions it may frame.
 func (u *installation) shop(b *roles.Base, key string) error {
 	s, err := shop.New(shop.Config{
 		Listen: local(u.port + portShop), DataDir: filepath.Join(u.Data, "shop"), APIBase: b.CheckoutURL, CheckoutURL: b.CheckoutURL,
@@ -214,7 +185,7 @@ func (u *installation) shop(b *roles.Base, key string) error {
 	return nil
 }
 
-// announce waits until a session can be created and paid, and says so.
+// announce waits until a session can be created and paid, then prints the banner.
 func (u *installation) announce(ctx context.Context, b *roles.Base, out io.Writer) error {
 	for b.Unready() != nil {
 		select {

@@ -26,7 +26,6 @@ import (
 	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/kafka"
-	"quittance/internal/kafka/consume"
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -911,7 +910,7 @@ func TestPoison(t *testing.T) {
 			for _, h := range r.Headers {
 				headers[h.Key] = string(h.Value)
 			}
-			if headers[consume.HeaderTopic] != w.topology.Name(schemas.TopicCollections) || headers[consume.HeaderPartition] != "1" || headers[consume.HeaderOffset] == "" || headers[consume.HeaderError] == "" {
+			if headers[schemas.HeaderTopic] != w.topology.Name(schemas.TopicCollections) || headers[schemas.HeaderPartition] != "1" || headers[schemas.HeaderOffset] == "" || headers[schemas.HeaderError] == "" {
 				t.Errorf("headers %v", headers)
 			}
 			found = append(found, string(r.Key))

@@ -23,7 +23,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/kafka"
-	"quittance/internal/kafka/consume"
 	"quittance/internal/postgres"
 	"quittance/internal/sessions"
 	"quittance/schemas"
@@ -322,8 +321,8 @@ func TestPoisonIsSetAside(t *testing.T) {
 	for _, h := range got[0].Headers {
 		headers[h.Key] = string(h.Value)
 	}
-	if headers["own"] != "kept" || headers[consume.HeaderTopic] != garbage.Topic || headers[consume.HeaderOffset] != "1" ||
-		headers[consume.HeaderPartition] != fmt.Sprint(garbage.Partition) || headers[consume.HeaderError] == "" {
+	if headers["own"] != "kept" || headers[schemas.HeaderTopic] != garbage.Topic || headers[schemas.HeaderOffset] != "1" ||
+		headers[schemas.HeaderPartition] != fmt.Sprint(garbage.Partition) || headers[schemas.HeaderError] == "" {
 		t.Errorf("headers = %v", headers)
 	}
 	if n := counted(t, metrics, "quittance_readmodel_events_total", "poison"); n != 2 {
@@ -586,7 +585,7 @@ func TestReplayOfPoison(t *testing.T) {
 	old, now := w.event(t, w.session(1, app(1), 3)), w.event(t, w.session(2, app(2), 4))
 	header := func(k, v string) kgo.RecordHeader { return kgo.RecordHeader{Key: k, Value: []byte(v)} }
 	poison := w.topology.Name(schemas.TopicPoisonReadmodel)
-	w.produce(t, consume.Poison(poison, now, errors.New("no such schema")), &kgo.Record{
+	w.produce(t, schemas.Poison(poison, now, errors.New("no such schema")), &kgo.Record{
 		Topic: poison, Value: old.Value, Headers: []kgo.RecordHeader{header("topic", old.Topic), header("partition", "1"), header("offset", "7"), header("error", "no such schema")},
 	}, &kgo.Record{Topic: poison, Value: []byte("garbage")})
 	s, err := sink.New(sink.Config{Kafka: w.cfg, Codec: w.codec, Store: sessions.NewStore(w.pool), Log: servers.Logger(t)})

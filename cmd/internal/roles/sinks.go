@@ -58,11 +58,11 @@ func (b *Base) erp() error {
 	return b.deliver(erp.Kind, erp.NewPolicy(b.Registry, calls))
 }
 
-// ERPs calls the agencies' ERPs.
+// ERPs returns a client of the agencies' ERPs.
 func (b *Base) ERPs() *client.Client { return client.New(client.Config{Loopback: b.Loopback}) }
 
-// DeliveryKinds are the kinds of deliveries. reg may be nil for operations on
-// rows, which ask for no destination.
+// DeliveryKinds returns the kinds of deliveries. reg may be nil for operations that need
+// no destinations.
 func DeliveryKinds(reg *registry.Registry) deliveries.Kinds {
 	return deliveries.Kinds{webhook.Registration(reg), erp.Registration(reg)}
 }

@@ -4,20 +4,21 @@
 // credentials, three minutes), then POST /merchant/v1/payments/ with our id as
 // transaction.id, which makes the payer's phone ask for the PIN; then GET
 // /standard/v1/payments/{id} until it is TS (success), TF (failed) or TE
-// (expired). TIP (in progress) and TA (ambiguous) decide nothing. Neither does the
-// answer to the request, whatever status it names: it says that the phone was asked.
+// (expired). TIP (in progress) and TA (ambiguous) decide nothing. The answer to the
+// request also decides nothing, whatever its status: it only confirms that the phone was
+// asked.
 //
 // What differs from other operators:
 //
 //   - Ids are letters and digits: our UUID without its dashes.
 //   - The payer's number is national, with its 0 and without the country code.
-//   - Neither answers nor callbacks name an amount. An id has one amount, the one of
-//     its first request; an approval is of that amount.
-//   - A callback names no reason either, and comes once. After it the service asks
+//   - Neither answers nor callbacks name an amount. An id has the amount of its first
+//     request, and an approval is of that amount.
+//   - A callback names no reason and comes once. It causes an enquiry
 //     (connector.Report.Ask). In Airtel's public protocol a merchant has one callback
 //     address, set in its portal, which cannot name the session. The connector sends
-//     our address in X-Callback-Url for gateways that honour it. Without callbacks
-//     every payment is found by enquiry.
+//     our address in X-Callback-Url for gateways that use it. Without callbacks the
+//     service finds every outcome by enquiries.
 //
 // Public descriptions: https://developers.airtel.cg (Collection APIs).
 package airtel
@@ -25,7 +26,6 @@ package airtel
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"quittance/checkout"
@@ -44,7 +44,7 @@ const (
 	enquiryPath  = "/standard/v1/payments/"
 )
 
-// Registration is Airtel as the service knows it.
+// Registration is the registration of Airtel.
 var Registration = connector.Registration{
 	Operator: Operator,
 	Offer:    checkout.OfferMomoB,
@@ -64,60 +64,43 @@ type Account struct {
 	ClientSecret string
 }
 
-// Fingerprint is of the client id. The empty parts are in the fingerprints of
-// collections since the first release.
+// Fingerprint identifies the account by its client id. The fingerprints of existing
+// collections contain the empty parts.
 func (a Account) Fingerprint() string {
 	return connector.Fingerprint(a.BaseURL, "", "", a.ClientID)
 }
 
-type merchant = connector.Merchant[Account]
-
 // Connector speaks Airtel Money. Safe for concurrent use.
-type Connector struct {
-	cfg       connector.Config
-	client    *connector.Client
-	merchants *connector.Merchants[Account]
-}
+type Connector struct{ *connector.Base[Account] }
 
 var _ connector.PayerReader = (*Connector)(nil)
 
 // New makes a Connector.
 func New(cfg connector.Config) (*Connector, error) {
-	if err := cfg.Check(Operator); err != nil {
-		return nil, err
-	}
-	c := &Connector{cfg: cfg, client: connector.NewClient(cfg.Timeout)}
-	c.merchants = connector.NewMerchants(cfg, c.issue)
-	return c, nil
+	base, err := connector.NewBase(Operator, cfg, tokenCall)
+	return &Connector{base}, err
 }
 
-// Operator is "airtel".
-func (c *Connector) Operator() string { return Operator }
-
-// Payer takes Congolese numbers of Airtel, which start with 05, or with 04 where
-// they were Warid's, whose network is Airtel's now.
+// Payer accepts Congolese numbers of Airtel. They start with 05, or with 04 if they
+// belonged to Warid, whose network is now Airtel's.
 func (c *Connector) Payer(input string) (string, error) {
 	return connector.CongoPayer(input, "05", "04")
 }
 
-// Collect is POST /merchant/v1/payments/, in XAF only. It never returns an
-// approval by the answer to the request, which proves nothing. About an id that Airtel
-// knows already it asks.
+// Collect is POST /merchant/v1/payments/, in XAF only. It never returns an approval from
+// the answer to the request, which does not prove a payment. If Airtel already knows the
+// id, Collect enquires.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
-	m, err := c.merchants.Of(account)
+	own, err := c.Own(account)
 	if err != nil {
 		return connector.Outcome{}, err
 	}
-	message, err := toPayment(r)
+	body, err := toPayment(r)
 	if err != nil {
 		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
-	body, err := json.Marshal(message)
-	if err != nil {
-		return connector.Outcome{}, connector.Malformed(doing, err)
-	}
-	a, err := c.authorized(ctx, m, doing, http.MethodPost, paymentsPath, body, r.CallbackURL)
+	a, err := c.Authorized(ctx, own, connector.Call{Doing: doing, Method: http.MethodPost, Path: paymentsPath, Body: body, Header: header(r.CallbackURL)})
 	if err != nil {
 		return connector.Outcome{}, err
 	}
@@ -142,107 +125,57 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 }
 
 // Enquire is GET /standard/v1/payments/{id}, at most EnquiriesPerSecond of an
-// account. The amount of an approval is the reference's, see the package.
+// account. An approval has the amount of the reference, see the package.
 func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
-	m, err := c.merchants.Of(account)
-	if err != nil {
-		return connector.Outcome{}, err
-	}
 	id, err := toTransactionID(ref.ID)
 	if err != nil {
 		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
-	if err := m.AwaitEnquiry(ctx, doing); err != nil {
+	own, err := c.AwaitEnquiry(ctx, account, doing)
+	if err != nil {
 		return connector.Outcome{}, err
 	}
-	a, err := c.authorized(ctx, m, doing, http.MethodGet, enquiryPath+id, nil, "")
+	a, err := c.Authorized(ctx, own, connector.Call{Doing: doing, Method: http.MethodGet, Path: enquiryPath + id, Header: header("")})
 	if err != nil {
 		return connector.Outcome{}, err
 	}
 	var e envelope
-	err = a.Decode(&e)
+	readable := a.Decode(&e) == nil
 	switch {
-	case err == nil && a.Status < 500 && e.missing():
-		// Only Airtel's own code means that there is no such payment: a gateway that
-		// knows no such path answers 404 as well.
+	case readable && a.Status < 500 && e.missing():
+		// Only Airtel's own code means that there is no such payment. A gateway without such
+		// a path answers 404 too.
 		return connector.Outcome{Status: checkout.OutcomeUnknown, Reason: e.code()}, nil
 	case a.Status != http.StatusOK:
 		return connector.Outcome{}, a.Fault(doing, false, e.code())
 	}
-	var o connector.Outcome
-	if err == nil {
-		o, err = toOutcome(e, id, ref)
-	}
-	if err != nil {
-		return connector.Outcome{}, connector.Malformed(doing, err)
-	}
-	return o, nil
+	return connector.ReadOutcome(a, doing, func(e envelope) (connector.Outcome, error) { return toOutcome(e, id, ref) })
 }
 
-// ParseReport reads the body of a callback: which payment, and how it ended. The body
-// names neither amount nor reason, so Ask is set. The hash, which merchants can switch
-// on, is not checked: the report only causes an enquiry.
+// ParseReport reads the id and the status of a payment in the body of a callback. The body
+// names neither amount nor reason, so Ask is set. ParseReport does not check the hash that
+// merchants can switch on, because the report only causes an enquiry.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
-	var r report
-	var id string
-	var o connector.Outcome
-	err := connector.DecodeReport(body, &r)
-	if err == nil {
-		id, err = fromTransactionID(string(r.Transaction.ID))
-	}
-	if err == nil {
-		o, err = toStatus(r.Transaction.StatusCode, "")
-	}
-	if err != nil {
-		return connector.Report{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrReport, err)
-	}
-	o.OperatorRef = string(r.Transaction.AirtelMoneyID)
-	return connector.Report{ID: id, Outcome: o, Ask: true}, nil
-}
-
-// authorized makes a call below the account's address with its token.
-func (c *Connector) authorized(ctx context.Context, m *merchant, doing, method, path string, body []byte, callbackURL string) (connector.Answer, error) {
-	return m.Tokens.Authorized(ctx, doing, func(token string) (connector.Answer, error) {
-		header := map[string]string{
-			"Authorization": "Bearer " + token, "X-Country": country, "X-Currency": currency, "X-Callback-Url": callbackURL, "Accept": "*/*",
+	return connector.ReadReport("Airtel", body, func(r report) (connector.Report, error) {
+		id, err := fromTransactionID(string(r.Transaction.ID))
+		if err != nil {
+			return connector.Report{}, err
 		}
-		if body != nil {
-			header["Content-Type"] = "application/json"
-		}
-		return c.client.Do(ctx, connector.Call{Doing: doing, Method: method, URL: m.Account.At(path), Body: body, Header: header})
+		o, err := toStatus(r.Transaction.StatusCode, "")
+		o.OperatorRef = string(r.Transaction.AirtelMoneyID)
+		return connector.Report{ID: id, Outcome: o, Ask: true}, err
 	})
 }
 
-// issue asks for a token. It collects nothing, so its errors are not Sent.
-func (c *Connector) issue(ctx context.Context, account Account) (connector.Token, error) {
-	const doing = "getting a token"
-	body, err := json.Marshal(map[string]string{
+// header returns the header of a call about a payment.
+func header(callbackURL string) map[string]string {
+	return map[string]string{"X-Country": country, "X-Currency": currency, "X-Callback-Url": callbackURL, "Accept": "*/*"}
+}
+
+func tokenCall(account Account) connector.Call {
+	body, _ := json.Marshal(map[string]string{ // never fails: the values are strings
 		"client_id": account.ClientID, "client_secret": account.ClientSecret, "grant_type": "client_credentials",
 	})
-	if err != nil {
-		return connector.Token{}, connector.Malformed(doing, connector.ErrNotObject)
-	}
-	a, err := c.client.Do(ctx, connector.Call{
-		Doing: doing, Method: http.MethodPost, URL: account.At(tokenPath), Body: body,
-		Header: map[string]string{"Content-Type": "application/json", "Accept": "*/*"},
-	})
-	if err != nil {
-		return connector.Token{}, connector.WithSent(err, false)
-	}
-	if a.Status != http.StatusOK {
-		fault := a.Fault(doing, false, "")
-		if a.Status == http.StatusBadRequest {
-			fault.Fault = connector.FaultCredentials // OAuth2's invalid_client may come as a 400
-		}
-		return connector.Token{}, fault
-	}
-	var t struct {
-		AccessToken string `json:"access_token"`
-		ExpiresIn   number `json:"expires_in"`
-	}
-	if err := a.Decode(&t); err != nil || t.AccessToken == "" || t.ExpiresIn <= 0 {
-		return connector.Token{}, connector.Malformed(doing, connector.ErrNotObject)
-	}
-	return connector.NewToken(t.AccessToken, c.cfg.Now(), int64(t.ExpiresIn)), nil
+	return connector.Call{Path: tokenPath, Body: body, Header: map[string]string{"Accept": "*/*"}}
 }
