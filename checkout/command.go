@@ -150,11 +150,14 @@ const (
 type Outcome struct {
 	CollectionID string
 	Source       Source
-	Status       OutcomeStatus
-	Amount       int64 // minor units
-	Currency     string
-	OperatorRef  string
-	FailureCode  FailureCode
+	// AskedAt is the time of the enquiry that the operator answers; zero where nobody
+	// asked.
+	AskedAt     time.Time
+	Status      OutcomeStatus
+	Amount      int64 // minor units
+	Currency    string
+	OperatorRef string
+	FailureCode FailureCode
 }
 
 // Enquire asks for an enquiry now. An unproven callback causes it.

@@ -437,7 +437,15 @@ func (d *decider) outcome(do Outcome) Answer {
 		}
 	case OutcomePending, OutcomeAmbiguous:
 	}
+	if s.InFlight() && !do.AskedAt.IsZero() && !do.AskedAt.Before(s.Collection.WindowEndsAt) {
+		s = d.timeout(s) // the operator was asked after the window and has not approved
+	}
 	return Answer{Code: CodeOK, Session: &s}
+}
+
+// timeout ends a session whose approval window ended without an approval.
+func (d *decider) timeout(s Session) Session {
+	return d.finish(s, EventFailed, change{failure: s.Collection.timeout()}, nil)
 }
 
 func (d *decider) approved(s Session, do Outcome) Session {
@@ -534,18 +542,26 @@ func reported(do Outcome) map[string]string {
 }
 
 // tick carries out what is due: the end of the approval window, the end of the lifetime,
-// the next enquiry. A tick before the deadline does nothing.
+// the next enquiry. A tick before the deadline does nothing. A session whose window has
+// ended asks the operator before it fails, so that a service that was away at that time
+// fails no payment that it never asked about.
 func (d *decider) tick() Answer {
 	s, ok := d.visible()
 	if !ok {
 		return Answer{Code: CodeSessionNotFound}
 	}
-	over := s.Collection != nil && !d.cmd.At.Before(s.Collection.WindowEndsAt.Add(windowGrace))
-	switch {
-	case s.reserved() && over:
-		s = d.releaseReservation(s, "")
-	case s.InFlight() && over:
-		s = d.finish(s, EventFailed, change{failure: s.Collection.timeout()}, nil)
+	switch c := s.Collection; {
+	case s.reserved():
+		if !d.cmd.At.Before(c.WindowEndsAt.Add(reservationGrace)) {
+			s = d.releaseReservation(s, "")
+		}
+	case s.InFlight() && !c.ClosingEnquiryAt.IsZero():
+		if !d.cmd.At.Before(c.ClosingEnquiryAt.Add(closingPatience)) {
+			s = d.timeout(s)
+		}
+	case s.InFlight() && !d.cmd.At.Before(c.WindowEndsAt):
+		d.enquiry(s)
+		s, _ = d.session(s.ID)
 	}
 	s = d.expire(s)
 	if c := s.Collection; !c.Final() && !c.NextEnquiryAt.IsZero() && !d.cmd.At.Before(c.NextEnquiryAt) {

@@ -144,6 +144,9 @@ func apply(s Session, e Event) Session {
 		s.Collection.Enquiries++
 		s.Collection.LastEnquiryAt = e.OccurredAt
 		s.Collection.NextEnquiryAt = e.change.next
+		if s.Collection.ClosingEnquiryAt.IsZero() && !e.OccurredAt.Before(s.Collection.WindowEndsAt) {
+			s.Collection.ClosingEnquiryAt = e.OccurredAt
+		}
 	case EventCollectionRedirected:
 		s.Collection.RedirectSealed = e.change.redirect
 	case EventCollectionReleased:

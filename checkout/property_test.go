@@ -64,6 +64,9 @@ func TestRandomHistories(t *testing.T) {
 					Currency:    rapid.SampledFrom([]string{"XAF", "XAF", "EUR"}).Draw(t, "currency"),
 					FailureCode: rapid.SampledFrom(append(checkout.FailureCodes(), "")).Draw(t, "failure"),
 				}
+				if c := w.sessions[id].Collection; c != nil && o.Source == checkout.SourceEnquiry {
+					o.AskedAt = c.LastEnquiryAt
+				}
 				send(t, checkout.Command{SessionID: id, Do: o})
 			},
 			"enquire": func(t *rapid.T) {
@@ -109,6 +112,10 @@ func invariants(t *rapid.T, w *world, asked int) {
 				t.Fatalf("completed %s: order %+v, collection %+v", id, w.orders[k], s.Collection)
 			}
 		case checkout.StatusExpired, checkout.StatusCancelled, checkout.StatusFailed:
+		}
+		if c := s.Collection; c != nil && s.Status == checkout.StatusFailed && c.Status == checkout.CollectionUndecided &&
+			(c.ClosingEnquiryAt.IsZero() || c.ClosingEnquiryAt.Before(c.WindowEndsAt)) {
+			t.Fatalf("%s failed although nobody asked after its window: %+v", id, c)
 		}
 		if s.Paid() != (s.Status == checkout.StatusCompleted) {
 			t.Fatalf("%s is %s and paid %v", id, s.Status, s.Paid())

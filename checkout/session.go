@@ -168,6 +168,10 @@ type Collection struct {
 	Enquiries     int
 	LastEnquiryAt time.Time
 	NextEnquiryAt time.Time
+	// ClosingEnquiryAt is the time of the first enquiry at or after WindowEndsAt. The
+	// session does not fail for the end of its window before that enquiry is answered
+	// or closingPatience has passed.
+	ClosingEnquiryAt time.Time
 	// Mismatched is true when the operator reported another amount or currency.
 	Mismatched  bool
 	OperatorRef string
@@ -214,17 +218,24 @@ func (s Session) reserved() bool {
 	return s.Collection != nil && s.Collection.Channel == ChannelCash && !s.Collection.Final()
 }
 
-// windowGrace is how long after the end of the approval window a session waits for the
-// answer to the enquiry made at that end. The payer may have approved in the last
-// seconds, and the callback may be slow or lost.
-const windowGrace = 5 * time.Second
+// reservationGrace is how long after its window a clerk's reservation lasts. A clerk who
+// confirms in the last second has taken the cash for the reservation.
+const reservationGrace = 5 * time.Second
+
+// closingPatience is how long a session waits for the answer to the enquiry made at the
+// end of its approval window. It is longer than a connector's time-out for a call.
+const closingPatience = 25 * time.Second
 
 // Deadline returns the time of the session's next Tick: the earliest of its expiry, the
 // end of its approval window and its next enquiry. ok is false when it needs none.
 func (s Session) Deadline() (at time.Time, ok bool) {
 	switch {
-	case s.InFlight(), s.reserved():
-		at = earliest(s.Collection.WindowEndsAt.Add(windowGrace), s.Collection.NextEnquiryAt)
+	case s.reserved():
+		at = s.Collection.WindowEndsAt.Add(reservationGrace)
+	case s.InFlight() && s.Collection.ClosingEnquiryAt.IsZero():
+		at = earliest(s.Collection.WindowEndsAt, s.Collection.NextEnquiryAt)
+	case s.InFlight():
+		at = earliest(s.Collection.ClosingEnquiryAt.Add(closingPatience), s.Collection.NextEnquiryAt)
 	case s.Status == StatusOpen:
 		at = s.ExpiresAt
 	case !s.Collection.Final():

@@ -119,19 +119,24 @@ func (w *world) ask(cmd checkout.Command) checkout.Answer {
 	return *w.decide(cmd).Answer
 }
 
-// advance lets time pass and ticks every session that is due, as a processor does.
+// advance lets time pass and ticks each session at its deadline, as a processor does that
+// is never away.
 func (w *world) advance(d time.Duration) {
 	w.t.Helper()
-	w.now = w.now.Add(d)
+	end := w.now.Add(d)
 	for range 10_000 {
-		due := ""
+		due, first := "", end
 		for id, s := range w.sessions {
-			if at, ok := s.Deadline(); ok && !at.After(w.now) && (due == "" || id < due) {
-				due = id
+			if at, ok := s.Deadline(); ok && (at.Before(first) || at.Equal(first) && (due == "" || id < due)) {
+				due, first = id, at
 			}
 		}
 		if due == "" {
+			w.now = end
 			return
+		}
+		if first.After(w.now) {
+			w.now = first
 		}
 		before := w.sessions[due]
 		w.decide(checkout.Command{SessionID: due, Do: checkout.Tick{}})
