@@ -345,7 +345,7 @@ func TestLatePaymentKeepsTheNextFromCollecting(t *testing.T) {
 	w.advance(window)
 	w.create("b", "o")
 	w.outcome("a", approved())
-	wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
+	wantCode(t, w.collect("b"), checkout.CodeOrderUnderReview)
 	w.want("b", checkout.StatusOpen, created)
 }
 
@@ -415,8 +415,7 @@ func TestMismatchIsMoney(t *testing.T) {
 	if len(w.requests) != n {
 		t.Error("the operator is still asked what it has said")
 	}
-	w.create("b", "o")
-	wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
+	wantCode(t, w.create("b", "o"), checkout.CodeOrderUnderReview)
 	w.outcome("a", approved()) // what a person found out
 	if got := w.events[len(w.events)-1].Type; got != checkout.EventLatePayment {
 		t.Errorf("a later right report is %s", got)
@@ -441,8 +440,7 @@ func TestMismatchAfterTheEnd(t *testing.T) {
 			t.Error("the operator is still asked what it has said")
 		}
 		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
-		w.create("b", "o")
-		wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
+		wantCode(t, w.create("b", "o"), checkout.CodeOrderUnderReview)
 	}
 }
 

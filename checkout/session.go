@@ -116,6 +116,14 @@ type Session struct {
 	// Orphans are the ids of collections whose money was reported for this session
 	// although they are not the session's. Each is one operator case.
 	Orphans []string
+	// Cases are the sums of this session that fit no open session, with their exits.
+	Cases []Case
+	// Late is true when the session was completed after it had ended (decisions § 14).
+	Late bool
+	// ReversedAt is when the session's money was given back; zero if it was not.
+	ReversedAt     time.Time
+	ReversalReason ReversalReason
+	ReversalRef    string
 
 	FailureCode    FailureCode
 	FailureMessage string
@@ -192,8 +200,8 @@ func (c *Collection) Final() bool {
 	return c == nil || c.Status == CollectionApproved || c.Status == CollectionRefused
 }
 
-// Paid is true only for a completed session.
-func (s Session) Paid() bool { return s.Status == StatusCompleted }
+// Paid is true only for a completed session whose money was not given back.
+func (s Session) Paid() bool { return s.Status == StatusCompleted && s.ReversedAt.IsZero() }
 
 // Ended reports whether the status is terminal.
 func (s Session) Ended() bool { return s.Status != StatusOpen }
@@ -239,7 +247,7 @@ func (s Session) Deadline() (at time.Time, ok bool) {
 	case s.Status == StatusOpen:
 		at = s.ExpiresAt
 	case !s.Collection.Final():
-		at = s.Collection.NextEnquiryAt
+		at = earliest(s.Collection.NextEnquiryAt, s.undecidedCaseAt())
 	}
 	return at, !at.IsZero()
 }
