@@ -1,5 +1,5 @@
 // Package reconciliation holds ClickHouse's schema for the journal that money is
-// reconciled with: tables, views and the queries that check the journal.
+// reconciled with: its table, its views and their migration.
 //
 // # Journal
 //

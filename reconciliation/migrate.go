@@ -95,24 +95,13 @@ func Check(ctx context.Context, conn driver.Conn) error {
 	return fmt.Errorf("%w (%s)", ErrPending, strings.Join(names, ", "))
 }
 
+// pending are the migrations that the database lacks.
 func pending(ctx context.Context, conn driver.Conn, all []migration) ([]migration, error) {
-	rows, err := conn.Query(ctx, "SELECT DISTINCT version FROM schema_migrations")
-	if err != nil {
+	var applied []uint32
+	if err := conn.QueryRow(ctx, "SELECT groupUniqArray(version) FROM schema_migrations").Scan(&applied); err != nil {
 		return nil, fmt.Errorf("reading ClickHouse's schema_migrations: %w", err)
 	}
-	defer func() { _ = rows.Close() }()
-	applied := map[uint32]bool{}
-	for rows.Next() {
-		var version uint32
-		if err := rows.Scan(&version); err != nil {
-			return nil, fmt.Errorf("reading ClickHouse's schema_migrations: %w", err)
-		}
-		applied[version] = true
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("reading ClickHouse's schema_migrations: %w", err)
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(m migration) bool { return applied[m.version] }), nil
+	return slices.DeleteFunc(slices.Clone(all), func(m migration) bool { return slices.Contains(applied, m.version) }), nil
 }
 
 // load reads a folder's statements in order of their numbers.

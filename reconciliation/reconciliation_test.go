@@ -15,6 +15,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/journal"
 	"quittance/reconciliation"
+	journaltest "quittance/test/journal"
 	"quittance/test/servers"
 )
 
@@ -148,7 +149,7 @@ func TestMigrate(t *testing.T) {
 	if err := reconciliation.Check(t.Context(), conn); err != nil {
 		t.Errorf("after: %v", err)
 	}
-	if n, err := reconciliation.CountEntries(t.Context(), conn, journal.EntryTypeEvent); n != 1 || err != nil {
+	if n, err := journaltest.CountEntries(t.Context(), conn, journal.EntryTypeEvent); n != 1 || err != nil {
 		t.Errorf("%d entries, %v", n, err)
 	}
 }
@@ -198,15 +199,15 @@ func TestSessions(t *testing.T) {
 		"a|completed|true|5000|75|MOBILE_MONEY|op-a||false|3|2026-01-31 23:59:58.250|2026-02-01 00:00:01.250|2026-02-01 00:00:01.250|2026-02-01 00:00:01.250",
 		"b|failed|false|700|75|MOBILE_MONEY||collect.rejected|true|3|2026-01-31 23:59:58.250|-|-|2026-02-01 00:00:01.250",
 		"c|open|false|42|0||||false|1|2026-01-31 23:59:58.250|-|-|2026-01-31 23:59:59.250")
-	if n, err := reconciliation.CountEntries(t.Context(), conn, journal.EntryTypeEvent); n != 8 || err != nil {
+	if n, err := journaltest.CountEntries(t.Context(), conn, journal.EntryTypeEvent); n != 8 || err != nil {
 		t.Errorf("%d entries, %v", n, err)
 	}
 
-	sums, err := reconciliation.SumsByStatus(t.Context(), conn)
+	sums, err := journaltest.SumsByStatus(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(sums, []reconciliation.StatusSum{
+	if !reflect.DeepEqual(sums, []journaltest.StatusSum{
 		{Status: "completed", Currency: "XAF", Sessions: 1, Amount: 5000, FeeAmount: 75, TotalAmount: 5075},
 		{Status: "failed", Currency: "XAF", Sessions: 1, Amount: 700, FeeAmount: 75, TotalAmount: 775},
 		{Status: "open", Currency: "XAF", Sessions: 1, Amount: 42},
@@ -277,15 +278,15 @@ func TestSequenceFaults(t *testing.T) {
 	double.ID += "_again" // another event with the same number
 	insert(t, conn, good...)
 	insert(t, conn, good...)
-	if faults, err := reconciliation.SequenceFaults(t.Context(), conn, 10); err != nil || len(faults) != 0 {
+	if faults, err := journaltest.SequenceFaults(t.Context(), conn, 10); err != nil || len(faults) != 0 {
 		t.Fatalf("%+v, %v", faults, err)
 	}
 	insert(t, conn,
 		event("b", 1, "x", "open", 1), event("b", 3, "x", "open", 1),
 		event("c", 2, "x", "open", 1),
 		event("d", 1, "x", "open", 1), double)
-	faults, err := reconciliation.SequenceFaults(t.Context(), conn, 10)
-	if err != nil || !reflect.DeepEqual(faults, []reconciliation.SequenceFault{
+	faults, err := journaltest.SequenceFaults(t.Context(), conn, 10)
+	if err != nil || !reflect.DeepEqual(faults, []journaltest.SequenceFault{
 		{SessionID: "b", Last: 3, Distinct: 2, Entries: 2}, {SessionID: "c", Last: 2, Distinct: 1, Entries: 1}, {SessionID: "d", Last: 1, Distinct: 1, Entries: 2},
 	}) {
 		t.Errorf("%+v, %v", faults, err)
@@ -308,7 +309,7 @@ func TestInvalidEntriesAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n, err := reconciliation.CountEntries(t.Context(), conn, journal.EntryTypeEvent); n != 0 || err != nil {
+	if n, err := journaltest.CountEntries(t.Context(), conn, journal.EntryTypeEvent); n != 0 || err != nil {
 		t.Errorf("%d entries, %v", n, err)
 	}
 	if err := journal.NewStore(conn).Insert(t.Context(), nil); err != nil {
@@ -330,7 +331,7 @@ func TestInsertManyTwice(t *testing.T) {
 		insert(t, conn, entries...)
 	}
 	t.Logf("%.0f entries/s in batches of %d", 2*n/time.Since(begun).Seconds(), n)
-	sums, err := reconciliation.SumsByStatus(t.Context(), conn)
+	sums, err := journaltest.SumsByStatus(t.Context(), conn)
 	if err != nil || len(sums) != 1 || sums[0].Sessions != n || sums[0].Amount != n*(n-1)/2 {
 		t.Errorf("%+v, %v", sums, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// demo is what the banner shows of a registry file, whose secrets are plain.
+// demo is the part of a registry file with plain secrets that the banner shows.
 type demo struct {
 	Platform struct {
 		Keys []demoKey `yaml:"keys"`
@@ -49,11 +49,11 @@ func readDemo(file string) (d demo, err error) {
 	return d, nil
 }
 
-// demoShop is the origin of the demo shop in a registry file. An `up` replaces it by
-// the origin at its own port.
+// demoShop is the origin of the demo shop in a registry file. `up` replaces it by the
+// origin at its own port.
 const demoShop = "https://127.0.0.1:8088"
 
-// shopKey is a test key of the application whose checkout the demo shop may frame.
+// shopKey returns a test key of the application whose sessions the demo shop may frame.
 func (d demo) shopKey() string {
 	for _, agency := range d.Agencies {
 		for _, app := range agency.Applications {
@@ -70,7 +70,7 @@ func (d demo) shopKey() string {
 	return ""
 }
 
-// clerkKeys are the test keys of the clerks, an agency a list.
+// clerkKeys returns the test keys of the clerks, one list for each agency.
 func (d demo) clerkKeys() (keys [][]string) {
 	for _, agency := range d.Agencies {
 		var of []string
@@ -86,7 +86,8 @@ func (d demo) clerkKeys() (keys [][]string) {
 	return keys
 }
 
-// banner is the one block that may show a key or a test number.
+// banner prints how to use the installation. It is the only output with keys and a test
+// number.
 func (u *installation) banner(out io.Writer) error {
 	d, err := readDemo(u.registry)
 	if err != nil {

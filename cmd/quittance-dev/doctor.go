@@ -20,20 +20,20 @@ import (
 	"quittance/dev/stack/chdb"
 )
 
-// doctorUp checks what an `up` needs, before it is started.
+// doctorUp returns the checks of what `up` needs before it starts.
 func doctorUp() cli.DoctorRole {
 	u := &installation{}
 	return cli.DoctorRole{
 		Name: "up", Flags: u.flags,
 		Checks: func(s roles.Settings, f *pflag.FlagSet) []cli.Check {
-			port, _ := f.GetInt("port") // of every command, see portFlag
+			port, _ := f.GetInt("port") // every command has it, see portFlag
 			u.Settings, u.port = s, cmp.Or(port, defaultPort)
 			return u.checks()
 		},
 	}
 }
 
-// checks are those of the parts that an `up` starts.
+// checks returns the checks of the parts that `up` starts.
 func (u *installation) checks() []cli.Check {
 	out := []cli.Check{
 		{Name: "registry file", Do: func(context.Context) (string, error) {

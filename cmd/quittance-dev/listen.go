@@ -17,24 +17,22 @@ import (
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/roles"
 	dev "quittance/dev/listen"
+	"quittance/internal/identity"
 	"quittance/internal/kafka"
-	"quittance/internal/registry"
-	"quittance/internal/secret"
-	"quittance/schemas"
 )
 
 func listen() cli.Command {
 	l := &listener{}
 	return cli.Command{
-		Use: "listen", Short: "Show signed events as they come, and forward them to a server on this machine",
+		Use: "listen", Short: "Show signed events as they occur, and forward them to a server on this machine",
 		Examples: []string{"listen --port 8080 --forward-to http://127.0.0.1:3000/webhooks"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.StringVar(&l.ForwardTo, "forward-to", "", "where to post each event: http or https on 127.0.0.1, [::1] or localhost; nowhere when empty")
-			f.StringVar(&l.application, "application", "", "only events of this application, by id or by its name if no other has it")
+			f.StringVar(&l.application, "application", "", "only events of this application: its id, or its name if no other application has the same")
 			f.StringSliceVar(&l.events, "events", nil, "only these events: "+strings.Join(subscribable(), ", "))
 			f.StringVar(&l.Mode, "mode", "", "only events of this mode: test or live")
-			f.DurationVar(&l.Since, "since", 0, "begin with the events of this long ago, such as 10m")
-			f.BoolVar(&l.JSON, "json", false, "print one JSON object an event, and everything else on stderr")
+			f.DurationVar(&l.Since, "since", 0, "begin with the events of the past, up to this age, such as 10m")
+			f.BoolVar(&l.JSON, "json", false, "print one JSON object for each event, and everything else on stderr")
 		},
 		Run: func(ctx context.Context, m *cli.Meta) error {
 			l.Out, l.Notes = m.Out, m.Out
@@ -46,7 +44,7 @@ func listen() cli.Command {
 	}
 }
 
-// subscribable are the events that integrators can subscribe to.
+// subscribable returns the events that integrators can subscribe to.
 func subscribable() (out []string) {
 	for _, e := range checkout.EventTypes() {
 		if e.Webhook() {
@@ -71,9 +69,9 @@ func (l *listener) run(ctx context.Context, s *roles.Settings, log *slog.Logger)
 	if err := s.Need("kafka", "schema-registry"); err != nil {
 		return err
 	}
-	// OpenKeys would make new ones, which are not the installation's.
+	// Otherwise OpenKeys would make new keys, which are not the installation's.
 	if _, err := os.Stat(filepath.Join(s.Data, "master.keys")); s.MasterKeys == "" && err != nil {
-		return errors.New("the installation's master keys are not known: give --data, the folder of its `" + name + " up`, or set QUITTANCE_MASTER_KEYS")
+		return errors.New("the installation's master keys are not known: set --data to the data folder of its `" + name + " up`, or set QUITTANCE_MASTER_KEYS")
 	}
 	var err error
 	if w.Keys, err = s.OpenKeys(); err != nil {
@@ -81,7 +79,12 @@ func (l *listener) run(ctx context.Context, s *roles.Settings, log *slog.Logger)
 	}
 	whose := "all applications"
 	if l.application != "" {
-		app, err := findApplication(ctx, s, w.Keys, l.application)
+		pool, err := s.OpenPostgres(ctx)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		app, err := identity.FindApplication(ctx, pool, l.application)
 		if err != nil {
 			return err
 		}
@@ -91,11 +94,7 @@ func (l *listener) run(ctx context.Context, s *roles.Settings, log *slog.Logger)
 	if err := checkTopics(ctx, w.Kafka); err != nil {
 		return err
 	}
-	schema, err := schemas.NewClient(s.SchemaRegistry)
-	if err != nil {
-		return err
-	}
-	if w.Codec, err = schemas.NewCodec(ctx, schema, false); err != nil {
+	if w.Codec, err = s.OpenSchemas(ctx, false); err != nil {
 		return err
 	}
 	w.Started = func() { l.Announce(whose, dev.Secret(w.Keys, w.ApplicationID)) }
@@ -106,7 +105,7 @@ func (l *listener) run(ctx context.Context, s *roles.Settings, log *slog.Logger)
 	return nil
 }
 
-// check refuses flags that make no sense, and fills in the listener.
+// check refuses invalid flags and sets the listener's ForwardTo.
 func (l *listener) check(w *dev.Listener) (err error) {
 	for _, e := range l.events {
 		if !slices.Contains(subscribable(), e) {
@@ -127,7 +126,8 @@ func (l *listener) check(w *dev.Listener) (err error) {
 	return nil
 }
 
-// checkTopics says at once when the broker is away or is none of ours.
+// checkTopics returns an error within ten seconds when the broker does not answer or does
+// not have our topics.
 func checkTopics(ctx context.Context, cfg kafka.Config) error {
 	cl, err := cfg.Client()
 	if err != nil {
@@ -138,35 +138,4 @@ func checkTopics(ctx context.Context, cfg kafka.Config) error {
 	defer cancel()
 	_, err = kafka.Load(ctx, cfg, cl)
 	return err
-}
-
-// findApplication finds an application by its id or, if no other has it, its name.
-func findApplication(ctx context.Context, s *roles.Settings, keys *secret.Keys, named string) (registry.Application, error) {
-	pool, err := s.OpenPostgres(ctx)
-	if err != nil {
-		return registry.Application{}, err
-	}
-	defer pool.Close()
-	reg, err := registry.Open(ctx, registry.Config{Pool: pool, Keys: keys, Log: slog.New(slog.DiscardHandler), Now: time.Now})
-	if err != nil {
-		return registry.Application{}, err
-	}
-	var found []registry.Application
-	var all []string
-	for _, a := range reg.Applications() {
-		if strings.EqualFold(a.ID, named) {
-			return a, nil
-		}
-		if a.Name == named {
-			found = append(found, a)
-		}
-		all = append(all, a.ID+" "+a.Name)
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return registry.Application{}, fmt.Errorf("--application: no application has this id or name; there are:\n  %s", strings.Join(all, "\n  "))
-	}
-	return registry.Application{}, fmt.Errorf("--application: several applications have this name, give the id:\n  %s", strings.Join(all, "\n  "))
 }

@@ -1,7 +1,7 @@
-// Command quittance-dev is the service with the options of a developer. It has
-// every command of quittance; --port N, which stands for the addresses of an `up`
-// on that port; and commands that run the service on one machine: up, simulate,
-// listen and bench. See README.md.
+// Command quittance-dev is the service with the options of a developer. It has every
+// command of quittance. Its flag --port N stands for the addresses of an `up` on that
+// port. It also has commands that run the service on one machine: up, simulate, listen
+// and bench. See README.md.
 package main
 
 import (

@@ -15,7 +15,7 @@ import (
 	"quittance/cmd/internal/roles"
 )
 
-// Ports of an `up`, counted from the service's.
+// Ports of an `up`, as offsets from the port of the service.
 const (
 	defaultPort        = 8080
 	portSimulators     = 1
@@ -43,8 +43,8 @@ func portFlag(s *roles.Settings, f *pflag.FlagSet) (locate func() error) {
 	}
 }
 
-// located are the settings in the locator: a file that an `up` writes, so that other
-// commands find its parts by its port alone.
+// located returns the settings in the locator. `up` writes this file, so that other
+// commands find its parts by its port.
 func located(s *roles.Settings) map[string]*string {
 	return map[string]*string{
 		"data": &s.Data, "kafka": &s.Kafka, "postgres": &s.Postgres, "clickhouse": &s.ClickHouse, "schema_registry": &s.SchemaRegistry, "simulator_url": &s.SimulatorURL,
@@ -59,8 +59,8 @@ func locatorFile(port int) (string, error) {
 	return filepath.Join(dir, "quittance", "up-"+strconv.Itoa(port)+".json"), nil
 }
 
-// writeLocator writes the locator for the same user alone: it holds the address of
-// Postgres with its password.
+// writeLocator writes the locator. Only the same user may read it, because it has the
+// address of Postgres with its password.
 func writeLocator(port int, s *roles.Settings) (remove func(), err error) {
 	file, err := locatorFile(port)
 	if err != nil {
@@ -79,7 +79,7 @@ func writeLocator(port int, s *roles.Settings) (remove func(), err error) {
 	return func() { _ = os.Remove(file) }, nil
 }
 
-// readLocator fills in the addresses that are not set from the `up` on a port.
+// readLocator sets the missing addresses to those of the `up` on a port.
 func readLocator(port int, s *roles.Settings) error {
 	file, err := locatorFile(port)
 	if err != nil {

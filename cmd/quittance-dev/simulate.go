@@ -23,13 +23,13 @@ func simulate() cli.Command {
 		Connection: cli.ConnectionParts,
 		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
 			m.RunFlags(f, "")
-			f.IntVar(&port, "port", defaultPort, "the simulators listen on the port after this one; without --kafka, the port of an up")
-			f.StringVar(&m.CheckoutURL, "checkout-url", "", "URL of the service for the agencies' counters; that of an up on this port when empty")
+			f.IntVar(&port, "port", defaultPort, "the simulators listen on the port after this one; without --kafka it is the port of an up")
+			f.StringVar(&m.CheckoutURL, "checkout-url", "", "URL of the service, for the agencies' counters; the up on this port when empty")
 		},
 		Run: func(ctx context.Context, m *cli.Meta) error {
 			m.SimulatorURL = "http://" + local(port+portSimulators)
 			m.CheckoutURL = cmp.Or(m.CheckoutURL, "http://"+local(port))
-			if m.Kafka == "" { // else the parts are named: --port is only where to listen
+			if m.Kafka == "" { // otherwise flags name the parts, and --port is only the port to listen on
 				if err := readLocator(port, &m.Settings); err != nil {
 					return err
 				}
@@ -44,9 +44,9 @@ func simulate() cli.Command {
 	}
 }
 
-// startSimulators runs the simulators on addr. They know the registry's webhook
-// secrets and ERP credentials, so that they refuse what is signed or authenticated
-// wrongly. Clerks are keys, a list for each agency.
+// startSimulators runs the simulators on addr. They have the registry's webhook secrets
+// and ERP credentials, so that they refuse wrong signatures and credentials. clerks are
+// keys, one list for each agency.
 func startSimulators(b *roles.Base, addr string, clerks [][]string) error {
 	if err := b.OpenRegistry(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func startSimulators(b *roles.Base, addr string, clerks [][]string) error {
 	return b.Serve("simulators", addr, sim.Handler())
 }
 
-// inboxSecrets are the signing secrets of the endpoints that deliver to an inbox.
+// inboxSecrets returns the signing secrets of the endpoints that deliver to an inbox.
 func inboxSecrets(b *roles.Base, inbox string) []string {
 	var out []string
 	for _, e := range b.Registry.AllEndpoints() {
@@ -81,7 +81,8 @@ func inboxSecrets(b *roles.Base, inbox string) []string {
 	return out
 }
 
-// cardSecret is what an agency's account shares with the simulated acquirer.
+// cardSecret returns the secret that an agency's account shares with the simulated
+// acquirer.
 func cardSecret(b *roles.Base, merchant string) (string, bool) {
 	for _, agency := range b.Registry.Agencies() {
 		a, _ := b.Registry.MerchantAccount(agency.ID, false, card.Registration.Offer)
@@ -92,8 +93,7 @@ func cardSecret(b *roles.Base, merchant string) (string, bool) {
 	return "", false
 }
 
-// erpAuth are the credentials with which the service goes to an agency's
-// simulated ERP.
+// erpAuth returns the credentials that the service uses at an agency's simulated ERP.
 func erpAuth(b *roles.Base, slug string) []simulator.Auth {
 	var out []simulator.Auth
 	for _, agency := range b.Registry.Agencies() {

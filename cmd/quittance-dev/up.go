@@ -21,7 +21,7 @@ import (
 	"quittance/dev/stack/chdb"
 )
 
-// Values of --broker that are no address.
+// Values of --broker other than an address.
 const (
 	brokerEmbedded = "embedded"
 	brokerKafka    = "kafka"
@@ -43,13 +43,13 @@ func up() cli.Command {
 	}
 }
 
-// flags declares what `up` takes, and what `doctor up` takes too.
+// flags declares the flags that `up` and `doctor up` share.
 func (u *installation) flags(f *pflag.FlagSet) {
-	f.StringVar(&u.broker, "broker", brokerEmbedded, "embedded, kafka (the real one, on a JVM), or HOST:PORT of one that runs")
-	f.StringVar(&u.registry, "registry", "deploy/dev/registry.yaml", "registry file to seed at start")
+	f.StringVar(&u.broker, "broker", brokerEmbedded, "embedded, kafka (real Kafka on a JVM), or HOST:PORT of a running Kafka")
+	f.StringVar(&u.registry, "registry", "deploy/dev/registry.yaml", "registry file to apply at start")
 }
 
-// installation is an `up`: the parts that it started, and the roles.
+// installation runs `up`: the parts that it starts, and the roles.
 type installation struct {
 	roles.Settings
 	port     int
@@ -89,7 +89,7 @@ func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
 	return u.roles(ctx, out)
 }
 
-// parts starts broker, databases and the registry of schemas, all at once.
+// parts starts broker, databases and schema registry at the same time.
 func (u *installation) parts(ctx context.Context) error {
 	u.SimulatorURL = "http://" + local(u.port+portSimulators)
 	started := make(chan func(context.Context) error, 8)
@@ -142,7 +142,7 @@ func (u *installation) parts(ctx context.Context) error {
 func (u *installation) startBroker(ctx context.Context) (func(context.Context) error, error) {
 	switch u.broker {
 	case brokerEmbedded:
-		u.log.Warn("the broker is in-process: it is not crash-safe, and never for real payments; use --broker kafka to see what a crash does")
+		u.log.Warn("the broker runs in this process and is not crash-safe: never use it for real payments; --broker kafka shows what a crash does")
 		b, err := stack.StartEmbeddedBroker(ctx, stack.EmbeddedBrokerConfig{Dir: filepath.Join(u.Data, "broker"), Port: u.port + portBroker, Log: u.log})
 		if err != nil {
 			return nil, err
@@ -166,13 +166,13 @@ func (u *installation) startBroker(ctx context.Context) (func(context.Context) e
 	return func(context.Context) error { return nil }, nil
 }
 
-// roles runs all of them in this process until it is stopped.
+// roles runs all roles in this process until it is stopped.
 func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	s := u.Settings
 	s.Instance = "0"
 	if u.broker == brokerEmbedded {
-		// The in-process broker takes a transactional id again only when the
-		// transaction it left open has timed out.
+		// The in-process broker accepts a transactional id again only after its open
+		// transaction has timed out.
 		s.Nonce = "-" + u.begun.UTC().Format("20060102T150405")
 	}
 	s.Listen = local(u.port)
@@ -200,8 +200,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	return b.Wait()
 }
 
-// shop runs the demo shop, with a test key of the application whose sessions it
-// may hold.
+// shop runs the demo shop with a test key of the application whose sessions it may frame.
 func (u *installation) shop(b *roles.Base, key string) error {
 	s, err := shop.New(shop.Config{
 		Listen: local(u.port + portShop), DataDir: filepath.Join(u.Data, "shop"), APIBase: b.CheckoutURL, CheckoutURL: b.CheckoutURL,
@@ -214,7 +213,7 @@ func (u *installation) shop(b *roles.Base, key string) error {
 	return nil
 }
 
-// announce waits until a session can be created and paid, and says so.
+// announce waits until a session can be created and paid, then prints the banner.
 func (u *installation) announce(ctx context.Context, b *roles.Base, out io.Writer) error {
 	for b.Unready() != nil {
 		select {

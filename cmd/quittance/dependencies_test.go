@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The production program carries nothing of a developer's: no package below dev or
-// test, no broker or database that runs in a process, no simulator.
+// The production program contains no part of a developer's installation: no package below
+// dev or test, no broker or database that runs in the process, no simulator.
 func TestProductionDependencies(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "quittance/cmd/quittance").Output()

@@ -1,5 +1,5 @@
-// Command quittance is the payment orchestration service: a command a role, and
-// the commands of its operators. See README.md.
+// Command quittance is the payment orchestration service: a command for each role, and the
+// commands of its operators. See README.md.
 package main
 
 import (

@@ -32,12 +32,12 @@ const (
 	tolerateLost = 0.01 // share of calls that may fail before the numbers mean nothing
 )
 
-// Config of a benchmark. Kafka, Space, Ingress, Keys and Log are required.
+// Config of a benchmark. Kafka, Topology, Ingress, Keys and Log are required.
 type Config struct {
 	// Kafka is the service's broker and installation; the echo makes its topics
 	// beside the service's, with the same prefix.
-	Kafka kafka.Config
-	Space *kafka.Topology
+	Kafka    kafka.Config
+	Topology *kafka.Topology
 	// Ingress is host:port of the service.
 	Ingress string
 	// Keys are the applications' keys, see Registry. Clients share them out.
@@ -68,8 +68,8 @@ type Benchmark struct {
 
 // New checks the configuration.
 func New(cfg Config) (*Benchmark, error) {
-	if len(cfg.Kafka.Brokers) == 0 || cfg.Space == nil || cfg.Ingress == "" || len(cfg.Keys) == 0 || cfg.Log == nil {
-		return nil, errors.New("benchmark configuration: Kafka, Space, Ingress, Keys and Log are required")
+	if len(cfg.Kafka.Brokers) == 0 || cfg.Topology == nil || cfg.Ingress == "" || len(cfg.Keys) == 0 || cfg.Log == nil {
+		return nil, errors.New("benchmark configuration: Kafka, Topology, Ingress, Keys and Log are required")
 	}
 	if cfg.Length == 0 {
 		cfg.Length = 6 * time.Second
@@ -91,11 +91,11 @@ func (b *Benchmark) Run(ctx context.Context, out io.Writer) error {
 	}
 	b.cfg.Log.Info("the service answers; first load")
 	closedLoop(ctx, b.creators(64), 0, firstLoad)
-	values, size, err := commands(ctx, b.cfg.Kafka, b.cfg.Space)
+	values, size, err := commands(ctx, b.cfg.Kafka, b.cfg.Topology)
 	if err != nil {
 		return err
 	}
-	if b.echo, err = newEcho(ctx, b.cfg.Kafka, b.cfg.Space, values, b.cfg.Log); err != nil {
+	if b.echo, err = newEcho(ctx, b.cfg.Kafka, b.cfg.Topology, values, b.cfg.Log); err != nil {
 		return err
 	}
 	var r results

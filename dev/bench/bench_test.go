@@ -147,23 +147,23 @@ func TestEchoOnKafka(t *testing.T) {
 	if _, err := kafka.Migrate(t.Context(), cfg, cl); err != nil {
 		t.Fatal(err)
 	}
-	space, err := kafka.Load(t.Context(), cfg, cl)
+	topology, err := kafka.Load(t.Context(), cfg, cl)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := commands(t.Context(), cfg, space); err == nil {
+	if _, _, err := commands(t.Context(), cfg, topology); err == nil {
 		t.Error("commands were read from an empty topic")
 	}
 	for _, v := range []string{"12345", "1234567"} {
-		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: space.Name("checkout.commands"), Value: []byte(v)}).FirstErr(); err != nil {
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: topology.Name("checkout.commands"), Value: []byte(v)}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	values, size, err := commands(t.Context(), cfg, space)
+	values, size, err := commands(t.Context(), cfg, topology)
 	if err != nil || len(values) != 2 || size != 6 {
 		t.Fatalf("read %d commands of %d bytes on average: %v", len(values), size, err)
 	}
-	e, err := newEcho(t.Context(), cfg, space, values, servers.Logger(t))
+	e, err := newEcho(t.Context(), cfg, topology, values, servers.Logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}

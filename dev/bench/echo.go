@@ -34,9 +34,9 @@ var errNoReply = errors.New("no echo in time")
 
 // echo is the floor: the least that a command and its reply cost on this broker.
 type echo struct {
-	cfg   kafka.Config
-	log   *slog.Logger
-	space *kafka.Topology
+	cfg      kafka.Config
+	log      *slog.Logger
+	topology *kafka.Topology
 	// values are what is sent in turn: commands of the service itself, so that
 	// they have its size and compress as its do.
 	values [][]byte
@@ -52,15 +52,15 @@ type echo struct {
 }
 
 // newEcho makes the echo's topics and clients. Run must be called to close them.
-func newEcho(ctx context.Context, cfg kafka.Config, space *kafka.Topology, values [][]byte, log *slog.Logger) (*echo, error) {
-	e := &echo{cfg: cfg, log: log, space: space, values: values, waiting: map[string]chan<- struct{}{}}
+func newEcho(ctx context.Context, cfg kafka.Config, topology *kafka.Topology, values [][]byte, log *slog.Logger) (*echo, error) {
+	e := &echo{cfg: cfg, log: log, topology: topology, values: values, waiting: map[string]chan<- struct{}{}}
 	var err error
 	if e.producer, err = cfg.Producer(); err != nil {
 		return nil, err
 	}
 	adm := kadm.NewClient(e.producer)
 	for topic, partitions := range map[string]int32{
-		topicEchoIn: space.Count(schemas.TopicCommands), topicEchoOut: space.Count(schemas.TopicEvents), topicEchoReply: space.Count(schemas.TopicReplies),
+		topicEchoIn: topology.Count(schemas.TopicCommands), topicEchoOut: topology.Count(schemas.TopicEvents), topicEchoReply: topology.Count(schemas.TopicReplies),
 	} {
 		if _, err := adm.CreateTopic(ctx, partitions, -1, nil, cfg.Prefix+topic); err != nil {
 			e.close()
@@ -190,7 +190,7 @@ func (e echoCaller) call(ctx context.Context) error {
 	e.mu.Unlock()
 	failed := make(chan error, 1)
 	rec := &kgo.Record{
-		Topic: e.cfg.Prefix + topicEchoIn, Partition: int32(n % int64(e.space.Count(schemas.TopicCommands))), //nolint:gosec // a partition
+		Topic: e.cfg.Prefix + topicEchoIn, Partition: int32(n % int64(e.topology.Count(schemas.TopicCommands))), //nolint:gosec // a partition
 		Key: []byte(id), Value: e.values[n%int64(len(e.values))],
 	}
 	e.producer.Produce(ctx, rec, func(_ *kgo.Record, err error) {

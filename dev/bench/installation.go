@@ -98,7 +98,7 @@ func (b *Installation) open(ctx context.Context, registry []byte, ingresses, pro
 	if err := b.servers(ctx); err != nil {
 		return nil, err
 	}
-	space, err := b.prepare(ctx)
+	topology, err := b.prepare(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (b *Installation) open(ctx context.Context, registry []byte, ingresses, pro
 	if err := b.seed(ctx, file); err != nil {
 		return nil, err
 	}
-	return space, b.startRoles(ctx, ingresses, processors)
+	return topology, b.startRoles(ctx, ingresses, processors)
 }
 
 // during measures. A role that ends ends the measurement.
@@ -134,12 +134,12 @@ func (b *Installation) Run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.shut(context.WithoutCancel(ctx))) }()
 	file, keys := Registry(b.Applications)
-	space, err := b.open(ctx, file, 1, 1)
+	topology, err := b.open(ctx, file, 1, 1)
 	if err != nil {
 		return err
 	}
 	cfg := Config{
-		Kafka: b.config(), Space: space, Ingress: b.listen[0], Keys: keys,
+		Kafka: b.config(), Topology: topology, Ingress: b.listen[0], Keys: keys,
 		Length: time.Duration(b.Seconds * float64(time.Second)), Rounds: b.Rounds, Log: b.Log,
 	}
 	if b.kafka != nil {

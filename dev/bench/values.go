@@ -18,10 +18,10 @@ const maxValues = 4096
 
 // commands reads commands that the service has written, up to maxValues, and
 // their average size.
-func commands(ctx context.Context, cfg kafka.Config, space *kafka.Topology) (values [][]byte, size int, err error) {
+func commands(ctx context.Context, cfg kafka.Config, topology *kafka.Topology) (values [][]byte, size int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	topic := space.Name(schemas.TopicCommands)
+	topic := topology.Name(schemas.TopicCommands)
 	cl, err := cfg.Client(kgo.ConsumeTopics(topic), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		return nil, 0, err

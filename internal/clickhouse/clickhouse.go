@@ -19,21 +19,20 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	clickhouse "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// Defaults for parameters that the URL omits.
-const (
-	dialTimeout = 5 * time.Second
-	// readTimeout bounds one answer. It is long enough for a big insert on a busy
-	// server and short enough to detect a server that does not answer.
-	readTimeout = time.Minute
-	maxOpen     = 8
-	maxIdle     = 2
-)
+// defaults are the values of parameters that the URL omits.
+var defaults = map[string]string{
+	"dial_timeout": "5s",
+	// Bounds one answer. It is long enough for a big insert on a busy server and
+	// short enough to detect a server that does not answer.
+	"read_timeout":   "1m",
+	"max_open_conns": "8",
+	"max_idle_conns": "2",
+}
 
 // Conn is a pool of connections, safe for concurrent use.
 type Conn = driver.Conn
@@ -91,26 +90,23 @@ func parse(address string) (opts *clickhouse.Options, where string, err error) {
 		return nil, "", fmt.Errorf("%w: the host is missing", ErrAddress)
 	}
 	where = u.Host
-	opts, err = clickhouse.ParseDSN(address)
+	query := u.Query()
+	for name, value := range defaults {
+		if !query.Has(name) {
+			query.Set(name, value)
+		}
+	}
+	if u.Scheme == "https" && !query.Has("secure") {
+		query.Set("secure", "true") // the library wants both
+	}
+	u.RawQuery = query.Encode()
+	opts, err = clickhouse.ParseDSN(u.String())
 	if err != nil {
 		// Errors of the library name the faulty parameter, but some quote the URL.
 		if strings.Contains(err.Error(), "://") || (u.User != nil && strings.Contains(err.Error(), u.User.String())) {
 			err = errors.New("a parameter is malformed")
 		}
 		return nil, "", fmt.Errorf("reading the address of ClickHouse at %s: %w", where, err)
-	}
-	query := u.Query()
-	if !query.Has("dial_timeout") {
-		opts.DialTimeout = dialTimeout
-	}
-	if !query.Has("read_timeout") {
-		opts.ReadTimeout = readTimeout
-	}
-	if !query.Has("max_open_conns") {
-		opts.MaxOpenConns = maxOpen
-	}
-	if !query.Has("max_idle_conns") {
-		opts.MaxIdleConns = maxIdle
 	}
 	if opts.Auth.Database == "" {
 		opts.Auth.Database = "default"

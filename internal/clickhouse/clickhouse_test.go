@@ -67,6 +67,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	for _, tc := range []struct{ url, want string }{
 		{"http://" + closed + "/quittance", "ClickHouse at " + closed + " does not answer"},
 		{"clickhouse://u:hunter2@" + closed + "/quittance", "ClickHouse at " + closed + " does not answer"},
+		{"https://u:hunter2@" + closed + "/quittance", "ClickHouse at " + closed + " does not answer"}, // was refused for want of secure=true
 		{"postgres://u:hunter2@h/x", "not postgres://"},
 		{"127.0.0.1:9000", "a ClickHouse address is"},
 		{"http:///quittance", "the host is missing"},

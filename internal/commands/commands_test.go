@@ -23,10 +23,10 @@ import (
 const agency = "018f0000-0000-7000-8000-000000000001"
 
 type broker struct {
-	t     *testing.T
-	cfg   kafka.Config
-	space *kafka.Topology
-	codec *schemas.Codec
+	t        *testing.T
+	cfg      kafka.Config
+	topology *kafka.Topology
+	codec    *schemas.Codec
 }
 
 func open(t *testing.T) *broker {
@@ -41,7 +41,7 @@ func open(t *testing.T) *broker {
 	if _, err := kafka.Migrate(ctx, b.cfg, cl); err != nil {
 		t.Fatal(err)
 	}
-	if b.space, err = kafka.Load(ctx, b.cfg, cl); err != nil {
+	if b.topology, err = kafka.Load(ctx, b.cfg, cl); err != nil {
 		t.Fatal(err)
 	}
 	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
@@ -57,7 +57,7 @@ func open(t *testing.T) *broker {
 func (b *broker) client(timeout time.Duration) *commands.Checkout {
 	b.t.Helper()
 	c, err := commands.New(b.t.Context(), commands.Config[checkout.Command, checkout.Answer]{
-		Kafka: b.cfg, Topology: b.space, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.codec, b.space), Timeout: timeout, Log: servers.Logger(b.t), Metrics: prometheus.NewRegistry(),
+		Kafka: b.cfg, Topology: b.topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.codec, b.topology), Timeout: timeout, Log: servers.Logger(b.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -78,7 +78,7 @@ func (b *broker) client(timeout time.Duration) *commands.Checkout {
 // command that asks, twice, as after a replayed reply.
 func (b *broker) answer() {
 	b.t.Helper()
-	cl, err := b.cfg.Producer(kgo.ConsumeTopics(b.space.Name(schemas.TopicCommands)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	cl, err := b.cfg.Producer(kgo.ConsumeTopics(b.topology.Name(schemas.TopicCommands)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func (b *broker) answer() {
 					b.t.Error(err)
 				}
 				for range 2 {
-					cl.Produce(ctx, &kgo.Record{Topic: b.space.Name(schemas.TopicReplies), Partition: to.Partition, Key: []byte(to.CorrelationID), Value: value}, nil)
+					cl.Produce(ctx, &kgo.Record{Topic: b.topology.Name(schemas.TopicReplies), Partition: to.Partition, Key: []byte(to.CorrelationID), Value: value}, nil)
 				}
 			})
 		}

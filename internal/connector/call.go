@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -23,47 +22,27 @@ const (
 	maxRetryAfter = 5 * time.Minute
 )
 
-// Client makes the HTTP calls of one connector, all of them over one pool of
-// connections. Safe for concurrent use.
-type Client struct{ client *http.Client }
-
-// NewClient makes a Client whose calls take timeout at most, dialling and answer
-// included.
-func NewClient(timeout time.Duration) *Client {
-	return &Client{&http.Client{
-		Timeout: timeout,
-		Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: min(5*time.Second, timeout), KeepAlive: 30 * time.Second}).DialContext,
-			TLSHandshakeTimeout:   5 * time.Second,
-			ResponseHeaderTimeout: timeout,
-			ForceAttemptHTTP2:     true,
-			MaxIdleConns:          256,
-			MaxIdleConnsPerHost:   128,
-			IdleConnTimeout:       time.Minute,
-		},
-		// Following a redirect would send the key and the number to another host.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
-}
-
 // Call is one HTTP request to an operator.
 type Call struct {
 	// Doing is what is being done, as in Error.
 	Doing  string
 	Method string
-	URL    string
-	Body   []byte
-	// Header is what is sent; headers with an empty value are left out.
+	// Path is below the account's address; it may have a query.
+	Path string
+	// Body is a JSON text; nil for none.
+	Body []byte
+	// Header is what is sent besides Content-Type and the account's token. Headers with
+	// an empty value are left out.
 	Header map[string]string
+	token  string
 }
 
 // Do makes one HTTP call. Without an answer the error is an *Error that says
 // whether the request may have been sent. A GET changes nothing, so it is never Sent.
-func (c *Client) Do(ctx context.Context, q Call) (Answer, error) {
+func (b *Base[A]) Do(ctx context.Context, account A, q Call) (Answer, error) {
 	var left atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { left.Store(true) }})
-	req, err := http.NewRequestWithContext(ctx, q.Method, q.URL, bytes.NewReader(q.Body))
+	req, err := http.NewRequestWithContext(ctx, q.Method, account.At(q.Path), bytes.NewReader(q.Body))
 	if err != nil {
 		return Answer{}, NetworkError(q.Doing, false, err)
 	}
@@ -72,8 +51,14 @@ func (c *Client) Do(ctx context.Context, q Call) (Answer, error) {
 			req.Header.Set(k, v)
 		}
 	}
+	if q.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if q.token != "" {
+		req.Header.Set("Authorization", "Bearer "+q.token)
+	}
 	changes := q.Method != http.MethodGet
-	resp, err := c.client.Do(req)
+	resp, err := b.client.Do(req)
 	if err != nil {
 		return Answer{}, NetworkError(q.Doing, changes && left.Load(), err)
 	}
@@ -149,6 +134,46 @@ func DecodeReport(body []byte, v any) error {
 		return ErrNotObject
 	}
 	return DecodeObject(body, v)
+}
+
+// seconds is a JSON number, or a string of digits.
+type seconds int64
+
+// UnmarshalJSON reads both spellings.
+func (n *seconds) UnmarshalJSON(b []byte) error {
+	v, err := strconv.ParseInt(string(bytes.Trim(b, `"`)), 10, 64)
+	*n = seconds(v)
+	return err
+}
+
+// ReadOutcome decodes an answer and reads it as an outcome. Errors are *Error with
+// Sent unset.
+func ReadOutcome[T any](a Answer, doing string, read func(T) (Outcome, error)) (Outcome, error) {
+	var answer T
+	var o Outcome
+	err := a.Decode(&answer)
+	if err == nil {
+		o, err = read(answer)
+	}
+	if err != nil {
+		return Outcome{}, Malformed(doing, err)
+	}
+	return o, nil
+}
+
+// ReadReport decodes the body of a report of an operator, such as "MTN", and reads it.
+// Errors wrap ErrReport.
+func ReadReport[T any](operator string, body []byte, read func(T) (Report, error)) (Report, error) {
+	var message T
+	var r Report
+	err := DecodeReport(body, &message)
+	if err == nil {
+		r, err = read(message)
+	}
+	if err != nil {
+		return Report{}, fmt.Errorf("reading a report of %s: %w: %w", operator, ErrReport, err)
+	}
+	return r, nil
 }
 
 // WithSent is err with another Sent. It copies the error, because all calls that waited

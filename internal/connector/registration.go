@@ -88,8 +88,8 @@ type Config struct {
 	EnquiriesPerSecond float64
 }
 
-// Check fills in what has a default and says what is wrong with the rest.
-func (c *Config) Check(operator string) error {
+// check fills in what has a default and says what is wrong with the rest.
+func (c *Config) check(operator string) error {
 	if c.Now == nil {
 		return errors.New(operator + ": Now is required")
 	}

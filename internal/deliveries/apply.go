@@ -24,11 +24,7 @@ const failingFor = 5 * 24 * time.Hour
 // nothing, except that Delivered is final whenever it comes. Errors are consume.ErrMoved
 // and those of Postgres; after one of those Apply may have written.
 func (s *Store) Apply(ctx context.Context, outcomes []*record.Attempt, moves []consume.Move) error {
-	occurred := make([]time.Time, len(outcomes))
-	for i, o := range outcomes {
-		occurred[i] = o.Delivery.OccurredAt
-	}
-	if err := s.ensureDays(ctx, occurred); err != nil {
+	if err := s.ensureDays(ctx, outcomes); err != nil {
 		return err
 	}
 	return s.tx(ctx, "applying outcomes", func(tx pgx.Tx) error {
@@ -98,14 +94,12 @@ func (s *Store) fold(outcomes []*record.Attempt) []*change {
 }
 
 func (s *Store) upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*change) error {
-	n := len(changes)
-	kinds, ids, succeeded := make([]string, n), make([]string, n), make([]bool, n)
-	due, failing, last, hold, gone := make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n)
-	for i, c := range changes {
-		kinds[i], ids[i], succeeded[i] = c.kind, c.id, c.succeeded
-		due[i], failing[i], last[i], hold[i], gone[i] = c.due, c.failing, c.lastFailure, c.hold, c.gone
+	var rows, destinations [][]any
+	for _, c := range changes {
+		rows = append(rows, []any{c.kind, c.id, c.succeeded, c.due, c.failing, c.lastFailure, c.hold, c.gone})
+		destinations = append(destinations, []any{c.kind, c.id})
 	}
-	if err := insertDestinations(ctx, tx, kinds, ids); err != nil {
+	if err := insertDestinations(ctx, tx, destinations); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `
@@ -130,102 +124,74 @@ func (s *Store) upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*ch
 				WHEN c.gone > coalesce(d.resumed_at, '-infinity') THEN 'gone'
 				WHEN c.kind = ANY($10) AND c.last_failure - c.failing_since >= $9::interval THEN 'failing' END
 		FROM change c WHERE d.kind = c.kind AND d.destination_id = c.destination_id`,
-		kinds, ids, succeeded, due, failing, last, hold, gone, failingFor, s.kinds.Names(func(r Registration) bool { return r.Suspends }))
+		append(byColumn(rows), failingFor, s.kinds.Names(func(r Registration) bool { return r.Suspends }))...)
 	return failed("writing destinations", err)
 }
 
-// insertDestinations makes the rows that are missing, and locks them all.
-func insertDestinations(ctx context.Context, tx pgx.Tx, kinds, ids []string) error {
+// insertDestinations makes the rows that are missing, and locks them all. A
+// destination is its kind and its id.
+func insertDestinations(ctx context.Context, tx pgx.Tx, destinations [][]any) error {
 	if _, err := tx.Exec(ctx, `
 		INSERT INTO delivery_destinations (kind, destination_id)
 		SELECT * FROM unnest($1::text[], $2::text[]) AS c (kind, destination_id)
 		ORDER BY kind COLLATE "C", destination_id COLLATE "C"
-		ON CONFLICT DO NOTHING`, kinds, ids); err != nil {
+		ON CONFLICT DO NOTHING`, byColumn(destinations)...); err != nil {
 		return fmt.Errorf("writing destinations: %w", err)
 	}
-	return lockDestinations(ctx, tx, kinds, ids)
+	return lockDestinations(ctx, tx, destinations)
 }
 
-// columns of deliveries, as arrays for unnest.
-type columns struct {
-	on                                                       []time.Time
-	id, kind, dest, event, name, app, tenant, session, state []string
-	live                                                     []bool
-	occurred, last                                           []time.Time
-	attempts, round                                          []int32
-	first, next                                              []zeronull.Timestamptz
-	status                                                   []zeronull.Int4
-	reason                                                   []zeronull.Text
-	body                                                     [][]byte
-}
-
-func (c *columns) add(a *record.Attempt) {
-	d := &a.Delivery
-	c.on, c.id = append(c.on, day(d.OccurredAt)), append(c.id, d.DeliveryID)
-	c.kind, c.dest = append(c.kind, d.Kind), append(c.dest, d.DestinationID)
-	c.event, c.name = append(c.event, d.EventID), append(c.name, d.Event)
-	c.app, c.tenant, c.session = append(c.app, d.ApplicationID), append(c.tenant, d.TenantID), append(c.session, d.SessionID)
-	c.live, c.occurred, c.last = append(c.live, d.Livemode), append(c.occurred, d.OccurredAt), append(c.last, a.At)
-	state := stateOf[Outcome(a.Outcome)]
-	made := d.Attempt
-	if Outcome(a.Outcome) == OutcomeDeferred {
-		made-- // no call was made
-	}
-	c.state, c.attempts, c.round = append(c.state, state), append(c.attempts, made), append(c.round, d.Round)
-	var next time.Time
-	if state == StateWaiting {
-		next = a.NextAttemptAt
-	}
-	c.first, c.next = append(c.first, zeronull.Timestamptz(d.FirstAttemptAt)), append(c.next, zeronull.Timestamptz(next))
-	c.status, c.reason = append(c.status, zeronull.Int4(a.HTTPStatus)), append(c.reason, zeronull.Text(a.Reason))
-	var body []byte
-	if state != StateDelivered { // an operator may still send an exhausted delivery
-		body = d.Body
-	}
-	c.body = append(c.body, body)
-}
-
-// upsertDeliveries applies outcomes in order. A statement can change a row only
-// once, so several outcomes of one delivery go into successive statements.
-func upsertDeliveries(ctx context.Context, tx pgx.Tx, outcomes []*record.Attempt) error {
-	c, seen := &columns{}, map[string]bool{}
-	for _, a := range outcomes {
-		if seen[a.Delivery.DeliveryID] {
-			if err := c.upsert(ctx, tx); err != nil {
-				return err
-			}
-			c = &columns{}
-			clear(seen)
-		}
-		seen[a.Delivery.DeliveryID] = true
-		c.add(a)
-	}
-	return c.upsert(ctx, tx)
-}
-
+// insertDeliveries inserts rowOf outcomes.
 const insertDeliveries = `
 		INSERT INTO deliveries AS d (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id,
 			livemode, occurred_at, state, attempts, round, first_attempt_at, last_outcome_at, next_attempt_at, http_status, reason, body)
 		SELECT * FROM unnest($1::date[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
 			$10::bool[], $11::timestamptz[], $12::text[], $13::int[], $14::int[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::int[], $19::text[], $20::bytea[])`
 
-// values of insertDeliveries.
-func (c *columns) values() []any {
+// rowOf is the row of a delivery that has no outcome but this one.
+func rowOf(a *record.Attempt) []any {
+	d, state, attempts, next, body := &a.Delivery, stateOf[Outcome(a.Outcome)], a.Delivery.Attempt, zeronull.Timestamptz{}, a.Delivery.Body
+	if Outcome(a.Outcome) == OutcomeDeferred {
+		attempts-- // no call was made
+	}
+	if state == StateWaiting {
+		next = zeronull.Timestamptz(a.NextAttemptAt)
+	}
+	if state == StateDelivered {
+		body = nil // all others, exhausted ones too, may still be sent
+	}
 	return []any{
-		c.on, c.id, c.kind, c.dest, c.event, c.name, c.app, c.tenant, c.session, c.live, c.occurred, c.state, c.attempts, c.round,
-		c.first, c.last, c.next, c.status, c.reason, c.body,
+		day(d.OccurredAt), d.DeliveryID, d.Kind, d.DestinationID, d.EventID, d.Event, d.ApplicationID, d.TenantID, d.SessionID,
+		d.Livemode, d.OccurredAt, state, attempts, d.Round, zeronull.Timestamptz(d.FirstAttemptAt), a.At, next,
+		zeronull.Int4(a.HTTPStatus), zeronull.Text(a.Reason), body,
 	}
 }
 
-func (c *columns) upsert(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, insertDeliveries+`
-		ON CONFLICT (occurred_on, delivery_id) DO UPDATE SET
-			state = excluded.state, attempts = greatest(d.attempts, excluded.attempts), round = greatest(d.round, excluded.round),
-			first_attempt_at = coalesce(d.first_attempt_at, excluded.first_attempt_at), last_outcome_at = excluded.last_outcome_at,
-			next_attempt_at = excluded.next_attempt_at, lease_until = NULL, http_status = excluded.http_status, reason = excluded.reason, body = excluded.body
-		WHERE d.state <> 'delivered'
-			AND (excluded.state = 'delivered' OR (excluded.round >= d.round AND d.state IN ('waiting', 'queued')))`, c.values()...)
-	return failed("writing deliveries", err)
+// upsertDeliveries applies outcomes in order. A statement can change a row only
+// once, so several outcomes of one delivery go into successive statements.
+func upsertDeliveries(ctx context.Context, tx pgx.Tx, outcomes []*record.Attempt) error {
+	for len(outcomes) > 0 {
+		var rows [][]any
+		for seen := map[string]bool{}; len(rows) < len(outcomes); {
+			a := outcomes[len(rows)]
+			if seen[a.Delivery.DeliveryID] {
+				break
+			}
+			seen[a.Delivery.DeliveryID] = true
+			rows = append(rows, rowOf(a))
+		}
+		outcomes = outcomes[len(rows):]
+		if _, err := tx.Exec(ctx, insertDeliveries+`
+			ON CONFLICT (occurred_on, delivery_id) DO UPDATE SET
+				state = excluded.state, attempts = greatest(d.attempts, excluded.attempts), round = greatest(d.round, excluded.round),
+				first_attempt_at = coalesce(d.first_attempt_at, excluded.first_attempt_at), last_outcome_at = excluded.last_outcome_at,
+				next_attempt_at = excluded.next_attempt_at, lease_until = NULL, http_status = excluded.http_status, reason = excluded.reason, body = excluded.body
+			WHERE d.state <> 'delivered'
+				AND (excluded.state = 'delivered' OR (excluded.round >= d.round AND d.state IN ('waiting', 'queued')))`, byColumn(rows)...); err != nil {
+			return fmt.Errorf("writing deliveries: %w", err)
+		}
+	}
+	return nil
 }
 
 // insertAttempts keeps the calls that were made; a deferred delivery made none.

@@ -88,21 +88,21 @@ func claimOf(ctx context.Context, tx pgx.Tx, kind Kind, id string, now time.Time
 // MarkQueued lengthens the leases of claimed deliveries that are on their topic:
 // from now on Kafka holds them.
 func (s *Store) MarkQueued(ctx context.Context, claimed []record.Delivery) error {
-	n := len(claimed)
-	on, ids, rounds, kinds, to := make([]time.Time, n), make([]string, n), make([]int32, n), make([]string, n), make([]string, n)
+	var rows, destinations [][]any
 	for i := range claimed {
 		d := &claimed[i]
-		on[i], ids[i], rounds[i], kinds[i], to[i] = day(d.OccurredAt), d.DeliveryID, d.Round, d.Kind, d.DestinationID
+		rows = append(rows, []any{day(d.OccurredAt), d.DeliveryID, d.Round})
+		destinations = append(destinations, []any{d.Kind, d.DestinationID})
 	}
 	return s.tx(ctx, "marking deliveries as queued", func(tx pgx.Tx) error {
-		if err := lockDestinations(ctx, tx, kinds, to); err != nil {
+		if err := lockDestinations(ctx, tx, destinations); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `
 			UPDATE deliveries d SET lease_until = clock_timestamp() + $4::interval
 			FROM unnest($1::date[], $2::text[], $3::int[]) AS c (occurred_on, delivery_id, round)
 			WHERE d.occurred_on = c.occurred_on AND d.delivery_id = c.delivery_id AND d.round = c.round AND d.state = 'queued'`,
-			on, ids, rounds, queuedLease)
+			append(byColumn(rows), queuedLease)...)
 		return err
 	})
 }
@@ -110,23 +110,24 @@ func (s *Store) MarkQueued(ctx context.Context, claimed []record.Delivery) error
 // ReturnLeases makes deliveries whose lease has run out wait again, due at once.
 // now is the service's clock.
 func (s *Store) ReturnLeases(ctx context.Context, now time.Time) error {
-	kinds, ids, err := destinationsOf(ctx, s.pool, `SELECT DISTINCT kind, destination_id FROM deliveries WHERE state = 'queued' AND lease_until < clock_timestamp()`)
-	if err != nil || len(ids) == 0 {
+	late, err := destinationsOf(ctx, s.pool, `SELECT DISTINCT kind, destination_id FROM deliveries WHERE state = 'queued' AND lease_until < clock_timestamp()`)
+	if err != nil || len(late) == 0 {
 		return err
 	}
 	return s.tx(ctx, "returning leases", func(tx pgx.Tx) error {
-		if err := lockDestinations(ctx, tx, kinds, ids); err != nil {
+		if err := lockDestinations(ctx, tx, late); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `
 			WITH late AS (
-				UPDATE deliveries SET state = 'waiting', next_attempt_at = $1, lease_until = NULL
+				UPDATE deliveries SET state = 'waiting', next_attempt_at = $3, lease_until = NULL
 				WHERE state = 'queued' AND lease_until < clock_timestamp()
-					AND (kind, destination_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
+					AND (kind, destination_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
 				RETURNING kind, destination_id
 			)
-			UPDATE delivery_destinations d SET next_due_at = least(d.next_due_at, $1)
-			FROM (SELECT DISTINCT kind, destination_id FROM late) l WHERE d.kind = l.kind AND d.destination_id = l.destination_id`, now, kinds, ids)
+			UPDATE delivery_destinations d SET next_due_at = least(d.next_due_at, $3)
+			FROM (SELECT DISTINCT kind, destination_id FROM late) l WHERE d.kind = l.kind AND d.destination_id = l.destination_id`,
+			append(byColumn(late), now)...)
 		return err
 	})
 }
@@ -156,16 +157,16 @@ func (s *Store) Tidy(ctx context.Context, now time.Time) error {
 // destinations that were suspended before it.
 func (s *Store) expireHeld(ctx context.Context, before time.Time) error {
 	return s.tx(ctx, "expiring held deliveries", func(tx pgx.Tx) error {
-		kinds, ids, err := destinationsOf(ctx, tx, `
+		suspended, err := destinationsOf(ctx, tx, `
 			SELECT kind, destination_id FROM delivery_destinations WHERE suspended_at < $1
 			ORDER BY kind COLLATE "C", destination_id COLLATE "C" FOR UPDATE`, before)
-		if err != nil || len(ids) == 0 {
+		if err != nil || len(suspended) == 0 {
 			return err
 		}
 		_, err = tx.Exec(ctx, `
 			UPDATE deliveries SET state = 'exhausted', next_attempt_at = NULL, reason = 'held_too_long'
-			WHERE (kind, destination_id) IN (SELECT * FROM unnest($2::text[], $3::text[]))
-				AND state = 'waiting' AND last_outcome_at < $1`, before, kinds, ids)
+			WHERE (kind, destination_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+				AND state = 'waiting' AND last_outcome_at < $3`, append(byColumn(suspended), before)...)
 		return err
 	})
 }

@@ -28,15 +28,14 @@ func (s *Store) acceptConfirmations(ctx context.Context, tx pgx.Tx, outcomes []*
 	if len(accepted) == 0 {
 		return nil
 	}
-	n := len(accepted)
-	ids, tenants, live, at := make([]string, n), make([]string, n), make([]bool, n), make([]time.Time, n)
-	for i, a := range accepted {
-		ids[i], tenants[i], live[i], at[i] = a.Delivery.EventID, a.Delivery.TenantID, a.Delivery.Livemode, a.At
+	var rows [][]any
+	for _, a := range accepted {
+		rows = append(rows, []any{a.Delivery.EventID, a.Delivery.TenantID, a.Delivery.Livemode, a.At})
 	}
 	_, err := tx.Exec(ctx, `
 		INSERT INTO erp_confirmations AS c (transaction_id, tenant_id, livemode, accepted_at)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::bool[], $4::timestamptz[])
-		ON CONFLICT (transaction_id) DO UPDATE SET accepted_at = coalesce(c.accepted_at, excluded.accepted_at)`, ids, tenants, live, at)
+		ON CONFLICT (transaction_id) DO UPDATE SET accepted_at = coalesce(c.accepted_at, excluded.accepted_at)`, byColumn(rows)...)
 	return failed("noting accepted confirmations", err)
 }
 

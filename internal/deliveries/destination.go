@@ -69,15 +69,12 @@ const statusColumns = `coalesce(d.failing_since, '0001-01-01Z'), coalesce(d.hold
 // destination without a row has only its name.
 func lockDestination(ctx context.Context, tx pgx.Tx, kind Kind, id string) (DestinationStatus, error) {
 	s := DestinationStatus{Kind: kind, DestinationID: id}
-	if err := lockDestinations(ctx, tx, []string{string(kind)}, []string{id}); err != nil {
-		return s, err
-	}
-	err := tx.QueryRow(ctx, `SELECT `+statusColumns+` FROM delivery_destinations d WHERE kind = $1 AND destination_id = $2`, kind, id).
+	err := tx.QueryRow(ctx, `SELECT `+statusColumns+` FROM delivery_destinations d WHERE kind = $1 AND destination_id = $2 FOR UPDATE`, kind, id).
 		Scan(&s.FailingSince, &s.HoldUntil, &s.SuspendedAt, &s.SuspendedReason)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}
-	return s, failed("reading a destination", err)
+	return s, failed("locking a destination", err)
 }
 
 // refuseSuspended is an Error when the destination is suspended.
@@ -101,7 +98,7 @@ func (s *Store) Suspend(ctx context.Context, actor operation.Actor, kind Kind, i
 		return status, false, operation.Refuse(CodeNeverSuspended, "id", operation.Args{"kind": kind})
 	}
 	err = s.tx(ctx, "suspending a destination", func(tx pgx.Tx) error {
-		if err := insertDestinations(ctx, tx, []string{string(kind)}, []string{id}); err != nil {
+		if err := insertDestinations(ctx, tx, [][]any{{kind, id}}); err != nil {
 			return err
 		}
 		if status, err = lockDestination(ctx, tx, kind, id); err != nil {
@@ -140,7 +137,7 @@ func (s *Store) Resume(ctx context.Context, actor operation.Actor, kind Kind, id
 		return DestinationStatus{}, due, err
 	}
 	err = s.tx(ctx, doing, func(tx pgx.Tx) error {
-		if err := lockDestinations(ctx, tx, []string{string(kind)}, []string{id}); err != nil {
+		if err := lockDestinations(ctx, tx, [][]any{{kind, id}}); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -69,29 +68,21 @@ func (h *History) caughtUp(ctx context.Context, patience time.Duration) (bool, e
 	}
 }
 
-// Settled are the deliveries that need no sending: those with an end, those that
-// wait in the schedule, and those that are on the topic in a later round.
-func (h *History) Settled(ctx context.Context, refs []Ref) (map[string]struct{}, error) {
-	on, ids, rounds := make([]time.Time, len(refs)), make([]string, len(refs)), make([]int32, len(refs))
-	for i, r := range refs {
-		on[i], ids[i], rounds[i] = day(r.OccurredAt), r.DeliveryID, r.Round
+// Settled are the ids of those deliveries that need no sending: they have an end,
+// wait in the schedule, or are on the topic in a later round. refs is not empty.
+func (h *History) Settled(ctx context.Context, refs []Ref) (map[string]bool, error) {
+	var rows [][]any
+	for _, r := range refs {
+		rows = append(rows, []any{day(r.OccurredAt), r.DeliveryID, r.Round})
 	}
-	return h.set(ctx, "asking which deliveries are settled", `
-		SELECT d.delivery_id FROM unnest($1::date[], $2::text[], $3::int[]) AS r (occurred_on, delivery_id, round)
+	return collectMap[string, bool](ctx, h.store.pool, "asking which deliveries are settled", `
+		SELECT d.delivery_id, true FROM unnest($1::date[], $2::text[], $3::int[]) AS r (occurred_on, delivery_id, round)
 		JOIN deliveries d ON d.occurred_on = r.occurred_on AND d.delivery_id = r.delivery_id
-		WHERE d.state = 'delivered' OR d.round > r.round OR (d.round = r.round AND d.state <> 'queued')`, on, ids, rounds)
+		WHERE d.state = 'delivered' OR d.round > r.round OR (d.round = r.round AND d.state <> 'queued')`, byColumn(rows)...)
 }
 
 // Suspended are the destinations of a kind to which nothing is sent.
-func (h *History) Suspended(ctx context.Context, kind Kind) (map[string]struct{}, error) {
-	return h.set(ctx, "asking for suspended destinations",
-		`SELECT destination_id FROM delivery_destinations WHERE suspended_at IS NOT NULL AND kind = $1`, kind)
-}
-
-func (h *History) set(ctx context.Context, doing, sql string, args ...any) (map[string]struct{}, error) {
-	rows, _ := h.store.pool.Query(ctx, sql, args...) // the rows carry its error
-	out := map[string]struct{}{}
-	var id string
-	_, err := pgx.ForEachRow(rows, []any{&id}, func() error { out[id] = struct{}{}; return nil })
-	return out, failed(doing, err)
+func (h *History) Suspended(ctx context.Context, kind Kind) (map[string]bool, error) {
+	return collectMap[string, bool](ctx, h.store.pool, "asking for suspended destinations",
+		`SELECT destination_id, true FROM delivery_destinations WHERE suspended_at IS NOT NULL AND kind = $1`, kind)
 }

@@ -2,6 +2,7 @@ package deliveries
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"quittance/internal/registry"
@@ -30,10 +31,8 @@ type Registration struct {
 	// Directory knows the destinations. It may be nil where nothing is planned,
 	// sent or claimed: for operations on rows.
 	Directory Directory
-	// Entries are the destinations in a directory of the registry, and Entry finds
-	// one by what an operator calls it.
+	// Entries are the destinations in a directory of the registry.
 	Entries func(dir registry.Directory) []Entry
-	Entry   func(dir registry.Directory, named string) (Entry, bool)
 }
 
 // Entry is a destination as operators see it.
@@ -102,10 +101,10 @@ func (k Kinds) Entries(dir registry.Directory) (all []Entry) {
 	return all
 }
 
-// Entry finds a destination of any kind by what an operator calls it.
+// Entry finds a destination of any kind by its id or its name.
 func (k Kinds) Entry(dir registry.Directory, named string) (Entry, bool) {
-	for _, r := range k {
-		if e, ok := r.Entry(dir, named); ok {
+	for _, e := range k.Entries(dir) {
+		if e.Name == named || e.ID == strings.ToLower(named) {
 			return e, true
 		}
 	}

@@ -166,7 +166,7 @@ func (s *Store) advance(ctx context.Context, id string, now time.Time) (r Recove
 			return nil
 		}
 		if err == nil {
-			err = lockDestinations(ctx, tx, []string{string(r.Kind)}, []string{r.DestinationID})
+			err = lockDestinations(ctx, tx, [][]any{{r.Kind, r.DestinationID}})
 		}
 		if err != nil {
 			return err

@@ -217,13 +217,16 @@ func (r *replay) flush(ctx context.Context) error {
 // sort counts the deliveries that exist and are left alone, and returns those that
 // are missing and those that were accepted.
 func (r *replay) sort(ctx context.Context, batch []record.Delivery) (missing, accepted []record.Delivery, err error) {
-	on, ids := make([]time.Time, len(batch)), make([]string, len(batch))
+	if len(batch) == 0 {
+		return nil, nil, nil
+	}
+	var rows [][]any
 	for i := range batch {
-		on[i], ids[i] = day(batch[i].OccurredAt), batch[i].DeliveryID
+		rows = append(rows, []any{day(batch[i].OccurredAt), batch[i].DeliveryID})
 	}
 	states, err := collectMap[string, string](ctx, r.store.pool, "asking what is delivered", `
 		SELECT d.delivery_id, d.state FROM unnest($1::date[], $2::text[]) AS k (occurred_on, delivery_id)
-		JOIN deliveries d ON d.occurred_on = k.occurred_on AND d.delivery_id = k.delivery_id`, on, ids)
+		JOIN deliveries d ON d.occurred_on = k.occurred_on AND d.delivery_id = k.delivery_id`, byColumn(rows)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -245,22 +248,22 @@ func (r *replay) sort(ctx context.Context, batch []record.Delivery) (missing, ac
 // make puts deliveries into the schedule, due now, and says how many did not
 // exist.
 func (r *replay) make(ctx context.Context, batch []record.Delivery) (made int64, err error) {
-	now, n := r.Now(), len(batch)
-	occurred, kinds, ids := make([]time.Time, n), make([]string, n), make([]string, n)
-	c := &columns{}
+	now := r.Now()
+	attempts := make([]*record.Attempt, len(batch))
+	var rows, destinations [][]any
 	for i, d := range batch {
 		// As if it had been deferred: no attempt is counted.
-		c.add(&record.Attempt{Delivery: d, Outcome: string(OutcomeDeferred), At: now, NextAttemptAt: now, Reason: reasonReplayed})
-		occurred[i], kinds[i], ids[i] = d.OccurredAt, d.Kind, d.DestinationID
+		attempts[i] = &record.Attempt{Delivery: d, Outcome: string(OutcomeDeferred), At: now, NextAttemptAt: now, Reason: reasonReplayed}
+		rows, destinations = append(rows, rowOf(attempts[i])), append(destinations, []any{d.Kind, d.DestinationID})
 	}
-	if err := r.store.ensureDays(ctx, occurred); err != nil {
+	if err := r.store.ensureDays(ctx, attempts); err != nil {
 		return 0, err
 	}
 	err = r.store.tx(ctx, "putting deliveries into the schedule", func(tx pgx.Tx) error {
-		if err := insertDestinations(ctx, tx, kinds, ids); err != nil {
+		if err := insertDestinations(ctx, tx, destinations); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, insertDeliveries+` ON CONFLICT (occurred_on, delivery_id) DO NOTHING`, c.values()...)
+		tag, err := tx.Exec(ctx, insertDeliveries+` ON CONFLICT (occurred_on, delivery_id) DO NOTHING`, byColumn(rows)...)
 		if err != nil {
 			return err
 		}
@@ -269,7 +272,7 @@ func (r *replay) make(ctx context.Context, batch []record.Delivery) (made int64,
 		}
 		if _, err := tx.Exec(ctx, `
 			UPDATE delivery_destinations SET next_due_at = least(next_due_at, $3)
-			WHERE (kind, destination_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))`, kinds, ids, now); err != nil {
+			WHERE (kind, destination_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))`, append(byColumn(destinations), now)...); err != nil {
 			return err
 		}
 		return operation.Record(ctx, tx, r.actor, now, operation.Entry{Action: "delivery.replay", Subject: string(r.kind.Kind), Detail: map[string]any{

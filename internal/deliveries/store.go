@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/kafka/consume"
+	"quittance/schemas/record"
 )
 
 // States of a delivery with at least one outcome. A delivery without an outcome
@@ -46,13 +47,12 @@ type Store struct {
 	pool  *pgxpool.Pool
 	kinds Kinds
 
-	mu   sync.Mutex
-	days map[string]bool // whose tables are known to exist
+	days sync.Map // the suffixes of days whose tables are known to exist
 }
 
 // NewStore makes a store over the pool, which the caller closes.
 func NewStore(pool *pgxpool.Pool, kinds Kinds) *Store {
-	return &Store{pool: pool, kinds: kinds, days: map[string]bool{}}
+	return &Store{pool: pool, kinds: kinds}
 }
 
 // Kinds are those that the store was made with.
@@ -104,18 +104,16 @@ func day(occurredAt time.Time) time.Time {
 
 func suffix(day time.Time) string { return day.Format("20060102") }
 
-// ensureDays makes the daily tables for events of these times, where they are
+// ensureDays makes the daily tables of the outcomes' deliveries, where they are
 // missing.
-func (s *Store) ensureDays(ctx context.Context, occurred []time.Time) error {
+func (s *Store) ensureDays(ctx context.Context, outcomes []*record.Attempt) error {
 	missing := map[string]time.Time{}
-	s.mu.Lock()
-	for _, at := range occurred {
-		d := day(at)
-		if name := suffix(d); !s.days[name] {
-			missing[name] = d
+	for _, a := range outcomes {
+		d := day(a.Delivery.OccurredAt)
+		if _, known := s.days.Load(suffix(d)); !known {
+			missing[suffix(d)] = d
 		}
 	}
-	s.mu.Unlock()
 	if len(missing) == 0 {
 		return nil
 	}
@@ -136,10 +134,8 @@ func (s *Store) ensureDays(ctx context.Context, occurred []time.Time) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for name := range missing {
-		s.days[name] = true
+		s.days.Store(name, true)
 	}
 	return nil
 }
@@ -158,13 +154,10 @@ func (s *Store) dropDay(ctx context.Context, name string) error {
 		_, err := tx.Exec(ctx, `DROP TABLE `+table+`, `+attempts)
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		s.days.Delete(name)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.days, name)
-	return nil
+	return err
 }
 
 // Positions are the next offsets of a topic of outcomes to apply, by partition. A
@@ -175,26 +168,35 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, e
 
 var positions = consume.Positions{Table: "delivery_positions", Next: "next_offset"}
 
-// lockDestinations comes before any change of the destinations' deliveries. It is
-// a statement of its own, so that the next statement sees what others committed
-// while it waited. All transactions lock destinations in one order, and change
-// deliveries only under their destination's lock, so no two of them deadlock.
-// Pairs may repeat.
-func lockDestinations(ctx context.Context, tx pgx.Tx, kinds, ids []string) error {
+// lockDestinations locks the rows of destinations (kind and id), which may repeat.
+// It comes before any change of their deliveries. It is a statement of its own, so
+// that the next statement sees what others committed while it waited. All
+// transactions lock destinations in one order, and change deliveries only under
+// their destination's lock, so no two of them deadlock.
+func lockDestinations(ctx context.Context, tx pgx.Tx, destinations [][]any) error {
 	_, err := tx.Exec(ctx, `
 		SELECT FROM delivery_destinations
 		WHERE (kind, destination_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
-		ORDER BY kind COLLATE "C", destination_id COLLATE "C" FOR UPDATE`, kinds, ids)
+		ORDER BY kind COLLATE "C", destination_id COLLATE "C" FOR UPDATE`, byColumn(destinations)...)
 	return failed("locking destinations", err)
 }
 
-// destinationsOf returns the kinds and ids of a query.
-func destinationsOf(ctx context.Context, q querier, sql string, args ...any) (kinds, ids []string, err error) {
+// destinationsOf returns the destinations that a query selects: kind and id.
+func destinationsOf(ctx context.Context, q querier, sql string, args ...any) ([][]any, error) {
 	rows, _ := q.Query(ctx, sql, args...) // the rows carry its error
-	var kind, id string
-	_, err = pgx.ForEachRow(rows, []any{&kind, &id}, func() error {
-		kinds, ids = append(kinds, kind), append(ids, id)
-		return nil
-	})
-	return kinds, ids, err
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+}
+
+// byColumn returns the columns of rows, of which there is at least one. They are
+// the parameters of unnest.
+func byColumn(rows [][]any) []any {
+	columns := make([]any, len(rows[0]))
+	for i := range columns {
+		column := make([]any, len(rows))
+		for n, row := range rows {
+			column[n] = row[i]
+		}
+		columns[i] = column
+	}
+	return columns
 }

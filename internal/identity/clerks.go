@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/form"
@@ -29,12 +28,6 @@ type Clerk struct {
 	// Active is false for a clerk whose keys open nothing meanwhile.
 	Active    bool
 	CreatedAt time.Time
-}
-
-func toClerk(r db.Clerk) Clerk {
-	c := Clerk(r)
-	c.CreatedAt = c.CreatedAt.UTC()
-	return c
 }
 
 const maxName = 200
@@ -70,15 +63,10 @@ type ClerkRequest struct {
 // ListClerks lists all clerks by agency and code.
 func ListClerks(ctx context.Context, pool *pgxpool.Pool) ([]ClerkEntry, error) {
 	var out []ClerkEntry
-	err := registry.View(ctx, pool, "", func(tx pgx.Tx, reg *registry.Snapshot) error {
-		t := &Tx{reg: reg, q: db.New(tx)}
-		if err := t.read(ctx); err != nil {
-			return err
+	err := view(ctx, pool, func(s *snapshot) {
+		for _, c := range s.clerks {
+			out = append(out, s.clerkEntry(c))
 		}
-		for _, c := range t.clerks {
-			out = append(out, t.clerkEntry(c))
-		}
-		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing clerks: %w", err)
@@ -114,7 +102,7 @@ func AddClerk(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, re
 		if err := t.PutClerk(ctx, clerk, nil); err != nil {
 			return err
 		}
-		k, err := t.mint(ctx, key, nil)
+		k, err := t.mint(ctx, key)
 		if err != nil {
 			return err
 		}
@@ -173,11 +161,8 @@ func (t *Tx) clerkKeys(which string) (ClerkEntry, []Key, error) {
 	if !ok {
 		return ClerkEntry{}, nil, operation.Refuse("clerk.not_a_name", "id", nil)
 	}
-	for _, k := range t.keys {
-		if k.ID == id && k.ClerkCode != "" {
-			c, _ := t.findClerk(t.reg.Agencies[k.ClerkAgencyID].Slug, k.ClerkCode)
-			return c, []Key{k}, nil
-		}
+	if k := t.keys[t.digests[id]]; k.ClerkCode != "" {
+		return t.clerkEntry(t.clerks[k.clerk()]), []Key{k}, nil
 	}
 	return ClerkEntry{}, nil, operation.Refuse("clerk.key_unknown", "id", operation.Args{"id": id})
 }
@@ -193,18 +178,18 @@ func (t *Tx) PutClerk(ctx context.Context, c Clerk, active *bool) error {
 	return nil
 }
 
-func (t *Tx) findClerk(slug, code string) (ClerkEntry, bool) {
-	for _, c := range t.clerks {
-		if c.Code == code && t.reg.Agencies[c.AgencyID].Slug == slug {
-			return t.clerkEntry(c), true
+func (s *snapshot) findClerk(slug, code string) (ClerkEntry, bool) {
+	for _, c := range s.clerks {
+		if c.Code == code && s.registry.Agencies[c.AgencyID].Slug == slug {
+			return s.clerkEntry(c), true
 		}
 	}
 	return ClerkEntry{}, false
 }
 
-func (t *Tx) clerkEntry(c Clerk) ClerkEntry {
-	e := ClerkEntry{Clerk: c, Agency: t.reg.Agencies[c.AgencyID].Slug}
-	for _, k := range t.keys {
+func (s *snapshot) clerkEntry(c Clerk) ClerkEntry {
+	e := ClerkEntry{Clerk: c, Agency: s.registry.Agencies[c.AgencyID].Slug}
+	for _, k := range s.byAge {
 		if k.clerk() == (clerkID{c.AgencyID, c.Code}) {
 			e.Keys = append(e.Keys, k)
 		}

@@ -58,7 +58,8 @@ type Identities struct {
 type snapshot struct {
 	registry *registry.Snapshot
 	keys     map[registry.Digest]Key
-	digests  map[string]registry.Digest // key id → its key
+	digests  map[string]registry.Digest // by key id
+	byAge    []Key                      // oldest first
 	clerks   map[clerkID]Clerk
 	cash     map[cashDesk]bool // where an active clerk has a key in force
 }
@@ -99,7 +100,7 @@ func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot
 		return nil, fmt.Errorf("reading clerks: %w", err)
 	}
 	for _, r := range clerks {
-		s.clerks[clerkID{r.AgencyID, r.Code}] = toClerk(r)
+		s.clerks[clerkID{r.AgencyID, r.Code}] = Clerk(r)
 	}
 	keys, err := q.Keys(ctx)
 	if err != nil {
@@ -107,7 +108,7 @@ func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot
 	}
 	for _, r := range keys {
 		k := toKey(r)
-		s.keys[registry.Digest(r.Hash)], s.digests[r.ID] = k, registry.Digest(r.Hash)
+		s.keys[registry.Digest(r.Hash)], s.digests[r.ID], s.byAge = k, registry.Digest(r.Hash), append(s.byAge, k)
 		if k.RevokedAt.IsZero() && s.clerks[k.clerk()].Active {
 			s.cash[cashDesk{k.ClerkAgencyID, k.Live}] = true
 		}

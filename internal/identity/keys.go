@@ -3,13 +3,13 @@ package identity
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/form"
@@ -43,13 +43,14 @@ type Key struct {
 	RevokedAt                time.Time // zero: not revoked
 	EndsAt                   time.Time // when its rotation takes effect; zero: it was not rotated
 	LastUsedAt               time.Time // to the second, some seconds late; zero: never
+	reads                    *int32    // ReadsPerMinute as it is stored; nil: the default
 }
 
 func toKey(r db.ApiKey) Key {
 	return Key{
 		ID: r.ID, Live: r.Live, ApplicationID: value(r.ApplicationID), AgencyIDs: r.Agencies, ReadsPerMinute: cmp.Or(int(value(r.ReadsPerMinute)), registry.DefaultReadsPerMinute),
-		ClerkAgencyID: value(r.ClerkAgencyID), ClerkCode: value(r.ClerkCode), CreatedAt: r.CreatedAt.UTC(),
-		RevokedAt: value(r.RevokedAt).UTC(), EndsAt: value(r.EndsAt).UTC(), LastUsedAt: value(r.LastUsedAt).UTC(),
+		ClerkAgencyID: value(r.ClerkAgencyID), ClerkCode: value(r.ClerkCode), CreatedAt: r.CreatedAt,
+		RevokedAt: value(r.RevokedAt), EndsAt: value(r.EndsAt), LastUsedAt: value(r.LastUsedAt), reads: r.ReadsPerMinute,
 	}
 }
 
@@ -123,6 +124,20 @@ type KeyEntry struct {
 	Agencies []string
 }
 
+// entry is an API key with the names of its holder.
+func (s *snapshot) entry(k Key) KeyEntry {
+	e, agencies := KeyEntry{Key: k}, k.AgencyIDs
+	if a, ok := s.registry.Applications[k.ApplicationID]; ok {
+		e.Application, e.Inactive, e.ReadsPerMinute, agencies = a.Name, !a.Active, a.ReadsPerMinute, []string{a.AgencyID}
+	}
+	for _, id := range agencies {
+		if a, ok := s.registry.Agencies[id]; ok {
+			e.Agencies = append(e.Agencies, a.Slug)
+		}
+	}
+	return e
+}
+
 // Owner names whom the key belongs to.
 func (k KeyEntry) Owner() string {
 	if k.Platform() {
@@ -155,17 +170,12 @@ type KeyRequest struct {
 // those of applications by name.
 func ListKeys(ctx context.Context, pool *pgxpool.Pool) ([]KeyEntry, error) {
 	var out []KeyEntry
-	err := registry.View(ctx, pool, "", func(tx pgx.Tx, reg *registry.Snapshot) error {
-		t := &Tx{reg: reg, q: db.New(tx)}
-		if err := t.read(ctx); err != nil {
-			return err
-		}
-		for _, k := range t.keys {
+	err := view(ctx, pool, func(s *snapshot) {
+		for _, k := range s.byAge {
 			if k.ClerkCode == "" {
-				out = append(out, t.entry(k))
+				out = append(out, s.entry(k))
 			}
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing keys: %w", err)
@@ -183,7 +193,6 @@ func CreateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, r
 	var minted MintedKey
 	err := change(ctx, pool, now, func(t *Tx) error {
 		key := Key{Live: req.Live}
-		var reads *int32
 		var err error
 		if req.Application != "" {
 			if key.ApplicationID, err = t.application(req.Application); err != nil {
@@ -201,10 +210,10 @@ func CreateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, r
 			}
 			if req.ReadsPerMinute > 0 {
 				n := int32(req.ReadsPerMinute)
-				reads = &n
+				key.reads = &n
 			}
 		}
-		if minted, err = t.mint(ctx, key, reads); err != nil {
+		if minted, err = t.mint(ctx, key); err != nil {
 			return err
 		}
 		return t.record(ctx, actor, "key.create", minted.Key, map[string]any{"owner": minted.Owner()})
@@ -266,7 +275,7 @@ func RotateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, i
 				"id": old.ID, "owner": t.entry(old).Owner(), "other": described(others[:1])[0], "other_id": others[0].ID, "most": MaxKeys,
 			})
 		}
-		if minted, err = t.mint(ctx, old, t.reads[old.ID]); err != nil {
+		if minted, err = t.mint(ctx, old); err != nil {
 			return err
 		}
 		if err := t.record(ctx, actor, "key.rotate", old, map[string]any{"overlap": overlap.String(), "new_key": minted.ID}); err != nil {
@@ -288,22 +297,31 @@ func (t *Tx) apiKey(id string) (Key, error) {
 	if !ok {
 		return Key{}, operation.Refuse("key.not_an_id", "id", nil)
 	}
-	for _, k := range t.keys {
-		if k.ID == parsed && k.ClerkCode == "" {
-			return k, nil
-		}
+	if k, ok := t.keys[t.digests[parsed]]; ok && k.ClerkCode == "" {
+		return k, nil
 	}
 	return Key{}, operation.Refuse("key.unknown", "id", operation.Args{"id": parsed})
 }
 
+// FindApplication returns the application with this id or, if no other has it, with
+// this name.
+func FindApplication(ctx context.Context, pool *pgxpool.Pool, named string) (app registry.Application, err error) {
+	failed := view(ctx, pool, func(s *snapshot) {
+		var id string
+		id, err = s.application(named)
+		app = s.registry.Applications[id]
+	})
+	return app, errors.Join(failed, err)
+}
+
 // application is the id of the one with this id or, if no other has it, this name.
-func (t *Tx) application(named string) (string, error) {
-	if id, ok := form.CanonicalUUID(named); ok && t.reg.Applications[id].ID != "" {
+func (s *snapshot) application(named string) (string, error) {
+	if id, ok := form.CanonicalUUID(named); ok && s.registry.Applications[id].ID != "" {
 		return id, nil
 	}
 	var found, all, alike []string
-	for id, a := range t.reg.Applications {
-		line := id + " " + t.entry(Key{ApplicationID: id}).Owner()
+	for id, a := range s.registry.Applications {
+		line := id + " " + s.entry(Key{ApplicationID: id}).Owner()
 		if a.Name == named {
 			found, alike = append(found, id), append(alike, line)
 		}
@@ -324,7 +342,7 @@ func (t *Tx) application(named string) (string, error) {
 func (t *Tx) agency(named string) (registry.Agency, error) {
 	id, _ := form.CanonicalUUID(named)
 	all := []string{}
-	for _, a := range t.reg.Agencies {
+	for _, a := range t.registry.Agencies {
 		if a.ID == id || a.Slug == named {
 			return a, nil
 		}
@@ -349,7 +367,7 @@ func (t *Tx) grant(named []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if t.reg.IntegratorOf(a.ID) == "" {
+		if t.registry.IntegratorOf(a.ID) == "" {
 			return nil, operation.Refuse("agency.without_integrator", "agency", operation.Args{"agency": a.Slug})
 		}
 		if !slices.Contains(out, a.ID) {

@@ -3,9 +3,9 @@ package identity
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/identity/internal/db"
@@ -16,19 +16,16 @@ import (
 
 // Tx changes identities within a transaction of the registry.
 type Tx struct {
-	tx     *registry.Tx // nil: read only
-	reg    *registry.Snapshot
-	q      *db.Queries
-	keys   []Key // oldest first
-	rows   map[registry.Digest]Key
-	reads  map[string]*int32 // quotas of platform keys, as they are stored
-	clerks []Clerk           // by agency and code
+	*snapshot // what the database holds now
+	tx        *registry.Tx
+	q         *db.Queries
 }
 
 // Within begins to change identities in a transaction of the registry.
 func Within(ctx context.Context, tx *registry.Tx) (*Tx, error) {
-	t := &Tx{tx: tx, reg: tx.Before, q: db.New(tx)}
-	return t, t.read(ctx)
+	q := db.New(tx)
+	s, err := load(ctx, q, tx.Before)
+	return &Tx{s, tx, q}, err
 }
 
 // change runs do in a transaction of its own.
@@ -42,31 +39,20 @@ func change(ctx context.Context, pool *pgxpool.Pool, now time.Time, do func(*Tx)
 	})
 }
 
-// read reads all identities as they are now.
-func (t *Tx) read(ctx context.Context) error {
-	clerks, err := t.q.Clerks(ctx)
-	if err != nil {
-		return fmt.Errorf("reading clerks: %w", err)
-	}
-	keys, err := t.q.Keys(ctx)
-	if err != nil {
-		return fmt.Errorf("reading keys: %w", err)
-	}
-	t.clerks, t.keys, t.rows, t.reads = nil, nil, map[registry.Digest]Key{}, map[string]*int32{}
-	for _, r := range clerks {
-		t.clerks = append(t.clerks, toClerk(r))
-	}
-	for _, r := range keys {
-		k := toKey(r)
-		t.keys = append(t.keys, k)
-		t.rows[registry.Digest(r.Hash)], t.reads[k.ID] = k, r.ReadsPerMinute
-	}
-	return nil
+// view runs show on the identities as they are now.
+func view(ctx context.Context, pool *pgxpool.Pool, show func(*snapshot)) error {
+	return registry.View(ctx, pool, "", func(tx pgx.Tx, reg *registry.Snapshot) error {
+		s, err := load(ctx, db.New(tx), reg)
+		if err == nil {
+			show(s)
+		}
+		return err
+	})
 }
 
 // KeyBySecret finds a key by its secret.
 func (t *Tx) KeyBySecret(s secret.Text) (Key, bool) {
-	k, ok := t.rows[registry.DigestOf(s)]
+	k, ok := t.keys[registry.DigestOf(s)]
 	return k, ok
 }
 
@@ -78,7 +64,7 @@ func (t *Tx) inForce(of Key) (out []Key) {
 	if of.Platform() {
 		return nil
 	}
-	for _, k := range t.keys {
+	for _, k := range t.byAge {
 		if k.SameHolder(of) && k.Live == of.Live && k.InForce(t.tx.Now) {
 			out = append(out, k)
 		}
@@ -86,8 +72,8 @@ func (t *Tx) inForce(of Key) (out []Key) {
 	return out
 }
 
-// AddKey stores a key of somebody's with a secret, and gives it an id. reads is
-// the quota of a platform key; nil: the default.
+// AddKey stores a key with the holder, mode and agencies of k, and gives it an id.
+// reads is the quota of a platform key; nil means the default.
 func (t *Tx) AddKey(ctx context.Context, k Key, s secret.Text, reads *int32) (id string, err error) {
 	digest := registry.DigestOf(s)
 	row := db.InsertKeyParams{
@@ -112,14 +98,14 @@ func (t *Tx) UpdateGrant(ctx context.Context, id string, agencyIDs []string, rea
 	return t.q.UpdateGrant(ctx, db.UpdateGrantParams{ID: id, Agencies: agencyIDs, ReadsPerMinute: reads})
 }
 
-// mint makes a new key of the holder, mode and grants of another.
-func (t *Tx) mint(ctx context.Context, like Key, reads *int32) (MintedKey, error) {
+// mint makes a new key with the holder, mode and grants of another.
+func (t *Tx) mint(ctx context.Context, like Key) (MintedKey, error) {
 	s := like.family().mint(like.Live)
-	id, err := t.AddKey(ctx, like, s, reads)
+	id, err := t.AddKey(ctx, like, s, like.reads)
 	if err != nil {
 		return MintedKey{}, err
 	}
-	e, err := t.again(ctx, id)
+	e, err := t.reread(ctx, id)
 	return MintedKey{KeyEntry: e, Secret: s}, err
 }
 
@@ -135,30 +121,17 @@ func (t *Tx) end(ctx context.Context, k Key, after time.Duration) (KeyEntry, err
 	if err != nil {
 		return KeyEntry{}, fmt.Errorf("ending key %s: %w", k.ID, err)
 	}
-	return t.again(ctx, k.ID)
+	return t.reread(ctx, k.ID)
 }
 
-// again is a key as the database has it now.
-func (t *Tx) again(ctx context.Context, id string) (KeyEntry, error) {
-	if err := t.read(ctx); err != nil {
+// reread reads all identities again and returns one API key.
+func (t *Tx) reread(ctx context.Context, id string) (KeyEntry, error) {
+	s, err := load(ctx, t.q, t.registry)
+	if err != nil {
 		return KeyEntry{}, err
 	}
-	i := slices.IndexFunc(t.keys, func(k Key) bool { return k.ID == id })
-	return t.entry(t.keys[i]), nil
-}
-
-// entry is an API key with the names of its holder.
-func (t *Tx) entry(k Key) KeyEntry {
-	e, agencies := KeyEntry{Key: k}, k.AgencyIDs
-	if a, ok := t.reg.Applications[k.ApplicationID]; ok {
-		e.Application, e.Inactive, e.ReadsPerMinute, agencies = a.Name, !a.Active, a.ReadsPerMinute, []string{a.AgencyID}
-	}
-	for _, id := range agencies {
-		if a, ok := t.reg.Agencies[id]; ok {
-			e.Agencies = append(e.Agencies, a.Slug)
-		}
-	}
-	return e
+	t.snapshot = s
+	return t.entry(t.keys[t.digests[id]]), nil
 }
 
 func (t *Tx) record(ctx context.Context, actor operation.Actor, action string, k Key, detail map[string]any) error {

@@ -74,14 +74,14 @@ type Topology struct {
 }
 
 // Name is a topic's name on the broker.
-func (s *Topology) Name(topic string) string { return s.prefix + topic }
+func (t *Topology) Name(topic string) string { return t.prefix + topic }
 
 // Count is a topic's number of partitions.
-func (s *Topology) Count(topic string) int32 { return s.partitions[topic] }
+func (t *Topology) Count(topic string) int32 { return t.partitions[topic] }
 
 // Partition is where a topic's records with the key live.
-func (s *Topology) Partition(topic, key string) int32 {
-	return schemas.PartitionOf(key, s.partitions[topic])
+func (t *Topology) Partition(topic, key string) int32 {
+	return schemas.PartitionOf(key, t.partitions[topic])
 }
 
 // topics are those of the installation.
@@ -101,32 +101,32 @@ func Load(ctx context.Context, c Config, cl *kgo.Client) (*Topology, error) {
 		return nil, err
 	}
 	var missing []string
-	s := &Topology{prefix: c.Prefix, partitions: map[string]int32{}}
-	for _, t := range c.topics() {
-		n, ok := found[c.Prefix+t.Name]
+	t := &Topology{prefix: c.Prefix, partitions: map[string]int32{}}
+	for _, topic := range c.topics() {
+		n, ok := found[c.Prefix+topic.Name]
 		if !ok {
-			missing = append(missing, c.Prefix+t.Name)
+			missing = append(missing, c.Prefix+topic.Name)
 		}
-		s.partitions[t.Name] = n
+		t.partitions[topic.Name] = n
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("%w: %s missing; run `quittance migrate`", ErrTopics, strings.Join(missing, ", "))
 	}
-	return s, s.check(c.topics())
+	return t, t.check(c.topics())
 }
 
 // check refuses topics that belong together and differ in their partitions.
-func (s *Topology) check(topics []schemas.Topic) error {
+func (t *Topology) check(topics []schemas.Topic) error {
 	first := map[string]string{}
-	for _, t := range topics {
-		one, known := first[t.Together]
-		if t.Together == "" || !known {
-			first[t.Together] = t.Name
+	for _, topic := range topics {
+		one, known := first[topic.Together]
+		if topic.Together == "" || !known {
+			first[topic.Together] = topic.Name
 			continue
 		}
-		if a, b := s.partitions[one], s.partitions[t.Name]; a != b {
+		if a, b := t.partitions[one], t.partitions[topic.Name]; a != b {
 			return fmt.Errorf("%w: %w: %s has %d partitions and %s has %d; they must be equal and were fixed when first created: restore the broker's topics, do not alter them",
-				ErrTopics, errFixed, s.Name(one), a, s.Name(t.Name), b)
+				ErrTopics, errFixed, t.Name(one), a, t.Name(topic.Name), b)
 		}
 	}
 	return nil

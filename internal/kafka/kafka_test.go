@@ -33,26 +33,26 @@ func TestMigrate(t *testing.T) {
 	if created, err = kafka.Migrate(ctx, cfg, cl); err != nil || len(created) != 0 {
 		t.Fatalf("again: created %v, %v", created, err)
 	}
-	space, err := kafka.Load(ctx, cfg, cl)
+	topology, err := kafka.Load(ctx, cfg, cl)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, topic := range []string{schemas.TopicCommands, schemas.TopicState, schemas.TopicEvents} {
-		if n := space.Count(topic); n != 3 {
+		if n := topology.Count(topic); n != 3 {
 			t.Errorf("%s has %d partitions", topic, n)
 		}
 	}
-	if a, b := space.Partition(schemas.TopicCommands, "x"), space.Partition(schemas.TopicEvents, "x"); a != b {
+	if a, b := topology.Partition(schemas.TopicCommands, "x"), topology.Partition(schemas.TopicEvents, "x"); a != b {
 		t.Errorf("commands of x lie in %d, events in %d", a, b)
 	}
 
 	adm := kadm.NewClient(cl)
-	configs, err := adm.DescribeTopicConfigs(ctx, space.Name(schemas.TopicState), space.Name(schemas.TopicEvents))
+	configs, err := adm.DescribeTopicConfigs(ctx, topology.Name(schemas.TopicState), topology.Name(schemas.TopicEvents))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for topic, want := range map[string][2]string{schemas.TopicState: {"cleanup.policy", "compact"}, schemas.TopicEvents: {"retention.ms", "-1"}} {
-		resource, err := configs.On(space.Name(topic), nil)
+		resource, err := configs.On(topology.Name(topic), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestMigrate(t *testing.T) {
 	}
 
 	// Somebody alters a topic whose partitions are part of every id.
-	if _, err := adm.CreatePartitions(ctx, 1, space.Name(schemas.TopicCommands)); err != nil {
+	if _, err := adm.CreatePartitions(ctx, 1, topology.Name(schemas.TopicCommands)); err != nil {
 		t.Fatal(err)
 	}
 	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(20 * time.Millisecond) {

@@ -75,13 +75,6 @@ func (d Directory) Endpoint(id string) (EndpointEntry, bool) {
 	return find(d.Endpoints, func(e EndpointEntry) bool { return e.ID == parsed })
 }
 
-// ERP finds one by the agency, by slug or id, and the mode: "impots/test".
-func (d Directory) ERP(named string) (ERPEntry, bool) {
-	agency, mode, _ := strings.Cut(named, "/")
-	a, ok := d.Agency(agency)
-	return find(d.ERPs, func(e ERPEntry) bool { return ok && e.AgencyID == a.ID && Mode(e.Live) == mode })
-}
-
 func find[E any](list []E, is func(E) bool) (E, bool) {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return list[i], true

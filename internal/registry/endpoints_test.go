@@ -6,9 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/sinks/erp"
+	"quittance/sinks/webhook"
 	"quittance/test/registries"
 )
 
@@ -36,14 +39,23 @@ func TestDirectory(t *testing.T) {
 	if !ok || e.URL != "http://127.0.0.1:9001/inbox/guichet" || !e.Test || e.Live || e.MaxInFlight != 3 || e.MaxPerSecond != 50 || e.Signing != 1 || !e.OldEndsAt.IsZero() || e.Inactive {
 		t.Errorf("%+v, %v", e, ok)
 	}
-	for _, name := range []string{"impots/test", registries.AgencyA + "/test"} {
-		if erp, ok := d.ERP(name); !ok || erp.Name() != "impots/test" || erp.AgencyID != registries.AgencyA || erp.BaseURL != "http://127.0.0.1:9001/erp/impots" || !erp.Auth.Secret.Empty() {
-			t.Errorf("%s: %+v, %v", name, erp, ok)
+	kinds := deliveries.Kinds{webhook.Registration(nil), erp.Registration(nil)}
+	for _, name := range []string{"impots/test", registries.AgencyA + "/test", strings.ToUpper(registries.AgencyA) + "/test"} {
+		if e, ok := kinds.Entry(d, name); !ok || e.Name != "impots/test" || e.ID != registries.AgencyA+"/test" || e.URL != "http://127.0.0.1:9001/erp/impots" {
+			t.Errorf("%s: %+v, %v", name, e, ok)
+		}
+	}
+	if e, ok := kinds.Entry(d, strings.ToUpper(d.Endpoints[1].ID)); !ok || e.ID != d.Endpoints[1].ID {
+		t.Errorf("%+v, %v", e, ok)
+	}
+	for _, e := range d.ERPs {
+		if !e.Auth.Secret.Empty() {
+			t.Errorf("%s: the directory has its secret", e.Name())
 		}
 	}
 	for _, name := range []string{"", "impots", "impots/", "/test", "impots/prod", "douanes/test"} {
-		if _, ok := d.ERP(name); ok {
-			t.Errorf("%q is an ERP", name)
+		if e, ok := kinds.Entry(d, name); ok {
+			t.Errorf("%q is %+v", name, e)
 		}
 		if _, ok := d.Endpoint(name); ok {
 			t.Errorf("%q is an endpoint", name)

@@ -35,11 +35,11 @@ const queryTimeout = 2 * time.Second
 
 // Config of a Reader. Fields without a default are required.
 type Config struct {
-	Pool  *pgxpool.Pool
-	Kafka kafka.Config
-	Space *kafka.Topology
-	Codec *schemas.Codec
-	Log   *slog.Logger
+	Pool     *pgxpool.Pool
+	Kafka    kafka.Config
+	Topology *kafka.Topology
+	Codec    *schemas.Codec
+	Log      *slog.Logger
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
 	// Timeout is how long a read waits for what has been acknowledged; 2 s when
@@ -59,8 +59,8 @@ type Reader struct {
 
 // New makes a reader. It connects when it runs.
 func New(cfg Config) (*Reader, error) {
-	if cfg.Pool == nil || len(cfg.Kafka.Brokers) == 0 || cfg.Space == nil || cfg.Codec == nil || cfg.Log == nil {
-		return nil, errors.New("read model: Pool, Kafka.Brokers, Space, Codec and Log are required")
+	if cfg.Pool == nil || len(cfg.Kafka.Brokers) == 0 || cfg.Topology == nil || cfg.Codec == nil || cfg.Log == nil {
+		return nil, errors.New("read model: Pool, Kafka.Brokers, Topology, Codec and Log are required")
 	}
 	if cfg.Metrics == nil {
 		cfg.Metrics = prometheus.NewRegistry()
@@ -72,7 +72,7 @@ func New(cfg Config) (*Reader, error) {
 	return &Reader{
 		cfg: cfg, client: client,
 		barrier: barrier.New(barrier.Config{
-			Client: client, Topic: cfg.Space.Name(schemas.TopicEvents), Partitions: cfg.Space.Count(schemas.TopicEvents),
+			Client: client, Topic: cfg.Topology.Name(schemas.TopicEvents), Partitions: cfg.Topology.Count(schemas.TopicEvents),
 			Positions: NewStore(cfg.Pool).Positions, Timeout: cfg.Timeout, Metrics: cfg.Metrics,
 		}),
 	}, nil
@@ -109,7 +109,7 @@ func (r *Reader) Session(ctx context.Context, q Query) (checkout.Session, error)
 // of Session.
 func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) {
 	partition, err := checkout.SessionPartition(id)
-	if err != nil || partition >= r.cfg.Space.Count(schemas.TopicEvents) {
+	if err != nil || partition >= r.cfg.Topology.Count(schemas.TopicEvents) {
 		return checkout.Session{}, ErrNotFound
 	}
 	marks, err := r.barrier.Wait(ctx, partition)
@@ -122,7 +122,7 @@ func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) 
 		// One statement sees one snapshot of the database.
 		return r.cfg.Pool.QueryRow(ctx, `SELECT
 			coalesce((SELECT next FROM readmodel_positions WHERE topic = $1 AND partition = $2), 0),
-			(SELECT snapshot FROM sessions WHERE id = $3)`, r.cfg.Space.Name(schemas.TopicEvents), partition, id).Scan(&reached, &value)
+			(SELECT snapshot FROM sessions WHERE id = $3)`, r.cfg.Topology.Name(schemas.TopicEvents), partition, id).Scan(&reached, &value)
 	})
 	switch {
 	case err != nil:
@@ -194,7 +194,7 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 	}
 	var partitions []int32
 	for _, id := range f.TenantIDs {
-		if p := r.cfg.Space.Partition(schemas.TopicEvents, id); !slices.Contains(partitions, p) {
+		if p := r.cfg.Topology.Partition(schemas.TopicEvents, id); !slices.Contains(partitions, p) {
 			partitions = append(partitions, p)
 		}
 	}
@@ -210,7 +210,7 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 		// positions are those of the rows.
 		return pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 			batch := &pgx.Batch{}
-			batch.Queue(positions.Select(), r.cfg.Space.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
+			batch.Queue(positions.Select(), r.cfg.Topology.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
 				reached, err = positions.Collect(found)
 				return err
 			})

@@ -71,13 +71,13 @@ func snapshots(t *testing.T, codec *schemas.Codec, sessions ...checkout.Session)
 
 // world is a broker with the topics of one installation, and a reader.
 type world struct {
-	cfg    kafka.Config
-	space  *kafka.Topology
-	events string
-	pool   *pgxpool.Pool
-	store  *readmodel.Store
-	codec  *schemas.Codec
-	reader *readmodel.Reader
+	cfg      kafka.Config
+	topology *kafka.Topology
+	events   string
+	pool     *pgxpool.Pool
+	store    *readmodel.Store
+	codec    *schemas.Codec
+	reader   *readmodel.Reader
 }
 
 func newWorld(t *testing.T, timeout time.Duration) world {
@@ -91,11 +91,11 @@ func newWorld(t *testing.T, timeout time.Duration) world {
 	if _, err := kafka.Migrate(t.Context(), w.cfg, cl); err != nil {
 		t.Fatal(err)
 	}
-	if w.space, err = kafka.Load(t.Context(), w.cfg, cl); err != nil {
+	if w.topology, err = kafka.Load(t.Context(), w.cfg, cl); err != nil {
 		t.Fatal(err)
 	}
-	w.events, w.store, w.codec = w.space.Name(schemas.TopicEvents), readmodel.NewStore(w.pool), codec(t)
-	w.reader, err = readmodel.New(readmodel.Config{Pool: w.pool, Kafka: w.cfg, Space: w.space, Codec: w.codec, Log: servers.Logger(t), Timeout: timeout})
+	w.events, w.store, w.codec = w.topology.Name(schemas.TopicEvents), readmodel.NewStore(w.pool), codec(t)
+	w.reader, err = readmodel.New(readmodel.Config{Pool: w.pool, Kafka: w.cfg, Topology: w.topology, Codec: w.codec, Log: servers.Logger(t), Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +442,7 @@ func TestBarrierCountsControlRecords(t *testing.T) {
 	w := newWorld(t, 400*time.Millisecond)
 	w.run(t)
 	s := session(1, appA)
-	partition := w.space.Partition(schemas.TopicEvents, agency(appA))
+	partition := w.topology.Partition(schemas.TopicEvents, agency(appA))
 	w.transaction(t, partition, kgo.TryCommit)
 	w.transaction(t, partition, kgo.TryAbort)
 	const mark = 4 // record, marker, record, marker
@@ -482,7 +482,7 @@ func TestRebuildIsNotSeenHalfFilled(t *testing.T) {
 	w := newWorld(t, 300*time.Millisecond)
 	w.run(t)
 	s := session(1, appA)
-	partition := w.space.Partition(schemas.TopicEvents, s.TenantID)
+	partition := w.topology.Partition(schemas.TopicEvents, s.TenantID)
 	s.ID = checkout.NewSessionID(s.CreatedAt, partition, [16]byte{1})
 	w.transaction(t, partition, kgo.TryCommit)
 	const mark = 2 // record, marker
@@ -524,7 +524,7 @@ func TestBarrierWaitsForOpenTransactions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 400*time.Millisecond)
 	w.run(t)
-	partition := w.space.Partition(schemas.TopicEvents, agency(appA))
+	partition := w.topology.Partition(schemas.TopicEvents, agency(appA))
 	cl, err := w.cfg.Producer(kgo.TransactionalID(servers.Prefix(t)))
 	if err != nil {
 		t.Fatal(err)

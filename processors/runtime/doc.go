@@ -1,8 +1,8 @@
-// Package runtime runs a Processor over the partitions of a Kafka topic with
-// local state: consume, decide, and in one Kafka transaction write the new state,
-// the records that come of it and the position in the input. It knows nothing of
-// payments.
+// Package runtime runs a Processor over the partitions of a Kafka topic with local
+// state. It consumes input records and has the Processor decide them. One Kafka
+// transaction then writes the new state, the emitted records and the input position.
+// The package knows nothing about payments.
 //
-// The effects of an input record appear once and completely, or not at all, whichever
-// process fails at any moment. DESIGN.md explains how, and the rules for this.
+// The effects of an input record appear exactly once and completely, even if a process
+// fails at any moment. DESIGN.md explains the rules behind this guarantee.
 package runtime

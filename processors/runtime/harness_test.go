@@ -481,15 +481,13 @@ func (w *world) limit(topic *string, bytes string) {
 
 // joined tells whether the instance is in the group.
 func (i *instance) joined() bool {
-	i.mu.Lock()
-	s := i.membership
-	i.mu.Unlock()
-	if s == nil {
+	m := i.membership.Load()
+	if m == nil {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.joined && len(s.parts) > 0
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.joined && len(m.parts) > 0
 }
 
 // groupOffset sets, or below zero deletes, the group's offset of a partition.
@@ -529,8 +527,8 @@ func (i *instance) onStore(partition int32, fn func(*store.Store)) {
 	if err != nil {
 		i.w.t.Fatal(err)
 	}
-	s := &membership{cfg: &i.cfg, log: i.cfg.Log, stateID: stateID}
-	st, _, err := store.Open(s.storeConfig(partition))
+	m := &membership{cfg: &i.cfg, log: i.cfg.Log, stateID: stateID}
+	st, _, err := store.Open(m.storeConfig(partition))
 	if err != nil {
 		i.w.t.Fatal(err)
 	}

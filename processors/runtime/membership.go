@@ -12,14 +12,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/processors/runtime/store"
 )
 
 // maxRestores is how many partitions are restored at the same time.
 const maxRestores = 4
 
-// membership is one membership of the consumer group, with one client. When the
-// client reaches a state that it cannot leave, the Runtime drops the membership with
-// everything local and makes another.
+// membership is one membership of the consumer group, with one client. When the client
+// reaches a state that it cannot leave, the Runtime drops the membership with all its
+// partitions and creates another.
 type membership struct {
 	cfg   *Config
 	hooks *hooks
@@ -32,40 +34,39 @@ type membership struct {
 	adm     *kadm.Client
 	stateID kadm.TopicID
 
-	// background ends what works beside the loop; work outlives the end of Run by
-	// the time that a transaction in hand is given.
-	background, work context.Context
-	endBackground    context.CancelFunc
-	wg               sync.WaitGroup
-	restores         chan struct{} // limits restores
+	// work is the context of everything that the membership does. It ends when the
+	// membership closes, or shutdownTimeout after the end of Run's context: a
+	// transaction that has begun may take that long.
+	work     context.Context
+	endWork  context.CancelFunc
+	wg       sync.WaitGroup
+	restores chan struct{} // limits concurrent restores
 
 	mu        sync.Mutex
 	parts     map[int32]*partition
-	closing   map[int32]chan struct{} // closed when the store that a partition had is
-	committed map[int32]int64         // offsets the group really had at the assignment
-	refused   map[int32]bool          // refusal was logged
+	closing   map[int32]chan struct{} // closed when the partition's previous store is closed
+	committed map[int32]int64         // offsets that the group had at the assignment
+	refused   map[int32]bool          // the refusal is already in the log
 	joined    bool
-	died      bool // of a test
-	wake      bool // the loop has something to look at
+	died      bool // a test ended this instance
+	wake      bool // the next poll must not wait
 	endPoll   context.CancelFunc
 
-	// Of the loop.
-	held      bool // rebalances wait for us
-	tickCheck time.Time
-	moreTicks bool
-	tickFirst int
-	single    int // so many records, or ticks, go one by one
+	// Only the loop uses these.
+	held      bool      // rebalances are blocked
+	tickCheck time.Time // next check for due deadlines
+	moreTicks bool      // more ticks are due than one transaction takes
+	tickFirst int       // rotates the first partition of a check
+	single    int       // this many records or ticks get a transaction each
 	txn       *transaction
 }
 
-// opts are those of every client.
-func (m *membership) opts(more ...kgo.Opt) []kgo.Opt {
-	opts := []kgo.Opt{kgo.SeedBrokers(m.cfg.Brokers...), kgo.WithLogger(clientLog{m.log})}
-	opts = append(opts, m.cfg.ClientOpts...)
-	return append(opts, more...)
+// opts returns the options of every client and then more.
+func (c *Config) opts(more ...kgo.Opt) []kgo.Opt {
+	return append([]kgo.Opt{kgo.SeedBrokers(c.Brokers...), kgo.WithLogger(clientLog{c.Log})}, more...)
 }
 
-// newMembership makes a client that joins the group.
+// newMembership creates a client that joins the group.
 func newMembership(ctx context.Context, cfg *Config, h *hooks, met *metrics, cache *pebble.Cache, stateID kadm.TopicID) (*membership, error) {
 	m := &membership{
 		cfg: cfg, hooks: h, met: met, log: cfg.Log, cache: cache, stateID: stateID,
@@ -73,28 +74,26 @@ func newMembership(ctx context.Context, cfg *Config, h *hooks, met *metrics, cac
 		parts:    map[int32]*partition{}, closing: map[int32]chan struct{}{},
 		committed: map[int32]int64{}, refused: map[int32]bool{},
 	}
-	m.background, m.endBackground = context.WithCancel(context.WithoutCancel(ctx))
-	m.work = m.background
+	m.work, m.endWork = context.WithCancel(context.WithoutCancel(ctx))
 
-	gts, err := kgo.NewGroupTransactSession(m.opts(
+	gts, err := kgo.NewGroupTransactSession(cfg.opts(
 		kgo.ConsumerGroup(cfg.Group),
 		kgo.ConsumeTopics(cfg.InputTopic),
 		kgo.TransactionalID(cfg.TransactionalID),
 		kgo.TransactionTimeout(cfg.TransactionTimeout),
-		// Measured together with the broker's
-		// add.partitions.to.txn.retry.backoff.ms=1: see the settings of the broker.
+		// Measured together with the broker's setting
+		// add.partitions.to.txn.retry.backoff.ms=1.
 		kgo.ConcurrentTransactionsBackoff(time.Millisecond),
 		kgo.MetadataMinAge(20*time.Millisecond),
 		kgo.ProducerLinger(0),
 		// Batches are small and the broker decompresses them: on two cores
 		// compression cost more CPU time than it saved.
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.ProducerBatchMaxBytes(cfg.MaxRecordBytes),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.Balancers(kgo.CooperativeStickyBalancer()),
 		kgo.BlockRebalanceOnPoll(),
-		kgo.SessionTimeout(cfg.SessionTimeout),
+		kgo.SessionTimeout(sessionTimeout),
 		kgo.HeartbeatInterval(cfg.HeartbeatInterval),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
@@ -105,28 +104,27 @@ func newMembership(ctx context.Context, cfg *Config, h *hooks, met *metrics, cac
 		kgo.WithHooks(startHook{m}),
 	)...)
 	if err != nil {
-		m.endBackground()
-		return nil, fmt.Errorf("making the client: %w", err)
+		m.endWork()
+		return nil, fmt.Errorf("creating the client: %w", err)
 	}
 	m.gts = gts
 	return m, nil
 }
 
-// run is the loop: poll, decide, commit, until ctx ends or the membership cannot
-// continue. A transaction in hand is finished first.
+// run is the loop: poll, decide, commit. It returns when ctx ends or the membership
+// cannot continue. It finishes a transaction that has begun.
 func (m *membership) run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.wakeLocked()
-		// What is in hand may take this long, for instance because the brokers
-		// are gone.
-		time.AfterFunc(m.cfg.ShutdownTimeout, m.endBackground)
+		// Without brokers the transaction would never end.
+		time.AfterFunc(shutdownTimeout, m.endWork)
 	})
 	defer stop()
-	// Asking for the producer's id aborts what this instance left open when it
-	// died. The client would ask with the first record that it sends, which the
-	// restore of the changelog behind that transaction would wait for.
+	// The request for the producer id aborts the transaction that this instance left open
+	// when it died. The client would send the request with its first record. But the
+	// restore waits for the end of that transaction, and no record is sent before it.
 	if _, _, err := m.cl.ProducerID(ctx); err != nil {
 		return fmt.Errorf("taking over the transactional id: %w", err)
 	}
@@ -144,9 +142,10 @@ func (m *membership) run(ctx context.Context) error {
 	return nil
 }
 
-// poll waits for records until there is something else to look at.
+// poll returns records. It waits for them until the next check for due deadlines, or
+// until wakeLocked ends the wait.
 func (m *membership) poll(ctx context.Context) kgo.Fetches {
-	limit := m.cfg.MaxPollRecords
+	limit := maxPollRecords
 	if m.single > 0 {
 		limit = 1
 	}
@@ -162,7 +161,7 @@ func (m *membership) poll(ctx context.Context) kgo.Fetches {
 	m.mu.Unlock()
 	if m.moreTicks || wait <= 0 {
 		m.tickCheck = time.Time{}
-		pctx = nil // does not wait; an ended context would even keep the records that are there
+		pctx = nil // returns buffered records without waiting; a cancelled context would return none
 	}
 	fs := m.gts.PollRecords(pctx, limit)
 	m.mu.Lock()
@@ -171,23 +170,18 @@ func (m *membership) poll(ctx context.Context) kgo.Fetches {
 		m.wake, m.tickCheck = false, time.Time{}
 	}
 	m.mu.Unlock()
-	return m.polled(fs)
-}
-
-func (m *membership) polled(fs kgo.Fetches) kgo.Fetches {
-	// A poll that returns nothing at all does not hold rebalances up.
-	m.held = len(fs) > 0
+	m.held = len(fs) > 0 // a poll that returns nothing does not block rebalances
 	return fs
 }
 
-// hold sees to it that no partition comes or goes until AllowRebalance.
+// hold blocks rebalances until AllowRebalance.
 func (m *membership) hold() {
 	if m.held {
 		return
 	}
 	ctx, cancel := context.WithCancel(m.work)
 	cancel()
-	m.gts.PollRecords(ctx, 1) // returns nothing, but holds
+	m.gts.PollRecords(ctx, 1) // returns nothing and blocks rebalances
 	m.held = true
 }
 
@@ -215,10 +209,10 @@ func (m *membership) step(fs kgo.Fetches) error {
 	return m.touch()
 }
 
-// touch renews the age of stores to which nothing happens.
+// touch renews the age of stores without recent changes.
 func (m *membership) touch() error {
 	for _, p := range m.actives() {
-		if time.Since(p.touched) < min(time.Minute, m.cfg.StoreMaxAge/4) {
+		if time.Since(p.touched) < time.Minute {
 			continue
 		}
 		p.touched = time.Now()
@@ -229,6 +223,7 @@ func (m *membership) touch() error {
 	return nil
 }
 
+// fetchError handles an error of a poll. It returns the error if the client is closed.
 func (m *membership) fetchError(e kgo.FetchError) error {
 	var group *kgo.ErrGroupSession
 	switch {
@@ -236,21 +231,21 @@ func (m *membership) fetchError(e kgo.FetchError) error {
 	case errors.Is(e.Err, kgo.ErrClientClosed):
 		return e.Err
 	case errors.As(e.Err, &group):
-		// Its partitions are lost, it joins again by itself.
-		m.log.Warn("group session ended", slog.Any("error", e.Err))
+		// The client loses its partitions and joins the group again.
+		m.log.Warn("the group removed this instance; the client joins again", slog.Any("error", e.Err))
 	case errors.Is(e.Err, kerr.OffsetOutOfRange) && e.Topic == m.cfg.InputTopic:
 		if p := m.activePartition(e.Partition); p != nil {
-			m.log.Error("the input does not have the next offset", slog.Int("partition", int(p.id)), slog.Any("error", e.Err))
+			m.log.Error("the next offset does not exist in the input; restoring the partition again", slog.Int("partition", int(p.id)), slog.Any("error", e.Err))
 			m.reload(p)
 		}
 	default:
-		m.log.Warn("fetching input", slog.String("topic", e.Topic), slog.Int("partition", int(e.Partition)), slog.Any("error", e.Err))
+		m.log.Warn("fetching the input", slog.String("topic", e.Topic), slog.Int("partition", int(e.Partition)), slog.Any("error", e.Err))
 	}
 	return nil
 }
 
-// close ends the membership and closes the stores. It is quick when ctx has
-// ended.
+// close ends the membership and closes the stores. ctx bounds the leave request to the
+// group.
 func (m *membership) close(ctx context.Context) {
 	m.gts.AllowRebalance()
 	if !m.died {
@@ -258,7 +253,7 @@ func (m *membership) close(ctx context.Context) {
 			m.log.Warn("leaving the group", slog.Any("error", err))
 		}
 	}
-	m.endBackground()
+	m.endWork()
 	m.mu.Lock()
 	for _, p := range m.parts {
 		m.drop(p)
@@ -269,28 +264,24 @@ func (m *membership) close(ctx context.Context) {
 	m.wg.Wait()
 }
 
-// flush flushes the stores that there are.
+// flush flushes the stores of all restored partitions.
 func (m *membership) flush() {
+	stores := map[int32]*store.Store{}
 	m.mu.Lock()
-	open := make([]*partition, 0, len(m.parts))
-	for _, p := range m.parts {
-		if p.phase != restoring { // a restoring partition may be changing its store
-			open = append(open, p)
+	for id, p := range m.parts {
+		if p.phase != restoring { // the restore may replace its store
+			stores[id] = p.store
 		}
-	}
-	stores := make(map[int32]interface{ Flush() error }, len(open))
-	for _, p := range open {
-		stores[p.id] = p.store
 	}
 	m.mu.Unlock()
 	for id, st := range stores {
 		if err := st.Flush(); err != nil {
-			m.log.Error("flushing local store", slog.Int("partition", int(id)), slog.Any("error", err))
+			m.log.Error("flushing a local store", slog.Int("partition", int(id)), slog.Any("error", err))
 		}
 	}
 }
 
-// startHook hands the client to the membership before anything can call back.
+// startHook gives the client to the membership before the first callback.
 type startHook struct{ m *membership }
 
 // OnNewClient implements kgo.HookNewClient.
@@ -298,7 +289,7 @@ func (h startHook) OnNewClient(cl *kgo.Client) {
 	h.m.cl, h.m.adm = cl, kadm.NewClient(cl)
 }
 
-// clientLog passes on what the client warns of.
+// clientLog logs the warnings and errors of a client.
 type clientLog struct{ log *slog.Logger }
 
 func (clientLog) Level() kgo.LogLevel { return kgo.LogLevelWarn }

@@ -10,11 +10,11 @@ import (
 // Outcomes of a transaction.
 const (
 	outcomeCommitted = "committed"
-	// outcomeAborted: the group or the broker wanted it, it is done again.
+	// outcomeAborted: the group or the broker aborted it. It is repeated.
 	outcomeAborted = "aborted"
-	// outcomeRefused: a record could not be produced, it is done again.
+	// outcomeRefused: a record could not be produced. It is repeated.
 	outcomeRefused = "refused"
-	// outcomeFailed: the membership ended with it.
+	// outcomeFailed: its error ended the membership.
 	outcomeFailed = "failed"
 )
 
@@ -40,10 +40,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	m := &metrics{
 		records:      counter("records_total", "Input records decided and committed."),
-		skipped:      counter("records_skipped_total", "Input records that had been applied before."),
+		skipped:      counter("records_skipped_total", "Input records that were skipped because they are already applied."),
 		ticks:        counter("ticks_total", "Deadlines decided and committed."),
 		poison:       counter("poison_total", "Records and ticks sent to the poison topic."),
-		retries:      counter("retries_total", "Calls of the processor that failed and were tried again."),
+		retries:      counter("retries_total", "Calls of the processor that failed and were repeated."),
 		transactions: vec("transactions_total", "Transactions by outcome.", "outcome"),
 		size: f.NewHistogram(prometheus.HistogramOpts{
 			Name: name("transaction_records"), Help: "Input records and ticks of a transaction.",
@@ -54,20 +54,20 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5},
 		}),
 		restores:  vec("restores_total", "Restores of a partition by outcome.", "outcome"),
-		discarded: vec("stores_discarded_total", "Local stores that were thrown away, by reason.", "reason"),
-		anomalies: vec("input_anomalies_total", "Positions in the input that the input does not have, by kind: trimmed (retention took records that were not decided), lost (the input ends before what was decided), stateless (offsets committed but no state).", "kind"),
+		discarded: vec("stores_discarded_total", "Local stores that were discarded, by reason.", "reason"),
+		anomalies: vec("input_anomalies_total", "Input positions that do not fit the input, by kind: trimmed (records expired before they were decided), lost (the input ends before the last decided record), stateless (the group has offsets but there is no state).", "kind"),
 		restoreSeconds: f.NewHistogram(prometheus.HistogramOpts{
 			Name: name("restore_seconds"), Help: "Time from the assignment of a partition to its restored state.",
 			Buckets: []float64{.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 300},
 		}),
 		restoreRecords: counter("restore_records_total", "Changelog records read by restores."),
-		memberships:    counter("sessions_total", "Times the runtime joined its group with a fresh client."),
+		memberships:    counter("sessions_total", "Times the runtime joined its group with a new client."),
 		assigned:       f.NewGauge(prometheus.GaugeOpts{Name: name("partitions_assigned"), Help: "Partitions assigned to this instance."}),
-		active:         f.NewGauge(prometheus.GaugeOpts{Name: name("partitions_active"), Help: "Assigned partitions that are restored and decide."}),
-		lag:            f.NewGaugeVec(prometheus.GaugeOpts{Name: name("input_lag_records"), Help: "Offsets between the end of the input, as of the last fetch, and what is decided."}, []string{"partition"}),
+		active:         f.NewGauge(prometheus.GaugeOpts{Name: name("partitions_active"), Help: "Assigned partitions that are restored and decided."}),
+		lag:            f.NewGaugeVec(prometheus.GaugeOpts{Name: name("input_lag_records"), Help: "Offsets between the last decided record and the end of the input at the last fetch."}, []string{"partition"}),
 	}
-	// What nothing has happened to yet is 0: an alert sees the first step only from
-	// a 0 that it saw before.
+	// Export every series as 0 from the start: an alert on an increase does not see the
+	// first event of a series that did not exist before.
 	for vec, values := range map[*prometheus.CounterVec][]string{
 		m.transactions: {outcomeCommitted, outcomeAborted, outcomeRefused, outcomeFailed},
 		m.restores:     {"done", "failed", "cancelled"},

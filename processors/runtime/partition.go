@@ -13,54 +13,55 @@ import (
 	"quittance/processors/runtime/store"
 )
 
-// phase of a partition that is assigned to us.
+// phase is the progress of an assigned partition.
 type phase int
 
 const (
-	restoring phase = iota // belongs to the goroutine that restores it
-	restored               // waits for the loop to take it
-	active                 // belongs to the loop
+	restoring phase = iota // the restoring goroutine owns it
+	restored               // waits for adopt
+	active                 // the loop owns it
 )
 
-// partition is one that is assigned to us, from the assignment to the revocation
-// or to the next assignment.
+// partition is an assigned partition. It lives from its assignment to its revocation or
+// its next assignment.
 type partition struct {
 	id     int32
 	since  time.Time          // real time of the assignment
-	cancel context.CancelFunc // ends what restores it
-	idle   chan struct{}      // closed when nothing restores it
+	cancel context.CancelFunc // ends the restore
+	idle   chan struct{}      // closed when the restore has ended
 	phase  phase              // guarded by membership.mu
 
-	// Of the restoring goroutine, then of the loop.
+	// The restoring goroutine uses these first, then the loop.
 	store *store.Store
-	start int64 // where the input goes on; below zero: as the group has it
-	// caughtUp is the end that the input had when the partition was restored, 0
-	// once it is reached: time does not pass before what lies in the log is decided.
+	start int64 // next input offset; negative: the group's offset
+	// caughtUp is the end of the input at the restore, or 0 once the loop has reached it.
+	// Ticks wait until then.
 	caughtUp int64
 
-	// Of the loop.
-	nextDue time.Time // nothing is due before; zero when not known
+	// Only the loop uses these.
+	nextDue time.Time // no deadline is due before this time; zero when unknown
 	touched time.Time // real time of the last store.Live
-	seen    int64     // input position when it was last seen to move, at
-	moved   time.Time // this real time
+	seen    int64     // input position at the last check that found a new one
+	moved   time.Time // real time of that check
 	fault   fault
 }
 
-// fault is what keeps a record, or a tick, from being produced.
+// fault counts the failures of one record or tick.
 type fault struct {
-	offset int64  // of the record, -1 for a tick
-	key    string // of the tick
-	text   string
+	offset int64  // offset of the record, -1 for a tick
+	key    string // key of the tick
+	text   string // text of the last error
 	err    error
-	n      int // failures of the same text
-	all    int // failures
+	n      int // consecutive failures with this text
+	all    int // failures in total
 }
 
+// of reports whether f counts failures of this record or tick.
 func (f *fault) of(offset int64, key string) bool {
 	return f.n > 0 && f.offset == offset && f.key == key
 }
 
-// count notes another failure.
+// count adds a failure.
 func (f *fault) count(offset int64, key string, err error) {
 	if !f.of(offset, key) {
 		*f = fault{offset: offset, key: key}
@@ -73,11 +74,11 @@ func (f *fault) count(offset int64, key string, err error) {
 	f.all++
 }
 
-// hopeless tells whether trying again is over.
+// hopeless reports whether the attempts are used up.
 func (f *fault) hopeless() bool { return f.n >= sameFailures || f.all >= allFailures }
 
-// onAssigned only pauses what we were assigned and has it restored beside the
-// loop: a callback that waits holds up the group.
+// onAssigned pauses the assigned partitions and starts their restores. It must not wait
+// for them: a callback that waits delays the whole group.
 func (m *membership) onAssigned(_ context.Context, cl *kgo.Client, assigned map[string][]int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,11 +89,11 @@ func (m *membership) onAssigned(_ context.Context, cl *kgo.Client, assigned map[
 	}
 	for _, id := range ids {
 		if old := m.parts[id]; old != nil {
-			// The callback that should have revoked it was skipped, see
-			// GroupTransactSession. Whoever had it meanwhile has changed it.
+			// GroupTransactSession skipped the callback of the revocation. Another instance
+			// may have changed the state since.
 			m.drop(old)
 		}
-		p := &partition{id: id, since: time.Now(), start: -1, nextDue: time.Time{}}
+		p := &partition{id: id, since: time.Now(), start: -1}
 		m.parts[id] = p
 		m.restoreLocked(p, m.closing[id])
 	}
@@ -100,8 +101,8 @@ func (m *membership) onAssigned(_ context.Context, cl *kgo.Client, assigned map[
 	m.log.Info("partitions assigned", slog.Any("partitions", ids))
 }
 
-// onRevoked forgets what we no longer have. It never runs during a transaction:
-// rebalances wait from poll to AllowRebalance.
+// onRevoked drops revoked partitions. It never runs during a transaction, because
+// rebalances are blocked from poll to AllowRebalance.
 func (m *membership) onRevoked(_ context.Context, _ *kgo.Client, revoked map[string][]int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,10 +116,10 @@ func (m *membership) onRevoked(_ context.Context, _ *kgo.Client, revoked map[str
 	m.log.Info("partitions revoked", slog.Any("partitions", ids))
 }
 
-// restoreLocked has p restored, once what had its folder before is closed.
-// m.mu is held.
+// restoreLocked starts the restore of p. The restore first waits until before is closed,
+// that is until the previous store in the same folder is closed. The caller holds m.mu.
 func (m *membership) restoreLocked(p *partition, before <-chan struct{}) {
-	ctx, cancel := context.WithCancel(m.background)
+	ctx, cancel := context.WithCancel(m.work)
 	p.cancel, p.phase, p.idle = cancel, restoring, make(chan struct{})
 	idle := p.idle
 	m.wg.Go(func() {
@@ -143,7 +144,7 @@ func (m *membership) restoreLocked(p *partition, before <-chan struct{}) {
 	})
 }
 
-// drop takes p out and closes its store beside the callback. m.mu is held.
+// drop removes p and starts a goroutine that closes its store. The caller holds m.mu.
 func (m *membership) drop(p *partition) {
 	delete(m.parts, p.id)
 	p.cancel()
@@ -154,7 +155,7 @@ func (m *membership) drop(p *partition) {
 		defer close(closed)
 		<-idle
 		if before != nil {
-			<-before // p may have been waiting for it, too
+			<-before // the restore of p may have ended without waiting for it
 		}
 		if p.store == nil {
 			return
@@ -164,14 +165,15 @@ func (m *membership) drop(p *partition) {
 			end = p.store.Abandon
 		}
 		if err := end(); err != nil {
-			m.log.Error("closing local store", slog.Int("partition", int(p.id)), slog.Any("error", err))
+			m.log.Error("closing a local store", slog.Int("partition", int(p.id)), slog.Any("error", err))
 		}
 	})
 	m.met.lag.DeleteLabelValues(strconv.Itoa(int(p.id)))
 }
 
-// behindPatience is how long ticks wait for an input that does not move: its last
-// records may be ones that consumers never receive.
+// behindPatience is how long ticks wait for an input position that does not change. The
+// end of the input may consist of offsets that a consumer never receives, for instance
+// those of an aborted transaction.
 const behindPatience = 10 * time.Second
 
 // behind reports whether p still has to decide input that existed when p was restored.
@@ -192,9 +194,9 @@ func (p *partition) behind() bool {
 	return true
 }
 
-// reload restores an active partition again, from where its store is: after a
-// transaction of which it is not certain that it did not commit, or when the
-// input does not have the offset that we asked for. The loop calls it.
+// reload restores an active partition again, from the position of its store. The loop
+// calls it after a transaction with an unknown outcome, and when the next offset does not
+// exist in the input.
 func (m *membership) reload(p *partition) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -208,8 +210,7 @@ func (m *membership) reload(p *partition) {
 	m.gauges()
 }
 
-// adopt takes restored partitions into the loop. A rebalance must not be able to
-// run meanwhile.
+// adopt makes restored partitions active. The caller blocks rebalances.
 func (m *membership) adopt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,7 +224,7 @@ func (m *membership) adopt() {
 		}
 		committed, ok := owned[p.id]
 		if !ok {
-			continue // its offsets are still being asked for, for instance because a transaction has them pending
+			continue // the client is still fetching its offsets, for instance because a transaction has them pending
 		}
 		if real, ok := m.committed[p.id]; ok && real > 0 && p.store.Position().Input == store.NoInput {
 			// The state of earlier decisions is missing. An operator has to decide
@@ -231,15 +232,14 @@ func (m *membership) adopt() {
 			if !m.refused[p.id] {
 				m.refused[p.id] = true
 				m.met.anomalies.WithLabelValues("stateless").Inc()
-				m.log.Error("the group has offsets but the changelog has no state: refusing to decide; restore the changelog, or delete the offsets of the group to decide the input from its beginning",
+				m.log.Error("the group has offsets but the changelog has no state: the partition is not decided; restore the changelog, or delete the offsets of the group to decide the input from its beginning",
 					slog.Int("partition", int(p.id)), slog.Int64("committed", real), slog.String("group", m.cfg.Group))
 			}
 			continue
 		}
 		if p.start >= 0 && committed.Offset != p.start {
-			// The position in the changelog is the one that counts: it was
-			// committed with the state.
-			m.log.Warn("group offset differs from the position of the state, which is taken",
+			// The position in the changelog is correct: it was committed with the state.
+			m.log.Warn("the group offset differs from the position of the state; continuing after the position",
 				slog.Int("partition", int(p.id)), slog.Int64("committed", committed.Offset), slog.Int64("start", p.start))
 			m.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{m.cfg.InputTopic: {p.id: {Epoch: -1, Offset: p.start}}})
 		}
@@ -250,13 +250,13 @@ func (m *membership) adopt() {
 	m.gauges()
 }
 
-// owned are the partitions that the client consumes, with their committed
-// offsets. Callbacks can be skipped, this is the client's own book.
+// owned returns the partitions that the client consumes, with their committed offsets.
+// The client knows them even if it has skipped a callback.
 func (m *membership) owned() map[int32]kgo.EpochOffset {
 	return m.cl.CommittedOffsets()[m.cfg.InputTopic]
 }
 
-// actives returns the partitions that decide, by number.
+// actives returns the active partitions, ordered by number.
 func (m *membership) actives() []*partition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -269,7 +269,7 @@ func (m *membership) actives() []*partition {
 	return out
 }
 
-// active returns partition id if it decides.
+// activePartition returns partition id if it is active, otherwise nil.
 func (m *membership) activePartition(id int32) *partition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -279,7 +279,7 @@ func (m *membership) activePartition(id int32) *partition {
 	return nil
 }
 
-// gauges sets the metrics of partitions. m.mu is held.
+// gauges sets the metrics of partitions. The caller holds m.mu.
 func (m *membership) gauges() {
 	n := 0
 	for _, p := range m.parts {
@@ -291,7 +291,7 @@ func (m *membership) gauges() {
 	m.met.active.Set(float64(n))
 }
 
-// wakeLocked ends the poll in progress, if any. m.mu is held.
+// wakeLocked ends the poll in progress, if any. The caller holds m.mu.
 func (m *membership) wakeLocked() {
 	m.wake = true
 	if m.endPoll != nil {

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// restoreBatch is how many changelog records go into the store at once.
+	// restoreBatch is how many changelog records are written to the store in one batch.
 	restoreBatch = 2000
-	// restoreQuiet is how long a changelog may be silent before the end that we
-	// wait for until we look whether there is anything left to read.
+	// restoreQuiet is how long a restore waits for the next changelog record before it
+	// asks the broker whether one exists.
 	restoreQuiet = 500 * time.Millisecond
 
 	discardedAhead   = "ahead"
 	discardedTrimmed = "trimmed"
 )
 
-// restore brings the store of p level with the changelog and finds out where the
-// input goes on. It tries until it has succeeded; false when ctx ended first.
+// restore reads the changelog of p into its store and determines the next input offset.
+// It tries until it succeeds. It returns false if ctx ends first.
 func (m *membership) restore(ctx context.Context, p *partition) bool {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := m.restoreOnce(ctx, p)
@@ -44,10 +44,8 @@ func (m *membership) restore(ctx context.Context, p *partition) bool {
 			return true
 		}
 		m.met.restores.WithLabelValues("failed").Inc()
-		m.log.Warn("restoring partition, trying again", slog.Int("partition", int(p.id)), slog.Any("error", err))
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		m.log.Warn("restoring a partition failed; trying again", slog.Int("partition", int(p.id)), slog.Any("error", err))
+		if !sleep(ctx, wait) {
 			return false
 		}
 	}
@@ -68,12 +66,12 @@ func (m *membership) restoreOnce(ctx context.Context, p *partition) error {
 		}
 		if reason != "" {
 			m.met.discarded.WithLabelValues(reason).Inc()
-			log.Error("local store discarded, restoring in full", slog.String("reason", reason))
+			log.Error("the local store is discarded; restoring in full", slog.String("reason", reason))
 		}
 		p.store = st
 	}
-	// The high watermark, not the last stable offset: whatever was written when
-	// we were assigned has to be decided one way or the other before we are.
+	// The high watermark, not the last stable offset: the restore must wait for the
+	// outcome of every transaction that was open when the partition was assigned.
 	start, end, err := m.ends(ctx, m.cfg.StateTopic, p.id)
 	if err != nil {
 		return fmt.Errorf("asking for the ends of the changelog: %w", err)
@@ -87,7 +85,7 @@ func (m *membership) restoreOnce(ctx context.Context, p *partition) error {
 	}
 	if reason != "" {
 		m.met.discarded.WithLabelValues(reason).Inc()
-		log.Error("local store discarded, restoring in full: the changelog does not have its position",
+		log.Error("the local store is discarded, because its position is not in the changelog; restoring in full",
 			slog.String("reason", reason), slog.Int64("position", p.store.Position().Changelog),
 			slog.Int64("start", start), slog.Int64("end", end))
 		fresh, err := p.store.Discard()
@@ -113,8 +111,8 @@ func (m *membership) restoreOnce(ctx context.Context, p *partition) error {
 
 func (m *membership) storeConfig(id int32) store.Config {
 	c := store.Config{
-		Stamp:  fmt.Sprintf("%x|%d|%s", m.stateID, id, m.cfg.StoreVersion),
-		MaxAge: m.cfg.StoreMaxAge,
+		Stamp:  fmt.Sprintf("%x|%d|", m.stateID, id),
+		MaxAge: storeMaxAge,
 		Cache:  m.cache,
 		Log:    m.log.With(slog.Int("partition", int(id))),
 	}
@@ -149,16 +147,16 @@ func (m *membership) replay(ctx context.Context, p *partition, from, to int64) e
 	if from >= to {
 		return nil
 	}
-	// A client of its own: that of the membership belongs to the group. Control
-	// records are kept because the changelog usually ends with one.
-	rc, err := kgo.NewClient(m.opts(
+	// A separate client, because the membership's client consumes as a group member.
+	// Control records are kept because the changelog usually ends with one.
+	rc, err := kgo.NewClient(m.cfg.opts(
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{m.cfg.StateTopic: {p.id: kgo.NewOffset().At(from)}}),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.FetchMaxWait(100*time.Millisecond), kgo.FetchMaxBytes(16<<20), kgo.FetchMaxPartitionBytes(8<<20),
 	)...)
 	if err != nil {
-		return fmt.Errorf("making a client to restore with: %w", err)
+		return fmt.Errorf("creating the client of a restore: %w", err)
 	}
 	defer rc.Close()
 
@@ -203,11 +201,12 @@ func (m *membership) replay(ctx context.Context, p *partition, from, to int64) e
 	return nil
 }
 
+// replayRecord adds one changelog record to b, or to pos if it holds the position.
 func (m *membership) replayRecord(b *store.Batch, pos *store.Position, r *kgo.Record) error {
 	switch {
 	case len(r.Key) > 0 && r.Key[0] == reservedKey[0]:
 		if !slices.Equal(r.Key, reservedKey) || len(r.Value) != 8 {
-			return fmt.Errorf("changelog record at %d/%d is not ours", r.Partition, r.Offset)
+			return fmt.Errorf("unknown reserved key in the changelog at partition %d, offset %d", r.Partition, r.Offset)
 		}
 		pos.Input = int64(binary.BigEndian.Uint64(r.Value)) //nolint:gosec // written as int64
 		return nil
@@ -217,10 +216,10 @@ func (m *membership) replayRecord(b *store.Batch, pos *store.Position, r *kgo.Re
 	return b.Set(r.Key, store.Entry{Value: r.Value, Deadline: m.deadline(r.Key, r.Value)}, 0)
 }
 
-// skipEmpty finds the next offset behind batches that the cleaner has left
-// without records: a client never mentions them, and a changelog that ends with
-// some would be waited for without end. The same offset comes back when there is
-// nothing to skip, for instance because a transaction is still open there.
+// skipEmpty returns the next offset behind batches that the cleaner has emptied. A
+// client never returns such batches, so a restore would wait for ever at the end of a
+// changelog that ends with them. skipEmpty returns next if it has nothing to skip, for
+// instance because a transaction is still open there.
 func (m *membership) skipEmpty(ctx context.Context, rc *kgo.Client, id int32, next int64) (int64, error) {
 	md, err := kadm.NewClient(rc).Metadata(ctx, m.cfg.StateTopic)
 	if err != nil {
@@ -241,7 +240,7 @@ func (m *membership) skipEmpty(ctx context.Context, rc *kgo.Client, id int32, ne
 	}
 	f, ok := resp.(*kmsg.FetchResponse)
 	if !ok || len(f.Topics) != 1 || len(f.Topics[0].Partitions) != 1 {
-		return next, nil // the consumer tries on
+		return next, nil // the next poll tries again
 	}
 	part := &f.Topics[0].Partitions[0]
 	if err := errors.Join(kerr.ErrorForCode(f.ErrorCode), kerr.ErrorForCode(part.ErrorCode)); err != nil {
@@ -256,7 +255,7 @@ func (m *membership) skipEmpty(ctx context.Context, rc *kgo.Client, id int32, ne
 	return after, nil
 }
 
-// findInput decides where the input goes on.
+// findInput determines the next input offset.
 func (m *membership) findInput(ctx context.Context, p *partition, log *slog.Logger) error {
 	p.start, p.moved = -1, time.Time{}
 	pos := p.store.Position()
@@ -269,22 +268,20 @@ func (m *membership) findInput(ctx context.Context, p *partition, log *slog.Logg
 		p.caughtUp = end
 	}
 	if pos.Input == store.NoInput {
-		return nil // from the beginning, see adjust
+		return nil // adjust sets the beginning of the input
 	}
 	p.start = pos.Input + 1
 	switch {
 	case p.start < start:
-		// They are gone; the state is what it would be without them.
 		m.met.anomalies.WithLabelValues("trimmed").Inc()
-		log.Error("the input begins after what was decided last: records expired before they were decided",
+		log.Error("input records expired before they were decided; continuing at the beginning of the input",
 			slog.Int64("decided", pos.Input), slog.Int64("start", start))
 		p.start = start
 	case p.start > end:
-		// The input lost records that the state has seen, or is another topic of
-		// that name. New records get offsets that were decided before, which
-		// must not be skipped.
+		// The input lost records that were decided, or the topic was created again. New
+		// records will have offsets at or below the position and must not be skipped.
 		m.met.anomalies.WithLabelValues("lost").Inc()
-		log.Error("the input ends before what was decided last: it lost records or was made anew; going on at its end",
+		log.Error("the input ends before the last decided record: it lost records or was created again; continuing at its end",
 			slog.Int64("decided", pos.Input), slog.Int64("end", end))
 		p.start, p.caughtUp = end, 0
 		pos.Input = end - 1
@@ -293,9 +290,9 @@ func (m *membership) findInput(ctx context.Context, p *partition, log *slog.Logg
 	return nil
 }
 
-// adjust gives partitions without a committed offset the exact beginning of the
-// input. The client would begin there, too, but go back to offset 0 when the
-// first transaction aborts, which may have expired.
+// adjust sets the start offset of partitions without a committed offset to the exact
+// beginning of the input. By default the client begins there, too, but returns to offset
+// 0 after an abort of the first transaction, and that record may have expired.
 func (m *membership) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	parts := offsets[m.cfg.InputTopic]
 	var starts kadm.ListedOffsets
@@ -319,7 +316,7 @@ func (m *membership) adjust(ctx context.Context, offsets map[string]map[int32]kg
 		}
 		l, ok := starts.Lookup(m.cfg.InputTopic, id)
 		if !ok || l.Err != nil {
-			return nil, fmt.Errorf("asking for the beginning of the input: partition %d: %w", id, l.Err)
+			return nil, fmt.Errorf("asking for the beginning of the input, partition %d: %w", id, l.Err)
 		}
 		parts[id] = kgo.NewOffset().At(l.Offset)
 	}

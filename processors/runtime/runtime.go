@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -19,17 +18,16 @@ import (
 )
 
 var (
-	// ErrFenced ends Run: another producer has the same transactional id. Two
-	// instances are configured alike, or an old one still runs.
-	ErrFenced = errors.New("another instance has the same transactional id")
-	// ErrPartitions ends Run: input and changelog do not have the same number of
-	// partitions.
-	ErrPartitions = errors.New("input and state topics differ in their partitions")
-	// ErrStoreInUse ends Run: another process has the folder of the local stores.
-	ErrStoreInUse = errors.New("the local stores are in use by another process")
+	// ErrFenced ends Run: another producer uses the same transactional id. Two instances
+	// have the same configuration, or an old instance still runs.
+	ErrFenced = errors.New("another instance uses the same transactional id: give each instance its own name and stop the old one")
+	// ErrPartitions ends Run: input and changelog have different numbers of partitions.
+	ErrPartitions = errors.New("the input topic and the state topic have different numbers of partitions")
+	// ErrStoreInUse ends Run: another process has locked the folder of the local stores.
+	ErrStoreInUse = errors.New("another process uses the local stores")
 )
 
-// Backoff between memberships that fail.
+// Pauses after a membership that failed.
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 5 * time.Second
@@ -38,15 +36,13 @@ const (
 // Runtime runs a Processor over the partitions that the group assigns to this
 // instance.
 type Runtime struct {
-	cfg   Config
-	met   *metrics
-	hooks hooks
-
-	mu         sync.Mutex
-	membership *membership
+	cfg        Config
+	met        *metrics
+	hooks      hooks
+	membership atomic.Pointer[membership] // nil between two memberships
 }
 
-// New checks the configuration and registers the metrics. It connects nothing.
+// New checks the configuration and registers the metrics. It opens no connection.
 func New(cfg Config) (*Runtime, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -55,17 +51,17 @@ func New(cfg Config) (*Runtime, error) {
 	return &Runtime{cfg: cfg, met: newMetrics(prometheus.WrapRegistererWith(prometheus.Labels{"processor": cfg.Name}, cfg.Metrics))}, nil
 }
 
-// Run decides until ctx ends. It then finishes the transaction in hand, leaves
-// the group and flushes the local stores, within Config.ShutdownTimeout or so,
-// and returns nil.
+// Run decides input records until ctx ends. It then finishes the transaction that has
+// begun, leaves the group, flushes the local stores and returns nil. This takes about
+// shutdownTimeout at most.
 //
-// Brokers that restart, fetches and commits that fail, a group that throws the
-// instance out: all that is survived. ErrFenced, ErrPartitions and ErrStoreInUse
-// are what it ends with.
+// Run continues after restarts of brokers, failed fetches, failed commits and a removal
+// from the group. It returns errors that wrap ErrFenced, ErrPartitions or ErrStoreInUse,
+// and the error of creating the folder of the local stores.
 func (r *Runtime) Run(ctx context.Context) error {
 	if r.cfg.StoreDir != "" {
 		if err := os.MkdirAll(r.cfg.StoreDir, 0o750); err != nil {
-			return fmt.Errorf("making the folder of the local stores: %w", err)
+			return fmt.Errorf("creating the folder of the local stores: %w", err)
 		}
 		lock, err := pebble.LockDirectory(r.cfg.StoreDir, vfs.Default)
 		if err != nil {
@@ -73,7 +69,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 		}
 		defer lock.Close() //nolint:errcheck // the end of the process releases it as well
 	}
-	cache := pebble.NewCache(r.cfg.CacheSize)
+	cache := pebble.NewCache(cacheSize)
 	defer cache.Unref()
 
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
@@ -88,12 +84,20 @@ func (r *Runtime) Run(ctx context.Context) error {
 		if time.Since(began) > time.Minute {
 			wait = minBackoff
 		}
-		r.cfg.Log.Error("membership of the processor group ended, starting another", slog.Any("error", err), slog.Duration("in", wait))
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		r.cfg.Log.Error("the membership in the processor group ended; starting another", slog.Any("error", err), slog.Duration("in", wait))
+		if !sleep(ctx, wait) {
 			return nil
 		}
+	}
+}
+
+// sleep waits and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -107,9 +111,7 @@ func (r *Runtime) runMembership(ctx context.Context, cache *pebble.Cache) error 
 		return err
 	}
 	r.met.memberships.Inc()
-	r.mu.Lock()
-	r.membership = m
-	r.mu.Unlock()
+	r.membership.Store(m)
 
 	g, loop := errgroup.WithContext(ctx)
 	stopped := make(chan struct{})
@@ -131,21 +133,19 @@ func (r *Runtime) runMembership(ctx context.Context, cache *pebble.Cache) error 
 	})
 	err = g.Wait()
 
-	r.mu.Lock()
-	r.membership = nil
-	r.mu.Unlock()
-	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(r.cfg.ShutdownTimeout, 3*time.Second))
+	r.membership.Store(nil)
+	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
-	m.close(cctx)
+	m.close(leave)
 	return err
 }
 
-// inspect checks the topics and returns the id of the changelog, which tells it
-// from another one of that name.
+// inspect checks the topics and returns the id of the changelog. A topic that is deleted
+// and created again has another id.
 func (r *Runtime) inspect(ctx context.Context) (kadm.TopicID, error) {
-	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(r.cfg.Brokers...), kgo.WithLogger(clientLog{r.cfg.Log})}, r.cfg.ClientOpts...)...)
+	cl, err := kgo.NewClient(r.cfg.opts()...)
 	if err != nil {
-		return kadm.TopicID{}, fmt.Errorf("making a client: %w", err)
+		return kadm.TopicID{}, fmt.Errorf("creating a client: %w", err)
 	}
 	defer cl.Close()
 	md, err := kadm.NewClient(cl).Metadata(ctx, r.cfg.InputTopic, r.cfg.StateTopic, r.cfg.PoisonTopic)
@@ -155,7 +155,7 @@ func (r *Runtime) inspect(ctx context.Context) (kadm.TopicID, error) {
 	for _, name := range []string{r.cfg.InputTopic, r.cfg.StateTopic, r.cfg.PoisonTopic} {
 		t, ok := md.Topics[name]
 		if !ok || t.Err != nil || len(t.Partitions) == 0 {
-			return kadm.TopicID{}, fmt.Errorf("topic %s is not there: %w", name, errors.Join(t.Err))
+			return kadm.TopicID{}, fmt.Errorf("topic %s does not exist: %w", name, t.Err)
 		}
 	}
 	in, state := len(md.Topics[r.cfg.InputTopic].Partitions), len(md.Topics[r.cfg.StateTopic].Partitions)
@@ -165,12 +165,10 @@ func (r *Runtime) inspect(ctx context.Context) (kadm.TopicID, error) {
 	return md.Topics[r.cfg.StateTopic].ID, nil
 }
 
-// Ready tells whether this instance is in the group and decides every partition
-// that it was assigned, which may be none. Safe for concurrent use.
+// Ready reports whether this instance is in the group and decides all its assigned
+// partitions. An instance without partitions is ready. Safe for concurrent use.
 func (r *Runtime) Ready() bool {
-	r.mu.Lock()
-	m := r.membership
-	r.mu.Unlock()
+	m := r.membership.Load()
 	if m == nil {
 		return false
 	}
@@ -182,21 +180,4 @@ func (r *Runtime) Ready() bool {
 		}
 	}
 	return m.joined
-}
-
-// Assigned returns the partitions that this instance decides, by number; those
-// that are still being restored are not among them. Safe for concurrent use.
-func (r *Runtime) Assigned() []int32 {
-	r.mu.Lock()
-	m := r.membership
-	r.mu.Unlock()
-	if m == nil {
-		return nil
-	}
-	var ids []int32
-	for _, p := range m.actives() {
-		ids = append(ids, p.id)
-	}
-	slices.Sort(ids)
-	return ids
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/processors/runtime/store"
+	"quittance/schemas"
 )
 
 func TestConfigurationIsChecked(t *testing.T) {
@@ -50,8 +51,8 @@ func TestPoisonGoesToItsTopicAlone(t *testing.T) {
 	}
 	for _, r := range got {
 		x := want[string(r.Value)]
-		if header(r, HeaderAttempts) != x[0] || header(r, HeaderOffset) != x[1] || !strings.Contains(header(r, HeaderError), x[2]) ||
-			header(r, HeaderTopic) != w.input || header(r, HeaderPartition) != "1" || header(r, HeaderKind) != poisonRecord || string(r.Key) != "k" {
+		if header(r, HeaderAttempts) != x[0] || header(r, schemas.HeaderOffset) != x[1] || !strings.Contains(header(r, schemas.HeaderError), x[2]) ||
+			header(r, schemas.HeaderTopic) != w.input || header(r, schemas.HeaderPartition) != "1" || header(r, HeaderKind) != poisonRecord || string(r.Key) != "k" {
 			t.Errorf("poison %q with headers %v, want %v", r.Value, r.Headers, x)
 		}
 	}

@@ -22,14 +22,15 @@ import (
 )
 
 const (
-	// sameFailures is how often a record may fail with the same error, allFailures
-	// how often in all, before it goes to poison.
+	// A record goes to the poison topic after sameFailures failures with the same error,
+	// or after allFailures failures in total.
 	sameFailures = 3
 	allFailures  = 10
-	// bareFailures is how often producing a record or its poison may fail until the
-	// poison is produced without the value.
+	// bareFailures is the number of failed attempts to produce a record, or its poison
+	// record, after which the poison record omits the value.
 	bareFailures = 2 * sameFailures
-	// stuckAfter is how long after its time-out a transaction is given up.
+	// stuckAfter is the time between the time-out of a transaction and the moment when
+	// the membership gives it up.
 	stuckAfter = 2 * time.Second
 )
 
@@ -38,8 +39,8 @@ var (
 	errStuck = errors.New("the transaction did not end in time")
 )
 
-// transaction is what is decided together: records or ticks of several
-// partitions. One is reused for all.
+// transaction is a set of records, or of ticks, that are decided and committed together.
+// They may belong to several partitions. A membership reuses one transaction.
 type transaction struct {
 	parts []*touched
 	byID  map[int32]*touched
@@ -48,7 +49,7 @@ type transaction struct {
 
 	records, skipped, ticks, poison int
 
-	// The last record or tick. If it is the only one, it caused a failed produce.
+	// The last record or tick. If it is the only one, it is the cause of a failed produce.
 	last   *touched
 	offset int64
 	key    string
@@ -58,10 +59,11 @@ type transaction struct {
 type touched struct {
 	part *partition
 	over overlay
-	drop []store.Timer // removed from the index; their entries do not change
-	lead store.Deadline
+	drop []store.Timer  // removed from the index of deadlines; their entries do not change
+	lead store.Deadline // earliest deadline that the transaction sets
 }
 
+// begin empties the membership's transaction and returns it.
 func (m *membership) begin() *transaction {
 	if m.txn == nil {
 		m.txn = &transaction{byID: map[int32]*touched{}, own: layer{writes: map[string]entry{}}}
@@ -75,6 +77,7 @@ func (m *membership) begin() *transaction {
 	return t
 }
 
+// touch returns what t changes in p.
 func (t *transaction) touch(p *partition) *touched {
 	if tp := t.byID[p.id]; tp != nil {
 		return tp
@@ -96,8 +99,8 @@ func (m *membership) decide(fs kgo.Fetches) error {
 		}
 		p := m.activePartition(ftp.Partition)
 		if p == nil {
-			// Their offsets would be committed with the others'.
-			failed = fmt.Errorf("partition %d has records before it is restored", ftp.Partition)
+			// The commit would include the offsets of these records.
+			failed = fmt.Errorf("received records of partition %d before it is restored", ftp.Partition)
 			return
 		}
 		tp := t.touch(p)
@@ -122,7 +125,7 @@ func (m *membership) decide(fs kgo.Fetches) error {
 	return m.commit(t, began)
 }
 
-// decideRecord has one record decided and keeps what comes of it.
+// decideRecord has the processor decide one record and adds the result to t.
 func (m *membership) decideRecord(t *transaction, tp *touched, rec *kgo.Record) error {
 	f := &tp.part.fault
 	if f.of(rec.Offset, "") && f.hopeless() {
@@ -143,8 +146,8 @@ func (m *membership) decideRecord(t *transaction, tp *touched, rec *kgo.Record) 
 	return nil
 }
 
-// call calls the processor until it succeeds or may not be tried again; err is then
-// its last error. fatal is an error that the processor did not cause.
+// call runs fn, a call of the processor, until it succeeds or its attempts are used up.
+// err is then the last error. fatal is an error that the processor did not cause.
 func (m *membership) call(own *layer, fn func() error) (attempts int, err, fatal error) {
 	var f fault
 	for {
@@ -167,8 +170,8 @@ func (m *membership) call(own *layer, fn func() error) (attempts int, err, fatal
 	}
 }
 
-// guard turns a panic of the processor into an error. The panic concerns one record,
-// and a process that exited would read that record again at its next start.
+// guard turns a panic of the processor into an error. One record or tick causes the
+// panic. If the process exited, it would read the same record after its next start.
 func (m *membership) guard(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -179,18 +182,17 @@ func (m *membership) guard(fn func() error) (err error) {
 	return fn()
 }
 
-// deadline asks the processor for the deadline of a restored entry.
+// deadline returns the deadline of a restored entry. After a panic of the processor the
+// entry has none.
 func (m *membership) deadline(key, value []byte) (d store.Deadline) {
-	defer func() {
-		if r := recover(); r != nil {
-			d = 0
-			m.log.Error("the processor panicked over a deadline", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
-		}
-	}()
-	return storeDeadline(m.cfg.Processor.Deadline(key, value))
+	_ = m.guard(func() error { // logs the panic
+		d = storeDeadline(m.cfg.Processor.Deadline(key, value))
+		return nil
+	})
+	return d
 }
 
-// storeDeadline is t as the store keeps it. The zero time is no deadline.
+// storeDeadline converts t for the store. The zero time is no deadline.
 func storeDeadline(t time.Time) store.Deadline {
 	if t.IsZero() {
 		return 0
@@ -198,7 +200,7 @@ func storeDeadline(t time.Time) store.Deadline {
 	return store.DeadlineAt(t)
 }
 
-// tick has what is due ticked, in transactions of its own.
+// tick runs the due ticks of all active partitions in one transaction.
 func (m *membership) tick() error {
 	now := m.cfg.Now()
 	left := m.cfg.MaxTicks
@@ -224,7 +226,7 @@ func (m *membership) tick() error {
 			continue
 		}
 		if _, ok := owned[p.id]; !ok {
-			continue // revoked without a callback, see onAssigned
+			continue // revoked without a callback; see onAssigned
 		}
 		due, next, err := p.store.Due(now, left)
 		if err != nil {
@@ -249,7 +251,8 @@ func (m *membership) tick() error {
 	if t == nil || t.ticks == 0 {
 		return nil
 	}
-	// Entries that stay due after their tick must not cause an endless loop.
+	// If the ticks changed nothing, the same entries are due again: wait for the next
+	// check instead of looping at once.
 	moved := len(t.out) > 0
 	for _, tp := range t.parts {
 		moved = moved || len(tp.over.dirty) > 0 || len(tp.drop) > 0
@@ -258,6 +261,7 @@ func (m *membership) tick() error {
 	return m.commit(t, began)
 }
 
+// tickOne has the processor decide the tick of one entry and adds the result to t.
 func (m *membership) tickOne(t *transaction, tp *touched, timer store.Timer, now time.Time) error {
 	tx := Tx{part: tp.part, over: &tp.over, own: &t.own, cfg: m.cfg}
 	t.own.reset()
@@ -265,14 +269,8 @@ func (m *membership) tickOne(t *transaction, tp *touched, timer store.Timer, now
 	if err != nil {
 		return err
 	}
-	if c.dirty {
-		// An earlier tick of this transaction has written it.
-		if c.value == nil {
-			return nil
-		}
-		if c.deadline == 0 || c.deadline.Time().After(now) {
-			return nil
-		}
+	if c.dirty && (c.value == nil || c.deadline == 0 || c.deadline.Time().After(now)) {
+		return nil // an earlier tick of this transaction has deleted the entry or moved its deadline
 	}
 	t.ticks++
 	t.last, t.offset, t.key = tp, -1, string(timer.Key)
@@ -300,7 +298,7 @@ func (m *membership) tickOne(t *transaction, tp *touched, timer store.Timer, now
 	return nil
 }
 
-// changelog appends the records that bring the changelog level with t.
+// changelog appends the records that update the changelog with the changes of t.
 func (m *membership) changelog(t *transaction) {
 	for _, tp := range t.parts {
 		for _, k := range tp.over.dirty {
@@ -312,26 +310,26 @@ func (m *membership) changelog(t *transaction) {
 				Value: binary.BigEndian.AppendUint64(nil, uint64(tp.over.input)), //nolint:gosec // read back as int64
 			})
 		}
-		// One producer, one partition: the last one has the highest offset.
+		// One producer writes this partition in order: the last record has the highest offset.
 		if tp.over.hasInput || len(tp.over.dirty) > 0 {
 			tp.over.changelog = t.out[len(t.out)-1]
 		}
 	}
 }
 
-// commit produces what t has decided, ends the Kafka transaction and merges t
-// into the stores when, and only when, it is committed.
+// commit produces the records of t and ends the Kafka transaction. It merges t into the
+// stores if, and only if, the transaction is committed.
 func (m *membership) commit(t *transaction, began time.Time) error {
 	m.changelog(t)
 	if len(t.out) == 0 && t.ticks > 0 {
 		// The ticks had no effect; only the local index changes.
 		return m.merge(t)
 	}
-	// A client can wait for ever for brokers that restarted. After the limit the
-	// broker has aborted the transaction or knows its outcome.
+	// A client can wait for ever after a restart of the broker. When the limit has
+	// passed, the broker has aborted the transaction or knows its outcome.
 	limit := m.cfg.TransactionTimeout + stuckAfter
 	watch := time.AfterFunc(limit, func() {
-		m.log.Error("giving up a transaction that does not end", slog.Duration("after", limit))
+		m.log.Error("the transaction does not end; closing the client", slog.Duration("after", limit))
 		m.gts.CloseAllowingRebalance()
 	})
 	defer watch.Stop()
@@ -362,8 +360,8 @@ func (m *membership) commit(t *transaction, began time.Time) error {
 	}
 	committed, err := m.gts.End(kgo.PreTxnCommitFnContext(m.work, m.fence(t)), end)
 	if !watch.Stop() {
-		// The client is closed, or about to be, and the callbacks have run: the
-		// stores are not ours any more. If it did commit, the changelog says so.
+		// The watch closes the client, and the revocation callbacks close the stores. If
+		// the transaction was committed, the next restore reads it from the changelog.
 		return m.ended(t, time.Time{}, errors.Join(errStuck, err, refused))
 	}
 	if err != nil {
@@ -373,34 +371,30 @@ func (m *membership) commit(t *transaction, began time.Time) error {
 		if err := m.merge(t); err != nil {
 			return err
 		}
-	}
-	switch {
-	case committed:
 		m.observe(t, began)
-		if m.single > 0 {
-			m.single = max(0, m.single-t.records-t.ticks-t.skipped)
-		}
-		return nil
-	case refused != nil:
-		return m.refusedProduce(t, began, refused)
-	case end == kgo.TryAbort:
-		m.met.transactions.WithLabelValues(outcomeAborted).Inc()
+		m.single = max(0, m.single-t.records-t.ticks-t.skipped)
 		return nil
 	}
-	// An abort that we did not ask for: usually the group rebalanced, but a broker
-	// that answers the end of a transaction with an unknown error leads here as
-	// well, committed or not. The changelog knows.
+	if refused != nil {
+		return m.refusedProduce(t, began, refused)
+	}
 	m.met.transactions.WithLabelValues(outcomeAborted).Inc()
+	if end == kgo.TryAbort {
+		return nil
+	}
+	// We did not request this abort. Usually the group has rebalanced. But End reports an
+	// abort, too, if the broker answers with an unknown error, and the transaction may
+	// then be committed. A restore from the changelog is correct in both cases.
 	for _, tp := range t.parts {
 		m.reload(tp.part)
 	}
 	return nil
 }
 
-// fence makes every transaction commit an offset of each partition that it
-// touches. Those of polled records are there already. Without any, as with
-// ticks, the group would not be asked whether the partition is still ours, and
-// whoever has it next would not wait for the outcome.
+// fence makes a transaction of ticks commit the offset of each partition that it
+// touches. A transaction of polled records commits their offsets anyway. Without an
+// offset the group does not check that the partition still belongs to this instance, and
+// the next owner does not wait for the outcome of the transaction.
 func (m *membership) fence(t *transaction) func(*kmsg.TxnOffsetCommitRequest) error {
 	return func(req *kmsg.TxnOffsetCommitRequest) error {
 		if t.ticks == 0 {
@@ -411,7 +405,7 @@ func (m *membership) fence(t *transaction) func(*kmsg.TxnOffsetCommitRequest) er
 		for _, tp := range t.parts {
 			input := tp.part.store.Position().Input
 			if input == store.NoInput {
-				continue // no input, no state, no ticks
+				continue // a partition without input has no state and no ticks
 			}
 			rp := kmsg.NewTxnOffsetCommitRequestTopicPartition()
 			rp.Partition, rp.Offset, rp.LeaderEpoch = tp.part.id, input+1, -1
@@ -425,7 +419,7 @@ func (m *membership) fence(t *transaction) func(*kmsg.TxnOffsetCommitRequest) er
 	}
 }
 
-// merge brings the stores level with the changelog.
+// merge writes the changes of t to the stores.
 func (m *membership) merge(t *transaction) error {
 	for _, tp := range t.parts {
 		st := tp.part.store
@@ -463,7 +457,7 @@ func (m *membership) merge(t *transaction) error {
 			return err
 		}
 		if t.ticks > 0 {
-			tp.part.nextDue = time.Time{} // the index has changed at its beginning
+			tp.part.nextDue = time.Time{} // the first entries of the index have changed
 		} else if tp.lead != 0 {
 			if at := tp.lead.Time(); at.Before(tp.part.nextDue) {
 				tp.part.nextDue = at
@@ -477,6 +471,7 @@ func (m *membership) merge(t *transaction) error {
 	return nil
 }
 
+// earlier returns the earlier of two deadlines. Zero is no deadline.
 func earlier(a, b store.Deadline) store.Deadline {
 	if a == 0 {
 		return b
@@ -494,46 +489,38 @@ func (m *membership) observe(t *transaction, began time.Time) {
 	m.met.seconds.Observe(time.Since(began).Seconds())
 }
 
-// refusedProduce is what follows on a transaction that was aborted because a
-// record of it could not be produced. Whose it was is not known: a broker
-// refuses batches. So the same are done again one by one, and one that fails
-// alone is counted.
+// refusedProduce handles a transaction that was aborted because a record of it could not
+// be produced. A broker refuses batches, so the record is unknown. The same input records
+// or ticks are therefore decided again one by one. A failure of a single one is counted
+// as its own.
 func (m *membership) refusedProduce(t *transaction, began time.Time, refused error) error {
 	m.met.transactions.WithLabelValues(outcomeRefused).Inc()
 	if fenced(refused) {
 		return m.ended(t, began, fmt.Errorf("producing: %w", refused))
 	}
 	n := t.records + t.ticks
-	m.log.Warn("a record could not be produced, transaction aborted", slog.Int("decided", n), slog.Any("error", refused))
+	m.log.Warn("producing a record failed; the transaction is aborted and repeated", slog.Int("decided", n), slog.Any("error", refused))
 	if !definite(refused) {
-		m.pause(100 * time.Millisecond)
+		sleep(m.work, 100*time.Millisecond)
 		return nil
 	}
 	if n == 1 {
 		f := &t.last.part.fault
 		f.count(t.offset, t.key, fmt.Errorf("producing: %w", refused))
 		if f.all > bareFailures {
-			m.log.Error("not even poison can be produced", slog.Int64("offset", t.offset), slog.Any("error", refused))
-			m.pause(time.Second)
+			m.log.Error("producing a poison record failed; trying again", slog.Int64("offset", t.offset), slog.Any("error", refused))
+			sleep(m.work, time.Second)
 		}
 	}
 	m.single = max(m.single, n+t.skipped)
 	return nil
 }
 
-// pause waits, but not beyond the end of the membership.
-func (m *membership) pause(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-m.work.Done():
-	}
-}
-
-// ended is the error with which a membership ends because of a transaction.
+// ended counts a failed transaction and returns the error that ends the membership.
 func (m *membership) ended(t *transaction, began time.Time, err error) error {
 	m.met.transactions.WithLabelValues(outcomeFailed).Inc()
-	// The broker fences in two cases: another producer has our id, or the
-	// transaction was open for too long, which a new membership mends.
+	// The broker fences in two cases. Another producer has our id: this is fatal. Or the
+	// transaction was open for too long: a new membership can continue.
 	if fenced(err) && time.Since(began) < m.cfg.TransactionTimeout*3/4 {
 		return fmt.Errorf("%w: %w", ErrFenced, err)
 	}
@@ -545,8 +532,8 @@ func fenced(err error) bool {
 }
 
 // definite reports whether the record itself caused err, so that a retry cannot
-// succeed. A missing topic is a temporary error: it affects every record, and an
-// operator has to create the topic.
+// succeed. A missing topic is a temporary error: it affects every record until an
+// operator creates the topic.
 func definite(err error) bool {
 	var ke *kerr.Error
 	if errors.As(err, &ke) {

@@ -38,7 +38,7 @@ func (e *entries) Put(key, value []byte, deadline time.Time) {
 	e.puts = append(e.puts, put{string(key), value, deadline})
 }
 
-// topics is a Space with one partition a topic.
+// topics is a Topology with one partition a topic.
 type topics struct{}
 
 func (topics) Name(topic string) string       { return topic }

@@ -15,8 +15,8 @@ import (
 	"quittance/schemas/record"
 )
 
-// Space says where records go: internal/kafka.Space.
-type Space interface {
+// Topology says where records go: internal/kafka.Topology.
+type Topology interface {
 	// Name is a topic's name on the broker.
 	Name(topic string) string
 	// Partition is where a topic's records with the key live.
@@ -26,14 +26,14 @@ type Space interface {
 // Processor decides commands. It has no state of its own and may serve any
 // number of partitions at once.
 type Processor struct {
-	codec *schemas.Codec
-	space Space
+	codec    *schemas.Codec
+	topology Topology
 }
 
 var _ runtime.Processor = (*Processor)(nil)
 
 // New makes a processor that writes with the codec to the installation's topics.
-func New(codec *schemas.Codec, space Space) *Processor { return &Processor{codec, space} }
+func New(codec *schemas.Codec, topology Topology) *Processor { return &Processor{codec, topology} }
 
 // Process decides one record of checkout.commands. What cannot be decoded, or
 // is no command of this version, is poison.
@@ -146,12 +146,12 @@ func (w *writer) put(key []byte, r record.Record, deadline time.Time) {
 }
 
 func (w *writer) emit(topic, key string, r record.Record) {
-	w.emitTo(topic, w.p.space.Partition(topic, key), key, r)
+	w.emitTo(topic, w.p.topology.Partition(topic, key), key, r)
 }
 
 func (w *writer) emitTo(topic string, partition int32, key string, r record.Record) {
 	if b := w.encode(r); b != nil {
-		w.tx.Emit(&kgo.Record{Topic: w.p.space.Name(topic), Partition: partition, Key: []byte(key), Value: b})
+		w.tx.Emit(&kgo.Record{Topic: w.p.topology.Name(topic), Partition: partition, Key: []byte(key), Value: b})
 	}
 }
 

@@ -33,7 +33,7 @@ const (
 type installation struct {
 	t        *testing.T
 	cfg      kafka.Config
-	space    *kafka.Topology
+	topology *kafka.Topology
 	codec    *schemas.Codec
 	producer *kgo.Client
 }
@@ -50,7 +50,7 @@ func install(t *testing.T) *installation {
 	if _, err := kafka.Migrate(ctx, cfg, producer); err != nil {
 		t.Fatal(err)
 	}
-	space, err := kafka.Load(ctx, cfg, producer)
+	topology, err := kafka.Load(ctx, cfg, producer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func install(t *testing.T) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &installation{t, cfg, space, codec, producer}
+	return &installation{t, cfg, topology, codec, producer}
 }
 
 // process runs a processor until the returned function is called.
@@ -70,8 +70,8 @@ func (i *installation) process(now func() time.Time) (stop func()) {
 	i.t.Helper()
 	r, err := runtime.New(runtime.Config{
 		Name: "checkout", Brokers: i.cfg.Brokers, Group: i.cfg.Prefix + "processor", TransactionalID: i.cfg.Prefix + "checkout-0",
-		InputTopic: i.space.Name(schemas.TopicCommands), StateTopic: i.space.Name(schemas.TopicState), PoisonTopic: i.space.Name(schemas.TopicPoisonCommands),
-		Processor: session.New(i.codec, i.space), Now: now, Log: servers.Logger(i.t), Metrics: prometheus.NewRegistry(),
+		InputTopic: i.topology.Name(schemas.TopicCommands), StateTopic: i.topology.Name(schemas.TopicState), PoisonTopic: i.topology.Name(schemas.TopicPoisonCommands),
+		Processor: session.New(i.codec, i.topology), Now: now, Log: servers.Logger(i.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		i.t.Fatal(err)
@@ -108,7 +108,7 @@ func (i *installation) send(cmds ...checkout.Command) {
 func (i *installation) raw(value []byte) {
 	i.t.Helper()
 	topic := schemas.TopicCommands
-	rec := &kgo.Record{Topic: i.space.Name(topic), Partition: i.space.Partition(topic, tenant), Value: value}
+	rec := &kgo.Record{Topic: i.topology.Name(topic), Partition: i.topology.Partition(topic, tenant), Value: value}
 	if err := i.producer.ProduceSync(i.t.Context(), rec).FirstErr(); err != nil {
 		i.t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func (i *installation) raw(value []byte) {
 // fails when there are more.
 func (i *installation) read(topic string, n int) []*kgo.Record {
 	i.t.Helper()
-	cl, err := i.cfg.Client(kgo.ConsumeTopics(i.space.Name(topic)), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+	cl, err := i.cfg.Client(kgo.ConsumeTopics(i.topology.Name(topic)), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(100*time.Millisecond))
 	if err != nil {
 		i.t.Fatal(err)
@@ -194,7 +194,7 @@ func TestPaymentThroughKafka(t *testing.T) {
 	written := i.read(schemas.TopicEvents, 3)
 	events := decode[record.Event](i, written)
 	for n, e := range events {
-		if r := written[n]; string(r.Key) != tenant || r.Partition != i.space.Partition(schemas.TopicCommands, tenant) {
+		if r := written[n]; string(r.Key) != tenant || r.Partition != i.topology.Partition(schemas.TopicCommands, tenant) {
 			t.Errorf("event %d has the key %q in partition %d, not those of its agency", n, r.Key, r.Partition)
 		}
 		if e.Sequence != int64(n+1) || e.Session == nil || e.Session.Sequence != e.Sequence {

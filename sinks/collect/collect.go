@@ -22,9 +22,9 @@ import (
 // Config of a Sink. Zero values of the numbers mean the defaults that their
 // comments name.
 type Config struct {
-	Kafka kafka.Config
-	Space *kafka.Topology
-	Codec *schemas.Codec
+	Kafka    kafka.Config
+	Topology *kafka.Topology
+	Codec    *schemas.Codec
 
 	// Connectors by offer id.
 	Connectors map[string]connector.Connector
@@ -62,8 +62,8 @@ func (c *Config) validate() error {
 	c.MaxAccountEnquiries = cmp.Or(c.MaxAccountEnquiries, 16)
 	c.Backlog = cmp.Or(c.Backlog, 16384)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 8*time.Second)
-	if c.Space == nil || c.Codec == nil || c.Account == nil || c.Signer == nil || c.Sealer == nil || c.Now == nil || c.Log == nil {
-		return errors.New("collect: Space, Codec, Account, Signer, Sealer, Now and Log are required")
+	if c.Topology == nil || c.Codec == nil || c.Account == nil || c.Signer == nil || c.Sealer == nil || c.Now == nil || c.Log == nil {
+		return errors.New("collect: Topology, Codec, Account, Signer, Sealer, Now and Log are required")
 	}
 	if len(c.Connectors) == 0 {
 		return errors.New("collect: no connectors")

@@ -26,7 +26,6 @@ import (
 	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/kafka"
-	"quittance/internal/kafka/consume"
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -55,7 +54,7 @@ func (c *clock) now() time.Time { return time.Now().UTC().Add(time.Duration(c.of
 type world struct {
 	t         *testing.T
 	kafka     kafka.Config
-	space     *kafka.Topology
+	topology  *kafka.Topology
 	codec     *schemas.Codec
 	client    *kgo.Client // writes requests
 	keys      *secret.Keys
@@ -85,13 +84,13 @@ func newWorld(t *testing.T, configure ...func(*simulator.Config)) *world {
 	if _, err := kafka.Migrate(ctx, w.kafka, w.client); err != nil {
 		t.Fatal(err)
 	}
-	if w.space, err = kafka.Load(ctx, w.kafka, w.client); err != nil {
+	if w.topology, err = kafka.Load(ctx, w.kafka, w.client); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		var names []string
 		for _, topic := range schemas.Topics() {
-			names = append(names, w.space.Name(topic.Name))
+			names = append(names, w.topology.Name(topic.Name))
 		}
 		_, _ = kadm.NewClient(w.client).DeleteTopics(context.WithoutCancel(ctx), names...)
 	})
@@ -150,7 +149,7 @@ func (w *world) simulate(configure []func(*simulator.Config)) {
 
 // follow collects the commands.
 func (w *world) follow() {
-	client, err := w.kafka.Client(kgo.ConsumeTopics(w.space.Name(schemas.TopicCommands)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	client, err := w.kafka.Client(kgo.ConsumeTopics(w.topology.Name(schemas.TopicCommands)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -166,7 +165,7 @@ func (w *world) follow() {
 					return
 				}
 				command, err := mapping.ToCommand(&c)
-				if err != nil || string(r.Key) != tenant || r.Partition != w.space.Partition(schemas.TopicCommands, tenant) || command.ReplyTo != nil {
+				if err != nil || string(r.Key) != tenant || r.Partition != w.topology.Partition(schemas.TopicCommands, tenant) || command.ReplyTo != nil {
 					w.t.Errorf("command %+v: %v, key %q, partition %d", command, err, r.Key, r.Partition)
 				}
 				w.mu.Lock()
@@ -213,7 +212,7 @@ func (w *world) control(path, body string) {
 func (w *world) run(configure ...func(*collect.Config)) (stop func()) {
 	w.t.Helper()
 	cfg := collect.Config{
-		Kafka: w.kafka, Space: w.space, Codec: w.codec,
+		Kafka: w.kafka, Topology: w.topology, Codec: w.codec,
 		Connectors: map[string]connector.Connector{checkout.OfferMomo: w.momo(500 * time.Millisecond)},
 		Account: func(id string, live bool, _ string) (connector.Account, bool) {
 			return w.account(), id == tenant && !live
@@ -262,7 +261,7 @@ func (w *world) send(requests ...record.CollectionRequest) {
 
 func (w *world) sendBytes(key string, value []byte) {
 	w.t.Helper()
-	r := &kgo.Record{Topic: w.space.Name(schemas.TopicCollections), Partition: 1, Key: []byte(key), Value: value}
+	r := &kgo.Record{Topic: w.topology.Name(schemas.TopicCollections), Partition: 1, Key: []byte(key), Value: value}
 	if err := w.client.ProduceSync(w.t.Context(), r).FirstErr(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -293,7 +292,7 @@ func (w *world) eventually(what string, is func() bool) {
 // committed waits until every request is committed.
 func (w *world) committed() {
 	w.t.Helper()
-	topic := w.space.Name(schemas.TopicCollections)
+	topic := w.topology.Name(schemas.TopicCollections)
 	adm := kadm.NewClient(w.client)
 	w.eventually("all requests committed", func() bool {
 		ends, err := adm.ListEndOffsets(w.t.Context(), topic)
@@ -625,7 +624,7 @@ func TestOldRequestsKeepNoneWaiting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		requests = append(requests, &kgo.Record{Topic: w.space.Name(schemas.TopicCollections), Partition: 1, Key: []byte(q.CollectionID), Value: value})
+		requests = append(requests, &kgo.Record{Topic: w.topology.Name(schemas.TopicCollections), Partition: 1, Key: []byte(q.CollectionID), Value: value})
 	}
 	if err := w.client.ProduceSync(t.Context(), requests...).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -694,7 +693,7 @@ func TestRevokedAsksNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.faults.Next(1_000_000, asks, connectors.Error500)
-	ids := make([]string, w.space.Count(schemas.TopicCollections)) // one for each partition
+	ids := make([]string, w.topology.Count(schemas.TopicCollections)) // one for each partition
 	for i := range ids {
 		q := w.request("collect", waits, time.Hour)
 		ids[i] = q.CollectionID
@@ -702,7 +701,7 @@ func TestRevokedAsksNoMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &kgo.Record{Topic: w.space.Name(schemas.TopicCollections), Partition: int32(i), Key: []byte(ids[i]), Value: value}
+		r := &kgo.Record{Topic: w.topology.Name(schemas.TopicCollections), Partition: int32(i), Key: []byte(ids[i]), Value: value}
 		if err := w.client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
@@ -812,7 +811,7 @@ func TestOneHangsOthersGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at, ok := offsets.Lookup(w.space.Name(schemas.TopicCollections), 1); ok && at.At > 0 {
+	if at, ok := offsets.Lookup(w.topology.Name(schemas.TopicCollections), 1); ok && at.At > 0 {
 		t.Errorf("committed %d, behind a request that is not done", at.At)
 	}
 	stop()
@@ -897,7 +896,7 @@ func TestPoison(t *testing.T) {
 	w.committed()
 	w.once(good)
 
-	client, err := w.kafka.Client(kgo.ConsumeTopics(w.space.Name(schemas.TopicPoisonCollections)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	client, err := w.kafka.Client(kgo.ConsumeTopics(w.topology.Name(schemas.TopicPoisonCollections)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -911,7 +910,7 @@ func TestPoison(t *testing.T) {
 			for _, h := range r.Headers {
 				headers[h.Key] = string(h.Value)
 			}
-			if headers[consume.HeaderTopic] != w.space.Name(schemas.TopicCollections) || headers[consume.HeaderPartition] != "1" || headers[consume.HeaderOffset] == "" || headers[consume.HeaderError] == "" {
+			if headers[schemas.HeaderTopic] != w.topology.Name(schemas.TopicCollections) || headers[schemas.HeaderPartition] != "1" || headers[schemas.HeaderOffset] == "" || headers[schemas.HeaderError] == "" {
 				t.Errorf("headers %v", headers)
 			}
 			found = append(found, string(r.Key))

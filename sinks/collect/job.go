@@ -402,9 +402,9 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 		}
 		return outcomeLeft
 	}
-	space := j.sink.cfg.Space
+	topology := j.sink.cfg.Topology
 	if !j.produce(&kgo.Record{
-		Topic: space.Name(schemas.TopicCommands), Partition: space.Partition(schemas.TopicCommands, q.TenantID),
+		Topic: topology.Name(schemas.TopicCommands), Partition: topology.Partition(schemas.TopicCommands, q.TenantID),
 		Key: []byte(q.TenantID), Value: value,
 	}) {
 		return outcomeLeft

@@ -240,7 +240,7 @@ func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *
 	}
 	w.count.poison.Inc()
 	poison := &kgo.Record{Topic: w.topic, Partition: int32(partition), Offset: m.Offset, Key: m.Key, Value: m.Value} //nolint:gosec // a partition
-	w.producer.Produce(context.WithoutCancel(ctx), consume.Poison(w.cfg.Kafka.Prefix+schemas.TopicPoisonDeliveries, poison, err),
+	w.producer.Produce(context.WithoutCancel(ctx), schemas.Poison(w.cfg.Kafka.Prefix+schemas.TopicPoisonDeliveries, poison, err),
 		func(_ *kgo.Record, err error) {
 			if err != nil {
 				w.fail(fmt.Errorf("writing to the poison topic: %w", err))
@@ -274,7 +274,7 @@ func (w *Worker) acceptOld(ctx context.Context, old *[]arrival, caughtUp *bool) 
 		return
 	}
 	for _, o := range batch {
-		if _, is := settled[o.delivery.DeliveryID]; is {
+		if settled[o.delivery.DeliveryID] {
 			o.at.tracker.Done(o.at.offset)
 		} else {
 			w.accept(o.delivery, o.at)
@@ -282,7 +282,7 @@ func (w *Worker) acceptOld(ctx context.Context, old *[]arrival, caughtUp *bool) 
 	}
 }
 
-func (w *Worker) ask(ctx context.Context, batch []arrival, caughtUp *bool) (map[string]struct{}, bool) {
+func (w *Worker) ask(ctx context.Context, batch []arrival, caughtUp *bool) (map[string]bool, bool) {
 	refs := make([]deliveries.Ref, len(batch))
 	for i, o := range batch {
 		refs[i] = deliveries.Ref{DeliveryID: o.delivery.DeliveryID, OccurredAt: o.delivery.OccurredAt, Round: o.delivery.Round}
@@ -294,7 +294,7 @@ func (w *Worker) ask(ctx context.Context, batch []arrival, caughtUp *bool) (map[
 			*caughtUp = err == nil
 		}
 		if err == nil {
-			var settled map[string]struct{}
+			var settled map[string]bool
 			if settled, err = w.cfg.History.Settled(ctx, refs); err == nil {
 				return settled, true
 			}

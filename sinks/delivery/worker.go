@@ -58,9 +58,9 @@ type History interface {
 	CatchUp(ctx context.Context) error
 	// Settled are the ids among refs that need no sending: delivered, or waiting in
 	// the schedule. An error means that Postgres is away.
-	Settled(ctx context.Context, refs []deliveries.Ref) (map[string]struct{}, error)
+	Settled(ctx context.Context, refs []deliveries.Ref) (map[string]bool, error)
 	// Suspended are the destinations of the kind to which nothing is sent.
-	Suspended(ctx context.Context, kind deliveries.Kind) (map[string]struct{}, error)
+	Suspended(ctx context.Context, kind deliveries.Kind) (map[string]bool, error)
 }
 
 // WorkerConfig is what a Worker needs. Fields without a default are required.
@@ -96,7 +96,7 @@ type Worker struct {
 	queued    int
 	good      lane
 	slow      lane
-	suspended map[string]struct{}
+	suspended map[string]bool
 	stopping  bool
 
 	producer *kgo.Client
@@ -120,7 +120,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 		cfg: cfg, topic: cfg.Kafka.Prefix + sending.Topic, group: cfg.Kafka.Prefix + sending.Group,
 		count: newCounters(cfg.Metrics, cfg.Kind.Kind), mailboxes: map[string]*mailbox{}, jobs: map[string]*job{},
 		good: lane{name: laneGood, slots: cfg.GoodSlots}, slow: lane{name: laneSlow, slots: cfg.SlowSlots},
-		suspended: map[string]struct{}{}, fatal: make(chan error, 1),
+		fatal: make(chan error, 1),
 	}, nil
 }
 
@@ -256,8 +256,7 @@ func (w *Worker) refuse(m *mailbox, dest deliveries.Destination, known bool, now
 }
 
 func (w *Worker) isSuspended(m *mailbox) bool {
-	_, held := w.suspended[m.id]
-	return held || !m.gone.IsZero()
+	return w.suspended[m.id] || !m.gone.IsZero()
 }
 
 // pump starts the calls that a mailbox may start. The caller holds the lock.
@@ -547,8 +546,7 @@ func (w *Worker) followHolds(ctx context.Context) error {
 		if err == nil {
 			w.mu.Lock()
 			for id := range w.suspended {
-				_, still := held[id]
-				if m := w.mailboxes[id]; m != nil && !still {
+				if m := w.mailboxes[id]; m != nil && !held[id] {
 					m.breaker, m.gone = breaker{}, time.Time{} // an operator has resumed it and expects calls at once
 				}
 			}

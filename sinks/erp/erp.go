@@ -44,10 +44,6 @@ func Registration(erps ERPs) deliveries.Registration {
 			}
 			return entries
 		},
-		Entry: func(dir registry.Directory, named string) (deliveries.Entry, bool) {
-			e, ok := dir.ERP(named)
-			return entry(e), ok
-		},
 	}
 	if erps != nil {
 		r.Directory = directory{erps}

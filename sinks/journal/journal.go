@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/journal"
@@ -46,9 +47,10 @@ type Config struct {
 
 // Journal is the sink. Any number of them share the work.
 type Journal struct {
-	cfg      Config
-	consumer *consume.Consumer
-	metrics  *metrics
+	cfg             Config
+	consumer        *consume.Consumer
+	batch, duration prometheus.Histogram
+	entries         *prometheus.CounterVec // type
 }
 
 // New makes a sink. It connects when it runs.
@@ -56,17 +58,42 @@ func New(cfg Config) (*Journal, error) {
 	if cfg.Codec == nil || cfg.Store == nil || cfg.Metrics == nil {
 		return nil, errors.New("journal: Codec, Store and Metrics are required")
 	}
-	j := &Journal{cfg: cfg, metrics: newMetrics(cfg.Metrics)}
+	with := promauto.With(cfg.Metrics)
+	j := &Journal{
+		cfg: cfg,
+		batch: with.NewHistogram(prometheus.HistogramOpts{
+			Name: "quittance_journal_batch_entries", Help: "Entries of a batch.",
+			Buckets: []float64{1, 10, 100, 500, 1000, 2000, 5000, 10000, 20000},
+		}),
+		duration: with.NewHistogram(prometheus.HistogramOpts{
+			Name: "quittance_journal_insert_duration_seconds", Help: "Duration of inserts that succeeded.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}),
+		entries: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_journal_entries_total", Help: "Entries inserted. An entry that is inserted again is counted again.",
+		}, []string{"type"}),
+	}
+	for _, t := range journal.EntryTypes {
+		j.entries.WithLabelValues(t)
+	}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
 		Kafka: cfg.Kafka, Group: "journal", Topics: []string{schemas.TopicEvents, schemas.TopicAttempts}, Poison: schemas.TopicPoisonJournal,
 		AtOnce: cmp.Or(cfg.BatchSize, defaultBatchSize), Wait: cmp.Or(cfg.BatchWait, defaultBatchWait), Timeout: cmp.Or(cfg.InsertTimeout, defaultInsertTimeout),
-		Pause: longestPause, Log: cfg.Log, Poisoned: j.metrics.poison, Failures: j.metrics.errors,
+		Pause: longestPause, Log: cfg.Log,
+		Poisoned: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_journal_poison_total", Help: "Records that cannot be decoded or kept.",
+		}),
+		Failures: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_journal_insert_errors_total", Help: "Inserts that failed and were tried again.",
+		}),
 	})
 	if err != nil {
 		return nil, err
 	}
-	j.metrics.exposeLag(cfg.Metrics, j.consumer.Lag)
+	with.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quittance_journal_lag_seconds", Help: "Age of the oldest record read that is not in the journal yet; 0 when there is none.",
+	}, j.consumer.Lag)
 	return j, nil
 }
 
@@ -102,10 +129,10 @@ func (j *Journal) insert(ctx context.Context, entries []journal.Entry, _ []consu
 	if err := j.cfg.Store.Insert(ctx, entries); err != nil || len(entries) == 0 {
 		return err
 	}
-	j.metrics.duration.Observe(time.Since(begun).Seconds())
-	j.metrics.batch.Observe(float64(len(entries)))
+	j.duration.Observe(time.Since(begun).Seconds())
+	j.batch.Observe(float64(len(entries)))
 	for i := range entries {
-		j.metrics.entries.WithLabelValues(entries[i].Type).Inc()
+		j.entries.WithLabelValues(entries[i].Type).Inc()
 	}
 	return nil
 }

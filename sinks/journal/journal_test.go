@@ -18,11 +18,11 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
-	"quittance/internal/kafka/consume"
 	"quittance/reconciliation"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	sink "quittance/sinks/journal"
+	journaltest "quittance/test/journal"
 	"quittance/test/servers"
 )
 
@@ -203,19 +203,19 @@ func (w *world) committed() bool {
 // check asserts that sessions 0..n are in the journal, completed and confirmed.
 func (w *world) check(n int) {
 	w.t.Helper()
-	sums, err := reconciliation.SumsByStatus(w.t.Context(), w.conn)
-	want := reconciliation.StatusSum{
+	sums, err := journaltest.SumsByStatus(w.t.Context(), w.conn)
+	want := journaltest.StatusSum{
 		Status: "completed", Currency: "XAF", Sessions: uint64(n), Amount: int64(n*1000 + n*(n-1)/2), FeeAmount: int64(15 * n),
 		TotalAmount: int64(n*1015 + n*(n-1)/2),
 	}
 	if err != nil || len(sums) != 1 || sums[0] != want {
 		w.t.Errorf("sums %+v, want %+v, %v", sums, want, err)
 	}
-	if faults, err := reconciliation.SequenceFaults(w.t.Context(), w.conn, 5); err != nil || len(faults) > 0 {
+	if faults, err := journaltest.SequenceFaults(w.t.Context(), w.conn, 5); err != nil || len(faults) > 0 {
 		w.t.Errorf("%+v, %v", faults, err)
 	}
 	for kind, want := range map[journal.EntryType]int{journal.EntryTypeEvent: 3 * n, journal.EntryTypeDelivery: 2 * n} {
-		if got, err := reconciliation.CountEntries(w.t.Context(), w.conn, kind); err != nil || got != uint64(want) {
+		if got, err := journaltest.CountEntries(w.t.Context(), w.conn, kind); err != nil || got != uint64(want) {
 			w.t.Errorf("%d entries of type %s, want %d, %v", got, kind, want, err)
 		}
 	}
@@ -322,7 +322,7 @@ func TestAbortedTransactionsAreNotJournalled(t *testing.T) {
 	eventually(t, "three entries", func() bool { return metric(t, reg, "quittance_journal_entries_total") >= 3 })
 	time.Sleep(500 * time.Millisecond) // were there more, they would come now
 	stop()
-	sums, err := reconciliation.SumsByStatus(t.Context(), w.conn)
+	sums, err := journaltest.SumsByStatus(t.Context(), w.conn)
 	if err != nil || len(sums) != 1 || sums[0].Sessions != 1 || sums[0].Amount != 1001 {
 		t.Errorf("%+v, %v", sums, err)
 	}
@@ -389,8 +389,8 @@ func (w *world) setAside(bad ...*kgo.Record) {
 		for _, h := range r.Headers {
 			headers[h.Key] = string(h.Value)
 		}
-		if string(r.Value) != string(bad[i].Value) || headers[consume.HeaderTopic] != bad[i].Topic || headers[consume.HeaderOffset] != fmt.Sprint(bad[i].Offset) ||
-			headers[consume.HeaderPartition] != fmt.Sprint(bad[i].Partition) || headers[consume.HeaderError] == "" {
+		if string(r.Value) != string(bad[i].Value) || headers[schemas.HeaderTopic] != bad[i].Topic || headers[schemas.HeaderOffset] != fmt.Sprint(bad[i].Offset) ||
+			headers[schemas.HeaderPartition] != fmt.Sprint(bad[i].Partition) || headers[schemas.HeaderError] == "" {
 			t.Errorf("%d: %q %v", i, r.Value, headers)
 		}
 	}
@@ -534,13 +534,13 @@ func TestReplayOfPoison(t *testing.T) {
 		if n%2 == 1 {
 			r = w.value(schemas.TopicAttempts, "k", attempt(n, 1, "failed"))
 		}
-		bad = append(bad, consume.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, r, errors.New("no such schema")))
+		bad = append(bad, schemas.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, r, errors.New("no such schema")))
 		if n >= 2 {
 			header := func(k, v string) kgo.RecordHeader { return kgo.RecordHeader{Key: k, Value: []byte(v)} }
 			bad[n].Headers = []kgo.RecordHeader{header("topic", r.Topic), header("partition", "1"), header("offset", "7"), header("error", "no such schema")}
 		}
 	}
-	garbage := consume.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, &kgo.Record{Topic: w.kafka.Prefix + schemas.TopicEvents, Value: []byte("garbage")}, errors.New("garbage"))
+	garbage := schemas.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, &kgo.Record{Topic: w.kafka.Prefix + schemas.TopicEvents, Value: []byte("garbage")}, errors.New("garbage"))
 	if err := w.cl.ProduceSync(t.Context(), append(bad, garbage)...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
@@ -555,7 +555,7 @@ func TestReplayOfPoison(t *testing.T) {
 		}
 		for _, kind := range []journal.EntryType{journal.EntryTypeEvent, journal.EntryTypeDelivery} {
 			want := map[bool]uint64{true: 0, false: 2}[dryRun]
-			if n, err := reconciliation.CountEntries(t.Context(), w.conn, kind); err != nil || n != want {
+			if n, err := journaltest.CountEntries(t.Context(), w.conn, kind); err != nil || n != want {
 				t.Errorf("dry run %v: %d entries of type %s, want %d, %v", dryRun, n, kind, want, err)
 			}
 		}

@@ -23,7 +23,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/kafka"
-	"quittance/internal/kafka/consume"
 	"quittance/internal/postgres"
 	"quittance/internal/sessions"
 	"quittance/schemas"
@@ -57,12 +56,12 @@ func (n *numbered) Schema(_ context.Context, id int) (string, error) {
 }
 
 type world struct {
-	cfg    kafka.Config
-	space  *kafka.Topology
-	codec  *schemas.Codec
-	client *kgo.Client
-	dsn    string
-	pool   *pgxpool.Pool
+	cfg      kafka.Config
+	topology *kafka.Topology
+	codec    *schemas.Codec
+	client   *kgo.Client
+	dsn      string
+	pool     *pgxpool.Pool
 }
 
 func newWorld(t *testing.T) *world {
@@ -76,7 +75,7 @@ func newWorld(t *testing.T) *world {
 	if _, err := kafka.Migrate(t.Context(), w.cfg, w.client); err != nil {
 		t.Fatal(err)
 	}
-	if w.space, err = kafka.Load(t.Context(), w.cfg, w.client); err != nil {
+	if w.topology, err = kafka.Load(t.Context(), w.cfg, w.client); err != nil {
 		t.Fatal(err)
 	}
 	if w.codec, err = schemas.NewCodec(t.Context(), &numbered{}, true); err != nil {
@@ -112,7 +111,7 @@ func (w *world) sink(t *testing.T, pool *pgxpool.Pool) (stop func(), metrics *pr
 
 func (w *world) reader(t *testing.T) *sessions.Reader {
 	t.Helper()
-	r, err := sessions.New(sessions.Config{Pool: w.pool, Kafka: w.cfg, Space: w.space, Codec: w.codec, Log: servers.Logger(t), Timeout: patience})
+	r, err := sessions.New(sessions.Config{Pool: w.pool, Kafka: w.cfg, Topology: w.topology, Codec: w.codec, Log: servers.Logger(t), Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +141,7 @@ func agency(app string) string { return "agency of " + app }
 func (w *world) session(n int, app string, sequence int64) checkout.Session {
 	at := time.UnixMilli(1_790_000_000_000 + int64(n)).UTC()
 	return checkout.Session{
-		ID:            checkout.NewSessionID(at, w.space.Partition(schemas.TopicEvents, agency(app)), [16]byte{byte(n), byte(n >> 8)}),
+		ID:            checkout.NewSessionID(at, w.topology.Partition(schemas.TopicEvents, agency(app)), [16]byte{byte(n), byte(n >> 8)}),
 		ApplicationID: app, TenantID: agency(app), OrderID: "o", Amount: 1, Currency: "XAF", Mode: checkout.ModeHosted,
 		CreatedAt: at, ExpiresAt: at.Add(time.Hour), Status: checkout.StatusOpen, Sequence: sequence,
 	}
@@ -156,7 +155,7 @@ func (w *world) event(t *testing.T, s checkout.Session) *kgo.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &kgo.Record{Topic: w.space.Name(schemas.TopicEvents), Partition: w.space.Partition(schemas.TopicEvents, s.TenantID), Key: []byte(s.TenantID), Value: value}
+	return &kgo.Record{Topic: w.topology.Name(schemas.TopicEvents), Partition: w.topology.Partition(schemas.TopicEvents, s.TenantID), Key: []byte(s.TenantID), Value: value}
 }
 
 func (w *world) produce(t *testing.T, records ...*kgo.Record) {
@@ -187,7 +186,7 @@ func within(t *testing.T, what string, done func() bool) {
 // atEnd tells whether every position stands at its partition's high watermark.
 func (w *world) atEnd(t *testing.T) bool {
 	t.Helper()
-	topic := w.space.Name(schemas.TopicEvents)
+	topic := w.topology.Name(schemas.TopicEvents)
 	positions, err := sessions.NewStore(w.pool).Positions(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +303,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 	if sessions, sequences := w.sum(t); sessions != 2 || sequences != 8 {
 		t.Errorf("%d sessions with sequences of %d, want 2 with 8", sessions, sequences)
 	}
-	cl, err := w.cfg.Client(kgo.ConsumeTopics(w.space.Name(schemas.TopicPoisonReadmodel)))
+	cl, err := w.cfg.Client(kgo.ConsumeTopics(w.topology.Name(schemas.TopicPoisonReadmodel)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,8 +321,8 @@ func TestPoisonIsSetAside(t *testing.T) {
 	for _, h := range got[0].Headers {
 		headers[h.Key] = string(h.Value)
 	}
-	if headers["own"] != "kept" || headers[consume.HeaderTopic] != garbage.Topic || headers[consume.HeaderOffset] != "1" ||
-		headers[consume.HeaderPartition] != fmt.Sprint(garbage.Partition) || headers[consume.HeaderError] == "" {
+	if headers["own"] != "kept" || headers[schemas.HeaderTopic] != garbage.Topic || headers[schemas.HeaderOffset] != "1" ||
+		headers[schemas.HeaderPartition] != fmt.Sprint(garbage.Partition) || headers[schemas.HeaderError] == "" {
 		t.Errorf("headers = %v", headers)
 	}
 	if n := counted(t, metrics, "quittance_readmodel_events_total", "poison"); n != 2 {
@@ -549,7 +548,7 @@ func TestMigrationToSnapshots(t *testing.T) {
 	stop()
 
 	// As the first release has left it: rows of columns, positions at the end.
-	events := w.space.Name(schemas.TopicEvents)
+	events := w.topology.Name(schemas.TopicEvents)
 	positions, err := sessions.NewStore(w.pool).Positions(t.Context(), events)
 	if err != nil {
 		t.Fatal(err)
@@ -564,7 +563,7 @@ func TestMigrationToSnapshots(t *testing.T) {
 			VALUES ($1, $2, 't', false, false, 'o', 1, 'XAF', 'hosted', '{}', '', '', '', '', '[]', now(), now(), 'open', 2)`, s.ID, s.ApplicationID)
 	}
 	exec(up)
-	short, err := sessions.New(sessions.Config{Pool: w.pool, Kafka: w.cfg, Space: w.space, Codec: w.codec, Log: servers.Logger(t), Timeout: 200 * time.Millisecond})
+	short, err := sessions.New(sessions.Config{Pool: w.pool, Kafka: w.cfg, Topology: w.topology, Codec: w.codec, Log: servers.Logger(t), Timeout: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -585,8 +584,8 @@ func TestReplayOfPoison(t *testing.T) {
 	w := newWorld(t)
 	old, now := w.event(t, w.session(1, app(1), 3)), w.event(t, w.session(2, app(2), 4))
 	header := func(k, v string) kgo.RecordHeader { return kgo.RecordHeader{Key: k, Value: []byte(v)} }
-	poison := w.space.Name(schemas.TopicPoisonReadmodel)
-	w.produce(t, consume.Poison(poison, now, errors.New("no such schema")), &kgo.Record{
+	poison := w.topology.Name(schemas.TopicPoisonReadmodel)
+	w.produce(t, schemas.Poison(poison, now, errors.New("no such schema")), &kgo.Record{
 		Topic: poison, Value: old.Value, Headers: []kgo.RecordHeader{header("topic", old.Topic), header("partition", "1"), header("offset", "7"), header("error", "no such schema")},
 	}, &kgo.Record{Topic: poison, Value: []byte("garbage")})
 	s, err := sink.New(sink.Config{Kafka: w.cfg, Codec: w.codec, Store: sessions.NewStore(w.pool), Log: servers.Logger(t)})
@@ -603,7 +602,7 @@ func TestReplayOfPoison(t *testing.T) {
 			t.Errorf("dry run %v: %d sessions with sequences of %d", dryRun, sessions, sequences)
 		}
 	}
-	if positions, err := sessions.NewStore(w.pool).Positions(t.Context(), w.space.Name(schemas.TopicEvents)); err != nil || len(positions) != 0 {
+	if positions, err := sessions.NewStore(w.pool).Positions(t.Context(), w.topology.Name(schemas.TopicEvents)); err != nil || len(positions) != 0 {
 		t.Errorf("positions %v, %v", positions, err)
 	}
 }

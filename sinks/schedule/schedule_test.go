@@ -178,7 +178,7 @@ func TestFailingForDaysSuspends(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
 	deliverytest.Start(t, b.Schedule(t))
-	suspended := func() map[string]struct{} {
+	suspended := func() map[string]bool {
 		s, err := b.History().Suspended(t.Context(), webhook.Kind)
 		if err != nil {
 			t.Fatal(err)

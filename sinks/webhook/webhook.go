@@ -71,10 +71,6 @@ func Registration(endpoints Endpoints) deliveries.Registration {
 			}
 			return entries
 		},
-		Entry: func(dir registry.Directory, named string) (deliveries.Entry, bool) {
-			e, ok := dir.Endpoint(named)
-			return entry(e), ok
-		},
 	}
 	if endpoints != nil {
 		r.Directory = directory{endpoints}

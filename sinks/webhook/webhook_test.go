@@ -21,7 +21,6 @@ import (
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
-	"quittance/internal/kafka/consume"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -202,7 +201,7 @@ func TestPoison(t *testing.T) {
 		for _, kv := range r.Headers {
 			h[kv.Key] = string(kv.Value)
 		}
-		if h[consume.HeaderTopic] == "" || h[consume.HeaderPartition] == "" || h[consume.HeaderOffset] != "0" || h[consume.HeaderError] == "" || string(r.Key) != "app" {
+		if h[schemas.HeaderTopic] == "" || h[schemas.HeaderPartition] == "" || h[schemas.HeaderOffset] != "0" || h[schemas.HeaderError] == "" || string(r.Key) != "app" {
 			t.Errorf("poison with headers %v, key %q", h, r.Key)
 		}
 	}
@@ -508,7 +507,7 @@ type awayHistory struct {
 	asked atomic.Int32
 }
 
-func (h *awayHistory) Settled(ctx context.Context, refs []deliveries.Ref) (map[string]struct{}, error) {
+func (h *awayHistory) Settled(ctx context.Context, refs []deliveries.Ref) (map[string]bool, error) {
 	h.asked.Add(1)
 	if h.away.Load() {
 		return nil, context.DeadlineExceeded

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/dev/bench/measure"
 	"quittance/test/harness"
 )
 
@@ -35,11 +36,11 @@ func TestBudgets(t *testing.T) {
 	u.Start(t)
 	live(t, u, 20, 0) // the first ones open connections and caches
 	report := firstView(t, u) + "\n"
-	judge := func(what string, measure func() (told []time.Duration, lost int)) {
+	judge := func(what string, take func() (told []time.Duration, lost int)) {
 		for try := 1; ; try++ {
-			told, lost := measure()
-			p95 := harness.Percentile(told, 0.95)
-			line := fmt.Sprintf("%s lost=%d p50_ms=%d p95_ms=%d p99_ms=%d", what, lost, harness.Percentile(told, 0.5).Milliseconds(), p95.Milliseconds(), harness.Percentile(told, 0.99).Milliseconds())
+			told, lost := take()
+			p95 := measure.Percentile(told, 0.95)
+			line := fmt.Sprintf("%s lost=%d p50_ms=%d p95_ms=%d p99_ms=%d", what, lost, measure.Percentile(told, 0.5).Milliseconds(), p95.Milliseconds(), measure.Percentile(told, 0.99).Milliseconds())
 			t.Log(line)
 			report += line + "\n"
 			switch {

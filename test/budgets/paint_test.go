@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/dev/bench/measure"
 	"quittance/test/harness"
 
 	"github.com/google/uuid"
@@ -88,6 +89,6 @@ func paidIsShown(t *testing.T, u *harness.Up, payments int) (took []time.Duratio
 	if len(took) != payments {
 		t.Fatalf("%d receipts were shown, want %d", len(took), payments)
 	}
-	t.Logf("paid and shown: median %v, p95 %v, longest %v", harness.Percentile(took, 0.5), harness.Percentile(took, 0.95), slices.Max(took))
+	t.Logf("paid and shown: median %v, p95 %v, longest %v", measure.Percentile(took, 0.5), measure.Percentile(took, 0.95), slices.Max(took))
 	return took
 }

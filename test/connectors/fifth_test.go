@@ -37,10 +37,8 @@ var fifth = connector.Registration{
 		return map[string]string{"till": agencySlug, "pass": "simulator"}
 	},
 	New: func(cfg connector.Config) (connector.Connector, error) {
-		if err := cfg.Check("fifth"); err != nil {
-			return nil, err
-		}
-		return &fifthConnector{connector.NewClient(cfg.Timeout), connector.NewMerchants[fifthAccount](cfg, nil)}, nil
+		base, err := connector.NewBase[fifthAccount]("fifth", cfg, nil)
+		return &fifthConnector{base}, err
 	},
 }
 
@@ -51,10 +49,7 @@ type fifthAccount struct {
 
 func (a fifthAccount) Fingerprint() string { return connector.Fingerprint(a.BaseURL, a.Till) }
 
-type fifthConnector struct {
-	client    *connector.Client
-	merchants *connector.Merchants[fifthAccount]
-}
+type fifthConnector struct{ *connector.Base[fifthAccount] }
 
 // payment is what travels, both ways.
 type payment struct {
@@ -64,8 +59,6 @@ type payment struct {
 	Currency string `json:"currency"`
 	State    string `json:"state,omitempty"`
 }
-
-func (c *fifthConnector) Operator() string { return "fifth" }
 
 func (c *fifthConnector) Payer(input string) (string, error) {
 	return connector.CongoPayer(input, "06")
@@ -77,7 +70,7 @@ func (c *fifthConnector) Collect(ctx context.Context, account connector.Account,
 	if err != nil {
 		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
-	a, err := c.call(ctx, account, connector.Call{Doing: doing, Method: http.MethodPut, URL: "/payments/" + r.ID, Body: body})
+	a, err := c.call(ctx, account, connector.Call{Doing: doing, Method: http.MethodPut, Path: "/payments/" + r.ID, Body: body})
 	switch {
 	case err != nil:
 		return connector.Outcome{}, err
@@ -89,7 +82,7 @@ func (c *fifthConnector) Collect(ctx context.Context, account connector.Account,
 
 func (c *fifthConnector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
-	a, err := c.call(ctx, account, connector.Call{Doing: doing, Method: http.MethodGet, URL: "/payments/" + ref.ID})
+	a, err := c.call(ctx, account, connector.Call{Doing: doing, Method: http.MethodGet, Path: "/payments/" + ref.ID})
 	switch {
 	case err != nil:
 		return connector.Outcome{}, err
@@ -125,12 +118,12 @@ func (c *fifthConnector) ParseReport(_ http.Header, body []byte) (connector.Repo
 }
 
 func (c *fifthConnector) call(ctx context.Context, account connector.Account, q connector.Call) (connector.Answer, error) {
-	m, err := c.merchants.Of(account)
+	own, err := c.Own(account)
 	if err != nil {
 		return connector.Answer{}, err
 	}
-	q.URL, q.Header = m.Account.At(q.URL), map[string]string{"Authorization": m.Account.Till + " " + m.Account.Pass}
-	return c.client.Do(ctx, q)
+	q.Header = map[string]string{"Authorization": own.Till + " " + own.Pass}
+	return c.Do(ctx, own, q)
 }
 
 // playFifth plays the operator: payers whose number ends in 1 pay, in 4 refuse.

@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	devstack "quittance/dev/stack"
+	"quittance/dev/stack/program"
 	"quittance/internal/connector"
 	"quittance/internal/secret"
 	"quittance/schemas"
@@ -352,7 +353,7 @@ func (d *badDays) operatorSilent(t *testing.T) {
 // Records that nobody can read are set aside with where they stood, are
 // counted, and are in nobody's way.
 func (d *badDays) undecodable(t *testing.T) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(harness.Local(d.Port+harness.AtBroker)), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	cl, err := kgo.NewClient(kgo.SeedBrokers(program.Local(d.Port+harness.AtBroker)), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ConsumeTopics(schemas.TopicPoisonCommands, schemas.TopicPoisonCollections, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal, schemas.TopicPoisonDeliveries),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/dev/stack/program"
 	"quittance/test/harness"
 )
 
@@ -156,7 +157,7 @@ func TestCounter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cookies := jar.Cookies(&url.URL{Scheme: "http", Host: harness.Local(u.Port), Path: "/counter"})
+	cookies := jar.Cookies(&url.URL{Scheme: "http", Host: program.Local(u.Port), Path: "/counter"})
 	if len(cookies) != 1 {
 		t.Fatalf("the browser holds %v", cookies)
 	}

@@ -26,6 +26,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/dev/stack/program"
 	"quittance/test/harness"
 	"quittance/test/servers"
 
@@ -156,7 +157,7 @@ func (q quickstart) command(ctx context.Context, t *testing.T, file, port string
 	args := q.run(t, path, port)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = filepath.Dir(path)
-	cmd.Env = append(servers.Environment(), append(env, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")...)
+	cmd.Env = append(program.Environment(), append(env, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")...)
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
@@ -267,7 +268,7 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-func (r *receiver) url() string { return "http://" + harness.Local(r.port) + "/webhooks" }
+func (r *receiver) url() string { return "http://" + program.Local(r.port) + "/webhooks" }
 
 func (r *receiver) secret() string { return "whsec_" + base64.StdEncoding.EncodeToString(r.key) }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"quittance/dev/bench/measure"
 	"quittance/test/harness"
 )
 
@@ -45,7 +46,7 @@ func (c *chaos) run(ctx context.Context) error {
 	killer.Go(func() { c.killer(killing) })
 	err := c.programme(ctx)
 	if err == nil {
-		harness.Pause(ctx, time.Until(begun.Add(c.untilAtLeast)))
+		measure.Pause(ctx, time.Until(begun.Add(c.untilAtLeast)))
 	}
 	c.took = time.Since(begun)
 	stop()
@@ -63,13 +64,13 @@ func (c *chaos) run(ctx context.Context) error {
 
 // programme is what happens once: the broker dies, and later comes the storm.
 func (c *chaos) programme(ctx context.Context) error {
-	if !harness.Pause(ctx, c.brokerAt) {
+	if !measure.Pause(ctx, c.brokerAt) {
 		return nil
 	}
 	if err := c.broker(ctx); err != nil {
 		return err
 	}
-	if !harness.Pause(ctx, c.every) {
+	if !measure.Pause(ctx, c.every) {
 		return nil
 	}
 	return c.storm(ctx)
@@ -81,7 +82,7 @@ func (c *chaos) killer(ctx context.Context) {
 	random := rand.New(rand.NewPCG(c.seed, 0))
 	var restarts sync.WaitGroup
 	defer restarts.Wait()
-	for harness.Pause(ctx, c.every) {
+	for measure.Pause(ctx, c.every) {
 		victim := c.stack.Fleet[random.IntN(len(c.stack.Fleet))]
 		wait := time.Duration(random.Int64N(int64(time.Second)))
 		if !victim.Kill() {
@@ -133,7 +134,7 @@ func (c *chaos) storm(ctx context.Context) error {
 					return
 				}
 				c.storms.Add(1)
-				harness.Pause(until, 700*time.Millisecond+time.Duration(random.Int64N(int64(time.Second))))
+				measure.Pause(until, 700*time.Millisecond+time.Duration(random.Int64N(int64(time.Second))))
 				signal := syscall.SIGTERM
 				if round%2 == 1 {
 					signal = syscall.SIGKILL
@@ -141,7 +142,7 @@ func (c *chaos) storm(ctx context.Context) error {
 				if p.Signal(signal) && signal == syscall.SIGKILL {
 					c.processes.Add(1)
 				}
-				harness.Pause(until, time.Duration(random.Int64N(int64(500*time.Millisecond))))
+				measure.Pause(until, time.Duration(random.Int64N(int64(500*time.Millisecond))))
 			}
 		})
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/dev/bench/measure"
+	"quittance/dev/stack/program"
 	"quittance/schemas"
 	"quittance/test/harness"
 	"quittance/test/servers"
@@ -80,7 +82,7 @@ func TestCrash(t *testing.T) {
 	}
 	defer tally.events.Close()
 	l := newLoad(s)
-	t.Logf("ready after %v; %d processes; seed %d", harness.Rounded(time.Since(begun)), len(s.Fleet), size.seed)
+	t.Logf("ready after %v; %d processes; seed %d", measure.Rounded(time.Since(begun)), len(s.Fleet), size.seed)
 
 	if size.calibrate {
 		if size.rate, err = calibrate(ctx, l, w, tally, size.rate, t.Logf); err != nil {
@@ -93,7 +95,7 @@ func TestCrash(t *testing.T) {
 		brokerAt: size.seconds * 3 / 10, stormFor: size.seconds / 4, untilAtLeast: size.seconds,
 	}
 	for _, port := range harness.Ports(t, 2) {
-		c.health = append(c.health, harness.Local(port))
+		c.health = append(c.health, program.Local(port))
 	}
 	loading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -109,7 +111,7 @@ func TestCrash(t *testing.T) {
 	loaded := time.Now()
 	back, cancel := context.WithTimeout(ctx, harness.StartWithin)
 	defer cancel()
-	if err := harness.AwaitReady(back, s.Fleet...); err != nil {
+	if err := program.AwaitReady(back, s.Fleet...); err != nil {
 		t.Error(err)
 	}
 	if err := w.settle(ctx, tally, quietWithin, t.Logf); err != nil {
@@ -140,8 +142,8 @@ func TestCrash(t *testing.T) {
 	}
 	report := v.report(
 		fmt.Sprintf("crash test: %.0f sessions a second for %v, seed %d; creations took p50 %v, p99 %v, with the tries that died; the broker was away %v; quiet %v after the load",
-			size.rate, harness.Rounded(c.took), size.seed, harness.Rounded(harness.Percentile(l.latencies[before:], 0.5)), harness.Rounded(harness.Percentile(l.latencies[before:], 0.99)),
-			harness.Rounded(c.brokerDown), harness.Rounded(settled)),
+			size.rate, measure.Rounded(c.took), size.seed, measure.Rounded(measure.Percentile(l.latencies[before:], 0.5)), measure.Rounded(measure.Percentile(l.latencies[before:], 0.99)),
+			measure.Rounded(c.brokerDown), measure.Rounded(settled)),
 		[]row{
 			{"journeys begun", l.started},
 			{"  not begun, too many under way", l.skipped},
@@ -204,10 +206,10 @@ func calibrate(ctx context.Context, l *load, w *witness, tally *tally, most floa
 		if err != nil {
 			return 0, err
 		}
-		p95 := harness.Percentile(l.latencies[before:], 0.95)
+		p95 := measure.Percentile(l.latencies[before:], 0.95)
 		steady := float64(leftOver) <= 2*rate && behind <= int(rate) && p95 < 1500*time.Millisecond && l.retries.Load()-retried <= int64(rate/4)
 		say("without kills at %.0f a second: creations p95 %v, %d journeys under way and %d outcomes owed at the end, %d retries; steady: %t",
-			rate, harness.Rounded(p95), leftOver, behind, l.retries.Load()-retried, steady)
+			rate, measure.Rounded(p95), leftOver, behind, l.retries.Load()-retried, steady)
 		if steady || rate <= lowest {
 			return rate, nil
 		}
@@ -228,7 +230,7 @@ func backlog(ctx context.Context, w *witness, tally *tally, enough int, patience
 			return 0, err
 		}
 		behind := p.inFlight + p.webhooks - p.delivered + p.confirms - p.confirmed
-		if behind <= enough || time.Now().After(deadline) || !harness.Pause(ctx, 200*time.Millisecond) {
+		if behind <= enough || time.Now().After(deadline) || !measure.Pause(ctx, 200*time.Millisecond) {
 			return behind, nil
 		}
 	}

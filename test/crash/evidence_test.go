@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
+	"quittance/dev/bench/measure"
 	"quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -168,7 +169,7 @@ func (w *witness) settle(ctx context.Context, t *tally, bound time.Duration, say
 			said = time.Now()
 			say("waiting for quiet: %v %v", last, errText(err))
 		}
-		if !harness.Pause(ctx, 500*time.Millisecond) {
+		if !measure.Pause(ctx, 500*time.Millisecond) {
 			return fmt.Errorf("not quiet after %v: %v: %w", bound, last, errors.Join(err, ctx.Err()))
 		}
 	}

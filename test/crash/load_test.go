@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"quittance/dev/bench/measure"
 	"quittance/test/harness"
 
 	"github.com/google/uuid"
@@ -59,7 +60,7 @@ func (l *load) run(ctx, begin context.Context, rate float64) (leftOver int64) {
 	begun := time.Now()
 	for n := 0; ; n++ {
 		at := time.Duration(float64(n) / rate * float64(time.Second))
-		if !harness.Pause(begin, time.Until(begun.Add(at))) {
+		if !measure.Pause(begin, time.Until(begun.Add(at))) {
 			break
 		}
 		if l.under.Load() >= maxUnderWay {
@@ -258,7 +259,7 @@ func (l *load) twice(ctx context.Context, at int, path, body string) {
 func (l *load) again(ctx context.Context, try int) bool {
 	l.retries.Add(1)
 	wait := min(time.Duration(try+1)*100*time.Millisecond, time.Second)
-	if !harness.Pause(ctx, wait+rand.N(wait)) {
+	if !measure.Pause(ctx, wait+rand.N(wait)) {
 		l.giveUp()
 		return false
 	}

@@ -22,7 +22,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout"
+	"quittance/dev/bench/measure"
 	"quittance/dev/clock"
+	"quittance/dev/stack/program"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )
@@ -34,7 +36,7 @@ const deliveryTenant = "018f0000-0000-7000-8000-000000000401"
 type arena struct {
 	stack            *harness.Stack
 	topics           *harness.Topics
-	worker, schedule *harness.Process
+	worker, schedule *program.Process
 	groups           map[string][]*subscriber
 	hosts            []*host
 
@@ -108,7 +110,7 @@ func (a *arena) invite(t testing.TB, groups ...group) string {
 				}
 				h := hosts[at]
 				if h == nil {
-					h = &host{addr: harness.Local(harness.Ports(t, 1)[0]), endpoints: map[string]*endpoint{}, firsts: &a.firsts}
+					h = &host{addr: program.Local(harness.Ports(t, 1)[0]), endpoints: map[string]*endpoint{}, firsts: &a.firsts}
 					hosts[at] = h
 					a.hosts = append(a.hosts, h)
 				}
@@ -155,7 +157,7 @@ func (a *arena) register(t testing.TB, groups ...group) time.Duration {
 		}
 		for range 10 {
 			if missing(probe) > 0 {
-				harness.Pause(t.Context(), 200*time.Millisecond)
+				measure.Pause(t.Context(), 200*time.Millisecond)
 			}
 		}
 		if missing(probe) == 0 {
@@ -252,13 +254,13 @@ func (a *arena) settle(ctx context.Context, t testing.TB, bulletins []*bulletin,
 		if step > 0 && n%4 == 0 {
 			err = errors.Join(err, a.advance(ctx, step))
 		}
-		if !harness.Pause(ctx, 250*time.Millisecond) {
+		if !measure.Pause(ctx, 250*time.Millisecond) {
 			t.Errorf("not settled after %v: %d deliveries are missing; of %d that receivers have accepted Postgres has %d as delivered, and %d others: %v",
 				patience, left, a.firsts.Load(), delivered, open, err)
 			return
 		}
 	}
-	harness.Pause(ctx, linger) // for a double that is still on its way
+	measure.Pause(ctx, linger) // for a double that is still on its way
 }
 
 // recorded is how many deliveries Postgres knows as delivered, and how many it
@@ -292,7 +294,7 @@ func latencies(bulletins []*bulletin, from, to time.Time, counts func(*endpoint)
 func everyEndpoint(*endpoint) bool { return true }
 
 // resident is a process's memory in MiB, now and at most.
-func resident(t testing.TB, p *harness.Process) (now, most int) {
+func resident(t testing.TB, p *program.Process) (now, most int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))
 	if err != nil {
@@ -310,7 +312,7 @@ func resident(t testing.TB, p *harness.Process) (now, most int) {
 }
 
 // metric reads a process's metric, the sum over its labels.
-func metric(t testing.TB, p *harness.Process, name string) float64 {
+func metric(t testing.TB, p *program.Process, name string) float64 {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.Health+"/metrics", http.NoBody)
 	if err != nil {
@@ -341,7 +343,7 @@ func metric(t testing.TB, p *harness.Process, name string) float64 {
 func (a *arena) spent(t testing.TB) map[string]time.Duration {
 	t.Helper()
 	out := map[string]time.Duration{}
-	for name, p := range map[string]*harness.Process{"worker": a.worker, "schedule": a.schedule} {
+	for name, p := range map[string]*program.Process{"worker": a.worker, "schedule": a.schedule} {
 		out[name] = time.Duration(metric(t, p, "process_cpu_seconds_total") * float64(time.Second))
 	}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

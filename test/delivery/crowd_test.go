@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"quittance/test/harness"
+	"quittance/dev/bench/measure"
 )
 
 // crowd has very many endpoints, a twentieth of which is dead for an hour of the
@@ -24,7 +24,7 @@ func (r *deliveryReport) crowd(t *testing.T, a *arena, run int) {
 			}
 			return 0
 		}})
-		r.line(t, "crowd: %d endpoints registered in %v", subscribers*each, harness.Rounded(took))
+		r.line(t, "crowd: %d endpoints registered in %v", subscribers*each, measure.Rounded(took))
 	}
 	crowd := a.groups["crowd"]
 	ill := map[*endpoint]bool{}
@@ -46,10 +46,10 @@ func (r *deliveryReport) crowd(t *testing.T, a *arena, run int) {
 	bulletins := a.steadily(rate, from, lead+window+hour, crowd...)
 	var rows, queued, crowded int // the most that was seen
 	a.load(t, bulletins, func() {
-		harness.Until(t.Context(), dying)
+		measure.Until(t.Context(), dying)
 		gone.down()
 		for n := range steps {
-			harness.Until(t.Context(), dying.Add(time.Duration(n+1)*time.Second))
+			measure.Until(t.Context(), dying.Add(time.Duration(n+1)*time.Second))
 			if err := a.advance(t.Context(), time.Hour/time.Duration(steps)); err != nil {
 				t.Error(err)
 			}
@@ -71,10 +71,10 @@ func (r *deliveryReport) crowd(t *testing.T, a *arena, run int) {
 	a.settle(t.Context(), t, bulletins, 10*time.Minute)
 
 	healthy := func(e *endpoint) bool { return !ill[e] }
-	without := harness.Percentile(latencies(bulletins, from.Add(lead), dying, healthy), 0.99)
-	with := harness.Percentile(latencies(bulletins, dying, dying.Add(hour), healthy), 0.99)
+	without := measure.Percentile(latencies(bulletins, from.Add(lead), dying, healthy), 0.99)
+	with := measure.Percentile(latencies(bulletins, dying, dying.Add(hour), healthy), 0.99)
 	r.line(t, "crowd run=%d: %d of %d endpoints dead for an hour, %d deliveries owed to them: p99 of the healthy at %.0f/s %.1f ms without, %.1f ms with (× %.2f)", run,
-		len(ill), len(crowd)*each, owed, rate*each, harness.Milliseconds(without), harness.Milliseconds(with), float64(with)/float64(without))
+		len(ill), len(crowd)*each, owed, rate*each, measure.Milliseconds(without), measure.Milliseconds(with), float64(with)/float64(without))
 	r.line(t, "crowd run=%d: at most %d rows open and %d on the topic, %d of one endpoint; %.0f requeued in that hour; resident at most: worker %d MiB (%d before), schedule %d MiB (%d before)",
 		run, rows, queued, crowded, requeued, workerMost, workerBefore, scheduleMost, scheduleBefore)
 	r.judge(t, a, fmt.Sprintf("crowd of %d", len(crowd)*each), bulletins)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"quittance/test/servers"
+	"quittance/dev/stack/program"
 )
 
 // What is demanded of the full size, of the median of the runs: a machine that
@@ -91,7 +91,7 @@ func (r *deliveryReport) judge(t testing.TB, a *arena, what string, bulletins []
 	}
 	for _, p := range a.stack.Fleet {
 		if n := p.Unexpected.Load(); n > 0 {
-			t.Errorf("%s: %s has ended by itself %d times; it says:\n%s", what, p.Name, n, servers.Tail(p.LogFile(), 4<<10))
+			t.Errorf("%s: %s has ended by itself %d times; it says:\n%s", what, p.Name, n, program.Tail(p.LogFile(), 4<<10))
 		}
 	}
 	r.mu.Lock()

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"quittance/dev/bench/measure"
+	"quittance/dev/stack/program"
 	"quittance/test/harness"
-	"quittance/test/servers"
 )
 
 var faultGroups = []group{{name: "faults", subscribers: 8, endpoints: 1, inFlight: 16}}
@@ -49,11 +50,11 @@ func (a *arena) flows(t testing.TB, then time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for before := a.firsts.Load(); a.firsts.Load() == before; {
-		if !harness.Pause(ctx, 5*time.Millisecond) {
+		if !measure.Pause(ctx, 5*time.Millisecond) {
 			t.Fatalf("nothing has been delivered for %v", patience)
 		}
 	}
-	harness.Pause(ctx, then)
+	measure.Pause(ctx, then)
 }
 
 // rebalance has a second worker join and leave, as at a deployment.
@@ -62,14 +63,14 @@ func (r *deliveryReport) rebalance(t *testing.T, a *arena, run int) {
 	if r.full {
 		rate, joins, stay = 400, 3, 5*time.Second
 	}
-	second := a.stack.Program.Process("webhook-second", harness.Local(harness.Ports(t, 1)[0]), "sink", "webhook", "--instance", "1")
+	second := a.stack.Program.Process("webhook-second", program.Local(harness.Ports(t, 1)[0]), "sink", "webhook", "--instance", "1")
 	t.Cleanup(second.Quit)
 	r.disturb(t, a, "rebalance", run, rate, func() {
 		for range joins {
 			if err := second.Start(); err != nil {
 				t.Fatal(err)
 			}
-			if err := harness.AwaitReady(t.Context(), second); err != nil {
+			if err := program.AwaitReady(t.Context(), second); err != nil {
 				t.Fatal(err)
 			}
 			a.flows(t, stay)
@@ -78,7 +79,7 @@ func (r *deliveryReport) rebalance(t *testing.T, a *arena, run int) {
 		}
 	})
 	if n := second.Unexpected.Load(); n > 0 {
-		t.Errorf("the second worker has ended by itself %d times; it says:\n%s", n, servers.Tail(second.LogFile(), 4<<10))
+		t.Errorf("the second worker has ended by itself %d times; it says:\n%s", n, program.Tail(second.LogFile(), 4<<10))
 	}
 }
 
@@ -92,7 +93,7 @@ func (r *deliveryReport) postgres(t *testing.T, a *arena, run int) {
 		if err := a.stack.Server.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		harness.Pause(t.Context(), away)
+		measure.Pause(t.Context(), away)
 		if err := a.stack.StartPostgres(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -140,6 +141,6 @@ func (r *deliveryReport) disturb(t *testing.T, a *arena, what string, run int, r
 	enough()
 	bulletins = bulletins[:<-written]
 	a.settle(t.Context(), t, bulletins, time.Minute)
-	r.line(t, "faults run=%d: %s at %.0f/s, %v in all", run, what, rate, harness.Rounded(took))
+	r.line(t, "faults run=%d: %s at %.0f/s, %v in all", run, what, rate, measure.Rounded(took))
 	r.judge(t, a, what, bulletins)
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"quittance/test/harness"
+	"quittance/dev/bench/measure"
 )
 
 var illGroups = []group{{name: "ten", subscribers: 10, endpoints: 1}, {name: "hundred", subscribers: 100, endpoints: 1}}
@@ -51,7 +51,7 @@ func (r *deliveryReport) befall(t *testing.T, a *arena, run int, what illness) {
 	falling := from.Add(lead + window)
 	bulletins := a.steadily(rate, from, lead+2*window, subscribers...)
 	a.load(t, bulletins, func() {
-		harness.Until(t.Context(), falling)
+		measure.Until(t.Context(), falling)
 		for e := range ill {
 			e.turn(what.mood)
 		}
@@ -61,10 +61,10 @@ func (r *deliveryReport) befall(t *testing.T, a *arena, run int, what illness) {
 	}
 	a.settle(t.Context(), t, bulletins, 10*time.Minute)
 	healthy := func(e *endpoint) bool { return !ill[e] }
-	without := harness.Percentile(latencies(bulletins, from.Add(lead), falling, healthy), 0.99)
-	with := harness.Percentile(latencies(bulletins, falling, falling.Add(window), healthy), 0.99)
+	without := measure.Percentile(latencies(bulletins, from.Add(lead), falling, healthy), 0.99)
+	with := measure.Percentile(latencies(bulletins, falling, falling.Add(window), healthy), 0.99)
 	r.line(t, "ill run=%d: %s at %.0f/s: p99 of the healthy %.1f ms without, %.1f ms with (× %.2f)", run, what.name, rate,
-		harness.Milliseconds(without), harness.Milliseconds(with), float64(with)/float64(without))
+		measure.Milliseconds(without), measure.Milliseconds(with), float64(with)/float64(without))
 	r.judge(t, a, what.name, bulletins)
 	if !r.full {
 		return
@@ -72,11 +72,11 @@ func (r *deliveryReport) befall(t *testing.T, a *arena, run int, what illness) {
 	const slice = 5 * time.Second
 	for at := from.Add(lead); at.Before(falling.Add(window)); at = at.Add(slice) {
 		took := latencies(bulletins, at, at.Add(slice), healthy)
-		t.Logf("  from %3.0f s after it: p50 %.1f ms, p99 %.1f ms", at.Sub(falling).Seconds(), harness.Milliseconds(harness.Percentile(took, 0.5)), harness.Milliseconds(harness.Percentile(took, 0.99)))
+		t.Logf("  from %3.0f s after it: p50 %.1f ms, p99 %.1f ms", at.Sub(falling).Seconds(), measure.Milliseconds(measure.Percentile(took, 0.5)), measure.Milliseconds(measure.Percentile(took, 0.99)))
 	}
 	if what == illnesses[0] {
-		r.figure("healthy_p99_ms", harness.Milliseconds(without))
-		r.figure("healthy_p99_hung_ms", harness.Milliseconds(with))
+		r.figure("healthy_p99_ms", measure.Milliseconds(without))
+		r.figure("healthy_p99_hung_ms", measure.Milliseconds(with))
 	}
 	r.unharmed(t, run, what.name, without, with)
 }

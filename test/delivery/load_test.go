@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
+	"quittance/dev/bench/measure"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/test/harness"
@@ -60,7 +61,7 @@ func (a *arena) writeUntil(ctx context.Context, bulletins []*bulletin) (int, err
 	}
 	defer cl.Close()
 	n := 0
-	for n < len(bulletins) && harness.Until(ctx, bulletins[n].at) {
+	for n < len(bulletins) && measure.Until(ctx, bulletins[n].at) {
 		now, due := time.Now(), n+1
 		for due < min(len(bulletins), n+atOnce) && !bulletins[due].at.After(now) {
 			due++

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"quittance/test/harness"
+	"quittance/dev/bench/measure"
 )
 
 var (
@@ -35,9 +35,9 @@ func (r *deliveryReport) single(t *testing.T, a *arena, run int) {
 			highest, at = rate, p99
 		}
 	}
-	r.line(t, "single run=%d: sustained %.0f/s, p99 %.1f ms", run, highest, harness.Milliseconds(at))
+	r.line(t, "single run=%d: sustained %.0f/s, p99 %.1f ms", run, highest, measure.Milliseconds(at))
 	r.figure("single_per_s", highest)
-	r.figure("single_p99_ms", harness.Milliseconds(at))
+	r.figure("single_p99_ms", measure.Milliseconds(at))
 	if got := r.median("single_per_s"); run == r.runs && got < singleBar {
 		t.Errorf("%.0f deliveries a second with a p99 of %v at most, want %d", got, singleP99Bar, singleBar)
 	}
@@ -53,9 +53,9 @@ func (r *deliveryReport) pace(t *testing.T, a *arena, run int, rate float64, lea
 	spending := a.spending(t, spent, len(bulletins))
 	a.settle(t.Context(), t, bulletins, 0)
 	took := latencies(bulletins, from.Add(lead), from.Add(lead+window), everyEndpoint)
-	p99 := harness.Percentile(took, 0.99)
+	p99 := measure.Percentile(took, 0.99)
 	r.line(t, "single run=%d: at %.0f/s for %v p50 %.1f ms, p99 %.1f ms, most %.1f ms; CPU a delivery: %s", run, rate, window,
-		harness.Milliseconds(harness.Percentile(took, 0.5)), harness.Milliseconds(p99), harness.Milliseconds(harness.Percentile(took, 1)), spending)
+		measure.Milliseconds(measure.Percentile(took, 0.5)), measure.Milliseconds(p99), measure.Milliseconds(measure.Percentile(took, 1)), spending)
 	r.judge(t, a, "single", bulletins)
 	return p99
 }
@@ -74,9 +74,9 @@ func (r *deliveryReport) fanout(t *testing.T, a *arena, run int) {
 	a.load(t, bulletins, func() {})
 	a.settle(t.Context(), t, bulletins, 0)
 	took := latencies(bulletins, begun, begun.Add(time.Second), everyEndpoint)
-	last := harness.Percentile(took, 1)
+	last := measure.Percentile(took, 1)
 	rate := float64(len(took)) / last.Seconds()
-	r.line(t, "fanout run=%d: %d events to 20 endpoints: %.0f deliveries a second, the last after %v", run, events, rate, harness.Rounded(last))
+	r.line(t, "fanout run=%d: %d events to 20 endpoints: %.0f deliveries a second, the last after %v", run, events, rate, measure.Rounded(last))
 	r.judge(t, a, "fanout", bulletins)
 	if r.full {
 		r.figure("fanout_per_s", rate)

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/dev/bench/measure"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/test/harness"
@@ -82,7 +83,7 @@ func (a *arena) suddenly(t testing.TB, what string, do func()) {
 	d := &disturbance{what: what, from: time.Now()}
 	do()
 	d.until = time.Now()
-	harness.Pause(t.Context(), 100*time.Millisecond)
+	measure.Pause(t.Context(), 100*time.Millisecond)
 	m, err := a.mark(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -108,12 +109,12 @@ func (a *arena) meanwhile(t testing.TB, what string, do func()) {
 				d.marks = append(d.marks, m)
 			}
 			cancel()
-			if !harness.Pause(ctx, 100*time.Millisecond) {
+			if !measure.Pause(ctx, 100*time.Millisecond) {
 				return
 			}
 		}
 	}()
-	harness.Pause(ctx, 200*time.Millisecond) // the first mark
+	measure.Pause(ctx, 200*time.Millisecond) // the first mark
 	do()
 	cancel()
 	<-marked

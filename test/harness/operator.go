@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"quittance/test/servers"
+	"quittance/dev/stack/program"
 )
 
 // Operator types commands beside an Up.
@@ -29,7 +29,7 @@ func (o Operator) run(t *testing.T, args ...string) (stdout, stderr string, err 
 		args = append(args, "--port", strconv.Itoa(o.Port))
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = servers.Environment()
+	cmd.Env = program.Environment()
 	var out, says bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &says
 	err = cmd.Run()

@@ -2,10 +2,11 @@ package harness
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 
-	"quittance/test/servers"
+	"quittance/dev/stack/program"
 )
 
 // Keys and agencies of the demo registry.
@@ -21,7 +22,7 @@ const (
 // demoRegistry is the registry file of `quittance-dev up`.
 func demoRegistry(t testing.TB) string {
 	t.Helper()
-	text, err := os.ReadFile(Absolute(t, "deploy/dev/registry.yaml"))
+	text, err := os.ReadFile(Absolute(t, program.DemoRegistry))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func demoRegistry(t testing.TB) string {
 // returns the file.
 func WithoutQuota(t testing.TB, dir string) string {
 	t.Helper()
-	file, err := servers.WithoutQuota(Root, dir)
+	file, err := program.WithoutQuota(filepath.Join(Root, program.DemoRegistry), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

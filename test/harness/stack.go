@@ -18,7 +18,7 @@ import (
 
 	devstack "quittance/dev/stack"
 	"quittance/dev/stack/chdb"
-	"quittance/test/servers"
+	"quittance/dev/stack/program"
 )
 
 // Prefix of a stack's topics and groups.
@@ -50,13 +50,13 @@ type Stack struct {
 	ClickHouse string // host:port
 	Simulator  string // URL
 	Ingress    []string
-	Program    *Program
-	Fleet      []*Process // all but the simulators
+	Program    *program.Program
+	Fleet      []*program.Process // all but the simulators
 	Apps       []Application
 
-	postgres string   // URL
-	schemas  string   // URL of the schema registry
-	outside  *Process // the simulators: no suite kills the world outside
+	postgres string           // URL
+	schemas  string           // URL of the schema registry
+	outside  *program.Process // the simulators: no suite kills the world outside
 }
 
 // Application is one of the registry's, with its key.
@@ -93,12 +93,9 @@ func NewStack(t testing.TB, dir string, of Shape) *Stack {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), StartWithin)
 	defer cancel()
-	s := &Stack{Dir: dir, Program: &Program{path: path, logs: filepath.Join(dir, "output")}}
-	if err := os.MkdirAll(s.Program.logs, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	s := &Stack{Dir: dir}
 	s.servers(ctx, t)
-	s.configure(ctx, t, of.Registry(s))
+	s.configure(ctx, t, path, of.Registry(s))
 	s.start(ctx, t, of)
 	return s
 }
@@ -145,19 +142,23 @@ func (s *Stack) servers(ctx context.Context, t testing.TB) {
 }
 
 // configure migrates and seeds.
-func (s *Stack) configure(ctx context.Context, t testing.TB, registry string) {
+func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry string) {
 	t.Helper()
 	port := Ports(t, 1)[0]
-	s.Simulator = "http://" + Local(port)
+	s.Simulator = "http://" + program.Local(port)
 	var key [32]byte
 	_, _ = rand.Read(key[:])
-	s.Program.env = []string{
-		"QUITTANCE_LOG=info", "QUITTANCE_TOPIC_PREFIX=" + Prefix,
-		"QUITTANCE_KAFKA=" + s.Kafka.Addr(), "QUITTANCE_POSTGRES=" + s.postgres,
-		"QUITTANCE_CLICKHOUSE=http://" + s.ClickHouse + "/" + Database, "QUITTANCE_SCHEMA_REGISTRY=" + s.schemas,
-		"QUITTANCE_SIMULATOR_URL=" + s.Simulator, "QUITTANCE_DATA=" + filepath.Join(s.Dir, "data"),
-		"QUITTANCE_MASTER_KEYS=1:" + base64.StdEncoding.EncodeToString(key[:]),
+	logs := filepath.Join(s.Dir, "output")
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		t.Fatal(err)
 	}
+	s.Program = program.New(path, logs,
+		"QUITTANCE_LOG=info", "QUITTANCE_TOPIC_PREFIX="+Prefix,
+		"QUITTANCE_KAFKA="+s.Kafka.Addr(), "QUITTANCE_POSTGRES="+s.postgres,
+		"QUITTANCE_CLICKHOUSE=http://"+s.ClickHouse+"/"+Database, "QUITTANCE_SCHEMA_REGISTRY="+s.schemas,
+		"QUITTANCE_SIMULATOR_URL="+s.Simulator, "QUITTANCE_DATA="+filepath.Join(s.Dir, "data"),
+		"QUITTANCE_MASTER_KEYS=1:"+base64.StdEncoding.EncodeToString(key[:]),
+	)
 	file := filepath.Join(s.Dir, "registry.yaml")
 	if err := os.WriteFile(file, []byte(registry), 0o600); err != nil {
 		t.Fatal(err)
@@ -167,7 +168,7 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, registry string) {
 			t.Fatal(err)
 		}
 	}
-	s.outside = s.Program.Process("simulate", Local(Ports(t, 1)[0]), "simulate", "--port", strconv.Itoa(port-1))
+	s.outside = s.Program.Process("simulate", program.Local(Ports(t, 1)[0]), "simulate", "--port", strconv.Itoa(port-1))
 }
 
 // Applications makes the registry: agencies with an ERP each, applications with
@@ -214,14 +215,14 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	}
 	listen := Ports(t, of.Ingresses)
 	for _, port := range listen {
-		s.Ingress = append(s.Ingress, "http://"+Local(port))
+		s.Ingress = append(s.Ingress, "http://"+program.Local(port))
 	}
 	add := func(name string, args ...string) {
-		s.Fleet = append(s.Fleet, s.Program.Process(name, Local(Ports(t, 1)[0]), args...))
+		s.Fleet = append(s.Fleet, s.Program.Process(name, program.Local(Ports(t, 1)[0]), args...))
 	}
 	for n := range of.Ingresses {
 		instance := strconv.Itoa(n)
-		add("ingress-"+instance, "ingress", "--listen", Local(listen[n]), "--instance", instance,
+		add("ingress-"+instance, "ingress", "--listen", program.Local(listen[n]), "--instance", instance,
 			"--checkout-url", s.Ingress[0], "--callback-url", s.Ingress[n])
 	}
 	for n := range of.Processors {
@@ -246,14 +247,14 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 			t.Fatal(err)
 		}
 	}
-	if err := AwaitReady(ctx, append([]*Process{s.outside}, s.Fleet...)...); err != nil {
+	if err := program.AwaitReady(ctx, append([]*program.Process{s.outside}, s.Fleet...)...); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // stop kills whatever runs.
 func (s *Stack) stop() {
-	all := append([]*Process{s.outside}, s.Fleet...)
+	all := append([]*program.Process{s.outside}, s.Fleet...)
 	for _, p := range all {
 		p.Kill()
 	}
@@ -265,8 +266,8 @@ func (s *Stack) stop() {
 // Outputs shows the end of what every process has said.
 func (s *Stack) Outputs(t testing.TB) {
 	t.Helper()
-	for _, p := range append([]*Process{s.outside}, s.Fleet...) {
-		t.Logf("---- the end of what %s said (it ended by itself %d times)\n%s", p.Name, p.Unexpected.Load(), servers.Tail(p.LogFile(), 3<<10))
+	for _, p := range append([]*program.Process{s.outside}, s.Fleet...) {
+		t.Logf("---- the end of what %s said (it ended by itself %d times)\n%s", p.Name, p.Unexpected.Load(), program.Tail(p.LogFile(), 3<<10))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/dev/stack/program"
 	"quittance/test/servers"
 )
 
@@ -39,7 +40,7 @@ type Up struct {
 	Banner   string // what Start has read from its standard output
 
 	args    []string
-	running *servers.Up
+	running *program.Up
 	begun   bool // at least once
 }
 
@@ -66,7 +67,7 @@ var sharedAddress = sync.OnceValues(func() (string, error) {
 	if address := os.Getenv("QUITTANCE_TEST_INSTALLATION"); address != "" {
 		return address, nil
 	}
-	program, err := Binary()
+	path, err := Binary()
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +77,7 @@ var sharedAddress = sync.OnceValues(func() (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	server, err := servers.StartInstallation(ctx, program, Root, filepath.Join(dir, "installation"), slog.New(slog.DiscardHandler))
+	server, err := servers.StartInstallation(ctx, path, Root, filepath.Join(dir, "installation"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +87,7 @@ var sharedAddress = sync.OnceValues(func() (string, error) {
 // NewUp makes an `up` that has not been started. Its folder goes with the test.
 func NewUp(t *testing.T, args ...string) *Up {
 	t.Helper()
-	return &Up{Dir: servers.Dir(t), Port: Ports(t, servers.UpPorts)[0], Registry: "deploy/dev/registry.yaml", args: args, Client: client()}
+	return &Up{Dir: servers.Dir(t), Port: Ports(t, program.UpPorts)[0], Registry: program.DemoRegistry, args: args, Client: client()}
 }
 
 // client follows no redirection.
@@ -98,7 +99,7 @@ func client() *http.Client {
 }
 
 // URL is the address of a path at one of the ports.
-func (u *Up) URL(part int, path string) string { return "http://" + Local(u.Port+part) + path }
+func (u *Up) URL(part int, path string) string { return "http://" + program.Local(u.Port+part) + path }
 
 // Stderr is the file of the program's log.
 func (u *Up) Stderr() string { return filepath.Join(u.Dir, "stderr.log") }
@@ -115,18 +116,18 @@ func (u *Up) Start(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	u.running, err = servers.StartUp(ctx, servers.UpConfig{Program: path, Root: Root, Dir: u.Dir, Port: u.Port, Registry: u.Registry, Args: u.args})
-	if u.running != nil && !u.begun {
+	u.running, err = program.StartUp(ctx, program.UpConfig{Program: path, Root: Root, Dir: u.Dir, Port: u.Port, Registry: u.Registry, Args: u.args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !u.begun {
 		u.begun = true
 		t.Cleanup(func() {
 			u.End(30 * time.Second)
 			if t.Failed() {
-				t.Logf("the end of what up said:\n%s", servers.Tail(u.Stderr(), 8<<10))
+				t.Logf("the end of what up said:\n%s", program.Tail(u.Stderr(), 8<<10))
 			}
 		})
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 	u.Banner = u.running.Banner
 }

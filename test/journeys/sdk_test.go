@@ -21,6 +21,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
 
+	"quittance/dev/stack/program"
 	"quittance/sdk"
 	"quittance/test/harness"
 )
@@ -94,7 +95,7 @@ func TestShopInBrowser(t *testing.T) {
 	stranger.StartTLS()
 	t.Cleanup(stranger.Close)
 	secrets := runCases(t, "sdk-shop.mjs", map[string]any{
-		"shop": "https://" + harness.Local(u.Port+atShop), "checkout": u.URL(harness.AtService, ""), "control": u.URL(harness.AtSimulators, "/control"),
+		"shop": "https://" + program.Local(u.Port+atShop), "checkout": u.URL(harness.AtService, ""), "control": u.URL(harness.AtSimulators, "/control"),
 		"stranger": stranger.URL, "session": s.ID + ":" + *s.ClientSecret,
 	})
 	if len(secrets) == 0 {
@@ -155,7 +156,7 @@ func runCases(t *testing.T, script string, task map[string]any) (secrets []strin
 // deadAddress is where nobody listens.
 func deadAddress(t *testing.T) string {
 	t.Helper()
-	return harness.Local(harness.Ports(t, 1)[0])
+	return program.Local(harness.Ports(t, 1)[0])
 }
 
 // embedStub answers as the embedded page does, as far as a frame goes: by the

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"quittance/dev/bench/measure"
 	"quittance/test/harness"
 
 	"github.com/anishathalye/porcupine"
@@ -90,7 +91,7 @@ func (r *recording) run(ctx, until context.Context) {
 		clients.Go(func() {
 			for until.Err() == nil {
 				r.request(ctx, n)
-				harness.Pause(until, rand.N(20*time.Millisecond))
+				measure.Pause(until, rand.N(20*time.Millisecond))
 			}
 		})
 	}
@@ -109,7 +110,7 @@ func (r *recording) request(ctx context.Context, client int) {
 		key := r.key(o)
 		for !r.create(ctx, client, o, key) && rand.IntN(4) > 0 {
 			// As the contract says: the same key again.
-			if !harness.Pause(ctx, 50*time.Millisecond+rand.N(200*time.Millisecond)) {
+			if !measure.Pause(ctx, 50*time.Millisecond+rand.N(200*time.Millisecond)) {
 				return
 			}
 		}
@@ -183,7 +184,7 @@ func (r *recording) cancel(ctx context.Context, client int, o *worked, session s
 // takes to be told.
 func (r *recording) last(ctx context.Context, client int, o *worked) {
 	for !r.list(ctx, client, o) {
-		if !harness.Pause(ctx, 100*time.Millisecond) {
+		if !measure.Pause(ctx, 100*time.Millisecond) {
 			r.surprise("order %s could not be read at the end", o.id)
 			return
 		}
@@ -192,7 +193,7 @@ func (r *recording) last(ctx context.Context, client int, o *worked) {
 	sessions := slices.Clone(o.sessions)
 	r.mu.Unlock()
 	for _, s := range sessions {
-		for !r.get(ctx, client, o, s) && harness.Pause(ctx, 100*time.Millisecond) {
+		for !r.get(ctx, client, o, s) && measure.Pause(ctx, 100*time.Millisecond) {
 		}
 	}
 }

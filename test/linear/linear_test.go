@@ -14,6 +14,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"quittance/dev/bench/measure"
+	"quittance/dev/stack/program"
 	"quittance/test/harness"
 	"quittance/test/mutants"
 	"quittance/test/servers"
@@ -124,7 +126,7 @@ func newLinear(t testing.TB, program func() (string, error), pictures string) *l
 			s.Outputs(t)
 		}
 	})
-	t.Logf("ready after %v; %d processes", harness.Rounded(time.Since(begun)), len(s.Fleet))
+	t.Logf("ready after %v; %d processes", measure.Rounded(time.Since(begun)), len(s.Fleet))
 	return &linear{stack: s, pictures: pictures, client: &http.Client{
 		Timeout:       harness.RequestPatience,
 		Transport:     &http.Transport{MaxIdleConnsPerHost: historiesAtOnce * clientsPerHistory},
@@ -150,16 +152,16 @@ func (l *linear) round(ctx context.Context, t testing.TB, kill bool) {
 		running.Go(func() { r.run(ctx, until) })
 	}
 	if kill {
-		harness.Pause(ctx, historyLasts/3)
+		measure.Pause(ctx, historyLasts/3)
 		if err := l.strike(ctx); err != nil {
 			t.Error(err)
 		}
-		harness.Pause(ctx, historyLasts/3)
+		measure.Pause(ctx, historyLasts/3)
 	} else {
-		harness.Pause(ctx, historyLasts)
+		measure.Pause(ctx, historyLasts)
 	}
 	for _, r := range recordings {
-		for r.answers() < historyHas && harness.Pause(ctx, 50*time.Millisecond) {
+		for r.answers() < historyHas && measure.Pause(ctx, 50*time.Millisecond) {
 		}
 	}
 	stop()
@@ -172,7 +174,7 @@ func (l *linear) round(ctx context.Context, t testing.TB, kill bool) {
 // strike kills an ingress and a processor by chance, a moment apart, starts them
 // again, and waits until they are ready.
 func (l *linear) strike(ctx context.Context) error {
-	var victims []*harness.Process
+	var victims []*program.Process
 	for _, role := range []string{"ingress", "processor"} {
 		name := fmt.Sprintf("%s-%d", role, rand.IntN(len(l.stack.Ingress)))
 		for _, p := range l.stack.Fleet {
@@ -185,11 +187,11 @@ func (l *linear) strike(ctx context.Context) error {
 	errs := make([]error, len(victims))
 	for i, p := range victims {
 		all.Go(func() {
-			harness.Pause(ctx, rand.N(300*time.Millisecond))
+			measure.Pause(ctx, rand.N(300*time.Millisecond))
 			p.Kill()
-			harness.Pause(ctx, rand.N(700*time.Millisecond))
+			measure.Pause(ctx, rand.N(700*time.Millisecond))
 			if errs[i] = p.Start(); errs[i] == nil {
-				errs[i] = harness.AwaitReady(ctx, p)
+				errs[i] = program.AwaitReady(ctx, p)
 			}
 		})
 	}
@@ -260,7 +262,7 @@ func (l *linear) count(q request, a reply) {
 func (l *linear) report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "linearizability: %d creations, %d replays, %d refusals, %d cancellations, %d reads that showed %d completed sessions; slowest check %v\n",
-		l.seen.created, l.seen.replayed, l.seen.refused, l.seen.cancelled, l.seen.read, l.seen.completed, harness.Rounded(l.slowest))
+		l.seen.created, l.seen.replayed, l.seen.refused, l.seen.cancelled, l.seen.read, l.seen.completed, measure.Rounded(l.slowest))
 	fmt.Fprintf(&b, "histories=%d operations=%d unknown=%d violations=%d kills=%d\n", l.histories, l.operations, l.unanswered, len(l.violations), l.kills)
 	return b.String()
 }

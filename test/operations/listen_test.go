@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/dev/stack/program"
 	"quittance/test/harness"
-	"quittance/test/servers"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -134,7 +134,7 @@ func TestListen(t *testing.T) {
 	}
 
 	for name, args := range map[string][]string{
-		`--port of a running .quittance-dev up.`:      {"--kafka", harness.Local(u.Port + harness.AtBroker)},
+		`--port of a running .quittance-dev up.`:      {"--kafka", program.Local(u.Port + harness.AtBroker)},
 		`no .quittance-dev up. runs on port 1 `:       {"--port", "1"},
 		`example\.com is not 127\.0\.0\.1`:            append(port, "--forward-to", "http://example.com/hook"),
 		`10\.0\.0\.1:80 is not 127\.0\.0\.1`:          append(port, "--forward-to", "http://10.0.0.1:80/hook"),
@@ -146,7 +146,7 @@ func TestListen(t *testing.T) {
 		`no event "checkout\.paid"`:                   append(port, "--events", "checkout.paid"),
 		`--mode: must be test or live`:                append(port, "--mode", "prod"),
 		`no application has this id or name[^$]*fisc`: append(port, "--application", "nobody"),
-		`master keys are not known`:                   {"--data", t.TempDir(), "--kafka", harness.Local(u.Port + harness.AtBroker), "--schema-registry", u.URL(6, "")},
+		`master keys are not known`:                   {"--data", t.TempDir(), "--kafka", program.Local(u.Port + harness.AtBroker), "--schema-registry", u.URL(6, "")},
 	} {
 		said, err := command(t, u, append([]string{"listen"}, args...)...).CombinedOutput()
 		if err == nil || !regexp.MustCompile(name).Match(said) {
@@ -171,7 +171,7 @@ func command(t *testing.T, u *harness.Up, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)
-	cmd.Dir, cmd.Env = u.Dir, servers.Environment()
+	cmd.Dir, cmd.Env = u.Dir, program.Environment()
 	return cmd
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"quittance/dev/clock"
+	"quittance/dev/stack/program"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )
@@ -51,7 +52,7 @@ const account = `agencies:
 
 // installation is a production program with its servers.
 type installation struct {
-	*harness.Program
+	*program.Program
 	path, dir string
 }
 
@@ -72,7 +73,7 @@ func newInstallation(t *testing.T) *installation {
 	engine, database := servers.ClickHouse(t)
 	var key [32]byte
 	_, _ = rand.Read(key[:])
-	i := &installation{path: path, dir: dir, Program: harness.NewProgram(path, logs,
+	i := &installation{path: path, dir: dir, Program: program.New(path, logs,
 		"QUITTANCE_DEVELOPER=1", "QUITTANCE_PORT=8080", "QUITTANCE_PARTITIONS=2", "QUITTANCE_TOPIC_PREFIX="+servers.Prefix(t)+".",
 		"QUITTANCE_KAFKA="+servers.Kafka(t), "QUITTANCE_POSTGRES="+dsn, "QUITTANCE_CLICKHOUSE=http://"+engine+"/"+database,
 		"QUITTANCE_SCHEMA_REGISTRY="+servers.SchemaRegistry(t), "QUITTANCE_DATA="+filepath.Join(dir, "data"),
@@ -170,11 +171,11 @@ func TestProduction(t *testing.T) {
 		roles = append(roles, []string{"sink", sink})
 	}
 	ports := harness.Ports(t, len(roles)+1)
-	service := harness.Local(ports[len(roles)])
+	service := program.Local(ports[len(roles)])
 	roles[1] = append(roles[1], "--listen", service)
-	var processes []*harness.Process
+	var processes []*program.Process
 	for n, args := range roles {
-		p := i.Process(strings.Join(args[:min(2, len(args))], "-"), harness.Local(ports[n]), args...)
+		p := i.Process(strings.Join(args[:min(2, len(args))], "-"), program.Local(ports[n]), args...)
 		processes = append(processes, p)
 		t.Cleanup(p.Quit)
 		if err := p.Start(); err != nil {
@@ -183,11 +184,11 @@ func TestProduction(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
 	defer cancel()
-	if err := harness.AwaitReady(ctx, processes...); err != nil {
+	if err := program.AwaitReady(ctx, processes...); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range processes {
-		if said := servers.Tail(p.LogFile(), 64<<10); !strings.Contains(said, "developer=false") || strings.Contains(said, "developer mode") {
+		if said := program.Tail(p.LogFile(), 64<<10); !strings.Contains(said, "developer=false") || strings.Contains(said, "developer mode") {
 			t.Errorf("%s says:\n%s", p.Name, said)
 		}
 		if status, _ := call(t, http.MethodGet, "http://"+p.Health+"/debug/pprof/", "", ""); status != http.StatusNotFound {

@@ -17,16 +17,16 @@ import (
 	"quittance/internal/postgres"
 )
 
-// Command is a command of a program. One without Run and Operate is a noun with the
-// Commands that can be done to it.
+// Command is a command of a program. Without Run and Operate it is a noun that only has
+// subcommands.
 type Command struct {
 	Use, Short string
 	// Examples are command lines without the program's name.
 	Examples []string
-	// JSON says what --json prints. When it is empty, there is no --json.
+	// JSON describes what --json prints. Without it the command has no --json.
 	JSON string
-	// Missing says which argument is missing; {usage} stands for the command line.
-	// When it is set, the command takes exactly one argument.
+	// Missing is the error when the argument is missing; {usage} stands for the command
+	// line. A command with Missing takes exactly one argument.
 	Missing string
 	// Args checks the arguments of a command without Missing. Nil allows none.
 	Args cobra.PositionalArgs
@@ -36,19 +36,20 @@ type Command struct {
 	Connection Connection
 	// Flags declares the command's own flags.
 	Flags func(f *pflag.FlagSet, m *Meta)
-	// LocatesItself: Run calls Meta.Locate, which is called before Run otherwise.
+	// LocatesItself means that Run calls Meta.Locate. Otherwise it is called before Run.
 	LocatesItself bool
-	// Check refuses a command line, before anything is opened.
+	// Check refuses an invalid command line before anything is opened.
 	Check func(m *Meta) error
 	// Run runs the command.
 	Run func(ctx context.Context, m *Meta) error
-	// Operate runs the command instead of Run on the database of the installation.
+	// Operate replaces Run for a command that needs the installation's database. It is
+	// called with Meta.pool and Meta.now set.
 	Operate func(ctx context.Context, m *Meta) error
 	// Commands are subcommands.
 	Commands []Command
 }
 
-// Connection says which flags name the parts of an installation.
+// Connection selects the flags that name the parts of an installation.
 type Connection int
 
 // The choices of connection flags.
@@ -58,27 +59,27 @@ const (
 	ConnectionNone                    // no flags
 )
 
-// Meta is what every command has: settings, and what is known when it runs.
+// Meta has the settings of a command and, while it runs, its arguments and outputs.
 type Meta struct {
 	roles.Settings
 	Out, Err io.Writer
-	Log      *slog.Logger // of Run, where there is --log
+	Log      *slog.Logger // set for Run if the command has --log
 
 	program Program
 	cmd     *cobra.Command
 	args    []string
 	locate  func() error
 	asJSON  bool
-	pool    *postgres.Pool // of Operate
-	now     time.Time      // of Operate: the service's time
+	pool    *postgres.Pool // set for Operate
+	now     time.Time      // set for Operate: the service's time
 }
 
-// Locate fills in the addresses that the program's Addresses stand for.
+// Locate sets the addresses for which a flag of the program's Addresses stands.
 func (m *Meta) Locate() error { return m.locate() }
 
-// command makes a command. Its flags come from the environment too. An error of a
-// run means that the command failed, unless it is a usage error; any other error of
-// a command line is a usage error.
+// command makes a command. Its flags can also be set in the environment. An error while
+// the command runs means that it failed, unless it is a usage error or names missing
+// settings. All other errors, such as those of parsing, are usage errors.
 func (p Program) command(c Command) *cobra.Command {
 	m := &Meta{
 		Settings: roles.Settings{Options: p.Options, Program: p.Name, AddressHint: p.AddressHint},
@@ -142,8 +143,8 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 			return err
 		}
 	}
+	_, argument, _ := strings.Cut(c.Use, " ")
 	if c.Operate != nil {
-		_, argument, _ := strings.Cut(c.Use, " ")
 		return refusal(m.onDatabase(ctx, c.Operate), argument)
 	}
 	if m.cmd.Flags().Lookup("log") != nil {
@@ -157,10 +158,10 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 			return err
 		}
 	}
-	return c.Run(ctx, m)
+	return refusal(c.Run(ctx, m), argument)
 }
 
-// onDatabase does something on the database of an installation.
+// onDatabase opens the installation's database and calls do.
 func (m *Meta) onDatabase(ctx context.Context, do func(context.Context, *Meta) error) (err error) {
 	if err := m.locate(); err != nil {
 		return err
@@ -175,17 +176,18 @@ func (m *Meta) onDatabase(ctx context.Context, do func(context.Context, *Meta) e
 	return do(ctx, m)
 }
 
-// deliveries is the deliveries in the database, for operations on rows.
+// deliveries returns the deliveries in the database, for operations that need no
+// destinations.
 func (m *Meta) deliveries() *deliveries.Store {
 	return deliveries.NewStore(m.pool, roles.DeliveryKinds(nil))
 }
 
-// failedError is an error of a command that was given correctly.
+// failedError is an error of a command whose command line was correct.
 type failedError struct{ error }
 
 func (e *failedError) Unwrap() error { return e.error }
 
-// usageError says what is wrong with a command line.
+// usageError describes what is wrong with a command line.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
@@ -211,7 +213,7 @@ func (p Program) noun(noun *cobra.Command, commands []Command) *cobra.Command {
 	return noun
 }
 
-// unknownCommand suggests the commands that look like what was typed.
+// unknownCommand returns an error that suggests commands with a similar name.
 func unknownCommand(cmd *cobra.Command, typed string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	text := fmt.Sprintf("unknown command %q for %q", typed, cmd.CommandPath())

@@ -19,61 +19,31 @@ import (
 
 func deliveriesCommand() Command {
 	return Command{
-		Use: "deliveries", Short: "Look at webhooks and ERP confirmations on their way, and send them again",
+		Use: "deliveries", Short: "Show webhooks and ERP confirmations, and send them again",
 		Commands: []Command{listDeliveries(), showDelivery(), retryDeliveries()},
 	}
 }
 
-// deliveryJSON is a delivery as --json prints it.
-type deliveryJSON struct {
-	ID             string     `json:"id"`
-	Kind           string     `json:"kind"`
-	Endpoint       string     `json:"endpoint"` // a webhook endpoint's id; an ERP as impots/test
-	EventID        string     `json:"event_id"`
-	Event          string     `json:"event"`
-	ApplicationID  string     `json:"application_id"`
-	TenantID       string     `json:"tenant_id"`
-	SessionID      string     `json:"session_id"`
-	Mode           string     `json:"mode"`
-	OccurredAt     time.Time  `json:"occurred_at"`
-	State          string     `json:"state"`
-	Attempts       int        `json:"attempts"`
-	FirstAttemptAt *time.Time `json:"first_attempt_at"`
-	LastOutcomeAt  time.Time  `json:"last_outcome_at"`
-	NextAttemptAt  *time.Time `json:"next_attempt_at"`
-	HTTPStatus     *int       `json:"http_status"`
-	Reason         string     `json:"reason,omitempty"`
-
-	Calls []callJSON `json:"calls,omitempty"` // of show
-}
-
-// callJSON is a call that was made.
-type callJSON struct {
-	Attempt    int       `json:"attempt"`
-	At         time.Time `json:"at"`
-	Outcome    string    `json:"outcome"`
-	DurationMs int64     `json:"duration_ms"`
-	HTTPStatus *int      `json:"http_status"`
-	Reason     string    `json:"reason,omitempty"`
-	Answer     string    `json:"answer,omitempty"` // its first 1 KiB
-}
-
-func toDeliveryJSON(d deliveries.Delivery, names map[string]string) deliveryJSON {
-	return deliveryJSON{
-		ID: d.ID, Kind: string(d.Kind), Endpoint: nameOf(d, names), EventID: d.EventID, Event: d.Event, ApplicationID: d.ApplicationID, TenantID: d.TenantID,
-		SessionID: d.SessionID, Mode: modeOf(d.Live), OccurredAt: d.OccurredAt, State: d.State, Attempts: d.Attempts, FirstAttemptAt: timeOrNull(d.FirstAttemptAt),
-		LastOutcomeAt: d.LastOutcomeAt, NextAttemptAt: timeOrNull(d.NextAttemptAt), HTTPStatus: statusOrNull(d.HTTPStatus), Reason: d.Reason,
+// deliveryJSON is a delivery as --json prints it. The endpoint is the id of a webhook
+// endpoint, or the name of an ERP such as impots/test.
+func deliveryJSON(d deliveries.Delivery, names map[string]string) object {
+	return object{
+		"id", d.ID, "kind", d.Kind, "endpoint", nameOf(d, names), "event_id", d.EventID, "event", d.Event,
+		"application_id", d.ApplicationID, "tenant_id", d.TenantID, "session_id", d.SessionID, "mode", modeOf(d.Live),
+		"occurred_at", d.OccurredAt, "state", d.State, "attempts", d.Attempts, "first_attempt_at", d.FirstAttemptAt,
+		"last_outcome_at", d.LastOutcomeAt, "next_attempt_at", d.NextAttemptAt, "http_status", orNull(d.HTTPStatus), "reason?", d.Reason,
 	}
 }
 
-func statusOrNull(code int) *int {
-	if code == 0 {
-		return nil
+// callJSON is a call that was made. The answer is its first 1 KiB.
+func callJSON(c deliveries.Attempt) object {
+	return object{
+		"attempt", c.Number, "at", c.At, "outcome", c.Outcome, "duration_ms", c.Duration.Milliseconds(),
+		"http_status", orNull(c.HTTPStatus), "reason?", c.Reason, "answer?", c.Answer,
 	}
-	return &code
 }
 
-// nameOf is what operators call a delivery's destination by.
+// nameOf returns the name of a delivery's destination for operators.
 func nameOf(d deliveries.Delivery, names map[string]string) string {
 	if name, ok := names[d.DestinationID]; ok {
 		return name
@@ -81,7 +51,7 @@ func nameOf(d deliveries.Delivery, names map[string]string) string {
 	return d.DestinationID
 }
 
-// namesOf are the names of destinations by the ids that deliveries have.
+// namesOf returns the names of destinations by id.
 func namesOf(dir registry.Directory) map[string]string {
 	names := map[string]string{}
 	for _, e := range roles.DeliveryKinds(nil).Entries(dir) {
@@ -90,7 +60,7 @@ func namesOf(dir registry.Directory) map[string]string {
 	return names
 }
 
-// deliveryFilter is what the flags of `deliveries list` say.
+// deliveryFilter has the flags of `deliveries list`.
 type deliveryFilter struct {
 	deliveries.Filter
 	endpoint, agency, kind, since, until string
@@ -99,19 +69,19 @@ type deliveryFilter struct {
 func listDeliveries() Command {
 	var f deliveryFilter
 	return Command{
-		Use: "list", Short: "List deliveries, those of the newest events first", JSON: "the list",
+		Use: "list", Short: "List deliveries, newest events first", JSON: "the list",
 		Examples: []string{"deliveries list --state needs_operator", "deliveries list --endpoint impots/test --since 2h"},
 		Flags: func(fl *pflag.FlagSet, _ *Meta) {
-			fl.StringVar(&f.endpoint, "endpoint", "", "those to this one: the id of a webhook endpoint, or impots/test for an ERP")
+			fl.StringVar(&f.endpoint, "endpoint", "", "deliveries to this endpoint: the id of a webhook endpoint, or impots/test for an ERP")
 			takesChoice(fl, &f.kind, "kind", roles.DeliveryKinds(nil).Names(nil), "")
 			takesChoice(fl, &f.State, "state", deliveries.States, "")
 			fl.StringVar(&f.Event, "event", "", "the type of the event, such as checkout.completed")
-			fl.StringVar(&f.EventID, "event-id", "", "the event, evt_…; of a confirmation the transaction_id")
-			fl.StringVar(&f.agency, "agency", "", "of this agency, by slug or id")
-			fl.StringVar(&f.since, "since", "", "events from then on: "+momentForms)
-			fl.StringVar(&f.until, "until", "", "events before then, given in the same way")
-			fl.IntVar(&f.Limit, "limit", 50, "how many at most")
-			fl.StringVar(&f.After, "after", "", "continue after this delivery, the last of the list before")
+			fl.StringVar(&f.EventID, "event-id", "", "the id of the event, evt_…; for a confirmation its transaction_id")
+			fl.StringVar(&f.agency, "agency", "", "deliveries of this agency, by slug or id")
+			fl.StringVar(&f.since, "since", "", "events at or after this time: "+momentForms)
+			fl.StringVar(&f.until, "until", "", "events before this time, in the same form")
+			fl.IntVar(&f.Limit, "limit", 50, "largest number of deliveries")
+			fl.StringVar(&f.After, "after", "", "continue after this delivery, the last one of the previous list")
 		},
 		Check: func(*Meta) error {
 			if f.Limit < 1 || f.Limit > 10_000 {
@@ -128,7 +98,7 @@ func listDeliveries() Command {
 			if err != nil {
 				return err
 			}
-			filter.Limit++ // whether there are more
+			filter.Limit++ // one more shows whether there are further deliveries
 			found, err := m.deliveries().List(ctx, filter)
 			if err != nil {
 				return err
@@ -136,7 +106,7 @@ func listDeliveries() Command {
 			more := len(found) > f.Limit
 			found = found[:min(f.Limit, len(found))]
 			names := namesOf(dir)
-			list := mapped(found, func(d deliveries.Delivery) deliveryJSON { return toDeliveryJSON(d, names) })
+			list := mapped(found, func(d deliveries.Delivery) object { return deliveryJSON(d, names) })
 			return m.show(list, func(p *page) {
 				none := "no delivery is like that"
 				if filter == (deliveries.Filter{Limit: filter.Limit}) {
@@ -151,7 +121,7 @@ func listDeliveries() Command {
 	}
 }
 
-// in is the filter with names looked up in the registry.
+// in returns the filter with the ids that the registry has for its names.
 func (f deliveryFilter) in(dir registry.Directory, now time.Time) (filter deliveries.Filter, err error) {
 	filter = f.Filter
 	filter.Kind = deliveries.Kind(f.kind)
@@ -161,7 +131,7 @@ func (f deliveryFilter) in(dir registry.Directory, now time.Time) (filter delive
 			return filter, fmt.Errorf("--endpoint: %w", err)
 		}
 		if filter.Kind != "" && filter.Kind != d.Kind {
-			return filter, usage("--kind: --endpoint names one of kind %s", d.Kind)
+			return filter, usage("--kind: the endpoint of --endpoint is of kind %s", d.Kind)
 		}
 		filter.Kind, filter.DestinationID = d.Kind, d.ID
 	}
@@ -184,11 +154,11 @@ func (f deliveryFilter) in(dir registry.Directory, now time.Time) (filter delive
 	return filter, nil
 }
 
-// momentForms says how the moment of a flag is written.
+// momentForms describes the values that momentOf accepts.
 const momentForms = "a time such as 2026-03-01T12:00:00Z, a day, or how long ago, such as 2h"
 
-// momentOf is the time that a flag names: as RFC 3339 or as tables print it, a
-// UTC day, or how long before now. Zero when it is empty.
+// momentOf returns the time that a flag names: in the form of RFC 3339 or of the
+// tables, as a UTC day, or as a duration before now. It is zero for an empty text.
 func momentOf(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -209,10 +179,11 @@ func momentOf(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usage("--%s: must be a time such as 2026-03-01T12:00:00Z, a day such as 2026-03-01 (UTC), or how long ago, such as 2h or 3d", flag)
 }
 
-// span is what --since, which is required, and --until say; now when until is empty.
+// span returns the times of --since, which is required, and --until. An empty until
+// means now.
 func span(since, until string, now time.Time) (from, to time.Time, err error) {
 	if since == "" {
-		return from, to, usage("--since: say from when on: %s", momentForms)
+		return from, to, usage("--since: give the start: %s", momentForms)
 	}
 	if from, err = momentOf("since", since, now); err != nil {
 		return from, to, err
@@ -229,14 +200,14 @@ func span(since, until string, now time.Time) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
-// deliveries adds a table of deliveries, or none when there are none.
+// deliveries adds a table of deliveries, or the line none when there are none.
 func (p *page) deliveries(none string, list []deliveries.Delivery, names map[string]string) {
 	p.table(none, "ID,OCCURRED,ENDPOINT,EVENT,STATE,CALLS,LAST ANSWER,NEXT CALL", mapped(list, func(d deliveries.Delivery) []any {
 		return []any{d.ID, moment(d.OccurredAt), nameOf(d, names), d.Event, d.State, d.Attempts, answerSaid(d.HTTPStatus, d.Reason), momentOr(d.NextAttemptAt, "-")}
 	}))
 }
 
-// answerSaid is what came of a call: a status, or why there is none.
+// answerSaid returns the status of a call, or the reason why there is none.
 func answerSaid(status int, reason string) string {
 	switch {
 	case status != 0:
@@ -261,14 +232,11 @@ func showDelivery() Command {
 				return err
 			}
 			names := namesOf(dir)
-			j := toDeliveryJSON(d, names)
-			j.Calls = mapped(calls, func(c deliveries.Attempt) callJSON {
-				return callJSON{c.Number, c.At, string(c.Outcome), c.Duration.Milliseconds(), statusOrNull(c.HTTPStatus), c.Reason, c.Answer}
-			})
 			to := nameOf(d, names)
 			if e, err := findDestination(dir, to); err == nil {
 				to += ", " + e.Owner + ", " + e.URL
 			}
+			j := append(deliveryJSON(d, names), "calls?", mapped(calls, callJSON))
 			return m.show(j, func(p *page) { p.delivery(d, to, calls) })
 		},
 	}
@@ -285,12 +253,12 @@ func (p *page) delivery(d deliveries.Delivery, to string, calls []deliveries.Att
 		{"State", d.State},
 		{"Next call", momentOr(d.NextAttemptAt, "")},
 		{"Last outcome", answerSaid(d.HTTPStatus, d.Reason) + ", " + moment(d.LastOutcomeAt)},
-	}...)
+	})
 	if slices.Contains(deliveries.Retryable, d.State) && d.Sendable {
 		p.say("`quittance deliveries retry %s` sends it now.", d.ID)
 	}
 	if len(calls) == 0 {
-		p.say("\nNo call was made yet: it was put off.")
+		p.say("\nNo call was made yet: the delivery was postponed.")
 		return
 	}
 	p.say("")
@@ -299,8 +267,8 @@ func (p *page) delivery(d deliveries.Delivery, to string, calls []deliveries.Att
 	}))
 }
 
-// beginning is the beginning of a server's answer, in one line and without
-// characters that a terminal would obey.
+// beginning returns the first characters of a server's answer, quoted: in one line and
+// without control characters.
 func beginning(answer string) string {
 	const most = 120
 	if answer == "" {
@@ -320,7 +288,7 @@ func retryDeliveries() Command {
 		Examples: []string{"deliveries retry dlv_nxoarniqj5sdkosvqmjkiflm5y", "deliveries retry --endpoint impots/test --state needs_operator"},
 		Args:     cobra.ArbitraryArgs,
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
-			f.StringVar(&endpoint, "endpoint", "", "all of this one in the --state: the id of a webhook endpoint, or impots/test for an ERP")
+			f.StringVar(&endpoint, "endpoint", "", "all deliveries of this endpoint that are in the --state: the id of a webhook endpoint, or impots/test for an ERP")
 			takesChoice(f, &state, "state", deliveries.Retryable, "with --endpoint: ")
 		},
 		Check: func(m *Meta) error {
@@ -360,20 +328,11 @@ func retryDeliveries() Command {
 	}
 }
 
-// retriedJSON is what became of one of several as --json prints it.
-type retriedJSON struct {
-	ID        string     `json:"id"`
-	Result    string     `json:"result"` // due, on_its_way or refused
-	HoldUntil *time.Time `json:"hold_until,omitempty"`
-	Refusal   string     `json:"refusal,omitempty"`
-
-	said string
-}
-
 // retryEach retries deliveries one after the other. It continues after one that is
 // refused and returns an error at the end; any other error stops it.
 func (m *Meta) retryEach(ctx context.Context) error {
-	var results []retriedJSON
+	var results []object
+	var lines []string
 	var broken error
 	refusals := 0
 	for _, id := range m.args {
@@ -382,24 +341,25 @@ func (m *Meta) retryEach(ctx context.Context) error {
 			broken = err
 			break
 		}
-		result := retriedJSON{ID: id, Result: "due", HoldUntil: timeOrNull(r.HoldUntil), said: "due now"}
+		result, text, refusal := "due", "due now", ""
 		switch {
 		case err != nil && len(m.args) == 1 && !m.asJSON:
 			return fmt.Errorf("%s: %w", id, inWords(err))
 		case err != nil:
 			refusals++
-			result.Result, result.Refusal = "refused", m.program.naming(inWords(err).Error())
-			result.said = result.Refusal
+			refusal = m.program.naming(inWords(err).Error())
+			result, text = "refused", refusal
 		case r.OnItsWay:
-			result.Result, result.said = "on_its_way", "on its way already"
+			result, text = "on_its_way", "on its way already"
 		case !r.HoldUntil.IsZero():
-			result.said = fmt.Sprintf("due when the hold of its endpoint ends, at %s; `quittance endpoints resume` ends it now", moment(r.HoldUntil))
+			text = fmt.Sprintf("due when the hold of its endpoint ends, at %s; `quittance endpoints resume` ends it now", moment(r.HoldUntil))
 		}
-		results = append(results, result)
+		results = append(results, object{"id", id, "result", result, "hold_until?", r.HoldUntil, "refusal?", refusal})
+		lines = append(lines, id+": "+text)
 	}
 	if err := m.show(results, func(p *page) {
-		for _, r := range results {
-			p.say("%s: %s", r.ID, r.said)
+		for _, line := range lines {
+			p.say("%s", line)
 		}
 	}); err != nil || broken != nil {
 		return errors.Join(broken, err)

@@ -1,3 +1,3 @@
-// Package cli is what operators type: it makes the commands of a program from the
-// table of roles and from its own files, a file a noun.
+// Package cli has the commands of both programs: one command for each kind of role, and
+// the commands of operators. Each noun of the operators' commands has one file.
 package cli

@@ -24,11 +24,11 @@ import (
 // Check is one thing that a role needs.
 type Check struct {
 	Name string
-	// Do returns what it found, or an error that says how to mend what is missing.
+	// Do returns what it found, or an error that says how to mend it.
 	Do func(ctx context.Context) (found string, err error)
 }
 
-// DoctorRole is a role that `doctor` checks besides those of the service.
+// DoctorRole is a further role that `doctor` can check.
 type DoctorRole struct {
 	Name string
 	// Flags declares the flags of its checks.
@@ -41,8 +41,8 @@ func (p Program) doctor() Command {
 	table := roles.Table()
 	names := append(mapped(p.Doctor, func(r DoctorRole) string { return r.Name }), roles.Names(table)...)
 	return Command{
-		Use: "doctor [ROLE]", Short: "Check every part that a role needs, and say how to mend what is missing", Examples: []string{"doctor erp"},
-		Args: cobra.MaximumNArgs(1), Valid: names, LocatesItself: true, // the roles of a developer do without
+		Use: "doctor [ROLE]", Short: "Check every part that a role needs, and show how to mend faults", Examples: []string{"doctor erp"},
+		Args: cobra.MaximumNArgs(1), Valid: names, LocatesItself: true, // the roles of Program.Doctor need no addresses
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			for _, r := range p.Doctor {
 				r.Flags(f)
@@ -79,7 +79,7 @@ func (p Program) doctor() Command {
 	}
 }
 
-// diagnose makes checks and shows what each found.
+// diagnose runs checks and prints the result of each.
 func diagnose(ctx context.Context, out io.Writer, role string, checks []Check) error {
 	bad := 0
 	for _, c := range checks {
@@ -99,10 +99,10 @@ func diagnose(ctx context.Context, out io.Writer, role string, checks []Check) e
 	return nil
 }
 
-// checks returns the checks of what roles need, and of what every role needs.
+// checks returns the checks of these needs, and of those that all roles have.
 func (m *Meta) checks(needs map[roles.Need]bool) []Check {
 	out := []Check{{"kafka", m.checkKafka}, {"schema registry", m.checkSchemas}}
-	if needs[roles.NeedPostgres] || m.Options.Clock != nil { // the movable clock is there
+	if needs[roles.NeedPostgres] || m.Options.Clock != nil { // the movable clock is in Postgres
 		out = append(out, Check{"postgres", m.checkPostgres})
 	}
 	if needs[roles.NeedMasterKeys] {
@@ -132,11 +132,11 @@ func (m *Meta) checkKafka(ctx context.Context) (string, error) {
 	if err := cl.Ping(ctx); err != nil {
 		return "", fmt.Errorf("no broker answers at %s: %w; check the address and that the broker runs", m.Kafka, err)
 	}
-	space, err := kafka.Load(ctx, m.KafkaConfig(), cl)
+	topology, err := kafka.Load(ctx, m.KafkaConfig(), cl)
 	if err != nil {
 		return "", err
 	}
-	found := fmt.Sprintf("%s, %d partitions of %s", m.Kafka, space.Count(schemas.TopicCommands), space.Name(schemas.TopicCommands))
+	found := fmt.Sprintf("%s, %d partitions of %s", m.Kafka, topology.Count(schemas.TopicCommands), topology.Name(schemas.TopicCommands))
 	warning, err := kafka.Warning(ctx, cl)
 	if err != nil {
 		return "", err
@@ -151,11 +151,7 @@ func (m *Meta) checkSchemas(ctx context.Context) (string, error) {
 	if err := m.Need("schema-registry"); err != nil {
 		return "", err
 	}
-	reg, err := schemas.NewClient(m.SchemaRegistry)
-	if err != nil {
-		return "", err
-	}
-	codec, err := schemas.NewCodec(ctx, reg, false)
+	codec, err := m.OpenSchemas(ctx, false)
 	if err != nil {
 		return "", err
 	}
@@ -165,8 +161,8 @@ func (m *Meta) checkSchemas(ctx context.Context) (string, error) {
 	return roles.WithoutPassword(m.SchemaRegistry) + ", all schemas registered", nil
 }
 
-// checkKeys refuses topics that an earlier release wrote under another key. Topics
-// that are missing are what checkKafka reports.
+// checkKeys refuses topics that an earlier release wrote under another key. checkKafka
+// reports missing topics.
 func (m *Meta) checkKeys(ctx context.Context, codec *schemas.Codec) error {
 	cl, err := m.KafkaConfig().Client()
 	if err != nil {
@@ -204,7 +200,7 @@ func (m *Meta) checkClickHouse(ctx context.Context) (string, error) {
 	return roles.WithoutPassword(m.ClickHouse) + ", up to date", nil
 }
 
-// checkERPs asks each agency's ERP how it is.
+// checkERPs calls GET /health of each agency's ERP.
 func (m *Meta) checkERPs(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -228,7 +224,7 @@ func (m *Meta) checkERPs(ctx context.Context) (string, error) {
 	slices.Sort(ill)
 	switch {
 	case len(ill) > 0:
-		return "", fmt.Errorf("GET /health does not succeed at: %s; check base_url, auth and networks of these agencies' ERPs, and that they run", strings.Join(ill, ", "))
+		return "", fmt.Errorf("GET /health fails at: %s; check base_url, auth and networks of these agencies' ERPs, and that they run", strings.Join(ill, ", "))
 	case len(well) == 0:
 		return "no agency has one", nil
 	}
@@ -237,14 +233,12 @@ func (m *Meta) checkERPs(ctx context.Context) (string, error) {
 
 const (
 	owedShown = 5
-	// owedPatience is how long a payment may have no attempt on record: it is on
-	// its way.
+	// owedPatience is how long a completed payment may have no attempt on record.
 	owedPatience = time.Minute
 )
 
-// checkOwed is the standing query for completed payments that an ERP has not
-// accepted: none, or each with its reason (delivery.md, "ERP"). What waits for its
-// next attempt is explained; what nothing will send is not.
+// checkOwed lists the completed payments that an ERP has not accepted, with the reason of
+// each (delivery.md, "ERP"). It is an error if one of them has no next attempt.
 func (m *Meta) checkOwed(ctx context.Context) (found string, err error) {
 	err = m.onDatabase(ctx, func(ctx context.Context, m *Meta) error {
 		owed, err := m.deliveries().OutstandingConfirmations(ctx, m.now)
@@ -261,7 +255,7 @@ func (m *Meta) checkOwed(ctx context.Context) (found string, err error) {
 			}
 		}
 		if len(stuck) > 0 {
-			return fmt.Errorf("%d completed payments are not accepted, and nothing sends them: %s", len(stuck), listed(stuck))
+			return fmt.Errorf("%d completed payments are not accepted and have no next attempt: %s", len(stuck), listed(stuck))
 		}
 		if found = "every completed payment is accepted"; len(explained) > 0 {
 			found = fmt.Sprintf("%d completed payments are on their way: %s", len(explained), listed(explained))
@@ -278,14 +272,14 @@ func listed(said []string) string {
 	return strings.Join(said, "; ")
 }
 
-// owedSaid is a payment that an ERP has not accepted, and why.
+// owedSaid describes a payment that an ERP has not accepted, with the reason.
 func owedSaid(o deliveries.Outstanding) string {
 	what := fmt.Sprintf("transaction %s of %s, completed at %s", o.TransactionID, erp.ID(o.Agency, o.Live), moment(o.CompletedAt))
 	switch {
 	case o.DeliveryID == "":
 		return what + ": no attempt is on record; if it was completed before the agency had an ERP, `quittance replay erp.confirmations --to erp` sends it"
 	case o.Parked():
-		return fmt.Sprintf("%s: needs an operator (%s), `quittance deliveries retry %s` when that is mended", what, o.Reason, o.DeliveryID)
+		return fmt.Sprintf("%s: needs an operator (%s); when that is mended, `quittance deliveries retry %s` sends it", what, o.Reason, o.DeliveryID)
 	case !o.NextAttemptAt.IsZero():
 		return fmt.Sprintf("%s: %d calls (%s), the next at %s", what, o.Attempts, o.Reason, moment(o.NextAttemptAt))
 	}

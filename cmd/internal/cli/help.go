@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// connection marks the flags that name the parts of an installation.
+// connection is the annotation of flags that name the parts of an installation.
 const connection = "quittance_connection"
 
-// connectionFlags declares flags that help shows under a heading of their own.
+// connectionFlags declares the connection flags. Help shows them under their own heading.
 func (m *Meta) connectionFlags(which Connection) {
 	if which == ConnectionNone {
 		return
@@ -28,8 +28,8 @@ func (m *Meta) connectionFlags(which Connection) {
 	})
 }
 
-// setHelp sets the text of `--help` for a command and those below it, and the text
-// of errors in flags.
+// setHelp sets the text of `--help` and the texts of errors in flags, for a command and
+// its subcommands.
 func setHelp(root *cobra.Command) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		_, err := fmt.Fprint(cmd.OutOrStdout(), usageText(cmd))

@@ -15,38 +15,20 @@ func keys() Command {
 	return Command{Use: "keys", Short: "Make, list, revoke and rotate API keys", Commands: []Command{createKey(), listKeys(), revokeKey(), rotateKey()}}
 }
 
-// keyJSON is a key as --json prints it.
-type keyJSON struct {
-	ID              string            `json:"id"`
-	Scope           string            `json:"scope"` // application or platform
-	ApplicationID   string            `json:"application_id,omitempty"`
-	ApplicationName string            `json:"application_name,omitempty"`
-	Agencies        []string          `json:"agencies"` // slugs
-	Mode            string            `json:"mode"`
-	State           identity.KeyState `json:"state"`
-	ReadsPerMinute  int               `json:"reads_per_minute"`
-	CreatedAt       time.Time         `json:"created_at"`
-	LastUsedAt      *time.Time        `json:"last_used_at"`
-	EndsAt          *time.Time        `json:"ends_at"`
-	RevokedAt       *time.Time        `json:"revoked_at"`
-
-	Secret   string   `json:"secret,omitempty"`   // of a new key
-	Replaces *keyJSON `json:"replaces,omitempty"` // by a rotation
-}
-
-func toKeyJSON(k identity.KeyEntry, now time.Time) keyJSON {
+// keyJSON is a key as --json prints it. The agencies are slugs.
+func keyJSON(k identity.KeyEntry, now time.Time) object {
 	scope := "application"
 	if k.Platform() {
 		scope = "platform"
 	}
-	return keyJSON{
-		ID: k.ID, Scope: scope, ApplicationID: k.ApplicationID, ApplicationName: k.Application, Agencies: k.Agencies,
-		Mode: modeOf(k.Live), State: k.State(now), ReadsPerMinute: k.ReadsPerMinute,
-		CreatedAt: k.CreatedAt, LastUsedAt: timeOrNull(k.LastUsedAt), EndsAt: timeOrNull(k.EndsAt), RevokedAt: timeOrNull(k.RevokedAt),
+	return object{
+		"id", k.ID, "scope", scope, "application_id?", k.ApplicationID, "application_name?", k.Application, "agencies", k.Agencies,
+		"mode", modeOf(k.Live), "state", k.State(now), "reads_per_minute", k.ReadsPerMinute,
+		"created_at", k.CreatedAt, "last_used_at", k.LastUsedAt, "ends_at", k.EndsAt, "revoked_at", k.RevokedAt,
 	}
 }
 
-// whichKey is said when the id of a key is missing.
+// whichKey is the error when the id of a key is missing.
 const whichKey = "say which key: {usage}; `quittance keys list` shows the ids"
 
 func createKey() Command {
@@ -54,7 +36,7 @@ func createKey() Command {
 	var platform bool
 	var mode string
 	return Command{
-		Use: "create", Short: "Make a key and show its secret, once", JSON: "the key",
+		Use: "create", Short: "Make a key and show its secret once", JSON: "the key",
 		Examples: []string{`keys create --application "Guichet fiscal" --mode test`, "keys create --platform --agency impots,douanes --mode live"},
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			f.StringVar(&req.Application, "application", "", "the application, by id or by its name if no other has it")
@@ -82,7 +64,7 @@ func createKey() Command {
 			if err != nil {
 				return err
 			}
-			return m.show(toMintedJSON(minted, m.now), func(p *page) { p.minted(minted) })
+			return m.show(mintedJSON(minted, m.now), func(p *page) { p.minted(minted) })
 		},
 	}
 }
@@ -95,7 +77,7 @@ func listKeys() Command {
 			if err != nil {
 				return err
 			}
-			list := mapped(entries, func(k identity.KeyEntry) keyJSON { return toKeyJSON(k, m.now) })
+			list := mapped(entries, func(k identity.KeyEntry) object { return keyJSON(k, m.now) })
 			return m.show(list, func(p *page) {
 				p.table("there are no keys yet; make one with `quittance keys create`", "ID,OWNER,MODE,CREATED,LAST USED,STATE", mapped(entries, func(k identity.KeyEntry) []any {
 					return []any{k.ID, k.Owner(), modeOf(k.Live), moment(k.CreatedAt), momentOr(k.LastUsedAt, "never"), stateOf(k, m.now)}
@@ -107,14 +89,14 @@ func listKeys() Command {
 
 func revokeKey() Command {
 	return Command{
-		Use: "revoke KEY_ID", Short: "End a key at once and for good", JSON: "the key", Missing: whichKey,
+		Use: "revoke KEY_ID", Short: "Revoke a key at once and permanently", JSON: "the key", Missing: whichKey,
 		Examples: []string{"keys revoke 018f0000-0000-7000-8000-0000000000aa"},
 		Operate: func(ctx context.Context, m *Meta) error {
 			k, changed, err := identity.RevokeKey(ctx, m.pool, operator(), m.args[0], m.now)
 			if err != nil {
 				return err
 			}
-			return m.show(toKeyJSON(k, m.now), func(p *page) {
+			return m.show(keyJSON(k, m.now), func(p *page) {
 				what := "is revoked: it opens nothing from now on."
 				if !changed {
 					what = "was revoked before, at " + moment(k.RevokedAt) + "."
@@ -128,19 +110,17 @@ func revokeKey() Command {
 func rotateKey() Command {
 	var overlap time.Duration
 	return Command{
-		Use: "rotate KEY_ID", Short: "Make a key that replaces another, which ends after the overlap", JSON: "the new key", Missing: whichKey,
+		Use: "rotate KEY_ID", Short: "Make a key that replaces another; the old key ends after the overlap", JSON: "the new key", Missing: whichKey,
 		Examples: []string{"keys rotate 018f0000-0000-7000-8000-0000000000aa"},
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
-			f.DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old key goes on working; 0 ends it at once")
+			f.DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old key remains valid; 0 ends it at once")
 		},
 		Operate: func(ctx context.Context, m *Meta) error {
 			minted, replaced, err := identity.RotateKey(ctx, m.pool, operator(), m.args[0], overlap, m.now)
 			if err != nil {
 				return err
 			}
-			j, old := toMintedJSON(minted, m.now), toKeyJSON(replaced, m.now)
-			j.Replaces = &old
-			return m.show(j, func(p *page) {
+			return m.show(append(mintedJSON(minted, m.now), "replaces", keyJSON(replaced, m.now)), func(p *page) {
 				p.minted(minted)
 				what := "works until " + moment(replaced.EndsAt) + "."
 				if overlap == 0 {
@@ -152,7 +132,7 @@ func rotateKey() Command {
 	}
 }
 
-// minted shows the secret of a new key: nothing else does.
+// minted adds a new key with its secret. No other output shows the secret.
 func (p *page) minted(k identity.MintedKey) {
 	p.say("New key %s of %s, %s mode. Its secret is shown once and stored nowhere:\n\n  %s\n", k.ID, k.Owner(), modeOf(k.Live), k.Secret.Reveal())
 	if k.Inactive {
@@ -160,12 +140,11 @@ func (p *page) minted(k identity.MintedKey) {
 	}
 }
 
-func toMintedJSON(k identity.MintedKey, now time.Time) keyJSON {
-	j := toKeyJSON(k.KeyEntry, now)
-	j.Secret = k.Secret.Reveal()
-	return j
+func mintedJSON(k identity.MintedKey, now time.Time) object {
+	return append(keyJSON(k.KeyEntry, now), "secret", k.Secret.Reveal())
 }
 
+// stateOf returns the state of a key for people.
 func stateOf(k identity.KeyEntry, now time.Time) string {
 	said := string(k.State(now))
 	switch identity.KeyState(said) {

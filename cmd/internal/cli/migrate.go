@@ -18,14 +18,14 @@ func migrate() Command {
 	return Command{
 		Use: "migrate", Short: "Create or bring up to date topics, schemas and tables", Examples: []string{"migrate --replication 3"},
 		Flags: func(f *pflag.FlagSet, m *Meta) {
-			f.Int32Var(&m.Partitions, "partitions", schemas.DefaultPartitions, "partitions of commands, state and events when they are first created; fixed for ever after")
+			f.Int32Var(&m.Partitions, "partitions", schemas.DefaultPartitions, "partitions of commands, state and events; fixed when the topics are first created")
 			f.Int16Var(&m.Replication, "replication", 0, "replicas of new topics; 0 takes the broker's default")
 		},
 		Run: func(ctx context.Context, m *Meta) error { return Migrate(ctx, m.Settings, m.Log) },
 	}
 }
 
-// Migrate brings every store up to date; each step may run again.
+// Migrate brings every store up to date. It may be run again at any time.
 func Migrate(ctx context.Context, s roles.Settings, log *slog.Logger) error {
 	if err := s.Need("kafka", "postgres", "clickhouse", "schema-registry"); err != nil {
 		return err
@@ -41,11 +41,7 @@ func Migrate(ctx context.Context, s roles.Settings, log *slog.Logger) error {
 	}
 	log.Info("topics are ready", slog.Int("created", len(created)))
 
-	reg, err := schemas.NewClient(s.SchemaRegistry)
-	if err != nil {
-		return err
-	}
-	codec, err := schemas.NewCodec(ctx, reg, true)
+	codec, err := s.OpenSchemas(ctx, true)
 	if err != nil {
 		return err
 	}

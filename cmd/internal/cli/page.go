@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -14,14 +15,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// page is the text that a command prints.
+// page is the text output of a command.
 type page struct{ bytes.Buffer }
 
 // say adds a line.
 func (p *page) say(format string, args ...any) { _, _ = fmt.Fprintf(p, format+"\n", args...) }
 
-// table adds rows below a heading, whose columns commas separate, or none when there
-// are no rows.
+// table adds a table. Commas separate the columns of heading. Without rows it adds the
+// line none instead.
 func (p *page) table(none, heading string, rows [][]any) {
 	if len(rows) == 0 {
 		p.say("%s", none)
@@ -35,10 +36,10 @@ func (p *page) table(none, heading string, rows [][]any) {
 	_ = w.Flush() // writes to a buffer
 }
 
-// facts adds lines of a name and a value. A fact with an empty value is left out.
-func (p *page) facts(facts ...[2]string) {
+// facts adds one line for each name and value. It leaves out empty values.
+func (p *page) facts(facts ...[][2]string) {
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
-	for _, f := range facts {
+	for _, f := range slices.Concat(facts...) {
 		if f[1] != "" {
 			_, _ = fmt.Fprintf(w, "%s\t%s\n", f[0], f[1])
 		}
@@ -46,14 +47,10 @@ func (p *page) facts(facts ...[2]string) {
 	_ = w.Flush() // writes to a buffer
 }
 
-// show prints what a command has found or done: value as JSON with --json, else
-// text.
+// show prints the result of a command: value as JSON with --json, otherwise text.
 func (m *Meta) show(value any, text func(p *page)) error {
 	if m.asJSON {
-		e := json.NewEncoder(m.Out)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(value)
+		return encode(m.Out, value, "  ")
 	}
 	var p page
 	text(&p)
@@ -61,12 +58,56 @@ func (m *Meta) show(value any, text func(p *page)) error {
 	return err
 }
 
-// naming puts the program's name into hints, which say `quittance …`.
+func encode(out io.Writer, value any, indent string) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	return e.Encode(value)
+}
+
+// object is what --json prints of one thing: names and values in turn. If a name ends in
+// "?", it is left out when its value is empty. A zero time is null.
+type object []any
+
+// MarshalJSON implements json.Marshaler.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i := 0; i+1 < len(o); i += 2 {
+		name, optional := strings.CutSuffix(fmt.Sprint(o[i]), "?")
+		value := o[i+1]
+		if t, ok := value.(time.Time); ok && t.IsZero() {
+			value = nil
+		}
+		if v := reflect.ValueOf(value); optional && (value == nil || v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0) {
+			continue
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		_, _ = fmt.Fprintf(&b, "%q:", name) // names are ASCII
+		if err := encode(&b, value, ""); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// orNull makes zero the JSON null.
+func orNull(n int) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}
+
+// naming replaces `quittance …` in hints by the program's own name.
 func (p Program) naming(text string) string {
 	return strings.ReplaceAll(text, "`quittance ", "`"+p.Name+" ")
 }
 
-// mapped applies f to each element. The result is never nil: its JSON is a list.
+// mapped applies f to each element. The result is never nil, so that its JSON is a list.
 func mapped[T, U any](list []T, f func(T) U) []U {
 	out := make([]U, len(list))
 	for i, v := range list {
@@ -75,7 +116,7 @@ func mapped[T, U any](list []T, f func(T) U) []U {
 	return out
 }
 
-// choice is the value of a flag that takes one of several.
+// choice is the value of a flag that takes one of several values.
 type choice struct {
 	to *string
 	of []string
@@ -92,13 +133,12 @@ func (c choice) Set(text string) error {
 	return nil
 }
 
-// takesChoice declares a flag that takes one of several values, which shells
-// complete.
+// takesChoice declares a flag that takes one of several values. Shells complete them.
 func takesChoice(f *pflag.FlagSet, to *string, name string, of []string, usage string) {
 	f.Var(choice{to, of}, name, usage+oneOf(of))
 }
 
-// takesMode declares --mode, which the command needs: see needsMode.
+// takesMode declares --mode. A command that requires it calls needsMode in its Check.
 func takesMode(f *pflag.FlagSet, to *string) {
 	takesChoice(f, to, "mode", []string{"test", "live"}, "")
 }
@@ -110,7 +150,7 @@ func needsMode(mode string) error {
 	return nil
 }
 
-// oneOf is "a or b" and "one of a, b, c".
+// oneOf returns "a or b", or "one of a, b, c" for more than two values.
 func oneOf(values []string) string {
 	if len(values) > 2 {
 		return "one of " + strings.Join(values, ", ")
@@ -118,7 +158,7 @@ func oneOf(values []string) string {
 	return strings.Join(values, " or ")
 }
 
-// momentOr is a time, or a word for none.
+// momentOr returns the time as text, or none for the zero time.
 func momentOr(t time.Time, none string) string {
 	if t.IsZero() {
 		return none
@@ -134,10 +174,3 @@ func modeOf(live bool) string {
 }
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-func timeOrNull(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}

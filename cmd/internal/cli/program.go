@@ -17,16 +17,16 @@ import (
 	"quittance/cmd/internal/roles"
 )
 
-// Program is what sets one of our programs apart from the other. Production
-// leaves all but Name empty.
+// Program describes one of our two programs. For production everything but Name is
+// empty.
 type Program struct {
-	// Name of the program, as it is typed.
+	// Name is the name of the executable.
 	Name    string
 	Options roles.Options
-	// AddressHint ends the error about missing addresses.
+	// AddressHint is appended to the error about missing addresses.
 	AddressHint string
 	// Addresses adds flags that stand for the addresses of an installation. The
-	// function that it returns fills in what they stand for.
+	// function that it returns sets these addresses.
 	Addresses func(s *roles.Settings, f *pflag.FlagSet) (locate func() error)
 	// Commands are further commands.
 	Commands []Command
@@ -38,15 +38,15 @@ type Program struct {
 const (
 	exitOK     = 0
 	exitFailed = 1
-	exitUsage  = 2 // the command line is wrong: nothing was done
+	exitUsage  = 2 // the command line is wrong; nothing was done
 )
 
 // Run parses the command line and runs a command. It returns the exit code of the
 // process. Errors are written to stderr.
 func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if os.Getenv("GOGC") == "" {
-		// Roles keep little and allocate much: collecting at twice a heap of a few
-		// megabytes took a tenth of their time.
+		// Roles have a small heap and allocate much: with the default of 100 they spent a
+		// tenth of their time on garbage collection.
 		debug.SetGCPercent(400)
 	}
 	root := p.root()
@@ -104,7 +104,7 @@ const (
 	groupDevelop = "develop"
 )
 
-// version shows what was built.
+// version prints version, commit and platform of the program.
 func version() Command {
 	return Command{
 		Use: "version", Short: "Show the version of the program", Examples: []string{"version"}, Connection: ConnectionNone,
@@ -129,7 +129,7 @@ func roleCommands() []Command {
 	sinks, processors := roles.Names(roles.OfKind(roles.KindSink)), roles.Names(roles.OfKind(roles.KindProcessor))
 	return []Command{
 		roleCommand(roles.KindIngress, Command{
-			Use: "ingress", Short: "Run the HTTP edge: ministry API, citizen's pages, operators' callbacks",
+			Use: "ingress", Short: "Run the HTTP edge: ministry API, checkout pages, operators' callbacks",
 			Examples: []string{"ingress --listen 127.0.0.1:8080 --health 127.0.0.1:9080 --checkout-url https://pay.example"},
 		}),
 		roleCommand(roles.KindProcessor, Command{
@@ -143,7 +143,7 @@ func roleCommands() []Command {
 	}
 }
 
-// roleCommand completes a command that runs the roles of a kind.
+// roleCommand completes the command that runs roles of a kind.
 func roleCommand(kind roles.Kind, c Command) Command {
 	table := roles.OfKind(kind)
 	if len(table) > 1 {

@@ -16,8 +16,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// A command line that is wrong ends with 2 and says what to type; a command that
-// failed ends with 1.
+// A wrong command line ends with exit code 2 and a hint; a command that failed ends with 1.
 func TestExitCodes(t *testing.T) {
 	t.Setenv("QUITTANCE_POSTGRES", "")
 	for _, c := range []struct {
@@ -50,8 +49,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// Each command has an example, and help shows connection flags under a heading of
-// their own.
+// Each command has an example, and help shows connection flags under their own heading.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	var visit func(*cobra.Command)

@@ -13,11 +13,12 @@ import (
 const (
 	defaultRecoverPerSecond = 50
 	maxRecoverPerSecond     = 5000
-	// recoverQuiet is how long a recovery may stand still before the operator is told why.
+	// recoverQuiet is how long a recovery may make no progress before the operator is
+	// told the likely reason.
 	recoverQuiet = 10 * time.Second
 )
 
-// recovery is what the flags of `endpoints recover` say.
+// recovery has the flags of `endpoints recover`.
 type recovery struct {
 	since, until         string
 	perSecond            int
@@ -27,22 +28,22 @@ type recovery struct {
 func recoverEndpoint() Command {
 	var r recovery
 	return Command{
-		Use: "recover ENDPOINT", Short: "Send again, at a rate, what an endpoint or ERP has not accepted since a time", JSON: "the recovery",
+		Use: "recover ENDPOINT", Short: "Send again, at a limited rate, what an endpoint or ERP has not accepted since a time", JSON: "the recovery",
 		Missing: whichEndpoint, Examples: []string{"endpoints recover impots/test --since 2h"},
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
-			f.StringVar(&r.since, "since", "", "events from then on: "+momentForms+"; without it, follow the recovery that runs")
-			f.StringVar(&r.until, "until", "", "events before then; now when not given")
+			f.StringVar(&r.since, "since", "", "events at or after this time: "+momentForms+"; without it, follow the running recovery")
+			f.StringVar(&r.until, "until", "", "events before this time; now when not given")
 			f.IntVar(&r.perSecond, "per-second", defaultRecoverPerSecond, "how many deliveries become due in a second; the endpoint's own limits apply too")
-			f.BoolVar(&r.dryRun, "dry-run", false, "only say how many there are")
+			f.BoolVar(&r.dryRun, "dry-run", false, "only print how many deliveries there are")
 			f.BoolVar(&r.detach, "detach", false, "do not wait: the recovery continues by itself")
-			f.BoolVar(&r.stop, "stop", false, "end the recovery that runs; the deliveries that it has made due stay due")
+			f.BoolVar(&r.stop, "stop", false, "end the running recovery; deliveries that it has made due stay due")
 		},
 		Check: func(*Meta) error {
 			switch {
 			case r.perSecond < 1 || r.perSecond > maxRecoverPerSecond:
 				return usage("--per-second: must be from 1 to %d", maxRecoverPerSecond)
 			case r.stop && (r.since != "" || r.until != "" || r.dryRun || r.detach):
-				return usage("--stop: ends the recovery that runs, and cannot be combined with another flag")
+				return usage("--stop: ends the running recovery and cannot be combined with another flag")
 			}
 			return nil
 		},
@@ -70,7 +71,7 @@ func (r recovery) run(ctx context.Context, f *following) error {
 		}
 		return f.end(latest)
 	case r.since == "" && running:
-		f.say("The recovery of %s that was asked for at %s goes on.\n", f.d.Name, moment(latest.CreatedAt))
+		f.say("The recovery of %s that was started at %s continues.\n", f.d.Name, moment(latest.CreatedAt))
 		return f.follow(ctx, latest, r.detach)
 	case running:
 		return fmt.Errorf("a recovery of %s is running, %d of %d done; follow it with `quittance endpoints recover %[1]s`, or end it with --stop", f.d.Name, latest.Done, latest.Total)
@@ -84,7 +85,7 @@ func (r recovery) run(ctx context.Context, f *following) error {
 		if err != nil {
 			return err
 		}
-		return f.show(toRecoveryJSON(f.d, deliveries.Recovery{RecoveryRequest: req, Total: n}), func(p *page) {
+		return f.show(recoveryJSON(f.d, deliveries.Recovery{RecoveryRequest: req, Total: n}), func(p *page) {
 			p.say("%d deliveries to %s of events from %s to %s are not accepted; a recovery would make them due, %d a second. Nothing was changed.",
 				n, f.d.Name, moment(req.Since), moment(req.Until), r.perSecond)
 		})
@@ -96,28 +97,16 @@ func (r recovery) run(ctx context.Context, f *following) error {
 	return f.follow(ctx, started, r.detach)
 }
 
-// recoveryJSON is a recovery as --json prints it.
-type recoveryJSON struct {
-	ID         string     `json:"id,omitempty"` // absent in a dry run
-	Endpoint   string     `json:"endpoint"`
-	Since      time.Time  `json:"since"`
-	Until      time.Time  `json:"until"`
-	PerSecond  int        `json:"per_second"`
-	Total      int64      `json:"total"` // when it was asked for
-	Done       int64      `json:"done"`  // made due
-	CreatedAt  *time.Time `json:"created_at"`
-	FinishedAt *time.Time `json:"finished_at"`
-	Cancelled  bool       `json:"cancelled"`
-}
-
-func toRecoveryJSON(d deliveries.Entry, r deliveries.Recovery) recoveryJSON {
-	return recoveryJSON{
-		ID: r.ID, Endpoint: d.Name, Since: r.Since, Until: r.Until, PerSecond: r.PerSecond, Total: r.Total, Done: r.Done,
-		CreatedAt: timeOrNull(r.CreatedAt), FinishedAt: timeOrNull(r.FinishedAt), Cancelled: r.Cancelled,
+// recoveryJSON is a recovery as --json prints it. A dry run has no id. total is counted
+// at the start; done are the deliveries that were made due.
+func recoveryJSON(d deliveries.Entry, r deliveries.Recovery) object {
+	return object{
+		"id?", r.ID, "endpoint", d.Name, "since", r.Since, "until", r.Until, "per_second", r.PerSecond, "total", r.Total, "done", r.Done,
+		"created_at", r.CreatedAt, "finished_at", r.FinishedAt, "cancelled", r.Cancelled,
 	}
 }
 
-// following tells the progress of a recovery on stderr.
+// following prints the progress of a recovery on stderr.
 type following struct {
 	*Meta
 	store *deliveries.Store
@@ -132,21 +121,21 @@ func (f *following) say(format string, args ...any) {
 
 // end shows a recovery.
 func (f *following) end(r deliveries.Recovery) error {
-	return f.show(toRecoveryJSON(f.d, r), func(p *page) {
+	return f.show(recoveryJSON(f.d, r), func(p *page) {
 		name := f.d.Name
 		switch {
 		case r.Cancelled:
 			p.say("The recovery of %s was ended: %d of %d deliveries were made due.", name, r.Done, r.Total)
 		case r.Running():
-			p.say("The recovery of %s goes on by itself, %d of %d deliveries are due; follow it with `quittance endpoints recover %s`.", name, r.Done, r.Total, name)
+			p.say("The recovery of %s continues by itself, %d of %d deliveries are due; follow it with `quittance endpoints recover %s`.", name, r.Done, r.Total, name)
 		default:
 			p.say("%d deliveries to %s were made due. Their state: `quittance endpoints show %s`.", r.Done, name, name)
 		}
 	})
 }
 
-// follow waits for the end of a recovery, unless detached. An interrupt ends the
-// following, not the recovery.
+// follow waits for the end of a recovery, unless detached. An interrupt ends the wait,
+// not the recovery.
 func (f *following) follow(ctx context.Context, r deliveries.Recovery, detach bool) error {
 	changed, shown := time.Now(), int64(-1)
 	for !detach && r.Running() {
@@ -159,7 +148,7 @@ func (f *following) follow(ctx context.Context, r deliveries.Recovery, detach bo
 		}
 		select {
 		case <-ctx.Done():
-			// Interrupted: the connection is good for one more question.
+			// Interrupted: show the present state.
 			again, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			if now, err := f.store.ReadRecovery(again, r.ID); err == nil {

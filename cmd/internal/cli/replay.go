@@ -21,7 +21,7 @@ import (
 	sinkreadmodel "quittance/sinks/readmodel"
 )
 
-// replayable says which topics can be read again into which sinks.
+// replayable returns the topics that can be replayed, with the sinks of each.
 func replayable() map[string][]string {
 	out := map[string][]string{
 		schemas.TopicEvents:          {"readmodel", "journal"},
@@ -35,20 +35,21 @@ func replayable() map[string][]string {
 	return out
 }
 
-// notReplayable says why the others cannot, and what to do instead.
+// notReplayable has the reason why each other topic cannot be replayed, and what to do
+// instead.
 var notReplayable = map[string]string{
-	schemas.TopicCommands:           "it would decide again what was decided; the processors read it themselves, and skip what they have done",
-	schemas.TopicState:              "it is the processors' own state; they restore from it when they start",
-	schemas.TopicReplies:            "nobody waits for these answers any more",
-	schemas.TopicCollections:        "it would ask payers for money again; the processors ask operators about what is undecided by themselves",
-	schemas.TopicWebhooksDeliveries: "it would send again what was accepted; replay webhooks --to webhook makes what is missing, `quittance endpoints recover` sends what was not accepted",
-	schemas.TopicERPDeliveries:      "it would confirm again what was accepted; replay erp.confirmations --to erp makes what is missing, `quittance endpoints recover` sends what was not accepted",
-	schemas.TopicPoisonCommands:     "what broke an invariant would break it again; what it was about is asked of the operators by the processors themselves",
-	schemas.TopicPoisonCollections:  "it could ask payers for money again; the processors ask operators about what is undecided by themselves",
-	schemas.TopicPoisonDeliveries:   "what it holds stands on other topics too; replay webhooks --to webhook or erp.confirmations --to erp makes what is missing",
+	schemas.TopicCommands:           "its commands are decided already; the processors read the topic themselves and skip decided commands",
+	schemas.TopicState:              "it is the processors' own state, which they restore when they start",
+	schemas.TopicReplies:            "no request waits for these answers any more",
+	schemas.TopicCollections:        "it would ask payers for money again; the processors ask operators about undecided collections automatically",
+	schemas.TopicWebhooksDeliveries: "it would send accepted webhooks again; replay webhooks --to webhook makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
+	schemas.TopicERPDeliveries:      "it would send accepted confirmations again; replay erp.confirmations --to erp makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
+	schemas.TopicPoisonCommands:     "these commands would break the same invariant again; the processors ask operators about undecided collections automatically",
+	schemas.TopicPoisonCollections:  "it could ask payers for money again; the processors ask operators about undecided collections automatically",
+	schemas.TopicPoisonDeliveries:   "other topics have the same events; replay webhooks --to webhook or erp.confirmations --to erp makes missing deliveries",
 }
 
-// replayer is a `quittance replay`.
+// replayer runs `quittance replay`.
 type replayer struct {
 	topic, sink  string
 	since, until time.Time
@@ -58,7 +59,7 @@ type replayer struct {
 	notes        io.Writer
 }
 
-// counted is a number of records or deliveries, and what it means.
+// counted is a number of records or deliveries and its description.
 type counted struct {
 	name string
 	n    int64
@@ -70,26 +71,25 @@ func replay() Command {
 	var since, until string
 	topics := slices.Sorted(maps.Keys(replayable()))
 	return Command{
-		Use: "replay TOPIC", Short: "Read a range of a topic again into a sink: what is missing there is made, nothing is doubled", JSON: "what was done",
+		Use: "replay TOPIC", Short: "Read a range of a topic again into a sink, which makes what is missing and nothing twice", JSON: "what was done",
 		Examples: []string{"replay webhooks --to webhook --since 2026-03-01 --dry-run", "replay checkout.events --to readmodel --since 3d"},
 		Missing:  "say which topic: " + strings.Join(topics, ", "), Valid: topics,
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
-			f.StringVar(&since, "since", "", "records written from then on: "+momentForms)
-			f.StringVar(&until, "until", "", "records written before then; now when not given")
+			f.StringVar(&since, "since", "", "records written at or after this time: "+momentForms)
+			f.StringVar(&until, "until", "", "records written before this time; now when not given")
 			takesChoice(f, &r.sink, "to", append(roles.DeliveryKinds(nil).Names(nil), "readmodel", "journal"), "the sink: ")
-			f.BoolVar(&r.dryRun, "dry-run", false, "change nothing, only say what would be done")
+			f.BoolVar(&r.dryRun, "dry-run", false, "change nothing, only print what would be done")
 			f.StringVar(&r.endpoint, "endpoint", "", "only for this webhook endpoint or ERP")
-			f.StringVar(&r.redelivery, "redelivery", "", "send the webhooks that one endpoint has accepted once more, under this name: the same name sends nothing twice")
+			f.StringVar(&r.redelivery, "redelivery", "", "send the webhooks that one endpoint has accepted once more, under this name; a second run with the same name sends nothing again")
 			f.StringVar(&r.redelivery, "again", "", "")
-			_ = f.MarkHidden("again") // the name of --redelivery in the first release
+			_ = f.MarkHidden("again") // the first release's name of --redelivery
 		},
 		Check: func(m *Meta) (err error) {
 			r.topic, r.notes = m.args[0], m.Err
 			if err := r.check(); err != nil {
 				return err
 			}
-			// The broker's records carry the machine's time, also where the service's
-			// clock was moved.
+			// Records have the broker's time, even when the service's clock was moved.
 			r.since, r.until, err = span(since, until, time.Now().Truncate(time.Millisecond))
 			if !m.cmd.Flags().Changed("log") {
 				m.LogLevel = "error"
@@ -106,7 +106,7 @@ func replay() Command {
 	}
 }
 
-// check refuses a replay that would double effects, and flags that make no sense.
+// check refuses a replay that would repeat effects, and invalid flags.
 func (r *replayer) check() error {
 	kinds := roles.DeliveryKinds(nil)
 	kind, unknown := kinds.Of(deliveries.Kind(r.sink))
@@ -118,16 +118,16 @@ func (r *replayer) check() error {
 	case !ok:
 		return usage("no topic is called %q; those that can be replayed are %s", r.topic, strings.Join(slices.Sorted(maps.Keys(replayable())), ", "))
 	case r.sink == "":
-		return usage("--to: say into which sink; %s goes to %s", r.topic, strings.Join(sinks, " or "))
+		return usage("--to: give the sink; %s goes to %s", r.topic, strings.Join(sinks, " or "))
 	case !slices.Contains(sinks, r.sink):
 		return usage("--to %q: %s goes to %s", r.sink, r.topic, strings.Join(sinks, " or "))
 	case r.endpoint != "" && unknown != nil:
 		return usage("--endpoint: is for --to %s", strings.Join(kinds.Names(nil), " and --to "))
 	case r.redelivery != "" && !kind.Redelivers:
-		return usage("--redelivery: is for --to %s alone; a payment that an ERP has accepted is not confirmed to it twice",
+		return usage("--redelivery: is for --to %s only; a payment that an ERP has accepted is not confirmed to it twice",
 			strings.Join(kinds.Names(func(k deliveries.Registration) bool { return k.Redelivers }), ", "))
 	case r.redelivery != "" && r.endpoint == "":
-		return usage("--redelivery: say for which endpoint with --endpoint; all endpoints together cannot be sent again what they have accepted")
+		return usage("--redelivery: give the endpoint with --endpoint; accepted webhooks are sent again to one endpoint only")
 	}
 	return nil
 }
@@ -141,9 +141,8 @@ func (r *replayer) run(ctx context.Context, m *Meta) ([]counted, error) {
 		return nil, err
 	}
 	done, err := r.into(ctx, b)
-	err = inWords(err)
 	cancel()
-	_ = b.Wait() // the parts that were followed meanwhile
+	_ = b.Wait() // the parts that ran meanwhile
 	return done, err
 }
 
@@ -159,7 +158,7 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		}
 		got, err := sink.Replay(ctx, r.topic, r.since, r.until, r.dryRun, r.progress())
 		return []counted{
-			{"events", got.Events, "applied again; a session that stands at a later event stays as it is"},
+			{"events", got.Events, "applied again; a session that already has a later event does not change"},
 			{"unreadable", got.Unreadable, "cannot be decoded"},
 		}, err
 	case "journal":
@@ -173,14 +172,14 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		}
 		got, err := sink.Replay(ctx, r.topic, r.since, r.until, r.dryRun, r.progress())
 		return []counted{
-			{"entries", got.Entries, "written again; the same record makes the same entry, of which queries see one"},
+			{"entries", got.Entries, "written again; the same record makes the same entry, which queries see once"},
 			{"unreadable", got.Unreadable, "cannot be decoded"},
 		}, err
 	}
 	return r.deliveries(ctx, b, deliveries.Kind(r.sink))
 }
 
-// deliveries makes those that are missing.
+// deliveries makes missing deliveries.
 func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliveries.Kind) ([]counted, error) {
 	if err := b.OpenRegistry(); err != nil {
 		return nil, err
@@ -201,27 +200,27 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 	got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, operator(), cfg)
 	return []counted{
 		{"events", got.Events, "read"},
-		{"unaddressed", got.Unaddressed, "go nowhere, as configured now"},
+		{"unaddressed", got.Unaddressed, "have no destination in the present configuration"},
 		{"made", got.Made, "deliveries are missing and become due"},
-		{"accepted", got.Accepted, "were accepted and are left alone"},
-		{"scheduled", got.Scheduled, "wait for their next attempt and are left alone"},
-		{"parked", got.Parked, "wait for a person or are exhausted; `quittance endpoints recover` or `quittance deliveries retry` sends them"},
-		{"under_way", got.UnderWay, "are under way"},
+		{"accepted", got.Accepted, "were accepted and stay as they are"},
+		{"scheduled", got.Scheduled, "wait for their next attempt and stay as they are"},
+		{"parked", got.Parked, "need an operator or are exhausted; `quittance endpoints recover` or `quittance deliveries retry` sends them"},
+		{"under_way", got.UnderWay, "are being sent"},
 		{"unreadable", got.Unreadable, "cannot be decoded"},
 	}, err
 }
 
-// progress tells how far it is, once a second.
+// progress prints the progress once a second.
 func (r *replayer) progress() func(done, total int64) {
-	tell := progress(r.notes)
-	return func(done, total int64) { tell(int(done), int(total)) }
+	report := progress(r.notes)
+	return func(done, total int64) { report(int(done), int(total)) }
 }
 
 // show prints what was done.
 func (r *replayer) show(m *Meta, done []counted) error {
-	j := map[string]any{"topic": r.topic, "sink": r.sink, "since": r.since, "until": r.until, "dry_run": r.dryRun}
+	j := object{"topic", r.topic, "sink", r.sink, "since", r.since, "until", r.until, "dry_run", r.dryRun}
 	for _, c := range done {
-		j[c.name] = c.n
+		j = append(j, c.name, c.n)
 	}
 	return m.show(j, func(p *page) {
 		did := "Replayed"

@@ -20,7 +20,7 @@ func seed() Command {
 			if err != nil {
 				return err
 			}
-			return m.show(toReportJSON(report), func(p *page) {
+			return m.show(reportJSON(report), func(p *page) {
 				p.say("%s: %d agencies, %d applications, %d services, %d keys, %d webhook endpoints, %d clerks: %s", m.args[0],
 					report.Agencies, report.Applications, report.Services, report.Keys, report.Endpoints, report.Clerks,
 					map[bool]string{true: "applied", false: "nothing changed"}[report.Changed])
@@ -35,23 +35,16 @@ func seed() Command {
 	}
 }
 
-// reportJSON is a report with its secrets, which are shown nowhere else.
-type reportJSON struct {
-	file.Report
-	Minted []mintedSecret
-}
-
-type mintedSecret struct{ Path, Secret string }
-
-func toReportJSON(r file.Report) reportJSON {
-	j := reportJSON{Report: r, Minted: []mintedSecret{}}
-	for _, m := range r.Minted {
-		j.Minted = append(j.Minted, mintedSecret{m.Path, m.Secret.Reveal()})
+// reportJSON is a report with its secrets. No other output shows them.
+func reportJSON(r file.Report) object {
+	return object{
+		"Agencies", r.Agencies, "Applications", r.Applications, "Services", r.Services, "Keys", r.Keys, "Endpoints", r.Endpoints,
+		"Clerks", r.Clerks, "Changed", r.Changed, "Notes", r.Notes,
+		"Minted", mapped(r.Minted, func(m file.Minted) object { return object{"Path", m.Path, "Secret", m.Secret.Reveal()} }),
 	}
-	return j
 }
 
-// Seed applies a registry file.
+// Seed applies a registry file to the installation.
 func Seed(ctx context.Context, s roles.Settings, path string) (report file.Report, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

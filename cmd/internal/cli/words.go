@@ -15,17 +15,17 @@ import (
 	"quittance/internal/operation"
 )
 
-// words are what the command line says for the codes of refused operations.
+// words has the texts for the codes of refused operations.
 var words = map[string]func(operation.Args) string{
-	deliveries.CodeUnknown:        said("no delivery has this id: either it was not tried yet, or its event is more than {days} days old; `quittance deliveries list` shows the others"),
+	deliveries.CodeUnknown:        said("no delivery has this id: either it was not attempted yet, or its event is more than {days} days old; `quittance deliveries list` shows the others"),
 	deliveries.CodeAccepted:       said("was accepted at {at}; `quittance replay` sends it again"),
-	deliveries.CodeBodyGone:       said("what was to be sent is no longer kept; `quittance replay` sends the event again"),
+	deliveries.CodeBodyGone:       said("the body of the delivery is no longer kept; `quittance replay` sends the event again"),
 	deliveries.CodeStateUnknown:   said("no delivery has this state; the states are: {states}"),
 	deliveries.CodeNotRetryable:   said("deliveries that are {state} cannot be retried; those that can are: {states}"),
 	deliveries.CodeSuspended:      said("the endpoint is suspended since {at}: nothing is sent to it; `quittance endpoints resume {destination}` sends all that waits"),
-	deliveries.CodeNeverSuspended: said("an ERP is never suspended: every payment has to reach it; while it fails, its confirmations wait and are tried again by themselves"),
+	deliveries.CodeNeverSuspended: said("an ERP is never suspended: every payment must reach it; while it fails, its confirmations wait and are sent again automatically"),
 	deliveries.CodeNoRecovery:     said("there is no such recovery"),
-	deliveries.CodeBehind:         said("the schedule has not applied all outcomes, so it is not known what is delivered; check that `quittance sink schedule` runs, then try again"),
+	deliveries.CodeBehind:         said("the schedule has not applied all outcomes, so the state of deliveries is not known; check that `quittance sink schedule` runs, then try again"),
 
 	"agency.unknown": func(a operation.Args) string {
 		agencies, _ := a["agencies"].([]string)
@@ -46,12 +46,12 @@ var words = map[string]func(operation.Args) string{
 		}
 		return "there are no applications yet: add one with `quittance seed FILE`"
 	},
-	"clerk.code_malformed":      said("must be lower-case letters, digits and hyphens, a letter first, at most 63"),
+	"clerk.code_malformed":      said("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
 	"clerk.counter_malformed":   said("must be 1 to {most} printable characters: the desk or place; a new clerk needs one"),
 	"clerk.key_unknown":         said("no clerk's key has the id {id}; `quittance clerks list` shows them"),
 	"clerk.name_malformed":      said("must be 1 to {most} printable characters; a new clerk needs one"),
 	"clerk.not_a_name":          said("that is neither AGENCY/CODE, such as impots/c01, nor the id of a key; `quittance clerks list` shows them"),
-	"clerk.too_many_keys":       said("{clerk} has {keys} in force already, and that is the most; end one with `quittance clerks revoke KEY_ID`"),
+	"clerk.too_many_keys":       said("{clerk} has {keys} in force already, the maximum; end one with `quittance clerks revoke KEY_ID`"),
 	"clerk.unknown":             said("no agency has such a clerk; `quittance clerks list` shows them as AGENCY/CODE"),
 	"endpoint.overlap_negative": said("must not be negative: 0 ends the old secret at once"),
 	"endpoint.too_many_secrets": said("{signing} secrets sign already, and {most} is the most: the older one ends at {ends_at}; rotate again after that, or end both at once with --overlap 0"),
@@ -67,8 +67,8 @@ var words = map[string]func(operation.Args) string{
 	"key.without_agencies":      said("a platform key needs the agencies that it may act for"),
 }
 
-// inWords is the words for a refused operation, without what was being done: the
-// operator knows. Other errors stay as they are.
+// inWords returns the text for a refused operation. It leaves out what was being done,
+// because the operator knows it. Other errors stay as they are.
 func inWords(err error) error {
 	var refused *operation.Error
 	if !errors.As(err, &refused) || words[refused.Code] == nil {
@@ -77,9 +77,9 @@ func inWords(err error) error {
 	return errors.New(words[refused.Code](refused.Args))
 }
 
-// refusal puts the refusal of an operation in words, behind the flag or the
-// argument that is at fault. argument is what the command calls the id that it
-// takes. Other errors stay as they are.
+// refusal returns the text for a refused operation, after the name of the flag or
+// argument at fault. argument is the command's name for the id that it takes. Other
+// errors stay as they are.
 func refusal(err error, argument string) error {
 	var refused *operation.Error
 	if !errors.As(err, &refused) {
@@ -95,8 +95,7 @@ func refusal(err error, argument string) error {
 	return errors.New("--" + refused.Field + ": " + text)
 }
 
-// fileFaults lists what is wrong with a file, one fault a line. Other errors stay
-// as they are.
+// fileFaults lists the faults of a file, one on each line. Other errors stay as they are.
 func fileFaults(err error) error {
 	var faulty *form.FaultsError
 	if !errors.As(err, &faulty) {
@@ -112,8 +111,8 @@ func fileFaults(err error) error {
 
 var placeholder = regexp.MustCompile(`\{\w+\}`)
 
-// said is a refusal in which {name} stands for the value of that name, and {keys} for
-// how many keys of which mode there are.
+// said returns a function that replaces {name} in a text by the value of that name, and
+// {keys} by the number, mode and list of the keys.
 func said(text string) func(operation.Args) string {
 	return func(args operation.Args) string {
 		return placeholder.ReplaceAllStringFunc(text, func(name string) string {
@@ -132,13 +131,14 @@ func said(text string) func(operation.Args) string {
 	}
 }
 
-// isRefused says whether an error is a refused operation.
+// isRefused reports whether an error is a refused operation with this code, or with any
+// code if it is empty.
 func isRefused(err error, code string) bool {
 	var refused *operation.Error
 	return errors.As(err, &refused) && (code == "" || refused.Code == code)
 }
 
-// operator is the user who gives a command on this machine.
+// operator returns the user who runs the command, as the actor of its operations.
 func operator() operation.Actor {
 	a := operation.Actor{Kind: operation.ActorCommandLine, Name: cmp.Or(os.Getenv("USER"), "unknown")}
 	if u, err := user.Current(); err == nil {
@@ -148,7 +148,7 @@ func operator() operation.Actor {
 	return a
 }
 
-// some is the first of many names, for a sentence.
+// some joins names for a sentence, at most ten of them.
 func some(names []string) string {
 	const most = 10
 	if len(names) > most {

@@ -10,8 +10,8 @@ import (
 	"quittance/internal/operation"
 )
 
-// What people read when an operation on deliveries is refused: the reason, and the
-// command that mends it.
+// The text of a refused operation on deliveries has the reason and the command that mends
+// it.
 func TestWordsOfRefusedDeliveries(t *testing.T) {
 	t.Parallel()
 	when := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

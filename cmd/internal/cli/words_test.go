@@ -10,7 +10,7 @@ import (
 	"quittance/internal/operation"
 )
 
-// What an operator reads names the flag, the values and what to type next.
+// The text of a refusal names the flag, the values and what to type next.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

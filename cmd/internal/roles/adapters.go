@@ -9,7 +9,7 @@ import (
 	"quittance/internal/registry"
 )
 
-// configuration is the registry with the methods that the parts of roles declare.
+// configuration is the registry with further methods that ingress and sinks need.
 type configuration struct {
 	*registry.Registry
 	base *Base
@@ -17,15 +17,15 @@ type configuration struct {
 
 func (b *Base) configuration() configuration { return configuration{b.Registry, b} }
 
-// AgencyName is what citizens call the agency.
+// AgencyName returns the agency's name for citizens.
 func (c configuration) AgencyName(tenantID string) (string, bool) {
 	a, ok := c.Agency(tenantID)
 	return a.Name, ok
 }
 
-// Configured says whether the agency has a usable account for the offer that takes
-// the currency, or for cash a counter. Where there are simulators, a test counter is
-// always configured, as test accounts are.
+// Configured reports whether the agency has a usable account for the offer that takes
+// the currency; for cash, whether it has a counter. With simulators every agency has a
+// counter in test mode.
 func (c configuration) Configured(tenantID string, live bool, offerID, currency string) bool {
 	if !c.Takes(tenantID, live, offerID, currency) {
 		return false
@@ -37,7 +37,8 @@ func (c configuration) Configured(tenantID string, live bool, offerID, currency 
 	return ok
 }
 
-// AccountOf is the fingerprint of the agency's account for the offer.
+// AccountOf returns the fingerprint of the agency's account for the offer, or an empty
+// text.
 func (c configuration) AccountOf(tenantID string, live bool, offerID string) string {
 	if a, ok := c.Account(tenantID, live, offerID); ok {
 		return a.Fingerprint()
@@ -45,7 +46,7 @@ func (c configuration) AccountOf(tenantID string, live bool, offerID string) str
 	return ""
 }
 
-// EmbedOrigins are those that may frame the sessions of an application, or of
+// EmbedOrigins returns the origins that may frame the sessions of an application, or of
 // platform keys (decisions § 9).
 func (c configuration) EmbedOrigins(applicationID string, platform bool) []string {
 	app, _ := c.Application(applicationID)
@@ -63,14 +64,14 @@ func (c configuration) EmbedOrigins(applicationID string, platform bool) []strin
 	return origins
 }
 
-// Embeds says whether the origin may frame anybody's sessions.
+// Embeds reports whether any list of embed origins has the origin.
 func (c configuration) Embeds(origin string) bool {
 	return slices.Contains(c.EmbedOrigins("", true), origin) || slices.ContainsFunc(c.Applications(), func(a registry.Application) bool {
 		return slices.Contains(c.EmbedOrigins(a.ID, false), origin)
 	})
 }
 
-// Account is an agency's merchant account for an offer, if it can be used.
+// Account returns the agency's merchant account for an offer, if it can be used.
 func (c configuration) Account(tenantID string, live bool, offerID string) (connector.Account, bool) {
 	a, ok := c.MerchantAccount(tenantID, live, offerID)
 	return a.Account, ok && !a.Locked

@@ -29,8 +29,8 @@ import (
 	"quittance/schemas"
 )
 
-// Base is what every role of a process stands on. Open makes one. Parts that not
-// every role needs are opened when they are first asked for; Wait closes all.
+// Base has what the roles of a process share. Open makes it. A part that not every
+// role needs is opened by its first user. Wait closes all parts.
 type Base struct {
 	Settings
 	Log        *slog.Logger
@@ -45,7 +45,7 @@ type Base struct {
 	Now func() time.Time
 
 	group *errgroup.Group
-	ctx   context.Context //nolint:containedctx // of the group that owns the parts
+	ctx   context.Context //nolint:containedctx // the context of group
 
 	mu    sync.Mutex
 	ready map[string]func() error
@@ -77,11 +77,7 @@ func (b *Base) open(ctx context.Context) error {
 	if err := b.loadTopics(ctx, cl); err != nil {
 		return err
 	}
-	reg, err := schemas.NewClient(b.SchemaRegistry)
-	if err != nil {
-		return err
-	}
-	if b.Codec, err = schemas.NewCodec(ctx, reg, false); err != nil {
+	if b.Codec, err = b.OpenSchemas(ctx, false); err != nil {
 		return err
 	}
 	if err := kafka.CheckKeys(ctx, b.KafkaConfig(), b.Topology, b.Codec); err != nil {
@@ -102,8 +98,8 @@ func (b *Base) open(ctx context.Context) error {
 	return nil
 }
 
-// loadTopics waits a minute for a broker that does not answer: roles start at the
-// same time as the broker, after a power cut for example.
+// loadTopics waits up to a minute for a broker that does not answer. Roles and broker
+// may start at the same time, for example after a power cut.
 func (b *Base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
 	patience := time.Now().Add(time.Minute)
 	for {
@@ -121,8 +117,8 @@ func (b *Base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
 	}
 }
 
-// OpenPostgres opens the pool, once. A database with pending migrations is an
-// error.
+// OpenPostgres opens the pool unless it is open. A database with pending migrations is
+// an error.
 func (b *Base) OpenPostgres() (err error) {
 	if b.Pool == nil {
 		if b.Pool, err = b.Settings.OpenPostgres(b.ctx); err == nil {
@@ -132,8 +128,8 @@ func (b *Base) OpenPostgres() (err error) {
 	return err
 }
 
-// OpenRegistry opens the master keys, the configuration and the identities, once,
-// and keeps them current.
+// OpenRegistry opens the master keys, the configuration and the identities unless they
+// are open, and keeps configuration and identities current.
 func (b *Base) OpenRegistry() error {
 	if b.Registry != nil {
 		return nil
@@ -163,8 +159,8 @@ func (b *Base) OpenRegistry() error {
 	return nil
 }
 
-// OpenClickHouse opens a connection, which Wait closes. A schema that is not up to
-// date is an error.
+// OpenClickHouse opens a connection. Wait closes it. A schema that is not up to date is
+// an error.
 func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
 	if err := b.Need("clickhouse"); err != nil {
 		return nil, err
@@ -180,7 +176,7 @@ func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
 	return conn, nil
 }
 
-// Start starts roles. When one of them cannot start, all end, and Wait returns the
+// Start starts roles. When one of them cannot start, all roles end and Wait returns the
 // error.
 func (b *Base) Start(roles ...func(*Base) error) {
 	for _, start := range roles {
@@ -191,7 +187,7 @@ func (b *Base) Start(roles ...func(*Base) error) {
 	}
 }
 
-// Run runs a part until the role ends. An error of the part ends the role.
+// Run runs a part until the roles end. An error of the part ends them.
 func (b *Base) Run(name string, part func(context.Context) error) {
 	b.group.Go(func() error {
 		if err := part(b.ctx); err != nil && !errors.Is(err, context.Canceled) {
@@ -208,7 +204,7 @@ func (b *Base) readyWhen(name string, check func() error) {
 	b.ready[name] = check
 }
 
-// Unready returns which conditions of /readyz do not hold, nil when all do.
+// Unready returns an error that names the conditions of /readyz that are not met, or nil.
 func (b *Base) Unready() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -221,8 +217,8 @@ func (b *Base) Unready() error {
 	return errors.Join(errs...)
 }
 
-// Serve answers HTTP on addr until the role ends. Requests that have begun are
-// finished.
+// Serve answers HTTP on addr until the roles end. It finishes requests that have begun,
+// for at most five seconds.
 func (b *Base) Serve(name, addr string, h http.Handler) error {
 	l, err := (&net.ListenConfig{}).Listen(b.ctx, "tcp", addr)
 	if err != nil {
@@ -243,15 +239,15 @@ func (b *Base) Serve(name, addr string, h http.Handler) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), 5*time.Second)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // streams that do not end by themselves
+			_ = server.Close() // ends streams that are still open
 		}
 		return nil
 	})
 	return nil
 }
 
-// ServeHealth answers /healthz, /readyz and /metrics, and profiles when the
-// program allows them.
+// ServeHealth answers /healthz, /readyz and /metrics, and profiles if the program
+// allows them.
 func (b *Base) ServeHealth() error {
 	if b.Health == "" {
 		return nil
@@ -273,7 +269,7 @@ func (b *Base) ServeHealth() error {
 	return b.Serve("health", b.Health, mux)
 }
 
-// Wait waits until the role is stopped or a part fails, then closes all.
+// Wait waits until the roles are stopped or a part fails, then closes all parts.
 func (b *Base) Wait() error {
 	err := b.group.Wait()
 	b.shut()

@@ -10,12 +10,12 @@ import (
 	readmodel "quittance/internal/sessions"
 )
 
-// connectors by offer id.
+// connectors returns the connectors by offer id.
 func (b *Base) connectors() (map[string]connector.Connector, error) {
 	return all.Operators().Connect(connector.Config{Now: b.Now})
 }
 
-// byOperator is the same by the operators' names.
+// byOperator returns the connectors by the names of their operators.
 func byOperator(connectors map[string]connector.Connector) map[string]connector.Connector {
 	out := map[string]connector.Connector{}
 	for _, c := range connectors {
@@ -24,7 +24,7 @@ func byOperator(connectors map[string]connector.Connector) map[string]connector.
 	return out
 }
 
-// mobileMoney are the offers whose operators reach payers by their number.
+// mobileMoney returns the offers of operators that reach payers by phone number.
 func mobileMoney(connectors map[string]connector.Connector) map[string]pages.MobileMoney {
 	out := map[string]pages.MobileMoney{}
 	for _, operator := range all.Operators() {
@@ -35,10 +35,10 @@ func mobileMoney(connectors map[string]connector.Connector) map[string]pages.Mob
 	return out
 }
 
-// accountOfReport finds the merchant account that an operator signs its reports about
-// a collection with: the one that asked for the money, as it is configured now. If
-// the collection is not the session's, it is the account that the agency has now:
-// such a report changes no session, but becomes an operator case.
+// accountOfReport returns a function that finds the merchant account whose secret signs
+// an operator's report about a collection. It is the account that made the collection,
+// as it is configured now. For a collection that is not the session's it is the agency's
+// present account; such a report changes no session and becomes an operator case.
 func (b *Base) accountOfReport(sessions *readmodel.Reader) func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
 	operators := all.Operators()
 	return func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {

@@ -1,6 +1,5 @@
-// Package roles is the wiring of the service: one table of roles (Table), how each
-// of them is put together (a file a role), and the settings that they read from
-// flags and the environment. It decides nothing else.
+// Package roles wires the service. It has one table of roles (Table), the construction
+// of each role, and the settings that roles read from flags and the environment.
 //
 // Options are what a program allows its roles. Production allows none of them.
 package roles

@@ -44,7 +44,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	b.Run("references", refs.Run)
-	sessions, err := readmodel.New(readmodel.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Space: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
+	sessions, err := readmodel.New(readmodel.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (b *Base) ingress() error {
 
 	r := chi.NewRouter()
 	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
-	// A frame asks for the completion token too: the same origins may.
+	// A page that frames a session may also ask for its completion token.
 	api.Routes(r.With(citizen.CrossOrigin))
 	sdk.Routes(r)
 	for _, part := range []interface{ Routes(chi.Router) }{citizen, reports, counters, manual} {
@@ -105,8 +105,8 @@ func (b *Base) ingress() error {
 	return b.Serve("ingress", b.Listen, http.Handler(r))
 }
 
-// probe makes the ingress ready once every partition has answered a question
-// about a session that does not exist: the whole way there and back works.
+// probe makes the ingress ready once every partition has answered a command about a
+// session that does not exist. Then requests reach the processors and answers return.
 func (b *Base) probe(h *commands.Checkout) func(context.Context) error {
 	var answered atomic.Int32
 	partitions := b.Topology.Count(schemas.TopicCommands)

@@ -18,10 +18,10 @@ type Options struct {
 	// PlainSecrets allows secrets in registry files, refuses accounts with real
 	// money, and makes master keys in the data folder when none are configured.
 	PlainSecrets bool
-	// Clock opens the clock that all processes share; nil for the machine's time.
+	// Clock opens the clock that all processes share. Nil means the machine's time.
 	Clock func(ctx context.Context, pool *postgres.Pool, log *slog.Logger) (Clock, error)
-	// Simulators replaces a test account that an agency does not have by the
-	// simulators at Settings.SimulatorURL.
+	// Simulators uses the simulators at Settings.SimulatorURL for test accounts that an
+	// agency does not have.
 	Simulators bool
 	// Profiles serves /debug/pprof at the health address.
 	Profiles bool

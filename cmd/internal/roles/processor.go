@@ -15,7 +15,7 @@ func (b *Base) checkout() error {
 }
 
 // process runs a processor over the topics of its family. The group and the store of
-// checkout keep the names that they had before there were other processors.
+// checkout keep the names that they had when it was the only processor.
 func (b *Base) process(f schemas.Family, p runtime.Processor) error {
 	group, store := "processor-"+f.Processor, "store-"+f.Processor+"-"+b.Instance
 	if f == schemas.Checkout {

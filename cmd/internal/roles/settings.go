@@ -19,15 +19,16 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/secret"
+	"quittance/schemas"
 )
 
-// Settings are what flags and the environment say (flag --a-b or variable
-// QUITTANCE_A_B; a flag wins), and the options of the program.
+// Settings are the values of flags and environment variables (flag --a-b or variable
+// QUITTANCE_A_B; the flag has precedence), and the options of the program.
 type Settings struct {
 	Options
-	// Program is the name of the program, for texts that say what to type.
+	// Program is the name of the program, for hints.
 	Program string
-	// AddressHint ends the text that says which addresses are missing.
+	// AddressHint is appended to the error about missing addresses.
 	AddressHint string
 
 	Data           string
@@ -46,13 +47,12 @@ type Settings struct {
 	CheckoutURL  string
 	CallbackURL  string
 	SimulatorURL string
-	// Origins replaces origins of the registry that may frame checkouts; nil replaces
-	// none.
+	// Origins replaces embed origins of the registry: the new origin by the old one.
 	Origins map[string]string
 
 	Instance string
-	// Nonce is appended to transactional ids. It is empty where a restart must abort
-	// the transaction that it left open, as in production.
+	// Nonce is appended to transactional ids. It is empty in production: a restart must
+	// use the same ids, to abort the transactions that it left open.
 	Nonce string
 	Store string
 }
@@ -61,7 +61,7 @@ type Settings struct {
 func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Data, "data", ".quittance", "data folder")
 	f.StringVar(&s.Kafka, "kafka", "", "addresses of the Kafka brokers, host:port,…")
-	f.StringVar(&s.TopicPrefix, "topic-prefix", "", "tells installations on one broker apart")
+	f.StringVar(&s.TopicPrefix, "topic-prefix", "", "prefix of topics and groups, different for each installation on one broker")
 	f.StringVar(&s.Postgres, "postgres", "", "address of Postgres, postgres://user:password@host:port/database")
 	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, http://host:port/database or clickhouse://…")
 	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, http://host:port")
@@ -75,7 +75,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 // RunFlags declares the settings of roles of a kind.
 func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 	f.StringVar(&s.Health, "health", "", "address of /healthz, /readyz and /metrics, host:port; empty for none")
-	f.StringVar(&s.Instance, "instance", "0", "name of this instance among those of its role; it must stay the same over restarts")
+	f.StringVar(&s.Instance, "instance", "0", "name of this instance of the role; it must stay the same over restarts")
 	switch kind {
 	case KindIngress:
 		f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
@@ -108,11 +108,11 @@ func FromEnvironment(f *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// ErrSettings says that settings are missing.
+// ErrSettings means that required settings are missing.
 var ErrSettings = errors.New("not set")
 
-// Need returns an error that names those of the addresses that are not set: kafka,
-// postgres, clickhouse, schema-registry.
+// Need returns an error that names the addresses that are not set, among kafka,
+// postgres, clickhouse and schema-registry.
 func (s *Settings) Need(names ...string) error {
 	values := map[string]string{
 		"kafka": s.Kafka, "postgres": s.Postgres, "clickhouse": s.ClickHouse, "schema-registry": s.SchemaRegistry,
@@ -134,7 +134,17 @@ func (s *Settings) KafkaConfig() kafka.Config {
 	return kafka.Config{Brokers: strings.Split(s.Kafka, ","), Prefix: s.TopicPrefix, Replication: s.Replication, Partitions: s.Partitions}
 }
 
-// OpenPostgres opens the database. One with pending migrations is an error.
+// OpenSchemas returns a codec for the schemas of the schema registry. With register it
+// registers missing schemas; otherwise a missing one is an error.
+func (s *Settings) OpenSchemas(ctx context.Context, register bool) (*schemas.Codec, error) {
+	client, err := schemas.NewClient(s.SchemaRegistry)
+	if err != nil {
+		return nil, err
+	}
+	return schemas.NewCodec(ctx, client, register)
+}
+
+// OpenPostgres opens the database. Pending migrations are an error.
 func (s *Settings) OpenPostgres(ctx context.Context) (*postgres.Pool, error) {
 	if err := s.Need("postgres"); err != nil {
 		return nil, err
@@ -166,20 +176,20 @@ func (s *Settings) Time(ctx context.Context, pool *postgres.Pool) (time.Time, er
 	return moved.Now(), nil
 }
 
-// OpenKeys returns the configured master keys. Where plain secrets are allowed,
-// keys are made in the data folder when none are configured.
+// OpenKeys returns the configured master keys. If none are configured and plain secrets
+// are allowed, it reads them from the data folder, or makes them there.
 func (s *Settings) OpenKeys() (*secret.Keys, error) {
 	if s.MasterKeys != "" {
 		return secret.ParseKeys(s.MasterKeys)
 	}
 	if !s.PlainSecrets {
-		return nil, errors.New("QUITTANCE_MASTER_KEYS is not set: make a key with `head -c 32 /dev/urandom | base64` and set QUITTANCE_MASTER_KEYS=1:<that>; every role needs the same keys, keep them like the database's backup")
+		return nil, errors.New("QUITTANCE_MASTER_KEYS is not set: make a key with `head -c 32 /dev/urandom | base64` and set QUITTANCE_MASTER_KEYS=1:<key>; every role needs the same keys; keep them as safe as the backups of the database")
 	}
 	file := filepath.Join(s.Data, "master.keys")
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		keys := secret.GenerateKeys()
-		if err := os.MkdirAll(s.Data, 0o755); err != nil { //nolint:gosec // Postgres passes through it as another user
+		if err := os.MkdirAll(s.Data, 0o755); err != nil { //nolint:gosec // Postgres, which runs as another user, has its folder inside
 			return nil, fmt.Errorf("making the data folder: %w", err)
 		}
 		if err := os.WriteFile(file, []byte(keys.Reveal()+"\n"), 0o600); err != nil {
@@ -193,16 +203,16 @@ func (s *Settings) OpenKeys() (*secret.Keys, error) {
 	return secret.ParseKeys(strings.TrimSpace(string(b)))
 }
 
-// Logger writes text to out.
+// Logger returns a logger of the level --log that writes text to out.
 func (s *Settings) Logger(out io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
-		return nil, fmt.Errorf("--log %q: want debug, info, warn or error", s.LogLevel)
+		return nil, fmt.Errorf("--log %q: must be debug, info, warn or error", s.LogLevel)
 	}
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), nil
 }
 
-// developer says whether the program allows anything that production does not.
+// developer reports whether the program allows anything that production does not.
 func (o Options) developer() bool {
 	return o.Loopback || o.PlainSecrets || o.Clock != nil || o.Simulators || o.Profiles
 }
@@ -215,11 +225,11 @@ func (s *Settings) print(log *slog.Logger) {
 		slog.String("schema_registry", WithoutPassword(s.SchemaRegistry)), slog.String("master_keys", s.MasterKeysState()),
 		slog.String("instance", s.Instance), slog.String("listen", s.Listen), slog.String("health", s.Health))
 	if s.developer() {
-		log.Warn("developer mode: loopback destinations and plain secrets are allowed, the clock can be moved; never for real payments")
+		log.Warn("developer mode: loopback destinations and plain secrets are allowed, and the clock can be moved; never use it for real payments")
 	}
 }
 
-// WithoutPassword returns an address as it may be shown.
+// WithoutPassword returns an address without its password and its query.
 func WithoutPassword(address string) string {
 	if address == "" {
 		return ""
@@ -232,7 +242,7 @@ func WithoutPassword(address string) string {
 	return u.Redacted()
 }
 
-// MasterKeysState says where the master keys come from, without showing them.
+// MasterKeysState describes where the master keys come from. It does not show them.
 func (s *Settings) MasterKeysState() string {
 	switch {
 	case s.MasterKeys != "":

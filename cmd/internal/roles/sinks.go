@@ -36,7 +36,7 @@ func (b *Base) collect() error {
 		return err
 	}
 	return add(b, "collect", collect.New, collect.Config{
-		Kafka: b.KafkaConfig(), Space: b.Topology, Codec: b.Codec, Account: b.configuration().Account, Connectors: connectors, Signer: b.Keys,
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Account: b.configuration().Account, Connectors: connectors, Signer: b.Keys,
 		PublicURL: strings.TrimSuffix(b.CallbackURL, "/"), Sealer: b.Keys, CheckoutURL: strings.TrimSuffix(b.CheckoutURL, "/"), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
@@ -58,11 +58,11 @@ func (b *Base) erp() error {
 	return b.deliver(erp.Kind, erp.NewPolicy(b.Registry, calls))
 }
 
-// ERPs calls the agencies' ERPs.
+// ERPs returns a client of the agencies' ERPs.
 func (b *Base) ERPs() *client.Client { return client.New(client.Config{Loopback: b.Loopback}) }
 
-// DeliveryKinds are the kinds of deliveries. reg may be nil for operations on
-// rows, which ask for no destination.
+// DeliveryKinds returns the kinds of deliveries. reg may be nil for operations that need
+// no destinations.
 func DeliveryKinds(reg *registry.Registry) deliveries.Kinds {
 	return deliveries.Kinds{webhook.Registration(reg), erp.Registration(reg)}
 }

@@ -26,7 +26,7 @@ const (
 // Role is a part of the service that runs until it is stopped.
 type Role struct {
 	Kind Kind
-	// Name sets roles of a kind apart: `quittance sink webhook`.
+	// Name is the role's name among those of its kind, as in `quittance sink webhook`.
 	Name  string
 	Short string
 	Needs []Need

@@ -25,7 +25,6 @@ package airtel
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"quittance/checkout"
@@ -70,29 +69,16 @@ func (a Account) Fingerprint() string {
 	return connector.Fingerprint(a.BaseURL, "", "", a.ClientID)
 }
 
-type merchant = connector.Merchant[Account]
-
 // Connector speaks Airtel Money. Safe for concurrent use.
-type Connector struct {
-	cfg       connector.Config
-	client    *connector.Client
-	merchants *connector.Merchants[Account]
-}
+type Connector struct{ *connector.Base[Account] }
 
 var _ connector.PayerReader = (*Connector)(nil)
 
 // New makes a Connector.
 func New(cfg connector.Config) (*Connector, error) {
-	if err := cfg.Check(Operator); err != nil {
-		return nil, err
-	}
-	c := &Connector{cfg: cfg, client: connector.NewClient(cfg.Timeout)}
-	c.merchants = connector.NewMerchants(cfg, c.issue)
-	return c, nil
+	base, err := connector.NewBase(Operator, cfg, tokenCall)
+	return &Connector{base}, err
 }
-
-// Operator is "airtel".
-func (c *Connector) Operator() string { return Operator }
 
 // Payer takes Congolese numbers of Airtel, which start with 05, or with 04 where
 // they were Warid's, whose network is Airtel's now.
@@ -105,19 +91,15 @@ func (c *Connector) Payer(input string) (string, error) {
 // knows already it asks.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
-	m, err := c.merchants.Of(account)
+	own, err := c.Own(account)
 	if err != nil {
 		return connector.Outcome{}, err
 	}
-	message, err := toPayment(r)
+	body, err := toPayment(r)
 	if err != nil {
 		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
-	body, err := json.Marshal(message)
-	if err != nil {
-		return connector.Outcome{}, connector.Malformed(doing, err)
-	}
-	a, err := c.authorized(ctx, m, doing, http.MethodPost, paymentsPath, body, r.CallbackURL)
+	a, err := c.Authorized(ctx, own, connector.Call{Doing: doing, Method: http.MethodPost, Path: paymentsPath, Body: body, Header: header(r.CallbackURL)})
 	if err != nil {
 		return connector.Outcome{}, err
 	}
@@ -145,104 +127,54 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 // account. The amount of an approval is the reference's, see the package.
 func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
-	m, err := c.merchants.Of(account)
-	if err != nil {
-		return connector.Outcome{}, err
-	}
 	id, err := toTransactionID(ref.ID)
 	if err != nil {
 		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
-	if err := m.AwaitEnquiry(ctx, doing); err != nil {
+	own, err := c.AwaitEnquiry(ctx, account, doing)
+	if err != nil {
 		return connector.Outcome{}, err
 	}
-	a, err := c.authorized(ctx, m, doing, http.MethodGet, enquiryPath+id, nil, "")
+	a, err := c.Authorized(ctx, own, connector.Call{Doing: doing, Method: http.MethodGet, Path: enquiryPath + id, Header: header("")})
 	if err != nil {
 		return connector.Outcome{}, err
 	}
 	var e envelope
-	err = a.Decode(&e)
+	readable := a.Decode(&e) == nil
 	switch {
-	case err == nil && a.Status < 500 && e.missing():
+	case readable && a.Status < 500 && e.missing():
 		// Only Airtel's own code means that there is no such payment: a gateway that
 		// knows no such path answers 404 as well.
 		return connector.Outcome{Status: checkout.OutcomeUnknown, Reason: e.code()}, nil
 	case a.Status != http.StatusOK:
 		return connector.Outcome{}, a.Fault(doing, false, e.code())
 	}
-	var o connector.Outcome
-	if err == nil {
-		o, err = toOutcome(e, id, ref)
-	}
-	if err != nil {
-		return connector.Outcome{}, connector.Malformed(doing, err)
-	}
-	return o, nil
+	return connector.ReadOutcome(a, doing, func(e envelope) (connector.Outcome, error) { return toOutcome(e, id, ref) })
 }
 
 // ParseReport reads the body of a callback: which payment, and how it ended. The body
 // names neither amount nor reason, so Ask is set. The hash, which merchants can switch
 // on, is not checked: the report only causes an enquiry.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
-	var r report
-	var id string
-	var o connector.Outcome
-	err := connector.DecodeReport(body, &r)
-	if err == nil {
-		id, err = fromTransactionID(string(r.Transaction.ID))
-	}
-	if err == nil {
-		o, err = toStatus(r.Transaction.StatusCode, "")
-	}
-	if err != nil {
-		return connector.Report{}, fmt.Errorf("reading Airtel's report: %w: %w", connector.ErrReport, err)
-	}
-	o.OperatorRef = string(r.Transaction.AirtelMoneyID)
-	return connector.Report{ID: id, Outcome: o, Ask: true}, nil
-}
-
-// authorized makes a call below the account's address with its token.
-func (c *Connector) authorized(ctx context.Context, m *merchant, doing, method, path string, body []byte, callbackURL string) (connector.Answer, error) {
-	return m.Tokens.Authorized(ctx, doing, func(token string) (connector.Answer, error) {
-		header := map[string]string{
-			"Authorization": "Bearer " + token, "X-Country": country, "X-Currency": currency, "X-Callback-Url": callbackURL, "Accept": "*/*",
+	return connector.ReadReport("Airtel", body, func(r report) (connector.Report, error) {
+		id, err := fromTransactionID(string(r.Transaction.ID))
+		if err != nil {
+			return connector.Report{}, err
 		}
-		if body != nil {
-			header["Content-Type"] = "application/json"
-		}
-		return c.client.Do(ctx, connector.Call{Doing: doing, Method: method, URL: m.Account.At(path), Body: body, Header: header})
+		o, err := toStatus(r.Transaction.StatusCode, "")
+		o.OperatorRef = string(r.Transaction.AirtelMoneyID)
+		return connector.Report{ID: id, Outcome: o, Ask: true}, err
 	})
 }
 
-// issue asks for a token. It collects nothing, so its errors are not Sent.
-func (c *Connector) issue(ctx context.Context, account Account) (connector.Token, error) {
-	const doing = "getting a token"
-	body, err := json.Marshal(map[string]string{
+// header is that of a call about a payment.
+func header(callbackURL string) map[string]string {
+	return map[string]string{"X-Country": country, "X-Currency": currency, "X-Callback-Url": callbackURL, "Accept": "*/*"}
+}
+
+func tokenCall(account Account) connector.Call {
+	body, _ := json.Marshal(map[string]string{ // never fails: the values are strings
 		"client_id": account.ClientID, "client_secret": account.ClientSecret, "grant_type": "client_credentials",
 	})
-	if err != nil {
-		return connector.Token{}, connector.Malformed(doing, connector.ErrNotObject)
-	}
-	a, err := c.client.Do(ctx, connector.Call{
-		Doing: doing, Method: http.MethodPost, URL: account.At(tokenPath), Body: body,
-		Header: map[string]string{"Content-Type": "application/json", "Accept": "*/*"},
-	})
-	if err != nil {
-		return connector.Token{}, connector.WithSent(err, false)
-	}
-	if a.Status != http.StatusOK {
-		fault := a.Fault(doing, false, "")
-		if a.Status == http.StatusBadRequest {
-			fault.Fault = connector.FaultCredentials // OAuth2's invalid_client may come as a 400
-		}
-		return connector.Token{}, fault
-	}
-	var t struct {
-		AccessToken string `json:"access_token"`
-		ExpiresIn   number `json:"expires_in"`
-	}
-	if err := a.Decode(&t); err != nil || t.AccessToken == "" || t.ExpiresIn <= 0 {
-		return connector.Token{}, connector.Malformed(doing, connector.ErrNotObject)
-	}
-	return connector.NewToken(t.AccessToken, c.cfg.Now(), int64(t.ExpiresIn)), nil
+	return connector.Call{Path: tokenPath, Body: body, Header: map[string]string{"Accept": "*/*"}}
 }

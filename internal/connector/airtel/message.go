@@ -1,12 +1,11 @@
 package airtel
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -35,25 +34,25 @@ type transaction struct {
 	ID       string `json:"id"`
 }
 
-// toPayment is a request as Airtel takes it. XAF has no decimals, so minor units
-// are the amount.
-func toPayment(r connector.Request) (payment, error) {
+// toPayment is the body that asks for a request's money. XAF has no decimals, so minor
+// units are the amount.
+func toPayment(r connector.Request) ([]byte, error) {
 	if r.Currency != currency || r.Amount <= 0 {
-		return payment{}, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
+		return nil, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
 	}
 	id, err := toTransactionID(r.ID)
 	if err != nil {
-		return payment{}, err
+		return nil, err
 	}
 	national, ok := strings.CutPrefix(r.Payer, "242")
 	if !ok {
-		return payment{}, fmt.Errorf("the payer's number: %w", connector.ErrPayerMalformed)
+		return nil, fmt.Errorf("the payer's number: %w", connector.ErrPayerMalformed)
 	}
-	return payment{
+	return json.Marshal(payment{
 		Reference:   r.PaymentRef,
 		Subscriber:  subscriber{Country: country, Currency: currency, MSISDN: national},
 		Transaction: transaction{Amount: r.Amount, Country: country, Currency: currency, ID: id},
-	}, nil
+	})
 }
 
 var errID = errors.New("not a transaction id of ours")
@@ -113,12 +112,7 @@ func (e *envelope) codes() []string {
 
 // any says whether one of the codes is in the set.
 func (e *envelope) any(set map[string]bool) bool {
-	for _, c := range e.codes() {
-		if set[c] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.codes(), func(c string) bool { return set[c] })
 }
 
 // code is the first code that is in a table, else the first code, empty when there is
@@ -202,14 +196,4 @@ func (t *text) UnmarshalJSON(b []byte) error {
 		return json.Unmarshal(b, (*string)(t))
 	}
 	return nil
-}
-
-// number is a JSON number, or a string of digits.
-type number int64
-
-// UnmarshalJSON reads both spellings.
-func (n *number) UnmarshalJSON(b []byte) error {
-	v, err := strconv.ParseInt(string(bytes.Trim(b, `"`)), 10, 64)
-	*n = number(v)
-	return err
 }

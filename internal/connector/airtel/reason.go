@@ -1,6 +1,7 @@
 package airtel
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -79,10 +80,7 @@ func refusalOfRequest(status int, e envelope) (connector.Outcome, bool) {
 }
 
 func failure(reason string) checkout.FailureCode {
-	if f, ok := failures[reason]; ok {
-		return f
-	}
-	return checkout.FailureOperatorError
+	return cmp.Or(failures[reason], checkout.FailureOperatorError)
 }
 
 // code is s if it looks like a code of Airtel, capital letters and then digits, else

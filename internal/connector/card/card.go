@@ -83,7 +83,6 @@ package card
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -134,24 +133,15 @@ func (a Account) Fingerprint() string {
 }
 
 // Connector speaks to acquirers. Safe for concurrent use.
-type Connector struct {
-	cfg       connector.Config
-	client    *connector.Client
-	merchants *connector.Merchants[Account]
-}
+type Connector struct{ *connector.Base[Account] }
 
 var _ connector.ReportVerifier = (*Connector)(nil)
 
 // New makes a Connector. It signs with, and judges signatures by, cfg.Timestamp.
 func New(cfg connector.Config) (*Connector, error) {
-	if err := cfg.Check(Operator); err != nil {
-		return nil, err
-	}
-	return &Connector{cfg: cfg, client: connector.NewClient(cfg.Timeout), merchants: connector.NewMerchants[Account](cfg, nil)}, nil
+	base, err := connector.NewBase[Account](Operator, cfg, nil)
+	return &Connector{base}, err
 }
-
-// Operator is "card".
-func (c *Connector) Operator() string { return Operator }
 
 // Collect is POST /v1/transactions. A new transaction is pending, with the page on
 // which the citizen pays; the same request again has the same page. What the answer
@@ -159,34 +149,26 @@ func (c *Connector) Operator() string { return Operator }
 // knows with another amount is asked about as well, and has no page.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
-	m, err := c.merchants.Of(account)
+	own, err := c.Own(account)
 	if err != nil {
 		return connector.Outcome{}, err
 	}
-	var body []byte
-	message, err := toTransaction(m.Account, r)
-	if err == nil {
-		body, err = json.Marshal(message)
-	}
+	body, err := toTransaction(own, r)
 	if err != nil {
 		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
-	a, err := c.signed(ctx, m.Account, doing, http.MethodPost, transactionsPath, body)
+	a, err := c.signed(ctx, own, connector.Call{Doing: doing, Method: http.MethodPost, Path: transactionsPath, Body: body})
 	if err != nil {
 		return connector.Outcome{}, err
 	}
 	ref := connector.Reference{ID: r.ID, Amount: r.Amount, Currency: r.Currency}
 	switch a.Status {
 	case http.StatusCreated, http.StatusOK:
-		var answer created
-		var o connector.Outcome
-		if err = a.Decode(&answer); err == nil {
-			o, err = toPending(answer, r.ID)
-		}
-		if err != nil {
-			return connector.Outcome{}, connector.WithSent(connector.Malformed(doing, err), true)
-		}
-		if o.Redirect != nil {
+		o, err := connector.ReadOutcome(a, doing, func(m created) (connector.Outcome, error) { return toPending(m, r.ID) })
+		switch {
+		case err != nil:
+			return connector.Outcome{}, connector.WithSent(err, true)
+		case o.Redirect != nil:
 			return o, nil
 		}
 		return connector.OfKnown(c.Enquire(ctx, account, ref)), nil
@@ -205,15 +187,12 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 // account. It never returns a redirect.
 func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
-	m, err := c.merchants.Of(account)
+	own, err := c.AwaitEnquiry(ctx, account, doing)
 	if err != nil {
 		return connector.Outcome{}, err
 	}
-	if err := m.AwaitEnquiry(ctx, doing); err != nil {
-		return connector.Outcome{}, err
-	}
-	path := transactionsPath + "/" + url.PathEscape(ref.ID) + "?merchant=" + url.QueryEscape(m.Account.Merchant)
-	a, err := c.signed(ctx, m.Account, doing, http.MethodGet, path, nil)
+	path := transactionsPath + "/" + url.PathEscape(ref.ID) + "?merchant=" + url.QueryEscape(own.Merchant)
+	a, err := c.signed(ctx, own, connector.Call{Doing: doing, Method: http.MethodGet, Path: path})
 	if err != nil {
 		return connector.Outcome{}, err
 	}
@@ -225,60 +204,43 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	case a.Status != http.StatusOK:
 		return connector.Outcome{}, a.Fault(doing, false, errorCode(a))
 	}
-	var answer state
-	var o connector.Outcome
-	if err = a.Decode(&answer); err == nil {
-		if answer.Reference != ref.ID {
-			err = errors.New("the answer is about another payment")
-		} else {
-			o, err = toOutcome(answer)
+	return connector.ReadOutcome(a, doing, func(m state) (connector.Outcome, error) {
+		if m.Reference != ref.ID {
+			return connector.Outcome{}, errAnotherPayment
 		}
-	}
-	if err != nil {
-		return connector.Outcome{}, connector.Malformed(doing, err)
-	}
-	return o, nil
+		return toOutcome(m)
+	})
 }
 
 // ParseReport reads the body of a report. Whether the acquirer signed it is
 // VerifyReport's to say.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
-	var m state
-	var o connector.Outcome
-	err := connector.DecodeReport(body, &m)
-	if err == nil {
-		o, err = toOutcome(m)
-	}
-	if err == nil && m.Reference == "" {
-		err = errors.New("it names no reference")
-	}
-	if err != nil {
-		return connector.Report{}, fmt.Errorf("reading the acquirer's report: %w: %w", connector.ErrReport, err)
-	}
-	return connector.Report{ID: m.Reference, Outcome: o}, nil
+	return connector.ReadReport("the acquirer", body, func(m state) (connector.Report, error) {
+		if m.Reference == "" {
+			return connector.Report{}, errors.New("it names no reference")
+		}
+		o, err := toOutcome(m)
+		return connector.Report{ID: m.Reference, Outcome: o}, err
+	})
 }
 
 // VerifyReport says whether the account's acquirer signed the report within five
 // minutes of now. It does not look at what the report says: that it is about the
 // collection of its address is the caller's to check.
 func (c *Connector) VerifyReport(account connector.Account, header http.Header, body []byte) error {
-	a, ok := account.(Account)
-	if !ok {
-		return fmt.Errorf("%w: another operator's account", connector.ErrSignature)
+	own, err := c.Own(account)
+	if err != nil {
+		return fmt.Errorf("%w: %w", connector.ErrSignature, err)
 	}
-	return verify(a, header, body, c.cfg.Timestamp())
+	return verify(own, header, body, c.Timestamp())
 }
 
-// signed makes a call below the account's address.
-func (c *Connector) signed(ctx context.Context, account Account, doing, method, path string, body []byte) (connector.Answer, error) {
-	address := account.At(path)
-	authorization, err := sign(account, c.cfg.Timestamp(), method, address, body)
+// signed makes a call with the account's signature.
+func (c *Connector) signed(ctx context.Context, account Account, q connector.Call) (connector.Answer, error) {
+	authorization, err := sign(account, c.Timestamp(), q.Method, account.At(q.Path), q.Body)
 	if err != nil {
-		return connector.Answer{}, &connector.Error{Doing: doing, Fault: connector.FaultCredentials, Err: err}
+		return connector.Answer{}, &connector.Error{Doing: q.Doing, Fault: connector.FaultCredentials, Err: err}
 	}
-	header := map[string]string{"Authorization": authorization, "Accept": "application/json"}
-	if body != nil {
-		header["Content-Type"] = "application/json"
-	}
-	return c.client.Do(ctx, connector.Call{Doing: doing, Method: method, URL: address, Body: body, Header: header})
+	q.Header = map[string]string{"Authorization": authorization, "Accept": "application/json"}
+	return c.Do(ctx, account, q)
 }

@@ -1,6 +1,7 @@
 package card
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -25,19 +26,19 @@ type transaction struct {
 	ExpiresAt   time.Time `json:"expires_at"`
 }
 
-// toTransaction is a request as the acquirer takes it, in any currency of the service:
-// the acquirer knows which ones a merchant account takes.
-func toTransaction(account Account, r connector.Request) (transaction, error) {
+// toTransaction is the body that asks for a request's money, in any currency of the
+// service: the acquirer knows which ones a merchant account takes.
+func toTransaction(account Account, r connector.Request) ([]byte, error) {
 	if _, ok := money.Lookup(r.Currency); !ok || r.Amount <= 0 {
-		return transaction{}, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
+		return nil, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
 	}
 	if r.ReturnURL == "" || r.CallbackURL == "" || r.ExpiresAt.IsZero() {
-		return transaction{}, errors.New("a card payment needs a way back and a deadline")
+		return nil, errors.New("a card payment needs a way back and a deadline")
 	}
-	return transaction{
+	return json.Marshal(transaction{
 		Merchant: account.Merchant, Reference: r.ID, Amount: r.Amount, Currency: r.Currency, Description: r.Description,
 		ReturnURL: r.ReturnURL, CallbackURL: r.CallbackURL, ExpiresAt: r.ExpiresAt.UTC(),
-	}, nil
+	})
 }
 
 // created is the answer to it.
@@ -54,7 +55,7 @@ type created struct {
 // unless the answer says that the payment is decided.
 func toPending(m created, id string) (connector.Outcome, error) {
 	if m.Reference != id {
-		return connector.Outcome{}, errors.New("the answer is about another payment")
+		return connector.Outcome{}, errAnotherPayment
 	}
 	status, _, err := toStatus(m.Status)
 	if err != nil {
@@ -115,7 +116,10 @@ const (
 	maxTransactionID = 64
 )
 
-var errTransactionID = errors.New("the transaction id is none")
+var (
+	errTransactionID  = errors.New("the transaction id is malformed")
+	errAnotherPayment = errors.New("the answer is about another payment")
+)
 
 func isTransactionID(s string) bool {
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_"

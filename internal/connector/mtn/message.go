@@ -1,6 +1,7 @@
 package mtn
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -25,20 +26,17 @@ type party struct {
 	PartyID     string `json:"partyId"`
 }
 
-func toRequestToPay(r connector.Request) (requestToPay, error) {
+// toRequestToPay is the body that asks for a request's money.
+func toRequestToPay(r connector.Request) ([]byte, error) {
 	currency, ok := money.Lookup(r.Currency)
 	if !ok || r.Amount <= 0 {
-		return requestToPay{}, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
+		return nil, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
 	}
-	message := plain(r.Description)
-	if message == "" {
-		message = plain(r.PaymentRef)
-	}
-	return requestToPay{
+	return json.Marshal(requestToPay{
 		Amount: currency.Decimal(r.Amount), Currency: r.Currency, ExternalID: r.PaymentRef,
 		Payer:        party{PartyIDType: "MSISDN", PartyID: r.Payer},
-		PayerMessage: message, PayeeNote: plain(r.PaymentRef),
-	}, nil
+		PayerMessage: cmp.Or(plain(r.Description), plain(r.PaymentRef)), PayeeNote: plain(r.PaymentRef),
+	})
 }
 
 // accents are the letters of French that MTN would refuse, in plain spelling.

@@ -13,8 +13,6 @@ package mtn
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -60,29 +58,16 @@ func (a Account) Fingerprint() string {
 	return connector.Fingerprint(a.BaseURL, a.TargetEnvironment, a.APIUser)
 }
 
-type merchant = connector.Merchant[Account]
-
 // Connector speaks MTN MoMo Collections. Safe for concurrent use.
-type Connector struct {
-	cfg       connector.Config
-	client    *connector.Client
-	merchants *connector.Merchants[Account]
-}
+type Connector struct{ *connector.Base[Account] }
 
 var _ connector.PayerReader = (*Connector)(nil)
 
 // New makes a Connector.
 func New(cfg connector.Config) (*Connector, error) {
-	if err := cfg.Check(Operator); err != nil {
-		return nil, err
-	}
-	c := &Connector{cfg: cfg, client: connector.NewClient(cfg.Timeout)}
-	c.merchants = connector.NewMerchants(cfg, c.issue)
-	return c, nil
+	base, err := connector.NewBase(Operator, cfg, tokenCall)
+	return &Connector{base}, err
 }
-
-// Operator is "mtn".
-func (c *Connector) Operator() string { return Operator }
 
 // Payer takes Congolese numbers of MTN, which start with 06.
 func (c *Connector) Payer(input string) (string, error) { return connector.CongoPayer(input, "06") }
@@ -90,21 +75,17 @@ func (c *Connector) Payer(input string) (string, error) { return connector.Congo
 // Collect is POST requesttopay. About an id that MTN knows already it asks.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
-	m, err := c.merchants.Of(account)
+	own, err := c.Own(account)
 	if err != nil {
 		return connector.Outcome{}, err
 	}
-	message, err := toRequestToPay(r)
+	body, err := toRequestToPay(r)
 	if err != nil {
 		return connector.Outcome{}, connector.Malformed(doing, err)
 	}
-	body, err := json.Marshal(message)
-	if err != nil {
-		return connector.Outcome{}, connector.Malformed(doing, err)
-	}
-	a, err := c.authorized(ctx, m, connector.Call{
-		Doing: doing, Method: http.MethodPost, URL: collections, Body: body,
-		Header: map[string]string{"X-Reference-Id": r.ID, "X-Callback-Url": r.CallbackURL, "Content-Type": "application/json"},
+	a, err := c.authorized(ctx, own, connector.Call{
+		Doing: doing, Method: http.MethodPost, Path: collections, Body: body,
+		Header: map[string]string{"X-Reference-Id": r.ID, "X-Callback-Url": r.CallbackURL},
 	})
 	if err != nil {
 		return connector.Outcome{}, err
@@ -128,28 +109,17 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 // Enquire is GET requesttopay/{id}, at most EnquiriesPerSecond of an account.
 func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
-	m, err := c.merchants.Of(account)
+	own, err := c.AwaitEnquiry(ctx, account, doing)
 	if err != nil {
 		return connector.Outcome{}, err
 	}
-	if err := m.AwaitEnquiry(ctx, doing); err != nil {
-		return connector.Outcome{}, err
-	}
-	a, err := c.authorized(ctx, m, connector.Call{Doing: doing, Method: http.MethodGet, URL: collections + "/" + url.PathEscape(ref.ID)})
+	a, err := c.authorized(ctx, own, connector.Call{Doing: doing, Method: http.MethodGet, Path: collections + "/" + url.PathEscape(ref.ID)})
 	if err != nil {
 		return connector.Outcome{}, err
 	}
 	switch a.Status {
 	case http.StatusOK:
-		var r result
-		var o connector.Outcome
-		if err = a.Decode(&r); err == nil {
-			o, err = toOutcome(r)
-		}
-		if err != nil {
-			return connector.Outcome{}, connector.Malformed(doing, err)
-		}
-		return o, nil
+		return connector.ReadOutcome(a, doing, toOutcome)
 	case http.StatusNotFound:
 		// A gateway that knows no such path answers 404 as well: only MTN's own code
 		// means that there is no such payment.
@@ -163,54 +133,23 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 
 // ParseReport reads the body of a callback, which is that of a status answer.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
-	var r result
-	var o connector.Outcome
-	err := connector.DecodeReport(body, &r)
-	if err == nil {
-		o, err = toOutcome(r)
-	}
-	if err != nil {
-		return connector.Report{}, fmt.Errorf("reading MTN's report: %w: %w", connector.ErrReport, err)
-	}
-	return connector.Report{ID: r.ReferenceID, Outcome: o}, nil
-}
-
-// authorized makes a call below the account's address with its token.
-func (c *Connector) authorized(ctx context.Context, m *merchant, q connector.Call) (connector.Answer, error) {
-	return m.Tokens.Authorized(ctx, q.Doing, func(token string) (connector.Answer, error) {
-		with := q
-		with.Header = map[string]string{"Authorization": "Bearer " + token, "X-Target-Environment": m.Account.TargetEnvironment}
-		maps.Copy(with.Header, q.Header)
-		return c.do(ctx, m.Account, with)
+	return connector.ReadReport("MTN", body, func(r result) (connector.Report, error) {
+		o, err := toOutcome(r)
+		return connector.Report{ID: r.ReferenceID, Outcome: o}, err
 	})
 }
 
-// issue asks for a token. It collects nothing, so its errors are not Sent.
-func (c *Connector) issue(ctx context.Context, account Account) (connector.Token, error) {
-	const doing = "getting a token"
+// authorized makes a call with the account's token and its other headers.
+func (c *Connector) authorized(ctx context.Context, account Account, q connector.Call) (connector.Answer, error) {
+	header := map[string]string{"Ocp-Apim-Subscription-Key": account.SubscriptionKey, "X-Target-Environment": account.TargetEnvironment}
+	maps.Copy(header, q.Header)
+	q.Header = header
+	return c.Authorized(ctx, account, q)
+}
+
+func tokenCall(account Account) connector.Call {
 	credentials := base64.StdEncoding.EncodeToString([]byte(account.APIUser + ":" + account.APIKey))
-	a, err := c.do(ctx, account, connector.Call{
-		Doing: doing, Method: http.MethodPost, URL: "/collection/token/", Header: map[string]string{"Authorization": "Basic " + credentials},
-	})
-	if err != nil {
-		return connector.Token{}, connector.WithSent(err, false)
-	}
-	if a.Status != http.StatusOK {
-		return connector.Token{}, a.Fault(doing, false, "")
-	}
-	var t struct {
-		AccessToken string `json:"access_token"`
-		ExpiresIn   int64  `json:"expires_in"`
-	}
-	if err := a.Decode(&t); err != nil || t.AccessToken == "" || t.ExpiresIn <= 0 {
-		return connector.Token{}, connector.Malformed(doing, connector.ErrNotObject)
-	}
-	return connector.NewToken(t.AccessToken, c.cfg.Now(), t.ExpiresIn), nil
-}
-
-// do makes one HTTP call below the account's address.
-func (c *Connector) do(ctx context.Context, account Account, q connector.Call) (connector.Answer, error) {
-	q.URL = account.At(q.URL)
-	q.Header["Ocp-Apim-Subscription-Key"] = account.SubscriptionKey
-	return c.client.Do(ctx, q)
+	return connector.Call{Path: "/collection/token/", Header: map[string]string{
+		"Authorization": "Basic " + credentials, "Ocp-Apim-Subscription-Key": account.SubscriptionKey,
+	}}
 }

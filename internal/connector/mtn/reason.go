@@ -1,6 +1,9 @@
 package mtn
 
 import (
+	"cmp"
+	"strings"
+
 	"quittance/checkout"
 )
 
@@ -35,23 +38,15 @@ var undecided = map[string]bool{"PENDING": true, "ONGOING": true, "DELAYED": tru
 var passing = map[string]bool{"SERVICE_UNAVAILABLE": true, "INTERNAL_PROCESSING_ERROR": true}
 
 func failure(reason string) checkout.FailureCode {
-	if code, ok := failures[reason]; ok {
-		return code
-	}
-	return checkout.FailureOperatorError
+	return cmp.Or(failures[reason], checkout.FailureOperatorError)
 }
 
 // code is s if it looks like a code of MTN, else empty: prose may contain a number and
 // is never passed on.
 func code(s string) string {
 	const longest = 64
-	if len(s) > longest {
+	if len(s) > longest || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {
 		return ""
-	}
-	for _, r := range s {
-		if (r < 'A' || r > 'Z') && r != '_' {
-			return ""
-		}
 	}
 	return s
 }

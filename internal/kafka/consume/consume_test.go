@@ -300,8 +300,8 @@ func TestPoisonIsSetAside(t *testing.T) {
 		for _, h := range got[i].Headers {
 			headers[h.Key] = string(h.Value)
 		}
-		if string(got[i].Value) != want.value || string(got[i].Key) != "key" || headers[consume.HeaderTopic] != w.topic || headers[consume.HeaderPartition] != "0" ||
-			headers[consume.HeaderOffset] != want.offset || headers[consume.HeaderError] == "" || (i == 0) != (headers["own"] == "kept") {
+		if string(got[i].Value) != want.value || string(got[i].Key) != "key" || headers[schemas.HeaderTopic] != w.topic || headers[schemas.HeaderPartition] != "0" ||
+			headers[schemas.HeaderOffset] != want.offset || headers[schemas.HeaderError] == "" || (i == 0) != (headers["own"] == "kept") {
 			t.Errorf("%d: %q with %v", i, got[i].Value, headers)
 		}
 		if o := consume.Origin(got[i]); o != w.topic {
@@ -320,9 +320,9 @@ func TestOriginOfOldPoison(t *testing.T) {
 	for want, headers := range map[string][]kgo.RecordHeader{
 		"":     nil,
 		"old":  {header("topic", "old"), header("partition", "1")},
-		"new":  {header(consume.HeaderTopic, "new")},
-		"both": {header("topic", "own"), header(consume.HeaderTopic, "both")},
-		"last": {header(consume.HeaderTopic, "first"), header(consume.HeaderTopic, "last")},
+		"new":  {header(schemas.HeaderTopic, "new")},
+		"both": {header("topic", "own"), header(schemas.HeaderTopic, "both")},
+		"last": {header(schemas.HeaderTopic, "first"), header(schemas.HeaderTopic, "last")},
 	} {
 		if got := consume.Origin(&kgo.Record{Headers: headers}); got != want {
 			t.Errorf("%v: %q, want %q", headers, got, want)

@@ -27,6 +27,7 @@ export function launch({ lean = true } = {}) {
   const shell = lean && task.shell;
   return required('playwright-core').chromium.launch({
     executablePath: shell || task.chromium,
+    timeout: 180_000, // for a busy machine
     args: [
       '--disable-background-networking', '--disable-component-update', '--disable-sync', '--process-per-site',
       ...shell ? ['--disable-gpu'] : [], ...lean && !shell ? ['--in-process-gpu', `--disable-features=${spared}`] : [],

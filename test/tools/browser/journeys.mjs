@@ -1,27 +1,39 @@
-// Lets citizens pay, many at once, on hosted pages and in a shop's frame, and prints
-// for each of them what every page showed, a JSON object a line: {"row", "session",
-// "seen", "faults"}.
+// Lets citizens pay, many at once, on hosted pages and in a shop's frame. It prints a
+// JSON object a line: {"row", "session", "seen", "faults"} for each citizen, with what
+// every page showed. {"progress"} lines are for the reader of a log.
 //
 //   node journeys.mjs '{"api": …, "key": …, "control": …, "shop": …, "clock": […], "rows": […]}'
 //
-// api is the address of the sessions and key the integrator's; control is the
-// simulators' /control, shop the demo shop. A row is {name, scenario, url, id, ref,
-// order, offer, answers, script, lang, at, clock}: scenario names one of those below,
-// answers are what the citizen enters, script says whether the browser runs scripts.
-// Embedded is a row with frame, {notice, layout, ends}: what is paid, where the
-// frame's text goes, and how the page around it must end. It learns url, id, ref and
-// order itself.
+// api is the address of the sessions and key the integrator's key. control is the
+// simulators' /control and shop the demo shop. A row is {name, scenario, url, id, ref,
+// order, offer, answers, script, lang, at, clock}: scenario names one of the scenarios
+// below, answers are what the citizen enters, script says whether the browser runs
+// scripts. A row with frame, {notice, layout, ends}, is embedded: the notice that is
+// paid, the layout of the frame, and the state in which the page around it must end. It
+// learns url, id, ref and order itself.
 //
-// Rows with clock, which is above 0, run last, all at once: at each mark of their
-// way they wait for one another, and then everybody's clock moves by one of the
-// task's clock. A row begins when all those before its clock have passed.
+// Rows whose clock is above 0 run last and together. At each mark of their way they
+// wait for one another; then the clock of the installation moves by the next step of
+// the task's clock. A row begins when its clock - 1 marks have passed.
+//
+// A slow machine must not fail a row:
+//   - Every wait is for something that the page or a system shows, and ends after
+//     patience at the earliest.
+//   - A payer decides by /control after the page was seen, not after seconds. Where the
+//     seconds of a magic number count, "after" tells how long the page took.
+//   - A 503 after the service's own time limit is an answer: the citizen tries again.
+//   - Payers who approve 30 s after their window confirm when all others are at the mark.
 import { launch, leaks, limited, moment, task, tell, watch } from './chromium.mjs';
 
 const atOnce = 6;
-const patience = 60_000;
+const patience = 180_000;
+const enough = 12; // failed journeys, after which no other begins
 const anew = 700; // between two looks of a citizen without a script, ms
+const serviceLimit = 2000; // how long the service tries before it answers with 503, ms
+const down = ['Service momentanément indisponible', 'Service unavailable for a moment'];
 
 const browser = await launch();
+let failed = 0;
 const marks = task.clock.map(() => {
   const mark = {};
   mark.promise = new Promise((resolve, reject) => Object.assign(mark, { resolve, reject }));
@@ -29,21 +41,38 @@ const marks = task.clock.map(() => {
 });
 const clocked = task.rows.filter((row) => row.clock);
 const reached = task.clock.map(() => new Set());
+// At each mark: the rows that confirm last, and the promise that all others are there.
+const lastOf = task.clock.map((_, n) => clocked.filter((row) => row.scenario === 'late' && row.clock === n + 1));
+const others = lastOf.map((rows) => {
+  const ready = {};
+  ready.promise = new Promise((resolve) => { ready.resolve = resolve; });
+  ready.wants = clocked.length - rows.length;
+  if (!ready.wants) ready.resolve();
+  return ready;
+});
 
 async function play(row, worker) {
   const c = row.frame ? new Framed(row) : new Citizen(row);
   try {
+    if (failed >= enough) throw new Error(`not played, since ${enough} journeys have failed`);
     if (row.clock > 1) await c.mark(-1);
+    await c.begin();
     await c.arrive(worker);
     await scenarios[row.scenario](c);
     await c.end();
   } catch (e) {
-    c.faults.push(`${e.message.split('\n')[0]} (${c.where()})`);
+    c.faults.push(await c.explain(e));
   }
+  if (c.faults.length) failed++;
+  c.rest();
   if (row.clock) task.clock.forEach((_, n) => arrived(n, row));
   await c.leave();
   tell({ row: row.name, session: row.id, seen: c.seen, faults: c.faults });
 }
+
+// hands bounds how many citizens of the rows with a clock act at once before their
+// first mark: a machine that opens thirty pages at once is too slow for the SDK.
+const hands = { free: atOnce, waiting: [] };
 
 // windowOf is a browser that remembers nothing of others, but style and script.
 // It is shared by the rows of a worker, one after another, as are its tabs: a new
@@ -61,10 +90,12 @@ function windowOf(worker, { script, frame }) {
   return windows.get(name);
 }
 
-// arrived says that a row has come to a mark; the last one moves the clock.
+// arrived notes that a row has come to a mark; the last one moves the clock.
 function arrived(n, row) {
   if (reached[n].size === clocked.length) return;
   reached[n].add(row.name);
+  const early = [...reached[n]].filter((name) => !lastOf[n].some((last) => last.name === name));
+  if (early.length === others[n].wants) others[n].resolve();
   if (reached[n].size === clocked.length) post(`${task.control}/clock`, { advance: task.clock[n] }).then(marks[n].resolve, marks[n].reject);
 }
 
@@ -73,38 +104,47 @@ const scenarios = {
   // Straight on.
   async pay({ tab, walk }) { await walk(tab); },
 
-  async doubleClick({ tab, walk, look, place }) {
+  // The payer approves once the page has been seen that waits for it.
+  async approved({ tab, walk, approve }) {
+    await walk(tab, 'waiting');
+    await approve(tab);
+  },
+
+  async doubleClick({ tab, walk, look, place, approve }) {
     await walk(tab, 'review');
     await place(tab).locator(forward).first().dblclick();
     await place(tab).waitForSelector('main:not(:has(form[action*="/pay"])) h1');
-    await look(tab);
-    await walk(tab);
+    await walk(tab, 'waiting');
+    await approve(tab);
   },
 
   // Both are asked to confirm, and both do.
-  async twoTabs({ tab, newTab, walk, go, row }) {
+  async twoTabs({ tab, newTab, walk, go, row, approve }) {
     const other = await newTab();
     await walk(tab, 'review');
     await walk(other, 'review', row.answers[1]);
     await Promise.all([go(tab, 'review'), go(other, 'review')]);
-    await walk(tab);
+    await walk(tab, 'waiting');
+    await approve(tab);
     await walk(other);
   },
 
-  async reload({ tab, walk, look, again }) {
+  async reload({ tab, walk, look, again, approve }) {
     await walk(tab, 'review');
     await again(tab, () => tab.reload());
     await walk(tab, 'waiting');
     await again(tab, () => tab.reload());
-    await walk(tab);
+    await walk(tab, 'waiting');
+    await approve(tab);
     await again(tab, () => tab.reload());
     await look(tab);
   },
 
-  async back({ tab, walk, goBack, look }) {
+  async back({ tab, walk, goBack, look, approve }) {
     await walk(tab, 'waiting');
     await goBack(tab);
-    await walk(tab);
+    await walk(tab, 'waiting');
+    await approve(tab);
     await goBack(tab);
     await look(tab);
   },
@@ -115,13 +155,13 @@ const scenarios = {
     await look(tab);
   },
 
-  // The integrator cancels, and the live page would be loaded again, while what the
-  // citizen sent is on its way: that is not taken back.
-  async cancelSlow({ tab, walk, look, row, click }) {
+  // The integrator cancels while the citizen's form is on its way. The live page would
+  // load itself again within 3 s; the form that was sent is not taken back.
+  async cancelSlow({ tab, walk, look, row, click, faults }) {
     await walk(tab, row.at);
     const slow = `**/c/${row.id}/cancel*`;
     await tab.route(slow, async (route) => {
-      await post(`${task.api}/${row.id}/cancel`, undefined, task.key);
+      await post(`${task.api}/${row.id}/cancel`, undefined, task.key).catch((e) => faults.push(e.message));
       await moment(3000);
       await route.continue();
     });
@@ -130,9 +170,8 @@ const scenarios = {
     await look(tab);
   },
 
-  // A link of the page that waits is opened in a tab of its own: the page goes on
-  // listening.
-  async linkElsewhere({ tab, walk, look, row, becomes, faults, window }) {
+  // A link of the waiting page is opened in another tab. The page continues to listen.
+  async linkElsewhere({ tab, walk, faults, window, approve }) {
     await walk(tab, 'waiting');
     const stopped = (request) => faults.push(`${new URL(request.url()).pathname} is stopped`);
     tab.on('requestfailed', stopped);
@@ -140,9 +179,7 @@ const scenarios = {
     await other.waitForSelector('#live');
     await other.close();
     tab.off('requestfailed', stopped);
-    await decide(row, 'approve');
-    await becomes(tab);
-    await look(tab);
+    await approve(tab);
   },
 
   // The integrator cancels while the citizen is at a step, or pays.
@@ -154,8 +191,8 @@ const scenarios = {
     await look(tab);
   },
 
-  // Cancelled while it is paid, and then the operator decides. Meanwhile another
-  // session of the order is not collected; after an approval it never is.
+  // The session is cancelled while it is paid, and then the operator decides. Until then
+  // another session of the order is not collected; after an approval it never is.
   async cancelledThen(c) {
     await scenarios.cancelled(c);
     const { tab, newTab, walk, look, row, go, becomes } = c;
@@ -170,26 +207,28 @@ const scenarios = {
     await walk(other);
   },
 
-  async faulty({ tab, walk, look, go, row }) {
+  async faulty({ tab, walk, look, go, row, approve }) {
     await walk(tab, 'phone', '-');
     for (const wrong of row.answers.slice(1)) {
       await go(tab, 'phone', wrong);
       await look(tab);
     }
     await go(tab, 'phone');
-    await walk(tab);
+    await walk(tab, 'waiting');
+    await approve(tab);
   },
 
-  async languages({ tab, walk, look, click }) {
-    for (const at of ['phone', 'review', 'waiting', undefined]) {
-      await walk(tab, at);
+  async languages({ tab, walk, look, click, approve }) {
+    for (const at of ['phone', 'review', 'waiting', 'end']) {
+      if (at === 'end') await approve(tab);
+      else await walk(tab, at);
       await click(tab, 'a[hreflang]');
       await look(tab);
       if (at === 'phone') await click(tab, 'a[hreflang]');
     }
   },
 
-  // In cash: a clerk looks the payment up, and then takes the money.
+  // In cash: a clerk looks the payment up and then takes the money.
   async counter({ tab, walk, look, row, becomes }) {
     await walk(tab, 'cash');
     const held = await post(`${task.control}/counter/${row.ref}`);
@@ -200,7 +239,7 @@ const scenarios = {
     await look(tab);
   },
 
-  // The clerk gives the payment up, and the citizen pays otherwise.
+  // The clerk releases the payment, and the citizen pays by phone.
   async counterGivesUp({ tab, walk, look, row, becomes, click }) {
     await walk(tab, 'cash');
     const held = await post(`${task.control}/counter/${row.ref}`);
@@ -220,8 +259,8 @@ const scenarios = {
     await look(tab);
   },
 
-  // The clerk held the payment, and has the cash when its time is long over. A frame
-  // has told the shop by then that it is over, and shows nothing new.
+  // The clerk takes the cash long after the reservation has ended. By then a frame has
+  // reported the end to the shop, and shows nothing new.
   async counterLate({ tab, walk, look, row, becomes, mark, reloaded }) {
     await walk(tab, 'cash');
     const held = await post(`${task.control}/counter/${row.ref}`);
@@ -258,7 +297,12 @@ const scenarios = {
     await c.becomes(c.tab);
     await c.look(c.tab);
   },
+  // The payer approves 30 s after the end of the window. The clock moves by 6 s more than
+  // the window, so that the rows of this scenario confirm when all others are at the mark.
   async late(c) {
+    await c.walk(c.tab, 'review');
+    c.rest();
+    await others[c.row.clock - 1].promise;
     await scenarios.undecided(c);
     await c.mark(1);
     await c.becomes(c.tab);
@@ -281,14 +325,14 @@ const scenarios = {
 
 const forward = 'main form[method=post]:not([action*="/cancel"]) button';
 
-// Citizen is a row's: a browser of its own, and what it showed.
+// Citizen plays a row: its tabs, and what they showed.
 class Citizen {
   constructor(row) {
     this.row = row;
     this.seen = [];
     this.faults = [];
     this.tabs = [];
-    for (const name of ['newTab', 'walk', 'go', 'look', 'click', 'again', 'goBack', 'changed', 'becomes', 'reloaded', 'mark', 'place']) this[name] = this[name].bind(this);
+    for (const name of ['newTab', 'walk', 'go', 'look', 'click', 'again', 'goBack', 'changed', 'becomes', 'reloaded', 'mark', 'place', 'approve']) this[name] = this[name].bind(this);
   }
 
   async arrive(worker) {
@@ -296,7 +340,24 @@ class Citizen {
     this.tab = await this.newTab();
   }
 
+  // begin waits until this citizen may act, rest lets another one act.
+  async begin() {
+    if (!this.row.clock || this.acts) return;
+    if (hands.free > 0) hands.free--;
+    else await new Promise((resolve) => { hands.waiting.push(resolve); });
+    this.acts = true;
+  }
+
+  rest() {
+    if (!this.acts) return;
+    this.acts = false;
+    const next = hands.waiting.shift();
+    if (next) next();
+    else hands.free++;
+  }
+
   async newTab(url = this.row.url) {
+    this.awaited = 'the session’s page';
     const tab = await this.emptyTab();
     await tab.goto(`${url}?lang=${this.row.lang}`);
     return tab;
@@ -311,32 +372,52 @@ class Citizen {
 
   watched(tab) {
     const origins = [task.api, task.control, task.shop].map((url) => new URL(url).origin);
-    watch(tab, origins, (fault) => tab.citizen.faults.push(fault));
+    watch(tab, origins, (fault) => {
+      if (!fault.includes('status of 503')) tab.citizen.faults.push(fault);
+    });
+    // A 503 is right only where the service has tried as long as it may.
+    tab.on('response', (answer) => {
+      const { startTime } = answer.request().timing();
+      const took = Date.now() - startTime;
+      if (answer.status() !== 503) return;
+      const path = new URL(answer.url()).pathname;
+      if (took < serviceLimit / 2) tab.citizen.faults.push(`${path} answers 503 after ${Math.round(took)} ms`);
+      tell({ progress: `${tab.citizen.row.name}: ${path} answered 503 after ${Math.round(took)} ms` });
+    });
     return tab;
   }
 
-  // place is where a tab shows the checkout.
+  // place is the page or frame in which a tab shows the checkout.
   place(tab) { return tab; }
 
   async end() {}
 
-  // leave gives the tabs back. One that still shows a live page is of no use.
+  // leave gives the tabs back. A tab that still shows a live page is closed.
   async leave() {
     for (const tab of this.tabs) {
       if (tab.isClosed()) continue;
-      if (await this.place(tab).locator('#live').count()) await tab.close();
+      // The page may go on at this moment; its tab is closed then, too.
+      const live = await this.place(tab).locator('#live').count().catch(() => 1);
+      if (live) await tab.close();
       else this.window.free.push(tab);
     }
   }
 
   // walk goes on to a page, or to the end, and looks at each on the way.
   async walk(tab, to, answer = this.row.answers?.[0]) {
-    for (let steps = 0; steps < 8; steps++) {
+    for (let steps = 0; steps < 20; steps++) {
       const { step } = await this.look(tab);
       if (step === to && !(to === 'waiting' && this.bankAhead()) || step === 'end') return;
       await this.go(tab, step, answer);
     }
-    throw new Error(`goes round in circles, wanted ${to ?? 'the end'}`);
+    throw new Error(`the page ${to ?? 'of the end'} does not come after 20 steps`);
+  }
+
+  // approve has the operator approve, and looks at the page that this brings.
+  async approve(tab) {
+    await decide(this.row, 'approve');
+    await this.becomes(tab);
+    await this.look(tab);
   }
 
   bankAhead() {
@@ -345,6 +426,8 @@ class Citizen {
 
   // go goes forward from a page.
   async go(tab, step, answer = this.row.answers?.[0]) {
+    this.awaited = `the page after ${step}`;
+    if (step === (this.row.offer === 'card' ? 'bank' : 'review')) this.pressed = Date.now();
     switch (step) {
       case 'choose':
         return this.click(tab, `button[name=offer][value="${this.row.offer}"]`);
@@ -364,21 +447,36 @@ class Citizen {
     }
   }
 
-  // toBank: without a script nobody goes there by himself.
+  // toBank follows the link to the bank, which only a script follows by itself.
   toBank(tab) {
     return this.click(tab, 'main a.button');
   }
 
-  // click follows a link or sends a form, and waits for what comes.
-  click(tab, what) {
-    return this.again(tab, () => this.place(tab).locator(what).first().click());
+  // click follows a link or sends a form, and waits for the answer. After a 503 it
+  // clicks again if the page still has what to click.
+  async click(tab, what) {
+    do {
+      await this.again(tab, () => this.place(tab).locator(what).first().click());
+    } while (await this.recovered(tab) && await this.place(tab).locator(what).count());
+  }
+
+  // recovered leaves a page that says that the service is unavailable, by its link, and
+  // says whether there was one.
+  async recovered(tab) {
+    for (let was = false, end = Date.now() + patience; ; was = true) {
+      const { title } = await this.read(tab);
+      if (!down.includes(title)) return was;
+      if (Date.now() > end) throw new Error('the service stays unavailable');
+      await moment(anew);
+      await this.again(tab, () => this.place(tab).locator('main a.button').first().click());
+    }
   }
 
   again(tab, move) {
     return Promise.all([tab.waitForNavigation({ waitUntil: 'domcontentloaded' }), move()]);
   }
 
-  // goBack presses « back », and « reload » where the browser asks for that: the
+  // goBack presses « back », and « reload » where the browser asks for it because the
   // page before was the answer to a form.
   async goBack(tab) {
     try {
@@ -390,30 +488,40 @@ class Citizen {
     }
   }
 
-  // changed waits until the page shows something else than that it waits: by
-  // itself, or by « Vérifier ».
+  // changed waits until the page no longer says that it waits. With a script the page
+  // changes by itself, without one the citizen follows « Vérifier ».
   async changed(tab) {
-    const place = this.place(tab);
-    if (this.row.script) {
+    this.awaited = 'a page other than the waiting one';
+    do {
+      const place = this.place(tab);
+      if (!this.row.script) {
+        await this.until(tab, () => place.locator('#live').count().then((n) => n === 0));
+        continue;
+      }
       await place.waitForSelector('main:not(:has(#live)) h1');
-      return place.waitForLoadState('domcontentloaded');
-    }
-    return this.until(tab, () => place.locator('#live').count().then((n) => n === 0));
+      await place.waitForLoadState('domcontentloaded');
+    } while (await this.recovered(tab) && await this.place(tab).locator('#live').count());
   }
 
   // becomes waits until a page that may not be live shows another one.
   async becomes(tab) {
     const { title } = this.seen.findLast((s) => s.tab === this.tabs.indexOf(tab));
-    const place = this.place(tab);
-    const other = async () => (await place.evaluate(read)).title !== title;
-    if (!this.row.script || !await place.locator('#live').count()) return this.until(tab, other);
-    await place.waitForFunction((was) => document.querySelector('h1')?.textContent.replace(/\s+/gu, ' ').trim() !== was, title);
-    return place.waitForLoadState('domcontentloaded');
+    this.awaited = `a page other than « ${title} »`;
+    const other = async () => (await this.read(tab)).title !== title;
+    do {
+      const place = this.place(tab);
+      if (!this.row.script || !await place.locator('#live').count()) {
+        await this.until(tab, other);
+        continue;
+      }
+      await place.waitForFunction((was) => document.querySelector('h1')?.textContent.replace(/\s+/gu, ' ').trim() !== was, title);
+      await place.waitForLoadState('domcontentloaded');
+    } while (await this.recovered(tab) && !await other());
   }
 
   async until(tab, done) {
     for (const end = Date.now() + patience; !await done();) {
-      if (Date.now() > end) throw new Error('nothing changes');
+      if (Date.now() > end) throw new Error(`not within ${patience / 1000} s`);
       await moment(anew);
       await this.click(tab, 'main a.button[href*="lang="]');
     }
@@ -421,38 +529,53 @@ class Citizen {
 
   // reloaded loads a page again until it is the one that is meant.
   async reloaded(tab, meant) {
+    this.awaited = 'another page, by loading again';
     for (const end = Date.now() + patience; ; await moment(anew)) {
       await this.again(tab, () => tab.reload());
-      if (meant(await tab.evaluate(read))) return;
-      if (Date.now() > end) throw new Error('nothing changes');
+      await this.recovered(tab);
+      if (meant(await this.read(tab))) return;
+      if (Date.now() > end) throw new Error(`not within ${patience / 1000} s`);
     }
   }
 
   // mark waits at a mark of the clock, counted from where the row begins.
   async mark(n) {
+    this.awaited = `mark ${n} of the clock`;
+    this.rest();
     for (let m = 0; m < n + this.row.clock; m++) {
       arrived(m, this.row);
       await marks[m].promise;
     }
   }
 
-  // look notes what a page shows.
+  // look notes what a page shows, and how long after the payer could decide.
   async look(tab) {
-    for (let tries = 0; ; tries++) {
+    await this.recovered(tab);
+    const after = this.pressed ? Date.now() - this.pressed : 0;
+    const shown = { tab: this.tabs.indexOf(tab), after, ...await this.read(tab) };
+    this.seen.push(shown);
+    return shown;
+  }
+
+  // read reads a page, again when the page goes on by itself at that moment.
+  async read(tab) {
+    for (const end = Date.now() + patience; ; await moment(100)) {
       try {
-        const shown = { tab: this.tabs.indexOf(tab), ...await this.place(tab).evaluate(read) };
-        this.seen.push(shown);
-        return shown;
-      } catch (e) { // the page went on by itself at that moment
-        if (tries === 3) throw e;
-        await moment(100);
-        await this.place(tab).waitForLoadState('domcontentloaded');
+        return await this.place(tab).evaluate(read);
+      } catch (e) {
+        if (Date.now() > end || tab.isClosed()) throw e;
       }
     }
   }
 
-  where() {
-    return `after ${this.seen.map((s) => s.step).join(', ') || 'nothing'}`;
+  // explain says what was awaited, why it did not come, and what the tabs show now.
+  async explain(e) {
+    const pages = await Promise.all(this.tabs.filter((tab) => !tab.isClosed()).map((tab) => Promise.race([
+      this.place(tab).evaluate(read).then(({ step, title }) => `${step} « ${title} »`).catch(() => 'a page that cannot be read'),
+      moment(5000).then(() => 'a page that does not answer'),
+    ])));
+    const steps = this.seen.map((s) => s.step).join(', ') || 'no page';
+    return `awaited ${this.awaited ?? 'a browser'}: ${e.message.split('\n')[0]}; shown now: ${pages.join(', ') || 'nothing'}; seen: ${steps}`;
   }
 }
 
@@ -466,10 +589,13 @@ class Framed extends Citizen {
       tab.waitForResponse((r) => r.request().method() === 'POST' && r.url().endsWith('/checkout')),
       tab.locator('#start').click(),
     ]);
+    this.awaited = 'the checkout in the shop’s frame';
     this.both = (await answer.json()).client_secret.split(':');
     [this.row.id] = this.both;
     this.row.ref = (await sessionOf(this.row)).payment_ref;
     await tab.waitForSelector('#payment:not([data-state=opening], [data-state=slow])');
+    const state = await tab.getAttribute('#payment', 'data-state');
+    if (state === 'failed') throw new Error(`the SDK gave up: ${await tab.textContent('#status [data-say="failed"]')}`);
     await tab.frameLocator('#checkout iframe').locator('main h1').waitFor();
     return tab;
   }
@@ -478,18 +604,18 @@ class Framed extends Citizen {
     return tab.frames().find((f) => f.url().includes('/embed/')) || tab;
   }
 
-  // again: the answer takes the place of what the frame shows.
+  // again makes a move whose answer takes the place of what the frame shows.
   async again(tab, move) {
     const place = this.place(tab);
     if (place === tab) return super.again(tab, move);
     await place.evaluate(() => { document.body.gone = false; });
     await move();
     for (const end = Date.now() + patience; await place.evaluate(() => document.body.gone === false); await moment(30)) {
-      if (Date.now() > end) throw new Error('the frame brings no other page');
+      if (Date.now() > end) throw new Error(`the frame shows no other page within ${patience / 1000} s`);
     }
   }
 
-  // toBank: its page opens beside the shop's.
+  // toBank pays on the bank's page, which opens beside the shop's.
   async toBank(tab, answer) {
     const [bank] = await Promise.all([
       tab.waitForEvent('popup'), this.place(tab).locator('main a.button[target=_blank]').click(),
@@ -502,9 +628,10 @@ class Framed extends Citizen {
     await bank.close();
   }
 
-  // end: the page around the frame knows what it must and nothing else.
+  // end holds that the page around the frame knows what it must and nothing else.
   async end() {
     const { tab, row } = this;
+    this.awaited = `the shop’s page in state ${row.frame.ends}`;
     await tab.waitForSelector(`#payment[data-state="${row.frame.ends}"]`);
     this.faults.push(...await leaks(tab, this.both, [row.ref]));
     const said = await tab.evaluate(() => messages.map((m) => m.data.type).filter((t) => t !== 'resize'));
@@ -536,44 +663,49 @@ function read() {
   };
 }
 
+// post sends a request. An integrator's is repeated with the same Idempotency-Key while
+// the answer is 503, as the contract says.
 async function post(url, body, key) {
-  const answer = await fetch(url, {
-    method: 'POST',
-    headers: {
-      'Content-Type': 'application/json',
-      ...key && { Authorization: `Bearer ${key}`, 'Idempotency-Key': crypto.randomUUID() },
-    },
-    body: body && JSON.stringify(body),
-  });
-  if (!answer.ok) throw new Error(`POST ${new URL(url).pathname}: ${answer.status} ${await answer.text()}`);
-  return answer.status === 204 ? {} : answer.json();
+  const headers = {
+    'Content-Type': 'application/json',
+    ...key && { Authorization: `Bearer ${key}`, 'Idempotency-Key': crypto.randomUUID() },
+  };
+  for (const end = Date.now() + patience; ; await moment(anew)) {
+    const answer = await fetch(url, { method: 'POST', headers, body: body && JSON.stringify(body) });
+    if (answer.ok) return answer.status === 204 ? {} : answer.json();
+    const again = answer.status === 503 && !url.endsWith('/clock') && Date.now() < end;
+    if (!again) throw new Error(`POST ${new URL(url).pathname}: ${answer.status} ${await answer.text()}`);
+  }
 }
 
 // sessionOf is a row's session as its integrator reads it.
 async function sessionOf(row) {
-  return (await fetch(`${task.api}/${row.id}`, { headers: { Authorization: `Bearer ${task.key}` } })).json();
+  for (const end = Date.now() + patience; ; await moment(anew)) {
+    const answer = await fetch(`${task.api}/${row.id}`, { headers: { Authorization: `Bearer ${task.key}` } });
+    if (answer.status !== 503 || Date.now() > end) return answer.json();
+  }
 }
 
-// ends waits until a row's session has that status.
+// ends waits until a row's session has a status.
 async function ends(row, status) {
   for (const end = Date.now() + patience; Date.now() < end; await moment(200)) {
     if ((await sessionOf(row)).status === status) return;
   }
-  throw new Error(`the session is not ${status}`);
+  throw new Error(`the session is not ${status} within ${patience / 1000} s`);
 }
 
-// decide is the word of the operator about a row's collection.
+// decide has the operator decide about a row's collection, once the operator knows it.
 async function decide(row, word, body) {
   for (const end = Date.now() + patience; Date.now() < end; await moment(100)) {
     const all = await (await fetch(`${task.control}/collections?external_id=${row.ref}`)).json();
     if (all.length) return post(`${task.control}/collections/${all[0].id}/${word}`, body);
   }
-  throw new Error('the operator is not asked');
+  throw new Error(`the operator has no collection within ${patience / 1000} s`);
 }
 
 try {
   await limited(atOnce, task.rows.filter((row) => !row.clock), play);
-  // A browser asks a host six things at once, and a live page keeps one of them.
+  // A browser has six connections to a host, and each live page keeps one of them.
   await Promise.all(clocked.map((row, i) => play(row, row.frame ? i + atOnce : Math.floor(i / 4))));
 } finally {
   await browser.close();

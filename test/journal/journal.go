@@ -1,4 +1,6 @@
-package reconciliation
+// Package journaltest asks the reconciliation journal what the tests of its writers
+// assert.
+package journaltest
 
 import (
 	"context"
