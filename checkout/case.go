@@ -81,6 +81,7 @@ type Case struct {
 	// Resolution is empty while the case is open.
 	Resolution Resolution
 	Reference  string // of the refund or of the evidence
+	ClosedBy   string // the clerk, or who proposed the resolution
 	ClosedAt   time.Time
 }
 
@@ -175,7 +176,7 @@ func (d *decider) open(s Session, t EventType, c Case, ch change, detail map[str
 // closeCase emits the event that closes a case.
 func (d *decider) closeCase(s Session, c Case, do Resolve) Session {
 	closed := c
-	closed.Resolution, closed.Reference, closed.ClosedAt = do.Resolution, do.Reference, d.cmd.At
+	closed.Resolution, closed.Reference, closed.ClosedBy, closed.ClosedAt = do.Resolution, do.Reference, do.By, d.cmd.At
 	detail := map[string]string{
 		DetailCaseID: c.ID, DetailCaseKind: string(c.Kind), DetailResolution: string(do.Resolution),
 		DetailReportedAmount: strconv.FormatInt(c.Amount, 10), DetailReportedCurr: c.Currency,

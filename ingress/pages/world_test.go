@@ -177,6 +177,8 @@ func (w *world) misfit(id string) {
 func (w *world) outOfTime(id string) {
 	w.t.Helper()
 	w.set(func() { w.now = w.now.Add(6 * time.Minute) })
+	w.do(id, checkout.Tick{}) // asks the operator
+	w.set(func() { w.now = w.now.Add(25 * time.Second) })
 	w.do(id, checkout.Tick{})
 	if s := w.session(id); s.Status != checkout.StatusFailed {
 		w.t.Fatalf("session is %s after the payer's time, want failed", s.Status)

@@ -162,7 +162,7 @@ func (w *writer) entries(d checkout.Decision) {
 		w.put(sessionKey(id), &r, at)
 	}
 	for k, o := range d.Orders {
-		w.put(orderKey(k), &record.Order{OpenSessionID: o.OpenSessionID, PaidSessionID: o.PaidSessionID, Undecided: o.Undecided, Late: o.Late}, time.Time{})
+		w.put(orderKey(k), &record.Order{OpenSessionID: o.OpenSessionID, PaidSessionID: o.PaidSessionID, Undecided: o.Undecided, Late: o.Late, Cash: o.Cash}, time.Time{})
 	}
 	for k, i := range d.Idempotency {
 		w.put(idempotencyKey(k), &record.Idempotency{

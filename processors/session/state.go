@@ -84,7 +84,7 @@ func (v *view) Session(id string) (checkout.Session, bool) {
 func (v *view) Order(k checkout.OrderKey) checkout.Order {
 	var r record.Order
 	v.get(orderKey(k), &r)
-	return checkout.Order{OpenSessionID: r.OpenSessionID, PaidSessionID: r.PaidSessionID, Undecided: r.Undecided, Late: r.Late}
+	return checkout.Order{OpenSessionID: r.OpenSessionID, PaidSessionID: r.PaidSessionID, Undecided: r.Undecided, Late: r.Late, Cash: r.Cash}
 }
 
 func (v *view) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, bool) {
