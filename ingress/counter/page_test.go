@@ -34,7 +34,7 @@ func TestClerkTakesCash(t *testing.T) {
 	b.request(http.MethodPost, path, form).want(http.StatusOK, "Reçu de paiement en espèces", "21 novembre 2026 à 10:00", "c01", "R-12", "TEST", "Une autre personne").
 		lacks("/take", "/reverse")
 	b.request(http.MethodPost, path, form).want(http.StatusOK, "Reçu de paiement en espèces") // pressed twice
-	if n, c := w.session(s.ID).Sequence, w.session(s.ID).Collection; n != 3 || c.Clerk != "c01" || c.OperatorRef != "R-12" || c.Amount != 5050 {
+	if n, c := w.Session(s.ID).Sequence, w.Session(s.ID).Collection; n != 3 || c.Clerk != "c01" || c.OperatorRef != "R-12" || c.Amount != 5050 {
 		t.Errorf("%d events, on record is %+v", n, c)
 	}
 	b.get("/counter").post("/look-up", "payment_ref", s.PaymentRef).want(http.StatusOK, "Reçu de paiement en espèces")
@@ -87,11 +87,11 @@ func TestClerkIsTold(t *testing.T) {
 	// The integrator cancels while notes are counted.
 	cancelled := w.create(nil)
 	lookUp(cancelled.PaymentRef).want(http.StatusOK, "Recevoir les espèces")
-	w.do(cancelled.ID, checkout.Cancel{By: checkout.ByIntegrator})
+	w.Do(cancelled.ID, checkout.Cancel{By: checkout.ByIntegrator})
 	lookUp(cancelled.PaymentRef).want(http.StatusOK, "vient d’être annulé").post("/take").want(http.StatusOK, "Espèces enregistrées après la fin du paiement", "c01")
 	gone := w.create(nil)
 	lookUp(gone.PaymentRef)
-	w.do(gone.ID, checkout.Cancel{By: checkout.ByIntegrator})
+	w.Do(gone.ID, checkout.Cancel{By: checkout.ByIntegrator})
 	b.post("/release").want(http.StatusOK, "abandonnée")
 	b.get("/counter/"+gone.PaymentRef).want(http.StatusOK, "Ce paiement a été annulé")
 
@@ -107,9 +107,9 @@ func TestClerkIsTold(t *testing.T) {
 	// No answer, though it is on record: the same form again.
 	lost := w.create(nil)
 	lookUp(lost.PaymentRef)
-	w.set(func() { w.lost = 1 })
+	w.Change(func() { w.lost = 1 })
 	b.post("/take").want(http.StatusServiceUnavailable, "Les espèces sont peut-être enregistrées").post("/take").want(http.StatusOK, "Reçu de paiement en espèces")
-	if n := w.session(lost.ID).Sequence; n != 3 {
+	if n := w.Session(lost.ID).Sequence; n != 3 {
 		t.Errorf("%d events, want 3", n)
 	}
 
@@ -154,26 +154,26 @@ func TestSigningIn(t *testing.T) {
 
 	// Half an hour of use in small steps, then without.
 	for range 4 {
-		w.set(func() { w.now = w.now.Add(29 * time.Minute) })
+		w.Change(func() { w.Time = w.Time.Add(29 * time.Minute) })
 		b.get("/counter").want(http.StatusOK, "Rechercher un paiement")
 	}
-	w.set(func() { w.now = w.now.Add(30 * time.Minute) })
+	w.Change(func() { w.Time = w.Time.Add(30 * time.Minute) })
 	b.get("/counter").want(http.StatusOK, "Vous avez été déconnecté", "Ouvrir le guichet")
 	b.get("/counter").want(http.StatusOK, "Ouvrir le guichet").lacks("déconnecté")
 
 	// Signed out while notes were counted: nothing is done, and it goes on there.
 	b.post("/sign-in", "key", c01).post("/look-up", "payment_ref", s.PaymentRef).want(http.StatusOK, "Recevoir les espèces")
 	path, form := b.form("/take")
-	w.set(func() { w.now = w.now.Add(31 * time.Minute) })
+	w.Change(func() { w.Time = w.Time.Add(31 * time.Minute) })
 	b.request(http.MethodPost, path, form).want(http.StatusUnauthorized, "rien n’a été enregistré")
-	if w.session(s.ID).Paid() {
+	if w.Session(s.ID).Paid() {
 		t.Error("nobody is signed in, and cash is taken")
 	}
 	b.post("/sign-in", "key", c01).want(http.StatusOK, "Ce paiement n’est pas réglé")
 
 	// Twelve hours, however busy.
 	for range 12*60/20 + 1 {
-		w.set(func() { w.now = w.now.Add(20 * time.Minute) })
+		w.Change(func() { w.Time = w.Time.Add(20 * time.Minute) })
 		b.get("/counter")
 	}
 	b.want(http.StatusOK, "Ouvrir le guichet")

@@ -44,7 +44,7 @@ func at(spec, node map[string]any, path ...string) map[string]any {
 }
 
 // conforms holds an answer against the description.
-func conforms(t *testing.T, method, path string, a answer) {
+func conforms(t testing.TB, method, path string, a answer) {
 	t.Helper()
 	spec, err := specification()
 	if err != nil {

@@ -39,7 +39,7 @@ func openAPI(t *testing.T) []byte {
 
 func server(t *testing.T) http.Handler {
 	t.Helper()
-	h, err := New(Config{OpenAPI: openAPI(t)})
+	h, err := New(openAPI(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestEveryErrorCodeHasAPage(t *testing.T) {
 		"reading the OpenAPI file: it is not OpenAPI 3.1":       "openapi: 3.0.3",
 		"reading the OpenAPI file: it has no operations or no ": strings.Replace(string(openAPI(t)), "\nwebhooks:\n", "\nx-webhooks:\n", 1),
 	} {
-		if _, err := New(Config{OpenAPI: []byte(yaml)}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := New([]byte(yaml)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("New says %v, want %q", err, name)
 		}
 	}

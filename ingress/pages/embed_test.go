@@ -69,9 +69,9 @@ func TestEmbeddedJourney(t *testing.T) {
 	}
 
 	// The secret ends with the session, or ten minutes after it.
-	w.set(func() { w.now = w.now.Add(23 * time.Hour) })
+	w.Change(func() { w.Time = w.Time.Add(23 * time.Hour) })
 	b.get("/embed/"+id).want(200, "Paiement réussi")
-	w.set(func() { w.now = w.now.Add(2 * time.Hour) })
+	w.Change(func() { w.Time = w.Time.Add(2 * time.Hour) })
 	b.get("/embed/" + id).want(404)
 }
 
@@ -121,7 +121,7 @@ func TestFrameWhileTheServiceIsAway(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
 	id := w.create("A-1", inFrame)
-	w.set(func() { w.blind = errors.New("away") })
+	w.Change(func() { w.blind = errors.New("away") })
 	b := browse(t, server)
 	b.header.Set("Sec-Fetch-Dest", "iframe")
 	b.get(address(id, secretOfFrame, guichet)).want(503, "Service unavailable for a moment").holds(`data-parent="`+guichet+`"`, `data-state="unavailable"`)

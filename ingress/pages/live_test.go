@@ -100,10 +100,10 @@ func TestStream(t *testing.T) {
 	}
 
 	// An enquiry is nothing that the page would show.
-	w.set(func() { w.now = w.now.Add(10 * time.Second) })
-	before := w.session(id).Sequence
-	w.do(id, checkout.Tick{})
-	if w.session(id).Sequence == before {
+	w.Change(func() { w.Time = w.Time.Add(10 * time.Second) })
+	before := w.Session(id).Sequence
+	w.Do(id, checkout.Tick{})
+	if w.Session(id).Sequence == before {
 		t.Fatal("no enquiry was made")
 	}
 	if line, _ := next(lines, 900*time.Millisecond); line != "" {
@@ -150,7 +150,7 @@ func TestPolling(t *testing.T) {
 			t.Errorf("an unknown session answers %d", b.status)
 		}
 	}
-	w.set(func() { w.blind = errors.New("postgres is away") })
+	w.Change(func() { w.blind = errors.New("postgres is away") })
 	if b.get("/c/" + id + "/live"); b.status != 503 {
 		t.Errorf("without a read model it answers %d", b.status)
 	}
@@ -166,10 +166,10 @@ func TestOneQueryForAllViewers(t *testing.T) {
 		stream(t, server, one, version)
 		stream(t, server, two, version)
 	}
-	w.set(func() { w.polls = nil })
+	w.Change(func() { w.polls = nil })
 	time.Sleep(1200 * time.Millisecond)
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	if n := len(w.polls); n < 1 || n > 4 {
 		t.Errorf("%d queries in 1.2 s", n)
 	}

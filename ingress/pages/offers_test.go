@@ -42,12 +42,12 @@ func TestOperatorOfTheNumber(t *testing.T) {
 
 func redirectTo(w *world, id string) connector.Redirect {
 	r := connector.Redirect{URL: "https://acquirer.example/pay?token=secret-of-the-page", TransactionID: "tx-1", ClientToken: "secret-of-the-page", Environment: "test"}
-	s := w.session(id)
+	s := w.Session(id)
 	sealed, err := connector.SealRedirect(w.keys, id, s.Collection.ID, r)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	w.do(id, checkout.Redirected{CollectionID: s.Collection.ID, Sealed: sealed})
+	w.Do(id, checkout.Redirected{CollectionID: s.Collection.ID, Sealed: sealed})
 	return r
 }
 
@@ -55,7 +55,7 @@ func redirectTo(w *world, id string) connector.Redirect {
 func redirectSoon(w *world, id string) <-chan connector.Redirect {
 	found := make(chan connector.Redirect, 1)
 	go func() {
-		for w.session(id).Collection == nil {
+		for w.Session(id).Collection == nil {
 			time.Sleep(5 * time.Millisecond)
 		}
 		found <- redirectTo(w, id)
@@ -120,7 +120,7 @@ func TestCardInXAF(t *testing.T) {
 		s.Offers = []checkout.Offer{{ID: checkout.OfferCard, Channel: checkout.ChannelCard}}
 	})
 	review := browse(t, server).get("/c/"+id+"?step=review&offer=card").want(200, "Carte bancaire")
-	w.set(func() { w.takes[checkout.OfferCard] = []string{"EUR"} })
+	w.Change(func() { w.takes[checkout.OfferCard] = []string{"EUR"} })
 	if b := browse(t, server).get("/c/"+id).want(200, "Comment voulez-vous payer"); strings.Contains(b.html, choice) {
 		t.Error("a card is offered for XAF that the acquirer does not take")
 	}
@@ -190,15 +190,15 @@ func TestCash(t *testing.T) {
 	b.link("Changer le moyen de paiement").want(200, "Comment voulez-vous payer")
 
 	collection := "11111111-1111-4111-8111-111111111111"
-	w.do(id, checkout.Reserve{CollectionID: collection, By: "c01", Window: 10 * time.Minute})
+	w.Do(id, checkout.Reserve{CollectionID: collection, By: "c01", Window: 10 * time.Minute})
 	b.get("/c/"+id).want(200, "Le guichet traite votre paiement", "Remettez-lui la somme")
 	if n := len(b.root.all("form")); n != 0 {
 		t.Errorf("%d forms while a clerk has the session", n)
 	}
-	w.set(func() { w.now = w.now.Add(11 * time.Minute) })
-	w.do(id, checkout.Tick{})
+	w.Change(func() { w.Time = w.Time.Add(11 * time.Minute) })
+	w.Do(id, checkout.Tick{})
 	b.get("/c/"+id).want(200, "Comment voulez-vous payer")
-	w.do(id, checkout.Take{CollectionID: collection, By: "c01", Total: 5050})
+	w.Do(id, checkout.Take{CollectionID: collection, By: "c01", Total: 5050})
 	b.get("/c/"+id).want(200, "Paiement réussi", "Espèces au guichet")
 	if len(w.collected()) != 0 {
 		t.Error("an operator was asked")
@@ -218,7 +218,7 @@ func TestCashIsNotConfirmedByThePage(t *testing.T) {
 	form.Set("offer", "cash_agency")
 	form.Set("total", "5050")
 	b.request(http.MethodPost, "/c/"+id+"/pay", form)
-	if s := w.session(id); s.Collection != nil {
+	if s := w.Session(id); s.Collection != nil {
 		t.Errorf("the page began %+v", s.Collection)
 	}
 }

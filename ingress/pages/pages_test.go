@@ -54,7 +54,7 @@ func TestJourney(t *testing.T) {
 	}
 
 	b.link("Vérifier").want(200, "Confirmez sur votre téléphone")
-	w.set(func() { w.now = w.now.Add(time.Minute) })
+	w.Change(func() { w.Time = w.Time.Add(time.Minute) })
 	w.outcome(id, checkout.OutcomeApproved, "")
 	b.link("Vérifier").want(200, "Paiement réussi", "TEST", "AV20260000012345", "23503452", "4821093377150264",
 		"+242\u00a006\u00a0•••\u00a0••\u00a002", "21 novembre 2026 à 10")
@@ -150,7 +150,7 @@ func TestDoubleClick(t *testing.T) {
 		t.Errorf("%d requests for money by %d commands, want 1 by %d", n, len(w.commands), clicks)
 	}
 	for _, cmd := range w.commands {
-		if c := cmd.Do.(checkout.Collect); c.CollectionID != w.session(id).Collection.ID {
+		if c := cmd.Do.(checkout.Collect); c.CollectionID != w.Session(id).Collection.ID {
 			t.Errorf("a click asked for collection %s", c.CollectionID)
 		}
 	}
@@ -193,7 +193,7 @@ func TestConfirmedAfterTheEnd(t *testing.T) {
 	w, server := serve(t)
 	id := w.create("A-1", nil)
 	b := browse(t, server).toReview(id)
-	w.set(func() { w.first = checkout.Cancel{By: checkout.ByIntegrator} })
+	w.Change(func() { w.first = checkout.Cancel{By: checkout.ByIntegrator} })
 	b.forward().want(200, "Paiement annulé")
 	if n := len(w.collected()); n != 0 || len(w.commands) != 1 {
 		t.Errorf("%d requests for money by %d commands, want none by 1", n, len(w.commands))
@@ -202,7 +202,7 @@ func TestConfirmedAfterTheEnd(t *testing.T) {
 
 // atOnce lets each read the session before any of them goes on.
 func atOnce(w *world, each ...func()) {
-	w.set(func() { w.apart, w.met = len(each), make(chan struct{}) })
+	w.Change(func() { w.apart, w.met = len(each), make(chan struct{}) })
 	var group sync.WaitGroup
 	for _, do := range each {
 		group.Go(do)
@@ -218,7 +218,7 @@ func TestReloadWhileWaiting(t *testing.T) {
 	for range 3 {
 		b.get(b.at.String()).want(200, "Confirmez sur votre téléphone", "environ 5")
 	}
-	w.set(func() { w.now = w.now.Add(6 * time.Minute) })
+	w.Change(func() { w.Time = w.Time.Add(6 * time.Minute) })
 	b.get(b.at.String()).want(200, "Le délai est écoulé")
 	if n := len(w.collected()); n != 1 {
 		t.Errorf("%d requests for money, want 1", n)
@@ -261,7 +261,7 @@ func TestCancel(t *testing.T) {
 		t.Fatalf("second form goes to %s", action)
 	}
 	b.request(http.MethodPost, action, sent).want(200, "Paiement annulé")
-	if s := w.session(id); s.Status != checkout.StatusCancelled {
+	if s := w.Session(id); s.Status != checkout.StatusCancelled {
 		t.Errorf("session is %s", s.Status)
 	}
 	b.request(http.MethodPost, action, sent).want(200, "Paiement annulé")
@@ -281,7 +281,7 @@ func TestCancelInFlight(t *testing.T) {
 		t.Error("cancel is offered while the payment is in flight")
 	}
 	b.request(http.MethodPost, action, sent).want(200, "Confirmez sur votre téléphone")
-	if s := w.session(id); s.Status != checkout.StatusOpen {
+	if s := w.Session(id); s.Status != checkout.StatusOpen {
 		t.Errorf("session is %s", s.Status)
 	}
 }
@@ -292,13 +292,13 @@ func TestEnds(t *testing.T) {
 	b := browse(t, server)
 
 	cancelled := w.create("A-1", nil)
-	w.do(cancelled, checkout.Cancel{By: checkout.ByIntegrator})
+	w.Do(cancelled, checkout.Cancel{By: checkout.ByIntegrator})
 	b.get("/c/"+cancelled).want(200, "Paiement annulé")
 
 	expired := w.create("A-2", nil)
-	w.set(func() { w.now = w.now.Add(24 * time.Hour) })
+	w.Change(func() { w.Time = w.Time.Add(24 * time.Hour) })
 	b.get("/c/"+expired).want(200, "a expiré") // before its tick
-	w.do(expired, checkout.Tick{})
+	w.Do(expired, checkout.Tick{})
 	b.get("/c/"+expired).want(200, "a expiré")
 
 	late := w.create("A-3", nil)
@@ -311,14 +311,14 @@ func TestEnds(t *testing.T) {
 // ended are the ways in which a session ends while its payer is asked. The
 // domain lets none expire then; its page is held to the same care.
 var ended = map[string]func(w *world, id string){
-	"cancelled": func(w *world, id string) { w.do(id, checkout.Cancel{By: checkout.ByIntegrator}) },
+	"cancelled": func(w *world, id string) { w.Do(id, checkout.Cancel{By: checkout.ByIntegrator}) },
 	"failed":    func(w *world, id string) { w.outOfTime(id) },
 	"expired": func(w *world, id string) {
 		w.outOfTime(id)
-		w.set(func() {
-			s := w.sessions[id]
+		w.Change(func() {
+			s := w.Sessions[id]
 			s.Status, s.FailureCode, s.FailureMessage = checkout.StatusExpired, "", ""
-			w.sessions[id] = s
+			w.Sessions[id] = s
 		})
 	},
 }
@@ -458,7 +458,7 @@ func TestPreviousUndecided(t *testing.T) {
 	b.nothingToPress("Payer", "Changer le numéro")
 	b.link("English").want(200).forward("phone", "066000002").forward().want(409, "Do not pay again", "already been received", "4821093377150264")
 	b.nothingToPress("Pay ", "Change the number")
-	if s := w.session(again); s.Status != checkout.StatusOpen || s.Collection != nil {
+	if s := w.Session(again); s.Status != checkout.StatusOpen || s.Collection != nil {
 		t.Errorf("session is %s with collection %v", s.Status, s.Collection)
 	}
 }
@@ -525,7 +525,7 @@ func TestAttemptOfAnotherSession(t *testing.T) {
 	b := browse(t, server).toReview(one)
 	_, sent := b.form(0, nil)
 	b.forward()
-	paid := w.session(one).Collection.ID
+	paid := w.Session(one).Collection.ID
 	for _, attempt := range []string{sent.Get("attempt"), paid} {
 		b.toReview(two).forward("attempt", attempt, "total", "1")
 		for _, cmd := range w.commands {
@@ -585,21 +585,21 @@ func TestUnavailable(t *testing.T) {
 	b := browse(t, server).toReview(id)
 	action, sent := b.form(0, nil)
 
-	w.set(func() { w.deaf = errors.New("no answer in time") })
+	w.Change(func() { w.deaf = errors.New("no answer in time") })
 	b.request(http.MethodPost, action, sent).want(503, "Service momentanément indisponible", "ne le refaites pas")
 	if b.answer.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	w.set(func() { w.blind = errors.New("the read model is behind") })
+	w.Change(func() { w.blind = errors.New("the read model is behind") })
 	b.link("Réessayer").want(503)
 	b.link("English").want(503, "Try again")
-	w.set(func() { w.blind = nil })
+	w.Change(func() { w.blind = nil })
 	b.link("Try again").want(200, "Your mobile money number")
 
 	cancel, _ := b.form(1, nil)
 	b.request(http.MethodPost, cancel, url.Values{}).want(503)
 	// The same form again, once there is an answer.
-	w.set(func() { w.deaf = nil })
+	w.Change(func() { w.deaf = nil })
 	b.request(http.MethodPost, action, sent).want(200, "Confirmez sur votre téléphone")
 
 	nameless := w.create("A-2", func(s *checkout.Session) { s.TenantID = app })
@@ -636,7 +636,7 @@ func TestCrossSite(t *testing.T) {
 			}
 		}
 	}
-	if s := w.session(id); s.Status != checkout.StatusOpen {
+	if s := w.Session(id); s.Status != checkout.StatusOpen {
 		t.Errorf("session is %s", s.Status)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"quittance/internal/operation"
@@ -73,25 +72,26 @@ func (s *Store) StartRecovery(ctx context.Context, actor operation.Actor, req Re
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `
+		tag, err := tx.Exec(ctx, `
 			INSERT INTO delivery_recoveries (id, kind, destination_id, since, until, per_second, total, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, id, req.Kind, req.DestinationID, req.Since, req.Until, req.PerSecond, total, now); err != nil {
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (kind, destination_id) WHERE finished_at IS NULL DO NOTHING`,
+			id, req.Kind, req.DestinationID, req.Since, req.Until, req.PerSecond, total, now)
+		if started = tag.RowsAffected() > 0; err != nil || !started {
 			return err
 		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "recovery.start", Subject: id, Detail: map[string]any{
 			"kind": req.Kind, "destination": req.DestinationID, "since": req.Since, "until": req.Until, "per_second": req.PerSecond, "total": total,
 		}})
 	})
-	var pg *pgconn.PgError
-	switch {
-	case errors.As(err, &pg) && pg.ConstraintName == "delivery_recoveries_running":
-		r, err = s.readRecovery(ctx, `WHERE kind = $1 AND destination_id = $2 AND finished_at IS NULL`, req.Kind, req.DestinationID)
-		return r, false, err
-	case err != nil:
+	if err != nil {
 		return Recovery{}, false, err
 	}
-	r, err = s.ReadRecovery(ctx, id)
-	return r, true, err
+	if started {
+		r, err = s.ReadRecovery(ctx, id)
+	} else {
+		r, err = s.readRecovery(ctx, `WHERE kind = $1 AND destination_id = $2 AND finished_at IS NULL`, req.Kind, req.DestinationID)
+	}
+	return r, started, err
 }
 
 // ReadRecovery is a recovery as it is now. An unknown id is refused.
@@ -155,11 +155,11 @@ func (s *Store) AdvanceRecoveries(ctx context.Context, now time.Time) (finished 
 func (s *Store) advance(ctx context.Context, id string, now time.Time) (r Recovery, err error) {
 	err = s.tx(ctx, "advancing a recovery", func(tx pgx.Tx) error {
 		r = Recovery{ID: id}
-		var cursorAt *time.Time
-		var cursorID *string
+		var cursorAt time.Time
+		var cursorID string
 		// Another instance may be advancing it, or may just have done so.
 		err := tx.QueryRow(ctx, `
-			SELECT kind, destination_id, since, until, per_second, cursor_at, cursor_id FROM delivery_recoveries
+			SELECT kind, destination_id, since, until, per_second, coalesce(cursor_at, since), coalesce(cursor_id, '') FROM delivery_recoveries
 			WHERE id = $1 AND finished_at IS NULL AND (advanced_at IS NULL OR advanced_at < clock_timestamp() - $2::interval * 0.9)
 			FOR UPDATE SKIP LOCKED`, id, RecoverEvery).Scan(&r.Kind, &r.DestinationID, &r.Since, &r.Until, &r.PerSecond, &cursorAt, &cursorID)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -171,9 +171,6 @@ func (s *Store) advance(ctx context.Context, id string, now time.Time) (r Recove
 		if err != nil {
 			return err
 		}
-		if cursorAt == nil {
-			cursorAt, cursorID = &r.Since, new(string)
-		}
 		batch := min(r.PerSecond, recoverAtMost)
 		list, err := collect[keyed](ctx, tx, "choosing deliveries", `
 			SELECT occurred_on, delivery_id, occurred_at FROM deliveries
@@ -184,7 +181,7 @@ func (s *Store) advance(ctx context.Context, id string, now time.Time) (r Recove
 		}
 		n := len(list)
 		if n > 0 {
-			cursorAt, cursorID = &list[n-1].At, &list[n-1].ID
+			cursorAt, cursorID = list[n-1].At, list[n-1].ID
 		}
 		for len(list) > 0 {
 			part := list[:ofOneDay(list)]

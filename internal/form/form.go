@@ -274,7 +274,7 @@ func (f *Form) Texts(field string, check func(string) error) []string {
 		} else if err := check(s); err != nil {
 			f.Fault(element, "format", err.Error())
 		} else if slices.Contains(out, s) {
-			f.Fault(element, "duplicate", "stands twice")
+			f.Fault(element, "duplicate", "occurs twice")
 		} else {
 			out = append(out, s)
 		}

@@ -1,6 +1,6 @@
-// Package mapping converts the domain (package checkout) to the records of the
-// topics (package schemas/record) and back. It decides nothing. An unknown kind of
-// command is an error.
+// Package mapping converts between the domain (package checkout) and the records of the
+// topics (package schemas/record). It decides nothing. An unknown type of command is an
+// error.
 package mapping
 
 import (
@@ -11,7 +11,7 @@ import (
 	"quittance/schemas/record"
 )
 
-// Kinds of commands on checkout.commands.
+// Types of commands on checkout.commands.
 const (
 	CommandCreate       = "session.create"
 	CommandCancel       = "session.cancel"
@@ -29,7 +29,8 @@ const (
 	CommandResolve      = "case.resolve"
 )
 
-// FromCommand is a command as it travels. A Tick does not travel.
+// FromCommand converts a command. A Tick has no record: its error wraps
+// checkout.ErrUnknownCommand.
 func FromCommand(c checkout.Command) (*record.Command, error) {
 	r := &record.Command{
 		SessionID: c.SessionID, ApplicationID: c.ApplicationID, Livemode: c.Live, IssuedAt: c.At,
@@ -97,8 +98,8 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 	return r, nil
 }
 
-// ToCommand reads a command. An unknown type, or one without its part, wraps
-// checkout.ErrUnknownCommand.
+// ToCommand converts a command. If its type is unknown, or its details are missing, the
+// error wraps checkout.ErrUnknownCommand.
 func ToCommand(r *record.Command) (checkout.Command, error) {
 	c := checkout.Command{At: r.IssuedAt, SessionID: r.SessionID, ApplicationID: r.ApplicationID, Live: r.Livemode}
 	if r.CorrelationID != "" {
@@ -154,13 +155,13 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 	return c, nil
 }
 
-// FromSession is a session as records carry it.
+// FromSession converts a session.
 func FromSession(s checkout.Session) record.Session {
 	r := record.Session{
 		ID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID, Livemode: s.Live, Platform: s.Platform,
 		OrderID: s.OrderID, Amount: s.Amount, Currency: s.Currency, Mode: string(s.Mode),
 		ServiceCode: s.ServiceCode, ServiceLabel: s.ServiceLabel, Description: s.Description, Note: s.Note,
-		CustomerID: s.CustomerID, Metadata: s.Metadata, SuccessURL: s.SuccessURL, CancelURL: s.CancelURL,
+		Customer: (*record.Customer)(s.Customer), CustomerID: s.CustomerID, Metadata: s.Metadata, SuccessURL: s.SuccessURL, CancelURL: s.CancelURL,
 		PaymentRef: s.PaymentRef, NoticeID: s.NoticeID, NoticeRef: s.NoticeRef, TransactionID: s.TransactionID,
 		ClientSecretHash: s.ClientSecretHash, ClientSecretSealed: s.ClientSecretSealed,
 		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
@@ -175,9 +176,6 @@ func FromSession(s checkout.Session) record.Session {
 				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: string(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
 			}
 		}
-	}
-	if s.Customer != nil {
-		r.Customer = &record.Customer{Name: s.Customer.Name, Email: s.Customer.Email, Phone: s.Customer.Phone}
 	}
 	if len(s.Offers) > 0 {
 		r.Offers = make([]record.Offer, len(s.Offers))
@@ -199,13 +197,13 @@ func FromSession(s checkout.Session) record.Session {
 	return r
 }
 
-// ToSession is a session from its record.
+// ToSession converts a session.
 func ToSession(r *record.Session) checkout.Session {
 	s := checkout.Session{
 		ID: r.ID, ApplicationID: r.ApplicationID, TenantID: r.TenantID, Live: r.Livemode, Platform: r.Platform,
 		OrderID: r.OrderID, Amount: r.Amount, Currency: r.Currency, Mode: checkout.Mode(r.Mode),
 		ServiceCode: r.ServiceCode, ServiceLabel: r.ServiceLabel, Description: r.Description, Note: r.Note,
-		CustomerID: r.CustomerID, Metadata: r.Metadata, SuccessURL: r.SuccessURL, CancelURL: r.CancelURL,
+		Customer: (*checkout.Customer)(r.Customer), CustomerID: r.CustomerID, Metadata: r.Metadata, SuccessURL: r.SuccessURL, CancelURL: r.CancelURL,
 		PaymentRef: r.PaymentRef, NoticeID: r.NoticeID, NoticeRef: r.NoticeRef, TransactionID: r.TransactionID,
 		ClientSecretHash: r.ClientSecretHash, ClientSecretSealed: r.ClientSecretSealed,
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
@@ -221,9 +219,6 @@ func ToSession(r *record.Session) checkout.Session {
 				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: checkout.Resolution(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
 			}
 		}
-	}
-	if r.Customer != nil {
-		s.Customer = &checkout.Customer{Name: r.Customer.Name, Email: r.Customer.Email, Phone: r.Customer.Phone}
 	}
 	if len(r.Offers) > 0 {
 		s.Offers = make([]checkout.Offer, len(r.Offers))
@@ -245,22 +240,22 @@ func ToSession(r *record.Session) checkout.Session {
 	return s
 }
 
-// FromEvent is an event as checkout.events carries it for ever: without contact
-// data, phone numbers and secrets. The hash of a client_secret, from which there
-// is no way back, lets a page know its holder.
+// FromEvent converts an event without contact data, phone numbers and secrets, because
+// checkout.events keeps it for ever. The hash of a client_secret stays: pages recognise
+// the holder of the secret with it, and the secret cannot be computed from it.
 func FromEvent(e checkout.Event) *record.Event {
 	r := &record.Event{
 		EventID: e.ID, Type: string(e.Type), SessionID: e.SessionID, Sequence: e.Sequence, OccurredAt: e.OccurredAt, Detail: e.Detail,
 	}
 	if e.Session.ID != "" {
 		s := FromSession(e.Session)
-		s.Customer, s.ClientSecretSealed, s.Orphans = nil, nil, nil // of an orphan the detail tells
+		s.Customer, s.ClientSecretSealed, s.Orphans = nil, nil, nil // Detail names an orphaned collection
 		r.Session = &s
 	}
 	return r
 }
 
-// FromAnswer is an answer on its way to the request that waits for it.
+// FromAnswer converts the answer to the request that waits at to.
 func FromAnswer(to checkout.ReplyTo, a checkout.Answer) *record.Reply {
 	r := &record.Reply{
 		CorrelationID: to.CorrelationID, Code: string(a.Code), Replayed: a.Replayed, Faults: FromFaults(a.Faults),
@@ -274,7 +269,7 @@ func FromAnswer(to checkout.ReplyTo, a checkout.Answer) *record.Reply {
 	return r
 }
 
-// ToAnswer is an answer from its record.
+// ToAnswer converts an answer.
 func ToAnswer(r *record.Reply) checkout.Answer {
 	a := checkout.Answer{
 		Code: checkout.Code(r.Code), Replayed: r.Replayed, Faults: ToFaults(r.Faults),
@@ -288,7 +283,7 @@ func ToAnswer(r *record.Reply) checkout.Answer {
 	return a
 }
 
-// FromFaults is a list of faults as records carry it.
+// FromFaults converts a list of faults. An empty list becomes nil.
 func FromFaults(faults []checkout.Fault) []record.Fault {
 	if len(faults) == 0 {
 		return nil
@@ -300,7 +295,7 @@ func FromFaults(faults []checkout.Fault) []record.Fault {
 	return out
 }
 
-// ToFaults is a list of faults from records.
+// ToFaults converts a list of faults. An empty list becomes nil.
 func ToFaults(faults []record.Fault) []checkout.Fault {
 	if len(faults) == 0 {
 		return nil
@@ -312,7 +307,7 @@ func ToFaults(faults []record.Fault) []checkout.Fault {
 	return out
 }
 
-// FromRequest is a collection request as collections.requests carries it.
+// FromRequest converts a collection request.
 func FromRequest(q checkout.CollectionRequest) *record.CollectionRequest {
 	s, c := q.Session, q.Session.Collection
 	r := &record.CollectionRequest{

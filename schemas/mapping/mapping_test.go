@@ -12,7 +12,7 @@ import (
 	"quittance/schemas/record"
 )
 
-// fill sets every field, so that one that a mapper forgets is seen.
+// fill sets every field, so that a test notices a field that a mapper forgets.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {

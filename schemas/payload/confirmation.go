@@ -29,7 +29,7 @@ type confirmationPayment struct {
 }
 
 // Confirmation returns the body that confirms a payment to the ERP of the agency.
-// The event must be one for which Event.Confirms is true.
+// Event.Confirms must be true for the event.
 func Confirmation(e checkout.Event) ([]byte, error) {
 	s, c := e.Session, e.Session.Collection
 	paidAt := e.OccurredAt

@@ -19,8 +19,8 @@ func completed() checkout.Event {
 	return checkout.Event{ID: "evt_1", Type: checkout.EventCompleted, SessionID: s.ID, Sequence: 3, OccurredAt: at, Session: s}
 }
 
-// Receivers verify a signature over these bytes and parse them for years: a change
-// here is a change of the API.
+// Receivers verify a signature over these bytes and parse them: a change of the bytes is a
+// change of the API.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	failed := completed()

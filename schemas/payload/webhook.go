@@ -1,6 +1,6 @@
-// Package payload writes the bodies that leave Quittance: webhooks to integrators
-// and payment confirmations to the ERP of an agency. A body is written once, in the
-// transaction of the event, and every delivery attempt sends the same bytes.
+// Package payload writes the bodies of deliveries: webhooks to integrators and payment
+// confirmations to the ERP of an agency. A body is written once, in the transaction of the
+// event. Every delivery attempt sends the same bytes.
 package payload
 
 import (
@@ -10,10 +10,10 @@ import (
 	"quittance/checkout"
 )
 
-// apiVersion is the version that webhooks name.
+// apiVersion is the API version of the body.
 const apiVersion = "v1"
 
-// webhook is the flat body of decisions § 5.
+// webhook is the flat body (decisions § 5).
 type webhook struct {
 	EventID       string            `json:"event_id"`
 	Event         string            `json:"event"`
@@ -38,7 +38,8 @@ type webhook struct {
 	*webhookFailure
 }
 
-// webhookPayment is what checkout.completed and checkout.late_payment add.
+// webhookPayment holds the additional fields of checkout.completed and
+// checkout.late_payment.
 type webhookPayment struct {
 	NoticeID      string `json:"notice_id"`
 	TransactionID string `json:"transaction_id"`
@@ -52,7 +53,7 @@ type webhookPayment struct {
 	Late bool `json:"late,omitempty"`
 }
 
-// webhookFailure is what checkout.failed adds.
+// webhookFailure holds the additional fields of checkout.failed.
 type webhookFailure struct {
 	FailureCode    string `json:"failure_code"`
 	FailureMessage string `json:"failure_message"`

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"quittance/internal/connector"
@@ -45,12 +46,6 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 
-	// MaxCalls is how many requests for money, and apart from them how many
-	// enquiries, are under way with one operator; 128.
-	MaxCalls int
-	// MaxAccountEnquiries is how many enquiries of one merchant account are under
-	// way, so that a busy one leaves room for others; 16.
-	MaxAccountEnquiries int
 	// Backlog is how many records are in hand; beyond it none are fetched; 16,384.
 	Backlog int
 	// DrainTimeout bounds how long calls under way are waited for at the end; 8 s.
@@ -58,8 +53,6 @@ type Config struct {
 }
 
 func (c *Config) validate() error {
-	c.MaxCalls = cmp.Or(c.MaxCalls, 128)
-	c.MaxAccountEnquiries = cmp.Or(c.MaxAccountEnquiries, 16)
 	c.Backlog = cmp.Or(c.Backlog, 16384)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 8*time.Second)
 	if c.Topology == nil || c.Codec == nil || c.Account == nil || c.Signer == nil || c.Sealer == nil || c.Now == nil || c.Log == nil {
@@ -73,7 +66,7 @@ func (c *Config) validate() error {
 			return errors.New("collect: PublicURL and CheckoutURL must be absolute URLs")
 		}
 	}
-	if c.MaxCalls < 0 || c.MaxAccountEnquiries < 0 || c.Backlog < 0 || c.DrainTimeout < 0 {
+	if c.Backlog < 0 || c.DrainTimeout < 0 {
 		return errors.New("collect: limits must not be negative")
 	}
 	return nil
@@ -83,16 +76,12 @@ func (c *Config) validate() error {
 type Sink struct {
 	cfg      Config
 	consumer *consume.Consumer
-	metrics  metrics
-	slots    *slots
+	requests *prometheus.CounterVec
+	calls    *prometheus.HistogramVec
+	slots    slots
 	newest   newest
 	// complain keeps an operator's outage from filling the log.
 	complain rate.Sometimes
-}
-
-type metrics struct {
-	requests *prometheus.CounterVec
-	calls    *prometheus.HistogramVec
 }
 
 // New checks the configuration and makes a Sink. It joins the group
@@ -101,12 +90,10 @@ func New(cfg Config) (*Sink, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Sink{
-		cfg: cfg, slots: newSlots(cfg.MaxCalls, cfg.MaxAccountEnquiries), newest: newest{byID: map[string]enquiries{}},
-		complain: rate.Sometimes{Interval: time.Second},
-	}
 	with := promauto.With(cfg.Metrics)
-	s.metrics = metrics{
+	s := &Sink{
+		cfg: cfg, slots: slots{by: map[slot]*semaphore.Weighted{}}, newest: newest{byID: map[string]enquiries{}},
+		complain: rate.Sometimes{Interval: time.Second},
 		requests: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_collect_requests_total", Help: "Collection requests worked off, by what came of them.",
 		}, []string{"operator", "kind", "outcome"}),
@@ -120,7 +107,7 @@ func New(cfg Config) (*Sink, error) {
 			for _, fault := range []connector.FaultKind{
 				connector.FaultNetwork, connector.FaultTimeout, connector.FaultServer, connector.FaultBusy, connector.FaultCredentials, connector.FaultMalformed,
 			} {
-				s.metrics.calls.WithLabelValues(c.Operator(), call, string(fault))
+				s.calls.WithLabelValues(c.Operator(), call, string(fault))
 			}
 		}
 	}

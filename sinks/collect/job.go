@@ -114,7 +114,7 @@ func (j *job) count(outcome string) {
 	if kind != kindCollect && kind != kindEnquire {
 		kind = "none"
 	}
-	j.sink.metrics.requests.WithLabelValues(operator, kind, outcome).Inc()
+	j.sink.requests.WithLabelValues(operator, kind, outcome).Inc()
 }
 
 // decode reads a request of this version. Poison is counted.
@@ -325,7 +325,7 @@ func (j *job) called(call string, begun time.Time, o connector.Outcome, err erro
 	if err != nil {
 		outcome = string(connector.FaultOf(err))
 	}
-	j.sink.metrics.calls.WithLabelValues(j.connector.Operator(), call, outcome).Observe(time.Since(begun).Seconds())
+	j.sink.calls.WithLabelValues(j.connector.Operator(), call, outcome).Observe(time.Since(begun).Seconds())
 	return err
 }
 
@@ -434,12 +434,8 @@ func (j *job) produce(r *kgo.Record) bool {
 // warn logs trouble with an operator or the broker, at most once a second.
 func (j *job) warn(doing string, err error) {
 	j.sink.complain.Do(func() {
-		operator := ""
-		if j.connector != nil {
-			operator = j.connector.Operator()
-		}
 		j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelWarn, "collection request meets trouble",
-			slog.String("doing", doing), slog.String("operator", operator), slog.String("collection_id", j.request.CollectionID),
+			slog.String("doing", doing), slog.String("operator", j.connector.Operator()), slog.String("collection_id", j.request.CollectionID),
 			slog.String("session_id", j.request.SessionID), slog.Any("error", err))
 	})
 }

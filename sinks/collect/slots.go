@@ -11,9 +11,6 @@ import (
 // of their own: a crowd of enquiries, which wait for the operator's rate, never
 // keeps a citizen waiting. Safe for concurrent use.
 type slots struct {
-	calls   int64
-	account int64
-
 	mu sync.Mutex
 	by map[slot]*semaphore.Weighted
 }
@@ -26,9 +23,14 @@ type slot struct {
 	live     bool
 }
 
-func newSlots(calls, account int) *slots {
-	return &slots{calls: int64(calls), account: int64(account), by: map[slot]*semaphore.Weighted{}}
-}
+const (
+	// callsAtOnce is how many requests for money, and separately how many
+	// enquiries, are under way with one operator.
+	callsAtOnce = 128
+	// accountEnquiries is how many enquiries of one merchant account are under way,
+	// so that a busy account leaves room for others.
+	accountEnquiries = 16
+)
 
 func (s *slots) of(key slot, size int64) *semaphore.Weighted {
 	s.mu.Lock()
@@ -43,7 +45,7 @@ func (s *slots) of(key slot, size int64) *semaphore.Weighted {
 
 // collect waits for a turn to ask an operator for money.
 func (s *slots) collect(ctx context.Context, operator string) (release func(), ok bool) {
-	w := s.of(slot{operator: operator, kind: kindCollect}, s.calls)
+	w := s.of(slot{operator: operator, kind: kindCollect}, callsAtOnce)
 	if w.Acquire(ctx, 1) != nil {
 		return nil, false
 	}
@@ -52,11 +54,11 @@ func (s *slots) collect(ctx context.Context, operator string) (release func(), o
 
 // enquire waits for a turn to ask an operator about a payment of an account.
 func (s *slots) enquire(ctx context.Context, operator, tenant string, live bool) (release func(), ok bool) {
-	account := s.of(slot{operator, kindEnquire, tenant, live}, s.account)
+	account := s.of(slot{operator, kindEnquire, tenant, live}, accountEnquiries)
 	if account.Acquire(ctx, 1) != nil {
 		return nil, false
 	}
-	w := s.of(slot{operator: operator, kind: kindEnquire}, s.calls)
+	w := s.of(slot{operator: operator, kind: kindEnquire}, callsAtOnce)
 	if w.Acquire(ctx, 1) != nil {
 		account.Release(1)
 		return nil, false

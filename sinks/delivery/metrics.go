@@ -8,8 +8,8 @@ import (
 	"quittance/internal/deliveries"
 )
 
-// counters of one kind. Planners and workers of a process that share a
-// registerer share them.
+// counters of one kind. A planner and a worker that share a registerer share
+// them.
 type counters struct {
 	planned     prometheus.Counter
 	unaddressed prometheus.Counter
@@ -25,14 +25,22 @@ type counters struct {
 
 func newCounters(reg prometheus.Registerer, kind deliveries.Kind) *counters {
 	labels := prometheus.Labels{"kind": string(kind)}
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Name: "quittance_delivery_" + name, Help: help, ConstLabels: labels}
+	}
 	counter := func(name, help string) prometheus.Counter {
-		return Register(reg, prometheus.NewCounter(prometheus.CounterOpts{Namespace: "quittance", Subsystem: "delivery", Name: name, Help: help, ConstLabels: labels}))
+		return register(reg, prometheus.NewCounter(prometheus.CounterOpts(opts(name, help))))
 	}
 	counterVec := func(name, help, label string) *prometheus.CounterVec {
-		return Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "quittance", Subsystem: "delivery", Name: name, Help: help, ConstLabels: labels}, []string{label}))
+		return register(reg, prometheus.NewCounterVec(prometheus.CounterOpts(opts(name, help)), []string{label}))
 	}
 	gaugeVec := func(name, help, label string) *prometheus.GaugeVec {
-		return Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "delivery", Name: name, Help: help, ConstLabels: labels}, []string{label}))
+		return register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts(opts(name, help)), []string{label}))
+	}
+	histogram := func(name, help string, buckets ...float64) prometheus.Histogram {
+		return register(reg, prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "quittance_delivery_" + name, Help: help, ConstLabels: labels, Buckets: buckets,
+		}))
 	}
 	c := &counters{
 		planned:     counter("planned_total", "Deliveries made from notifications."),
@@ -41,18 +49,10 @@ func newCounters(reg prometheus.Registerer, kind deliveries.Kind) *counters {
 		attempts:    counterVec("attempts_total", "Calls by outcome.", "outcome"),
 		deferred:    counterVec("deferred_total", "Deliveries deferred without an attempt, by reason.", "reason"),
 		inFlight:    gaugeVec("in_flight", "Calls under way by lane.", "lane"),
-		waiting: Register(reg, prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "quittance", Subsystem: "delivery", Name: "waiting", Help: "Deliveries in mailboxes, not yet under way.", ConstLabels: labels,
-		})),
-		breakers: gaugeVec("breakers", "Destinations whose breaker is in a state other than closed.", "state"),
-		duration: Register(reg, prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: "quittance", Subsystem: "delivery", Name: "call_duration_seconds", Help: "Duration of calls.", ConstLabels: labels,
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15},
-		})),
-		latency: Register(reg, prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: "quittance", Subsystem: "delivery", Name: "latency_seconds", Help: "From the event to its acceptance.", ConstLabels: labels,
-			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 5, 30, 60, 300, 3600, 86400},
-		})),
+		waiting:     register(reg, prometheus.NewGauge(prometheus.GaugeOpts(opts("waiting", "Deliveries in mailboxes, not yet under way.")))),
+		breakers:    gaugeVec("breakers", "Destinations whose breaker is in a state other than closed.", "state"),
+		duration:    histogram("call_duration_seconds", "Duration of calls.", .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15),
+		latency:     histogram("latency_seconds", "From the event to its acceptance.", .01, .025, .05, .1, .25, .5, 1, 5, 30, 60, 300, 3600, 86400),
 	}
 	// All series exist from the start, so that alerts on them work before the first
 	// event.
@@ -73,9 +73,9 @@ func newCounters(reg prometheus.Registerer, kind deliveries.Kind) *counters {
 	return c
 }
 
-// Register registers a collector, or returns the one that is already registered
+// register registers a collector, or returns the one that is already registered
 // under its name.
-func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+func register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	var taken prometheus.AlreadyRegisteredError
 	if err := reg.Register(c); errors.As(err, &taken) {
 		if there, ok := taken.ExistingCollector.(C); ok {

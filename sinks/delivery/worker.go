@@ -23,16 +23,13 @@ import (
 	"quittance/schemas/record"
 )
 
-// Defaults of WorkerConfig.
 const (
-	DefaultGoodSlots      = 256
-	DefaultSlowSlots      = 1024
-	DefaultMailbox        = 8192
-	DefaultInHand         = 65536
-	DefaultSessionTimeout = 10 * time.Second
-)
+	defaultGoodSlots      = 256 // of WorkerConfig
+	defaultSessionTimeout = 10 * time.Second
 
-const (
+	slowSlots      = 1024  // calls at once in the slow lane
+	mailboxLimit   = 8192  // deliveries that wait for one destination
+	inHandLimit    = 65536 // deliveries that wait in all
 	slowAfter      = 500 * time.Millisecond
 	fairShare      = 64              // slots of a mailbox when the worker as a whole is full
 	drainRevoke    = 2 * time.Second // for calls under way when partitions go elsewhere
@@ -75,11 +72,10 @@ type WorkerConfig struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 
-	// GoodSlots and SlowSlots are calls at once in the two lanes.
-	GoodSlots, SlowSlots int
-	// Mailbox is how many deliveries wait per destination; InHand how many in all.
-	Mailbox, InHand int
-	// SessionTimeout of the group: how long after a death its partitions move.
+	// GoodSlots are the calls at once in the good lane; 256 when zero.
+	GoodSlots int
+	// SessionTimeout of the group: how long after a member's death its partitions
+	// move; 10 s when zero.
 	SessionTimeout time.Duration
 }
 
@@ -110,16 +106,12 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if cfg.Codec == nil || cfg.Kind.Directory == nil || cfg.Policy == nil || cfg.History == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("delivery worker: Codec, Kind with its Directory, Policy, History, Now, Log and Metrics are required")
 	}
-	cfg.GoodSlots = cmp.Or(cfg.GoodSlots, DefaultGoodSlots)
-	cfg.SlowSlots = cmp.Or(cfg.SlowSlots, DefaultSlowSlots)
-	cfg.Mailbox = cmp.Or(cfg.Mailbox, DefaultMailbox)
-	cfg.InHand = cmp.Or(cfg.InHand, DefaultInHand)
-	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, DefaultSessionTimeout)
+	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, defaultSessionTimeout)
 	sending := cfg.Kind.Sending()
 	return &Worker{
 		cfg: cfg, topic: cfg.Kafka.Prefix + sending.Topic, group: cfg.Kafka.Prefix + sending.Group,
 		count: newCounters(cfg.Metrics, cfg.Kind.Kind), mailboxes: map[string]*mailbox{}, jobs: map[string]*job{},
-		good: lane{name: laneGood, slots: cfg.GoodSlots}, slow: lane{name: laneSlow, slots: cfg.SlowSlots},
+		good: lane{name: laneGood, slots: cmp.Or(cfg.GoodSlots, defaultGoodSlots)}, slow: lane{name: laneSlow, slots: slowSlots},
 		fatal: make(chan error, 1),
 	}, nil
 }
@@ -249,7 +241,7 @@ func (w *Worker) refuse(m *mailbox, dest deliveries.Destination, known bool, now
 	if backlog, ok := m.pace.backlog(dest.MaxPerSecond, len(m.queue)); !ok {
 		return deliveries.ReasonRateLimited, now.Add(backlog)
 	}
-	if n := len(m.queue); n >= w.cfg.Mailbox || (w.queued >= w.cfg.InHand && n >= fairShare) {
+	if n := len(m.queue); n >= mailboxLimit || (w.queued >= inHandLimit && n >= fairShare) {
 		return deliveries.ReasonMailboxFull, now.Add(deferFull + rand.N(deferSpread)) //nolint:gosec // spreads load
 	}
 	return "", time.Time{}

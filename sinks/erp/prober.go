@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/internal/erp"
-	"quittance/sinks/delivery"
+	"quittance/internal/registry"
 )
 
 // probeEvery is how often each ERP is asked for its health.
@@ -37,12 +38,11 @@ func NewProber(cfg ProberConfig) (*Prober, error) {
 	if cfg.Agencies == nil || cfg.Client == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("erp prober: Agencies, Client, Log and Metrics are required")
 	}
-	gauge := func(name, help string) *prometheus.GaugeVec {
-		return delivery.Register(cfg.Metrics, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "erp", Name: name, Help: help}, []string{"agency", "mode"}))
-	}
+	with, labels := promauto.With(cfg.Metrics), []string{"agency", "mode"}
 	return &Prober{
-		cfg: cfg, up: gauge("up", "Whether the agency's ERP answered GET /health with a 2xx: 1 or 0."),
-		seconds: gauge("probe_seconds", "How long it took to answer."),
+		cfg:     cfg,
+		up:      with.NewGaugeVec(prometheus.GaugeOpts{Name: "quittance_erp_up", Help: "Whether the agency's ERP answered GET /health with a 2xx: 1 or 0."}, labels),
+		seconds: with.NewGaugeVec(prometheus.GaugeOpts{Name: "quittance_erp_probe_seconds", Help: "How long it took to answer."}, labels),
 	}, nil
 }
 
@@ -59,10 +59,7 @@ func (p *Prober) Run(ctx context.Context) error {
 		p.up.Reset() // an ERP may have gone from the registry
 		p.seconds.Reset()
 		for _, h := range found {
-			mode, up, value := "test", h.Result.OK(), 0.0
-			if h.Live {
-				mode = "live"
-			}
+			mode, up, value := registry.Mode(h.Live), h.Result.OK(), 0.0
 			if up {
 				value = 1
 			}

@@ -72,16 +72,16 @@ func (s *Schedule) gauges(ctx context.Context, adm *kadm.Client) error {
 
 	now := s.cfg.Now()
 	for k, at := range oldest {
-		s.count.oldest.WithLabelValues(string(k.kind), k.state).Set(age(at, now))
+		s.oldest.WithLabelValues(string(k.kind), k.state).Set(age(at, now))
 	}
 	for k, n := range rows {
-		s.count.rows.WithLabelValues(string(k.kind), k.state).Set(float64(n))
+		s.rows.WithLabelValues(string(k.kind), k.state).Set(float64(n))
 	}
 	for _, k := range kinds {
-		s.count.suspended.WithLabelValues(string(k.Kind)).Set(float64(suspended[k.Kind]))
+		s.suspended.WithLabelValues(string(k.Kind)).Set(float64(suspended[k.Kind]))
 	}
-	s.count.outstanding.Set(float64(outstanding))
-	s.count.oldestOutstanding.Set(age(completed, now))
+	s.outstanding.Set(float64(outstanding))
+	s.oldestOutstanding.Set(age(completed, now))
 	return kafkaErr
 }
 

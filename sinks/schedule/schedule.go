@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
@@ -28,13 +29,10 @@ import (
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
 	"quittance/schemas/record"
-	"quittance/sinks/delivery"
 )
 
-// DefaultPoll is how often the schedule looks for what is due.
-const DefaultPoll = 250 * time.Millisecond
-
 const (
+	defaultPoll   = 250 * time.Millisecond
 	produceWithin = 20 * time.Second // below the lease of a claim, 30 s
 	applyWithin   = 30 * time.Second
 	leaseEvery    = 5 * time.Second
@@ -53,23 +51,16 @@ type Config struct {
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
-	// Poll is how often to look for what is due, at most a second; 0 takes DefaultPoll.
+	// Poll is how often to look for what is due, at most a second; 250 ms when zero.
 	Poll time.Duration
 }
 
-// Schedule is the sink of outcomes. Several may run: they share the partitions,
-// and claims exclude each other.
+// Schedule is the sink of outcomes. Several processes may run one: they share the
+// partitions, and claims exclude each other.
 type Schedule struct {
-	cfg   Config
-	count counters
-}
-
-type counters struct {
-	applied, poison, requeued prometheus.Counter
-	oldest                    *prometheus.GaugeVec
-	rows                      *prometheus.GaugeVec
-	suspended                 *prometheus.GaugeVec
-
+	cfg                            Config
+	applied, poison, requeued      prometheus.Counter
+	oldest, rows, suspended        *prometheus.GaugeVec
 	outstanding, oldestOutstanding prometheus.Gauge
 }
 
@@ -83,28 +74,35 @@ func New(cfg Config) (*Schedule, error) {
 			return nil, fmt.Errorf("delivery schedule: kind %s has no Directory", kind.Kind)
 		}
 	}
-	cfg.Poll = min(cmp.Or(cfg.Poll, DefaultPoll), time.Second)
-	counter := func(name, help string) prometheus.Counter {
-		return delivery.Register(cfg.Metrics, prometheus.NewCounter(prometheus.CounterOpts{Namespace: "quittance", Subsystem: "delivery_schedule", Name: name, Help: help}))
-	}
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return delivery.Register(cfg.Metrics, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "delivery", Name: name, Help: help}, labels))
-	}
-	single := func(name, help string) prometheus.Gauge {
-		return delivery.Register(cfg.Metrics, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "quittance", Subsystem: "erp", Name: name, Help: help}))
-	}
+	cfg.Poll = min(cmp.Or(cfg.Poll, defaultPoll), time.Second)
+	with := promauto.With(cfg.Metrics)
 	return &Schedule{
 		cfg: cfg,
-		count: counters{
-			applied:           counter("applied_total", "Outcomes applied to Postgres."),
-			poison:            counter("poison_total", "Outcomes that cannot be decoded."),
-			requeued:          counter("requeued_total", "Due deliveries put on their topic."),
-			oldest:            gauge("oldest_undelivered_seconds", "Age of the oldest event that is not delivered: never tried (untried), to be tried again (retrying), of a suspended endpoint (held), or for a person to decide (needs_operator). 0 when there is none.", "kind", "state"),
-			rows:              gauge("scheduled", "Deliveries in the schedule by state.", "kind", "state"),
-			outstanding:       single("confirmations_owed", "Completed payments that an ERP is to be told of and has not accepted."),
-			oldestOutstanding: single("confirmations_oldest_owed_seconds", "Since when the oldest of them is completed. 0 when there is none."),
-			suspended:         gauge("suspended_destinations", "Destinations to which nothing is sent until they are resumed.", "kind"),
-		},
+		applied: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_delivery_schedule_applied_total", Help: "Outcomes applied to Postgres.",
+		}),
+		poison: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_delivery_schedule_poison_total", Help: "Outcomes that cannot be decoded.",
+		}),
+		requeued: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_delivery_schedule_requeued_total", Help: "Due deliveries put on their topic.",
+		}),
+		oldest: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quittance_delivery_oldest_undelivered_seconds",
+			Help: "Age of the oldest event that is not delivered: never tried (untried), to be tried again (retrying), of a suspended endpoint (held), or for a person to decide (needs_operator). 0 when there is none.",
+		}, []string{"kind", "state"}),
+		rows: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quittance_delivery_scheduled", Help: "Deliveries in the schedule by state.",
+		}, []string{"kind", "state"}),
+		suspended: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quittance_delivery_suspended_destinations", Help: "Destinations to which nothing is sent until they are resumed.",
+		}, []string{"kind"}),
+		outstanding: with.NewGauge(prometheus.GaugeOpts{
+			Name: "quittance_erp_confirmations_owed", Help: "Completed payments that an ERP is to be told of and has not accepted.",
+		}),
+		oldestOutstanding: with.NewGauge(prometheus.GaugeOpts{
+			Name: "quittance_erp_confirmations_oldest_owed_seconds", Help: "Since when the oldest of them is completed. 0 when there is none.",
+		}),
 	}, nil
 }
 
@@ -113,7 +111,7 @@ func New(cfg Config) (*Schedule, error) {
 func (s *Schedule) Run(ctx context.Context) error {
 	consumer, err := consume.New(consume.Config{
 		Kafka: s.cfg.Kafka, Group: "delivery-schedule", Topics: []string{schemas.TopicAttempts}, Poison: schemas.TopicPoisonDeliveries,
-		Positions: s.cfg.Deliveries.Positions, AtOnce: applyAtOnce, Timeout: applyWithin, Log: s.cfg.Log, Poisoned: s.count.poison,
+		Positions: s.cfg.Deliveries.Positions, AtOnce: applyAtOnce, Timeout: applyWithin, Log: s.cfg.Log, Poisoned: s.poison,
 	})
 	if err != nil {
 		return err
@@ -181,7 +179,7 @@ func (s *Schedule) apply(ctx context.Context, outcomes []*record.Attempt, moves 
 	if err := s.cfg.Deliveries.Apply(ctx, outcomes, moves); err != nil {
 		return err
 	}
-	s.count.applied.Add(float64(len(outcomes)))
+	s.applied.Add(float64(len(outcomes)))
 	return nil
 }
 
@@ -225,6 +223,6 @@ func (s *Schedule) claim(ctx context.Context, cl *kgo.Client) (int, error) {
 	if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		return 0, fmt.Errorf("producing due deliveries: %w", err)
 	}
-	s.count.requeued.Add(float64(len(claimed)))
+	s.requeued.Add(float64(len(claimed)))
 	return len(claimed), s.cfg.Deliveries.MarkQueued(ctx, claimed)
 }

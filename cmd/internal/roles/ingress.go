@@ -89,7 +89,7 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	manual, err := docs.New(docs.Config{OpenAPI: ministry.OpenAPI()})
+	manual, err := docs.New(ministry.OpenAPI())
 	if err != nil {
 		return err
 	}

@@ -173,7 +173,7 @@ type UpsertClerkParams struct {
 	CreatedAt time.Time
 }
 
-// active null: a new clerk is active, a known one stays as it is.
+// When active is null, a new clerk is active and a known one stays as it is.
 func (q *Queries) UpsertClerk(ctx context.Context, arg UpsertClerkParams) error {
 	_, err := q.db.Exec(ctx, upsertClerk,
 		arg.AgencyID,
