@@ -148,7 +148,7 @@ var french = words{
 	UndecidedTitle: "Ne payez pas encore", UndecidedText: "Cette demande de paiement est terminée, mais nous ne savons pas encore si l’argent a été débité.",
 	UndecidedWait:  "Ne payez pas de nouveau avant de connaître le résultat.",
 	UndecidedCheck: "L’opérateur peut mettre du temps à répondre. Vérifiez plus tard sur cette page, ou demandez à l’administration.",
-	ReversedTitle:  "Paiement restitué", ReversedText: "L’argent de ce paiement vous a été rendu. Ce paiement ne compte plus : si vous devez encore cette somme, demandez à l’administration comment la payer.",
+	ReversedTitle:  "Paiement restitué", ReversedText: "L’argent de ce paiement vous a été rendu. Ce paiement ne compte plus : si vous devez encore cette somme, demandez à l’administration comment la payer.",
 	LateTitle: "Paiement arrivé en retard", LateText: "Votre paiement est arrivé après la fin de cette demande de paiement. L’administration en a été informée.",
 	MismatchTitle: "Paiement à vérifier", MismatchText: "L’opérateur a signalé un paiement qui ne correspond pas à cette demande. L’administration l’examine.",
 	SettledTitle: "Ne payez pas de nouveau", NotAgain: "Ne payez pas de nouveau.",
