@@ -377,8 +377,8 @@ func TestEnquirySchedule(t *testing.T) { // 10 s up to 5 min, then 15 min, 1 h, 
 	}
 }
 
-// A payer approves in the window's last seconds and the callback is lost: the
-// operator is asked at the end of the window, and its answer is waited for.
+// A payer approves in the window's last seconds and the callback is lost. The operator is
+// asked at the end of the window, and the session waits for the answer.
 func TestLastSecondsOfTheWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -395,8 +395,8 @@ func TestLastSecondsOfTheWindow(t *testing.T) {
 	w.want("a", checkout.StatusCompleted, created, requested, checkout.EventCompleted)
 }
 
-// The operator took another amount. The session never completes, says no untruth
-// of its payer, and its order is not collected again.
+// The operator took another amount. The session never completes, its failure does not
+// blame the payer, and its order is not collected again.
 func TestMismatchIsMoney(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -416,14 +416,14 @@ func TestMismatchIsMoney(t *testing.T) {
 		t.Error("the operator is still asked what it has said")
 	}
 	wantCode(t, w.create("b", "o"), checkout.CodeOrderUnderReview)
-	w.outcome("a", approved()) // what a person found out
+	w.outcome("a", approved()) // a later report with the right amount
 	if got := w.events[len(w.events)-1].Type; got != checkout.EventLatePayment {
 		t.Errorf("a later right report is %s", got)
 	}
 }
 
-// The mismatch comes after the session's end, and then a refusal: still nobody
-// takes the order's money again.
+// A mismatch after the session's end, followed by a refusal: the order is still not
+// collected again.
 func TestMismatchAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, ended := range []bool{true, false} {
@@ -444,8 +444,8 @@ func TestMismatchAfterTheEnd(t *testing.T) {
 	}
 }
 
-// One instance's clock is ten minutes ahead; the others' creations count in their
-// own minutes.
+// The clock of one instance is ten minutes ahead. The creations of the others count in
+// their own minutes.
 func TestQuotaWithAClockFarAhead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -518,7 +518,7 @@ func TestCompletionToken(t *testing.T) { // decisions § 4
 	w.advance(10 * time.Minute)
 	wantCode(t, consume("t1"), checkout.CodeTokenConsumed)
 	wantCode(t, consume("t2"), checkout.CodeTokenExpired)
-	wantCode(t, issue("t4", "secret"), checkout.CodeOK) // a page that slept
+	wantCode(t, issue("t4", "secret"), checkout.CodeOK) // a page that was in the background
 	w.advance(24 * time.Hour)
 	wantCode(t, issue("t5", "secret"), checkout.CodeSecretRefused)
 }

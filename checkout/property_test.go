@@ -10,9 +10,9 @@ import (
 	"quittance/checkout"
 )
 
-// Whatever is asked in whatever order, the invariants hold. Those of a single
-// decision (deterministic, no gap in the sequence, terminal stays, a reply
-// exactly when asked for, stored is the fold of the events) are in world.decide.
+// The invariants hold for any sequence of commands. world.decide checks those of a single
+// decision: deterministic, no gap in the sequence, terminal statuses stay, an answer
+// exactly when the command asks for one, stored sessions are the fold of the events.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -216,7 +216,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// luhnValid is written from the rule, not from the code under test.
+// luhnValid implements the rule independently of the code under test.
 func luhnValid(s string) bool {
 	sum := 0
 	for i, c := range s {

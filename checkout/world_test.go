@@ -9,7 +9,7 @@ import (
 	"quittance/checkout"
 )
 
-// tb is what world needs of a test, or of a property.
+// tb is what world needs of a test or a property.
 type tb interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -18,7 +18,7 @@ type tb interface {
 	Fatal(args ...any)
 }
 
-// world is a partition's state in memory: it merges decisions as a processor does.
+// world is a partition's state in memory. Like a processor it merges decisions into it.
 type world struct {
 	t        tb
 	now      time.Time
@@ -51,7 +51,7 @@ func (w *world) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, bo
 	return i, ok
 }
 
-// decide carries a command out and checks what holds of every decision.
+// decide carries a command out and checks the invariants of every decision.
 func (w *world) decide(cmd checkout.Command) checkout.Decision {
 	w.t.Helper()
 	if cmd.At.IsZero() {
@@ -112,7 +112,7 @@ func orEmpty(m map[string]checkout.Session) map[string]checkout.Session {
 	return m
 }
 
-// ask is decide for a command that wants an answer.
+// ask is decide for a command that needs an answer.
 func (w *world) ask(cmd checkout.Command) checkout.Answer {
 	w.t.Helper()
 	cmd.ReplyTo = &checkout.ReplyTo{CorrelationID: "r"}
@@ -158,7 +158,7 @@ func draft(id, order string) checkout.Session {
 	}
 }
 
-// create makes a session of an order, or gives the refusal.
+// create makes a session of an order, or returns the refusal.
 func (w *world) create(id, order string) checkout.Answer {
 	w.t.Helper()
 	s := draft(id, order)
