@@ -444,14 +444,13 @@ func caseInvariants(t *rapid.T, w *world) {
 	}
 	exits, reversals := map[string]int{}, map[string]int{}
 	for _, e := range w.events {
-		switch e.Type {
-		case resolved:
-			if id := e.Detail[checkout.DetailCaseID]; exits[id] > 0 {
+		if e.Type == resolved {
+			id := e.Detail[checkout.DetailCaseID]
+			if exits[id]++; exits[id] > 1 {
 				t.Fatalf("case %s has two exits", id)
-			} else {
-				exits[id]++
 			}
-		case returned:
+		}
+		if e.Type == returned {
 			if reversals[e.SessionID]++; reversals[e.SessionID] > 1 || e.Session.Paid() {
 				t.Fatalf("%s is reversed %d times, paid %v", e.SessionID, reversals[e.SessionID], e.Session.Paid())
 			}
