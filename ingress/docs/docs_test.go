@@ -22,11 +22,11 @@ import (
 	"quittance/ingress/problem"
 )
 
-// explanations are the pages of the integrators' API.
+// explanations are the error pages of the integrators' API.
 var explanations = problem.Catalogue(problem.Ministry)
 
-// maxPage is how large the page may be, uncompressed: it is read on mobile
-// connections too.
+// maxPage is the largest size of the page, uncompressed, in bytes. Some readers have slow
+// connections.
 const maxPage = 60_000
 
 func openAPI(t *testing.T) []byte {
@@ -68,8 +68,7 @@ func get(t *testing.T, h http.Handler, path string) string {
 	return r.Body.String()
 }
 
-// A code that the API gained has a page before anybody is sent there, and a page
-// goes with its code.
+// Every code has a page, and every page has a code.
 func TestEveryErrorCodeHasAPage(t *testing.T) {
 	t.Parallel()
 	root, err := parse(openAPI(t))
@@ -110,7 +109,7 @@ func TestEveryErrorCodeHasAPage(t *testing.T) {
 	}
 }
 
-// What the OpenAPI file says of a code's status, the code's page says too.
+// Each code's page has the status that the OpenAPI file has for the code.
 func TestStatusesAgree(t *testing.T) {
 	t.Parallel()
 	root, err := parse(openAPI(t))
@@ -141,14 +140,14 @@ func TestStatusesAgree(t *testing.T) {
 		}
 	}
 	for _, e := range explanations {
-		// These two are answers to what is no operation.
+		// These two answer requests that match no operation.
 		if !said[e.Code] && e.Code != "generic.not_found" && e.Code != "generic.method_not_allowed" {
 			t.Errorf("no answer of the OpenAPI file tells %s", e.Code)
 		}
 	}
 }
 
-// The example of a problem in the OpenAPI file is that of the page.
+// The example of a problem in the OpenAPI file is the same as on the page.
 func TestTitlesAgree(t *testing.T) {
 	t.Parallel()
 	titles := map[string]string{}
@@ -237,8 +236,8 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// Links within the documentation lead somewhere, nothing is loaded from
-// elsewhere, and the policy lets the one style through.
+// Links within the documentation lead to existing pages, nothing is loaded from other
+// origins, and the policy allows the style.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	h := server(t)
