@@ -93,14 +93,20 @@ func TestWhatBecomesOfCash(t *testing.T) {
 	w.later(double.ID, 11*time.Minute)
 	w.byPhone(double)
 	w.want(w.reserve(c01, double), http.StatusConflict, "checkout.collection_in_flight")
-	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "case" || a.body["clerk"] != nil || a.body["total"] != 5050.0 {
+	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "case" || a.text("clerk") != "c01" || a.body["total"] != 5050.0 {
 		t.Errorf("taken beside the phone as %s", a.raw)
 	}
 	w.phoneSays(double, checkout.OutcomeApproved)
 	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "case" || a.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("the same again is %s", a.raw)
 	}
-	w.want(w.reverse(c02, double, id), http.StatusConflict, "counter.not_taken")
+	w.want(w.reverse(c01, double, id), http.StatusConflict, "counter.second_person_required")
+	if a := w.want(w.reverse(c02, double, id), http.StatusOK, ""); a.text("status") != "reversed" || a.text("reversed_by") != "c02" || a.body["total"] != 5050.0 {
+		t.Errorf("given back as %s", a.raw)
+	}
+	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "reversed" {
+		t.Errorf("the same again is %s", a.raw)
+	}
 	if a := w.stands(c01, double); a.text("channel") != "MOBILE_MONEY" || a.body["cash"] != nil {
 		t.Errorf("it stands as %s", a.raw)
 	}
@@ -166,7 +172,7 @@ func TestLookUpsAreRefused(t *testing.T) {
 	second := w.create(func(s *checkout.Session) { s.OrderID = first.OrderID })
 	w.want(w.reserve(c01, second), http.StatusConflict, "checkout.previous_undecided")
 	w.phoneSays(first, checkout.OutcomeApproved)
-	w.want(w.reserve(c01, second), http.StatusConflict, "checkout.order_paid")
+	w.want(w.reserve(c01, second), http.StatusConflict, "checkout.order_under_review")
 }
 
 func TestEntriesAreRefused(t *testing.T) {
@@ -227,7 +233,7 @@ func TestEntriesAreRefused(t *testing.T) {
 	w.Change(func() { w.Time = w.Time.Add(14 * time.Hour) }) // after midnight in Brazzaville
 	w.want(w.reverse(c02, s, id), http.StatusConflict, "counter.reversal_too_late")
 
-	// The citizen's own payment is none that a clerk takes, whatever id is sent.
+	// A clerk cannot take the citizen's own payment, even with its id.
 	phone := w.create(nil)
 	w.byPhone(phone)
 	theirs := w.Session(phone.ID).Collection.ID
@@ -238,8 +244,8 @@ func TestEntriesAreRefused(t *testing.T) {
 	}
 }
 
-// The answer to "cash received" is lost, though it is on record: the same call
-// again says so, and takes nothing twice.
+// The cash is on record, but the answer is lost. The same call again returns the record
+// and takes nothing twice.
 func TestAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	w := serve(t)
@@ -274,8 +280,8 @@ func TestReferencesCannotBeTried(t *testing.T) {
 		t.Errorf("the policy is %s", limited.header.Get("RateLimit-Policy"))
 	}
 	w.want(w.stands(c01, s), http.StatusTooManyRequests, "generic.rate_limited")
-	w.want(w.reserve(c02, s), http.StatusConflict, "counter.reserved") // another key's are its own
-	w.want(w.take(c01, s, id), http.StatusOK, "")                      // look-ups never stand in cash's way
+	w.want(w.reserve(c02, s), http.StatusConflict, "counter.reserved") // each key has its own quota
+	w.want(w.take(c01, s, id), http.StatusOK, "")                      // entries are counted apart from look-ups
 	for range 59 {
 		w.want(w.take(c01, foreign, id), http.StatusNotFound, "checkout.session_not_found")
 	}
@@ -313,7 +319,7 @@ func TestDescriptionIsServed(t *testing.T) {
 	}
 }
 
-// A late repetition of a confirmation must not read as money that is there.
+// A late repetition of a confirmation must not say that the agency still has the money.
 func TestTakeAfterReversal(t *testing.T) {
 	t.Parallel()
 	w := serve(t)

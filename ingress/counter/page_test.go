@@ -84,7 +84,7 @@ func TestClerkIsTold(t *testing.T) {
 	lookUp(noCash.PaymentRef).want(http.StatusConflict, "ne peut pas être réglé en espèces")
 	b.get("/counter/"+noCash.PaymentRef).want(http.StatusOK, "ne peut pas être réglé en espèces").lacks("/look-up")
 
-	// The integrator cancels while notes are counted.
+	// The integrator cancels while the clerk counts notes.
 	cancelled := w.create(nil)
 	lookUp(cancelled.PaymentRef).want(http.StatusOK, "Recevoir les espèces")
 	w.Do(cancelled.ID, checkout.Cancel{By: checkout.ByIntegrator})
@@ -95,7 +95,7 @@ func TestClerkIsTold(t *testing.T) {
 	b.post("/release").want(http.StatusOK, "abandonnée")
 	b.get("/counter/"+gone.PaymentRef).want(http.StatusOK, "Ce paiement a été annulé")
 
-	// The form stayed open while the citizen paid by phone.
+	// The form was open while the citizen paid by phone.
 	double := w.create(nil)
 	lookUp(double.PaymentRef)
 	path, form := b.form("/take")
@@ -104,7 +104,7 @@ func TestClerkIsTold(t *testing.T) {
 	b.request(http.MethodPost, path, form).want(http.StatusOK, "déjà payé autrement", "gardez-les séparées")
 	b.request(http.MethodPost, path, form).want(http.StatusOK, "déjà payé autrement")
 
-	// No answer, though it is on record: the same form again.
+	// The cash is on record, but the answer is lost: send the same form again.
 	lost := w.create(nil)
 	lookUp(lost.PaymentRef)
 	w.Change(func() { w.lost = 1 })
@@ -113,7 +113,7 @@ func TestClerkIsTold(t *testing.T) {
 		t.Errorf("%d events, want 3", n)
 	}
 
-	// What was typed can be mended, and its fault is at the field.
+	// The page shows the typed text again, with its fault at the field.
 	typed := w.create(nil)
 	lookUp(typed.PaymentRef)
 	long := strings.Repeat("7", 65)
@@ -152,7 +152,7 @@ func TestSigningIn(t *testing.T) {
 		t.Errorf("the cookie is %+v", cookie)
 	}
 
-	// Half an hour of use in small steps, then without.
+	// Requests within half an hour keep the sign-in; half an hour without one ends it.
 	for range 4 {
 		w.Change(func() { w.Time = w.Time.Add(29 * time.Minute) })
 		b.get("/counter").want(http.StatusOK, "Rechercher un paiement")
@@ -161,7 +161,8 @@ func TestSigningIn(t *testing.T) {
 	b.get("/counter").want(http.StatusOK, "Vous avez été déconnecté", "Ouvrir le guichet")
 	b.get("/counter").want(http.StatusOK, "Ouvrir le guichet").lacks("déconnecté")
 
-	// Signed out while notes were counted: nothing is done, and it goes on there.
+	// The sign-in ends while the clerk counts notes: nothing is recorded, and after signing
+	// in again the clerk continues with the same reference.
 	b.post("/sign-in", "key", c01).post("/look-up", "payment_ref", s.PaymentRef).want(http.StatusOK, "Recevoir les espèces")
 	path, form := b.form("/take")
 	w.Change(func() { w.Time = w.Time.Add(31 * time.Minute) })
@@ -171,7 +172,7 @@ func TestSigningIn(t *testing.T) {
 	}
 	b.post("/sign-in", "key", c01).want(http.StatusOK, "Ce paiement n’est pas réglé")
 
-	// Twelve hours, however busy.
+	// A sign-in ends after twelve hours, even with constant use.
 	for range 12*60/20 + 1 {
 		w.Change(func() { w.Time = w.Time.Add(20 * time.Minute) })
 		b.get("/counter")

@@ -71,8 +71,8 @@ var (
 	_ cash.Asker    = (*commands.Checkout)(nil)
 )
 
-// world is the other side of the counter: the domain itself over a state in
-// memory, read without delay. Clerks and quotas are the real ones.
+// world is what a counter needs: a processor and a read model in memory, without delay.
+// Clerks and quotas are the real ones.
 type world struct {
 	*processor.Processor
 	url  string
@@ -81,7 +81,7 @@ type world struct {
 
 	refs     *checkout.References
 	commands []checkout.Command
-	lost     int // answers that do not come, though the command is carried out
+	lost     int // number of answers to lose; their commands are carried out
 	blind    error
 }
 
@@ -108,7 +108,7 @@ func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, e
 	return a, nil
 }
 
-// later lets time pass, for a session too.
+// later advances the clock and ticks a session.
 func (w *world) later(id string, d time.Duration) {
 	w.Change(func() { w.Time = w.Time.Add(d) })
 	w.Do(id, checkout.Tick{})
@@ -155,7 +155,7 @@ func (w *world) byPhone(s checkout.Session) {
 	}
 }
 
-// phoneSays is the operator's word on it.
+// phoneSays reports the operator's outcome of that payment.
 func (w *world) phoneSays(s checkout.Session, status checkout.OutcomeStatus) {
 	w.Do(s.ID, checkout.Outcome{
 		CollectionID: "11111111-1111-4111-8111-" + s.PaymentRef[:12], Source: checkout.SourceCallback, Status: status, Amount: 5075, Currency: "XAF",
@@ -228,7 +228,7 @@ func serve(t *testing.T, change ...func(*cash.Config)) *world {
 	return w
 }
 
-// answer is what the API says.
+// answer is an answer of the API.
 type answer struct {
 	status int
 	header http.Header
@@ -238,8 +238,7 @@ type answer struct {
 
 func (a answer) text(field string) string { s, _ := a.body[field].(string); return s }
 
-// call calls the API with a clerk's key. Every answer is held against
-// openapi.yaml.
+// call calls the API with a clerk's key and checks the answer against openapi.yaml.
 func (w *world) call(key, method, path string, body any) answer {
 	w.T.Helper()
 	var reader io.Reader
@@ -304,7 +303,7 @@ func (w *world) reserve(key string, s checkout.Session) answer {
 	return w.call(key, http.MethodPost, "/reservations", object{"payment_ref": s.PaymentRef})
 }
 
-// held reserves, and gives the id of the collection.
+// held reserves a session and returns the id of the collection.
 func (w *world) held(key string, s checkout.Session) string {
 	w.T.Helper()
 	a := w.want(w.reserve(key, s), http.StatusCreated, "")
@@ -331,7 +330,7 @@ func (w *world) stands(key string, s checkout.Session) answer {
 	return w.call(key, http.MethodGet, "/payments/"+s.PaymentRef, nil)
 }
 
-// browser is a clerk's, without a script.
+// browser is a clerk's browser without scripts.
 type browser struct {
 	w      *world
 	client *http.Client
@@ -408,7 +407,7 @@ var (
 	tagPattern   = regexp.MustCompile(`<[^>]*>`)
 )
 
-// post sends the form whose action ends so, with what the clerk fills in.
+// post sends the form whose action has this ending, with the clerk's input.
 func (b *browser) post(action string, fill ...string) *browser {
 	b.w.T.Helper()
 	path, form := b.form(action, fill...)
@@ -462,7 +461,7 @@ func (b *browser) lacks(texts ...string) *browser {
 	return b
 }
 
-// signedIn is a browser at the desk.
+// signedIn returns a browser of a signed-in clerk.
 func (w *world) signedIn(key string) *browser {
 	w.T.Helper()
 	return w.browse().get("/counter").post("/sign-in", "key", key).want(http.StatusOK, "Rechercher un paiement")

@@ -12,7 +12,7 @@ import (
 	"quittance/internal/connector"
 )
 
-// every is a session with all offers.
+// every gives a session all offers.
 func every(s *checkout.Session) {
 	both(s)
 	s.Offers = append(s.Offers,
@@ -20,7 +20,7 @@ func every(s *checkout.Session) {
 		checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50})
 }
 
-// A number tells its operator: the citizen need not know the offers' names.
+// The number determines the operator, so the citizen need not know the names of the offers.
 func TestOperatorOfTheNumber(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -35,7 +35,7 @@ func TestOperatorOfTheNumber(t *testing.T) {
 		t.Errorf("asked for %+v", c.Session.Collection)
 	}
 
-	// One of no operator on offer stays a fault.
+	// The number of an operator that is not on offer is a fault.
 	b = browse(t, server).get("/c/" + w.create("A-2", nil))
 	b.forward("phone", "05 500 00 02").want(422, "Ce numéro n’est pas de cet opérateur")
 }
@@ -51,7 +51,7 @@ func redirectTo(w *world, id string) connector.Redirect {
 	return r
 }
 
-// redirectSoon is redirectTo as soon as the session's citizen has confirmed.
+// redirectSoon calls redirectTo once the citizen has confirmed.
 func redirectSoon(w *world, id string) <-chan connector.Redirect {
 	found := make(chan connector.Redirect, 1)
 	go func() {
@@ -63,7 +63,7 @@ func redirectSoon(w *world, id string) <-chan connector.Redirect {
 	return found
 }
 
-// Without JavaScript a card goes on by the link of our own page.
+// Without JavaScript a card payment continues by a link on our own page.
 func TestCardWithoutScript(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -99,8 +99,8 @@ func TestCardWithoutScript(t *testing.T) {
 	}
 }
 
-// A card pays XAF where the agency's acquirer takes it, and only as long as it
-// does: sessions outlive the configuration they were made by.
+// A card can pay XAF while the agency's acquirer takes XAF. The configuration may change
+// during the life of a session.
 func TestCardInXAF(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -175,8 +175,8 @@ func TestNextAction(t *testing.T) {
 	}
 }
 
-// Cash needs no collection until a clerk begins it; the citizen may still choose
-// something else.
+// The choice of cash begins no collection: a clerk does. Until then the citizen can choose
+// another offer.
 func TestCash(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -205,7 +205,7 @@ func TestCash(t *testing.T) {
 	}
 }
 
-// What a page of an earlier minute says must not be confirmed by cash.
+// A form of an older page cannot confirm a payment in cash.
 func TestCashIsNotConfirmedByThePage(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -223,7 +223,7 @@ func TestCashIsNotConfirmedByThePage(t *testing.T) {
 	}
 }
 
-// What the review named is what is confirmed.
+// The confirmed offer is the one that the review showed.
 func TestConfirmationChoosesNoOtherOperator(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)

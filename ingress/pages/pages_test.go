@@ -102,7 +102,7 @@ func TestJourneyInEnglish(t *testing.T) {
 	t.Error("no way to start again")
 }
 
-// A browser that prefers English, and nothing asked for.
+// The browser prefers English, and the address names no language.
 func TestLanguageOfTheBrowser(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -156,7 +156,7 @@ func TestDoubleClick(t *testing.T) {
 	}
 }
 
-// Each tab has a review of its own; the second to confirm sees the first's payment.
+// Each tab has its own review. The tab that confirms second shows the payment of the first.
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -173,7 +173,7 @@ func TestTwoTabs(t *testing.T) {
 	}
 }
 
-// Two tabs confirm in the same moment, each having read an open session.
+// Two tabs confirm at the same time. Each has read an open session.
 func TestTwoTabsAtOnce(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -187,7 +187,7 @@ func TestTwoTabsAtOnce(t *testing.T) {
 	}
 }
 
-// The integrator cancels in the moment in which the citizen confirms.
+// The integrator cancels at the same time as the citizen confirms.
 func TestConfirmedAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -200,7 +200,7 @@ func TestConfirmedAfterTheEnd(t *testing.T) {
 	}
 }
 
-// atOnce lets each read the session before any of them goes on.
+// atOnce makes all requests read the session before any of them continues.
 func atOnce(w *world, each ...func()) {
 	w.Change(func() { w.apart, w.met = len(each), make(chan struct{}) })
 	var group sync.WaitGroup
@@ -225,7 +225,7 @@ func TestReloadWhileWaiting(t *testing.T) {
 	}
 }
 
-// The back button leads to old forms; they show what has become of the session.
+// The back button leads to old forms. Their answer shows the present session.
 func TestBackAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -268,8 +268,8 @@ func TestCancel(t *testing.T) {
 	b.get("/c/"+id).want(200, "Paiement annulé")
 }
 
-// With a collection in flight the cancel is not offered, and refused to those who
-// still have the form.
+// While a collection is in flight, the page offers no cancel, and the cancel of an older
+// page is refused.
 func TestCancelInFlight(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -308,8 +308,8 @@ func TestEnds(t *testing.T) {
 	b.get("/c/"+late).want(200, "n’a pas été confirmé à temps", "Recommencer", "4821093377150264")
 }
 
-// ended are the ways in which a session ends while its payer is asked. The
-// domain lets none expire then; its page is held to the same care.
+// ended are the ways in which a session ends while its collection is undecided. The domain
+// does not let it expire then, but the page must handle it.
 var ended = map[string]func(w *world, id string){
 	"cancelled": func(w *world, id string) { w.Do(id, checkout.Cancel{By: checkout.ByIntegrator}) },
 	"failed":    func(w *world, id string) { w.outOfTime(id) },
@@ -323,8 +323,8 @@ var ended = map[string]func(w *world, id string){
 	},
 }
 
-// A session that ended while its payer was asked never says that nothing can
-// happen any more, nor invites to pay again, before the operator's word.
+// The page of a session that ended with an undecided collection never says that nothing
+// more can happen, and never invites to pay again, until the operator has decided.
 func TestEndedWhileThePayerIsAsked(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -397,8 +397,8 @@ func TestEndedWhileThePayerIsAsked(t *testing.T) {
 	}
 }
 
-// A mismatch in time ends as one too, and a completed session stays completed
-// whatever the operator says later.
+// A mismatch before the session's end shows the same page. A completed session stays
+// completed after any later report.
 func TestMismatchBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -416,7 +416,7 @@ func TestMismatchBeforeTheEnd(t *testing.T) {
 	b.get("/c/"+done).want(200, "Paiement réussi")
 }
 
-// Once the operator has refused, the page is that of the session's end again.
+// Once the operator has refused, the page shows how the session ended.
 func TestRefusedAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]string{"cancelled": "Paiement annulé", "failed": "Recommencer", "expired": "a expiré"} {
@@ -429,8 +429,7 @@ func TestRefusedAfterTheEnd(t *testing.T) {
 	}
 }
 
-// While the operator has not said what became of an earlier payment of the same
-// order, no other is taken.
+// While an earlier payment of the same order is undecided, no other payment begins.
 func TestPreviousUndecided(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -448,12 +447,12 @@ func TestPreviousUndecided(t *testing.T) {
 	w.outcome(first, checkout.OutcomeRefused, checkout.FailureApprovalTimeout)
 	b.forward().want(200, "Confirm on your phone")
 
-	// Of a third order the money came late: it must not be taken again.
+	// The money of a third order arrived late. It must not be collected again.
 	third := w.create("A-3", nil)
 	b.toReview(third).forward()
 	w.outOfTime(third)
-	w.outcome(third, checkout.OutcomeApproved, "")
 	again := w.create("A-3", nil)
+	w.outcome(third, checkout.OutcomeApproved, "")
 	b.toReview(again).forward().want(409, "Ne payez pas de nouveau", "a déjà été reçu", "4821093377150264")
 	b.nothingToPress("Payer", "Changer le numéro")
 	b.link("English").want(200).forward("phone", "066000002").forward().want(409, "Do not pay again", "already been received", "4821093377150264")
@@ -516,8 +515,8 @@ func TestFaultyForms(t *testing.T) {
 	}
 }
 
-// A forged form cannot make another session's collection its own: the operator
-// would answer for that payment, and this session would look paid.
+// A forged form cannot use the collection of another session. Otherwise the operator would
+// answer for that payment, and this session would look paid.
 func TestAttemptOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -598,7 +597,7 @@ func TestUnavailable(t *testing.T) {
 
 	cancel, _ := b.form(1, nil)
 	b.request(http.MethodPost, cancel, url.Values{}).want(503)
-	// The same form again, once there is an answer.
+	// The same form again, now that answers arrive.
 	w.Change(func() { w.deaf = nil })
 	b.request(http.MethodPost, action, sent).want(200, "Confirmez sur votre téléphone")
 
@@ -718,7 +717,7 @@ func TestHeadersAndAssets(t *testing.T) {
 	if b.request(http.MethodHead, "/c/"+id, nil); b.status != 200 || b.html != "" {
 		t.Errorf("HEAD answers %d and %d bytes", b.status, len(b.html))
 	}
-	// A step's address, opened by hand, is where the session is.
+	// The address of a step's form, opened again, leads to the session's page.
 	if b.get("/c/"+id+"/pay").want(200, "Votre numéro"); b.at.Path != "/c/"+id {
 		t.Errorf("a step's address leads to %s", b.at)
 	}

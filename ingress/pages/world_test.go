@@ -29,25 +29,24 @@ import (
 	"quittance/test/servers"
 )
 
-// world is the other side of the pages: the domain itself over a state in
-// memory, read by the pages without delay.
+// world is what the pages need: a processor and a read model in memory, without delay.
 type world struct {
 	*processor.Processor
 	stop func() // ends Run
 
 	commands []checkout.Command
-	deaf     error // what Ask says instead of asking
-	blind    error // what ByID says instead of reading
+	deaf     error // error of Ask, which then does nothing
+	blind    error // error of ByID
 	polls    [][]string
-	// first happens to the session right before the next command.
+	// first is an action on the session just before the next command.
 	first checkout.Action
-	// keys seal what the collect sink would.
+	// keys seal redirects, as the sink collect does.
 	keys *secret.Keys
-	// apart is how many readers of a session wait for each other, so that all of
-	// them have read before any of them goes on.
+	// apart is the number of readers of a session that wait for each other, so that all of
+	// them have read before one continues.
 	apart int
 	met   chan struct{}
-	// takes has the currencies of the agency's account, or counter, for each offer.
+	// takes has, by offer, the currencies of the agency's account or counter.
 	takes map[string][]string
 }
 
@@ -111,7 +110,7 @@ func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, e
 	return w.Decide(cmd), nil
 }
 
-// outcome is the operator's word on the session's collection.
+// outcome reports the operator's outcome of the session's collection.
 func (w *world) outcome(id string, status checkout.OutcomeStatus, code checkout.FailureCode) {
 	s := w.Session(id)
 	w.Do(id, checkout.Outcome{
@@ -120,7 +119,7 @@ func (w *world) outcome(id string, status checkout.OutcomeStatus, code checkout.
 	})
 }
 
-// misfit is the operator's word that another amount was taken than was asked for.
+// misfit reports that the operator took another amount.
 func (w *world) misfit(id string) {
 	s := w.Session(id)
 	w.Do(id, checkout.Outcome{
@@ -129,17 +128,19 @@ func (w *world) misfit(id string) {
 	})
 }
 
-// outOfTime lets the payer's time pass without a word from the operator.
+// outOfTime ends the approval window without an outcome.
 func (w *world) outOfTime(id string) {
 	w.T.Helper()
 	w.Change(func() { w.Time = w.Time.Add(6 * time.Minute) })
+	w.Do(id, checkout.Tick{}) // asks the operator
+	w.Change(func() { w.Time = w.Time.Add(25 * time.Second) })
 	w.Do(id, checkout.Tick{})
 	if s := w.Session(id); s.Status != checkout.StatusFailed {
 		w.T.Fatalf("session is %s after the payer's time, want failed", s.Status)
 	}
 }
 
-// collected are the requests for money so far.
+// collected returns the requests for money so far.
 func (w *world) collected() (out []checkout.CollectionRequest) {
 	w.Lock()
 	defer w.Unlock()
@@ -184,17 +185,17 @@ func (w *world) create(order string, change func(*checkout.Session)) string {
 	return s.ID
 }
 
-// both is a session that two operators can collect.
+// both gives a session the offers of two operators.
 func both(s *checkout.Session) {
 	s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferMomoB, Channel: checkout.ChannelMobileMoney, Fee: 100})
 }
 
-// operator reads the numbers of one prefix, as the connectors do.
+// operator reads numbers with one prefix, as the connectors do.
 type operator string
 
 func (o operator) Payer(input string) (string, error) { return connector.CongoPayer(input, string(o)) }
 
-// agencies has one agency, with what its world takes, in test mode only.
+// agencies has one agency with the accounts of takes, in test mode only.
 type agencies struct{ *world }
 
 func (agencies) AgencyName(tenantID string) (string, bool) {
@@ -257,7 +258,7 @@ func serve(t *testing.T) (*world, *httptest.Server) {
 	return w, server
 }
 
-// browser is one without JavaScript: it reads pages, follows links, sends forms.
+// browser is a browser without JavaScript: it reads pages, follows links and sends forms.
 type browser struct {
 	t      *testing.T
 	base   string
@@ -330,8 +331,8 @@ func (b *browser) request(method, path string, form url.Values) *browser {
 	return b
 }
 
-// form is what the n-th form of the page would send by its first button, with
-// what the citizen fills in.
+// form returns what the first button of the page's n-th form would send, with the
+// citizen's input.
 func (b *browser) form(n int, fill url.Values) (action string, sent url.Values) {
 	b.t.Helper()
 	forms := b.root.all("form")
@@ -410,7 +411,7 @@ func (b *browser) doesNotSay(texts ...string) {
 	}
 }
 
-// nothingToPress holds that the page has no form, and no link with such words.
+// nothingToPress checks that the page has no form and no link with these texts.
 func (b *browser) nothingToPress(texts ...string) {
 	b.t.Helper()
 	if n := len(b.root.all("form")) + len(b.root.all("button")); n != 0 {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/form"
@@ -42,7 +41,7 @@ type Key struct {
 	RevokedAt                time.Time // zero: not revoked
 	EndsAt                   time.Time // end of the overlap of its rotation; zero: not rotated
 	LastUsedAt               time.Time // in whole seconds, some seconds late; zero: never
-	reads                    *int32    // ReadsPerMinute as it is stored; nil: the default
+	reads                    *int64    // ReadsPerMinute as it is stored; nil: the default
 }
 
 func toKey(r db.ApiKey) Key {
@@ -206,7 +205,7 @@ func CreateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, r
 				return operation.Refuse("key.reads_out_of_range", "reads-per-minute", operation.Args{"most": MaxReadsPerMinute})
 			}
 			if req.ReadsPerMinute > 0 {
-				n := int32(req.ReadsPerMinute)
+				n := int64(req.ReadsPerMinute)
 				key.reads = &n
 			}
 		}
@@ -386,5 +385,3 @@ func described(keys []Key) (out []string) {
 	}
 	return out
 }
-
-func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -74,10 +75,10 @@ func (t *Tx) inForce(of Key) (out []Key) {
 
 // AddKey stores a key with the holder, mode and agencies of k, and gives it an id.
 // reads is the quota of a platform key; nil means the default.
-func (t *Tx) AddKey(ctx context.Context, k Key, s secret.Text, reads *int32) (id string, err error) {
+func (t *Tx) AddKey(ctx context.Context, k Key, s secret.Text, reads *int64) (id string, err error) {
 	digest := registry.DigestOf(s)
 	row := db.InsertKeyParams{
-		ID: newID(), Hash: digest[:], Live: k.Live, Agencies: append([]string{}, k.AgencyIDs...), ReadsPerMinute: reads, CreatedAt: t.tx.Now,
+		ID: uuid.Must(uuid.NewV7()).String(), Hash: digest[:], Live: k.Live, Agencies: append([]string{}, k.AgencyIDs...), ReadsPerMinute: reads, CreatedAt: t.tx.Now,
 		ApplicationID: given(k.ApplicationID), ClerkAgencyID: given(k.ClerkAgencyID), ClerkCode: given(k.ClerkCode),
 	}
 	if err := t.q.InsertKey(ctx, row); err != nil {
@@ -95,7 +96,7 @@ func given(s string) *string {
 
 // UpdateGrant changes the agencies and the quota of a platform key. Nil leaves a value
 // unchanged.
-func (t *Tx) UpdateGrant(ctx context.Context, id string, agencyIDs []string, reads *int32) error {
+func (t *Tx) UpdateGrant(ctx context.Context, id string, agencyIDs []string, reads *int64) error {
 	return t.q.UpdateGrant(ctx, db.UpdateGrantParams{ID: id, Agencies: agencyIDs, ReadsPerMinute: reads})
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/dev/bench/measure"
+	"quittance/dev/bench/topics"
 	"quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -26,7 +27,7 @@ import (
 
 // witness reads the topics, stores and simulators with clients of its own.
 type witness struct {
-	*harness.Topics
+	*topics.Topics
 	stack *harness.Stack
 	http  *http.Client
 }
@@ -38,7 +39,7 @@ func newWitness(ctx context.Context, s *harness.Stack) (*witness, error) {
 
 // tally counts the events of the log while a run is under way.
 type tally struct {
-	events   *harness.Reading
+	events   *topics.Reading
 	codec    *schemas.Codec
 	count    int64
 	sum      int64 // sum of the last sequences of all sessions

@@ -156,9 +156,9 @@ func smaller(t *testing.T, file string) []byte {
 
 // screensParts are the tables of the index, each with the prefix of its names.
 var screensParts = []struct{ prefix, title, about string }{
-	{"", "The hosted checkout page", "`checkout/page`, in each of its states. What follows a point is a variant of the state: `faulty` a form that was refused, `paid` an order that is paid already, " +
-		"`none` no means of payment, `card` and `cash` another offer than mobile money, `compact` the page in an integrator's frame, `print` the page on paper, `forced` in the colours that a reader's system forces."},
-	{"counter", "The clerk's desk", "`ingress/counter`, where citizens pay in cash. What follows `counter` is the page, and its variant."},
+	{"", "The hosted checkout page", "`checkout/page`, in each of its states. The word after a dot is a variant of the state: `faulty` a form that was refused, `paid` an order that is paid already, " +
+		"`none` no means of payment, `card` and `cash` an offer other than mobile money, `compact` the page in an integrator's frame, `print` the page on paper, `forced` the page in the colours that the reader's system forces."},
+	{"counter", "The clerk's desk", "`ingress/counter`, where citizens pay in cash. The words after `counter` are the page and its variant."},
 	{"shop", "The demo shop", "`dev/shop`, an integrator's site with the checkout in its page."},
 	{"bank", "The simulated bank", "`dev/simulator`, to which developer mode sends citizens who pay by card."},
 }
@@ -168,7 +168,7 @@ var screensParts = []struct{ prefix, title, about string }{
 func screensIndex(names []string, taken map[string]bool) string {
 	var b strings.Builder
 	b.WriteString("# What citizens and clerks see\n\n" +
-		"Every page in French and English, at 320 px and at 1280 px. `make screens` takes the pictures again.\n")
+		"Every page in French and English, at widths of 320 px and 1280 px. `make screens` takes the pictures again.\n")
 	for _, part := range screensParts {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| | Français, 320 px | English, 320 px | 1280 px |\n|---|---|---|---|\n", part.title, part.about)
 		for _, full := range names {

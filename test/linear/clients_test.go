@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"quittance/dev/bench/client"
 	"quittance/dev/bench/measure"
 	"quittance/test/harness"
 
@@ -373,7 +374,7 @@ func (r *recording) send(ctx context.Context, method, path, body string, headers
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Body: text}, err
+	return harness.Answer{Answer: client.Answer{Status: resp.StatusCode, Header: resp.Header, Body: text}}, err
 }
 
 // refusedToTalk reports that no connection was made, so that no request was sent.

@@ -73,7 +73,7 @@ type key struct {
 	secret         secret.Text
 	live           bool
 	agencies       []string // of a platform key
-	readsPerMinute *int32   // of a platform key
+	readsPerMinute *int64   // of a platform key
 }
 
 type endpoint struct {
@@ -119,7 +119,7 @@ type object struct {
 func (p parser) parse(f *form.Form) contents {
 	o, c := object{f, p}, contents{}
 	o.object("platform", func(o object) {
-		o.objects("keys", func(o object) { c.platformKeys = append(c.platformKeys, o.key(true)) })
+		o.objects("keys", func(o object) { c.platformKeys = append(c.platformKeys, o.platformKey()) })
 		c.platformOrigins = o.Texts("embed_origins", checkOrigin)
 		o.objects("webhook_endpoints", func(o object) { c.platformEndpoints = append(c.platformEndpoints, o.endpoint(nil)) })
 	})
@@ -230,22 +230,16 @@ func (o object) auth() (a registry.ERPAuth) {
 }
 
 func (o object) application(agencyID string) application {
+	var offers []string
+	for _, offer := range checkout.Offers {
+		offers = append(offers, offer.ID)
+	}
 	a := application{path: o.Path(), UpsertApplicationParams: db.UpsertApplicationParams{
 		ID: o.id("id", true), AgencyID: agencyID, Name: o.name("name"), Active: o.Bool("active"), Integrator: o.Bool("integrator"),
-		Offers: o.Texts("offers", func(s string) error {
-			if _, ok := checkout.OfferChannel(s); !ok {
-				var ids []string
-				for _, offer := range checkout.Offers {
-					ids = append(ids, offer.ID)
-				}
-				return fmt.Errorf("must be one of %s", strings.Join(ids, ", "))
-			}
-			return nil
-		}),
-		EmbedOrigins: o.Texts("embed_origins", checkOrigin), CreationsPerMinute: o.number("creations_per_minute", 1, identity.MaxReadsPerMinute),
-		ReadsPerMinute: o.number("reads_per_minute", 1, identity.MaxReadsPerMinute), PageSize: o.number("page_size", 1, maxPageSize), CreatedAt: o.now,
+		Offers: o.Texts("offers", oneOf(offers)), EmbedOrigins: o.Texts("embed_origins", checkOrigin), CreationsPerMinute: o.Integer("creations_per_minute", 1, identity.MaxReadsPerMinute),
+		ReadsPerMinute: o.Integer("reads_per_minute", 1, identity.MaxReadsPerMinute), PageSize: o.Integer("page_size", 1, maxPageSize), CreatedAt: o.now,
 	}}
-	o.objects("keys", func(o object) { a.keys = append(a.keys, o.key(false)) })
+	o.objects("keys", func(o object) { a.keys = append(a.keys, o.key(identity.APIKeys)) })
 	o.objects("webhook_endpoints", func(o object) { a.endpoints = append(a.endpoints, o.endpoint(&a.ID)) })
 	if lifetime := o.text("session_lifetime", false); lifetime != "" {
 		d, err := time.ParseDuration(lifetime)
@@ -258,8 +252,8 @@ func (o object) application(agencyID string) application {
 	o.object("cashin", func(o object) {
 		apiKey := o.secret("api_key")
 		a.cashin = &registry.Cashin{
-			SecretKey: o.secret("secret_key"), RedirectOrigins: nonNil(o.Texts("redirect_origins", checkOrigin)),
-			WebhookURL: o.text("webhook_url", false), Providers: nonNil(o.Texts("providers", oneOf(cashinProviders))),
+			SecretKey: o.secret("secret_key"), RedirectOrigins: append([]string{}, o.Texts("redirect_origins", checkOrigin)...),
+			WebhookURL: o.text("webhook_url", false), Providers: append([]string{}, o.Texts("providers", oneOf(cashinProviders))...),
 		}
 		if digest := registry.DigestOf(apiKey); !apiKey.Empty() {
 			a.cashin.APIKeyHash = digest[:]
@@ -271,12 +265,19 @@ func (o object) application(agencyID string) application {
 	return a
 }
 
-func (o object) key(platform bool) key {
-	k := key{path: o.Path()}
-	k.secret, k.live = o.keySecret(identity.APIKeys)
-	if !platform {
-		return k
+// key reads a key of a family. Its secret is empty when it is at fault.
+func (o object) key(family identity.Family) key {
+	k := key{path: o.Path(), secret: o.secret("secret")}
+	var ok bool
+	if k.live, ok = family.Mode(k.secret.Reveal()); !ok && !k.secret.Empty() {
+		o.fault("secret", "format", "must be %s or %s and 20 to 200 letters or digits", family.Test, family.Live)
+		k.secret = secret.Text{}
 	}
+	return k
+}
+
+func (o object) platformKey() key {
+	k := o.key(identity.APIKeys)
 	o.List("agencies", func(element string, value any) {
 		s, _ := value.(string)
 		parsed, ok := form.CanonicalUUID(s)
@@ -288,36 +289,20 @@ func (o object) key(platform bool) key {
 		}
 		k.agencies = append(k.agencies, parsed) // also a malformed one: the index is part of later paths
 	})
-	k.readsPerMinute = o.number("reads_per_minute", 1, identity.MaxReadsPerMinute)
+	k.readsPerMinute = o.Integer("reads_per_minute", 1, identity.MaxReadsPerMinute)
 	return k
 }
 
 func (o object) clerk(agencyID string) clerk {
 	c := clerk{path: o.Path(), Clerk: identity.Clerk{AgencyID: agencyID, Code: o.slug("code"), Name: o.name("name"), Counter: o.name("counter")}, active: o.Bool("active")}
-	o.objects("keys", func(o object) {
-		k := key{path: o.Path()}
-		k.secret, k.live = o.keySecret(identity.ClerkKeys)
-		c.keys = append(c.keys, k)
-	})
+	o.objects("keys", func(o object) { c.keys = append(c.keys, o.key(identity.ClerkKeys)) })
 	return c
-}
-
-// keySecret reads the secret of a key and its mode. The secret is empty when it is at
-// fault.
-func (o object) keySecret(family identity.Family) (s secret.Text, live bool) {
-	s = o.secret("secret")
-	live, ok := family.Mode(s.Reveal())
-	if !ok && !s.Empty() {
-		o.fault("secret", "format", "must be %s or %s and 20 to 200 letters or digits", family.Test, family.Live)
-		s = secret.Text{}
-	}
-	return s, live
 }
 
 func (o object) endpoint(applicationID *string) endpoint {
 	e := endpoint{path: o.Path(), InsertWebhookEndpointParams: db.InsertWebhookEndpointParams{
-		ApplicationID: applicationID, Url: o.text("url", true), MaxInFlight: o.number("max_in_flight", 1, maxInFlight),
-		MaxPerSecond: o.number("max_per_second", 0, maxPerSecond), CreatedAt: o.now,
+		ApplicationID: applicationID, Url: o.text("url", true), MaxInFlight: o.Integer("max_in_flight", 1, maxInFlight),
+		MaxPerSecond: o.Integer("max_per_second", 0, maxPerSecond), CreatedAt: o.now,
 	}}
 	if e.Url != "" {
 		o.check("url", o.webhook().CheckNew(e.Url))
@@ -386,15 +371,6 @@ func (o object) text(field string, required bool) string {
 		o.fault(field, "length", "must not be empty")
 	}
 	return s
-}
-
-func (o object) number(field string, low, high int64) *int32 {
-	n := o.Integer(field, low, high)
-	if n == nil {
-		return nil
-	}
-	v := int32(*n) //nolint:gosec // low and high fit
-	return &v
 }
 
 // backend reads the base_url of an ERP or an operator, without a slash at its end.
@@ -483,11 +459,4 @@ func oneOf(values []string) func(string) error {
 		}
 		return nil
 	}
-}
-
-func nonNil(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }

@@ -69,7 +69,7 @@ type InsertKeyParams struct {
 	ClerkCode      *string
 	Live           bool
 	Agencies       []string
-	ReadsPerMinute *int32
+	ReadsPerMinute *int64
 	CreatedAt      time.Time
 }
 
@@ -147,7 +147,7 @@ WHERE id = $3
 
 type UpdateGrantParams struct {
 	Agencies       []string
-	ReadsPerMinute *int32
+	ReadsPerMinute *int64
 	ID             string
 }
 

@@ -244,8 +244,8 @@ type InsertWebhookEndpointParams struct {
 	Url           string
 	Events        []string
 	Modes         []string
-	MaxInFlight   *int32
-	MaxPerSecond  *int32
+	MaxInFlight   *int64
+	MaxPerSecond  *int64
 	CreatedAt     time.Time
 }
 
@@ -458,8 +458,8 @@ WHERE id = $5
 type UpdateWebhookEndpointParams struct {
 	Events       []string
 	Modes        []string
-	MaxInFlight  *int32
-	MaxPerSecond *int32
+	MaxInFlight  *int64
+	MaxPerSecond *int64
 	ID           string
 }
 
@@ -523,9 +523,9 @@ type UpsertApplicationParams struct {
 	Offers             []string
 	EmbedOrigins       []string
 	SessionLifetimeMs  *int64
-	CreationsPerMinute *int32
-	ReadsPerMinute     *int32
-	PageSize           *int32
+	CreationsPerMinute *int64
+	ReadsPerMinute     *int64
+	PageSize           *int64
 	CreatedAt          time.Time
 }
 
