@@ -418,6 +418,14 @@ func TestRequestsAndEnquiries(t *testing.T) {
 	if w.forged != 0 {
 		t.Errorf("%d callbacks to wrong addresses", w.forged)
 	}
+
+	// The session waits for the answer to the enquiry at the end of its window.
+	pending.Enquiry, pending.WindowEndsAt, pending.RequestedAt = 2, w.clock.now().Truncate(time.Millisecond), w.clock.now().Truncate(time.Millisecond)
+	w.send(pending)
+	w.eventually("the answer to the closing enquiry", func() bool { return len(w.outcomes(pending.CollectionID)) == 1 })
+	if o := w.outcomes(pending.CollectionID)[0]; o.Status != checkout.OutcomePending || !o.AskedAt.Equal(pending.WindowEndsAt) {
+		t.Errorf("the closing enquiry is answered %+v", o)
+	}
 }
 
 // The same at an operator that knows ids without dashes, names no amount and
