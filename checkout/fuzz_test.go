@@ -8,8 +8,8 @@ import (
 	"quittance/checkout"
 )
 
-// What is taken for an id or a token is one that could have been given out: there
-// is no other spelling of any, and none is the other kind.
+// Every accepted id or token is one that the service could have issued: each has one
+// spelling only, and no id is also a token.
 func FuzzRoutableIDs(f *testing.F) {
 	f.Add(checkout.NewSessionID(time.UnixMilli(1_790_000_000_000), 7, [16]byte{1}))
 	f.Add(checkout.NewCompletionToken(65_535, [32]byte{255}))

@@ -15,7 +15,7 @@ const (
 
 	// window is the approval window, and the wait for the answer to the enquiry at
 	// its end.
-	window = 5*time.Minute + 5*time.Second
+	window = 5*time.Minute + 25*time.Second
 )
 
 func TestContractStateTable(t *testing.T) {
@@ -345,7 +345,7 @@ func TestLatePaymentKeepsTheNextFromCollecting(t *testing.T) {
 	w.advance(window)
 	w.create("b", "o")
 	w.outcome("a", approved())
-	wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
+	wantCode(t, w.collect("b"), checkout.CodeOrderUnderReview)
 	w.want("b", checkout.StatusOpen, created)
 }
 
@@ -377,8 +377,8 @@ func TestEnquirySchedule(t *testing.T) { // 10 s up to 5 min, then 15 min, 1 h, 
 	}
 }
 
-// A payer approves in the window's last seconds and the callback is lost: the
-// operator is asked at the end of the window, and its answer is waited for.
+// A payer approves in the window's last seconds and the callback is lost. The operator is
+// asked at the end of the window, and the session waits for the answer.
 func TestLastSecondsOfTheWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -395,8 +395,8 @@ func TestLastSecondsOfTheWindow(t *testing.T) {
 	w.want("a", checkout.StatusCompleted, created, requested, checkout.EventCompleted)
 }
 
-// The operator took another amount. The session never completes, says no untruth
-// of its payer, and its order is not collected again.
+// The operator took another amount. The session never completes, its failure does not
+// blame the payer, and its order is not collected again.
 func TestMismatchIsMoney(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -415,16 +415,15 @@ func TestMismatchIsMoney(t *testing.T) {
 	if len(w.requests) != n {
 		t.Error("the operator is still asked what it has said")
 	}
-	w.create("b", "o")
-	wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
-	w.outcome("a", approved()) // what a person found out
+	wantCode(t, w.create("b", "o"), checkout.CodeOrderUnderReview)
+	w.outcome("a", approved()) // a later report with the right amount
 	if got := w.events[len(w.events)-1].Type; got != checkout.EventLatePayment {
 		t.Errorf("a later right report is %s", got)
 	}
 }
 
-// The mismatch comes after the session's end, and then a refusal: still nobody
-// takes the order's money again.
+// A mismatch after the session's end, followed by a refusal: the order is still not
+// collected again.
 func TestMismatchAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, ended := range []bool{true, false} {
@@ -441,13 +440,12 @@ func TestMismatchAfterTheEnd(t *testing.T) {
 			t.Error("the operator is still asked what it has said")
 		}
 		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
-		w.create("b", "o")
-		wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
+		wantCode(t, w.create("b", "o"), checkout.CodeOrderUnderReview)
 	}
 }
 
-// One instance's clock is ten minutes ahead; the others' creations count in their
-// own minutes.
+// The clock of one instance is ten minutes ahead. The creations of the others count in
+// their own minutes.
 func TestQuotaWithAClockFarAhead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -520,7 +518,7 @@ func TestCompletionToken(t *testing.T) { // decisions § 4
 	w.advance(10 * time.Minute)
 	wantCode(t, consume("t1"), checkout.CodeTokenConsumed)
 	wantCode(t, consume("t2"), checkout.CodeTokenExpired)
-	wantCode(t, issue("t4", "secret"), checkout.CodeOK) // a page that slept
+	wantCode(t, issue("t4", "secret"), checkout.CodeOK) // a page that was in the background
 	w.advance(24 * time.Hour)
 	wantCode(t, issue("t5", "secret"), checkout.CodeSecretRefused)
 }
@@ -529,5 +527,54 @@ func TestUnknownCommand(t *testing.T) {
 	t.Parallel()
 	if _, err := checkout.Decide(newWorld(t), checkout.Command{}); !errors.Is(err, checkout.ErrUnknownCommand) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The service was away when the approval window ended, and the payer had approved in
+// time. The first tick afterwards failed the session and asked only then, so that the
+// payment came late and the citizen was refused.
+func TestAwayAtTheEndOfTheWindow(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string
+		answer func(w *world)
+		status checkout.Status
+	}{
+		{"approved in time", func(w *world) {
+			o := approved()
+			o.Source, o.AskedAt = checkout.SourceEnquiry, w.now
+			w.outcome("a", o)
+		}, checkout.StatusCompleted},
+		{"approved, reported after 24 s", func(w *world) {
+			w.advance(24 * time.Second)
+			w.outcome("a", approved())
+		}, checkout.StatusCompleted},
+		{"still pending: nothing to wait for", func(w *world) {
+			w.outcome("a", checkout.Outcome{Source: checkout.SourceEnquiry, Status: checkout.OutcomePending, AskedAt: w.now})
+		}, checkout.StatusFailed},
+		{"pending, as answer to an enquiry from before the end", func(w *world) {
+			w.outcome("a", checkout.Outcome{Source: checkout.SourceEnquiry, Status: checkout.OutcomePending, AskedAt: start.Add(5*time.Minute - time.Millisecond)})
+		}, checkout.StatusOpen},
+		{"no answer", func(w *world) { w.advance(25*time.Second - time.Millisecond) }, checkout.StatusOpen},
+		{"no answer within 25 s", func(w *world) { w.advance(25 * time.Second) }, checkout.StatusFailed},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.create("a", "o")
+			w.collect("a")
+			w.now = w.now.Add(2 * time.Hour)
+			w.decide(checkout.Command{SessionID: "a", Do: checkout.Tick{}})
+			if s := w.sessions["a"]; s.Status != checkout.StatusOpen {
+				t.Fatalf("the first tick made it %s", s.Status)
+			}
+			if n := len(w.requests); n != 2 || w.requests[1].Kind != checkout.RequestEnquire || !w.requests[1].At.Equal(w.now) {
+				t.Fatalf("requests %+v, want a collection and an enquiry now", w.requests)
+			}
+			row.answer(w)
+			if s := w.sessions["a"]; s.Status != row.status {
+				t.Errorf("the session is %s, want %s", s.Status, row.status)
+			}
+		})
 	}
 }

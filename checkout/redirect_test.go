@@ -8,8 +8,8 @@ import (
 	"quittance/checkout"
 )
 
-// A card goes on at the acquirer's page: the session keeps the way there while the
-// payer may need it, the first one it was told, and not a moment longer.
+// A card payment continues on the acquirer's page. The session keeps the first redirect
+// while the payer may need it, and no longer.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -43,8 +43,8 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// A citizen who never comes back from the acquirer's page has abandoned it; what
-// the acquirer still says is heard.
+// A citizen who does not return from the acquirer's page has abandoned the payment. Later
+// reports of the acquirer still count.
 func TestAbandonedCard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,7 +52,7 @@ func TestAbandonedCard(t *testing.T) {
 	w.ask(checkout.Command{SessionID: "s", Do: checkout.Collect{
 		CollectionID: "c", OfferID: checkout.OfferCard, Total: 5000, ApprovalWindow: 15 * time.Minute, SendWithin: 2 * time.Minute,
 	}})
-	w.advance(15*time.Minute + 4*time.Second)
+	w.advance(15*time.Minute + 24*time.Second)
 	if s := w.sessions["s"]; s.Status != checkout.StatusOpen {
 		t.Fatalf("the session is %s while the last enquiry is under way", s.Status)
 	}
@@ -68,7 +68,7 @@ func TestAbandonedCard(t *testing.T) {
 	}
 }
 
-// withCard makes the session s, which a card pays.
+// withCard makes the session s with the card offer.
 func (w *world) withCard(fee int64) {
 	w.t.Helper()
 	s := draft("s", "o")

@@ -14,64 +14,61 @@ import (
 	"quittance/schemas/record"
 )
 
-// ErrUndecodable says that bytes are no record: no Confluent header, an id the
-// registry does not know, another record than was asked for, or torn Avro.
-// Such a record goes to a poison topic; asking again gives the same answer.
+// ErrUndecodable says that bytes are not the expected record: they have no Confluent
+// header, the registry does not know their schema id, they are a record of another type,
+// or they are malformed Avro. A retry gives the same result; such a record goes to a
+// poison topic.
 var ErrUndecodable = errors.New("record cannot be decoded")
 
-// headerSize is the Confluent header: a zero byte and four bytes of schema id.
+// headerSize is the size of the Confluent header: a zero byte and a schema id of four bytes.
 const headerSize = 5
 
-// Registry is what a Codec needs of a schema registry.
+// Registry is a schema registry.
 type Registry interface {
-	// ID is the registered schema's id under the subject; with register set an
-	// unknown schema is added.
+	// ID returns the id of a schema that is registered under the subject. If register is
+	// set, it registers an unknown schema.
 	ID(ctx context.Context, subject, schema string, register bool) (int, error)
-	// IDs are those of all versions under the subject.
+	// IDs returns the ids of all versions of the subject.
 	IDs(ctx context.Context, subject string) ([]int, error)
-	// Schema is the text of a schema by id, wrapping ErrUndecodable when there is none.
+	// Schema returns the text of the schema with that id. The error wraps ErrUndecodable if
+	// there is none.
 	Schema(ctx context.Context, id int) (string, error)
 }
 
-// Codec turns records into Kafka values and back. Safe for concurrent use.
+// Codec encodes records as Kafka values and decodes them. Safe for concurrent use.
 type Codec struct {
 	registry Registry
-	byName   map[string]writer // what this build writes
+	ids      map[string]uint32 // of the schemas that this build writes, by record name
 
 	mu   sync.RWMutex
-	byID map[uint32]*goavro.Codec // what was ever written, as far as it was met
-	name map[uint32]string
+	byID map[uint32]version // all versions that this process has met
 }
 
-type writer struct {
-	id    uint32
-	codec *goavro.Codec
+// version is one version of a record's schema. The zero value is an unknown version.
+type version struct {
+	name  string
+	codec *goavro.Codec // nil for the schema that this build writes
 }
 
-// NewCodec looks up every record's schema. With register (migrate, developer
-// mode, tests) unknown ones are added; without, an unknown one is an error that
-// names the mend. Older versions are read now, so that a record which one of them
-// wrote does not need the registry later.
+// NewCodec looks up the schema of every record. With register (migrate, developer mode,
+// tests) it registers unknown schemas; without, an unknown schema is an error. NewCodec
+// also reads the other versions of each schema, so that decoding them does not need the
+// registry later.
 func NewCodec(ctx context.Context, registry Registry, register bool) (*Codec, error) {
-	c := &Codec{registry: registry, byName: map[string]writer{}, byID: map[uint32]*goavro.Codec{}, name: map[uint32]string{}}
+	c := &Codec{registry: registry, ids: map[string]uint32{}, byID: map[uint32]version{}}
 	for _, r := range record.All() {
-		codec, err := goavro.NewCodec(r.Schema())
-		if err != nil {
-			return nil, fmt.Errorf("reading schema %s: %w", r.Name(), err)
-		}
 		id, err := registry.ID(ctx, r.Name(), r.Schema(), register)
 		if err != nil {
 			return nil, fmt.Errorf("looking up schema %s (run `quittance migrate` first): %w", r.Name(), err)
 		}
 		uid := uint32(id) //nolint:gosec // registries count from 1
-		c.byName[r.Name()] = writer{uid, codec}
-		c.byID[uid], c.name[uid] = codec, r.Name()
+		c.ids[r.Name()], c.byID[uid] = uid, version{name: r.Name()}
 		ids, err := registry.IDs(ctx, r.Name())
 		if err != nil {
 			return nil, fmt.Errorf("looking up the versions of schema %s: %w", r.Name(), err)
 		}
 		for _, id := range ids {
-			if _, _, err := c.reader(ctx, uint32(id)); err != nil { //nolint:gosec // registries count from 1
+			if _, err := c.version(ctx, uint32(id)); err != nil { //nolint:gosec // registries count from 1
 				return nil, fmt.Errorf("reading a version of schema %s: %w", r.Name(), err)
 			}
 		}
@@ -79,39 +76,39 @@ func NewCodec(ctx context.Context, registry Registry, register bool) (*Codec, er
 	return c, nil
 }
 
-// Encode is the record as a Kafka value. An error is a fault of the program: a
-// record without a schema.
+// Encode returns the record as a Kafka value. An error is a bug: a record without a
+// schema.
 func (c *Codec) Encode(r record.Record) ([]byte, error) {
-	w, ok := c.byName[r.Name()]
+	id, ok := c.ids[r.Name()]
 	if !ok {
-		return nil, fmt.Errorf("encoding %s: no such schema", r.Name())
+		return nil, fmt.Errorf("encoding %s: unknown schema", r.Name())
 	}
 	buf := make([]byte, headerSize, 1024)
-	binary.BigEndian.PutUint32(buf[1:], w.id)
+	binary.BigEndian.PutUint32(buf[1:], id)
 	return record.Append(buf, r), nil
 }
 
-// Decode sets r to what value holds. An older version of the record decodes
-// with the fields it did not know at zero. Errors wrap ErrUndecodable, except
-// for a registry that cannot be reached, which is worth another try.
+// Decode decodes value into r. Fields that an older version of the record did not know
+// are zero. Errors wrap ErrUndecodable, except when the registry cannot be reached: the
+// caller may then try again.
 func (c *Codec) Decode(value []byte, r record.Record) error {
 	if len(value) < headerSize || value[0] != 0 {
 		return fmt.Errorf("decoding %s: no Confluent header: %w", r.Name(), ErrUndecodable)
 	}
 	id := binary.BigEndian.Uint32(value[1:])
-	codec, name, err := c.await(id)
+	v, err := c.await(id)
 	if err != nil {
 		return fmt.Errorf("decoding %s: %w", r.Name(), err)
 	}
-	if name != r.Name() {
-		return fmt.Errorf("decoding %s: schema %d is of %s: %w", r.Name(), id, name, ErrUndecodable)
+	if v.name != r.Name() {
+		return fmt.Errorf("decoding %s: schema %d is a schema of %s: %w", r.Name(), id, v.name, ErrUndecodable)
 	}
 	var rest []byte
-	if id == c.byName[name].id {
+	if v.codec == nil {
 		rest, err = record.Parse(value[headerSize:], r)
-	} else { // of another version
+	} else {
 		var native any
-		if native, rest, err = codec.NativeFromBinary(value[headerSize:]); err == nil {
+		if native, rest, err = v.codec.NativeFromBinary(value[headerSize:]); err == nil {
 			err = record.FromNative(r, native)
 		}
 	}
@@ -119,27 +116,26 @@ func (c *Codec) Decode(value []byte, r record.Record) error {
 		return fmt.Errorf("decoding %s: %w: %w", r.Name(), ErrUndecodable, err)
 	}
 	if len(rest) != 0 {
-		return fmt.Errorf("decoding %s: %d bytes too many: %w", r.Name(), len(rest), ErrUndecodable)
+		return fmt.Errorf("decoding %s: %d bytes follow the record: %w", r.Name(), len(rest), ErrUndecodable)
 	}
 	return nil
 }
 
-// registryPatience is how long a record of a version that is newer than this
-// process waits for a registry that is away, each time it is decoded.
+// registryPatience is how long Decode waits for a registry that cannot be reached. It asks
+// the registry only for versions that are newer than this process.
 const registryPatience = 10 * time.Second
 
-// await is reader for a registry that may be away for a moment: a record must not
-// be taken for undecodable because of that.
-func (c *Codec) await(id uint32) (*goavro.Codec, string, error) {
-	if codec, name := c.known(id); codec != nil {
-		return codec, name, nil
+// await returns the version with that id. It waits for a registry that cannot be reached.
+func (c *Codec) await(id uint32) (version, error) {
+	if v := c.known(id); v.name != "" {
+		return v, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), registryPatience)
 	defer cancel()
 	for {
-		codec, name, err := c.reader(ctx, id)
+		v, err := c.version(ctx, id)
 		if err == nil || errors.Is(err, ErrUndecodable) || ctx.Err() != nil {
-			return codec, name, err
+			return v, err
 		}
 		select {
 		case <-ctx.Done():
@@ -148,37 +144,37 @@ func (c *Codec) await(id uint32) (*goavro.Codec, string, error) {
 	}
 }
 
-func (c *Codec) known(id uint32) (*goavro.Codec, string) {
+func (c *Codec) known(id uint32) version {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.byID[id], c.name[id]
+	return c.byID[id]
 }
 
-func (c *Codec) reader(ctx context.Context, id uint32) (*goavro.Codec, string, error) {
-	codec, name := c.known(id)
-	if codec != nil {
-		return codec, name, nil
+// version returns the version with that id, from the registry if it is not known.
+func (c *Codec) version(ctx context.Context, id uint32) (version, error) {
+	if v := c.known(id); v.name != "" {
+		return v, nil
 	}
 	text, err := c.registry.Schema(ctx, int(id))
 	if err != nil {
-		return nil, "", err
+		return version{}, err
 	}
-	codec, err = goavro.NewCodec(text)
+	codec, err := goavro.NewCodec(text)
 	if err != nil {
-		return nil, "", fmt.Errorf("schema %d: %w: %w", id, ErrUndecodable, err)
+		return version{}, fmt.Errorf("schema %d: %w: %w", id, ErrUndecodable, err)
 	}
 	full := codec.TypeName()
-	name = full.String()
+	v := version{full.String(), codec}
 	c.mu.Lock()
-	c.byID[id], c.name[id] = codec, name
-	c.mu.Unlock()
-	return codec, name, nil
+	defer c.mu.Unlock()
+	c.byID[id] = v
+	return v, nil
 }
 
-// Client is a Registry over the Confluent REST protocol. franz-go's sr speaks it.
+// Client is a Registry that uses the Confluent REST protocol.
 type Client struct{ cl *sr.Client }
 
-// NewClient makes a client for the registry at an http(s) address.
+// NewClient creates a client of the registry at an http(s) address.
 func NewClient(url string) (*Client, error) {
 	cl, err := sr.NewClient(sr.URLs(url))
 	if err != nil {
@@ -187,7 +183,7 @@ func NewClient(url string) (*Client, error) {
 	return &Client{cl}, nil
 }
 
-// ID looks the schema up under its subject, or registers it.
+// ID implements Registry.
 func (c *Client) ID(ctx context.Context, subject, schema string, register bool) (int, error) {
 	look := c.cl.LookupSchema
 	if register {
@@ -202,7 +198,7 @@ func (c *Client) ID(ctx context.Context, subject, schema string, register bool) 
 	return found.ID, nil
 }
 
-// IDs are the ids of all versions of the subject.
+// IDs implements Registry.
 func (c *Client) IDs(ctx context.Context, subject string) ([]int, error) {
 	versions, err := c.cl.Schemas(ctx, subject)
 	if err != nil {
@@ -215,7 +211,7 @@ func (c *Client) IDs(ctx context.Context, subject string) ([]int, error) {
 	return ids, nil
 }
 
-// Schema is a schema by id.
+// Schema implements Registry.
 func (c *Client) Schema(ctx context.Context, id int) (string, error) {
 	s, err := c.cl.SchemaByID(ctx, id)
 	var answer *sr.ResponseError

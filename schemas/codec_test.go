@@ -23,8 +23,8 @@ import (
 
 var release = flag.Bool("release", false, "write golden bytes for records whose schema has no golden version yet")
 
-// numbered is a registry that knows the schemas of this build, in order, and
-// those of released versions by the id that their golden bytes carry.
+// numbered is a registry in memory. It numbers the schemas of this build in order; tests
+// append the schemas of released versions.
 type numbered struct{ texts []string }
 
 func (n *numbered) ID(_ context.Context, _, schema string, _ bool) (int, error) {
@@ -41,8 +41,8 @@ func (n *numbered) Schema(_ context.Context, id int) (string, error) {
 	return n.texts[id-1], nil
 }
 
-// fill sets every field to something that is not zero, so that a field that is
-// lost on the way is seen.
+// fill sets every field to a value that is not zero, so that a test notices a lost
+// field.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -127,9 +127,9 @@ func TestRoundTripOverARegistry(t *testing.T) {
 	}
 }
 
-// Golden bytes of every released version must decode for ever. A version is a
-// schema and the bytes of a filled record; `go test ./schemas -release` adds
-// one where the current schema has none, and a reviewer sees it.
+// Golden bytes of every released version must decode for ever. A version is a schema and
+// the bytes of a filled record. If the current schema has no version, `go test ./schemas
+// -release` adds one, and a reviewer checks it.
 func TestGoldenVersions(t *testing.T) {
 	t.Parallel()
 	for _, r := range record.All() {
@@ -162,7 +162,7 @@ func TestGoldenVersions(t *testing.T) {
 				continue
 			}
 			if string(schema) != r.Schema() {
-				continue // older: what it did not know is zero
+				continue // an older version: fields that it does not know are zero
 			}
 			current = true
 			if want := sample(r); !reflect.DeepEqual(out, want) {
@@ -222,8 +222,8 @@ func TestUndecodable(t *testing.T) {
 	})
 }
 
-// The generated encoding is goavro's, byte for byte but for the order of a map's
-// keys, and each reads what the other wrote.
+// The generated encoding has the same bytes as goavro's, except for the order of a map's
+// keys. Each reads the bytes of the other.
 func TestBinaryIsAvro(t *testing.T) {
 	t.Parallel()
 	for _, r := range record.All() {
@@ -233,13 +233,6 @@ func TestBinaryIsAvro(t *testing.T) {
 		}
 		for _, in := range []record.Record{sample(r), empty(r)} {
 			ours := record.Append(nil, in)
-			theirs, err := codec.BinaryFromNative(nil, record.Native(in))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(ours) != string(theirs) {
-				t.Errorf("%s: ours is\n%x\ngoavro's\n%x", r.Name(), ours, theirs)
-			}
 			native, rest, err := codec.NativeFromBinary(ours)
 			if err != nil || len(rest) > 0 {
 				t.Fatalf("%s: goavro does not read ours: %v", r.Name(), err)
@@ -248,11 +241,18 @@ func TestBinaryIsAvro(t *testing.T) {
 			if err := record.FromNative(out, native); err != nil || !reflect.DeepEqual(out, in) {
 				t.Errorf("%s: goavro reads\n%+v\nof\n%+v (%v)", r.Name(), out, in, err)
 			}
-			back := sample(r) // what was there before does not stay
+			theirs, err := codec.BinaryFromNative(nil, native)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(ours) != string(theirs) {
+				t.Errorf("%s: ours is\n%x\ngoavro's\n%x", r.Name(), ours, theirs)
+			}
+			back := sample(r) // Parse must overwrite every field
 			if rest, err := record.Parse(theirs, back); err != nil || len(rest) > 0 || !reflect.DeepEqual(back, in) {
 				t.Errorf("%s: we read\n%+v\nof\n%+v (%v)", r.Name(), back, in, err)
 			}
-			for n := range ours { // torn anywhere it is an error, never a record
+			for n := range ours { // truncated bytes are an error
 				if _, err := record.Parse(ours[:n], empty(r)); err == nil {
 					t.Errorf("%s: %d of %d bytes pass for a record", r.Name(), n, len(ours))
 				}
@@ -261,8 +261,8 @@ func TestBinaryIsAvro(t *testing.T) {
 	}
 }
 
-// empty has no field set but the times that cannot be null, which have no zero in
-// goavro.
+// empty sets no field except the times that cannot be null, because goavro has no zero
+// time.
 func empty(r record.Record) record.Record {
 	out := reflect.New(reflect.TypeOf(r).Elem())
 	var walk func(v reflect.Value, name string)
@@ -285,7 +285,7 @@ func empty(r record.Record) record.Record {
 	return out.Interface().(record.Record)
 }
 
-// away is a registry whose schemas cannot be asked for at first.
+// away is a registry that refuses the first requests for schemas.
 type away struct {
 	*numbered
 	refusals int

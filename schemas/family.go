@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Family names the topics of one processor. Partition n of its commands, state and
-// events belongs to the same agencies, so all three have the same number of
+// Family holds the names of the topics of one processor. Partition n of its commands,
+// state and events belongs to the same agencies, so all three have the same number of
 // partitions.
 type Family struct {
 	// Processor is the name of the processor.
@@ -14,7 +14,7 @@ type Family struct {
 	Commands, State, Events, Replies, Poison string
 }
 
-// FamilyOf returns the family of the processor of that name.
+// FamilyOf returns the family of the processor with that name.
 func FamilyOf(processor string) Family {
 	return Family{
 		Processor: processor, Commands: processor + ".commands", State: processor + ".state", Events: processor + ".events",
@@ -25,7 +25,7 @@ func FamilyOf(processor string) Family {
 // Checkout is the family of the processor of checkout sessions.
 var Checkout = FamilyOf("checkout")
 
-// FamilyRecords are the full Avro names of what a family's topics hold.
+// FamilyRecords holds the full Avro names of the records in a family's topics.
 type FamilyRecords struct{ Commands, State, Events, Replies []string }
 
 // Topics returns the rows of the family in the table of topics.
@@ -43,5 +43,5 @@ func (f Family) Topics(holds FamilyRecords) []Topic {
 }
 
 func poison(name string) Topic {
-	return Topic{Name: name, Partitions: defaultPoisonPartitions, Retention: defaultRetentionPoison, Key: "as it was"}
+	return Topic{Name: name, Partitions: defaultPoisonPartitions, Retention: defaultRetentionPoison, Key: "unchanged"}
 }

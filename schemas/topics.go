@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Names of the topics. A prefix (kafka.Config.Prefix) sets installations that
-// share a broker apart.
+// Names of the topics, without the prefix of the installation (kafka.Config.Prefix).
 const (
 	TopicCommands           = "checkout.commands"
 	TopicState              = "checkout.state"
@@ -25,30 +24,30 @@ const (
 	TopicPoisonDeliveries   = "deliveries.poison"
 )
 
-// Topic says how a topic is made.
+// Topic describes a topic.
 type Topic struct {
 	// Name without the installation's prefix.
 	Name string
-	// Partitions is fixed when the topic is first created.
+	// Partitions is the number of partitions. It is fixed when the topic is created.
 	Partitions int32
-	// Together is the same for topics that have the same number of partitions, of
-	// which partition n belongs to the same agencies; empty for the others.
+	// Together names a group of topics with the same number of partitions: partition n of
+	// each belongs to the same agencies. Empty for other topics.
 	Together string
-	// Compacted topics keep the last value of a key; the others delete by age.
+	// Compacted topics keep the last value of each key. Other topics delete by age.
 	Compacted bool
 	// Retention is how long records stay; zero keeps them for ever.
 	Retention time.Duration
-	// Key says what records are keyed by, for the reader of the table.
+	// Key describes the key of the records, for documentation.
 	Key string
-	// Records are the full Avro names of what stands in it; none for poison
-	// topics, which keep bytes that could not be decoded as they were.
+	// Records holds the full Avro names of the records. Poison topics have none: their
+	// values are the unchanged values of other topics.
 	Records []string
-	// Config is what else the broker is told.
+	// Config holds further settings of the broker for this topic.
 	Config map[string]string
 }
 
-// Partition counts of a new installation. Commands, state and events of a family
-// share one.
+// Numbers of partitions and retention times of a new installation. Commands, state and
+// events of a family have the same number of partitions.
 const (
 	DefaultPartitions        = 8
 	defaultReplyPartitions   = 4
@@ -60,8 +59,8 @@ const (
 	defaultRetentionCommands = 30 * day
 )
 
-// Topics is the one table of topics: the family of each processor, and the topics
-// of sinks.
+// Topics returns the table of all topics: the family of each processor, and the topics of
+// sinks.
 func Topics() []Topic {
 	effect := func(name, key, record string) Topic {
 		return Topic{Name: name, Partitions: defaultEffectPartitions, Retention: defaultRetentionEffects, Key: key, Records: []string{record}}
@@ -85,8 +84,9 @@ func Topics() []Topic {
 	)
 }
 
-// PartitionOf is the partition of n that a key's records live in. It never
-// changes for an n. Commands, state and events are partitioned by the agency's id.
+// PartitionOf returns the partition of the records with that key in a topic with n
+// partitions. The result must never change: the agency's id determines the partition of
+// commands, state and events.
 func PartitionOf(key string, n int32) int32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))         // never fails

@@ -20,8 +20,8 @@ import (
 	"quittance/sdk"
 )
 
-// released has the hash of every release there ever was: pages name them. A new
-// release is a new line; no line ever changes.
+// released has the hash of every release, because pages name them. A new release adds a
+// line. No line ever changes.
 var released = map[string]map[string]string{
 	"1.0.0": {"quittance.js": "sha384-SC9bujAYBy3may5OVBp3xvmqu4vkRrhXwuhLp46nznWofD7Rd2yRvb2Ed7yn6MZZ"},
 }
@@ -36,7 +36,7 @@ func TestReleasesNeverChange(t *testing.T) {
 	}
 }
 
-// A citizen pays for each byte (frontends, "Rules").
+// Citizens pay for each byte that they load (frontends, "Rules").
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("dist/" + sdk.Version + "/quittance.js")
@@ -68,8 +68,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// The sources agree with the types that are published, which allow what a page
-// may write and refuse what it may not (types/usage.ts).
+// The sources agree with the published types. The types accept and refuse what
+// types/usage.ts says.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	const compiler = "../.deps/browser/node_modules/typescript/bin/tsc"
@@ -175,8 +175,8 @@ type answer struct {
 	body   []byte
 }
 
-// get makes a request that accepts the encodings that it names only. Headers
-// come in pairs.
+// get makes a request that accepts only the encodings that it names. Names and values of
+// headers alternate.
 func get(t *testing.T, method, url string, headers ...string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, url, http.NoBody)

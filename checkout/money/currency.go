@@ -4,21 +4,19 @@ package money
 // mobile money and agency counters take (contract, "Limits").
 const Default = "XAF"
 
-// Currency is one row of the service's own ISO 4217 table. The zero value is
-// no currency: it has an empty code and formats nothing sensible. Values are
-// comparable with ==.
+// Currency is one row of the service's own ISO 4217 table. The zero value is no currency:
+// its code is empty, and its amounts must not be formatted. Values are comparable with ==.
 type Currency struct {
 	code     string
 	decimals int
 	card     bool   // in the contract's list for the card offer
-	french   string // what stands after the number in French
-	english  string // what stands before the number in English
+	french   string // symbol after the number in French
+	english  string // symbol before the number in English
 }
 
-// currencies is XAF and, in the contract's order, the 37 currencies of the
-// card offer. No two rows have the same symbol: dollars carry their country, crowns and
-// pesos their ISO code, because most readers live in another country than the one whose
-// "$" or "kr" is meant.
+// currencies has XAF and, in the contract's order, the 37 currencies of the card offer. No
+// two rows have the same symbol. Dollars have the country in it, crowns and pesos the ISO
+// code, because "$" and "kr" are the symbols of several countries.
 var currencies = [...]Currency{
 	{code: "XAF", decimals: 0, french: "FCFA", english: "FCFA"},
 	{code: "USD", decimals: 2, card: true, french: "$US", english: "US$"},
@@ -71,20 +69,19 @@ func Lookup(code string) (Currency, bool) {
 	return Currency{}, false
 }
 
-// All returns every currency of the table: XAF first, then the card offer's in
-// the contract's order. The slice is the caller's own.
+// All returns every currency of the table: XAF first, then those of the card offer in the
+// contract's order. The caller may change the slice.
 func All() []Currency {
 	return append([]Currency(nil), currencies[:]...)
 }
 
-// Code is the ISO 4217 code, such as "XAF".
+// Code returns the ISO 4217 code, such as "XAF".
 func (c Currency) Code() string { return c.code }
 
-// Decimals is the number of digits that minor units stand behind the decimal
-// separator: 0 for XAF, JPY, KRW, CLP and VND, 2 for the others.
+// Decimals returns the number of decimals of the currency: 0 for XAF, JPY, KRW, CLP and
+// VND, 2 for the others.
 func (c Currency) Decimals() int { return c.decimals }
 
-// Card reports whether the contract lists the currency for the card offer. XAF
-// is not listed there; an acquirer may still be configured for it (contract
-// decisions § 7).
+// Card reports whether the contract lists the currency for the card offer. It does not
+// list XAF, but an acquirer may be configured for XAF (contract decisions § 7).
 func (c Currency) Card() bool { return c.card }

@@ -31,16 +31,15 @@ type Schedule struct {
 	RatioPPM int64
 	// Fixed is added to the share.
 	Fixed int64
-	// Minimum is the least fee, also where share and fixed part are nothing.
+	// Minimum is the smallest fee, even if share and fixed part are zero.
 	Minimum int64
-	// Maximum is the greatest fee where HasMaximum is set, else ignored.
+	// Maximum is the largest fee if HasMaximum is set, and ignored otherwise.
 	Maximum    int64
 	HasMaximum bool
 }
 
-// Validate reports what is wrong with the schedule as an error that wraps
-// [ErrSchedule]: a negative part, a ratio above 1, or a maximum below the
-// minimum.
+// Validate returns an error that wraps [ErrSchedule] for a negative part, a ratio above 1,
+// or a maximum below the minimum.
 func (s Schedule) Validate() error {
 	switch {
 	case s.RatioPPM < 0 || s.RatioPPM > PartsPerMillion:
@@ -55,13 +54,13 @@ func (s Schedule) Validate() error {
 	return nil
 }
 
-// Fee is clamp(round_half_up(amount × ratio) + fixed, minimum, maximum), exact
-// to the minor unit for every int64 (contract decisions § 7). The amount is
-// the due amount; the citizen pays amount and fee together, see [Total].
+// Fee returns clamp(round_half_up(amount × ratio) + fixed, minimum, maximum), exact to the
+// minor unit for every int64 (contract decisions § 7). The amount is the due amount; the
+// citizen pays amount and fee together, see [Total].
 //
-// It answers [ErrAmount] for a negative amount, [ErrSchedule] for a schedule
-// that does not validate, and [ErrOverflow] where the fee itself exceeds an
-// int64, which only a schedule without a maximum can reach.
+// The error is [ErrAmount] for a negative amount, [ErrSchedule] for an invalid schedule,
+// and [ErrOverflow] for a fee above the largest int64, which needs a schedule without a
+// maximum.
 func Fee(amount int64, s Schedule) (int64, error) {
 	if amount < 0 {
 		return 0, fmt.Errorf("computing the fee of %d: %w", amount, ErrAmount)
@@ -69,8 +68,8 @@ func Fee(amount int64, s Schedule) (int64, error) {
 	if err := s.Validate(); err != nil {
 		return 0, fmt.Errorf("computing a fee: %w", err)
 	}
-	// 128 bits hold amount × ratio; the ratio being at most 1, the quotient is
-	// at most the amount, and share + fixed fit a uint64.
+	// amount × ratio fits 128 bits. The ratio is at most 1, so the quotient is at most the
+	// amount, and share + fixed fit a uint64.
 	hi, lo := bits.Mul64(uint64(amount), uint64(s.RatioPPM)) //nolint:gosec // neither is negative
 	lo, carry := bits.Add64(lo, PartsPerMillion/2, 0)
 	share, _ := bits.Div64(hi+carry, lo, PartsPerMillion)
@@ -84,8 +83,8 @@ func Fee(amount int64, s Schedule) (int64, error) {
 	return int64(fee), nil
 }
 
-// Total is what the citizen pays: amount + fee. It answers [ErrAmount] if
-// either is negative and [ErrOverflow] if the sum exceeds an int64.
+// Total returns what the citizen pays: amount + fee. The error is [ErrAmount] if either is
+// negative and [ErrOverflow] if the sum exceeds an int64.
 func Total(amount, fee int64) (int64, error) {
 	if amount < 0 || fee < 0 {
 		return 0, fmt.Errorf("adding %d and %d: %w", amount, fee, ErrAmount)
@@ -96,10 +95,9 @@ func Total(amount, fee int64) (int64, error) {
 	return amount + fee, nil
 }
 
-// ParseRatio reads a ratio such as "0.015" into parts per million, exactly. It
-// takes digits with at most six decimals, from "0" to "1" — a ratio above 1 is
-// a percentage written in the wrong unit — and refuses everything else, signs,
-// exponents and spaces included, with [ErrRatio].
+// ParseRatio reads a ratio such as "0.015" as parts per million, exactly. It accepts digits
+// with at most six decimals, from "0" to "1": a larger number is a percentage in the wrong
+// unit. Everything else, such as signs, exponents and spaces, is [ErrRatio].
 func ParseRatio(s string) (int64, error) {
 	whole, fraction, pointed := strings.Cut(s, ".")
 	if !isDigits(whole) || pointed && !isDigits(fraction) || len(fraction) > ratioDecimals {
@@ -112,9 +110,8 @@ func ParseRatio(s string) (int64, error) {
 	return ppm, nil
 }
 
-// FormatRatio writes parts per million as the shortest decimal that
-// [ParseRatio] reads back, such as "0.015"; the ratio is from 0 to
-// [PartsPerMillion].
+// FormatRatio returns parts per million, from 0 to [PartsPerMillion], as the shortest
+// decimal that [ParseRatio] reads as the same ratio, such as "0.015".
 func FormatRatio(ppm int64) string {
 	fraction := strings.TrimRight(fmt.Sprintf("%06d", ppm%PartsPerMillion), "0")
 	whole := strconv.FormatInt(ppm/PartsPerMillion, 10)

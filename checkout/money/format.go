@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Language is a language that the service speaks to citizens, as a BCP 47
-// primary tag.
+// Language is a language of the pages for citizens, as a BCP 47 primary tag.
 type Language string
 
 // The languages of the service, French first.
@@ -25,16 +24,15 @@ var Languages = []Language{French, English}
 const (
 	narrowNoBreakSpace = "\u202f" // groups of digits and the unit in French
 	noBreakSpace       = "\u00a0" // between a lettered symbol and the number in English
-	minus              = "\u2212" // a hyphen would let the line break behind it
+	minus              = "\u2212" // not a hyphen, because a line can break after a hyphen
 )
 
 // ErrDecimal is wrapped by the errors of [Currency.ParseDecimal].
 var ErrDecimal = errors.New("not a decimal amount")
 
-// Format writes minor units for a person to read: `5 000 FCFA` in French, with
-// narrow no-break spaces (U+202F), and `FCFA 5,000` in English, with a
-// no-break space (U+00A0). The text never breaks over two lines. A language
-// other than the two is written as French.
+// Format returns an amount in minor units for people: `5 000 FCFA` in French, with narrow
+// no-break spaces (U+202F), and `FCFA 5,000` in English, with a no-break space (U+00A0).
+// The text never breaks over two lines. Any other language is formatted as French.
 func (c Currency) Format(lang Language, minor int64) string {
 	whole, fraction := c.split(minor)
 	var b strings.Builder
@@ -60,9 +58,8 @@ func (c Currency) Format(lang Language, minor int64) string {
 	return b.String()
 }
 
-// Decimal writes minor units for a machine: `5000` for XAF 5000, `100.00` for
-// EUR 10000, `-0.05` for EUR -5. Operators and acquirers take amounts in this
-// form.
+// Decimal returns an amount in minor units for programs: `5000` for XAF 5000, `100.00` for
+// EUR 10000, `-0.05` for EUR -5. Operators and acquirers accept amounts in this form.
 func (c Currency) Decimal(minor int64) string {
 	whole, fraction := c.split(minor)
 	if fraction != "" {
@@ -74,10 +71,10 @@ func (c Currency) Decimal(minor int64) string {
 	return whole
 }
 
-// ParseDecimal reads what [Currency.Decimal] writes and returns minor units.
-// It also takes fewer or more decimals as long as no value is lost, since
-// operators answer `5000.00` for XAF. Anything else, from a plus sign to an
-// exponent, wraps [ErrDecimal].
+// ParseDecimal returns the minor units of an amount in the form of [Currency.Decimal]. It
+// also accepts fewer or more decimals if no value is lost, because operators answer
+// `5000.00` for XAF. The error for anything else, such as a plus sign or an exponent, wraps
+// [ErrDecimal].
 func (c Currency) ParseDecimal(s string) (int64, error) {
 	digits, negative := strings.CutPrefix(s, "-")
 	whole, fraction, pointed := strings.Cut(digits, ".")
@@ -102,8 +99,7 @@ func (c Currency) ParseDecimal(s string) (int64, error) {
 	return minor, nil
 }
 
-// split gives the digits before and behind the decimal separator, without the
-// sign.
+// split returns the digits before and after the decimal separator, without the sign.
 func (c Currency) split(minor int64) (whole, fraction string) {
 	digits := strconv.FormatUint(magnitude(minor), 10)
 	if c.decimals == 0 {
@@ -116,7 +112,7 @@ func (c Currency) split(minor int64) (whole, fraction string) {
 	return digits[:cut], digits[cut:]
 }
 
-// magnitude is |v|, which an int64 cannot hold for the smallest int64.
+// magnitude returns |v| as a uint64, because |v| of the smallest int64 exceeds an int64.
 func magnitude(v int64) uint64 {
 	if v < 0 {
 		return uint64(-(v + 1)) + 1 //nolint:gosec // -(v+1) is never negative for v < 0

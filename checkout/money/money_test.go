@@ -53,7 +53,7 @@ func TestTableIsTheContracts(t *testing.T) {
 	}
 }
 
-// Two currencies that read alike would let a citizen confirm the wrong one.
+// No two currencies are written alike. Otherwise a citizen could confirm the wrong one.
 func TestNoTwoCurrenciesReadAlike(t *testing.T) {
 	t.Parallel()
 	for _, lang := range money.Languages {
@@ -93,7 +93,7 @@ func TestFormatGolden(t *testing.T) {
 	}
 }
 
-// The golden file was written by the code it checks; these rows were not.
+// These rows are written by hand. The code under test wrote the golden file.
 func TestFormatByHand(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -142,8 +142,7 @@ func TestDecimalReadsBack(t *testing.T) {
 	})
 }
 
-// The digits that a person reads are the digits of the amount, whatever the
-// language, and nothing in the text lets a line break.
+// In each language the text has the digits of the amount, and no line can break in it.
 func TestFormatKeepsTheDigits(t *testing.T) {
 	t.Parallel()
 	notDigit := regexp.MustCompile(`\D`)
@@ -251,7 +250,8 @@ func TestFee(t *testing.T) {
 	}
 }
 
-// The formula of contract decisions § 7 in rational numbers, over all of int64.
+// Fee agrees with the formula of contract decisions § 7 in rational numbers, for all of
+// int64.
 func TestFeeIsTheFormula(t *testing.T) {
 	t.Parallel()
 	part := rapid.OneOf(rapid.Int64Range(0, 1_000_000), rapid.Int64Range(0, math.MaxInt64))

@@ -39,7 +39,7 @@ func renderer(t *testing.T) *page.Renderer {
 	return r
 }
 
-// full is a View with every field set, as if for every state at once.
+// full is a View with the fields of every state.
 func full(state page.State, lang money.Language) page.View {
 	xaf, _ := money.Lookup("XAF")
 	now := time.Date(2026, 11, 1, 14, 27, 22, 0, time.UTC)
@@ -65,7 +65,7 @@ func full(state page.State, lang money.Language) page.View {
 	}
 }
 
-// embedded is what a page in a frame has besides.
+// embedded is the Embed of a page in a frame.
 func embedded() *page.Embed {
 	return &page.Embed{
 		Parent: "https://guichet.example", Script: "/c/assets/frame.000000000000.js", Layout: "compact",
@@ -107,8 +107,8 @@ func everyPage(t *testing.T, check func(t *testing.T, v page.View, html string, 
 	}
 }
 
-// What text browsers and scripts rely on: the first form goes forward by its
-// first button, and no other form is there but the citizen's cancel.
+// Text browsers and scripts rely on this: the first button of the first form goes forward,
+// and the only other form is the citizen's cancel.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	everyPage(t, func(t *testing.T, v page.View, _ string, root *element) {
@@ -204,7 +204,7 @@ func TestNoOffers(t *testing.T) {
 	}
 }
 
-// One document on which assistive technology and a keyboard find their way.
+// Assistive technology and keyboards can use each page.
 func TestAccessibleStructure(t *testing.T) {
 	t.Parallel()
 	everyPage(t, func(t *testing.T, v page.View, html string, root *element) {
@@ -317,8 +317,8 @@ func TestEveryFailureHasWords(t *testing.T) {
 	}
 }
 
-// Where money may be taken, or is, the citizen is told what to keep, and no
-// link leads to where the payment could be made again.
+// When money was or may have been taken, the page says what to keep, and no link leads to
+// a second payment.
 func TestDoNotPayAgain(t *testing.T) {
 	t.Parallel()
 	for lang, again := range map[money.Language]string{money.French: "Ne payez pas de nouveau", money.English: "Do not pay again"} {
@@ -405,8 +405,7 @@ func TestTheNumberIsMasked(t *testing.T) {
 	}
 }
 
-// While a collection is in flight the citizen can neither cancel nor start
-// another.
+// While a collection is in flight, the citizen can neither cancel it nor begin another.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	v := full(page.StateWaiting, money.French)
@@ -456,7 +455,7 @@ func TestReceipt(t *testing.T) {
 	}
 }
 
-// Whatever an integrator or a citizen wrote stays text.
+// The texts of integrators and citizens are escaped.
 func TestHostileTextIsEscaped(t *testing.T) {
 	t.Parallel()
 	const attack = `"'><script src=//evil.example></script><img src=x onerror=alert(1)>{{.Agency}}`
@@ -490,8 +489,8 @@ func TestHostileTextIsEscaped(t *testing.T) {
 	})
 }
 
-// The budget and the policy: a first view of at most 8 kB brotli in at most
-// three requests, nothing inline, nothing from elsewhere.
+// The first view has at most 8 kB with brotli in at most three requests. The page has no
+// inline script and loads nothing from other origins.
 func TestFirstView(t *testing.T) {
 	t.Parallel()
 	assets, sizes := renderer(t).Assets(), map[string]int{}
@@ -541,9 +540,9 @@ func TestFirstView(t *testing.T) {
 	}
 }
 
-// The page's script knows only that the session changed: it has no words for what
-// became of it, nobody to tell, and keeps nothing. That of a frame knows the page
-// that is there, but only the messaging script reaches the page around it.
+// The page's script only learns that the session changed. It has no words for outcomes,
+// sends no messages and stores nothing. The frame's script knows the present page, but only
+// the messaging script can send messages to the parent page.
 func TestScriptTellsNobody(t *testing.T) {
 	t.Parallel()
 	for i, a := range renderer(t).Assets() {
@@ -583,7 +582,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A page that would mislead is not written at all.
+// A View that would make a misleading page is refused.
 func TestIncompleteViewsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*page.View){
@@ -614,7 +613,7 @@ func TestPagesWithoutASession(t *testing.T) {
 		if parse(t, html).all("html")[0].attr["lang"] != "fr" {
 			t.Errorf("%s is not in French by default", state)
 		}
-		// Filled or not, they say nothing of a session.
+		// These pages show nothing of a session, even if the View has it.
 		if html := render(t, full(state, money.French)); strings.Contains(html, "impôts") || strings.Contains(html, "4821093377150264") {
 			t.Errorf("%s speaks of a session", state)
 		}
@@ -648,7 +647,7 @@ func TestNegotiate(t *testing.T) {
 func compressed(t *testing.T, body []byte) int {
 	t.Helper()
 	var b bytes.Buffer
-	w := brotli.NewWriterLevel(&b, 5) // what a server spends on a page
+	w := brotli.NewWriterLevel(&b, 5) // the level that the server uses
 	if _, err := w.Write(body); err != nil {
 		t.Fatal(err)
 	}
@@ -666,8 +665,7 @@ type element struct {
 	children []*element
 }
 
-// parse reads a page as nested elements and fails the test where a tag is not
-// closed by its own.
+// parse reads a page as nested elements and fails the test for a tag that is not closed.
 func parse(t *testing.T, html string) *element {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(html))
@@ -746,8 +744,8 @@ func (e *element) text() string {
 	return b.String()
 }
 
-// A card is paid at the acquirer's: its waiting page leads there, in a frame by a
-// window of its own, and says nothing of a phone.
+// A card is paid on the acquirer's page. The waiting page links to it, in a frame by a new
+// window, and does not mention a phone.
 func TestCard(t *testing.T) {
 	t.Parallel()
 	for _, lang := range money.Languages {
@@ -797,8 +795,8 @@ func TestCash(t *testing.T) {
 	}
 }
 
-// In a frame the page around it leads on: no link leaves it but to windows of
-// their own, and the scripts know where to.
+// In a frame, links to other pages open new windows, and the scripts have the addresses
+// that they need.
 func TestEmbed(t *testing.T) {
 	t.Parallel()
 	everyPage(t, func(t *testing.T, v page.View, html string, root *element) {

@@ -8,12 +8,12 @@ import (
 	"quittance/checkout/language/languagetest"
 )
 
-// Both languages say everything, and with the same verbs for fmt.
+// Both languages have every text, with the same verbs of package fmt.
 func TestBothLanguagesSayEverything(t *testing.T) {
 	t.Parallel()
 	space := regexp.MustCompile(` [:;?!»]|« `)
 	languagetest.Whole(t, texts, func(name, french string) {
-		// An ordinary space there lets the line begin with the punctuation.
+		// With an ordinary space the line could begin with the punctuation.
 		if space.MatchString(french) {
 			t.Errorf("%s breaks before its punctuation: %q", name, french)
 		}

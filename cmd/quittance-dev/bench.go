@@ -2,48 +2,88 @@ package main
 
 import (
 	"context"
-	"io"
 
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/cli"
 	"quittance/dev/bench"
+	"quittance/dev/bench/delivery"
+	"quittance/dev/bench/live"
 )
 
 // benchmark is the command `bench`. Without a subcommand it does the same as `bench
 // create`.
 func benchmark() cli.Command {
-	cmd := benchCreate("bench", "Measure an installation of this program on real Kafka: creations, or what a subcommand names", "bench --seconds 2 --rounds 1")
+	cmd := benchCreate("bench", "Measure an installation of this program: creations, or what a subcommand names", "bench --seconds 2 --rounds 1")
 	cmd.Commands = []cli.Command{
-		benchCreate("create", "Measure creations per second, beside the raw echo of the same broker", "bench create"),
-		benchCommand("quota", "Count the creations of flooding applications at four ingresses, and what they cost the others", "bench quota",
-			&bench.Installation{}, (*bench.Installation).Quota, func(*pflag.FlagSet) {}),
+		benchCreate("create", "Measure creations per second, beside the raw echo of the same broker",
+			"bench create", "bench create --broker 127.0.0.1:9092 --seconds 2 --rounds 1"),
+		benchQuota(), benchDelivery(), benchLive(),
 	}
 	return cmd
 }
 
-func benchCreate(use, short, example string) cli.Command {
-	b := &bench.Installation{}
-	return benchCommand(use, short, example, b, (*bench.Installation).Run, func(f *pflag.FlagSet) {
+func benchCreate(use, short string, examples ...string) cli.Command {
+	b := &bench.Create{}
+	return benchCommand(use, short, examples, &b.Broker, func(f *pflag.FlagSet) {
 		f.Float64Var(&b.Seconds, "seconds", 6, "length of each measurement, after a warm-up of one second")
 		f.IntVar(&b.Rounds, "rounds", 3, "how many times everything is measured; medians are printed")
 		f.IntVar(&b.Applications, "applications", 64, "how many applications share the creations")
 		f.StringVar(&b.Profiles, "profile", "", "folder for CPU and allocation profiles of ingress and processor under 512 clients")
+	}, func(ctx context.Context, m *cli.Meta) error {
+		b.Log = m.Log
+		return b.Run(ctx, m.Out)
 	})
 }
 
-// benchCommand makes a benchmark with the common flags and its own.
-func benchCommand(use, short, example string, b *bench.Installation, run func(*bench.Installation, context.Context, io.Writer) error, own func(*pflag.FlagSet)) cli.Command {
-	return cli.Command{
-		Use: use, Short: short, Examples: []string{example}, Connection: cli.ConnectionNone,
-		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
-			f.StringVar(&b.Broker, "broker", "", "host:port of a running Kafka with the settings of dev/stack; one is started when empty")
-			f.StringVar(&m.LogLevel, "log", "info", "log level: debug, info, warn, error")
-			own(f)
-		},
-		Run: func(ctx context.Context, m *cli.Meta) error {
+func benchQuota() cli.Command {
+	b := &bench.Quota{}
+	return benchCommand("quota", "Count the creations of flooding applications at four ingresses, and what they cost the others",
+		[]string{"bench quota"}, &b.Broker, nil, func(ctx context.Context, m *cli.Meta) error {
 			b.Log = m.Log
-			return run(b, ctx, m.Out)
+			return b.Run(ctx, m.Out)
+		})
+}
+
+func benchDelivery() cli.Command {
+	b := delivery.Config{}
+	return benchCommand("delivery", "Measure deliveries, also beside faulty endpoints, and count what kills and outages lose (an hour)",
+		[]string{"bench delivery", "bench delivery --scenario single,fanout --runs 1"}, &b.Broker, func(f *pflag.FlagSet) {
+			f.StringSliceVar(&b.Scenarios, "scenario", nil, "scenarios to run, all when empty:"+delivery.Help())
+			f.IntVar(&b.Runs, "runs", 3, "runs of each scenario; medians are judged")
+		}, func(ctx context.Context, m *cli.Meta) error {
+			b.Log = m.Log
+			return delivery.Run(ctx, b, m.Out)
+		})
+}
+
+func benchLive() cli.Command {
+	b := live.Config{}
+	return benchCommand("live", "Measure how soon citizens who wait at their pages are told that their payment is made",
+		[]string{"bench live", "bench live --citizens 100 --broker kafka"}, nil, func(f *pflag.FlagSet) {
+			f.StringVar(&b.Broker, "broker", brokerEmbedded, "broker of the installation: embedded, kafka, or host:port of a running Kafka")
+			f.StringVar(&b.Registry, "registry", "deploy/dev/registry.yaml", "demo registry file")
+			f.IntVar(&b.Citizens, "citizens", 500, "citizens who wait at the same time")
+		}, func(ctx context.Context, m *cli.Meta) error {
+			b.Log = m.Log
+			return live.Run(ctx, b, m.Out)
+		})
+}
+
+// benchCommand is a benchmark with the flags of all benchmarks and its own. It has the
+// usual --broker when broker is not nil.
+func benchCommand(use, short string, examples []string, broker *string, own func(*pflag.FlagSet), run func(context.Context, *cli.Meta) error) cli.Command {
+	return cli.Command{
+		Use: use, Short: short, Examples: examples, Connection: cli.ConnectionNone,
+		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
+			if broker != nil {
+				f.StringVar(broker, "broker", "", "host:port of a running Kafka with the settings of dev/stack; the benchmark starts one when empty")
+			}
+			f.StringVar(&m.LogLevel, "log", "info", "log level: debug, info, warn, error")
+			if own != nil {
+				own(f)
+			}
 		},
+		Run: run,
 	}
 }

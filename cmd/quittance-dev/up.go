@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -57,7 +58,9 @@ type installation struct {
 	registry string
 	log      *slog.Logger
 	begun    time.Time
-	stop     []func(context.Context) error
+
+	mu   sync.Mutex
+	stop []func(context.Context) error // of the parts that were started
 }
 
 func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
@@ -92,78 +95,47 @@ func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
 // parts starts broker, databases and schema registry at the same time.
 func (u *installation) parts(ctx context.Context) error {
 	u.SimulatorURL = "http://" + local(u.port+portSimulators)
-	started := make(chan func(context.Context) error, 8)
 	g, ctx := errgroup.WithContext(ctx)
-	start := func(name string, what func() (func(context.Context) error, error)) {
-		g.Go(func() error {
-			begun := time.Now()
-			stop, err := what()
-			if err != nil {
-				return fmt.Errorf("starting %s: %w", name, err)
-			}
-			u.log.Info("part is up", slog.String("part", name), slog.Duration("after", time.Since(begun).Round(time.Millisecond)))
-			started <- stop
-			return nil
-		})
+	switch {
+	case u.broker == brokerEmbedded:
+		u.log.Warn("the broker runs in this process and is not crash-safe: never use it for real payments; --broker kafka shows what a crash does")
+		start(ctx, u, g, "broker", stack.StartEmbeddedBroker, stack.EmbeddedBrokerConfig{Dir: filepath.Join(u.Data, "broker"), Port: u.port + portBroker, Log: u.log},
+			func(b *stack.EmbeddedBroker) { u.Kafka = b.Addr() })
+	case u.broker == brokerKafka:
+		start(ctx, u, g, "broker", stack.StartKafka, stack.KafkaConfig{
+			Dir: filepath.Join(u.Data, "kafka"), Port: u.port + portBroker, ControllerPort: u.port + portController, Log: u.log,
+		}, func(k *stack.Kafka) { u.Kafka = k.Addr() })
+	case strings.Contains(u.broker, ":"):
+		u.Kafka = u.broker
+	default:
+		return fmt.Errorf("--broker %q: must be embedded, kafka, or HOST:PORT", u.broker)
 	}
-	start("broker", func() (func(context.Context) error, error) { return u.startBroker(ctx) })
-	start("postgres", func() (func(context.Context) error, error) {
-		pg, err := stack.StartPostgres(ctx, stack.PostgresConfig{Dir: filepath.Join(u.Data, "postgres"), Port: u.port + portPostgres, Log: u.log})
-		if err != nil {
-			return nil, err
-		}
-		u.Postgres = pg.DSN("quittance")
-		return pg.Stop, nil
-	})
-	start("clickhouse", func() (func(context.Context) error, error) {
-		ch, err := chdb.Start(ctx, chdb.Config{Dir: filepath.Join(u.Data, "clickhouse"), Addr: local(u.port + portClickHouse), Log: u.log})
-		if err != nil {
-			return nil, err
-		}
-		u.ClickHouse = "http://" + ch.Addr() + "/quittance"
-		return ch.Stop, nil
-	})
-	start("schema registry", func() (func(context.Context) error, error) {
-		sr, err := stack.StartSchemaRegistry(ctx, stack.SchemaRegistryConfig{Dir: filepath.Join(u.Data, "schemas"), Port: u.port + portSchemaRegistry, Log: u.log})
-		if err != nil {
-			return nil, err
-		}
-		u.SchemaRegistry = sr.URL()
-		return sr.Stop, nil
-	})
-	err := g.Wait()
-	close(started)
-	for stop := range started {
-		u.stop = append(u.stop, stop)
-	}
-	return err
+	start(ctx, u, g, "postgres", stack.StartPostgres, stack.PostgresConfig{Dir: filepath.Join(u.Data, "postgres"), Port: u.port + portPostgres, Log: u.log},
+		func(pg *stack.Postgres) { u.Postgres = pg.DSN("quittance") })
+	start(ctx, u, g, "clickhouse", chdb.Start, chdb.Config{Dir: filepath.Join(u.Data, "clickhouse"), Addr: local(u.port + portClickHouse), Log: u.log},
+		func(ch *chdb.Server) { u.ClickHouse = "http://" + ch.Addr() + "/quittance" })
+	start(ctx, u, g, "schema registry", stack.StartSchemaRegistry, stack.SchemaRegistryConfig{Dir: filepath.Join(u.Data, "schemas"), Port: u.port + portSchemaRegistry, Log: u.log},
+		func(sr *stack.SchemaRegistry) { u.SchemaRegistry = sr.URL() })
+	return g.Wait()
 }
 
-func (u *installation) startBroker(ctx context.Context) (func(context.Context) error, error) {
-	switch u.broker {
-	case brokerEmbedded:
-		u.log.Warn("the broker runs in this process and is not crash-safe: never use it for real payments; --broker kafka shows what a crash does")
-		b, err := stack.StartEmbeddedBroker(ctx, stack.EmbeddedBrokerConfig{Dir: filepath.Join(u.Data, "broker"), Port: u.port + portBroker, Log: u.log})
+// start starts a part in g. When it is up, start notes how to stop it and calls use.
+func start[C any, P interface {
+	Stop(ctx context.Context) error
+}](ctx context.Context, u *installation, g *errgroup.Group, name string, launch func(context.Context, C) (P, error), cfg C, use func(P)) {
+	g.Go(func() error {
+		begun := time.Now()
+		part, err := launch(ctx, cfg)
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("starting %s: %w", name, err)
 		}
-		u.Kafka = b.Addr()
-		return b.Stop, nil
-	case brokerKafka:
-		k, err := stack.StartKafka(ctx, stack.KafkaConfig{
-			Dir: filepath.Join(u.Data, "kafka"), Port: u.port + portBroker, ControllerPort: u.port + portController, Log: u.log,
-		})
-		if err != nil {
-			return nil, err
-		}
-		u.Kafka = k.Addr()
-		return k.Stop, nil
-	}
-	if !strings.Contains(u.broker, ":") {
-		return nil, fmt.Errorf("--broker %q: want embedded, kafka, or HOST:PORT", u.broker)
-	}
-	u.Kafka = u.broker
-	return func(context.Context) error { return nil }, nil
+		u.log.Info("part is up", slog.String("part", name), slog.Duration("after", time.Since(begun).Round(time.Millisecond)))
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.stop = append(u.stop, part.Stop)
+		use(part)
+		return nil
+	})
 }
 
 // roles runs all roles in this process until it is stopped.
@@ -188,14 +160,14 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	start := []func(*roles.Base) error{func(b *roles.Base) error { return startSimulators(b, local(u.port+portSimulators), d.clerkKeys()) }}
+	all := []func(*roles.Base) error{func(b *roles.Base) error { return startSimulators(b, local(u.port+portSimulators), d.clerkKeys()) }}
 	for _, kind := range []roles.Kind{roles.KindProcessor, roles.KindSink, roles.KindIngress} {
 		for _, role := range roles.OfKind(kind) {
-			start = append(start, role.Start)
+			all = append(all, role.Start)
 		}
 	}
-	start = append(start, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, (*roles.Base).ServeHealth)
-	b.Start(start...)
+	all = append(all, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, (*roles.Base).ServeHealth)
+	b.Start(all...)
 	b.Run("announcement", func(ctx context.Context) error { return u.announce(ctx, b, out) })
 	return b.Wait()
 }

@@ -16,7 +16,7 @@ import (
 	"quittance/dev/simulator"
 )
 
-// application speaks Airtel's protocol as one merchant.
+// application calls Airtel's protocol as one merchant.
 type application struct {
 	*world
 	token string
@@ -71,7 +71,7 @@ func (m *application) post(id, msisdn string) answer {
 	return m.call(http.MethodPost, airtelPayments, string(body), m.header(id))
 }
 
-// request asks the payer and returns the id.
+// request requests a payment and returns its id.
 func (m *application) request(msisdn string) string {
 	m.t.Helper()
 	id := airtelID()
@@ -163,7 +163,7 @@ func TestAirtelMagicNumbersThatDecideAtOnce(t *testing.T) {
 				}
 				asked := m.enquire(id).Data.Transaction
 				if got := told.Transaction; got.ID != id || got.StatusCode != asked.Status || got.AirtelMoneyID != asked.AirtelMoneyID || got.Message == "" || told.Hash == "" {
-					t.Errorf("the callback says %+v, the enquiry %+v", told, asked)
+					t.Errorf("the callback is %+v and the enquiry %+v", told, asked)
 				}
 			}
 		})
@@ -357,7 +357,7 @@ func TestAirtelOutageAndSilence(t *testing.T) {
 	m.login("user") // the other operator has none
 	m.enquire(id)
 
-	// A silent operator has taken the payment.
+	// A silent operator has accepted the payment.
 	m.control("/airtel", `{"delay":"5m"}`)
 	silent := airtelID()
 	body, err := json.Marshal(airtelPayment(silent, "055000001"))

@@ -84,12 +84,12 @@ var cardReasons = map[cause]string{
 	causeExpired:           cardExpired,
 }
 
-// cardRejections are the reasons that /control may have the acquirer give.
+// cardRejections are the reasons that /control may choose.
 var cardRejections = []string{
 	cardDeclined, "insufficient_funds", "limit_exceeded", "unknown_card", cardAuthFailed, cardAbandoned, cardExpired,
 }
 
-// hostedPage is what the page of a transaction needs, constant from acceptance.
+// hostedPage holds the values of a transaction's page. They do not change.
 type hostedPage struct {
 	url         string
 	token       string // in url
@@ -117,7 +117,7 @@ func cardRefuse(w http.ResponseWriter, status int, code, message string) {
 	writeJSON(w, status, map[string]string{"code": code, "message": message})
 }
 
-// secretOf is the secret that a merchant shares with the acquirer.
+// secretOf returns the secret that a merchant shares with the acquirer.
 func (s *Simulator) secretOf(merchant string) (string, bool) {
 	if s.cfg.Card == nil {
 		return cardSecret, merchant != ""
@@ -173,7 +173,7 @@ type cardRequest struct {
 	ExpiresAt   time.Time `json:"expires_at"`
 }
 
-// fault says what is wrong with the request, empty for nothing.
+// fault returns the fault of the request; empty for none.
 func (q *cardRequest) fault(merchant string, now time.Time) (code, message string) {
 	id, err := uuid.Parse(q.Reference)
 	currency, known := money.Lookup(q.Currency)
@@ -241,13 +241,13 @@ func (s *Simulator) cardCreate(w http.ResponseWriter, r *http.Request) {
 	}
 	c.page.url = "http://" + r.Host + "/card/pay/" + c.operatorRef + "?token=" + c.page.token
 	if !s.submit(c) {
-		s.cardReplay(w, r, merchant, q) // it came twice at once, and the other one won
+		s.cardReplay(w, r, merchant, q) // a concurrent request has taken the reference
 		return
 	}
 	s.accept(w, r, c, func() { writeJSON(w, http.StatusCreated, cardCreated(c)) })
 }
 
-// cardReplay answers a request whose reference is taken.
+// cardReplay answers a repeated request.
 func (s *Simulator) cardReplay(w http.ResponseWriter, r *http.Request, merchant string, q cardRequest) {
 	c, _ := s.book.get(q.Reference, s.cfg.Now())
 	if !s.holdBack(w, r) {
@@ -304,14 +304,14 @@ type cardResult struct {
 func cardResultOf(c collection) cardResult {
 	amount, err := strconv.ParseInt(c.reported, 10, 64)
 	if err != nil {
-		amount = 0 // /control may have it report what is no amount in minor units
+		amount = 0 // /control can set an amount that is not in minor units
 	}
 	return cardResult{
 		TransactionID: c.operatorRef, Reference: c.id, Status: cardStatus(c), Amount: amount, Currency: c.currency, Reason: c.reason,
 	}
 }
 
-// cardStatus is a collection in the protocol's words. A reason without a status of
+// cardStatus returns the protocol's status of a collection. A reason without a status of
 // its own counts as declined.
 func cardStatus(c collection) string {
 	switch {
@@ -338,7 +338,8 @@ func cardCallback(c collection) (method string, body []byte) {
 	return http.MethodPost, body
 }
 
-// cardSign is the Authorization header of a report to the merchant, as of now.
+// cardSign returns the Authorization header of a report to the merchant, with the present
+// time.
 func (s *Simulator) cardSign(merchant string, body []byte) string {
 	secret, _ := s.secretOf(merchant)
 	timestamp := strconv.FormatInt(s.cfg.Timestamp().Unix(), 10)
@@ -346,8 +347,8 @@ func (s *Simulator) cardSign(merchant string, body []byte) string {
 		cardSignature(secret, "report", merchant, timestamp, hexSHA256(body)))
 }
 
-// cardScript is what becomes of a transaction whose card holder pressed action on
-// the page, with a card of that number.
+// cardScript returns the script of a transaction after the card holder has pressed action
+// on the page, with this card number. left is the remaining time of the transaction.
 func (s *Simulator) cardScript(action, number string, left time.Duration) (script, bool) {
 	decided := script{decides: true, callbacks: 1}
 	switch action {

@@ -16,7 +16,7 @@ const (
 	operatorMTN    = "mtn"
 	mtnCountryCode = "242"
 	mtnMagicPrefix = "0660000"
-	mtnSpelled     = "06 600 00 " // mtnMagicPrefix as people write it
+	mtnSpelled     = "06 600 00 " // mtnMagicPrefix with spaces
 	mtnOngoing     = "ONGOING"
 	mtnRejected    = "APPROVAL_REJECTED"
 )
@@ -48,8 +48,8 @@ var mtnReasons = map[cause]string{
 	causeWrongPIN:          mtnRejected,
 }
 
-// mtnRejections are the reasons that /control may have MTN give, as its public
-// pages and clients list them.
+// mtnRejections are the reasons that /control may choose. MTN's public pages and clients
+// list them.
 var mtnRejections = []string{
 	mtnRejected, "REJECTED", "EXPIRED", "COULD_NOT_PERFORM_TRANSACTION", "NOT_ENOUGH_FUNDS",
 	"PAYER_LIMIT_REACHED", "PAYER_NOT_FOUND", "PAYEE_NOT_FOUND", "PAYEE_NOT_ALLOWED_TO_RECEIVE",
@@ -140,14 +140,14 @@ func (s *Simulator) mtnAuthorize(w http.ResponseWriter, r *http.Request) (accoun
 	return token.account, true
 }
 
-// mtnParty is a payer on the wire.
+// mtnParty is a payer in MTN's protocol.
 type mtnParty struct {
 	PartyIDType string `json:"partyIdType"`
 	PartyID     string `json:"partyId"`
 }
 
-// mtnRequest is the body of a request to pay. Every value is a string on the
-// wire; a number where a string belongs is refused.
+// mtnRequest is the body of a request to pay. All values are strings in JSON; a number is
+// refused.
 type mtnRequest struct {
 	Amount       string   `json:"amount"`
 	Currency     string   `json:"currency"`
@@ -177,8 +177,8 @@ var (
 	mtnMSISDN  = regexp.MustCompile(`^[0-9]{8,15}$`)
 )
 
-// fault says what is wrong with the request, empty for nothing. MTN names no
-// field in its answer; the simulator does, to help developers.
+// fault returns the fault of the request; empty for none. The simulator names the field to
+// help developers; MTN does not.
 func (q mtnRequest) fault(environment string) (code, message string) {
 	switch {
 	case !mtnISO4217.MatchString(q.Currency),
@@ -311,8 +311,7 @@ func mtnResultOf(c collection) mtnResult {
 	return result
 }
 
-// mtnCallback is the call that tells a merchant the outcome: the body of a
-// status answer, by PUT.
+// mtnCallback is the callback with the outcome: the body of a status answer, by PUT.
 func mtnCallback(c collection) (method string, body []byte) {
 	body, err := json.Marshal(mtnResultOf(c))
 	if err != nil {

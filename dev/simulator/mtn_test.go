@@ -16,7 +16,7 @@ import (
 	"quittance/dev/simulator"
 )
 
-// merchant speaks MTN's protocol as one account.
+// merchant calls MTN's protocol as one account.
 type merchant struct {
 	*world
 	user  string
@@ -64,7 +64,7 @@ func payment(payer string) string {
 	return fmt.Sprintf(`{"amount":"5000","currency":"XAF","externalId":"order-1","payer":{"partyIdType":"MSISDN","partyId":%q},"payerMessage":"Patente 2026","payeeNote":"n"}`, payer)
 }
 
-// request asks the payer and returns the reference.
+// request requests a payment and returns its reference.
 func (m *merchant) request(payer string) string {
 	m.t.Helper()
 	reference := uuid.NewString()
@@ -150,7 +150,7 @@ func TestMagicNumbersThatDecideAtOnce(t *testing.T) {
 					t.Fatalf("callback body %q: %v", c.body, err)
 				}
 				if asked := m.status(reference); told != asked {
-					t.Errorf("the callback says %+v, the status %+v", told, asked)
+					t.Errorf("the callback is %+v and the status answer %+v", told, asked)
 				}
 			}
 		})
@@ -221,7 +221,7 @@ func TestMagicNumber11FailsOnce(t *testing.T) {
 func TestOtherNumbersWaitForControl(t *testing.T) {
 	t.Parallel()
 	m := newWorld(t, nil).login("user")
-	// 055… is the other operator's magic; 14 and 00 are nobody's.
+	// 055… are magic numbers of the other operator; 14 and 00 are not magic.
 	for _, payer := range []string{"242066123456", "242055000001", "242066000014", "242066000000", "33612345678"} {
 		reference := m.request(payer)
 		m.settles(reference, "PENDING", "")
@@ -239,15 +239,15 @@ func TestOtherNumbersWaitForControl(t *testing.T) {
 	m.callbacks(3)
 	m.quiet(3)
 
-	// A decision is final, also against the other one.
+	// A decision is final.
 	if a := m.call(http.MethodPost, "/control/collections/"+approved+"/reject", "", nil); a.status != http.StatusConflict || !strings.Contains(a.body, "approved") {
-		t.Errorf("rejecting what is approved: %d %s", a.status, a.body)
+		t.Errorf("rejecting an approved payment: %d %s", a.status, a.body)
 	}
 	m.settles(approved, "SUCCESSFUL", "")
 }
 
-// /control can decide for a payer who would have taken longer; the script's own
-// decision then changes nothing.
+// /control can decide before the payer's script does. The script's decision then changes
+// nothing.
 func TestControlDecidesBeforeTheScript(t *testing.T) {
 	t.Parallel()
 	m := newWorld(t, nil).login("user")
@@ -441,8 +441,8 @@ func TestMTNOutageAndSilence(t *testing.T) {
 	}
 	m.status(reference)
 
-	// A silent operator has taken the payment: the callback arrives although the
-	// answer to the request never did.
+	// A silent operator has accepted the payment: the callback arrives although the request
+	// is never answered.
 	m.control("/mtn", `{"delay":"5m"}`)
 	silent := uuid.NewString()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

@@ -19,7 +19,7 @@ import (
 	"quittance/dev/simulator"
 )
 
-// clock is the time of the simulated world: it stands still until moved.
+// clock is the simulators' clock; it stands still until it is moved.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -156,7 +156,7 @@ func (w *world) try(ctx context.Context, method, path, body string, header map[s
 	return answer{resp.StatusCode, resp.Header, string(text)}, nil
 }
 
-// control posts to /control and expects to be obeyed.
+// control posts to /control and fails without a 2xx.
 func (w *world) control(path, body string) answer {
 	w.t.Helper()
 	a := w.call(http.MethodPost, "/control"+path, body, nil)
@@ -166,7 +166,7 @@ func (w *world) control(path, body string) answer {
 	return a
 }
 
-// callbacks waits until the merchant has had n calls and returns them.
+// callbacks waits until the merchant has got n calls and returns them.
 func (w *world) callbacks(n int) []received {
 	w.t.Helper()
 	var got []received
@@ -179,7 +179,7 @@ func (w *world) callbacks(n int) []received {
 	return got
 }
 
-// quiet asserts that the merchant has had n calls and gets no more for a while.
+// quiet asserts that the merchant has got n calls and gets no more for a while.
 func (w *world) quiet(n int) {
 	w.t.Helper()
 	time.Sleep(60 * time.Millisecond) // a dozen turns of the timers

@@ -29,11 +29,11 @@ import (
 	"quittance/internal/secret"
 )
 
-// client is the tests' own: a test server that closes takes the connections of
-// the default one with it, those of tests beside it too.
+// client is not http.DefaultClient: a test server that closes also closes the idle
+// connections of the default client, which parallel tests use.
 var client = &http.Client{Transport: &http.Transport{}}
 
-// outbox keeps what was sent, or refuses as a broker that is away does.
+// outbox is a Sender that keeps the commands, or returns err.
 type outbox struct {
 	mu   sync.Mutex
 	err  error
@@ -50,7 +50,7 @@ func (o *outbox) Tell(_ context.Context, cmd checkout.Command) error {
 	return nil
 }
 
-// take returns what was sent since.
+// take returns the commands since the last call.
 func (o *outbox) take() []checkout.Command {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,7 +75,7 @@ type edge struct {
 	collection string
 	metrics    *prometheus.Registry
 
-	// What Account is asked and answers.
+	// Calls of Account and their answer.
 	mu      sync.Mutex
 	asked   []string
 	account connector.Account
@@ -119,12 +119,12 @@ func newEdge(t *testing.T, unproven float64) *edge {
 	return e
 }
 
-// address is the one that the operator was told.
+// address returns the callback address of the collection.
 func (e *edge) address() string {
 	return connector.CallbackURL(e.keys, e.url, "mtn", e.session, e.collection)
 }
 
-// accountOf is the handler's Account.
+// accountOf is Config.Account.
 func (e *edge) accountOf(_ context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,7 +175,7 @@ const (
 func TestReportAtItsAddress(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 0)
-	for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodPut} { // a third time: twice is nothing special here
+	for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodPut} { // repeated reports are sent again
 		if status := e.call(method, e.address(), approved); status != http.StatusOK {
 			t.Fatalf("%s: status %d", method, status)
 		}
@@ -208,8 +208,8 @@ func TestReportAtItsAddress(t *testing.T) {
 	}
 }
 
-// An operator whose reports leave out the amount and the reason is asked, also at
-// the right address.
+// An operator whose reports have no amount and no reason is asked, even if the address is
+// valid.
 func TestReportThatLeavesThingsOut(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 0)
@@ -234,7 +234,7 @@ func TestReportThatLeavesThingsOut(t *testing.T) {
 
 var acquirer = card.Account{BaseURL: "https://acquirer.example", Merchant: "impots", Secret: "the-secret-of-impots"}
 
-// signed is the Authorization header of a report, after the comment of package card.
+// signed returns the Authorization header of a report, as package card describes it.
 func signed(secret string, when time.Time, body string) string {
 	sum := sha256.Sum256([]byte(body))
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -275,7 +275,7 @@ func TestSignedReport(t *testing.T) {
 	if got := e.callSigned(http.MethodPost, e.cardAddress(), body, signed(acquirer.Secret, at, body)); got != http.StatusOK || len(e.outbox.take()) != 0 {
 		t.Errorf("processing: status %d", got)
 	}
-	// Well signed, and of another collection.
+	// A valid signature on the report of another collection.
 	body = strings.ReplaceAll(e.cardReport("approved"), e.collection, uuid.NewString())
 	if got := e.callSigned(http.MethodPost, e.cardAddress(), body, signed(acquirer.Secret, at, body)); got != http.StatusAccepted {
 		t.Errorf("another collection: status %d", got)
@@ -283,8 +283,8 @@ func TestSignedReport(t *testing.T) {
 	e.enquiry("another collection")
 }
 
-// A report whose address is right and whose signature is not decides nothing, and
-// says so to the acquirer.
+// A report with a valid address and a wrong signature decides nothing. The acquirer gets
+// 401.
 func TestBadSignature(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 1000)
@@ -301,12 +301,12 @@ func TestBadSignature(t *testing.T) {
 	if n := e.counted("card", "bad_signature"); n != 6 {
 		t.Errorf("%v counted, want 6", n)
 	}
-	// Nor does the address count at an operator that signs nothing.
+	// The address is not valid at an operator that does not sign its reports.
 	if got := e.call(http.MethodPut, strings.Replace(e.cardAddress(), "/card/", "/mtn/", 1), approved); got != http.StatusAccepted {
 		t.Errorf("at another operator: status %d, want 202", got)
 	}
 	e.enquiry("at another operator")
-	// The signature does not stand in for the address.
+	// A signature does not replace the address.
 	address := e.cardAddress()
 	if got := e.callSigned(http.MethodPost, address[:strings.LastIndex(address, "/")], body, signed(acquirer.Secret, at, body)); got != http.StatusAccepted {
 		t.Errorf("without MAC: status %d, want 202", got)
@@ -322,7 +322,7 @@ func TestBadSignature(t *testing.T) {
 	}
 }
 
-// While the account cannot be told, a report brings an enquiry.
+// While the account is unknown, a report causes an enquiry.
 func TestAccountAway(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 1000)
@@ -337,13 +337,13 @@ func TestAccountAway(t *testing.T) {
 	if n := e.counted("card", "unverified"); n != 2 {
 		t.Errorf("%v counted, want 2", n)
 	}
-	// Operators that sign nothing do not depend on it.
+	// Operators that do not sign their reports do not need the account.
 	if got := e.call(http.MethodPut, e.address(), approved); got != http.StatusOK {
 		t.Errorf("status %d", got)
 	}
 }
 
-// A flood of badly signed reports is refused, and asks little.
+// A flood of wrongly signed reports is refused and causes few enquiries.
 func TestFloodOfBadSignatures(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 5)
@@ -375,7 +375,7 @@ func TestSigningOperatorsNeedAccounts(t *testing.T) {
 	}
 }
 
-// counted is how many reports of an operator were taken for outcome.
+// counted returns the metric of an operator's reports with the outcome.
 func (e *edge) counted(operator, outcome string) float64 {
 	e.t.Helper()
 	families, err := e.metrics.Gather()
@@ -396,7 +396,7 @@ func (e *edge) counted(operator, outcome string) float64 {
 	return 0
 }
 
-// A forged report completes nothing: the operator is asked.
+// A forged report completes nothing. The operator is asked.
 func TestForgedReport(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 1000)
@@ -436,7 +436,7 @@ func TestUnreadableReport(t *testing.T) {
 	if status := e.call(http.MethodPut, e.address(), strings.Repeat(" ", 65<<10)); status != http.StatusRequestEntityTooLarge {
 		t.Errorf("oversize: status %d", status)
 	}
-	// An amount that cannot be read travels as none: it fits no collection.
+	// A report with an unreadable amount has no amount, which matches no collection.
 	if status := e.call(http.MethodPut, e.address(), strings.Replace(approved, "5075", "5e3", 1)); status != http.StatusOK {
 		t.Errorf("status %d", status)
 	}
@@ -472,7 +472,7 @@ func TestNoSuchAddress(t *testing.T) {
 	}
 }
 
-// While the broker is away the operator is told to come again.
+// While the broker is unavailable, the operator is told to report again.
 func TestBrokerAway(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 1000)
@@ -493,7 +493,7 @@ func TestBrokerAway(t *testing.T) {
 	}
 }
 
-// A flood of forged reports is shed; a real one passes meanwhile.
+// A flood of forged reports is refused. A real report passes at the same time.
 func TestFloodIsShed(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 5) // half a report a second for each caller

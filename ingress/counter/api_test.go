@@ -57,7 +57,7 @@ func TestCashIsTakenOnce(t *testing.T) {
 		t.Errorf("%d of five calls say that they are the first", fresh)
 	}
 	w.want(w.take(c01, s, strings.ToUpper(id)), http.StatusOK, "")
-	if c := w.session(s.ID).Collection; c.ID != id || c.Amount != 5050 {
+	if c := w.Session(s.ID).Collection; c.ID != id || c.Amount != 5050 {
 		t.Errorf("on record is %+v", c)
 	}
 	w.want(w.reserve(c02, s), http.StatusConflict, "checkout.session_ended")
@@ -83,7 +83,7 @@ func TestWhatBecomesOfCash(t *testing.T) {
 
 	late := w.create(nil)
 	id := w.held(c01, late)
-	w.do(late.ID, checkout.Cancel{By: checkout.ByIntegrator})
+	w.Do(late.ID, checkout.Cancel{By: checkout.ByIntegrator})
 	if a := w.want(w.take(c01, late, id), http.StatusOK, ""); a.text("status") != "late" || a.text("clerk") != "c01" {
 		t.Errorf("taken after a cancellation as %s", a.raw)
 	}
@@ -93,14 +93,20 @@ func TestWhatBecomesOfCash(t *testing.T) {
 	w.later(double.ID, 11*time.Minute)
 	w.byPhone(double)
 	w.want(w.reserve(c01, double), http.StatusConflict, "checkout.collection_in_flight")
-	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "case" || a.body["clerk"] != nil || a.body["total"] != 5050.0 {
+	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "case" || a.text("clerk") != "c01" || a.body["total"] != 5050.0 {
 		t.Errorf("taken beside the phone as %s", a.raw)
 	}
 	w.phoneSays(double, checkout.OutcomeApproved)
 	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "case" || a.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("the same again is %s", a.raw)
 	}
-	w.want(w.reverse(c02, double, id), http.StatusConflict, "counter.not_taken")
+	w.want(w.reverse(c01, double, id), http.StatusConflict, "counter.second_person_required")
+	if a := w.want(w.reverse(c02, double, id), http.StatusOK, ""); a.text("status") != "reversed" || a.text("reversed_by") != "c02" || a.body["total"] != 5050.0 {
+		t.Errorf("given back as %s", a.raw)
+	}
+	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "reversed" {
+		t.Errorf("the same again is %s", a.raw)
+	}
 	if a := w.stands(c01, double); a.text("channel") != "MOBILE_MONEY" || a.body["cash"] != nil {
 		t.Errorf("it stands as %s", a.raw)
 	}
@@ -149,7 +155,7 @@ func TestLookUpsAreRefused(t *testing.T) {
 	}
 	for status, end := range map[string]func(checkout.Session){
 		"expired":   func(s checkout.Session) { w.later(s.ID, 25*time.Hour) },
-		"cancelled": func(s checkout.Session) { w.do(s.ID, checkout.Cancel{By: checkout.ByCitizen}) },
+		"cancelled": func(s checkout.Session) { w.Do(s.ID, checkout.Cancel{By: checkout.ByCitizen}) },
 		"failed":    func(s checkout.Session) { w.byPhone(s); w.phoneSays(s, checkout.OutcomeRefused) },
 		"paid":      func(s checkout.Session) { w.byPhone(s); w.phoneSays(s, checkout.OutcomeApproved) },
 	} {
@@ -162,11 +168,11 @@ func TestLookUpsAreRefused(t *testing.T) {
 
 	first := w.create(nil)
 	w.byPhone(first)
-	w.do(first.ID, checkout.Cancel{By: checkout.ByIntegrator})
+	w.Do(first.ID, checkout.Cancel{By: checkout.ByIntegrator})
 	second := w.create(func(s *checkout.Session) { s.OrderID = first.OrderID })
 	w.want(w.reserve(c01, second), http.StatusConflict, "checkout.previous_undecided")
 	w.phoneSays(first, checkout.OutcomeApproved)
-	w.want(w.reserve(c01, second), http.StatusConflict, "checkout.order_paid")
+	w.want(w.reserve(c01, second), http.StatusConflict, "checkout.order_under_review")
 }
 
 func TestEntriesAreRefused(t *testing.T) {
@@ -215,7 +221,7 @@ func TestEntriesAreRefused(t *testing.T) {
 	w.want(post("/payments", `{"payment_ref":`), http.StatusBadRequest, "generic.malformed_json")
 	w.want(post("/payments", `{"payment_ref": "`+strings.Repeat("x", 70<<10)+`"}`), http.StatusRequestEntityTooLarge, "generic.body_too_large")
 	w.want(w.reverse(c02, s, id), http.StatusConflict, "counter.not_taken")
-	if c := w.session(s.ID).Collection; c.Status != checkout.CollectionPending {
+	if c := w.Session(s.ID).Collection; c.Status != checkout.CollectionPending {
 		t.Errorf("refused, and yet on record is %+v", c)
 	}
 	w.want(w.call(c01, http.MethodGet, "/nothing", nil), http.StatusNotFound, "generic.not_found")
@@ -224,38 +230,38 @@ func TestEntriesAreRefused(t *testing.T) {
 	}
 
 	w.take(c01, s, id)
-	w.set(func() { w.now = w.now.Add(14 * time.Hour) }) // after midnight in Brazzaville
+	w.Change(func() { w.Time = w.Time.Add(14 * time.Hour) }) // after midnight in Brazzaville
 	w.want(w.reverse(c02, s, id), http.StatusConflict, "counter.reversal_too_late")
 
-	// The citizen's own payment is none that a clerk takes, whatever id is sent.
+	// A clerk cannot take the citizen's own payment, even with its id.
 	phone := w.create(nil)
 	w.byPhone(phone)
-	theirs := w.session(phone.ID).Collection.ID
+	theirs := w.Session(phone.ID).Collection.ID
 	w.want(w.take(c01, phone, theirs), http.StatusConflict, "counter.not_taken")
 	w.want(post("/releases", object{"payment_ref": phone.PaymentRef, "collection_id": theirs}), http.StatusConflict, "counter.not_taken")
-	if s := w.session(phone.ID); s.Status != checkout.StatusOpen || s.Collection.Status != checkout.CollectionPending {
+	if s := w.Session(phone.ID); s.Status != checkout.StatusOpen || s.Collection.Status != checkout.CollectionPending {
 		t.Errorf("it is %s, %+v", s.Status, s.Collection)
 	}
 }
 
-// The answer to "cash received" is lost, though it is on record: the same call
-// again says so, and takes nothing twice.
+// The cash is on record, but the answer is lost. The same call again returns the record
+// and takes nothing twice.
 func TestAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	w := serve(t)
 	s := w.create(nil)
 	id := w.held(c01, s)
-	w.set(func() { w.lost = 2 })
+	w.Change(func() { w.lost = 2 })
 	for range 2 {
 		if a := w.want(w.take(c01, s, id), http.StatusServiceUnavailable, "generic.unavailable"); !strings.Contains(a.text("detail"), "repeat the same call") {
 			t.Errorf("said is %s", a.raw)
 		}
 	}
 	w.want(w.take(c01, s, id), http.StatusOK, "")
-	if n := w.session(s.ID).Sequence; n != 3 {
+	if n := w.Session(s.ID).Sequence; n != 3 {
 		t.Errorf("the session has %d events, want created, requested, completed", n)
 	}
-	w.set(func() { w.blind = sessions.ErrBehind })
+	w.Change(func() { w.blind = sessions.ErrBehind })
 	w.want(w.take(c01, s, id), http.StatusServiceUnavailable, "generic.unavailable")
 	w.want(w.reserve(c01, s), http.StatusServiceUnavailable, "generic.unavailable")
 }
@@ -274,13 +280,13 @@ func TestReferencesCannotBeTried(t *testing.T) {
 		t.Errorf("the policy is %s", limited.header.Get("RateLimit-Policy"))
 	}
 	w.want(w.stands(c01, s), http.StatusTooManyRequests, "generic.rate_limited")
-	w.want(w.reserve(c02, s), http.StatusConflict, "counter.reserved") // another key's are its own
-	w.want(w.take(c01, s, id), http.StatusOK, "")                      // look-ups never stand in cash's way
+	w.want(w.reserve(c02, s), http.StatusConflict, "counter.reserved") // each key has its own quota
+	w.want(w.take(c01, s, id), http.StatusOK, "")                      // entries are counted apart from look-ups
 	for range 59 {
 		w.want(w.take(c01, foreign, id), http.StatusNotFound, "checkout.session_not_found")
 	}
 	w.want(w.take(c01, s, id), http.StatusTooManyRequests, "generic.rate_limited")
-	w.set(func() { w.now = w.now.Add(time.Minute) })
+	w.Change(func() { w.Time = w.Time.Add(time.Minute) })
 	w.want(w.take(c01, s, id), http.StatusOK, "")
 }
 
@@ -313,7 +319,7 @@ func TestDescriptionIsServed(t *testing.T) {
 	}
 }
 
-// A late repetition of a confirmation must not read as money that is there.
+// A late repetition of a confirmation must not say that the agency still has the money.
 func TestTakeAfterReversal(t *testing.T) {
 	t.Parallel()
 	w := serve(t)

@@ -34,7 +34,7 @@ func TestClerkTakesCash(t *testing.T) {
 	b.request(http.MethodPost, path, form).want(http.StatusOK, "Reçu de paiement en espèces", "21 novembre 2026 à 10:00", "c01", "R-12", "TEST", "Une autre personne").
 		lacks("/take", "/reverse")
 	b.request(http.MethodPost, path, form).want(http.StatusOK, "Reçu de paiement en espèces") // pressed twice
-	if n, c := w.session(s.ID).Sequence, w.session(s.ID).Collection; n != 3 || c.Clerk != "c01" || c.OperatorRef != "R-12" || c.Amount != 5050 {
+	if n, c := w.Session(s.ID).Sequence, w.Session(s.ID).Collection; n != 3 || c.Clerk != "c01" || c.OperatorRef != "R-12" || c.Amount != 5050 {
 		t.Errorf("%d events, on record is %+v", n, c)
 	}
 	b.get("/counter").post("/look-up", "payment_ref", s.PaymentRef).want(http.StatusOK, "Reçu de paiement en espèces")
@@ -84,18 +84,18 @@ func TestClerkIsTold(t *testing.T) {
 	lookUp(noCash.PaymentRef).want(http.StatusConflict, "ne peut pas être réglé en espèces")
 	b.get("/counter/"+noCash.PaymentRef).want(http.StatusOK, "ne peut pas être réglé en espèces").lacks("/look-up")
 
-	// The integrator cancels while notes are counted.
+	// The integrator cancels while the clerk counts notes.
 	cancelled := w.create(nil)
 	lookUp(cancelled.PaymentRef).want(http.StatusOK, "Recevoir les espèces")
-	w.do(cancelled.ID, checkout.Cancel{By: checkout.ByIntegrator})
+	w.Do(cancelled.ID, checkout.Cancel{By: checkout.ByIntegrator})
 	lookUp(cancelled.PaymentRef).want(http.StatusOK, "vient d’être annulé").post("/take").want(http.StatusOK, "Espèces enregistrées après la fin du paiement", "c01")
 	gone := w.create(nil)
 	lookUp(gone.PaymentRef)
-	w.do(gone.ID, checkout.Cancel{By: checkout.ByIntegrator})
+	w.Do(gone.ID, checkout.Cancel{By: checkout.ByIntegrator})
 	b.post("/release").want(http.StatusOK, "abandonnée")
 	b.get("/counter/"+gone.PaymentRef).want(http.StatusOK, "Ce paiement a été annulé")
 
-	// The form stayed open while the citizen paid by phone.
+	// The form was open while the citizen paid by phone.
 	double := w.create(nil)
 	lookUp(double.PaymentRef)
 	path, form := b.form("/take")
@@ -104,16 +104,16 @@ func TestClerkIsTold(t *testing.T) {
 	b.request(http.MethodPost, path, form).want(http.StatusOK, "déjà payé autrement", "gardez-les séparées")
 	b.request(http.MethodPost, path, form).want(http.StatusOK, "déjà payé autrement")
 
-	// No answer, though it is on record: the same form again.
+	// The cash is on record, but the answer is lost: send the same form again.
 	lost := w.create(nil)
 	lookUp(lost.PaymentRef)
-	w.set(func() { w.lost = 1 })
+	w.Change(func() { w.lost = 1 })
 	b.post("/take").want(http.StatusServiceUnavailable, "Les espèces sont peut-être enregistrées").post("/take").want(http.StatusOK, "Reçu de paiement en espèces")
-	if n := w.session(lost.ID).Sequence; n != 3 {
+	if n := w.Session(lost.ID).Sequence; n != 3 {
 		t.Errorf("%d events, want 3", n)
 	}
 
-	// What was typed can be mended, and its fault is at the field.
+	// The page shows the typed text again, with its fault at the field.
 	typed := w.create(nil)
 	lookUp(typed.PaymentRef)
 	long := strings.Repeat("7", 65)
@@ -152,28 +152,29 @@ func TestSigningIn(t *testing.T) {
 		t.Errorf("the cookie is %+v", cookie)
 	}
 
-	// Half an hour of use in small steps, then without.
+	// Requests within half an hour keep the sign-in; half an hour without one ends it.
 	for range 4 {
-		w.set(func() { w.now = w.now.Add(29 * time.Minute) })
+		w.Change(func() { w.Time = w.Time.Add(29 * time.Minute) })
 		b.get("/counter").want(http.StatusOK, "Rechercher un paiement")
 	}
-	w.set(func() { w.now = w.now.Add(30 * time.Minute) })
+	w.Change(func() { w.Time = w.Time.Add(30 * time.Minute) })
 	b.get("/counter").want(http.StatusOK, "Vous avez été déconnecté", "Ouvrir le guichet")
 	b.get("/counter").want(http.StatusOK, "Ouvrir le guichet").lacks("déconnecté")
 
-	// Signed out while notes were counted: nothing is done, and it goes on there.
+	// The sign-in ends while the clerk counts notes: nothing is recorded, and after signing
+	// in again the clerk continues with the same reference.
 	b.post("/sign-in", "key", c01).post("/look-up", "payment_ref", s.PaymentRef).want(http.StatusOK, "Recevoir les espèces")
 	path, form := b.form("/take")
-	w.set(func() { w.now = w.now.Add(31 * time.Minute) })
+	w.Change(func() { w.Time = w.Time.Add(31 * time.Minute) })
 	b.request(http.MethodPost, path, form).want(http.StatusUnauthorized, "rien n’a été enregistré")
-	if w.session(s.ID).Paid() {
+	if w.Session(s.ID).Paid() {
 		t.Error("nobody is signed in, and cash is taken")
 	}
 	b.post("/sign-in", "key", c01).want(http.StatusOK, "Ce paiement n’est pas réglé")
 
-	// Twelve hours, however busy.
+	// A sign-in ends after twelve hours, even with constant use.
 	for range 12*60/20 + 1 {
-		w.set(func() { w.now = w.now.Add(20 * time.Minute) })
+		w.Change(func() { w.Time = w.Time.Add(20 * time.Minute) })
 		b.get("/counter")
 	}
 	b.want(http.StatusOK, "Ouvrir le guichet")

@@ -18,7 +18,7 @@ import (
 
 const anyReference = "4821093377150264"
 
-// A clerk's report keeps what the reports of operators keep.
+// A clerk's report obeys the rules of operators' reports.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	parse := func(_ http.Header, body []byte) (connector.Report, error) {
@@ -32,7 +32,7 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// Desk software is told every field that it has to mend.
+// Desk software learns every field that it must mend.
 func TestReportFaults(t *testing.T) {
 	t.Parallel()
 	id := uuid.NewString()

@@ -15,7 +15,7 @@ import (
 	"quittance/ingress/counter"
 )
 
-// specification is openapi.yaml as JSON has it.
+// specification is openapi.yaml as JSON values.
 var specification = sync.OnceValues(func() (map[string]any, error) {
 	raw, err := yaml.YAMLToJSON(counter.OpenAPI())
 	if err != nil {
@@ -25,7 +25,7 @@ var specification = sync.OnceValues(func() (map[string]any, error) {
 	return out, json.Unmarshal(raw, &out)
 })
 
-// at walks down a tree of objects, through references.
+// at returns the value under a path of keys. It follows references.
 func at(spec, node map[string]any, path ...string) map[string]any {
 	for i := 0; ; i++ {
 		for node["$ref"] != nil {
@@ -43,8 +43,8 @@ func at(spec, node map[string]any, path ...string) map[string]any {
 	}
 }
 
-// conforms holds an answer against the description.
-func conforms(t *testing.T, method, path string, a answer) {
+// conforms checks an answer against the description.
+func conforms(t testing.TB, method, path string, a answer) {
 	t.Helper()
 	spec, err := specification()
 	if err != nil {
@@ -58,7 +58,7 @@ func conforms(t *testing.T, method, path string, a answer) {
 		}
 	}
 	if template == "" {
-		return // no operation: tests of their own
+		return // not an operation; other tests cover it
 	}
 	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	schema := at(spec, spec, "paths", template, strings.ToLower(method), "responses", fmt.Sprint(a.status), "content", media, "schema")
@@ -71,7 +71,7 @@ func conforms(t *testing.T, method, path string, a answer) {
 	}
 }
 
-// validate knows of JSON Schema what openapi.yaml uses.
+// validate implements the part of JSON Schema that openapi.yaml uses.
 func validate(spec, schema map[string]any, value any, path string) (faults []string) {
 	schema = at(spec, schema)
 	fault := func(format string, args ...any) { faults = append(faults, path+": "+fmt.Sprintf(format, args...)) }
@@ -127,7 +127,7 @@ func validate(spec, schema map[string]any, value any, path string) (faults []str
 	return faults
 }
 
-// A check that finds nothing would be no check.
+// validate finds faults.
 func TestTheDescriptionIsHeld(t *testing.T) {
 	t.Parallel()
 	spec, err := specification()

@@ -16,7 +16,7 @@ import (
 func TestBothLanguagesAreWhole(t *testing.T) {
 	t.Parallel()
 	languagetest.Whole(t, texts)
-	// Every code that openapi.yaml names for what a clerk does has its words.
+	// Every code that openapi.yaml has for a clerk's operations has a text.
 	for _, code := range regexp.MustCompile(`(?m)^            - ((?:counter|checkout)\..*)$`).FindAllStringSubmatch(string(openAPI), -1) {
 		if french.Refusals[code[1]] == "" {
 			t.Errorf("no words for %s", code[1])

@@ -16,7 +16,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,7 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
-	cash "quittance/ingress/counter"
+	"quittance/ingress/counter"
 	"quittance/ingress/problem"
 	"quittance/internal/commands"
 	"quittance/internal/identity"
@@ -34,6 +33,7 @@ import (
 	registryfile "quittance/internal/registry/file"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/test/processor"
 	"quittance/test/registries"
 	"quittance/test/servers"
 )
@@ -67,49 +67,28 @@ agencies:
 `
 
 var (
-	_ cash.Sessions = (*sessions.Reader)(nil)
-	_ cash.Asker    = (*commands.Checkout)(nil)
+	_ counter.Sessions = (*sessions.Reader)(nil)
+	_ counter.Asker    = (*commands.Checkout)(nil)
 )
 
-// world is the other side of the counter: the domain itself over a state in
-// memory, read without delay. Clerks and quotas are the real ones.
+// world is what a counter needs: a processor and a read model in memory, without delay.
+// Clerks and quotas are the real ones.
 type world struct {
-	t    *testing.T
+	*processor.Processor
 	url  string
 	pool *pgxpool.Pool
 	log  *bytes.Buffer
 
-	mu       sync.Mutex
-	now      time.Time
 	refs     *checkout.References
-	sessions map[string]checkout.Session
-	orders   map[checkout.OrderKey]checkout.Order
 	commands []checkout.Command
-	lost     int // answers that do not come, though the command is carried out
+	lost     int // number of answers to lose; their commands are carried out
 	blind    error
 }
 
-// state is the View of Decide; the world's lock is held.
-type state struct{ *world }
-
-func (s state) Session(id string) (checkout.Session, bool) { v, ok := s.sessions[id]; return v, ok }
-func (s state) Order(k checkout.OrderKey) checkout.Order   { return s.orders[k] }
-func (s state) Quota(string) checkout.Quota                { return checkout.Quota{} }
-func (s state) Token(string) (checkout.Token, bool)        { return checkout.Token{}, false }
-func (s state) Idempotency(checkout.IdempotencyKey) (checkout.Idempotency, bool) {
-	return checkout.Idempotency{}, false
-}
-
-func (w *world) Now() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
-}
-
 func (w *world) List(_ context.Context, f sessions.Filter) (out []checkout.Session, total int64, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, s := range w.sessions {
+	w.Lock()
+	defer w.Unlock()
+	for _, s := range w.Sessions {
 		if slices.Contains(f.ApplicationIDs, s.ApplicationID) && s.Live == f.Live && s.PaymentRef == f.PaymentRef {
 			out = append(out, s)
 		}
@@ -118,10 +97,10 @@ func (w *world) List(_ context.Context, f sessions.Filter) (out []checkout.Sessi
 }
 
 func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	w.commands = append(w.commands, cmd)
-	a := w.decide(cmd)
+	a := w.Decide(cmd)
 	if w.lost > 0 {
 		w.lost--
 		return checkout.Answer{}, fmt.Errorf("awaiting a reply: %w", commands.ErrUnavailable)
@@ -129,101 +108,62 @@ func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, e
 	return a, nil
 }
 
-func (w *world) decide(cmd checkout.Command) checkout.Answer {
-	if cmd.At.IsZero() {
-		cmd.At = w.now
-	}
-	cmd.ReplyTo = &checkout.ReplyTo{CorrelationID: "r"}
-	d, err := checkout.Decide(state{w}, cmd)
-	if err != nil {
-		w.t.Errorf("deciding %T: %v", cmd.Do, err)
-		return checkout.Answer{}
-	}
-	maps.Copy(w.sessions, d.Sessions)
-	maps.Copy(w.orders, d.Orders)
-	for _, r := range d.Collections {
-		if r.Session.Collection.Channel == checkout.ChannelCash {
-			w.t.Errorf("an operator is asked about cash: %+v", r)
-		}
-	}
-	return *d.Answer
-}
-
-// do carries out what somebody else than a clerk wants.
-func (w *world) do(id string, do checkout.Action) checkout.Answer {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.decide(checkout.Command{SessionID: id, Do: do})
-}
-
-func (w *world) session(id string) checkout.Session {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.sessions[id]
-}
-
-func (w *world) set(change func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	change()
-}
-
-// later lets time pass, for a session too.
+// later advances the clock and ticks a session.
 func (w *world) later(id string, d time.Duration) {
-	w.set(func() { w.now = w.now.Add(d) })
-	w.do(id, checkout.Tick{})
+	w.Change(func() { w.Time = w.Time.Add(d) })
+	w.Do(id, checkout.Tick{})
 }
 
 var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 // create makes a session with a fee of 50 for cash; change may be nil.
 func (w *world) create(change func(*checkout.Session)) checkout.Session {
-	w.t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := len(w.sessions)
+	w.T.Helper()
+	w.Lock()
+	defer w.Unlock()
+	n := len(w.Sessions)
 	ref, ok := "", false
 	for i := int64(n * 100); !ok; i++ {
 		ref, ok = w.refs.PaymentRef(i)
 	}
 	s := checkout.Session{
-		ID: checkout.NewSessionID(w.now, 3, [16]byte{byte(n + 1)}), ApplicationID: app, TenantID: agency, OrderID: fmt.Sprint("order-", n),
+		ID: checkout.NewSessionID(w.Time, 3, [16]byte{byte(n + 1)}), ApplicationID: app, TenantID: agency, OrderID: fmt.Sprint("order-", n),
 		Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted, ServiceLabel: "Contribution de la patente", Description: "Patente 2026",
 		PaymentRef: ref, Note: "internal note", Customer: &checkout.Customer{Name: "contact-name", Phone: "+242060000000"},
 		Offers: []checkout.Offer{
 			{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75},
 			{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50},
 		},
-		ExpiresAt: w.now.Add(24 * time.Hour),
+		ExpiresAt: w.Time.Add(24 * time.Hour),
 	}
 	if change != nil {
 		change(&s)
 	}
-	a := w.decide(checkout.Command{SessionID: s.ID, Do: checkout.Create{Session: s, IdempotencyKey: s.ID, CreationsPerMinute: 1000}})
+	a := w.Decide(checkout.Command{SessionID: s.ID, Do: checkout.Create{Session: s, IdempotencyKey: s.ID, CreationsPerMinute: 1000}})
 	if a.Code != checkout.CodeOK {
-		w.t.Fatalf("creating a session: %s", a.Code)
+		w.T.Fatalf("creating a session: %s", a.Code)
 	}
 	return *a.Session
 }
 
 // byPhone starts the citizen's own payment.
 func (w *world) byPhone(s checkout.Session) {
-	w.t.Helper()
-	a := w.do(s.ID, checkout.Collect{CollectionID: "11111111-1111-4111-8111-" + s.PaymentRef[:12], OfferID: checkout.OfferMomo, Total: 5075, ApprovalWindow: 5 * time.Minute, SendWithin: time.Minute})
+	w.T.Helper()
+	a := w.Do(s.ID, checkout.Collect{CollectionID: "11111111-1111-4111-8111-" + s.PaymentRef[:12], OfferID: checkout.OfferMomo, Total: 5075, ApprovalWindow: 5 * time.Minute, SendWithin: time.Minute})
 	if a.Code != checkout.CodeOK {
-		w.t.Fatalf("paying by phone: %s", a.Code)
+		w.T.Fatalf("paying by phone: %s", a.Code)
 	}
 }
 
-// phoneSays is the operator's word on it.
+// phoneSays reports the operator's outcome of that payment.
 func (w *world) phoneSays(s checkout.Session, status checkout.OutcomeStatus) {
-	w.do(s.ID, checkout.Outcome{
+	w.Do(s.ID, checkout.Outcome{
 		CollectionID: "11111111-1111-4111-8111-" + s.PaymentRef[:12], Source: checkout.SourceCallback, Status: status, Amount: 5075, Currency: "XAF",
 	})
 }
 
 // serve starts a counter over a world.
-func serve(t *testing.T, change ...func(*cash.Config)) *world {
+func serve(t *testing.T, change ...func(*counter.Config)) *world {
 	t.Helper()
 	_, pool := servers.Database(t)
 	refs, err := checkout.NewReferences(make([]byte, 32))
@@ -231,7 +171,7 @@ func serve(t *testing.T, change ...func(*cash.Config)) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, pool: pool, log: &bytes.Buffer{}, now: start, refs: refs, sessions: map[string]checkout.Session{}, orders: map[checkout.OrderKey]checkout.Order{},
+		Processor: processor.New(t, start), pool: pool, log: &bytes.Buffer{}, refs: refs,
 	}
 	keys := secret.GenerateKeys()
 	if _, err := registryfile.Apply(t.Context(), pool, registries.Actor, []byte(file), registryfile.Options{Keys: keys, Developer: true, Now: w.Now}); err != nil {
@@ -252,14 +192,14 @@ func serve(t *testing.T, change ...func(*cash.Config)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := cash.Config{
+	cfg := counter.Config{
 		Commands: w, Sessions: w, Registry: agencies, Identities: clerks, Reads: reads, Keys: keys, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {
 		c(&cfg)
 	}
-	desks, err := cash.New(cfg)
+	desks, err := counter.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,6 +214,11 @@ func serve(t *testing.T, change ...func(*cash.Config)) *world {
 		if err := <-ended; err != nil {
 			t.Errorf("running the registry: %v", err)
 		}
+		for _, r := range w.Requests {
+			if r.Session.Collection.Channel == checkout.ChannelCash {
+				t.Errorf("an operator is asked about cash: %+v", r)
+			}
+		}
 		for _, key := range []string{c01, c02, c01Live, d01} {
 			if strings.Contains(w.log.String(), key) {
 				t.Errorf("the log holds a key:\n%s", w.log)
@@ -283,7 +228,7 @@ func serve(t *testing.T, change ...func(*cash.Config)) *world {
 	return w
 }
 
-// answer is what the API says.
+// answer is an answer of the API.
 type answer struct {
 	status int
 	header http.Header
@@ -293,10 +238,9 @@ type answer struct {
 
 func (a answer) text(field string) string { s, _ := a.body[field].(string); return s }
 
-// call calls the API with a clerk's key. Every answer is held against
-// openapi.yaml.
+// call calls the API with a clerk's key and checks the answer against openapi.yaml.
 func (w *world) call(key, method, path string, body any) answer {
-	w.t.Helper()
+	w.T.Helper()
 	var reader io.Reader
 	switch b := body.(type) {
 	case nil:
@@ -305,13 +249,13 @@ func (w *world) call(key, method, path string, body any) answer {
 	default:
 		raw, err := json.Marshal(b)
 		if err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		reader = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+cash.Prefix+path, reader)
+	req, err := http.NewRequestWithContext(w.T.Context(), method, w.url+counter.Prefix+path, reader)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	if key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)
@@ -321,33 +265,33 @@ func (w *world) call(key, method, path string, body any) answer {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
 	if err := json.Unmarshal(raw, &a.body); err != nil {
-		w.t.Fatalf("%s %s answers %d %s", method, path, a.status, raw)
+		w.T.Fatalf("%s %s answers %d %s", method, path, a.status, raw)
 	}
-	conforms(w.t, method, cash.Prefix+path, a)
+	conforms(w.T, method, counter.Prefix+path, a)
 	for _, private := range []string{"contact-name", "+242060000000", "internal note", "ck_test_C", "ck_live_C"} {
 		if strings.Contains(a.raw, private) {
-			w.t.Errorf("%s %s tells %q: %s", method, path, private, raw)
+			w.T.Errorf("%s %s tells %q: %s", method, path, private, raw)
 		}
 	}
 	return a
 }
 
 func (w *world) want(a answer, status int, code string) answer {
-	w.t.Helper()
+	w.T.Helper()
 	if a.status != status || a.text("code") != code {
-		w.t.Errorf("answers %d %s, want %d %s: %s", a.status, a.text("code"), status, code, a.raw)
+		w.T.Errorf("answers %d %s, want %d %s: %s", a.status, a.text("code"), status, code, a.raw)
 	}
 	if (a.status == http.StatusServiceUnavailable || a.status == http.StatusTooManyRequests) && a.header.Get("Retry-After") == "" {
-		w.t.Errorf("a %d without Retry-After", a.status)
+		w.T.Errorf("a %d without Retry-After", a.status)
 	}
 	return a
 }
@@ -355,38 +299,38 @@ func (w *world) want(a answer, status int, code string) answer {
 type object map[string]any
 
 func (w *world) reserve(key string, s checkout.Session) answer {
-	w.t.Helper()
+	w.T.Helper()
 	return w.call(key, http.MethodPost, "/reservations", object{"payment_ref": s.PaymentRef})
 }
 
-// held reserves, and gives the id of the collection.
+// held reserves a session and returns the id of the collection.
 func (w *world) held(key string, s checkout.Session) string {
-	w.t.Helper()
+	w.T.Helper()
 	a := w.want(w.reserve(key, s), http.StatusCreated, "")
 	return a.text("collection_id")
 }
 
 func (w *world) take(key string, s checkout.Session, id string) answer {
-	w.t.Helper()
+	w.T.Helper()
 	return w.call(key, http.MethodPost, "/payments", object{"payment_ref": s.PaymentRef, "collection_id": id, "total": 5050})
 }
 
 func (w *world) release(key string, s checkout.Session, id string) answer {
-	w.t.Helper()
+	w.T.Helper()
 	return w.call(key, http.MethodPost, "/releases", object{"payment_ref": s.PaymentRef, "collection_id": id})
 }
 
 func (w *world) reverse(key string, s checkout.Session, id string) answer {
-	w.t.Helper()
+	w.T.Helper()
 	return w.call(key, http.MethodPost, "/reversals", object{"payment_ref": s.PaymentRef, "collection_id": id, "reason": "wrong case"})
 }
 
 func (w *world) stands(key string, s checkout.Session) answer {
-	w.t.Helper()
+	w.T.Helper()
 	return w.call(key, http.MethodGet, "/payments/"+s.PaymentRef, nil)
 }
 
-// browser is a clerk's, without a script.
+// browser is a clerk's browser without scripts.
 type browser struct {
 	w      *world
 	client *http.Client
@@ -400,21 +344,21 @@ type browser struct {
 }
 
 func (w *world) browse() *browser {
-	w.t.Helper()
+	w.T.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return &browser{w: w, client: &http.Client{Jar: jar}, header: http.Header{"Accept-Language": {"fr"}}}
 }
 
 func (b *browser) get(path string) *browser {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	return b.request(http.MethodGet, path, nil)
 }
 
 func (b *browser) request(method, path string, form url.Values) *browser {
-	t := b.w.t
+	t := b.w.T
 	t.Helper()
 	var body io.Reader
 	if form != nil {
@@ -463,15 +407,15 @@ var (
 	tagPattern   = regexp.MustCompile(`<[^>]*>`)
 )
 
-// post sends the form whose action ends so, with what the clerk fills in.
+// post sends the form whose action has this ending, with the clerk's input.
 func (b *browser) post(action string, fill ...string) *browser {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	path, form := b.form(action, fill...)
 	return b.request(http.MethodPost, path, form)
 }
 
 func (b *browser) form(action string, fill ...string) (string, url.Values) {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	for _, f := range formPattern.FindAllStringSubmatch(b.html, -1) {
 		if !strings.HasSuffix(f[1], action) {
 			continue
@@ -489,36 +433,36 @@ func (b *browser) form(action string, fill ...string) (string, url.Values) {
 		}
 		return f[1], form
 	}
-	b.w.t.Fatalf("%s has no form %s:\n%s", b.at, action, b.html)
+	b.w.T.Fatalf("%s has no form %s:\n%s", b.at, action, b.html)
 	return "", nil
 }
 
 func (b *browser) want(status int, texts ...string) *browser {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	if b.status != status {
-		b.w.t.Fatalf("%s answers %d, want %d:\n%s", b.at, b.status, status, b.html)
+		b.w.T.Fatalf("%s answers %d, want %d:\n%s", b.at, b.status, status, b.html)
 	}
 	said := tagPattern.ReplaceAllString(b.html, "")
 	for _, text := range texts {
 		if !strings.Contains(said, text) {
-			b.w.t.Fatalf("%s does not say %q:\n%s", b.at, text, said)
+			b.w.T.Fatalf("%s does not say %q:\n%s", b.at, text, said)
 		}
 	}
 	return b
 }
 
 func (b *browser) lacks(texts ...string) *browser {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	for _, text := range texts {
 		if strings.Contains(b.html, text) {
-			b.w.t.Errorf("%s has %q:\n%s", b.at, text, b.html)
+			b.w.T.Errorf("%s has %q:\n%s", b.at, text, b.html)
 		}
 	}
 	return b
 }
 
-// signedIn is a browser at the desk.
+// signedIn returns a browser of a signed-in clerk.
 func (w *world) signedIn(key string) *browser {
-	w.t.Helper()
+	w.T.Helper()
 	return w.browse().get("/counter").post("/sign-in", "key", key).want(http.StatusOK, "Rechercher un paiement")
 }

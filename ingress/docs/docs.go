@@ -2,7 +2,6 @@ package docs
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -21,22 +20,12 @@ import (
 	"quittance/ingress/web"
 )
 
-// DefaultMaxAge is how long caches may keep an answer without asking again.
-const DefaultMaxAge = 5 * time.Minute
-
-// Config of a Handler.
-type Config struct {
-	// OpenAPI is the description in YAML: it is served, and the reference is made from it.
-	// Required.
-	OpenAPI []byte
-	// MaxAge is DefaultMaxAge when zero.
-	MaxAge time.Duration
-}
+// caching lets caches keep an answer for five minutes without asking again.
+const caching = "public, max-age=300"
 
 // Handler serves the documentation. Safe for concurrent use.
 type Handler struct {
-	policy  string // Content-Security-Policy of the pages
-	caching string
+	policy string // Content-Security-Policy of the pages
 	// resources by path.
 	resources map[string]resource
 	// missing answers an unknown code, nowhere any other unknown path.
@@ -50,10 +39,11 @@ type resource struct {
 	etag         string // without quotes
 }
 
-// New renders everything. The error is a fault of the OpenAPI file, or names the error
-// codes without a page and the pages without a code.
-func New(cfg Config) (*Handler, error) {
-	root, err := parse(cfg.OpenAPI)
+// New renders everything. openAPI is the description of the API in YAML: it is served,
+// and the reference is made from it. The error is a fault of the description, or names
+// the error codes without a page and the pages without a code.
+func New(openAPI []byte) (*Handler, error) {
+	root, err := parse(openAPI)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +72,6 @@ func New(cfg Config) (*Handler, error) {
 	h := &Handler{
 		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-		caching:   fmt.Sprintf("public, max-age=%d", int(cmp.Or(cfg.MaxAge, DefaultMaxAge).Seconds())),
 		resources: map[string]resource{},
 	}
 	render := func(name string, v view) (r resource) {
@@ -92,8 +81,9 @@ func New(cfg Config) (*Handler, error) {
 		}
 		return r
 	}
-	h.resources["/openapi.yaml"] = newResource("application/yaml; charset=utf-8", cfg.OpenAPI)
+	h.resources["/openapi.yaml"] = newResource("application/yaml; charset=utf-8", openAPI)
 	h.resources["/docs"] = render("docs.html", view{Title: "Quittance API", Reference: ref, Samples: samples})
+	h.resources["/docs/webhooks"] = render("webhooks.html", view{Title: "Webhooks", Reference: ref, Samples: samples})
 	counter := slices.DeleteFunc(problem.Catalogue(problem.Counter), func(e problem.Entry) bool { return slices.Contains(e.In, problem.Ministry) })
 	h.resources["/docs/errors/"] = render("errors.html", view{Title: "Errors", Counter: counter})
 	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
@@ -204,7 +194,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	header.Set("Cache-Control", h.caching)
+	header.Set("Cache-Control", caching)
 	path := r.URL.Path
 	switch path {
 	case "/docs/":
@@ -237,20 +227,14 @@ func (s resource) write(w http.ResponseWriter, r *http.Request, status int) {
 		header.Set("Content-Encoding", "gzip")
 		body, etag = s.zipped, s.etag+"-gzip"
 	}
-	if status == http.StatusOK {
-		header.Set("ETag", `"`+etag+`"`)
-		if matches(r, etag) {
-			header.Del("Content-Type")
-			header.Del("Content-Encoding")
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-	}
 	header.Set("Content-Length", fmt.Sprint(len(body)))
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
+	if status != http.StatusOK {
+		w.WriteHeader(status)
 		_, _ = w.Write(body) // fails only when the caller is gone
+		return
 	}
+	header.Set("ETag", `"`+etag+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
 // acceptsGzip reports whether Accept-Encoding has gzip with a weight above zero (RFC
@@ -262,20 +246,6 @@ func acceptsGzip(r *http.Request) bool {
 			if strings.EqualFold(strings.TrimSpace(name), "gzip") {
 				q := strings.ReplaceAll(weight, " ", "")
 				return !strings.HasPrefix(q, "q=0") || strings.Trim(q, "q=0.") != ""
-			}
-		}
-	}
-	return false
-}
-
-// matches reports whether If-None-Match has the ETag. The comparison is weak (RFC 9110
-// § 13.1.2).
-func matches(r *http.Request, etag string) bool {
-	for _, value := range r.Header.Values("If-None-Match") {
-		for tag := range strings.SplitSeq(value, ",") {
-			tag = strings.TrimSpace(tag)
-			if tag == "*" || strings.TrimPrefix(tag, "W/") == `"`+etag+`"` {
-				return true
 			}
 		}
 	}

@@ -15,15 +15,15 @@ import (
 	"quittance/test/servers"
 )
 
-// An application that offers cards alone has sessions of XAF where its agency's
-// acquirer of that mode is configured for it (decisions § 7).
+// An application that only offers cards can have sessions in XAF if its agency's acquirer
+// of that mode is configured for XAF (decisions § 7).
 func TestOffersTakeTheCurrency(t *testing.T) {
 	t.Parallel()
 	const agency, cards, every = "018f0000-0000-7000-8000-000000000001", "018f0000-0000-7000-8000-00000000000a", "018f0000-0000-7000-8000-00000000000b"
 	_, pool := servers.Database(t)
 	keys := secret.GenerateKeys()
 	now := func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
-	// configured is the API with that account; the agency's live one is not there.
+	// configured returns the API with this test account and without a live account.
 	configured := func(account string) *API {
 		t.Helper()
 		_, err := file.Apply(t.Context(), pool, registries.Actor, fmt.Appendf(nil, `
@@ -46,7 +46,7 @@ agencies:
 		}
 		return &API{cfg: Config{Registry: r}}
 	}
-	// want creates a session of 1003 and reads its offers with their fees.
+	// want creates a session of 1003 and checks its offers and fees.
 	want := func(a *API, application string, live bool, currency, offers string) {
 		t.Helper()
 		app, ok := a.cfg.Registry.Application(application)
@@ -80,6 +80,6 @@ agencies:
 	want(a, cards, false, "XOF", "")
 	want(a, every, false, "XAF", "momo MOBILE_MONEY 10, card CARD 30, cash_agency CASH 0, ")
 	want(a, cards, true, "XAF", "")
-	want(a, cards, true, "EUR", "card CARD 30, ") // whether its account is configured or not
+	want(a, cards, true, "EUR", "card CARD 30, ") // configured or not
 	want(a, every, true, "XAF", "momo MOBILE_MONEY 10, cash_agency CASH 0, ")
 }

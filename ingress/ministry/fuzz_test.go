@@ -19,7 +19,7 @@ import (
 	"quittance/internal/form"
 )
 
-// seedBodies are the request bodies of openapi.yaml, and some that are wrong.
+// seedBodies are the request bodies of openapi.yaml and some invalid ones.
 func seedBodies(f *testing.F, path string) {
 	f.Helper()
 	var spec struct {
@@ -53,7 +53,7 @@ func seedBodies(f *testing.F, path string) {
 	}
 }
 
-// told checks what every refusal owes its reader.
+// told checks that every fault has a field, a rule and a message.
 func told(t *testing.T, err error, faults []form.Fault) {
 	t.Helper()
 	var p *problem.Problem
@@ -67,8 +67,8 @@ func told(t *testing.T, err error, faults []form.Fault) {
 	}
 }
 
-// Whatever is sent, it is refused with a reason or keeps every rule, and another
-// spelling of the same is the same request.
+// Any body is refused with a reason or obeys every rule. Another spelling of the same JSON
+// is the same request.
 func FuzzCreate(f *testing.F) {
 	seedBodies(f, "/api/v1/checkout/sessions")
 	f.Fuzz(func(t *testing.T, body []byte, live bool) {
@@ -113,7 +113,7 @@ func FuzzCreate(f *testing.F) {
 	})
 }
 
-// The body of verify-completion is refused with a reason or names a token.
+// Any body of verify-completion is refused with a reason or has a token.
 func FuzzVerify(f *testing.F) {
 	seedBodies(f, "/api/v1/checkout/sessions/verify-completion")
 	f.Fuzz(func(t *testing.T, body []byte, _ bool) {

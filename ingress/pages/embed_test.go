@@ -23,7 +23,7 @@ func inFrame(s *checkout.Session) {
 	s.Mode, s.ClientSecretHash = checkout.ModeEmbedded, sum[:]
 }
 
-// address is where the SDK sends the frame.
+// address returns the address to which the SDK navigates the frame.
 func address(id, secret, parent string) string {
 	q := url.Values{"parent_origin": {parent}, "layout": {"large"}, "locale": {"en"}}
 	if secret != "" {
@@ -32,8 +32,8 @@ func address(id, secret, parent string) string {
 	return "/embed/" + id + "?" + q.Encode()
 }
 
-// A frame that its own page asks for has the whole journey, all of it with the
-// secret in the header.
+// The whole journey works in a frame of a configured page. After the first request the
+// secret is in the header only.
 func TestEmbeddedJourney(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -68,15 +68,15 @@ func TestEmbeddedJourney(t *testing.T) {
 		}
 	}
 
-	// The secret ends with the session, or ten minutes after it.
-	w.set(func() { w.now = w.now.Add(23 * time.Hour) })
+	// The secret is valid until the session expires, or ten minutes after it has ended.
+	w.Change(func() { w.Time = w.Time.Add(23 * time.Hour) })
 	b.get("/embed/"+id).want(200, "Paiement réussi")
-	w.set(func() { w.now = w.now.Add(2 * time.Hour) })
+	w.Change(func() { w.Time = w.Time.Add(2 * time.Hour) })
 	b.get("/embed/" + id).want(404)
 }
 
-// Whoever lies about the page around the frame, or opens the frame as a page of
-// its own, sees nothing.
+// A request with a false parent origin, or for the frame as a page of its own, shows
+// nothing.
 func TestFrameIsRefused(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -116,12 +116,13 @@ func TestFrameIsRefused(t *testing.T) {
 	}
 }
 
-// A short outage must not read as a refusal: the frame says that the service is away.
+// A short outage must not look like a refusal. The frame says that the service is
+// unavailable.
 func TestFrameWhileTheServiceIsAway(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
 	id := w.create("A-1", inFrame)
-	w.set(func() { w.blind = errors.New("away") })
+	w.Change(func() { w.blind = errors.New("away") })
 	b := browse(t, server)
 	b.header.Set("Sec-Fetch-Dest", "iframe")
 	b.get(address(id, secretOfFrame, guichet)).want(503, "Service unavailable for a moment").holds(`data-parent="`+guichet+`"`, `data-state="unavailable"`)
@@ -134,7 +135,7 @@ func TestFrameWhileTheServiceIsAway(t *testing.T) {
 	}
 }
 
-// A frame that was reloaded has lost its secret and asks the page around it.
+// A frame that was reloaded has lost its secret and asks the SDK for it.
 func TestReloadedFrame(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -146,7 +147,7 @@ func TestReloadedFrame(t *testing.T) {
 	}
 }
 
-// Pages that may frame the session may also call what belongs to it.
+// Origins that may frame a session may also request its completion token.
 func TestCrossOrigin(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)

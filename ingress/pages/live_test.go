@@ -14,7 +14,7 @@ import (
 	"quittance/checkout"
 )
 
-// stream opens the live status and hands over its lines that are not empty.
+// stream opens the live status and returns a channel of its lines that are not empty.
 func stream(t *testing.T, server *httptest.Server, id, known string) (status int, lines <-chan string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func stream(t *testing.T, server *httptest.Server, id, known string) (status int
 	return resp.StatusCode, out
 }
 
-// next is the next line that is no heartbeat; "" when none comes within d.
+// next returns the next line other than a heartbeat, or "" if there is none within d.
 func next(lines <-chan string, d time.Duration) (line string, heartbeats int) {
 	timeout := time.After(d)
 	for {
@@ -69,7 +69,7 @@ func next(lines <-chan string, d time.Duration) (line string, heartbeats int) {
 	}
 }
 
-// waiting brings a session to its waiting page and gives the version shown there.
+// waiting brings a session to its waiting page and returns the version shown there.
 func waiting(t *testing.T, w *world, server *httptest.Server, order string) (id, version string) {
 	t.Helper()
 	id = w.create(order, nil)
@@ -99,11 +99,11 @@ func TestStream(t *testing.T) {
 		t.Errorf("%d heartbeats and %q, want some and nothing else", heartbeats, line)
 	}
 
-	// An enquiry is nothing that the page would show.
-	w.set(func() { w.now = w.now.Add(10 * time.Second) })
-	before := w.session(id).Sequence
-	w.do(id, checkout.Tick{})
-	if w.session(id).Sequence == before {
+	// An enquiry does not change the page.
+	w.Change(func() { w.Time = w.Time.Add(10 * time.Second) })
+	before := w.Session(id).Sequence
+	w.Do(id, checkout.Tick{})
+	if w.Session(id).Sequence == before {
 		t.Fatal("no enquiry was made")
 	}
 	if line, _ := next(lines, 900*time.Millisecond); line != "" {
@@ -122,7 +122,7 @@ func TestStream(t *testing.T) {
 		t.Errorf("the stream tells the status: %q", data)
 	}
 
-	// Somebody who missed it hears of it at once.
+	// A viewer with an older version learns of the change at once.
 	if _, lines = stream(t, server, id, version); true {
 		if again, _ := next(lines, 2*time.Second); again != line {
 			t.Errorf("a viewer with the old version hears %q, want %q", again, line)
@@ -150,13 +150,13 @@ func TestPolling(t *testing.T) {
 			t.Errorf("an unknown session answers %d", b.status)
 		}
 	}
-	w.set(func() { w.blind = errors.New("postgres is away") })
+	w.Change(func() { w.blind = errors.New("postgres is away") })
 	if b.get("/c/" + id + "/live"); b.status != 503 {
 		t.Errorf("without a read model it answers %d", b.status)
 	}
 }
 
-// However many look, the sessions are read with one query each half second.
+// All sessions are read with one query at a time, for any number of viewers.
 func TestOneQueryForAllViewers(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -166,10 +166,10 @@ func TestOneQueryForAllViewers(t *testing.T) {
 		stream(t, server, one, version)
 		stream(t, server, two, version)
 	}
-	w.set(func() { w.polls = nil })
+	w.Change(func() { w.polls = nil })
 	time.Sleep(1200 * time.Millisecond)
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	if n := len(w.polls); n < 1 || n > 4 {
 		t.Errorf("%d queries in 1.2 s", n)
 	}
@@ -182,7 +182,7 @@ func TestOneQueryForAllViewers(t *testing.T) {
 	}
 }
 
-// A server that drains does not wait for viewers.
+// A server that shuts down does not wait for viewers.
 func TestStreamsEndWithRun(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)

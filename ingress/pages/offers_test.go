@@ -12,7 +12,7 @@ import (
 	"quittance/internal/connector"
 )
 
-// every is a session with all offers.
+// every gives a session all offers.
 func every(s *checkout.Session) {
 	both(s)
 	s.Offers = append(s.Offers,
@@ -20,7 +20,7 @@ func every(s *checkout.Session) {
 		checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50})
 }
 
-// A number tells its operator: the citizen need not know the offers' names.
+// The number determines the operator, so the citizen need not know the names of the offers.
 func TestOperatorOfTheNumber(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -35,27 +35,27 @@ func TestOperatorOfTheNumber(t *testing.T) {
 		t.Errorf("asked for %+v", c.Session.Collection)
 	}
 
-	// One of no operator on offer stays a fault.
+	// The number of an operator that is not on offer is a fault.
 	b = browse(t, server).get("/c/" + w.create("A-2", nil))
 	b.forward("phone", "05 500 00 02").want(422, "Ce numéro n’est pas de cet opérateur")
 }
 
 func redirectTo(w *world, id string) connector.Redirect {
 	r := connector.Redirect{URL: "https://acquirer.example/pay?token=secret-of-the-page", TransactionID: "tx-1", ClientToken: "secret-of-the-page", Environment: "test"}
-	s := w.session(id)
+	s := w.Session(id)
 	sealed, err := connector.SealRedirect(w.keys, id, s.Collection.ID, r)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	w.do(id, checkout.Redirected{CollectionID: s.Collection.ID, Sealed: sealed})
+	w.Do(id, checkout.Redirected{CollectionID: s.Collection.ID, Sealed: sealed})
 	return r
 }
 
-// redirectSoon is redirectTo as soon as the session's citizen has confirmed.
+// redirectSoon calls redirectTo once the citizen has confirmed.
 func redirectSoon(w *world, id string) <-chan connector.Redirect {
 	found := make(chan connector.Redirect, 1)
 	go func() {
-		for w.session(id).Collection == nil {
+		for w.Session(id).Collection == nil {
 			time.Sleep(5 * time.Millisecond)
 		}
 		found <- redirectTo(w, id)
@@ -63,7 +63,7 @@ func redirectSoon(w *world, id string) <-chan connector.Redirect {
 	return found
 }
 
-// Without JavaScript a card goes on by the link of our own page.
+// Without JavaScript a card payment continues by a link on our own page.
 func TestCardWithoutScript(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -99,8 +99,8 @@ func TestCardWithoutScript(t *testing.T) {
 	}
 }
 
-// A card pays XAF where the agency's acquirer takes it, and only as long as it
-// does: sessions outlive the configuration they were made by.
+// A card can pay XAF while the agency's acquirer takes XAF. The configuration may change
+// during the life of a session.
 func TestCardInXAF(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -120,7 +120,7 @@ func TestCardInXAF(t *testing.T) {
 		s.Offers = []checkout.Offer{{ID: checkout.OfferCard, Channel: checkout.ChannelCard}}
 	})
 	review := browse(t, server).get("/c/"+id+"?step=review&offer=card").want(200, "Carte bancaire")
-	w.set(func() { w.takes[checkout.OfferCard] = []string{"EUR"} })
+	w.Change(func() { w.takes[checkout.OfferCard] = []string{"EUR"} })
 	if b := browse(t, server).get("/c/"+id).want(200, "Comment voulez-vous payer"); strings.Contains(b.html, choice) {
 		t.Error("a card is offered for XAF that the acquirer does not take")
 	}
@@ -175,8 +175,8 @@ func TestNextAction(t *testing.T) {
 	}
 }
 
-// Cash needs no collection until a clerk begins it; the citizen may still choose
-// something else.
+// The choice of cash begins no collection: a clerk does. Until then the citizen can choose
+// another offer.
 func TestCash(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -190,22 +190,22 @@ func TestCash(t *testing.T) {
 	b.link("Changer le moyen de paiement").want(200, "Comment voulez-vous payer")
 
 	collection := "11111111-1111-4111-8111-111111111111"
-	w.do(id, checkout.Reserve{CollectionID: collection, By: "c01", Window: 10 * time.Minute})
+	w.Do(id, checkout.Reserve{CollectionID: collection, By: "c01", Window: 10 * time.Minute})
 	b.get("/c/"+id).want(200, "Le guichet traite votre paiement", "Remettez-lui la somme")
 	if n := len(b.root.all("form")); n != 0 {
 		t.Errorf("%d forms while a clerk has the session", n)
 	}
-	w.set(func() { w.now = w.now.Add(11 * time.Minute) })
-	w.do(id, checkout.Tick{})
+	w.Change(func() { w.Time = w.Time.Add(11 * time.Minute) })
+	w.Do(id, checkout.Tick{})
 	b.get("/c/"+id).want(200, "Comment voulez-vous payer")
-	w.do(id, checkout.Take{CollectionID: collection, By: "c01", Total: 5050})
+	w.Do(id, checkout.Take{CollectionID: collection, By: "c01", Total: 5050})
 	b.get("/c/"+id).want(200, "Paiement réussi", "Espèces au guichet")
 	if len(w.collected()) != 0 {
 		t.Error("an operator was asked")
 	}
 }
 
-// What a page of an earlier minute says must not be confirmed by cash.
+// A form of an older page cannot confirm a payment in cash.
 func TestCashIsNotConfirmedByThePage(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -218,12 +218,12 @@ func TestCashIsNotConfirmedByThePage(t *testing.T) {
 	form.Set("offer", "cash_agency")
 	form.Set("total", "5050")
 	b.request(http.MethodPost, "/c/"+id+"/pay", form)
-	if s := w.session(id); s.Collection != nil {
+	if s := w.Session(id); s.Collection != nil {
 		t.Errorf("the page began %+v", s.Collection)
 	}
 }
 
-// What the review named is what is confirmed.
+// The confirmed offer is the one that the review showed.
 func TestConfirmationChoosesNoOtherOperator(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -23,16 +22,15 @@ import (
 	"quittance/internal/connector"
 )
 
-// Defaults of a Config.
 const (
-	// DefaultApprovalWindow is the payer's time to approve (decisions § 6).
-	DefaultApprovalWindow = 5 * time.Minute
-	// DefaultCardWindow is the payer's time on the acquirer's page. It must be enough to
-	// find a card and authenticate.
-	DefaultCardWindow = 15 * time.Minute
-	// DefaultSendWithin is how long after its confirmation a collection may be sent to
-	// the operator.
-	DefaultSendWithin = 2 * time.Minute
+	// approvalWindow is the payer's time to approve (decisions § 6).
+	approvalWindow = 5 * time.Minute
+	// cardWindow is the payer's time on the acquirer's page. It must be enough to find a
+	// card and authenticate.
+	cardWindow = 15 * time.Minute
+	// sendWithin is how long after its confirmation a collection may be sent to the
+	// operator.
+	sendWithin = 2 * time.Minute
 )
 
 // Sessions reads sessions; internal/sessions does.
@@ -83,7 +81,7 @@ type MobileMoney struct {
 	USSD string
 }
 
-// Config of Pages. Fields without a default are required.
+// Config of Pages. All fields but MobileMoney and FrameScript are required.
 type Config struct {
 	Sessions Sessions
 	Commands Asker
@@ -101,10 +99,6 @@ type Config struct {
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
-
-	ApprovalWindow time.Duration // DefaultApprovalWindow
-	CardWindow     time.Duration // DefaultCardWindow
-	SendWithin     time.Duration // DefaultSendWithin
 }
 
 func (c Config) validate() error {
@@ -139,9 +133,6 @@ func New(cfg Config) (*Pages, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	cfg.ApprovalWindow = cmp.Or(cfg.ApprovalWindow, DefaultApprovalWindow)
-	cfg.CardWindow = cmp.Or(cfg.CardWindow, DefaultCardWindow)
-	cfg.SendWithin = cmp.Or(cfg.SendWithin, DefaultSendWithin)
 	renderer, err := page.New()
 	if err != nil {
 		return nil, err

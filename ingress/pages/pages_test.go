@@ -54,7 +54,7 @@ func TestJourney(t *testing.T) {
 	}
 
 	b.link("Vérifier").want(200, "Confirmez sur votre téléphone")
-	w.set(func() { w.now = w.now.Add(time.Minute) })
+	w.Change(func() { w.Time = w.Time.Add(time.Minute) })
 	w.outcome(id, checkout.OutcomeApproved, "")
 	b.link("Vérifier").want(200, "Paiement réussi", "TEST", "AV20260000012345", "23503452", "4821093377150264",
 		"+242\u00a006\u00a0•••\u00a0••\u00a002", "21 novembre 2026 à 10")
@@ -102,7 +102,7 @@ func TestJourneyInEnglish(t *testing.T) {
 	t.Error("no way to start again")
 }
 
-// A browser that prefers English, and nothing asked for.
+// The browser prefers English, and the address names no language.
 func TestLanguageOfTheBrowser(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -150,13 +150,13 @@ func TestDoubleClick(t *testing.T) {
 		t.Errorf("%d requests for money by %d commands, want 1 by %d", n, len(w.commands), clicks)
 	}
 	for _, cmd := range w.commands {
-		if c := cmd.Do.(checkout.Collect); c.CollectionID != w.session(id).Collection.ID {
+		if c := cmd.Do.(checkout.Collect); c.CollectionID != w.Session(id).Collection.ID {
 			t.Errorf("a click asked for collection %s", c.CollectionID)
 		}
 	}
 }
 
-// Each tab has a review of its own; the second to confirm sees the first's payment.
+// Each tab has its own review. The tab that confirms second shows the payment of the first.
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -173,7 +173,7 @@ func TestTwoTabs(t *testing.T) {
 	}
 }
 
-// Two tabs confirm in the same moment, each having read an open session.
+// Two tabs confirm at the same time. Each has read an open session.
 func TestTwoTabsAtOnce(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -187,22 +187,22 @@ func TestTwoTabsAtOnce(t *testing.T) {
 	}
 }
 
-// The integrator cancels in the moment in which the citizen confirms.
+// The integrator cancels at the same time as the citizen confirms.
 func TestConfirmedAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
 	id := w.create("A-1", nil)
 	b := browse(t, server).toReview(id)
-	w.set(func() { w.first = checkout.Cancel{By: checkout.ByIntegrator} })
+	w.Change(func() { w.first = checkout.Cancel{By: checkout.ByIntegrator} })
 	b.forward().want(200, "Paiement annulé")
 	if n := len(w.collected()); n != 0 || len(w.commands) != 1 {
 		t.Errorf("%d requests for money by %d commands, want none by 1", n, len(w.commands))
 	}
 }
 
-// atOnce lets each read the session before any of them goes on.
+// atOnce makes all requests read the session before any of them continues.
 func atOnce(w *world, each ...func()) {
-	w.set(func() { w.apart, w.met = len(each), make(chan struct{}) })
+	w.Change(func() { w.apart, w.met = len(each), make(chan struct{}) })
 	var group sync.WaitGroup
 	for _, do := range each {
 		group.Go(do)
@@ -218,14 +218,14 @@ func TestReloadWhileWaiting(t *testing.T) {
 	for range 3 {
 		b.get(b.at.String()).want(200, "Confirmez sur votre téléphone", "environ 5")
 	}
-	w.set(func() { w.now = w.now.Add(6 * time.Minute) })
+	w.Change(func() { w.Time = w.Time.Add(6 * time.Minute) })
 	b.get(b.at.String()).want(200, "Le délai est écoulé")
 	if n := len(w.collected()); n != 1 {
 		t.Errorf("%d requests for money, want 1", n)
 	}
 }
 
-// The back button leads to old forms; they show what has become of the session.
+// The back button leads to old forms. Their answer shows the present session.
 func TestBackAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -261,15 +261,15 @@ func TestCancel(t *testing.T) {
 		t.Fatalf("second form goes to %s", action)
 	}
 	b.request(http.MethodPost, action, sent).want(200, "Paiement annulé")
-	if s := w.session(id); s.Status != checkout.StatusCancelled {
+	if s := w.Session(id); s.Status != checkout.StatusCancelled {
 		t.Errorf("session is %s", s.Status)
 	}
 	b.request(http.MethodPost, action, sent).want(200, "Paiement annulé")
 	b.get("/c/"+id).want(200, "Paiement annulé")
 }
 
-// With a collection in flight the cancel is not offered, and refused to those who
-// still have the form.
+// While a collection is in flight, the page offers no cancel, and the cancel of an older
+// page is refused.
 func TestCancelInFlight(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -281,7 +281,7 @@ func TestCancelInFlight(t *testing.T) {
 		t.Error("cancel is offered while the payment is in flight")
 	}
 	b.request(http.MethodPost, action, sent).want(200, "Confirmez sur votre téléphone")
-	if s := w.session(id); s.Status != checkout.StatusOpen {
+	if s := w.Session(id); s.Status != checkout.StatusOpen {
 		t.Errorf("session is %s", s.Status)
 	}
 }
@@ -292,13 +292,13 @@ func TestEnds(t *testing.T) {
 	b := browse(t, server)
 
 	cancelled := w.create("A-1", nil)
-	w.do(cancelled, checkout.Cancel{By: checkout.ByIntegrator})
+	w.Do(cancelled, checkout.Cancel{By: checkout.ByIntegrator})
 	b.get("/c/"+cancelled).want(200, "Paiement annulé")
 
 	expired := w.create("A-2", nil)
-	w.set(func() { w.now = w.now.Add(24 * time.Hour) })
+	w.Change(func() { w.Time = w.Time.Add(24 * time.Hour) })
 	b.get("/c/"+expired).want(200, "a expiré") // before its tick
-	w.do(expired, checkout.Tick{})
+	w.Do(expired, checkout.Tick{})
 	b.get("/c/"+expired).want(200, "a expiré")
 
 	late := w.create("A-3", nil)
@@ -308,23 +308,23 @@ func TestEnds(t *testing.T) {
 	b.get("/c/"+late).want(200, "n’a pas été confirmé à temps", "Recommencer", "4821093377150264")
 }
 
-// ended are the ways in which a session ends while its payer is asked. The
-// domain lets none expire then; its page is held to the same care.
+// ended are the ways in which a session ends while its collection is undecided. The domain
+// does not let it expire then, but the page must handle it.
 var ended = map[string]func(w *world, id string){
-	"cancelled": func(w *world, id string) { w.do(id, checkout.Cancel{By: checkout.ByIntegrator}) },
+	"cancelled": func(w *world, id string) { w.Do(id, checkout.Cancel{By: checkout.ByIntegrator}) },
 	"failed":    func(w *world, id string) { w.outOfTime(id) },
 	"expired": func(w *world, id string) {
 		w.outOfTime(id)
-		w.set(func() {
-			s := w.sessions[id]
+		w.Change(func() {
+			s := w.Sessions[id]
 			s.Status, s.FailureCode, s.FailureMessage = checkout.StatusExpired, "", ""
-			w.sessions[id] = s
+			w.Sessions[id] = s
 		})
 	},
 }
 
-// A session that ended while its payer was asked never says that nothing can
-// happen any more, nor invites to pay again, before the operator's word.
+// The page of a session that ended with an undecided collection never says that nothing
+// more can happen, and never invites to pay again, until the operator has decided.
 func TestEndedWhileThePayerIsAsked(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -397,8 +397,8 @@ func TestEndedWhileThePayerIsAsked(t *testing.T) {
 	}
 }
 
-// A mismatch in time ends as one too, and a completed session stays completed
-// whatever the operator says later.
+// A mismatch before the session's end shows the same page. A completed session stays
+// completed after any later report.
 func TestMismatchBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -416,7 +416,7 @@ func TestMismatchBeforeTheEnd(t *testing.T) {
 	b.get("/c/"+done).want(200, "Paiement réussi")
 }
 
-// Once the operator has refused, the page is that of the session's end again.
+// Once the operator has refused, the page shows how the session ended.
 func TestRefusedAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]string{"cancelled": "Paiement annulé", "failed": "Recommencer", "expired": "a expiré"} {
@@ -429,8 +429,7 @@ func TestRefusedAfterTheEnd(t *testing.T) {
 	}
 }
 
-// While the operator has not said what became of an earlier payment of the same
-// order, no other is taken.
+// While an earlier payment of the same order is undecided, no other payment begins.
 func TestPreviousUndecided(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -448,17 +447,17 @@ func TestPreviousUndecided(t *testing.T) {
 	w.outcome(first, checkout.OutcomeRefused, checkout.FailureApprovalTimeout)
 	b.forward().want(200, "Confirm on your phone")
 
-	// Of a third order the money came late: it must not be taken again.
+	// The money of a third order arrived late. It must not be collected again.
 	third := w.create("A-3", nil)
 	b.toReview(third).forward()
 	w.outOfTime(third)
-	w.outcome(third, checkout.OutcomeApproved, "")
 	again := w.create("A-3", nil)
+	w.outcome(third, checkout.OutcomeApproved, "")
 	b.toReview(again).forward().want(409, "Ne payez pas de nouveau", "a déjà été reçu", "4821093377150264")
 	b.nothingToPress("Payer", "Changer le numéro")
 	b.link("English").want(200).forward("phone", "066000002").forward().want(409, "Do not pay again", "already been received", "4821093377150264")
 	b.nothingToPress("Pay ", "Change the number")
-	if s := w.session(again); s.Status != checkout.StatusOpen || s.Collection != nil {
+	if s := w.Session(again); s.Status != checkout.StatusOpen || s.Collection != nil {
 		t.Errorf("session is %s with collection %v", s.Status, s.Collection)
 	}
 }
@@ -516,8 +515,8 @@ func TestFaultyForms(t *testing.T) {
 	}
 }
 
-// A forged form cannot make another session's collection its own: the operator
-// would answer for that payment, and this session would look paid.
+// A forged form cannot use the collection of another session. Otherwise the operator would
+// answer for that payment, and this session would look paid.
 func TestAttemptOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
@@ -525,7 +524,7 @@ func TestAttemptOfAnotherSession(t *testing.T) {
 	b := browse(t, server).toReview(one)
 	_, sent := b.form(0, nil)
 	b.forward()
-	paid := w.session(one).Collection.ID
+	paid := w.Session(one).Collection.ID
 	for _, attempt := range []string{sent.Get("attempt"), paid} {
 		b.toReview(two).forward("attempt", attempt, "total", "1")
 		for _, cmd := range w.commands {
@@ -585,21 +584,21 @@ func TestUnavailable(t *testing.T) {
 	b := browse(t, server).toReview(id)
 	action, sent := b.form(0, nil)
 
-	w.set(func() { w.deaf = errors.New("no answer in time") })
+	w.Change(func() { w.deaf = errors.New("no answer in time") })
 	b.request(http.MethodPost, action, sent).want(503, "Service momentanément indisponible", "ne le refaites pas")
 	if b.answer.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	w.set(func() { w.blind = errors.New("the read model is behind") })
+	w.Change(func() { w.blind = errors.New("the read model is behind") })
 	b.link("Réessayer").want(503)
 	b.link("English").want(503, "Try again")
-	w.set(func() { w.blind = nil })
+	w.Change(func() { w.blind = nil })
 	b.link("Try again").want(200, "Your mobile money number")
 
 	cancel, _ := b.form(1, nil)
 	b.request(http.MethodPost, cancel, url.Values{}).want(503)
-	// The same form again, once there is an answer.
-	w.set(func() { w.deaf = nil })
+	// The same form again, now that answers arrive.
+	w.Change(func() { w.deaf = nil })
 	b.request(http.MethodPost, action, sent).want(200, "Confirmez sur votre téléphone")
 
 	nameless := w.create("A-2", func(s *checkout.Session) { s.TenantID = app })
@@ -636,7 +635,7 @@ func TestCrossSite(t *testing.T) {
 			}
 		}
 	}
-	if s := w.session(id); s.Status != checkout.StatusOpen {
+	if s := w.Session(id); s.Status != checkout.StatusOpen {
 		t.Errorf("session is %s", s.Status)
 	}
 }
@@ -718,7 +717,7 @@ func TestHeadersAndAssets(t *testing.T) {
 	if b.request(http.MethodHead, "/c/"+id, nil); b.status != 200 || b.html != "" {
 		t.Errorf("HEAD answers %d and %d bytes", b.status, len(b.html))
 	}
-	// A step's address, opened by hand, is where the session is.
+	// The address of a step's form, opened again, leads to the session's page.
 	if b.get("/c/"+id+"/pay").want(200, "Votre numéro"); b.at.Path != "/c/"+id {
 		t.Errorf("a step's address leads to %s", b.at)
 	}

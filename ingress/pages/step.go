@@ -110,14 +110,14 @@ func (st steps) pay(chosen option) {
 	do := checkout.Collect{
 		CollectionID: collectionID(st.id, attempt), OfferID: chosen.ID,
 		Account: st.p.cfg.Agencies.AccountOf(st.s.TenantID, st.s.Live, chosen.ID),
-		Payer:   payer, Total: total, ApprovalWindow: st.p.cfg.ApprovalWindow, SendWithin: st.p.cfg.SendWithin,
+		Payer:   payer, Total: total, ApprovalWindow: approvalWindow, SendWithin: sendWithin,
 		Language: string(st.lang),
 	}
 	switch chosen.kind() {
 	case page.KindMobileMoney:
 		do.PayerMasked = connector.Mask(payer)
 	case page.KindCard:
-		do.ApprovalWindow = st.p.cfg.CardWindow
+		do.ApprovalWindow = cardWindow
 	case page.KindCash: // the processor refuses it: only a clerk begins a collection in cash
 	}
 	a, outcome, ok := st.ask(st.r.Context(), do)
@@ -147,7 +147,7 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 		again(page.FieldError{Code: page.ErrorFormStale})
 	case checkout.CodePreviousUndecided:
 		again(page.FieldError{Code: page.ErrorPreviousUndecided})
-	case checkout.CodeOrderPaid:
+	case checkout.CodeOrderUnderReview:
 		again(page.FieldError{Code: page.ErrorOrderPaid})
 	case checkout.CodeOfferUnknown:
 		st.first(http.StatusConflict, page.FieldError{Field: page.FieldOffer, Code: page.ErrorOfferUnavailable})
@@ -314,13 +314,9 @@ func (st steps) phoneStep(status int, chosen option, typed string, faults ...pag
 		v.Offers, v.Offer, v.Phone = st.operators(), chosen.ID, typed
 		v.Action, v.Errors = st.action("phone"), faults
 		v.LanguageURL = st.url(st.otherLanguage(), stepPhone, chosen.ID)
-		if len(st.offers) > 1 {
-			v.OffersURL = st.url(st.lang, stepOffers, "")
+		if len(v.Offers) == 1 { // otherwise the choice beside the number has the offer
+			v.Hidden = []page.Field{{Name: page.FieldOffer, Value: chosen.ID}}
 		}
-		if len(v.Offers) > 1 {
-			return // the choice beside the number carries the offer
-		}
-		v.Hidden = []page.Field{{Name: page.FieldOffer, Value: chosen.ID}}
 	})
 }
 
@@ -336,9 +332,6 @@ func (st steps) review(status int, chosen option, typed, attempt string, faults 
 		v.Offer, v.Kind, v.Phone, v.Fee, v.Total = chosen.ID, chosen.kind(), typed, chosen.Fee, total
 		v.Action, v.Errors = st.action("pay"), faults
 		v.LanguageURL = st.url(st.otherLanguage(), chosen.step(), chosen.ID)
-		if len(st.offers) > 1 {
-			v.OffersURL = st.url(st.lang, stepOffers, "")
-		}
 		v.Hidden = []page.Field{
 			{Name: page.FieldOffer, Value: chosen.ID},
 			{Name: fieldTotal, Value: strconv.FormatInt(total, 10)},
@@ -365,9 +358,6 @@ func (st steps) cash(status int, chosen option) {
 		v.SelfURL = st.url(st.lang, stepCash, chosen.ID)
 		v.LanguageURL = st.url(st.otherLanguage(), stepCash, chosen.ID)
 		v.Version, v.LiveURL = st.live(st.s)
-		if len(st.offers) > 1 {
-			v.OffersURL = st.url(st.lang, stepOffers, "")
-		}
 	})
 }
 
@@ -378,6 +368,9 @@ func (st steps) show(status int, state page.State, fill func(*page.View)) {
 		return
 	}
 	v.State, v.CancelAction = state, st.path("cancel")
+	if len(st.offers) > 1 && state != page.StateChoose {
+		v.OffersURL = st.url(st.lang, stepOffers, "")
+	}
 	fill(&v)
 	st.write(status, v)
 }

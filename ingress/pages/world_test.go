@@ -25,33 +25,28 @@ import (
 	"quittance/internal/connector"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/test/processor"
 	"quittance/test/servers"
 )
 
-// world is the other side of the pages: the domain itself over a state in
-// memory, read by the pages without delay.
+// world is what the pages need: a processor and a read model in memory, without delay.
 type world struct {
-	t    testing.TB
+	*processor.Processor
 	stop func() // ends Run
 
-	mu       sync.Mutex
-	now      time.Time
-	sessions map[string]checkout.Session
-	orders   map[checkout.OrderKey]checkout.Order
-	requests []checkout.CollectionRequest
 	commands []checkout.Command
-	deaf     error // what Ask says instead of asking
-	blind    error // what ByID says instead of reading
+	deaf     error // error of Ask, which then does nothing
+	blind    error // error of ByID
 	polls    [][]string
-	// first happens to the session right before the next command.
+	// first is an action on the session just before the next command.
 	first checkout.Action
-	// keys seal what the collect sink would.
+	// keys seal redirects, as the sink collect does.
 	keys *secret.Keys
-	// apart is how many readers of a session wait for each other, so that all of
-	// them have read before any of them goes on.
+	// apart is the number of readers of a session that wait for each other, so that all of
+	// them have read before one continues.
 	apart int
 	met   chan struct{}
-	// takes has the currencies of the agency's account, or counter, for each offer.
+	// takes has, by offer, the currencies of the agency's account or counter.
 	takes map[string][]string
 }
 
@@ -63,34 +58,17 @@ var (
 	_ pages.Payer    = connector.PayerReader(nil)
 )
 
-// state is the View of Decide; the world's lock is held.
-type state struct{ *world }
-
-func (s state) Session(id string) (checkout.Session, bool) { v, ok := s.sessions[id]; return v, ok }
-func (s state) Order(k checkout.OrderKey) checkout.Order   { return s.orders[k] }
-func (s state) Quota(string) checkout.Quota                { return checkout.Quota{} }
-func (s state) Token(string) (checkout.Token, bool)        { return checkout.Token{}, false }
-func (s state) Idempotency(checkout.IdempotencyKey) (checkout.Idempotency, bool) {
-	return checkout.Idempotency{}, false
-}
-
-func (w *world) Now() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
-}
-
 func (w *world) ByID(_ context.Context, id string) (checkout.Session, error) {
-	w.mu.Lock()
+	w.Lock()
 	blind, met := w.blind, (chan struct{})(nil)
-	s, ok := w.sessions[id]
+	s, ok := w.Sessions[id]
 	if w.apart > 0 {
 		met = w.met
 		if w.apart--; w.apart == 0 {
 			close(met)
 		}
 	}
-	w.mu.Unlock()
+	w.Unlock()
 	switch {
 	case blind != nil:
 		return checkout.Session{}, blind
@@ -103,15 +81,15 @@ func (w *world) ByID(_ context.Context, id string) (checkout.Session, error) {
 }
 
 func (w *world) Statuses(_ context.Context, ids []string) (map[string]checkout.Session, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	if w.blind != nil {
 		return nil, w.blind
 	}
 	w.polls = append(w.polls, slices.Clone(ids))
 	out := map[string]checkout.Session{}
 	for _, id := range ids {
-		if s, ok := w.sessions[id]; ok {
+		if s, ok := w.Sessions[id]; ok {
 			out[id] = s
 		}
 	}
@@ -119,87 +97,54 @@ func (w *world) Statuses(_ context.Context, ids []string) (map[string]checkout.S
 }
 
 func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	if w.deaf != nil {
 		return checkout.Answer{}, w.deaf
 	}
 	if w.first != nil {
-		w.decide(checkout.Command{SessionID: cmd.SessionID, Do: w.first})
+		w.Decide(checkout.Command{SessionID: cmd.SessionID, Do: w.first})
 		w.first = nil
 	}
 	w.commands = append(w.commands, cmd)
-	return w.decide(cmd), nil
+	return w.Decide(cmd), nil
 }
 
-func (w *world) decide(cmd checkout.Command) checkout.Answer {
-	if cmd.At.IsZero() {
-		cmd.At = w.now
-	}
-	cmd.ReplyTo = &checkout.ReplyTo{CorrelationID: "r"}
-	d, err := checkout.Decide(state{w}, cmd)
-	if err != nil {
-		w.t.Errorf("deciding %T: %v", cmd.Do, err)
-		return checkout.Answer{}
-	}
-	maps.Copy(w.sessions, d.Sessions)
-	maps.Copy(w.orders, d.Orders)
-	w.requests = append(w.requests, d.Collections...)
-	return *d.Answer
-}
-
-// do carries out what somebody else than the citizen wants.
-func (w *world) do(id string, do checkout.Action) checkout.Answer {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.decide(checkout.Command{SessionID: id, Do: do})
-}
-
-// outcome is the operator's word on the session's collection.
+// outcome reports the operator's outcome of the session's collection.
 func (w *world) outcome(id string, status checkout.OutcomeStatus, code checkout.FailureCode) {
-	s := w.session(id)
-	w.do(id, checkout.Outcome{
+	s := w.Session(id)
+	w.Do(id, checkout.Outcome{
 		CollectionID: s.Collection.ID, Source: checkout.SourceCallback, Status: status, FailureCode: code,
 		Amount: s.Collection.Amount, Currency: "XAF", OperatorRef: "23503452",
 	})
 }
 
-// misfit is the operator's word that another amount was taken than was asked for.
+// misfit reports that the operator took another amount.
 func (w *world) misfit(id string) {
-	s := w.session(id)
-	w.do(id, checkout.Outcome{
+	s := w.Session(id)
+	w.Do(id, checkout.Outcome{
 		CollectionID: s.Collection.ID, Source: checkout.SourceCallback, Status: checkout.OutcomeApproved,
 		Amount: s.Collection.Amount - 1, Currency: "XAF", OperatorRef: "23503452",
 	})
 }
 
-// outOfTime lets the payer's time pass without a word from the operator.
+// outOfTime ends the approval window without an outcome.
 func (w *world) outOfTime(id string) {
-	w.t.Helper()
-	w.set(func() { w.now = w.now.Add(6 * time.Minute) })
-	w.do(id, checkout.Tick{})
-	if s := w.session(id); s.Status != checkout.StatusFailed {
-		w.t.Fatalf("session is %s after the payer's time, want failed", s.Status)
+	w.T.Helper()
+	w.Change(func() { w.Time = w.Time.Add(6 * time.Minute) })
+	w.Do(id, checkout.Tick{}) // asks the operator
+	w.Change(func() { w.Time = w.Time.Add(25 * time.Second) })
+	w.Do(id, checkout.Tick{})
+	if s := w.Session(id); s.Status != checkout.StatusFailed {
+		w.T.Fatalf("session is %s after the payer's time, want failed", s.Status)
 	}
 }
 
-func (w *world) session(id string) checkout.Session {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.sessions[id]
-}
-
-func (w *world) set(change func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	change()
-}
-
-// collected are the requests for money so far.
+// collected returns the requests for money so far.
 func (w *world) collected() (out []checkout.CollectionRequest) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, r := range w.requests {
+	w.Lock()
+	defer w.Unlock()
+	for _, r := range w.Requests {
 		if r.Kind == checkout.RequestCollect {
 			out = append(out, r)
 		}
@@ -216,41 +161,41 @@ var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 // create makes a session; change may be nil.
 func (w *world) create(order string, change func(*checkout.Session)) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	var random [16]byte
-	random[0] = byte(len(w.sessions) + 1)
+	random[0] = byte(len(w.Sessions) + 1)
 	s := checkout.Session{
-		ID: checkout.NewSessionID(w.now, 3, random), ApplicationID: app, TenantID: tenant, OrderID: order,
+		ID: checkout.NewSessionID(w.Time, 3, random), ApplicationID: app, TenantID: tenant, OrderID: order,
 		Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted, ServiceLabel: "Contribution de la patente", Description: "Patente 2026",
 		PaymentRef: "4821093377150264", NoticeRef: "AV20260000012345", Note: "internal note",
 		SuccessURL: "https://guichet.example/merci", CancelURL: "https://guichet.example/retour",
 		Offers:    []checkout.Offer{{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75}},
-		ExpiresAt: w.now.Add(24 * time.Hour),
+		ExpiresAt: w.Time.Add(24 * time.Hour),
 	}
 	if change != nil {
 		change(&s)
 	}
-	a := w.decide(checkout.Command{SessionID: s.ID, ApplicationID: app, Live: s.Live, Do: checkout.Create{
+	a := w.Decide(checkout.Command{SessionID: s.ID, ApplicationID: app, Live: s.Live, Do: checkout.Create{
 		Session: s, IdempotencyKey: s.ID, CreationsPerMinute: 1000,
 	}})
 	if a.Code != checkout.CodeOK {
-		w.t.Fatalf("creating a session: %s", a.Code)
+		w.T.Fatalf("creating a session: %s", a.Code)
 	}
 	return s.ID
 }
 
-// both is a session that two operators can collect.
+// both gives a session the offers of two operators.
 func both(s *checkout.Session) {
 	s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferMomoB, Channel: checkout.ChannelMobileMoney, Fee: 100})
 }
 
-// operator reads the numbers of one prefix, as the connectors do.
+// operator reads numbers with one prefix, as the connectors do.
 type operator string
 
 func (o operator) Payer(input string) (string, error) { return connector.CongoPayer(input, string(o)) }
 
-// agencies has one agency, with what its world takes, in test mode only.
+// agencies has one agency with the accounts of takes, in test mode only.
 type agencies struct{ *world }
 
 func (agencies) AgencyName(tenantID string) (string, bool) {
@@ -269,15 +214,15 @@ func (agencies) EmbedOrigins(_ string, platform bool) []string {
 }
 
 func (a agencies) Configured(tenantID string, live bool, offer, currency string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.Lock()
+	defer a.Unlock()
 	return tenantID == tenant && !live && slices.Contains(a.takes[offer], currency)
 }
 
 // serve starts the pages over a world.
 func serve(t *testing.T) (*world, *httptest.Server) {
 	t.Helper()
-	w := &world{t: t, keys: secret.GenerateKeys(), now: start, sessions: map[string]checkout.Session{}, orders: map[checkout.OrderKey]checkout.Order{}}
+	w := &world{Processor: processor.New(t, start), keys: secret.GenerateKeys()}
 	w.takes = map[string][]string{
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
@@ -313,7 +258,7 @@ func serve(t *testing.T) (*world, *httptest.Server) {
 	return w, server
 }
 
-// browser is one without JavaScript: it reads pages, follows links, sends forms.
+// browser is a browser without JavaScript: it reads pages, follows links and sends forms.
 type browser struct {
 	t      *testing.T
 	base   string
@@ -386,8 +331,8 @@ func (b *browser) request(method, path string, form url.Values) *browser {
 	return b
 }
 
-// form is what the n-th form of the page would send by its first button, with
-// what the citizen fills in.
+// form returns what the first button of the page's n-th form would send, with the
+// citizen's input.
 func (b *browser) form(n int, fill url.Values) (action string, sent url.Values) {
 	b.t.Helper()
 	forms := b.root.all("form")
@@ -466,7 +411,7 @@ func (b *browser) doesNotSay(texts ...string) {
 	}
 }
 
-// nothingToPress holds that the page has no form, and no link with such words.
+// nothingToPress checks that the page has no form and no link with these texts.
 func (b *browser) nothingToPress(texts ...string) {
 	b.t.Helper()
 	if n := len(b.root.all("form")) + len(b.root.all("button")); n != 0 {

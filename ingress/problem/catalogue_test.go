@@ -51,7 +51,7 @@ func TestCatalogueIsDescribed(t *testing.T) {
 	}
 }
 
-// Every entry is whole, has a code of its own, and makes its problem.
+// Every entry is complete, has its own code, and makes its problem.
 func TestEntriesAreWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

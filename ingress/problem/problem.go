@@ -107,13 +107,9 @@ type Document struct {
 
 // Document returns the document that answers the request of this id.
 func (p *Problem) Document(requestID string) Document {
-	faults := p.Faults
-	if faults == nil {
-		faults = []form.Fault{}
-	}
 	return Document{
 		Type: TypePrefix + p.Code, Title: p.Title, Status: p.Status, Detail: p.Detail, Code: p.Code, Message: p.Detail,
-		RequestID: requestID, Errors: faults,
+		RequestID: requestID, Errors: append([]form.Fault{}, p.Faults...), // never null
 	}
 }
 

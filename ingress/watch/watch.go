@@ -24,8 +24,8 @@ import (
 const (
 	// DefaultHeartbeat is the longest silence of a stream.
 	DefaultHeartbeat = 15 * time.Second
-	// DefaultMaxViewers bounds the viewers of one instance.
-	DefaultMaxViewers = 10_000
+	// maxViewers bounds the viewers of one instance.
+	maxViewers = 10_000
 
 	// pollEvery is how often the sessions are read. A citizen must see a change within a
 	// second; the 500 ms of architecture, "Read path", took most of that.
@@ -46,11 +46,10 @@ type Sessions interface {
 
 // Config of a Watcher. Fields without a default are required.
 type Config struct {
-	Sessions   Sessions
-	Heartbeat  time.Duration // DefaultHeartbeat
-	MaxViewers int           // DefaultMaxViewers
-	Log        *slog.Logger
-	Metrics    prometheus.Registerer
+	Sessions  Sessions
+	Heartbeat time.Duration // DefaultHeartbeat
+	Log       *slog.Logger
+	Metrics   prometheus.Registerer
 }
 
 // Version returns the version of a session: it grows with everything that a citizen
@@ -89,7 +88,6 @@ type watched struct {
 // New makes a Watcher. It reads nothing before Run.
 func New(cfg Config) *Watcher {
 	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, DefaultHeartbeat)
-	cfg.MaxViewers = cmp.Or(cfg.MaxViewers, DefaultMaxViewers)
 	factory := promauto.With(cfg.Metrics)
 	w := &Watcher{
 		cfg: cfg, done: make(chan struct{}), watched: map[string]*watched{},
@@ -188,7 +186,7 @@ type Viewer struct {
 func (w *Watcher) Watch(id string) (Viewer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.viewers >= w.cfg.MaxViewers {
+	if w.viewers >= maxViewers {
 		return Viewer{}, false
 	}
 	e := w.watched[id]

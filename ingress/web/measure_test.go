@@ -13,8 +13,8 @@ import (
 	"quittance/ingress/web"
 )
 
-// Routers are put together as the edge's: one made on its own with whole paths,
-// one mounted with the rest of its paths, and plain handlers.
+// The routers are composed as those of the edge: one with whole paths, one that is mounted
+// and has the rest of its paths, and plain handlers.
 func TestRequestsByRoute(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()

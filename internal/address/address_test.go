@@ -18,7 +18,7 @@ func networks(prefixes ...string) []netip.Prefix {
 	return out
 }
 
-// reasonOf is what was refused, "" when nothing was.
+// reasonOf returns the reason of a refusal, "" when there is none.
 func reasonOf(t *testing.T, err error) address.Reason {
 	t.Helper()
 	if err == nil {
@@ -32,12 +32,12 @@ func reasonOf(t *testing.T, err error) address.Reason {
 	return refused.Reason
 }
 
-// What is refused of an address as it is written, and why: at registration and,
-// where the last column does not say otherwise, before a call.
+// Addresses with the reasons for which they are refused at registration and, unless the
+// last column says otherwise, before a call.
 var written = []struct {
 	url string
-	// What the rule of webhooks says, and that of a backend with networks of its
-	// own, 10.20.0.0/16 and 2001:db8::/32.
+	// The reason by the rule of webhooks, and by that of a backend with the networks
+	// 10.20.0.0/16 and 2001:db8::/32.
 	webhook, backend address.Reason
 }{
 	{"https://hooks.example.org/in?k=v", "", address.ReasonQuery},
@@ -80,7 +80,7 @@ var written = []struct {
 	{"https://hooks.example.org:65536/", address.ReasonPort, address.ReasonPort},
 	{"https://hooks.example.org:https/", address.ReasonPort, address.ReasonPort},
 
-	// IP addresses in every spelling that some resolver or browser takes.
+	// IP addresses in every spelling that some resolver or browser accepts.
 	{"https://93.184.216.34/", address.ReasonIPLiteral, address.ReasonOutsideNetworks},
 	{"https://10.20.0.7:8443/", address.ReasonIPLiteral, ""},
 	{"https://10.20.0.7./", address.ReasonIPLiteral, address.ReasonIPLiteral},
@@ -107,7 +107,7 @@ var written = []struct {
 	{"https://[v1.a]/", address.ReasonIPLiteral, address.ReasonIPLiteral},
 	{"https://[127.0.0.1]/", address.ReasonIPLiteral, address.ReasonIPLiteral},
 	{"https://169.254.169.254/", address.ReasonIPLiteral, address.ReasonMetadata},
-	// … and disguised.
+	// IP addresses in disguise.
 	{"https://%31%32%37.0.0.1/", address.ReasonInvalidName, address.ReasonInvalidName},
 	{"https://127.0.0%2e1/", address.ReasonInvalidName, address.ReasonInvalidName},
 	{"https://%EF%BC%91%EF%BC%92%EF%BC%97.0.0.1/", address.ReasonInvalidName, address.ReasonInvalidName},
@@ -138,7 +138,7 @@ var written = []struct {
 	{"https://" + strings.Repeat("x.", 130) + "org/", address.ReasonInvalidName, address.ReasonInvalidName},
 }
 
-// What is refused of an address that a name has resolved to, and why.
+// Resolved addresses with the reasons for which they are refused at the dial.
 var resolved = []struct {
 	ip      string
 	webhook address.Reason
@@ -187,8 +187,16 @@ var resolved = []struct {
 	{"4000::1", address.ReasonReserved},
 }
 
-// Every reason is given, by the rule that ought to, at registration, before a
-// call and at the dial; and no text repeats the address.
+// reasons lists all reasons.
+var reasons = []address.Reason{
+	address.ReasonNotAbsolute, address.ReasonTooLong, address.ReasonNotASCII, address.ReasonCredentials, address.ReasonFragment,
+	address.ReasonQuery, address.ReasonNotHTTPS, address.ReasonPort, address.ReasonIPLiteral, address.ReasonLocalName, address.ReasonInvalidName,
+	address.ReasonPrivate, address.ReasonLoopback, address.ReasonLinkLocal, address.ReasonMetadata, address.ReasonTranslated,
+	address.ReasonReserved, address.ReasonOutsideNetworks,
+}
+
+// Registration, calls and dials refuse each address with the expected reason. Every reason
+// occurs. No text repeats the address.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	webhook := address.Rule{}
@@ -209,7 +217,7 @@ func TestReasons(t *testing.T) {
 				t.Errorf("%q is repeated: %v", c.url, err)
 			}
 			if r.want == address.ReasonTooLong || r.want == address.ReasonQuery {
-				continue // of the form that is registered; a path appended later may make it longer
+				continue // only registration limits the length; a path may be appended later
 			}
 			u, err := r.rule.Check(c.url)
 			if got := reasonOf(t, err); got != r.want || (err == nil) != (u != nil) {
@@ -226,12 +234,12 @@ func TestReasons(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), c.ip) && len(c.ip) > 2 {
 			t.Errorf("%s is repeated: %v", c.ip, err)
 		}
-		// Operators' systems have any port, and the same addresses.
+		// Systems of operators may use any port. The addresses are the same.
 		if got := reasonOf(t, address.Rule{Backend: true}.Control()("tcp", net.JoinHostPort(c.ip, "8443"), nil)); got != c.webhook {
 			t.Errorf("dialling %s of a backend without networks: %q, want %q", c.ip, got, c.webhook)
 		}
 	}
-	for _, r := range address.Reasons() {
+	for _, r := range reasons {
 		if !seen[r] {
 			t.Errorf("no case for %s", r)
 		}
@@ -242,8 +250,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// Networks are the only addresses, whatever else holds; a port that is not 443 is
-// refused at the dial too.
+// A rule with networks allows only their addresses. The dial also refuses a port other
+// than 443.
 func TestControl(t *testing.T) {
 	t.Parallel()
 	own := address.Rule{Backend: true, Networks: networks("10.20.0.0/16", "169.254.0.0/16", "fd00::/8")}
@@ -280,7 +288,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// Developer mode adds two spellings and nothing else.
+// Developer mode allows two more spellings and nothing else.
 func TestDeveloper(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]address.Reason{
@@ -312,7 +320,7 @@ func TestDeveloper(t *testing.T) {
 	}
 }
 
-// Whatever Parse lets pass, net/http and net/url agree about its host.
+// net/http and net/url agree about the host of every address that Parse accepts.
 func FuzzCheck(f *testing.F) {
 	for _, c := range written {
 		f.Add(c.url)

@@ -1,7 +1,7 @@
-// Package clock tells the service's time.
+// Package clock returns the service's time.
 package clock
 
 import "time"
 
-// Now is the machine's time in UTC, without a monotonic reading.
+// Now returns the machine's time in UTC without a monotonic reading.
 func Now() time.Time { return time.Now().Round(0).UTC() }

@@ -25,7 +25,8 @@ type checkoutProtocol struct {
 	topology *kafka.Topology
 }
 
-// Encode keys the command by its agency, whose partition a session id carries too.
+// Encode sends the command to the partition of its agency. A command without an agency goes
+// to the partition in its session id, which is the same.
 func (p checkoutProtocol) Encode(cmd checkout.Command, to *ReplyTo) (*kgo.Record, error) {
 	key, topic := cmd.TenantID, schemas.Checkout.Commands
 	partition := p.topology.Partition(topic, key)

@@ -1,5 +1,5 @@
-// Package commands sends commands to a processor and waits for its replies, for
-// ingress, sinks and the command line alike. It decides nothing.
+// Package commands sends commands to a processor and waits for the replies. Ingress, sinks
+// and the command line use it. It decides nothing.
 package commands
 
 import (
@@ -23,14 +23,14 @@ import (
 	"quittance/schemas"
 )
 
-// ErrUnavailable says that no reply came in time. The command may or may not be
-// carried out: only an idempotent one is safe to send again.
+// ErrUnavailable says that no reply came in time. The processor may still decide the
+// command: send it again only if it is idempotent.
 var ErrUnavailable = errors.New("the service cannot answer in time")
 
-// DefaultTimeout is how long a request waits for its reply (architecture, "Write path").
-const DefaultTimeout = 2 * time.Second
+// defaultTimeout is how long a request waits for its reply (architecture, "Write path").
+const defaultTimeout = 2 * time.Second
 
-// Outcomes of a command besides the codes of answers.
+// Outcomes of a command, in addition to the codes of answers.
 const (
 	outcomeOK          = "ok"
 	outcomeTold        = "told"
@@ -38,22 +38,22 @@ const (
 	outcomeUndecodable = "undecodable"
 )
 
-// ReplyTo says where a sender waits for its reply: any producer may write one, with
-// CorrelationID as its key, to that partition of the family's replies.
+// ReplyTo is the address of a reply: a partition of the family's replies, and the key of
+// the record. Any producer may write the reply.
 type ReplyTo struct {
 	CorrelationID string
 	Partition     int32
 }
 
-// Protocol says how the commands and answers of one processor travel. Its methods
-// must be safe for concurrent use.
+// Protocol encodes the commands and decodes the answers of one processor. Its methods must
+// be safe for concurrent use.
 type Protocol[C, A any] interface {
-	// Encode returns a command as its record. Key, Partition and Value are set. The
-	// client sets the topic. to is nil when no reply is awaited.
+	// Encode returns the record of a command with Key, Partition and Value. The client sets
+	// the topic. to is nil if the sender awaits no reply.
 	Encode(cmd C, to *ReplyTo) (*kgo.Record, error)
-	// Decode reads the value of a reply.
+	// Decode decodes the value of a reply.
 	Decode(value []byte) (A, error)
-	// Code is the outcome of the answer, a label of metrics.
+	// Code returns the code of the answer, a label of metrics.
 	Code(answer A) string
 }
 
@@ -61,10 +61,10 @@ type Protocol[C, A any] interface {
 type Config[C, A any] struct {
 	Kafka    kafka.Config
 	Topology *kafka.Topology
-	// Family names the topics of the processor.
+	// Family holds the names of the processor's topics.
 	Family   schemas.Family
 	Protocol Protocol[C, A]
-	// Timeout bounds the wait for a reply; DefaultTimeout when zero.
+	// Timeout bounds the wait for a reply; defaultTimeout when zero.
 	Timeout time.Duration
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -86,16 +86,16 @@ type Client[C, A any] struct {
 	latency prometheus.Histogram
 }
 
-// New makes a client. It chooses the partition of replies that this instance reads
-// and the offset where reading begins, so that it misses no reply to a later
-// command.
+// New creates a client. It chooses the partition of replies that this instance reads. It
+// starts at the current end of that partition, so that it reads the replies to all later
+// commands.
 func New[C, A any](ctx context.Context, cfg Config[C, A]) (*Client[C, A], error) {
-	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	factory := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"processor": cfg.Family.Processor}, cfg.Metrics))
 	c := &Client[C, A]{
 		cfg: cfg, instance: uuid.NewString(), waiting: map[string]chan<- A{},
 		asked: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_hub_commands_total", Help: "Commands sent to the processors, by outcome: an answer's code, told, unavailable.",
+			Name: "quittance_hub_commands_total", Help: "Commands sent to the processors, by outcome: the code of the answer, told, unavailable, undecodable.",
 		}, []string{"outcome"}),
 		latency: factory.NewHistogram(prometheus.HistogramOpts{
 			Name: "quittance_hub_reply_seconds", Help: "Time from a command to its reply.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
@@ -129,8 +129,8 @@ func New[C, A any](ctx context.Context, cfg Config[C, A]) (*Client[C, A], error)
 	return c, nil
 }
 
-// Run hands replies to the requests that wait for them, until ctx ends. It then
-// closes the connections of the client.
+// Run passes replies to the requests that wait for them, until ctx ends. It then closes the
+// connections of the client.
 func (c *Client[C, A]) Run(ctx context.Context) error {
 	defer c.producer.Close()
 	defer c.replies.Close()
@@ -146,13 +146,14 @@ func (c *Client[C, A]) Run(ctx context.Context) error {
 	}
 }
 
+// reply passes a reply to the request that waits for it.
 func (c *Client[C, A]) reply(rec *kgo.Record) {
 	c.mu.Lock()
 	ch, mine := c.waiting[string(rec.Key)]
 	delete(c.waiting, string(rec.Key))
 	c.mu.Unlock()
 	if !mine {
-		return // another instance's, or its request has given up
+		return // the reply to another instance, or to a request that has ended
 	}
 	answer, err := c.cfg.Protocol.Decode(rec.Value)
 	if err != nil {
@@ -163,8 +164,8 @@ func (c *Client[C, A]) reply(rec *kgo.Record) {
 	ch <- answer
 }
 
-// Ask sends a command and waits for its answer. The error wraps ErrUnavailable
-// when no answer came in time; otherwise it is an error of ctx or of the Protocol.
+// Ask sends a command and waits for its answer. The error wraps ErrUnavailable if no answer
+// came in time, otherwise it is an error of the Protocol.
 func (c *Client[C, A]) Ask(ctx context.Context, cmd C) (answer A, err error) {
 	begun := time.Now()
 	id := c.instance + "/" + uuid.NewString()
@@ -185,7 +186,7 @@ func (c *Client[C, A]) Ask(ctx context.Context, cmd C) (answer A, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	failed := make(chan error, 1)
-	// The record outlives a caller who goes away: it may be on the wire already.
+	// If the caller cancels ctx, the record may already be on its way to the broker.
 	c.producer.Produce(context.WithoutCancel(ctx), rec, func(_ *kgo.Record, err error) {
 		if err != nil {
 			failed <- err
@@ -209,8 +210,8 @@ func (c *Client[C, A]) Ask(ctx context.Context, cmd C) (answer A, err error) {
 	}
 }
 
-// Tell sends a command that asks for no answer. It returns once the broker has
-// it; the error wraps ErrUnavailable, and then the command may be sent again.
+// Tell sends a command without a reply. It returns when the broker has acknowledged the
+// command. If the error wraps ErrUnavailable, the caller may send the command again.
 func (c *Client[C, A]) Tell(ctx context.Context, cmd C) error {
 	rec, err := c.record(cmd, nil)
 	if err != nil {
@@ -226,6 +227,7 @@ func (c *Client[C, A]) Tell(ctx context.Context, cmd C) error {
 	return nil
 }
 
+// record returns the record of a command.
 func (c *Client[C, A]) record(cmd C, to *ReplyTo) (*kgo.Record, error) {
 	rec, err := c.cfg.Protocol.Encode(cmd, to)
 	if err != nil {

@@ -74,8 +74,8 @@ func (b *broker) client(timeout time.Duration) *commands.Checkout {
 	return c
 }
 
-// answer plays a processor that echoes the session id: it replies to every
-// command that asks, twice, as after a replayed reply.
+// answer simulates a processor that returns the session id. It replies twice to every
+// command with a reply address, as after a repeated reply.
 func (b *broker) answer() {
 	b.t.Helper()
 	cl, err := b.cfg.Producer(kgo.ConsumeTopics(b.topology.Name(schemas.TopicCommands)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
@@ -108,7 +108,7 @@ func (b *broker) answer() {
 	b.t.Cleanup(func() { cancel(); wg.Wait(); cl.Close() })
 }
 
-// Several instances share partitions of replies; each answer finds its question.
+// Several instances share partitions of replies. Each request receives its own answer.
 func TestEveryAnswerFindsItsQuestion(t *testing.T) {
 	t.Parallel()
 	b := open(t)
@@ -138,10 +138,10 @@ func TestNoAnswerInTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.Ask(ctx, cmd); !errors.Is(err, commands.ErrUnavailable) {
-		t.Errorf("a caller who went away: %v", err)
+		t.Errorf("a caller that cancelled: %v", err)
 	}
 	if err := c.Tell(t.Context(), cmd); err != nil {
-		t.Errorf("telling asks for no processor: %v", err)
+		t.Errorf("Tell without a processor: %v", err)
 	}
 }
 

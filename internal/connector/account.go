@@ -15,9 +15,9 @@ import (
 // connector has an Account type of its own: a comparable struct that embeds BaseURL,
 // so that it prints as its address alone.
 type Account interface {
-	// Fingerprint tells one merchant account from another without its secrets, which
-	// may be rotated. An operator tells about a collection only to the account that
-	// asked for it. Running collections hold fingerprints: they must never change.
+	// Fingerprint identifies a merchant account without its secrets, which may be rotated.
+	// An operator answers enquiries about a collection only to the account that asked for
+	// it. Running collections hold fingerprints, so they must never change.
 	Fingerprint() string
 }
 
@@ -27,7 +27,7 @@ type BaseURL string
 // At is the address of a path of the API.
 func (b BaseURL) At(path string) string { return strings.TrimRight(string(b), "/") + path }
 
-// String is an account without its secrets.
+// String returns the address without the account's secrets.
 func (b BaseURL) String() string { return "account at " + string(b) }
 
 // GoString is String, for %#v.
@@ -39,34 +39,34 @@ func (b BaseURL) MarshalText() ([]byte, error) { return []byte(b.String()), nil 
 // LogValue is String, for slog.
 func (b BaseURL) LogValue() slog.Value { return slog.StringValue(b.String()) }
 
-// Fingerprint is the fingerprint of an account at an address; parts are what else
-// identifies it there.
+// Fingerprint returns the fingerprint of an account. parts identify it among the accounts
+// at an address.
 func Fingerprint(base BaseURL, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{string(base)}, parts...), "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Fields are the fields of an account by name, besides its address. The registry
-// reads them from a registry file or from Postgres.
+// Fields are the fields of an account by name, without its address. The registry reads
+// them from a registry file or from Postgres.
 type Fields interface {
-	// Text is a required field that is no secret: ASCII without spaces.
+	// Text returns a required field that is not secret: ASCII without spaces.
 	Text(name string) string
-	// Secret is a required field that is a secret. A registry file may hold it in
-	// plain text in developer mode only.
+	// Secret returns a required secret. A registry file may hold it in plain text in
+	// developer mode only.
 	Secret(name string) secret.Text
-	// Flag is a flag, off unless set. It is not sealed: what a session may be made of
-	// must not depend on a master key.
+	// Flag returns a flag, false unless set. Flags are not sealed, because the offers of a
+	// session depend on them and must not depend on a master key.
 	Flag(name string) bool
 }
 
-// StoredFields are Fields as the registry stores them: texts and secrets sealed
-// together, flags beside them. They print no field. The zero value has none.
+// StoredFields are Fields in the form that the registry stores: texts and secrets are
+// sealed together, flags are not. They print no field. The zero value has no fields.
 type StoredFields struct {
 	sealed map[string]secret.Text
-	flags  []string // that are on, in the order of reading
+	flags  []string // those that are on, in the order of reading
 }
 
-// NewStoredFields are these texts and secrets by name, and these flags.
+// NewStoredFields makes StoredFields of texts and secrets by name, and of flags.
 func NewStoredFields(sealed map[string]string, flags []string) StoredFields {
 	s := StoredFields{sealed: map[string]secret.Text{}, flags: flags}
 	for name, value := range sealed {
@@ -75,7 +75,7 @@ func NewStoredFields(sealed map[string]string, flags []string) StoredFields {
 	return s
 }
 
-// Reveal is texts and secrets in plain text, to be sealed.
+// Reveal returns texts and secrets in plain text, to be sealed.
 func (s StoredFields) Reveal() map[string]string {
 	out := map[string]string{}
 	for name, value := range s.sealed {
@@ -84,44 +84,44 @@ func (s StoredFields) Reveal() map[string]string {
 	return out
 }
 
-// Flags are the names of the flags that are on.
+// Flags lists the names of the flags that are on.
 func (s StoredFields) Flags() []string { return append([]string{}, s.flags...) }
 
-// Equal says whether both hold the same.
+// Equal reports whether both hold the same fields.
 func (s StoredFields) Equal(other StoredFields) bool {
 	return maps.EqualFunc(s.sealed, other.sealed, secret.Text.Equal) && slices.Equal(s.flags, other.flags)
 }
 
-// Text is the field of that name; empty where there is none.
+// Text returns the field of that name; empty where there is none.
 func (s StoredFields) Text(name string) string { return s.sealed[name].Reveal() }
 
-// Secret is the field of that name; empty where there is none.
+// Secret returns the field of that name; empty where there is none.
 func (s StoredFields) Secret(name string) secret.Text { return s.sealed[name] }
 
-// Flag is the flag of that name.
+// Flag returns the flag of that name.
 func (s StoredFields) Flag(name string) bool { return slices.Contains(s.flags, name) }
 
-// recorder passes fields on and notes what is read.
+// recorder passes fields on and records those that are read.
 type recorder struct {
 	from Fields
 	to   *StoredFields
 }
 
-// Text notes a text.
+// Text records a text.
 func (r recorder) Text(name string) string {
 	value := r.from.Text(name)
 	r.to.sealed[name] = secret.NewText(value)
 	return value
 }
 
-// Secret notes a secret.
+// Secret records a secret.
 func (r recorder) Secret(name string) secret.Text {
 	value := r.from.Secret(name)
 	r.to.sealed[name] = value
 	return value
 }
 
-// Flag notes a flag.
+// Flag records a flag.
 func (r recorder) Flag(name string) bool {
 	on := r.from.Flag(name)
 	if on {

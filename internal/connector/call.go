@@ -24,10 +24,10 @@ const (
 
 // Call is one HTTP request to an operator.
 type Call struct {
-	// Doing is what is being done, as in Error.
+	// Doing describes the call, as in Error.
 	Doing  string
 	Method string
-	// Path is below the account's address; it may have a query.
+	// Path is appended to the account's address. It may have a query.
 	Path string
 	// Body is a JSON text; nil for none.
 	Body []byte
@@ -37,8 +37,8 @@ type Call struct {
 	token  string
 }
 
-// Do makes one HTTP call. Without an answer the error is an *Error that says
-// whether the request may have been sent. A GET changes nothing, so it is never Sent.
+// Do makes one HTTP call. Without an answer the error is an *Error that says whether the
+// request may have been sent. A GET changes nothing, so its errors have Sent unset.
 func (b *Base[A]) Do(ctx context.Context, account A, q Call) (Answer, error) {
 	var left atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { left.Store(true) }})
@@ -73,7 +73,7 @@ func (b *Base[A]) Do(ctx context.Context, account A, q Call) (Answer, error) {
 		return Answer{}, NetworkError(q.Doing, changes, err)
 	}
 	if len(a.Body) > maxAnswer {
-		a.Body = nil // longer than any answer of the protocols; Decode refuses it
+		a.Body = nil // longer than any answer of the protocols: Decode refuses nil
 	}
 	return a, nil
 }
@@ -85,8 +85,8 @@ type Answer struct {
 	RetryAfter time.Duration
 }
 
-// Fault is the Error of an answer that is no outcome. sent says whether the
-// request could have changed something; code is the operator's own, never prose.
+// Fault returns the Error of an answer that gives no outcome. sent says whether the
+// request may have changed something. code is a code of the operator, never prose.
 func (a Answer) Fault(doing string, sent bool, code string) *Error {
 	e := &Error{Doing: doing, Sent: sent, RetryAfter: a.RetryAfter, Err: fmt.Errorf("status %d %s", a.Status, code)}
 	switch {
@@ -107,8 +107,8 @@ func (a Answer) Fault(doing string, sent bool, code string) *Error {
 // Decode reads the answer's body, see DecodeObject.
 func (a Answer) Decode(v any) error { return DecodeObject(a.Body, v) }
 
-// ErrNotObject is a body that is not the one JSON object expected. It quotes nothing
-// of the body, as a decoder's error would.
+// ErrNotObject says that a body is not the expected JSON object. Unlike a decoder's error
+// it does not quote the body.
 var ErrNotObject = errors.New("not the JSON expected")
 
 // DecodeObject reads exactly one JSON object. Its error is ErrNotObject.
@@ -126,9 +126,9 @@ func DecodeObject(body []byte, v any) error {
 	return nil
 }
 
-// DecodeReport is DecodeObject for reports: one that has a field twice is ErrNotObject,
-// because the operator can be asked which value counts. Answers may have a field
-// twice: if they were refused, the payment would stay undecided.
+// DecodeReport is DecodeObject for reports. It refuses a report that has a field twice
+// with ErrNotObject, because the service can ask the operator for the right value. Answers
+// may have a field twice: a refusal would leave the payment undecided.
 func DecodeReport(body []byte, v any) error {
 	if _, err := form.Decode(bytes.ToValidUTF8(body, []byte("\uFFFD"))); err != nil {
 		return ErrNotObject
@@ -176,8 +176,8 @@ func ReadReport[T any](operator string, body []byte, read func(T) (Report, error
 	return r, nil
 }
 
-// WithSent is err with another Sent. It copies the error, because all calls that waited
-// for the same token share one.
+// WithSent returns err with another Sent. It copies the error, because calls that waited
+// for the same token share it.
 func WithSent(err error, sent bool) error {
 	var e *Error
 	if !errors.As(err, &e) {

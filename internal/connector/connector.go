@@ -10,27 +10,26 @@ import (
 
 // Connector asks one operator for money. Safe for concurrent use.
 type Connector interface {
-	// Operator is the operator's short name, as in its Registration.
+	// Operator returns the operator's short name, as in its Registration.
 	Operator() string
-	// Collect asks the payer for the money. The same Request.ID again is the same
-	// collection, whatever became of the first call. An approval or a refusal that
-	// it returns is final; an accepted request is pending, with a Redirect where the
-	// payer goes on at the operator's own page. Errors are *Error: with Sent unset
-	// the operator has certainly done nothing, else it may have.
+	// Collect asks the payer for the money. Calls with the same Request.ID are the same
+	// collection, even after an error. An approval or a refusal is final. An accepted
+	// request is pending; it has a Redirect if the payer continues on the operator's page.
+	// Errors are *Error: with Sent unset the operator has certainly done nothing, otherwise
+	// it may have acted.
 	Collect(ctx context.Context, account Account, request Request) (Outcome, error)
-	// Enquire asks what became of a collection; OutcomeUnknown when the operator
-	// has none of that id. Errors are *Error and say nothing of the collection.
+	// Enquire asks for the state of a collection. The status is OutcomeUnknown when the
+	// operator has no collection of that id. Errors are *Error and decide nothing.
 	Enquire(ctx context.Context, account Account, ref Reference) (Outcome, error)
-	// ParseReport reads what the operator sent to a callback address. Whether the
-	// report is genuine is for the caller to check, by its address and its signature
-	// (ReportVerifier). Errors wrap ErrReport and repeat nothing of the report but
-	// codes.
+	// ParseReport reads a report that the operator sent to a callback address. The caller
+	// checks by its address and its signature (ReportVerifier) that it is genuine. Errors
+	// wrap ErrReport and repeat only codes of the report.
 	ParseReport(header http.Header, body []byte) (Report, error)
 }
 
 // PayerReader is a Connector whose operator reaches payers by their number.
 type PayerReader interface {
-	// Payer turns what a citizen typed into the number as the operator wants it.
+	// Payer turns the input of a citizen into the number in the operator's form.
 	// Errors wrap ErrPayerMalformed or ErrPayerElsewhere.
 	Payer(input string) (string, error)
 }
@@ -38,8 +37,8 @@ type PayerReader interface {
 // ReportVerifier is a Connector whose operator signs its reports with a secret of
 // the merchant account.
 type ReportVerifier interface {
-	// VerifyReport says whether the account's operator signed the report. Errors
-	// wrap ErrSignature.
+	// VerifyReport returns nil when the account's operator signed the report. Errors wrap
+	// ErrSignature.
 	VerifyReport(account Account, header http.Header, body []byte) error
 }
 
@@ -47,18 +46,18 @@ type ReportVerifier interface {
 type Request struct {
 	// ID is the collection's: a UUID of version 4, unique for ever.
 	ID string
-	// Payer as PayerReader.Payer returned it; empty where the operator asks itself.
+	// Payer as PayerReader.Payer returned it; empty where the operator identifies the payer.
 	Payer string
 	// Amount is the total in minor units of Currency.
 	Amount   int64
 	Currency string
 	// PaymentRef is the reference that payer and agency know.
 	PaymentRef string
-	// Description is what is paid for; may be empty, may be in any script.
+	// Description says what is paid for. It may be empty and may be in any script.
 	Description string
-	// CallbackURL is where the operator may report; see CallbackURL the function.
+	// CallbackURL is the address for the operator's reports; see the function CallbackURL.
 	CallbackURL string
-	// ReturnURL is where the operator's own page sends the payer afterwards.
+	// ReturnURL is the address to which the operator's page sends the payer at the end.
 	ReturnURL string
 	// ExpiresAt ends the payer's time to approve, UTC.
 	ExpiresAt time.Time
@@ -68,19 +67,19 @@ type Request struct {
 type Reference struct {
 	// ID is the collection's, as in Request.
 	ID string
-	// Amount and Currency are what was asked for, as in Request: what an operator
-	// took that answers by id alone and names no amount.
+	// Amount and Currency as in Request. They are those of the outcome if the operator's
+	// answers name no amount.
 	Amount   int64
 	Currency string
 }
 
-// Outcome is what an operator says of a collection.
+// Outcome is the state of a collection as its operator names it.
 type Outcome struct {
 	Status checkout.OutcomeStatus
-	// Amount is what the operator says it took, in minor units of Currency, or what
-	// it was asked for when its protocol names no amount (Reference). Zero and
-	// empty when it says nothing readable: an approval of such an amount fits no
-	// collection and becomes an operator case.
+	// Amount is the collected amount in minor units of Currency, as the operator names it.
+	// If its protocol names no amount, it is that of the Reference. Zero and empty when the
+	// answer is not readable: such an approval matches no collection and becomes an
+	// operator case.
 	Amount   int64
 	Currency string
 	// OperatorRef is the operator's own number of the payment.
@@ -89,19 +88,19 @@ type Outcome struct {
 	FailureCode checkout.FailureCode
 	// Reason is the operator's code behind Status, for logs: never prose.
 	Reason string
-	// Redirect is where the payer goes on, of a pending collection; nil where the
-	// operator finds the payer itself.
+	// Redirect is the page on which the payer continues a pending collection; nil where the
+	// operator contacts the payer.
 	Redirect *Redirect
 }
 
-// Decided says that the outcome is final.
+// Decided reports whether the outcome is final.
 func (o Outcome) Decided() bool {
 	return o.Status == checkout.OutcomeApproved || o.Status == checkout.OutcomeRefused
 }
 
-// OfKnown is the outcome of a collection that the operator says it has already, by
-// what an enquiry about it brought. Without a usable answer it is pending: the
-// collection may not be readable yet, or not everywhere, and is asked about later.
+// OfKnown returns the outcome of a request whose id the operator already knows, from the
+// result of an enquiry. Without a usable result it is pending, because the collection may
+// not be readable yet. The service asks about it later.
 func OfKnown(enquired Outcome, err error) Outcome {
 	if err != nil || enquired.Status == checkout.OutcomeUnknown {
 		return Outcome{Status: checkout.OutcomePending}
@@ -109,9 +108,9 @@ func OfKnown(enquired Outcome, err error) Outcome {
 	return enquired
 }
 
-// OfRefused is the outcome of a request that the operator refuses, by what an enquiry
-// about the same id brought: an earlier request, whose answer was lost, may have been
-// accepted. The refusal counts only if the operator has no such collection.
+// OfRefused returns the outcome of a refused request from the result of an enquiry about
+// its id. The operator may have accepted an earlier request whose answer was lost, so the
+// refusal counts only if the operator has no such collection.
 func OfRefused(refusal, enquired Outcome, err error) (Outcome, error) {
 	switch {
 	case err != nil:
@@ -122,13 +121,13 @@ func OfRefused(refusal, enquired Outcome, err error) (Outcome, error) {
 	return enquired, nil
 }
 
-// Report is what an operator says of a collection without being asked.
+// Report is a message of an operator about a collection, sent to its callback address.
 type Report struct {
-	// ID is the collection's as the report names it; empty when it has none and only
-	// the address tells.
+	// ID is the collection's id; empty when the report names none and only the address
+	// does.
 	ID      string
 	Outcome Outcome
-	// Ask says that the operator's reports lack what a decision needs, such as the
-	// amount or the reason: the operator must be asked, Outcome decides nothing.
+	// Ask means that the operator's reports lack what a decision needs, such as the amount
+	// or the reason. The service must ask the operator; Outcome decides nothing.
 	Ask bool
 }

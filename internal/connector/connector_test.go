@@ -20,7 +20,7 @@ func TestCongoPayer(t *testing.T) {
 	for _, input := range []string{
 		"06 600 00 01", "066000001", "06-600-00-01", "06.600.00.01", "(06) 600 00 01", " 06 600 00 01 ", "06\u00a0600\u202f00\u00a001",
 		"+242 06 600 00 01", "+242066000001", "242066000001", "00242066000001", "00 242 06 600 00 01",
-		"+24266000001", // the deprecated surface drops the 0
+		"+24266000001", // as the deprecated surface writes it, without the 0
 		"24266000001",
 	} {
 		if got, err := connector.CongoPayer(input, "06"); got != want || err != nil {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// ErrReport is a report that cannot be read.
+// ErrReport says that a report cannot be read.
 var ErrReport = errors.New("unreadable report")
 
-// ErrSignature is a report that its operator did not sign.
+// ErrSignature says that the operator did not sign a report.
 var ErrSignature = errors.New("the report's signature does not fit")
 
 // FaultKind is the class of an Error, a label of metrics.
@@ -20,37 +20,37 @@ type FaultKind string
 
 // The classes of errors.
 const (
-	// FaultNetwork: no connection, or a broken one.
+	// FaultNetwork: there is no connection, or it broke.
 	FaultNetwork FaultKind = "network"
 	// FaultTimeout: no answer in time.
 	FaultTimeout FaultKind = "timeout"
-	// FaultServer: the operator says that it has a problem (5xx).
+	// FaultServer: the operator reports a problem of its own (5xx).
 	FaultServer FaultKind = "server"
-	// FaultBusy: the operator asks for fewer calls (429), or our own cap was
-	// reached before the call's time was over.
+	// FaultBusy: the operator asks for fewer calls (429), or the call timed out while it
+	// waited for the limit of enquiries.
 	FaultBusy FaultKind = "busy"
 	// FaultCredentials: the operator does not accept the account.
 	FaultCredentials FaultKind = "credentials"
-	// FaultMalformed: an answer that is not of the protocol.
+	// FaultMalformed: the answer does not follow the protocol.
 	FaultMalformed FaultKind = "malformed"
 )
 
-// Error is a call that brought no outcome. It may be tried again; it is never a
-// refusal.
+// Error says that a call gave no outcome. The call may be tried again. An Error is never
+// a refusal.
 type Error struct {
-	// Doing is what was being done: "requesting payment".
+	// Doing describes the call: "requesting payment".
 	Doing string
 	Fault FaultKind
-	// Sent is set when the operator may have acted on the call. Without it the
-	// operator has certainly not.
+	// Sent is set when the operator may have acted on the call. Otherwise the operator has
+	// certainly done nothing.
 	Sent bool
-	// RetryAfter is how long the operator asks not to be called; 0 if it does not say.
+	// RetryAfter is the time to wait as the operator asks; 0 if it does not.
 	RetryAfter time.Duration
-	// Err is the cause; it holds no number, key or address.
+	// Err is the cause. It holds no number, key or address.
 	Err error
 }
 
-// Error says what was being done and why it did not succeed.
+// Error returns the description, the class and the cause.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("%s: %s", e.Doing, e.Fault)
@@ -58,11 +58,11 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Doing, e.Fault, e.Err)
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Uncertain says whether, after this error, the operator may have acted. An
-// error that is not an *Error is uncertain.
+// Uncertain reports whether the operator may have acted before this error. An error that
+// is not an *Error is uncertain.
 func Uncertain(err error) bool {
 	if err == nil {
 		return false
@@ -71,7 +71,7 @@ func Uncertain(err error) bool {
 	return !errors.As(err, &e) || e.Sent
 }
 
-// FaultOf is the class of an error; FaultMalformed for one that has none.
+// FaultOf returns the class of an error; FaultMalformed for an error without one.
 func FaultOf(err error) FaultKind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -80,22 +80,21 @@ func FaultOf(err error) FaultKind {
 	return FaultMalformed
 }
 
-// Malformed is the Error of a request that the protocol cannot express, before
-// anything is sent, or of an answer that is not of the protocol, to a call that
-// changes nothing.
+// Malformed returns the Error of a request that the protocol cannot express and that was
+// not sent, or of a malformed answer to a call that changes nothing.
 func Malformed(doing string, err error) *Error {
 	return &Error{Doing: doing, Fault: FaultMalformed, Err: err}
 }
 
-// NetworkError is the Error of an HTTP call that got no answer. Sent says that
-// the request may have left.
+// NetworkError returns the Error of an HTTP call without an answer. sent says that the
+// request may have been sent.
 func NetworkError(doing string, sent bool, err error) *Error {
 	fault := FaultNetwork
 	var timeout net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
 		fault = FaultTimeout
 	}
-	// A url.Error repeats the address, which may contain what must not be logged.
+	// A url.Error repeats the address, which may contain a secret.
 	var address *url.Error
 	if errors.As(err, &address) {
 		err = address.Err

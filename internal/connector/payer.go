@@ -9,9 +9,9 @@ import (
 
 // Errors of payers' numbers. They do not repeat the number.
 var (
-	// ErrPayerMalformed is text that is no Congolese mobile number.
+	// ErrPayerMalformed says that a text is not a Congolese mobile number.
 	ErrPayerMalformed = errors.New("not a mobile number")
-	// ErrPayerElsewhere is a number of another operator.
+	// ErrPayerElsewhere says that a number belongs to another operator.
 	ErrPayerElsewhere = errors.New("a number of another operator")
 )
 
@@ -21,12 +21,11 @@ const (
 	nbsp           = "\u00a0"
 )
 
-// CongoPayer turns a number as people write it into digits with the country
-// code, without a plus sign: 06 600 00 01 becomes 242066000001. Congolese mobile
-// numbers keep their 0 behind the country code; where it was dropped, as the
-// deprecated surface does, it is restored (contract decisions § 8). The first
-// two digits must be one of the operator's prefixes. Errors wrap
-// ErrPayerMalformed or ErrPayerElsewhere.
+// CongoPayer turns a number as people write it into digits with the country code and
+// without a plus sign: 06 600 00 01 becomes 242066000001. Congolese mobile numbers keep
+// their 0 after the country code. CongoPayer restores a missing 0, which callers of the
+// deprecated surface omit (contract decisions § 8). The first two digits must be one of
+// the operator's prefixes. Errors wrap ErrPayerMalformed or ErrPayerElsewhere.
 func CongoPayer(input string, prefixes ...string) (string, error) {
 	national, ok := nationalCongo(input)
 	if !ok {
@@ -70,7 +69,7 @@ func nationalCongo(input string) (national string, ok bool) {
 	return digits, len(digits) == nationalLength && digits[0] == '0' && digits[1] != '0'
 }
 
-// isSeparator says whether people write the character between digits.
+// isSeparator reports whether people write the character between digits.
 func isSeparator(r rune) bool {
 	switch r {
 	case ' ', '\t', '.', '-', '/', '(', ')', '\u00a0', '\u2009', '\u202f', '\u2010', '\u2011', '\u2013':
@@ -80,7 +79,7 @@ func isSeparator(r rune) bool {
 }
 
 // Mask hides the middle of a payer's number: 242066000001 becomes
-// "+242 06 ••• •• 01", with no-break spaces. Of any other text it shows nothing.
+// "+242 06 ••• •• 01", with no-break spaces. It hides any other text completely.
 func Mask(msisdn string) string {
 	national, ok := nationalCongo(msisdn)
 	if !ok {

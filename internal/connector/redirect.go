@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Redirect is the operator's page on which the payer goes on (contract, "Card
-// payment": next_action.redirect). Whoever has it can pay, so it is stored sealed and
-// prints nothing of its content.
+// Redirect is the operator's page on which the payer continues (contract, "Card payment":
+// next_action.redirect). Anyone who has it can pay, so it is stored sealed and does not
+// print its content.
 type Redirect struct {
 	URL           string `json:"url"`
 	TransactionID string `json:"transaction_id"`
@@ -21,21 +21,20 @@ func (Redirect) String() string { return "redirect" }
 // GoString is String, for %#v.
 func (Redirect) GoString() string { return "redirect" }
 
-// redirectLabel names the use of the key under which redirects are sealed.
+// redirectLabel is the label under which redirects are sealed.
 const redirectLabel = "redirect"
 
-// Sealer seals; *secret.Keys is one.
+// Sealer seals values. *secret.Keys is a Sealer.
 type Sealer interface {
 	Seal(label string, plaintext, aad []byte) ([]byte, error)
 }
 
-// Opener opens what a Sealer sealed; *secret.Keys is one.
+// Opener opens sealed values. *secret.Keys is an Opener.
 type Opener interface {
 	Open(label string, ciphertext, aad []byte) ([]byte, error)
 }
 
-// SealRedirect is the redirect as a ciphertext that opens for this session and
-// collection only.
+// SealRedirect seals a redirect so that it opens only for this session and collection.
 func SealRedirect(s Sealer, sessionID, collectionID string, r Redirect) ([]byte, error) {
 	plain, err := json.Marshal(r) //nolint:gosec // sealed in the next line
 	if err == nil {
@@ -47,7 +46,7 @@ func SealRedirect(s Sealer, sessionID, collectionID string, r Redirect) ([]byte,
 	return nil, fmt.Errorf("sealing a redirect: %w", err)
 }
 
-// OpenRedirect opens what SealRedirect sealed.
+// OpenRedirect opens a redirect that SealRedirect sealed.
 func OpenRedirect(o Opener, sessionID, collectionID string, sealed []byte) (Redirect, error) {
 	var r Redirect
 	plain, err := o.Open(redirectLabel, sealed, callbackData(sessionID, collectionID))

@@ -18,13 +18,13 @@ type Registration struct {
 	// Offer is the id of the offer that the operator takes money for: a row of
 	// checkout.Offers, which has its channel.
 	Offer string
-	// USSD is the code that shows payers their pending payments; empty where the
-	// operator has none or it is unknown.
+	// USSD is the code that payers dial to see their pending payments; empty where it is
+	// unknown.
 	USSD string
 	// Account reads the operator's fields of an account.
 	Account func(base BaseURL, fields Fields) Account
-	// Takes says whether an account takes a currency. The account's Fields may lack
-	// everything but flags. Nil: every account takes XAF alone.
+	// Takes reports whether an account takes a currency. Only the flags of the account are
+	// certain to be set. Nil: every account takes only XAF.
 	Takes func(account Account, currency money.Currency) bool
 	// Simulated are the fields of the account that an agency has with the
 	// developer's simulators.
@@ -43,12 +43,12 @@ func (r Registration) Store(fields Fields) StoredFields {
 // Table is a list of operators, each with an offer of its own.
 type Table []Registration
 
-// Offer is the operator of an offer; false when the table has none.
+// Offer finds the operator of an offer.
 func (t Table) Offer(id string) (Registration, bool) {
 	return t.find(func(r Registration) bool { return r.Offer == id })
 }
 
-// Operator is the operator of that name; false when the table has none.
+// Operator finds an operator by its name.
 func (t Table) Operator(name string) (Registration, bool) {
 	return t.find(func(r Registration) bool { return r.Operator == name })
 }
@@ -77,18 +77,18 @@ func (t Table) Connect(cfg Config) (map[string]Connector, error) {
 
 // Config of a connector.
 type Config struct {
-	// Now is the service's time in UTC; tokens live by it. Required.
+	// Now returns the service's time in UTC. It decides when tokens end. Required.
 	Now func() time.Time
-	// Timestamp is the machine's time in UTC, which a developer's clock does not
-	// move: signatures carry it and are judged by it. The machine's clock when nil.
+	// Timestamp returns the machine's time in UTC for signatures. A developer's clock does
+	// not move it. The machine's clock when nil.
 	Timestamp func() time.Time
 	// Timeout of one HTTP call, dialling and answer included; 20 s when zero.
 	Timeout time.Duration
-	// EnquiriesPerSecond of one account; 10 when zero.
+	// EnquiriesPerSecond is the limit of an account; 10 when zero.
 	EnquiriesPerSecond float64
 }
 
-// check fills in what has a default and says what is wrong with the rest.
+// check sets defaults and validates the other fields.
 func (c *Config) check(operator string) error {
 	if c.Now == nil {
 		return errors.New(operator + ": Now is required")

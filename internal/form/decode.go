@@ -12,18 +12,18 @@ import (
 
 // MalformedError is a body that is not one JSON object, or has a field twice.
 type MalformedError struct {
-	// Detail is a sentence for who wrote the body. It quotes at most a byte of it and
-	// the name of a field.
+	// Detail is a sentence for the author of the body. It quotes at most a byte of the body
+	// and the name of a field.
 	Detail string
 }
 
-// Error is without what the body says.
+// Error does not quote the body.
 func (e *MalformedError) Error() string { return "not one JSON object" }
 
 func malformed(detail string) error { return &MalformedError{Detail: detail} }
 
-// Decode reads exactly one JSON object (RFC 8259), its numbers as json.Number. Names
-// are unique within an object, at any depth. The error is a *MalformedError.
+// Decode reads exactly one JSON object (RFC 8259) with numbers as json.Number. It refuses
+// an object with a name twice, at any depth. The error is a *MalformedError.
 func Decode(body []byte) (map[string]any, error) {
 	s := scanner{text: body}
 	value, ok := s.value()
@@ -40,7 +40,7 @@ func Decode(body []byte) (map[string]any, error) {
 	return fields, nil
 }
 
-// refusal says why a body is not one JSON value, as encoding/json sees it.
+// refusal says why a body is not one JSON value, in the terms of encoding/json.
 func refusal(body []byte) error {
 	if !utf8.Valid(body) {
 		return malformed("The body is not UTF-8.")
@@ -63,14 +63,14 @@ func refusal(body []byte) error {
 // maxDepth of objects and arrays, as in encoding/json.
 const maxDepth = 10_000
 
-// scanner reads a JSON text in one pass. It takes what encoding/json takes of valid
-// UTF-8, with the same values.
+// scanner reads a JSON text in one pass. It accepts the same texts in valid UTF-8 as
+// encoding/json, with the same values.
 type scanner struct {
 	text     []byte
 	at       int
 	depth    int
-	repeated string // the first field that an object has twice
-	twice    bool   // there is one
+	repeated string // the first name that an object has twice
+	twice    bool   // repeated is set; it may be empty
 }
 
 func (s *scanner) space() {
@@ -84,7 +84,7 @@ func (s *scanner) space() {
 	}
 }
 
-// next takes a byte, after white space, if it is the next.
+// next skips white space and reads the byte b. It returns false if another byte follows.
 func (s *scanner) next(b byte) bool {
 	s.space()
 	if s.at < len(s.text) && s.text[s.at] == b {
@@ -94,7 +94,7 @@ func (s *scanner) next(b byte) bool {
 	return false
 }
 
-// value reads a value after white space. ok is false where there is none.
+// value skips white space and reads a value. ok is false when there is none.
 func (s *scanner) value() (v any, ok bool) {
 	s.space()
 	if s.at == len(s.text) {
@@ -126,7 +126,7 @@ var literals = []struct {
 
 func boxed[T any](v T, ok bool) (any, bool) { return v, ok }
 
-// nested reads an object or an array, whose first byte is next.
+// nested reads an object or an array. Its first byte is the next one.
 func nested[T any](s *scanner, read func() (T, bool)) (any, bool) {
 	s.at++
 	s.depth++
@@ -183,7 +183,7 @@ func (s *scanner) array() ([]any, bool) {
 	}
 }
 
-// string reads a string, whose quote is next.
+// string reads a string. Its quotation mark is the next byte.
 func (s *scanner) string() (string, bool) {
 	begin, escaped, ascii := s.at, false, true
 	for s.at++; s.at < len(s.text); s.at++ {
@@ -238,7 +238,7 @@ func (s *scanner) number() (json.Number, bool) {
 	return json.Number(s.text[begin:s.at]), true
 }
 
-// digits takes all that follow, and says how many.
+// digits reads all digits that follow and returns their number.
 func (s *scanner) digits() (n int) {
 	for ; s.at < len(s.text) && '0' <= s.text[s.at] && s.text[s.at] <= '9'; s.at++ {
 		n++

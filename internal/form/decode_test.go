@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Whatever the body: Decode takes and refuses the same bodies as encoding/json and
-// a count of the fields do in several passes, with the same values and words.
+// Decode accepts and refuses the same bodies as a reference that uses encoding/json and
+// counts the fields in several passes. Values and messages are the same.
 func FuzzDecode(f *testing.F) {
 	for _, body := range []string{
 		`{"amount":1,"amount":2}`, `{"a":{"b":[{"c":1,"c":2}]}}`, `{"order_id":"a:\\\"b","metadata":{"x":"{\":\"}"}}`, `{"a":{"a":[{"a":":"}]}}`,
@@ -27,7 +27,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, _ bool) { compare(t, body) })
 }
 
-// The deepest nesting that encoding/json takes is the deepest that Decode takes.
+// Decode accepts the same depth of nesting as encoding/json.
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	for depth := 9998; depth < 10003; depth++ {
@@ -36,7 +36,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// compare decodes in one pass and by the reference.
+// compare decodes with Decode and with the reference.
 func compare(t *testing.T, body []byte) {
 	t.Helper()
 	got, err := Decode(body)
@@ -46,7 +46,7 @@ func compare(t *testing.T, body []byte) {
 	}
 }
 
-// creation is a body of an ordinary size.
+// creation is a body of a typical size.
 const creation = `{"order_id":"TAX-2026-000123","amount":150000,"currency":"XAF","service_code":"patente","description":"Contribution de la patente 2026",
 	"customer":{"name":"Société Exemple \u0026 Fils","email":"compta@exemple.cg","phone":"+242066000001"},
 	"metadata":{"erp_due_ref":"DUE-77","case":"2026/41","agent":"g.mabiala"},"success_url":"https://guichet.example/ok","cancel_url":"https://guichet.example/non"}`
@@ -65,8 +65,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// reference decodes with encoding/json, and counts what it has decoded and what is
-// written.
+// reference decodes with encoding/json and compares the numbers of decoded and written
+// fields.
 func reference(body []byte) (map[string]any, error) {
 	if !utf8.Valid(body) {
 		return nil, malformed("The body is not UTF-8.")
@@ -95,8 +95,8 @@ func reference(body []byte) (map[string]any, error) {
 	return fields, nil
 }
 
-// members counts the fields of all objects in a decoded value. Of two of a name
-// the decoder has kept one.
+// members counts the fields of all objects in a decoded value. The decoder keeps one of
+// two fields with the same name.
 func members(v any) (n int) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -112,8 +112,7 @@ func members(v any) (n int) {
 	return n
 }
 
-// written counts the fields of all objects in a JSON text: the colons outside
-// its strings.
+// written counts the fields of all objects in a JSON text: the colons outside its strings.
 func written(body []byte) (n int) {
 	inside := false
 	for i := 0; i < len(body); i++ {
@@ -121,7 +120,7 @@ func written(body []byte) (n int) {
 		case '"':
 			inside = !inside
 		case '\\':
-			i++ // only strings have them
+			i++ // only strings have backslashes
 		case ':':
 			if !inside {
 				n++
@@ -131,8 +130,7 @@ func written(body []byte) (n int) {
 	return n
 }
 
-// repeatedField is the name of the first field that an object of a JSON text has
-// twice, if one has.
+// repeatedField returns the first name that an object of a JSON text has twice.
 func repeatedField(body []byte) (name string, found bool) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()

@@ -27,7 +27,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// What each way of taking a field takes, and how the rest is called.
+// Each method accepts some values and reports a fault for the others.
 func TestFields(t *testing.T) {
 	t.Parallel()
 	text := func(f *Form) any { return f.Text("x", true, 1, 3) }
@@ -104,8 +104,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// An unknown field is told with those that there are, and a name of any length
-// cannot fill an answer.
+// The fault of an unknown field lists the known fields and shortens a long name.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	f, err := Read([]byte(`{"b":1,"` + strings.Repeat("é", 5000) + `":1,"":1}`))
@@ -130,7 +129,7 @@ func TestUnknown(t *testing.T) {
 		}
 	}
 	if err := Of(nil).Err(); err != nil {
-		t.Errorf("a form without fault is %v", err)
+		t.Errorf("a form without faults returns %v", err)
 	}
 	if names := f.Names(); !slices.IsSorted(names) || len(names) != 3 {
 		t.Errorf("names %d", len(names))

@@ -13,8 +13,8 @@ import (
 	"quittance/test/registries"
 )
 
-// Each operation that changes something is recorded once, in its transaction. One
-// that is refused, changes nothing or has no actor is not.
+// An operation that changes something is recorded once, in its transaction. An operation
+// that is refused, changes nothing or has no actor is not recorded.
 func TestOperationsAreRecorded(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
@@ -52,15 +52,15 @@ func TestOperationsAreRecorded(t *testing.T) {
 	}
 	revision := h.Revision(t)
 	if _, _, err := identity.RevokeKey(t.Context(), h.Pool, operation.Actor{}, rotated.ID, registries.Epoch); err == nil {
-		t.Error("nobody may revoke a key")
+		t.Error("a key was revoked without an actor")
 	}
 	if h.Revision(t) != revision {
 		t.Error("an operation that was not recorded changed something")
 	}
 }
 
-// Keys of clerks lay in a table of their own: they open the same after the
-// migration, and after going back.
+// An earlier release stored clerks' keys in another table. They are valid after the
+// migration, and after going back and migrating again.
 func TestClerkKeysOfAnEarlierRelease(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)

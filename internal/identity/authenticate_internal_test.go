@@ -11,7 +11,7 @@ import (
 	"quittance/internal/secret"
 )
 
-// withKeys are identities that know these keys, of one application.
+// withKeys returns identities with these keys of one application.
 func withKeys(keys ...string) *Identities {
 	i := &Identities{cfg: Config{Now: func() time.Time { return time.Unix(1_700_000_000, 0).UTC() }}}
 	s := &snapshot{
@@ -25,11 +25,10 @@ func withKeys(keys ...string) *Identities {
 	return i
 }
 
-// Whatever is presented: what was not given out opens nothing, what was opens its
-// own mode.
+// A text that is not a key is refused. A key is valid in its own mode only.
 func FuzzAuthenticateKey(f *testing.F) {
 	test, live := "sk_test_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefg", "sk_live_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefg"
-	// Known to the registry, and yet of no form that a key has.
+	// The registry knows these texts, but they do not have the form of a key.
 	odd := []string{"", "sk_test_", "sk_test_short", "sk_test_" + strings.Repeat("a", 201), "sk_test_0123456789 ABCDEFGHIJ", "pk_test_0123456789ABCDEFGHIJ", test + "\n"}
 	r := withKeys(append(odd, test, live)...)
 	for _, key := range append(odd, test, live, strings.ToLower(test), strings.Replace(test, "test", "live", 1)+"x", "Bearer "+test, test+"\x00", "sk_live_é123456789012345678901") {

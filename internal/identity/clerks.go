@@ -20,12 +20,13 @@ import (
 // Clerk takes cash at a counter of an agency.
 type Clerk struct {
 	AgencyID string
-	// Code tells the agency's clerks apart, in sessions and events too, for ever.
+	// Code identifies the clerk within the agency. Sessions and events hold it, so it never
+	// changes.
 	Code string
 	Name string
 	// Counter is the desk or place.
 	Counter string
-	// Active is false for a clerk whose keys open nothing meanwhile.
+	// Active is false for a clerk whose keys are not valid at present.
 	Active    bool
 	CreatedAt time.Time
 }
@@ -39,23 +40,23 @@ type ClerkEntry struct {
 	Keys   []Key  // oldest first
 }
 
-// Ref names the clerk among all: impots/c01.
+// Ref names the clerk among all clerks: impots/c01.
 func (c ClerkEntry) Ref() string { return c.Agency + "/" + c.Code }
 
-// MintedClerkKey is a new key of a clerk with its secret, which is stored
-// nowhere: to be shown once.
+// MintedClerkKey is a new key of a clerk with its secret. The secret is not stored: show
+// it once.
 type MintedClerkKey struct {
 	ClerkEntry
 	Key    Key
 	Secret secret.Text
 }
 
-// ClerkRequest says whom to give a key.
+// ClerkRequest asks for a key of a clerk.
 type ClerkRequest struct {
 	Agency string // by id or slug
 	Code   string
-	// Name and Counter of a new clerk; of a known one they stay as they are when
-	// empty.
+	// Name and Counter are required for a new clerk. An empty one leaves that of a known
+	// clerk unchanged.
 	Name, Counter string
 	Live          bool
 }
@@ -75,9 +76,9 @@ func ListClerks(ctx context.Context, pool *pgxpool.Pool) ([]ClerkEntry, error) {
 	return out, nil
 }
 
-// AddClerk gives a clerk a key, and makes the clerk if the agency has none of that
-// code. now is the service's clock. A refusal is an *operation.Error with the
-// field agency, code, name or counter; whatever the error, nothing changed.
+// AddClerk creates a key of a clerk, and the clerk if the agency has none with that code.
+// now is the time of the service's clock. A refusal is an *operation.Error with the field
+// agency, code, name or counter. After an error nothing has changed.
 func AddClerk(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, req ClerkRequest, now time.Time) (MintedClerkKey, error) {
 	var minted MintedClerkKey
 	err := change(ctx, pool, now, func(t *Tx) error {
@@ -116,10 +117,10 @@ func AddClerk(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, re
 	return minted, nil
 }
 
-// RevokeClerkKeys ends keys for good, on every instance within a second: the one
-// with an id, or with AGENCY/CODE all that the clerk has. ended are those that
-// were in force until now. now is the service's clock. A refusal is an
-// *operation.Error with the field id; whatever the error, nothing changed.
+// RevokeClerkKeys revokes keys, on every instance within a second: the key with an id,
+// or for AGENCY/CODE all keys of that clerk. ended are the keys that were in force until
+// now. now is the time of the service's clock. A refusal is an *operation.Error with the
+// field id. After an error nothing has changed.
 func RevokeClerkKeys(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, which string, now time.Time) (clerk ClerkEntry, ended []Key, err error) {
 	err = change(ctx, pool, now, func(t *Tx) error {
 		var keys []Key
@@ -148,7 +149,7 @@ func RevokeClerkKeys(ctx context.Context, pool *pgxpool.Pool, actor operation.Ac
 	return clerk, ended, nil
 }
 
-// clerkKeys are the keys that RevokeClerkKeys is asked for.
+// clerkKeys finds the keys that RevokeClerkKeys revokes.
 func (t *Tx) clerkKeys(which string) (ClerkEntry, []Key, error) {
 	if agency, code, ok := strings.Cut(which, "/"); ok {
 		c, found := t.findClerk(agency, code)
@@ -167,8 +168,8 @@ func (t *Tx) clerkKeys(which string) (ClerkEntry, []Key, error) {
 	return ClerkEntry{}, nil, operation.Refuse("clerk.key_unknown", "id", operation.Args{"id": id})
 }
 
-// PutClerk stores a clerk. active nil: a new one is active, a known one stays as
-// it is.
+// PutClerk stores a clerk. When active is nil, a new clerk is active and a known one
+// stays as it is.
 func (t *Tx) PutClerk(ctx context.Context, c Clerk, active *bool) error {
 	if err := t.q.UpsertClerk(ctx, db.UpsertClerkParams{
 		AgencyID: c.AgencyID, Code: c.Code, Name: c.Name, Counter: c.Counter, Active: active, CreatedAt: t.tx.Now,

@@ -77,7 +77,7 @@ func TestAddClerk(t *testing.T) {
 		c, err := r.AuthenticateClerk(first.Secret.Reveal())
 		return err == nil && c.KeyID == first.Key.ID && c.Code == "c03"
 	})
-	// A further key, to change to; the desk moves.
+	// A second key, for a rotation. The counter changes.
 	second, err := identity.AddClerk(t.Context(), h.Pool, registries.Actor, identity.ClerkRequest{Agency: registries.AgencyA, Code: "c03", Counter: "Hall"}, registries.Epoch)
 	if err != nil || second.Name != "Guichet 3" || second.Counter != "Hall" || len(second.Keys) != 2 {
 		t.Fatalf("%+v, %v", second, err)
@@ -179,6 +179,6 @@ func TestClerksLastUse(t *testing.T) {
 		return err == nil && list[1].Keys[0].LastUsedAt.Equal(registries.Epoch) && list[0].Keys[0].LastUsedAt.IsZero()
 	})
 	if err := h.Pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(&after); err != nil || after != revision {
-		t.Errorf("a use wakes every instance: %v", err)
+		t.Errorf("a use notifies every instance: %v", err)
 	}
 }

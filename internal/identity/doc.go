@@ -1,10 +1,10 @@
-// Package identity knows who acts: integrators' applications and the platform by
-// their API keys, and the clerks of agencies' counters by theirs. All keys are
-// made, revoked and rotated in one way.
+// Package identity holds who acts: applications and the platform with their API keys,
+// and the clerks of agencies' counters with their keys. All keys are created, revoked
+// and rotated in the same way.
 //
-// It is read together with the registry: a key and its application or agency are
-// always of one revision. A revocation reaches every instance within a second.
-// While Postgres is away the keys that were last read go on to open.
+// Identities are read together with the registry, so that a key and its application or
+// agency have the same revision. A revocation reaches every instance within a second.
+// While Postgres is away the last keys that were read stay valid.
 //
-// A key is stored as its SHA-256. Its secret is shown once, when it is made.
+// A key is stored as its SHA-256. Its secret is shown once, when it is created.
 package identity

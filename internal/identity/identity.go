@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,10 +20,10 @@ import (
 	"quittance/internal/secret"
 )
 
-// ErrUnauthorized says that a key opens nothing: malformed, unknown, revoked,
-// ended, or its holder is not active. The reasons wrap it; callers answer all of
+// ErrUnauthorized says that a key is not valid: it is malformed, unknown, revoked or
+// ended, or its holder is not active. The errors below wrap it. Callers answer all of
 // them with 401 (contract decisions § 2).
-var ErrUnauthorized = errors.New("key opens nothing")
+var ErrUnauthorized = errors.New("key is not valid")
 
 // Reasons for ErrUnauthorized, for metrics and logs.
 var (
@@ -40,31 +39,30 @@ type Config struct {
 	Registry *registry.Registry
 	Pool     *pgxpool.Pool
 	Log      *slog.Logger
-	// Now is the time in UTC; it decides which rotated keys have ended.
+	// Now returns the time in UTC. It decides which rotated keys have ended.
 	Now func() time.Time
-	// UsesEvery is how often Run writes down when keys were last used; 10 s when
-	// zero.
+	// UsesEvery is the interval at which Run writes the last uses of keys; 10 s when zero.
 	UsesEvery time.Duration
 }
 
-// Identities are who acts, in memory. It is safe for concurrent use.
+// Identities holds all identities in memory. It is safe for concurrent use.
 type Identities struct {
 	cfg     Config
 	current atomic.Pointer[snapshot]
 	uses    uses
 }
 
-// snapshot is all identities at one revision of the registry. It never changes.
+// snapshot holds all identities at one revision of the registry. It does not change.
 type snapshot struct {
 	registry *registry.Snapshot
 	keys     map[registry.Digest]Key
 	digests  map[string]registry.Digest // by key id
 	byAge    []Key                      // oldest first
 	clerks   map[clerkID]Clerk
-	cash     map[cashDesk]bool // where an active clerk has a key in force
+	cash     map[cashDesk]bool // an active clerk has a key in force
 }
 
-// clerkID names a clerk; empty: nobody.
+// clerkID names a clerk. The zero value names none.
 type clerkID struct{ agencyID, code string }
 
 type cashDesk struct {
@@ -72,8 +70,8 @@ type cashDesk struct {
 	live     bool
 }
 
-// Open reads all identities, from now on together with the registry. It fails
-// while Postgres is away.
+// Open reads all identities. From then on they are read together with the registry. It
+// returns an error while Postgres is away.
 func Open(ctx context.Context, cfg Config) (*Identities, error) {
 	if cfg.Registry == nil || cfg.Pool == nil || cfg.Log == nil || cfg.Now == nil {
 		return nil, errors.New("opening identities: Registry, Pool, Log and Now are required")
@@ -116,33 +114,30 @@ func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot
 	return s, nil
 }
 
-// Principal is who presented an API key.
+// Principal is the holder of a presented API key.
 type Principal struct {
 	KeyID    string
 	Live     bool
 	Platform bool
 	// ApplicationID of an application key; empty for a platform key.
 	ApplicationID string
-	// AgencyIDs that the key may act for: those granted to a platform key, the
-	// application's own for an application key.
+	// AgencyIDs are the agencies for which the key may act: those granted to a platform
+	// key, or that of the application.
 	AgencyIDs      []string
 	ReadsPerMinute int
 }
 
-// Grants tells whether the principal may act for an agency.
-func (p Principal) Grants(agencyID string) bool { return slices.Contains(p.AgencyIDs, agencyID) }
-
-// ClerkPrincipal is the clerk who presented a key, and the mode that it opens.
+// ClerkPrincipal is the clerk whose key was presented, with the mode of the key.
 type ClerkPrincipal struct {
 	Clerk
 	KeyID string
 	Live  bool
-	// AgencyName is what citizens call the agency.
+	// AgencyName is the name of the agency for citizens.
 	AgencyName string
 }
 
-// Family is a kind of key, as it is written: a prefix for each mode, and 20 to 200
-// letters and digits.
+// Family is a kind of key by its spelling: a prefix for each mode, and 20 to 200 letters
+// and digits.
 type Family struct {
 	Test, Live string // prefixes
 	pattern    *regexp.Regexp
@@ -154,7 +149,7 @@ var (
 	ClerkKeys = Family{"ck_test_", "ck_live_", regexp.MustCompile(`^ck_(?:test|live)_[0-9A-Za-z]{20,200}$`)}
 )
 
-// Mode is that of a key of the family; ok is false for any other text.
+// Mode returns the mode of a key of the family; ok is false for any other text.
 func (f Family) Mode(key string) (live, ok bool) {
 	return strings.HasPrefix(key, f.Live), f.pattern.MatchString(key)
 }
@@ -167,9 +162,9 @@ func (f Family) mint(live bool) secret.Text {
 	return secret.Mint(f.Test)
 }
 
-// AuthenticateKey finds who an API key belongs to, by its hash: the time that the
-// comparison takes tells nothing about a stored key. It notes the use of the key
-// and asks no database. Errors are ErrUnauthorized.
+// AuthenticateKey finds the holder of an API key. It looks the key up by its hash, so
+// that its duration reveals nothing about stored keys. It notes the use of the key and
+// does not read the database. Errors are ErrUnauthorized.
 func (i *Identities) AuthenticateKey(key string) (Principal, error) {
 	s := i.current.Load()
 	k, err := s.find(APIKeys, key)
@@ -187,7 +182,7 @@ func (i *Identities) AuthenticateKey(key string) (Principal, error) {
 	return p, nil
 }
 
-// AuthenticateClerk finds whose a clerk's key is, as AuthenticateKey does.
+// AuthenticateClerk finds the holder of a clerk's key in the same way.
 func (i *Identities) AuthenticateClerk(key string) (ClerkPrincipal, error) {
 	s := i.current.Load()
 	k, err := s.find(ClerkKeys, key)
@@ -197,8 +192,8 @@ func (i *Identities) AuthenticateClerk(key string) (ClerkPrincipal, error) {
 	return i.clerk(s, k)
 }
 
-// ClerkByKey finds the clerk whose key has an id: for a clerk who has presented
-// the key before. It notes the use of the key. Errors are ErrUnauthorized.
+// ClerkByKey finds the holder of a clerk's key by the key's id. The clerk must have
+// presented the key before. It notes the use of the key. Errors are ErrUnauthorized.
 func (i *Identities) ClerkByKey(keyID string) (ClerkPrincipal, error) {
 	s := i.current.Load()
 	k := s.keys[s.digests[keyID]]
@@ -215,7 +210,7 @@ func (i *Identities) clerk(s *snapshot, k Key) (ClerkPrincipal, error) {
 	return ClerkPrincipal{Clerk: s.clerks[k.clerk()], KeyID: k.ID, Live: k.Live, AgencyName: s.registry.Agencies[k.ClerkAgencyID].Name}, nil
 }
 
-// find is the key that was given out as this text.
+// find returns the key with this text.
 func (s *snapshot) find(f Family, key string) (Key, error) {
 	live, ok := f.Mode(key)
 	if !ok {
@@ -228,8 +223,7 @@ func (s *snapshot) find(f Family, key string) (Key, error) {
 	return k, nil
 }
 
-// use notes the use of a key that opens something now; the error says why it
-// opens nothing.
+// use notes the use of a valid key. The error says why a key is not valid.
 func (i *Identities) use(s *snapshot, k Key) error {
 	now := i.cfg.Now()
 	state := k.State(now)
@@ -247,8 +241,8 @@ func (i *Identities) use(s *snapshot, k Key) error {
 	return nil
 }
 
-// TakesCash says whether somebody can take cash for the agency in that mode: an
-// active clerk with a key in force.
+// TakesCash reports whether the agency has an active clerk with a key in force in that
+// mode.
 func (i *Identities) TakesCash(agencyID string, live bool) bool {
 	return i.current.Load().cash[cashDesk{agencyID, live}]
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/form"
@@ -19,31 +18,30 @@ import (
 	"quittance/internal/secret"
 )
 
-// MaxKeys is how many keys of a mode an application or a clerk has in force at a
-// time, for rotation with overlap (contract decisions § 3). Platform keys are not
-// counted: each is a grant of its own, to its own set of agencies.
+// MaxKeys is the number of keys in force that an application or a clerk may have in a
+// mode, for rotation with overlap (contract decisions § 3). It does not limit platform
+// keys, because each of them has its own set of agencies.
 const MaxKeys = 2
 
-// MaxReadsPerMinute of a platform key.
+// MaxReadsPerMinute is the largest quota of a platform key.
 const MaxReadsPerMinute = 10_000_000
 
-// Key is a key that was given out, without its secret: an application's, the
-// platform's or a clerk's.
+// Key is a key of an application, the platform or a clerk, without its secret.
 type Key struct {
 	ID            string
 	Live          bool
 	ApplicationID string // of an application's key
-	// AgencyIDs are granted to a platform key, with a quota of ReadsPerMinute. An
-	// application's key has its application's.
+	// AgencyIDs are granted to a platform key, with a quota of ReadsPerMinute. A key of an
+	// application has those of the application.
 	AgencyIDs      []string
 	ReadsPerMinute int
-	// ClerkAgencyID and ClerkCode name the clerk whose key it is.
+	// ClerkAgencyID and ClerkCode name the holder of a clerk's key.
 	ClerkAgencyID, ClerkCode string
 	CreatedAt                time.Time
 	RevokedAt                time.Time // zero: not revoked
-	EndsAt                   time.Time // when its rotation takes effect; zero: it was not rotated
-	LastUsedAt               time.Time // to the second, some seconds late; zero: never
-	reads                    *int32    // ReadsPerMinute as it is stored; nil: the default
+	EndsAt                   time.Time // end of the overlap of its rotation; zero: not rotated
+	LastUsedAt               time.Time // in whole seconds, some seconds late; zero: never
+	reads                    *int64    // ReadsPerMinute as it is stored; nil: the default
 }
 
 func toKey(r db.ApiKey) Key {
@@ -62,18 +60,18 @@ func value[T any](p *T) T {
 	return *p
 }
 
-// KeyState is what has become of a key.
+// KeyState is the state of a key.
 type KeyState string
 
-// The states of a key. One that is active or ending is in force.
+// The states of a key. A key that is active or ending is in force.
 const (
 	KeyStateActive  KeyState = "active"
 	KeyStateEnding  KeyState = "ending"  // rotated, the overlap is running
 	KeyStateEnded   KeyState = "ended"   // rotated, the overlap is over
-	KeyStateRevoked KeyState = "revoked" // whatever it was before
+	KeyStateRevoked KeyState = "revoked" // in whatever state it was before
 )
 
-// State is the key's at a moment of the service's clock.
+// State returns the key's state at a time of the service's clock.
 func (k Key) State(now time.Time) KeyState {
 	switch {
 	case !k.RevokedAt.IsZero():
@@ -86,14 +84,14 @@ func (k Key) State(now time.Time) KeyState {
 	return KeyStateEnded
 }
 
-// InForce tells whether the key opens anything at a moment of the service's
-// clock, its holder being active.
+// InForce reports whether the key is valid at a time of the service's clock, provided
+// that its holder is active.
 func (k Key) InForce(now time.Time) bool {
 	s := k.State(now)
 	return s == KeyStateActive || s == KeyStateEnding
 }
 
-// Platform tells whether the key is the platform's.
+// Platform reports whether the key is the platform's.
 func (k Key) Platform() bool { return k.ApplicationID == "" && k.ClerkCode == "" }
 
 func (k Key) clerk() clerkID { return clerkID{k.ClerkAgencyID, k.ClerkCode} }
@@ -105,8 +103,8 @@ func (k Key) family() Family {
 	return APIKeys
 }
 
-// SameHolder says whether two keys are of one application, of one clerk, or both
-// of the platform.
+// SameHolder reports whether two keys belong to the same application or clerk, or both
+// to the platform.
 func (k Key) SameHolder(o Key) bool {
 	return k.ApplicationID == o.ApplicationID && k.clerk() == o.clerk()
 }
@@ -116,15 +114,14 @@ type KeyEntry struct {
 	Key
 	// Application is the name of its application; empty for a platform key.
 	Application string
-	// Inactive says that the application is not active: the key opens nothing
-	// meanwhile, whatever its state.
+	// Inactive means that the application is not active: the key is not valid then,
+	// whatever its state.
 	Inactive bool
-	// Agencies by slug: the application's, or those that a platform key is
-	// granted.
+	// Agencies by slug: that of the application, or those granted to a platform key.
 	Agencies []string
 }
 
-// entry is an API key with the names of its holder.
+// entry returns an API key with the names of its holder.
 func (s *snapshot) entry(k Key) KeyEntry {
 	e, agencies := KeyEntry{Key: k}, k.AgencyIDs
 	if a, ok := s.registry.Applications[k.ApplicationID]; ok {
@@ -138,7 +135,7 @@ func (s *snapshot) entry(k Key) KeyEntry {
 	return e
 }
 
-// Owner names whom the key belongs to.
+// Owner names the holder of the key.
 func (k KeyEntry) Owner() string {
 	if k.Platform() {
 		return "platform for " + strings.Join(k.Agencies, ", ")
@@ -146,28 +143,27 @@ func (k KeyEntry) Owner() string {
 	return k.Application + " (" + strings.Join(k.Agencies, ", ") + ")"
 }
 
-// MintedKey is a new key with its secret, which is stored nowhere: to be shown
-// once.
+// MintedKey is a new key with its secret. The secret is not stored: show it once.
 type MintedKey struct {
 	KeyEntry
 	Secret secret.Text
 }
 
-// KeyRequest says which key to make: an application's, or one of the platform.
+// KeyRequest asks for a key of an application or of the platform.
 type KeyRequest struct {
-	// Application by id or by its name, if no other has it; empty for a platform
+	// Application by its id, or by its name if the name is unique; empty for a platform
 	// key.
 	Application string
-	// Agencies that a platform key is granted, by id or slug.
+	// Agencies to grant to a platform key, by id or slug.
 	Agencies []string
 	Live     bool
-	// ReadsPerMinute of a platform key; registry.DefaultReadsPerMinute when zero.
-	// An application's key has its application's.
+	// ReadsPerMinute of a platform key; registry.DefaultReadsPerMinute when zero. A key of
+	// an application has the quota of the application.
 	ReadsPerMinute int
 }
 
-// ListKeys lists all API keys by owner, the oldest first: the platform's, then
-// those of applications by name.
+// ListKeys lists all API keys: those of the platform, then those of applications by
+// name. Keys of one holder are sorted by age, the oldest first.
 func ListKeys(ctx context.Context, pool *pgxpool.Pool) ([]KeyEntry, error) {
 	var out []KeyEntry
 	err := view(ctx, pool, func(s *snapshot) {
@@ -186,9 +182,9 @@ func ListKeys(ctx context.Context, pool *pgxpool.Pool) ([]KeyEntry, error) {
 	return out, nil
 }
 
-// CreateKey makes an API key. now is the service's clock. A refusal is an
-// *operation.Error with the field application, agency or reads-per-minute.
-// Whatever the error, nothing changed.
+// CreateKey creates an API key. now is the time of the service's clock. A refusal is an
+// *operation.Error with the field application, agency or reads-per-minute. After an
+// error nothing has changed.
 func CreateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, req KeyRequest, now time.Time) (MintedKey, error) {
 	var minted MintedKey
 	err := change(ctx, pool, now, func(t *Tx) error {
@@ -209,7 +205,7 @@ func CreateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, r
 				return operation.Refuse("key.reads_out_of_range", "reads-per-minute", operation.Args{"most": MaxReadsPerMinute})
 			}
 			if req.ReadsPerMinute > 0 {
-				n := int32(req.ReadsPerMinute)
+				n := int64(req.ReadsPerMinute)
 				key.reads = &n
 			}
 		}
@@ -224,10 +220,10 @@ func CreateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, r
 	return minted, nil
 }
 
-// RevokeKey ends an API key for good, on every instance within a second. A key
-// that was revoked before keeps that time: changed is false then. now is the
-// service's clock. A refusal is an *operation.Error with the field id; whatever
-// the error, nothing changed.
+// RevokeKey revokes an API key, on every instance within a second. A key that was
+// revoked before keeps the time of its revocation, and changed is false. now is the time
+// of the service's clock. A refusal is an *operation.Error with the field id. After an
+// error nothing has changed.
 func RevokeKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id string, now time.Time) (revoked KeyEntry, changed bool, err error) {
 	err = change(ctx, pool, now, func(t *Tx) error {
 		known, err := t.apiKey(id)
@@ -249,10 +245,10 @@ func RevokeKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, i
 	return revoked, changed, nil
 }
 
-// RotateKey makes an API key with the owner, mode and grants of another, which
-// ends after the overlap; at once, by being revoked, when that is zero. now is the
-// service's clock. A refusal is an *operation.Error with the field id or overlap;
-// whatever the error, nothing changed.
+// RotateKey creates an API key with the holder, mode and grants of another. The other
+// key ends after the overlap, or is revoked at once when the overlap is zero. now is the
+// time of the service's clock. A refusal is an *operation.Error with the field id or
+// overlap. After an error nothing has changed.
 func RotateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id string, overlap time.Duration, now time.Time) (minted MintedKey, replaced KeyEntry, err error) {
 	err = change(ctx, pool, now, func(t *Tx) error {
 		if overlap < 0 {
@@ -290,8 +286,8 @@ func RotateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, i
 	return minted, replaced, nil
 }
 
-// apiKey is one by its id. A text that is no id is not repeated: it may be a
-// secret.
+// apiKey finds an API key by its id. The error does not repeat a text that is not an id,
+// because it may be a secret.
 func (t *Tx) apiKey(id string) (Key, error) {
 	parsed, ok := form.CanonicalUUID(id)
 	if !ok {
@@ -303,8 +299,7 @@ func (t *Tx) apiKey(id string) (Key, error) {
 	return Key{}, operation.Refuse("key.unknown", "id", operation.Args{"id": parsed})
 }
 
-// FindApplication returns the application with this id or, if no other has it, with
-// this name.
+// FindApplication returns an application by its id or by a unique name.
 func FindApplication(ctx context.Context, pool *pgxpool.Pool, named string) (app registry.Application, err error) {
 	failed := view(ctx, pool, func(s *snapshot) {
 		var id string
@@ -314,7 +309,7 @@ func FindApplication(ctx context.Context, pool *pgxpool.Pool, named string) (app
 	return app, errors.Join(failed, err)
 }
 
-// application is the id of the one with this id or, if no other has it, this name.
+// application finds the id of an application by its id or by a unique name.
 func (s *snapshot) application(named string) (string, error) {
 	if id, ok := form.CanonicalUUID(named); ok && s.registry.Applications[id].ID != "" {
 		return id, nil
@@ -338,7 +333,7 @@ func (s *snapshot) application(named string) (string, error) {
 	return "", operation.Refuse("application.unknown", "application", operation.Args{"applications": all})
 }
 
-// agency is the one with this id or slug.
+// agency finds an agency by its id or slug.
 func (t *Tx) agency(named string) (registry.Agency, error) {
 	id, _ := form.CanonicalUUID(named)
 	all := []string{}
@@ -350,7 +345,7 @@ func (t *Tx) agency(named string) (registry.Agency, error) {
 	}
 	slices.Sort(all)
 	args := operation.Args{"agencies": all}
-	if registry.IsSlug(named) { // else it may be a secret
+	if registry.IsSlug(named) { // another text may be a secret
 		args["agency"] = named
 	}
 	return registry.Agency{}, operation.Refuse("agency.unknown", "agency", args)
@@ -379,7 +374,7 @@ func (t *Tx) grant(named []string) ([]string, error) {
 
 func stamp(t time.Time) string { return t.Format(time.RFC3339) }
 
-// described are keys as a refusal names them.
+// described lists keys for a refusal.
 func described(keys []Key) (out []string) {
 	for _, k := range keys {
 		if k.EndsAt.IsZero() {
@@ -390,5 +385,3 @@ func described(keys []Key) (out []string) {
 	}
 	return out
 }
-
-func newID() string { return uuid.Must(uuid.NewV7()).String() }

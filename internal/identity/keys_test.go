@@ -39,8 +39,8 @@ func entry(t *testing.T, h registries.House, id string) identity.KeyEntry {
 	return list[i]
 }
 
-// refusedBy checks that an operation was refused for a reason and a field, with
-// each of the values.
+// refusedBy checks that an operation was refused with a code, a field and each of the
+// values.
 func refusedBy(t *testing.T, err error, code, field string, values ...string) {
 	t.Helper()
 	var refused *operation.Error
@@ -67,7 +67,7 @@ func TestCreateKey(t *testing.T) {
 	r := h.Open(t)
 	registries.Run(t, r)
 
-	// The demo file's application has one key of each mode: one more each.
+	// The application of the demo file has one key in each mode. Add one in each.
 	test := newKey(t, h, identity.KeyRequest{Application: "Guichet fiscal"})
 	live := newKey(t, h, identity.KeyRequest{Application: strings.ToUpper(registries.AppA), Live: true})
 	plat := newKey(t, h, identity.KeyRequest{Agencies: []string{"impots", registries.AgencyA}, ReadsPerMinute: 900})
@@ -106,7 +106,7 @@ func TestCreateKey(t *testing.T) {
 	refusedBy(t, create(identity.KeyRequest{}), "key.without_agencies", "agency")
 	refusedBy(t, create(identity.KeyRequest{Agencies: []string{"nobody"}}), "agency.unknown", "agency", "agency=nobody", "impots")
 	refusedBy(t, create(identity.KeyRequest{Agencies: []string{"impots"}, ReadsPerMinute: -1}), "key.reads_out_of_range", "reads-per-minute")
-	// A secret in the wrong place is not repeated.
+	// A refusal does not repeat a secret that was given in place of an id.
 	for field, err := range map[string]error{
 		"agency":      create(identity.KeyRequest{Agencies: []string{registries.KeyLive}}),
 		"application": create(identity.KeyRequest{Application: registries.KeyLive}),
@@ -121,7 +121,7 @@ func TestCreateKey(t *testing.T) {
 	newKey(t, h, identity.KeyRequest{Application: registries.AppB})
 }
 
-// Two operators at once must not get a third key in force.
+// Concurrent requests do not create a third key in force.
 func TestKeysInForceAreCountedUnderALock(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
@@ -137,12 +137,11 @@ func TestKeysInForceAreCountedUnderALock(t *testing.T) {
 	}
 	wg.Wait()
 	if made.Load() != 1 {
-		t.Errorf("%d keys were made beside the one that was there", made.Load())
+		t.Errorf("%d keys were created beside the existing one", made.Load())
 	}
 }
 
-// Whichever instance an integrator reaches, a revoked key is refused within a
-// second.
+// Every instance refuses a revoked key within a second.
 func TestRevocationReachesEveryInstance(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
@@ -198,8 +197,8 @@ func TestRotateKeyWithOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Both work until the moment, by the service's clock alone: nothing is
-	// written and nothing is read again.
+	// Both keys work until the end of the overlap by the service's clock. Nothing is
+	// written or read again at that time.
 	w.Set(time.Hour - time.Nanosecond)
 	if err := opens(r, secret.NewText(registries.KeyTest)); err != nil {
 		t.Errorf("before its end: %v", err)
@@ -227,8 +226,8 @@ func TestRotateKeyWithOverlap(t *testing.T) {
 		t.Errorf("revision %d after two changes, was %d, %v", after, revision, err)
 	}
 
-	// While two overlap there is no third: neither made nor rotated in, but for
-	// an emergency.
+	// While two keys overlap, no third one can be created, neither directly nor by a
+	// rotation with overlap. A rotation without overlap is allowed.
 	_, err = identity.CreateKey(t.Context(), h.Pool, registries.Actor, identity.KeyRequest{Application: registries.AppA}, registries.Epoch)
 	refusedBy(t, err, "key.too_many", "application", old, "ends at 2026-03-01T13:00:00Z")
 	_, _, err = identity.RotateKey(t.Context(), h.Pool, registries.Actor, old, time.Hour, registries.Epoch)
@@ -246,7 +245,7 @@ func TestRotateKeyWithOverlap(t *testing.T) {
 	})
 	_, _, err = identity.RotateKey(t.Context(), h.Pool, registries.Actor, minted.ID, 0, registries.Epoch)
 	refusedBy(t, err, "key.over", "id", "state=revoked")
-	// When the overlap is over the ended key counts no more.
+	// After the overlap the ended key no longer counts.
 	later := registries.Epoch.Add(time.Hour)
 	_, _, err = identity.RotateKey(t.Context(), h.Pool, registries.Actor, old, time.Hour, later)
 	refusedBy(t, err, "key.over", "id", "state=ended")
@@ -265,7 +264,7 @@ func TestRotatePlatformKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := h.Open(t).AuthenticateKey(minted.Secret.Reveal())
-	if err != nil || !p.Platform || p.Live || !p.Grants(registries.AgencyA) || p.ReadsPerMinute != 700 {
+	if err != nil || !p.Platform || p.Live || !slices.Contains(p.AgencyIDs, registries.AgencyA) || p.ReadsPerMinute != 700 {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
@@ -306,7 +305,7 @@ func TestLastUseIsWrittenForwardOnly(t *testing.T) {
 	}
 	running := func(r registries.Instance) (stop func()) { return registries.Start(t, r) }
 
-	// While it runs.
+	// While Run runs, it writes the last use.
 	ahead := open(10 * time.Millisecond)
 	stop := running(ahead)
 	w.Set(time.Hour)
@@ -315,7 +314,8 @@ func TestLastUseIsWrittenForwardOnly(t *testing.T) {
 	}
 	registries.Within(t, 10*time.Second, "last use", func() bool { return entry(t, h, id).LastUsedAt.Equal(registries.Epoch.Add(time.Hour)) })
 	stop()
-	// At its end; another instance, whose clock is behind, does not take it back.
+	// Run writes once more at its end. An instance whose clock is behind does not replace a
+	// later use.
 	behind := open(time.Hour)
 	stop = running(behind)
 	w.Set(30 * time.Minute)
@@ -331,7 +331,7 @@ func TestLastUseIsWrittenForwardOnly(t *testing.T) {
 	if used := entry(t, h, id).LastUsedAt; !used.Equal(registries.Epoch.Add(time.Hour)) {
 		t.Errorf("the test key was last used at %v", used)
 	}
-	// What is refused is no use.
+	// A refused call is not a use.
 	if _, _, err := identity.RevokeKey(t.Context(), h.Pool, registries.Actor, id, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestLastUseIsWrittenForwardOnly(t *testing.T) {
 	stop = running(refused)
 	w.Set(2 * time.Hour)
 	if err := opens(refused, secret.NewText(registries.KeyTest)); err == nil {
-		t.Error("a revoked key opens")
+		t.Error("a revoked key is valid")
 	}
 	stop()
 	if used := entry(t, h, id).LastUsedAt; !used.Equal(registries.Epoch.Add(time.Hour)) {
@@ -356,13 +356,13 @@ func TestAuthenticateKey(t *testing.T) {
 	h.Seed(t, registries.Full)
 	r := h.Open(t)
 	p, err := r.AuthenticateKey(registries.KeyTest)
-	if err != nil || p.Live || p.Platform || p.ApplicationID != registries.AppA || !p.Grants(registries.AgencyA) || p.Grants(registries.AgencyB) || p.ReadsPerMinute != 500 || p.KeyID == "" {
+	if err != nil || p.Live || p.Platform || p.ApplicationID != registries.AppA || !slices.Contains(p.AgencyIDs, registries.AgencyA) || slices.Contains(p.AgencyIDs, registries.AgencyB) || p.ReadsPerMinute != 500 || p.KeyID == "" {
 		t.Errorf("test key: %+v, %v", p, err)
 	}
 	if p, err := r.AuthenticateKey(registries.KeyLive); err != nil || !p.Live {
 		t.Errorf("live key: %+v, %v", p, err)
 	}
-	if p, err := r.AuthenticateKey(registries.KeyPlatform); err != nil || !p.Platform || p.ApplicationID != "" || !p.Grants(registries.AgencyA) || p.ReadsPerMinute != 700 {
+	if p, err := r.AuthenticateKey(registries.KeyPlatform); err != nil || !p.Platform || p.ApplicationID != "" || !slices.Contains(p.AgencyIDs, registries.AgencyA) || p.ReadsPerMinute != 700 {
 		t.Errorf("platform key: %+v, %v", p, err)
 	}
 	for _, key := range []string{"", "sk_test_", "sk_test_bbbbbbbbbbbbbbbbbbbbbbbb", "pk_test_aaaaaaaaaaaaaaaaaaaaaaaa", strings.ToUpper(registries.KeyTest), registries.KeyTest + " ", registries.WebhookSecret} {

@@ -25,7 +25,7 @@ UPDATE api_keys SET ends_at = @ends_at WHERE id = @id;
 UPDATE api_keys SET last_used_at = @last_used_at
 WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @last_used_at);
 
--- active null: a new clerk is active, a known one stays as it is.
+-- When active is null, a new clerk is active and a known one stays as it is.
 -- name: UpsertClerk :exec
 INSERT INTO clerks (agency_id, code, name, counter, active, created_at)
 VALUES (@agency_id, @code, @name, @counter, COALESCE(sqlc.narg('active')::boolean, true), @created_at)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -56,8 +57,8 @@ func (t *Tx) KeyBySecret(s secret.Text) (Key, bool) {
 	return k, ok
 }
 
-// InForce counts the keys in force of a key's holder, of its mode. Those of the
-// platform are not counted.
+// InForce counts the keys in force with the holder and mode of a key. It is zero for the
+// platform.
 func (t *Tx) InForce(k Key) int { return len(t.inForce(k)) }
 
 func (t *Tx) inForce(of Key) (out []Key) {
@@ -74,10 +75,10 @@ func (t *Tx) inForce(of Key) (out []Key) {
 
 // AddKey stores a key with the holder, mode and agencies of k, and gives it an id.
 // reads is the quota of a platform key; nil means the default.
-func (t *Tx) AddKey(ctx context.Context, k Key, s secret.Text, reads *int32) (id string, err error) {
+func (t *Tx) AddKey(ctx context.Context, k Key, s secret.Text, reads *int64) (id string, err error) {
 	digest := registry.DigestOf(s)
 	row := db.InsertKeyParams{
-		ID: newID(), Hash: digest[:], Live: k.Live, Agencies: append([]string{}, k.AgencyIDs...), ReadsPerMinute: reads, CreatedAt: t.tx.Now,
+		ID: uuid.Must(uuid.NewV7()).String(), Hash: digest[:], Live: k.Live, Agencies: append([]string{}, k.AgencyIDs...), ReadsPerMinute: reads, CreatedAt: t.tx.Now,
 		ApplicationID: given(k.ApplicationID), ClerkAgencyID: given(k.ClerkAgencyID), ClerkCode: given(k.ClerkCode),
 	}
 	if err := t.q.InsertKey(ctx, row); err != nil {
@@ -93,12 +94,13 @@ func given(s string) *string {
 	return &s
 }
 
-// UpdateGrant changes what a platform key is granted: nil stays as it is.
-func (t *Tx) UpdateGrant(ctx context.Context, id string, agencyIDs []string, reads *int32) error {
+// UpdateGrant changes the agencies and the quota of a platform key. Nil leaves a value
+// unchanged.
+func (t *Tx) UpdateGrant(ctx context.Context, id string, agencyIDs []string, reads *int64) error {
 	return t.q.UpdateGrant(ctx, db.UpdateGrantParams{ID: id, Agencies: agencyIDs, ReadsPerMinute: reads})
 }
 
-// mint makes a new key with the holder, mode and grants of another.
+// mint creates a key with the holder, mode and grants of another.
 func (t *Tx) mint(ctx context.Context, like Key) (MintedKey, error) {
 	s := like.family().mint(like.Live)
 	id, err := t.AddKey(ctx, like, s, like.reads)
@@ -109,7 +111,7 @@ func (t *Tx) mint(ctx context.Context, like Key) (MintedKey, error) {
 	return MintedKey{KeyEntry: e, Secret: s}, err
 }
 
-// end lets a key end after a while, or revokes it when that is zero.
+// end gives a key an end after a time, or revokes it when that is zero.
 func (t *Tx) end(ctx context.Context, k Key, after time.Duration) (KeyEntry, error) {
 	at := t.tx.Now.Add(after)
 	var err error

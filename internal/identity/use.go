@@ -14,22 +14,21 @@ import (
 	"quittance/internal/identity/internal/db"
 )
 
-// patience bounds the writing of uses.
+// patience is the time-out of writing uses.
 const patience = 3 * time.Second
 
-// uses are when keys were last used, as far as this process has seen. The zero
-// value is empty.
+// uses holds the last uses of keys in this process. The zero value is empty.
 type uses struct {
-	latest sync.Map // key id → *use
+	latest sync.Map // *use by key id
 }
 
 type use struct {
 	at      atomic.Int64 // Unix seconds
-	written int64        // what of it Postgres has; only write reads and sets it
+	written int64        // the time that Postgres has; only writeUses reads and sets it
 }
 
-// note is called for every request: it takes no lock, and of a busy key it writes
-// one word a second.
+// note records a use. Every request calls it, so it takes no lock and writes to a busy
+// key's memory once a second.
 func (u *uses) note(keyID string, now time.Time) {
 	v, ok := u.latest.Load(keyID)
 	if !ok {
@@ -40,8 +39,8 @@ func (u *uses) note(keyID string, now time.Time) {
 	}
 }
 
-// Run writes down when keys were last used, in batches until ctx ends and then
-// once more. What cannot be written waits for the next time.
+// Run writes the last uses of keys in batches until ctx ends, and then once more. After
+// an error it tries again at the next interval.
 func (i *Identities) Run(ctx context.Context) error {
 	tick := time.NewTicker(i.cfg.UsesEvery)
 	defer tick.Stop()
@@ -53,14 +52,14 @@ func (i *Identities) Run(ctx context.Context) error {
 		}
 		err := i.writeUses(context.WithoutCancel(ctx))
 		if err != nil && !failing {
-			i.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the last uses of keys cannot be written yet", slog.Any("error", err))
+			i.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "writing the last uses of keys failed, it is tried again", slog.Any("error", err))
 		}
 		failing = err != nil
 	}
 	return nil
 }
 
-// writeUses sends what is new in one batch, and remembers it once it is written.
+// writeUses writes new uses in one batch.
 func (i *Identities) writeUses(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -75,13 +74,13 @@ func (i *Identities) writeUses(ctx context.Context) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	// A batch is one transaction: in one order, so that two instances that write
-	// the same keys cannot wait for each other.
+	// A batch is one transaction. The order prevents a deadlock between two instances that
+	// write the same keys.
 	slices.SortFunc(batch, func(a, b db.NoteUseParams) int { return strings.Compare(a.ID, b.ID) })
 	var failed error
 	db.New(i.cfg.Pool).NoteUse(ctx, batch).Exec(func(_ int, err error) { failed = cmp.Or(failed, err) })
 	if failed != nil {
-		return fmt.Errorf("writing when keys were last used: %w", failed)
+		return fmt.Errorf("writing the last uses of keys: %w", failed)
 	}
 	for _, row := range batch {
 		if v, ok := i.uses.latest.Load(row.ID); ok {

@@ -1,4 +1,4 @@
 package kafka
 
-// WarningOf is Warning for features that the tests' broker does not have.
+// WarningOf is Warning for features that the broker of the tests does not have.
 var WarningOf = warningOf

@@ -1,5 +1,5 @@
-// Package kafka knows the broker: how clients are made, which topics an
-// installation has and how many partitions each.
+// Package kafka is the adapter of the Kafka broker. It creates clients, creates and checks
+// the topics of an installation, and reads ranges of records.
 package kafka
 
 import (
@@ -20,30 +20,30 @@ import (
 	"quittance/schemas"
 )
 
-// Config says which broker, and which installation on it.
+// Config names the broker and the installation on it.
 type Config struct {
-	// Brokers are host:port addresses to start from.
+	// Brokers are the host:port addresses of the first connections.
 	Brokers []string
-	// Prefix sets the topics and groups of installations that share a broker
-	// apart. Empty in production.
+	// Prefix is the prefix of the names of topics and groups. It separates installations
+	// that share a broker. Empty in production.
 	Prefix string
-	// Replication of new topics; 0 takes the broker's default.
+	// Replication is the replication factor of new topics; the broker's default when 0.
 	Replication int16
-	// Partitions of new topics that belong together by agency; 0 takes
-	// schemas.DefaultPartitions.
+	// Partitions is the number of partitions of new topics that belong together by agency;
+	// schemas.DefaultPartitions when 0.
 	Partitions int32
-	// Topics of the installation; schemas.Topics when nil. Tests add the family of a
-	// processor of their own.
+	// Topics are the topics of the installation; schemas.Topics when nil. Tests add the
+	// family of another processor.
 	Topics []schemas.Topic
 }
 
-// errFixed are topics that waiting does not mend.
-var errFixed = errors.New("partition counts do not go together")
+// errFixed says that topics are wrong in a way that cannot change by itself.
+var errFixed = errors.New("partition counts differ")
 
-// ErrTopics says that the broker's topics are not what this version needs.
+// ErrTopics says that the broker's topics are not those that this version needs.
 var ErrTopics = errors.New("topics are not ready")
 
-// Client makes a client with what every client of ours has in common.
+// Client creates a client with the options that all our clients have, and with opts.
 func (c Config) Client(opts ...kgo.Opt) (*kgo.Client, error) {
 	base := []kgo.Opt{
 		kgo.SeedBrokers(c.Brokers...),
@@ -53,13 +53,13 @@ func (c Config) Client(opts ...kgo.Opt) (*kgo.Client, error) {
 	}
 	cl, err := kgo.NewClient(append(base, opts...)...)
 	if err != nil {
-		return nil, fmt.Errorf("kafka client: %w", err)
+		return nil, fmt.Errorf("creating a Kafka client: %w", err)
 	}
 	return cl, nil
 }
 
-// Producer makes a client that writes outside transactions: idempotent, acks from
-// all replicas, no linger, partitions chosen by the caller.
+// Producer creates a client that writes outside transactions: idempotent, acks from all
+// replicas, no linger. The caller chooses the partitions.
 func (c Config) Producer(opts ...kgo.Opt) (*kgo.Client, error) {
 	return c.Client(append([]kgo.Opt{
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -67,24 +67,24 @@ func (c Config) Producer(opts ...kgo.Opt) (*kgo.Client, error) {
 	}, opts...)...)
 }
 
-// Topology is an installation's topics as the broker has them.
+// Topology describes the topics of an installation on the broker.
 type Topology struct {
 	prefix     string
 	partitions map[string]int32
 }
 
-// Name is a topic's name on the broker.
+// Name returns a topic's name on the broker.
 func (t *Topology) Name(topic string) string { return t.prefix + topic }
 
-// Count is a topic's number of partitions.
+// Count returns a topic's number of partitions.
 func (t *Topology) Count(topic string) int32 { return t.partitions[topic] }
 
-// Partition is where a topic's records with the key live.
+// Partition returns the partition of a topic's records with the key.
 func (t *Topology) Partition(topic, key string) int32 {
 	return schemas.PartitionOf(key, t.partitions[topic])
 }
 
-// topics are those of the installation.
+// topics returns the topics of the installation.
 func (c Config) topics() []schemas.Topic {
 	if c.Topics != nil {
 		return c.Topics
@@ -92,9 +92,18 @@ func (c Config) topics() []schemas.Topic {
 	return schemas.Topics()
 }
 
-// Load reads the installation's topics and refuses a broker that lacks one or has
-// other partition counts than go together; the error wraps ErrTopics and names
-// the mend.
+// names returns the names of the installation's topics on the broker.
+func (c Config) names() []string {
+	var names []string
+	for _, t := range c.topics() {
+		names = append(names, c.Prefix+t.Name)
+	}
+	return names
+}
+
+// Load reads the topics of the installation. If a topic is missing, or topics that belong
+// together have different numbers of partitions, the error wraps ErrTopics and says what
+// to do.
 func Load(ctx context.Context, c Config, cl *kgo.Client) (*Topology, error) {
 	found, err := list(ctx, c, cl)
 	if err != nil {
@@ -110,12 +119,13 @@ func Load(ctx context.Context, c Config, cl *kgo.Client) (*Topology, error) {
 		t.partitions[topic.Name] = n
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("%w: %s missing; run `quittance migrate`", ErrTopics, strings.Join(missing, ", "))
+		return nil, fmt.Errorf("%w: missing %s; run `quittance migrate`", ErrTopics, strings.Join(missing, ", "))
 	}
 	return t, t.check(c.topics())
 }
 
-// check refuses topics that belong together and differ in their partitions.
+// check returns an error if topics that belong together have different numbers of
+// partitions.
 func (t *Topology) check(topics []schemas.Topic) error {
 	first := map[string]string{}
 	for _, topic := range topics {
@@ -125,19 +135,16 @@ func (t *Topology) check(topics []schemas.Topic) error {
 			continue
 		}
 		if a, b := t.partitions[one], t.partitions[topic.Name]; a != b {
-			return fmt.Errorf("%w: %w: %s has %d partitions and %s has %d; they must be equal and were fixed when first created: restore the broker's topics, do not alter them",
+			return fmt.Errorf("%w: %w: %s has %d partitions and %s has %d; these numbers must be equal and must not change: restore the topic that was altered",
 				ErrTopics, errFixed, t.Name(one), a, t.Name(topic.Name), b)
 		}
 	}
 	return nil
 }
 
+// list returns the numbers of partitions of the topics that exist, by name on the broker.
 func list(ctx context.Context, c Config, cl *kgo.Client) (map[string]int32, error) {
-	var names []string
-	for _, t := range c.topics() {
-		names = append(names, c.Prefix+t.Name)
-	}
-	details, err := kadm.NewClient(cl).ListTopics(ctx, names...)
+	details, err := kadm.NewClient(cl).ListTopics(ctx, c.names()...)
 	if err != nil {
 		return nil, fmt.Errorf("listing topics at %s: %w", strings.Join(c.Brokers, ","), err)
 	}
@@ -154,22 +161,19 @@ func list(ctx context.Context, c Config, cl *kgo.Client) (map[string]int32, erro
 	return found, nil
 }
 
-// Migrate creates the topics that are missing and sets the configuration of all.
-// It never changes a partition count, and refuses counts that do not go together.
+// Migrate creates missing topics and sets the configuration of all topics. It never changes
+// a number of partitions. The error wraps ErrTopics if topics that belong together have
+// different numbers of partitions.
 func Migrate(ctx context.Context, c Config, cl *kgo.Client) (created []string, err error) {
 	found, err := list(ctx, c, cl)
 	if err != nil {
 		return nil, err
 	}
-	together := map[string]int32{} // what exists already decides
+	together := map[string]int32{} // new topics follow the existing topics
 	for _, t := range c.topics() {
 		if n, ok := found[c.Prefix+t.Name]; ok {
 			together[t.Together] = n
 		}
-	}
-	replication := c.Replication
-	if replication == 0 {
-		replication = -1
 	}
 	adm := kadm.NewClient(cl)
 	for _, t := range c.topics() {
@@ -184,56 +188,30 @@ func Migrate(ctx context.Context, c Config, cl *kgo.Client) (created []string, e
 		if t.Together != "" {
 			n = cmp.Or(together[t.Together], c.Partitions, n)
 		}
-		if _, err := adm.CreateTopic(ctx, n, replication, config, name); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		if _, err := adm.CreateTopic(ctx, n, cmp.Or(c.Replication, -1), config, name); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 			return created, fmt.Errorf("creating topic %s: %w", name, err)
 		}
 		created = append(created, name)
 	}
-	// A broker answers a creation before it knows all of it, and before its parts
-	// take records.
-	for {
-		err := hosted(ctx, c, cl)
-		if err == nil || len(created) == 0 || errors.Is(err, errFixed) {
-			return created, err
+	check := func() error {
+		if _, err := Load(ctx, c, cl); err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			return created, err
-		case <-time.After(50 * time.Millisecond):
-		}
+		return answer(ctx, adm, c.names())
 	}
+	if len(created) == 0 {
+		return nil, check()
+	}
+	return created, await(ctx, check)
 }
 
-// hosted says that all topics are there and that every partition answers.
-func hosted(ctx context.Context, c Config, cl *kgo.Client) error {
-	if _, err := Load(ctx, c, cl); err != nil {
-		return err
-	}
-	var names []string
-	for _, t := range c.topics() {
-		names = append(names, c.Prefix+t.Name)
-	}
-	return answer(ctx, kadm.NewClient(cl), names)
-}
-
-func answer(ctx context.Context, adm *kadm.Client, topics []string) error {
-	ends, err := adm.ListEndOffsets(ctx, topics...)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return fmt.Errorf("asking every partition: %w", err)
-	}
-	return nil
-}
-
-// AwaitTopics waits until every partition of topics that have just been created
-// answers: a broker says that they are created before they take records.
-func AwaitTopics(ctx context.Context, adm *kadm.Client, topics ...string) error {
+// await repeats try until it succeeds, its error wraps errFixed, or ctx ends. A broker
+// confirms the creation of a topic before all its partitions accept records.
+func await(ctx context.Context, try func() error) error {
 	for {
-		err := answer(ctx, adm, topics)
-		if err == nil {
-			return nil
+		err := try()
+		if err == nil || errors.Is(err, errFixed) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -243,6 +221,24 @@ func AwaitTopics(ctx context.Context, adm *kadm.Client, topics ...string) error 
 	}
 }
 
+// answer returns nil if every partition of the topics answers.
+func answer(ctx context.Context, adm *kadm.Client, topics []string) error {
+	ends, err := adm.ListEndOffsets(ctx, topics...)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("asking every partition for its end: %w", err)
+	}
+	return nil
+}
+
+// AwaitTopics waits until every partition of new topics answers.
+func AwaitTopics(ctx context.Context, adm *kadm.Client, topics ...string) error {
+	return await(ctx, func() error { return answer(ctx, adm, topics) })
+}
+
+// alter sets the configuration of a topic.
 func alter(ctx context.Context, adm *kadm.Client, name string, config map[string]*string) error {
 	var set []kadm.AlterConfig
 	for _, k := range slices.Sorted(maps.Keys(config)) {
@@ -258,6 +254,7 @@ func alter(ctx context.Context, adm *kadm.Client, name string, config map[string
 	return nil
 }
 
+// topicConfig returns the configuration of a topic on the broker.
 func topicConfig(t schemas.Topic) map[string]*string {
 	config := map[string]*string{}
 	set := func(k, v string) { config[k] = &v }

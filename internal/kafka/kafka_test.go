@@ -29,7 +29,7 @@ func TestMigrate(t *testing.T) {
 	if err != nil || len(created) != len(schemas.Topics()) {
 		t.Fatalf("created %v, %v", created, err)
 	}
-	cfg.Partitions = 12 // what exists decides
+	cfg.Partitions = 12 // existing topics keep their partitions
 	if created, err = kafka.Migrate(ctx, cfg, cl); err != nil || len(created) != 0 {
 		t.Fatalf("again: created %v, %v", created, err)
 	}
@@ -67,13 +67,13 @@ func TestMigrate(t *testing.T) {
 		}
 	}
 
-	// Somebody alters a topic whose partitions are part of every id.
+	// An operator alters a topic whose partition numbers are part of every id.
 	if _, err := adm.CreatePartitions(ctx, 1, topology.Name(schemas.TopicCommands)); err != nil {
 		t.Fatal(err)
 	}
 	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
 		if _, err = kafka.Load(ctx, cfg, cl); err != nil {
-			break // the broker tells of it when it has made them
+			break // the broker reports the new partition after a moment
 		}
 	}
 	if !errors.Is(err, kafka.ErrTopics) || !strings.Contains(err.Error(), "4 partitions") {

@@ -12,16 +12,16 @@ import (
 	"quittance/schemas/record"
 )
 
-// keySample bounds how many events of a partition CheckKeys looks at.
+// keySample is the most events of a partition that CheckKeys reads.
 const keySample = 100
 
-// CheckKeys refuses topics whose records were written under the key of an earlier
-// release. Commands, state and events are keyed by tenant_id; the first release
-// keyed them by application_id, so the same agency has its state in other
-// partitions there. The events tell: they are kept for ever, and each carries both
-// ids. One event is enough, because this check keeps a second key out of a topic.
+// CheckKeys returns an error if an earlier release wrote the topics with another key.
+// Commands, state and events are keyed by tenant_id. The first release keyed them by
+// application_id, so an agency's state is in other partitions there. CheckKeys reads the
+// events, because they are kept for ever and contain both ids. One event of an agency is
+// enough: this check prevents that a topic has records with both keys.
 //
-// The error wraps ErrTopics and names the mend.
+// The error wraps ErrTopics and says what to do.
 func CheckKeys(ctx context.Context, c Config, t *Topology, codec *schemas.Codec) error {
 	cl, err := c.Client()
 	if err != nil {
@@ -29,18 +29,12 @@ func CheckKeys(ctx context.Context, c Config, t *Topology, codec *schemas.Codec)
 	}
 	defer cl.Close()
 	topic := t.Name(schemas.TopicEvents)
-	adm := kadm.NewClient(cl)
-	starts, err := Offsets(adm.ListStartOffsets(ctx, topic))
+	spans, err := bounds(ctx, kadm.NewClient(cl), topic)
 	if err != nil {
-		return fmt.Errorf("asking for the start of %s: %w", topic, err)
+		return err
 	}
-	ends, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
-	if err != nil {
-		return fmt.Errorf("asking for the end of %s: %w", topic, err)
-	}
-	spans := map[int32]Span{}
-	for p, from := range starts {
-		spans[p] = Span{From: from, To: min(ends[p], from+keySample)}
+	for p, s := range spans {
+		spans[p] = Span{From: s.From, To: min(s.To, s.From+keySample)}
 	}
 	errKeyed := errors.New("keyed by agency")
 	err = c.Read(ctx, topic, spans, nil, func(r *kgo.Record) (more bool, err error) {
@@ -49,13 +43,13 @@ func CheckKeys(ctx context.Context, c Config, t *Topology, codec *schemas.Codec)
 			return false, fmt.Errorf("checking the keys of %s: %w", topic, err)
 		}
 		switch {
-		case e.Session == nil: // an orphaned report, which no agency is known of
+		case e.Session == nil: // an orphaned report, whose agency is unknown
 			return true, nil
 		case string(r.Key) == e.Session.TenantID:
 			return false, errKeyed
 		}
-		return false, fmt.Errorf("%w: an earlier release wrote the records of %s keyed by application_id (partition %d, offset %d); this release keys them by tenant_id and cannot continue in these topics: "+
-			"there is no conversion. Let the earlier release finish (no open session, no undecided collection, no waiting delivery), stop all its roles, then run `quittance migrate` with another --topic-prefix and start this release with it; it does not know the earlier sessions and paid orders. In developer mode delete the data folder instead",
+		return false, fmt.Errorf("%w: an earlier release wrote the records of %s with the key application_id (partition %d, offset %d); this release uses the key tenant_id, and the records cannot be converted. "+
+			"Let the earlier release finish (no open session, no undecided collection, no waiting delivery) and stop all its roles. Then run `quittance migrate` with another --topic-prefix and start this release with that prefix; this release will not know the earlier sessions and paid orders. In developer mode delete the data folder instead",
 			ErrTopics, topic, r.Partition, r.Offset)
 	})
 	if errors.Is(err, errKeyed) {

@@ -14,9 +14,9 @@ import (
 	"quittance/test/servers"
 )
 
-// The first release keyed its records by the application. A release that keys them
-// by the agency would look for state in other partitions, and decide as if there
-// were none.
+// The first release keyed its records by the application. This release keys them by the
+// agency. It would look for the state in other partitions, and decide as if there were
+// none.
 func TestTopicsOfAnEarlierReleaseAreRefused(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

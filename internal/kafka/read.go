@@ -11,14 +11,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Span is a part of one partition: the offsets from From up to, not including, To.
+// Span is a range of offsets of one partition, from From up to but not including To.
 type Span struct {
 	From, To int64
 }
 
-// Between are the spans of a topic's committed records written from since to
-// until, not including, by the time that each record carries. What retention has
-// removed is not in them.
+// Between returns the spans of a topic's committed records with a time from since up to but
+// not including until. The time is that of the record. Expired records are not in the
+// spans.
 func Between(ctx context.Context, adm *kadm.Client, topic string, since, until time.Time) (map[int32]Span, error) {
 	from, err := Offsets(adm.ListOffsetsAfterMilli(ctx, since.UnixMilli(), topic))
 	if err != nil {
@@ -28,7 +28,7 @@ func Between(ctx context.Context, adm *kadm.Client, topic string, since, until t
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for its offsets at %s: %w", topic, until.UTC().Format(time.RFC3339), err)
 	}
-	// Behind it lie transactions that may still be aborted.
+	// Transactions after the last stable offset may still be aborted.
 	stable, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for its end: %w", topic, err)
@@ -42,7 +42,7 @@ func Between(ctx context.Context, adm *kadm.Client, topic string, since, until t
 	return spans, nil
 }
 
-// Offsets are listed offsets by partition.
+// Offsets returns listed offsets by partition.
 func Offsets(offsets kadm.ListedOffsets, err error) (map[int32]int64, error) {
 	if err == nil {
 		err = offsets.Error()
@@ -55,10 +55,10 @@ func Offsets(offsets kadm.ListedOffsets, err error) (map[int32]int64, error) {
 	return out, nil
 }
 
-// Progress is told how many of how many records are done.
+// Progress receives the number of records that are done, and the total.
 type Progress func(done, total int64)
 
-// ReadBetween is Read of what Between finds, all of it.
+// ReadBetween reads all records of the spans that Between returns. See Read.
 func (c Config) ReadBetween(ctx context.Context, topic string, since, until time.Time, progress Progress, each func(*kgo.Record) error) error {
 	cl, err := c.Client()
 	if err != nil {
@@ -72,17 +72,34 @@ func (c Config) ReadBetween(ctx context.Context, topic string, since, until time
 	return c.Read(ctx, topic, spans, progress, func(r *kgo.Record) (bool, error) { return true, each(r) })
 }
 
-// Unsettled is what a group has to settle of a topic: from its committed offsets,
-// or the topic's start, to the topic's end.
+// Unsettled returns the spans of a topic that a group has not processed yet: from its
+// committed offset, or from the start of the topic, to the end of the topic.
 func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[int32]Span, error) {
 	committed, err := adm.FetchOffsets(ctx, group)
 	if err == nil {
 		err = committed.Error()
 	}
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody has read it yet
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // the group has never read
 		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
 	}
-	stable, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
+	spans, err := bounds(ctx, adm, topic)
+	if err != nil {
+		return nil, err
+	}
+	for p, s := range spans {
+		if at, ok := committed.Lookup(topic, p); ok {
+			s.From = max(s.From, at.At)
+		}
+		if spans[p] = s; s.From >= s.To {
+			delete(spans, p)
+		}
+	}
+	return spans, nil
+}
+
+// bounds returns the span of each partition, from the first to the last stable offset.
+func bounds(ctx context.Context, adm *kadm.Client, topic string) (map[int32]Span, error) {
+	ends, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
 	if err != nil {
 		return nil, fmt.Errorf("asking for the end of %s: %w", topic, err)
 	}
@@ -92,19 +109,14 @@ func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[
 	}
 	spans := map[int32]Span{}
 	for p, from := range starts {
-		if at, ok := committed.Lookup(topic, p); ok {
-			from = max(from, at.At)
-		}
-		if from < stable[p] {
-			spans[p] = Span{From: from, To: stable[p]}
-		}
+		spans[p] = Span{From: from, To: ends[p]}
 	}
 	return spans, nil
 }
 
-// Read hands the committed records of spans to each, every partition's in order;
-// each says whether it wants more of that partition. It uses no group and commits
-// nothing. progress, which may be nil, is told now and then.
+// Read calls each for the committed records of spans, in order within a partition. If each
+// returns more = false, Read skips the rest of that partition. Read joins no group and
+// commits no offset. It calls progress, which may be nil, once per 1000 records.
 func (c Config) Read(ctx context.Context, topic string, spans map[int32]Span, progress Progress, each func(*kgo.Record) (more bool, err error)) error {
 	total, done := int64(0), int64(0)
 	for _, s := range spans {
@@ -119,7 +131,8 @@ func (c Config) Read(ctx context.Context, topic string, spans map[int32]Span, pr
 	if len(offsets) == 0 {
 		return nil
 	}
-	// Control records tell how far an aborted transaction reaches.
+	// The last record of a span may be a control record, or the end of an aborted
+	// transaction. Control records show that the end is reached.
 	cl, err := c.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(), kgo.FetchMaxWait(100*time.Millisecond))
 	if err != nil {

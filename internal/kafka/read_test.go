@@ -13,8 +13,8 @@ import (
 	"quittance/test/servers"
 )
 
-// A range read by time has what was committed in it, in order, and nothing of
-// what was aborted, wherever the range begins and ends.
+// A range by time contains the committed records, in order, and no record of an aborted
+// transaction, for any start and end of the range.
 func TestBetweenAndRead(t *testing.T) {
 	t.Parallel()
 	cfg := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t)}
@@ -80,7 +80,7 @@ func TestBetweenAndRead(t *testing.T) {
 		}
 	}
 
-	// The first record only.
+	// Read the first record of each partition only.
 	spans, err := kafka.Between(t.Context(), adm, topic, at(3), at(20))
 	if err != nil {
 		t.Fatal(err)

@@ -9,17 +9,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// metadata43 is the newest metadata.version that brokers of Kafka 4.3 support.
-// Kafka 4.2 supports 29, Kafka 4.4 will support 31.
+// metadata43 is the highest metadata.version that Kafka 4.3 supports. Kafka 4.2 supports
+// 29, Kafka 4.4 will support 31.
 const metadata43 = 30
 
-// Warning is the reason why operators should run another release of the broker that
-// answers cl; empty when nothing is known against it.
+// Warning returns a reason to run another release of the broker, or an empty string if its
+// release has no known fault.
 //
-// Kafka 4.3.0 and 4.3.1 take a partition that has no leader for a deleted one
-// (KAFKA-20734): a coordinator that ends a transaction at that moment writes no end
-// marker to it, and the records of a committed transaction are lost. A broker that
-// is killed and comes back alone passes through that state.
+// Kafka 4.3.0 and 4.3.1 treat a partition without a leader as deleted (KAFKA-20734). A
+// coordinator that ends a transaction at that moment writes no end marker to the
+// partition, and the records of a committed transaction are lost. After a kill, the only
+// broker of a cluster has partitions without a leader for a moment.
 func Warning(ctx context.Context, cl *kgo.Client) (string, error) {
 	resp, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, cl)
 	if err != nil {
@@ -34,7 +34,7 @@ func Warning(ctx context.Context, cl *kgo.Client) (string, error) {
 func warningOf(features []kmsg.ApiVersionsResponseSupportedFeature) string {
 	for _, f := range features {
 		if f.Name == "metadata.version" && f.MaxVersion == metadata43 {
-			return "the broker is Kafka 4.3: its releases 4.3.0 and 4.3.1 can lose records of committed transactions when a partition has no leader for a moment (KAFKA-20734); run 4.2.1, or a release that has the mend"
+			return "the broker is Kafka 4.3: its releases 4.3.0 and 4.3.1 can lose records of committed transactions when a partition has no leader for a moment (KAFKA-20734); run 4.2.1, or a release with the fix"
 		}
 	}
 	return ""

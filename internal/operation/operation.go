@@ -40,8 +40,8 @@ type Entry struct {
 	Action string
 	// Subject is the id of what was changed.
 	Subject string
-	// Detail is what else the operation was told, and what it did. It holds no
-	// secrets and no personal data. It may be nil.
+	// Detail holds other inputs and results of the operation. It holds no secrets and no
+	// personal data. It may be nil.
 	Detail map[string]any
 }
 
@@ -50,9 +50,9 @@ type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Record writes an entry to the audit table. Call it in the transaction of the
-// change, so that both are there or neither. at is the service's time, in UTC.
-// An actor without a kind or a name is an error: the operation must not commit.
+// Record writes an entry to the audit table. Call it in the transaction of the change, so
+// that both commit or neither. at is the time of the service's clock in UTC. An actor
+// without a kind or a name is an error: the operation must not commit.
 func Record(ctx context.Context, tx Execer, actor Actor, at time.Time, e Entry) error {
 	if actor.Kind == "" || actor.Name == "" {
 		return errors.New("recording an operation: the actor is unknown")
@@ -72,22 +72,22 @@ func Record(ctx context.Context, tx Execer, actor Actor, at time.Time, e Entry) 
 	return nil
 }
 
-// Args are the values that the words for an Error need. Values are printable and
-// hold no secrets.
+// Args are the values for the text of an Error. They are printable and hold no secrets.
 type Args map[string]any
 
-// Error is why an operation was refused: a code, and the values that belong to
-// it. It has no words for people: the command line and the pages have a text for
-// each code, with the mend in their own terms (a flag, a button).
+// Error says why an operation was refused: a code with its values. It has no text for
+// people. The command line and the pages have their own text for each code, because the
+// mend differs (a flag, a button).
 type Error struct {
 	// Code is the noun and the reason, such as "key.too_many".
 	Code string
-	// Field is the faulty input, when one is at fault: application, agency, id, …
+	// Field is the name of the faulty input, such as application or id; empty when no input
+	// is at fault.
 	Field string
 	Args  Args
 }
 
-// Error names the code, the field and the values, for logs.
+// Error returns the code, the field and the values, for logs.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(cmp.Or(e.Code, "operation.refused"))

@@ -10,8 +10,8 @@ import (
 	"quittance/test/servers"
 )
 
-// An operation and its record are one transaction: a change that is rolled back
-// leaves no record, and an operation without an actor cannot be recorded.
+// The record of an operation is part of its transaction. A change that is rolled back
+// leaves no record. An operation without an actor cannot be recorded.
 func TestRecordIsPartOfTheTransaction(t *testing.T) {
 	t.Parallel()
 	_, pool := servers.Database(t)

@@ -46,10 +46,11 @@ func Migrate(ctx context.Context, dsn string) error {
 // Pending counts the migrations that this program needs and the database lacks. It
 // changes nothing. Roles refuse to start unless the count is zero.
 func Pending(ctx context.Context, pool *pgxpool.Pool) (int, error) {
-	versions, err := versions()
+	provider, err := provider(stdlib.OpenDBFromPool(pool))
 	if err != nil {
 		return 0, err
 	}
+	defer func() { _ = provider.Close() }() // does not close the pool
 	// The last row of a version decides: goose writes another row when it rolls back.
 	rows, _ := pool.Query(ctx, `SELECT DISTINCT ON (version_id) version_id, is_applied FROM goose_db_version ORDER BY version_id, id DESC`)
 	applied := map[int64]bool{}
@@ -64,41 +65,27 @@ func Pending(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 		return 0, fmt.Errorf("reading applied migrations: %w", err)
 	}
 	pending := 0
-	for _, v := range versions {
-		if !applied[v] {
+	for _, source := range provider.ListSources() {
+		if !applied[source.Version] {
 			pending++
 		}
 	}
 	return pending, nil
 }
 
-func versions() ([]int64, error) {
-	names, err := fs.Glob(embedded, "migrations/*.sql")
-	if err != nil {
-		return nil, fmt.Errorf("listing migrations: %w", err)
-	}
-	out := make([]int64, len(names))
-	for i, name := range names {
-		if out[i], err = goose.NumericComponent(name); err != nil {
-			return nil, fmt.Errorf("listing migrations: %w", err)
-		}
-	}
-	return out, nil
-}
-
 func provider(db *sql.DB) (*goose.Provider, error) {
 	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {
-		return nil, fmt.Errorf("migrating Postgres: %w", err)
+		return nil, fmt.Errorf("reading migrations: %w", err)
 	}
 	files, err := fs.Sub(embedded, "migrations")
 	if err != nil {
-		return nil, fmt.Errorf("migrating Postgres: %w", err)
+		return nil, fmt.Errorf("reading migrations: %w", err)
 	}
 	p, err := goose.NewProvider(goose.DialectPostgres, db, files,
 		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
-		return nil, fmt.Errorf("migrating Postgres: %w", err)
+		return nil, fmt.Errorf("reading migrations: %w", err)
 	}
 	return p, nil
 }

@@ -29,9 +29,9 @@ const (
 type Pool = pgxpool.Pool
 
 // Open connects a pool to the database at dsn (a URL or key=value words, also with
-// the pool_… settings of pgxpool) and checks that the database answers. Connections
-// use UTC, return times in UTC, and cancel a statement after 30 s unless the dsn says otherwise. Errors
-// never contain the password.
+// the pool_… settings of pgxpool) and checks that the database answers. Connections use
+// UTC, return times in UTC, and cancel a statement after 30 s unless the dsn says
+// otherwise. Errors never contain the password.
 func Open(ctx context.Context, dsn string) (*Pool, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {

@@ -25,7 +25,7 @@ func TestMigrate(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`).Scan(&tables); err != nil || tables != 0 {
 		t.Errorf("asking what is pending made %d tables, %v", tables, err)
 	}
-	// Several at once, as when every instance of a deployment runs it.
+	// Concurrent migrations, as when every instance of a deployment migrates.
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
@@ -41,7 +41,7 @@ func TestMigrate(t *testing.T) {
 	if err := postgres.Migrate(t.Context(), dsn); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	// A program newer than the database.
+	// The program is newer than the database.
 	if _, err := pool.Exec(t.Context(), `DELETE FROM goose_db_version WHERE version_id = 5`); err != nil {
 		t.Fatal(err)
 	}

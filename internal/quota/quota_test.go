@@ -25,7 +25,7 @@ type watch struct{ offset atomic.Int64 }
 func (w *watch) now() time.Time      { return epoch.Add(time.Duration(w.offset.Load())) }
 func (w *watch) set(d time.Duration) { w.offset.Store(int64(d)) }
 
-// questions passes them on to Postgres and counts them.
+// questions passes requests on to Postgres and counts them.
 type questions struct {
 	*pgxpool.Pool
 	asked, open, most atomic.Int32
@@ -73,7 +73,7 @@ func admit(t *testing.T, r *quota.Reads, key string, limit int) (quota.Allowance
 	return a, ok
 }
 
-// spend reads until the first refusal and tells how often.
+// spend reads until the first refusal and returns the number of reads.
 func spend(t *testing.T, r *quota.Reads, key string, limit int) int {
 	t.Helper()
 	n := 0
@@ -109,7 +109,7 @@ func TestOneInstanceAlone(t *testing.T) {
 	if _, ok := admit(t, r, uuid.NewString(), 600); !ok {
 		t.Error("another key has no quota of its own")
 	}
-	// What an operator grants more counts at once.
+	// A higher limit counts at once.
 	if n := spend(t, r, key, 650); n != 50 {
 		t.Errorf("50 more were granted, %d were admitted", n)
 	}
@@ -118,8 +118,8 @@ func TestOneInstanceAlone(t *testing.T) {
 	}
 }
 
-// Four instances, each with many callers, all of one key, over several minutes:
-// together they admit the limit, whatever it is.
+// Four instances with many callers each read with one key for several minutes. Together
+// they admit exactly the limit.
 func TestInstancesTogether(t *testing.T) {
 	t.Parallel()
 	var w watch
@@ -164,7 +164,7 @@ func TestInstancesTogether(t *testing.T) {
 	}
 }
 
-// An instance that reads little holds little back from the others.
+// An instance that reads little leases little.
 func TestIdleInstanceHoldsLittleBack(t *testing.T) {
 	t.Parallel()
 	var w watch
@@ -187,15 +187,15 @@ func TestMinutes(t *testing.T) {
 		w.set(at)
 		want := 40
 		if at == 2*time.Minute-time.Nanosecond {
-			want = 0 // still the minute before
+			want = 0 // still in the minute before
 		}
 		if n := spend(t, r, key, 40); n != want {
 			t.Errorf("at %v %d reads were admitted, want %d", at, n, want)
 		}
 	}
-	// What is left of a lease is not carried over.
+	// Unspent reads of a lease end with the minute.
 	w.set(25 * time.Hour)
-	for range 5 { // of leases of 1, 1, 2 and 4
+	for range 5 { // leases of 1, 1, 2 and 4
 		admit(t, r, key, 40)
 	}
 	w.set(26 * time.Hour)
@@ -203,8 +203,8 @@ func TestMinutes(t *testing.T) {
 		t.Errorf("in the next minute %d reads were admitted", n)
 	}
 
-	// An instance whose clock is behind counts to the minute that the others are
-	// in, before and after it notices.
+	// An instance whose clock is behind spends from the minute of the other instances,
+	// before and after it notices.
 	var late watch
 	late.set(26*time.Hour - time.Second)
 	behind := instance(t, pool, late.now)
@@ -223,8 +223,8 @@ func TestMinutes(t *testing.T) {
 	}
 }
 
-// While Postgres does not answer nobody reads; all who wait hear it together,
-// and the read that fails is not counted.
+// While Postgres does not answer, no read is admitted. All waiting callers get the error
+// together. A read that fails is not counted.
 func TestPostgresDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	var w watch
@@ -262,7 +262,7 @@ func TestPostgresDoesNotAnswer(t *testing.T) {
 	for range 10 {
 		wg.Go(func() { read(gone) })
 	}
-	cancel() // who hangs up does not wait
+	cancel() // a caller that ended does not wait
 	wg.Wait()
 	if given.Load() != 10 || failed.Load() != 51 {
 		t.Errorf("%d gave up, %d failed", given.Load(), failed.Load())
@@ -270,7 +270,7 @@ func TestPostgresDoesNotAnswer(t *testing.T) {
 	if n := pg.asked.Load() - asked; n > 5 {
 		t.Errorf("Postgres was asked %d times meanwhile", n)
 	}
-	// What was given up has also ended in Postgres.
+	// The abandoned request has also ended in Postgres.
 	for waiting := 1; waiting > 0; time.Sleep(time.Millisecond) {
 		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'read_quota'::regclass`).Scan(&waiting); err != nil {
 			t.Fatal(err)
@@ -284,9 +284,9 @@ func TestPostgresDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A question takes its time: whoever asked hangs up, and the minute ends before
-// the answer comes. Those who wait are served all the same, and what the answer
-// grants of the old minute is not spent in the new one.
+// A request for a lease is slow: its caller ends, and the minute ends before the answer
+// comes. The other waiting callers are still served. A lease of the old minute is not
+// spent in the new one.
 func TestAnswerComesLate(t *testing.T) {
 	t.Parallel()
 	var w watch
@@ -304,7 +304,7 @@ func TestAnswerComesLate(t *testing.T) {
 	var wg sync.WaitGroup
 	var admitted atomic.Int32
 	wg.Go(func() {
-		if _, ok, _ := r.Admit(gone, key, 40); ok { // or not: it has hung up
+		if _, ok, _ := r.Admit(gone, key, 40); ok { // the caller has ended
 			admitted.Add(1)
 		}
 	})
@@ -316,14 +316,14 @@ func TestAnswerComesLate(t *testing.T) {
 		wg.Go(func() {
 			_, ok, err := r.Admit(t.Context(), key, 40)
 			if err != nil || !ok {
-				t.Errorf("who waits is not served: %v, %v", ok, err)
+				t.Errorf("a waiting caller is not served: %v, %v", ok, err)
 			}
 			admitted.Add(1)
 		})
 	}
-	time.Sleep(20 * time.Millisecond) // most of them wait by now
+	time.Sleep(20 * time.Millisecond) // most callers wait by now
 	cancel()
-	time.Sleep(20 * time.Millisecond) // a question that ends with its asker has ended
+	time.Sleep(20 * time.Millisecond) // a request that ended with its caller would have ended by now
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}

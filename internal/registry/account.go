@@ -16,14 +16,14 @@ const labelConnector = "connector accounts"
 
 // MerchantAccount is an agency's merchant account with the operator of an offer.
 type MerchantAccount struct {
-	// Account is of the type of the operator's connector. Of a locked account it
-	// holds the address and the flags alone.
+	// Account has the type of the operator's connector. When Locked is set, it holds only
+	// the address and the flags.
 	Account connector.Account
-	// Simulated says that it stands for the missing test account of an agency, in
-	// developer mode.
+	// Simulated means that the account is one with the simulators, which replaces a
+	// missing test account in developer mode.
 	Simulated bool
-	// Locked says that the sealed fields do not open with this process's master
-	// keys: requests wait.
+	// Locked means that the sealed fields do not open with this process's master keys.
+	// Requests wait.
 	Locked bool
 }
 
@@ -34,15 +34,15 @@ type AccountKey struct {
 	Offer    string
 }
 
-// aad is what the sealed fields are bound to: the key of their row.
+// aad binds the sealed fields to the key of their row.
 func (k AccountKey) aad() []byte { return []byte(k.AgencyID + "/" + Mode(k.Live) + "/" + k.Offer) }
 
-// StoredAccount is a merchant account as registry files and Postgres have it.
+// StoredAccount is a merchant account as registry files and Postgres hold it.
 type StoredAccount struct {
 	AccountKey
 	BaseURL string // without a slash at its end
 	Fields  connector.StoredFields
-	Locked  bool // the fields hold the flags alone
+	Locked  bool // Fields hold only the flags
 }
 
 func (l *loader) accounts(q *db.Queries) {
@@ -54,7 +54,7 @@ func (l *loader) accounts(q *db.Queries) {
 		if sealed, ok := l.open(labelConnector, r.Sealed, a.aad()); ok && sealed != nil {
 			var fields map[string]string
 			if json.Unmarshal(sealed, &fields) != nil {
-				l.err = fmt.Errorf("reading the %s account of agency %s: its sealed value is no JSON object of strings", r.Offer, r.AgencyID)
+				l.err = fmt.Errorf("reading the %s account of agency %s: its sealed value is not a JSON object of strings", r.Offer, r.AgencyID)
 			}
 			a.Fields, a.Locked = connector.NewStoredFields(fields, r.Flags), false
 		}
@@ -62,8 +62,8 @@ func (l *loader) accounts(q *db.Queries) {
 	})
 }
 
-// PutAccount sets a merchant account, unless it is set so already: the same text
-// sealed again would look like a change.
+// PutAccount stores a merchant account. It writes nothing when it is the stored one, see
+// PutERP.
 func (t *Tx) PutAccount(ctx context.Context, a StoredAccount) error {
 	old, ok := t.Before.Accounts[a.AccountKey]
 	if ok && !old.Locked && old.BaseURL == a.BaseURL && old.Fields.Equal(a.Fields) {
@@ -82,9 +82,9 @@ func (t *Tx) PutAccount(ctx context.Context, a StoredAccount) error {
 	})
 }
 
-// MerchantAccount is an agency's merchant account for an offer; false when it has
-// none, or no operator takes money for the offer. In developer mode the simulators
-// stand for a missing test account of a known agency, never for a live one.
+// MerchantAccount returns an agency's merchant account for an offer; false when the
+// agency has none or the offer has no operator. In developer mode an account with the
+// simulators replaces a missing test account of a known agency, never a live one.
 func (r *Registry) MerchantAccount(agencyID string, live bool, offer string) (MerchantAccount, bool) {
 	operator, ok := r.cfg.Operators.Offer(offer)
 	if !ok {
@@ -103,9 +103,9 @@ func (r *Registry) MerchantAccount(agencyID string, live bool, offer string) (Me
 	return MerchantAccount{Account: operator.Account(base, fields), Simulated: true}, true
 }
 
-// Takes says whether an offer of an agency takes a currency (decisions § 7): as its
-// operator says of the agency's account, if there is one; XAF alone where there is
-// no operator, as at counters.
+// Takes reports whether an offer of an agency takes a currency (decisions § 7). The
+// operator decides by the agency's account. Without an operator, as at counters, an
+// offer takes only XAF.
 func (r *Registry) Takes(agencyID string, live bool, offer, currency string) bool {
 	c, known := money.Lookup(currency)
 	if _, offered := checkout.OfferChannel(offer); !known || !offered {

@@ -19,26 +19,26 @@ import (
 	"quittance/internal/secret"
 )
 
-// maxSigning is how many secrets of an endpoint sign at a time: the new one and,
-// during the overlap, the one that it replaces (contract decisions § 5).
+// maxSigning is the number of secrets of an endpoint that may sign at a time: the new
+// one and, during the overlap, the one that it replaces (contract decisions § 5).
 const maxSigning = 2
 
-// EndpointEntry is a webhook endpoint as operators see it: with names, without
-// its secrets. Whether they open is not known here: Locked is always false.
+// EndpointEntry is a webhook endpoint as operators see it: with names and without its
+// secrets. Locked is always false, because no secret was opened.
 type EndpointEntry struct {
 	WebhookEndpoint
 	// Application is the name of its application and Agency the slug of that
 	// application's agency; empty for the platform's.
 	Application, Agency string
-	// Inactive says that the application is not active.
+	// Inactive means that the application is not active.
 	Inactive bool
-	// Signing is how many secrets sign now, and OldEndsAt when the older of two
-	// ends; zero: none ends.
+	// Signing is the number of secrets that sign now. OldEndsAt is the time at which the
+	// older of two ends; zero when none ends.
 	Signing   int
 	OldEndsAt time.Time
 }
 
-// Owner names whom the endpoint belongs to.
+// Owner names the owner of the endpoint.
 func (e EndpointEntry) Owner() string {
 	if e.Platform() {
 		return "platform"
@@ -46,24 +46,24 @@ func (e EndpointEntry) Owner() string {
 	return e.Application + " (" + e.Agency + ")"
 }
 
-// ERPEntry is an agency's ERP as operators see it: without its secret, and
-// without knowing whether that opens.
+// ERPEntry is an agency's ERP as operators see it: without its secret. Locked is always
+// false.
 type ERPEntry struct {
 	ERPSettings
 	Agency string // its slug
 }
 
-// Name is what operators call it: the agency's slug and the mode.
+// Name is the ERP's name in commands: the agency's slug and the mode, "impots/test".
 func (e ERPEntry) Name() string { return e.Agency + "/" + Mode(e.Live) }
 
-// Directory is where deliveries go, as operators see it.
+// Directory lists the destinations of deliveries, as operators see them.
 type Directory struct {
 	Endpoints []EndpointEntry // by owner, the platform's first
 	ERPs      []ERPEntry      // by agency
 	Agencies  []Agency        // by slug
 }
 
-// Agency finds one by its slug or id.
+// Agency finds an agency by its slug or id.
 func (d Directory) Agency(named string) (Agency, bool) {
 	id, _ := form.CanonicalUUID(named)
 	return find(d.Agencies, func(a Agency) bool { return a.Slug == named || a.ID == id })
@@ -83,8 +83,8 @@ func find[E any](list []E, is func(E) bool) (E, bool) {
 	return none, false
 }
 
-// ReadDirectory reads all of it, without master keys. simulators is where they
-// listen, in developer mode; now is the service's clock.
+// ReadDirectory reads the directory. It needs no master keys. simulators is the address
+// of the simulators in developer mode; now is the time of the service's clock.
 func ReadDirectory(ctx context.Context, pool *pgxpool.Pool, simulators string, now time.Time) (Directory, error) {
 	var d Directory
 	err := View(ctx, pool, simulators, func(_ pgx.Tx, s *Snapshot) error {
@@ -92,7 +92,7 @@ func ReadDirectory(ctx context.Context, pool *pgxpool.Pool, simulators string, n
 		return nil
 	})
 	if err != nil {
-		return Directory{}, fmt.Errorf("reading where deliveries go: %w", err)
+		return Directory{}, fmt.Errorf("reading the destinations of deliveries: %w", err)
 	}
 	return d, nil
 }
@@ -128,17 +128,17 @@ func (s *Snapshot) endpointEntry(e *endpoint, now time.Time) EndpointEntry {
 	return entry
 }
 
-// RotatedSecret is a new signing secret of an endpoint: to be shown once.
+// RotatedSecret is an endpoint with its new signing secret. Show the secret once.
 type RotatedSecret struct {
-	Endpoint EndpointEntry // as it is now
+	Endpoint EndpointEntry // after the rotation
 	Secret   secret.Text
 }
 
-// RotateSecret gives an endpoint a new signing secret. The one that it had signs
-// beside it until the overlap is over; without an overlap it ends at once, and any
-// other with it. Every instance signs with the new one within a second. now is the
-// service's clock. A refusal is an *operation.Error: endpoint.overlap_negative,
-// endpoint.unknown, endpoint.too_many_secrets.
+// RotateSecret gives an endpoint a new signing secret. The previous secret also signs
+// until the overlap is over. Without an overlap all previous secrets end at once. Every
+// instance signs with the new secret within a second. now is the time of the service's
+// clock. A refusal is an *operation.Error with the code endpoint.overlap_negative,
+// endpoint.unknown or endpoint.too_many_secrets.
 func RotateSecret(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, id string, overlap time.Duration, now time.Time) (RotatedSecret, error) {
 	minted := RotatedSecret{Secret: MintWebhookSecret()}
 	err := Change(ctx, pool, keys, now, func(t *Tx) error {
@@ -169,8 +169,9 @@ func RotateSecret(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, ac
 	return minted, nil
 }
 
-// ReplaceSecret lets an endpoint sign with a secret alone, from now on. A secret
-// that it had before is not taken again: ended says that it was rotated out.
+// ReplaceSecret makes a secret the only one with which an endpoint signs from now on.
+// It changes nothing when the endpoint has or had that secret; ended reports that the
+// secret was replaced before.
 func (t *Tx) ReplaceSecret(ctx context.Context, endpointID string, with secret.Text) (ended bool, err error) {
 	if e := t.Before.endpoint(endpointID); e != nil {
 		digest := DigestOf(with)
@@ -181,7 +182,7 @@ func (t *Tx) ReplaceSecret(ctx context.Context, endpointID string, with secret.T
 	return false, t.sign(ctx, endpointID, with, t.Now)
 }
 
-// sign gives an endpoint a secret to sign with. The others end at a moment.
+// sign adds a secret with which an endpoint signs. Its other secrets end at othersEnd.
 func (t *Tx) sign(ctx context.Context, endpointID string, with secret.Text, othersEnd time.Time) error {
 	if err := t.q.ExpireWebhookSecrets(ctx, db.ExpireWebhookSecretsParams{EndpointID: endpointID, ExpiresAt: &othersEnd}); err != nil {
 		return fmt.Errorf("ending the old secret: %w", err)
@@ -197,10 +198,10 @@ func (t *Tx) sign(ctx context.Context, endpointID string, with secret.Text, othe
 	return nil
 }
 
-// MintWebhookSecret makes a webhook secret: whsec_ and 32 random bytes in base64,
-// which is what the Standard Webhooks libraries decode.
+// MintWebhookSecret makes a webhook secret: whsec_ and 32 random bytes in base64, the
+// form that the Standard Webhooks libraries decode.
 func MintWebhookSecret() secret.Text {
 	var raw [32]byte
-	_, _ = rand.Read(raw[:]) // never fails: the program ends instead
+	_, _ = rand.Read(raw[:]) // never returns an error: the program ends instead
 	return secret.NewText("whsec_" + base64.StdEncoding.EncodeToString(raw[:]))
 }

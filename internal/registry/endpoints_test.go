@@ -118,7 +118,7 @@ func TestRotateSecret(t *testing.T) {
 		t.Error("a refusal changed something")
 	}
 	w.Set(2 * time.Minute)
-	// The old one has leaked during the overlap.
+	// The old secret leaked during the overlap.
 	third, err := rotate(0)
 	if err != nil || third.Endpoint.Signing != 1 {
 		t.Fatalf("%+v, %v", third, err)

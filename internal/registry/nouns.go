@@ -9,13 +9,11 @@ import (
 	"quittance/internal/secret"
 )
 
-// Defaults of what a registry file does not say (contract, "Limits").
+// Defaults of omitted fields (contract, "Limits").
 const (
-	DefaultSessionLifetime    = 24 * time.Hour
-	DefaultCreationsPerMinute = 30
-	DefaultReadsPerMinute     = 600
-	DefaultPageSize           = 20
-	DefaultMaxInFlight        = 8
+	DefaultReadsPerMinute = 600
+	DefaultPageSize       = 20
+	DefaultMaxInFlight    = 8
 )
 
 // Agency is a public agency: a tenant.
@@ -24,8 +22,8 @@ type Agency struct {
 	ID   string
 	Slug string
 	Name string
-	// DefaultService is the code that dues without a mapping resolve to; empty
-	// for none. The service need not be active: then it resolves nothing.
+	// DefaultService is the code of the service for dues without a mapping; empty for
+	// none. An inactive service is not used.
 	DefaultService string
 	CreatedAt      time.Time
 }
@@ -36,18 +34,18 @@ type Application struct {
 	AgencyID string
 	Name     string
 	Active   bool
-	// Integrator marks the one application that gets the sessions which platform
-	// keys create for its agency.
+	// Integrator marks the one application of an agency that owns the sessions created
+	// with platform keys.
 	Integrator bool
-	// Offers that a citizen may choose from (checkout.OfferMomo and the like).
+	// Offers that a citizen may choose from, such as checkout.OfferMomo.
 	Offers []string
-	// EmbedOrigins may embed its sessions: https origins in lower case.
+	// EmbedOrigins are the origins that may embed its sessions: https, in lower case.
 	EmbedOrigins       []string
 	SessionLifetime    time.Duration
 	CreationsPerMinute int
 	ReadsPerMinute     int // for each of its keys
 	PageSize           int
-	// Cashin is its access to the deprecated surface; nil for none.
+	// Cashin is its access to the deprecated cash-in surface; nil for none.
 	Cashin    *Cashin
 	CreatedAt time.Time
 }
@@ -56,16 +54,17 @@ type Application struct {
 type Cashin struct {
 	APIKeyHash []byte // SHA-256
 	SecretKey  secret.Text
-	// RedirectOrigins may receive the citizen after the payment.
+	// RedirectOrigins are the origins to which the citizen may return after the payment.
 	RedirectOrigins []string
 	WebhookURL      string // empty for none
-	// Providers that are activated: mobile_money_a and the like.
+	// Providers that are activated, such as mobile_money_a.
 	Providers []string
-	// Locked says that the secret does not open with this process's master keys.
+	// Locked means that the secret does not open with this process's master keys.
 	Locked bool
 }
 
-// WebhookEndpoint is where an application, or the platform, receives events.
+// WebhookEndpoint is an address at which an application or the platform receives
+// events.
 type WebhookEndpoint struct {
 	ID            string
 	ApplicationID string // empty: the platform's
@@ -74,19 +73,19 @@ type WebhookEndpoint struct {
 	Test, Live    bool // the modes it receives
 	MaxInFlight   int
 	MaxPerSecond  int // calls; 0: no limit
-	// Secrets sign now, newest first: two during a rotation.
+	// Secrets that sign now, newest first. There are two during a rotation.
 	Secrets []secret.Text
-	// Locked says that a secret does not open with this process's master keys:
-	// deliveries wait, they must not leave without that signature.
+	// Locked means that a secret does not open with this process's master keys.
+	// Deliveries wait, because they must carry its signature.
 	Locked    bool
 	CreatedAt time.Time
 }
 
-// Platform tells whether the endpoint is the platform's.
+// Platform reports whether the endpoint is the platform's.
 func (e WebhookEndpoint) Platform() bool { return e.ApplicationID == "" }
 
-// Wants tells whether the endpoint receives an event of a mode.
-func (e WebhookEndpoint) Wants(live bool, event string) bool {
+// wants reports whether the endpoint receives an event of a mode.
+func (e WebhookEndpoint) wants(live bool, event string) bool {
 	return (live && e.Live || !live && e.Test) && slices.Contains(e.Events, event)
 }
 
@@ -109,42 +108,42 @@ const (
 	AuthBasic  AuthType = "basic"
 )
 
-// ERPAuth is what an ERP is shown.
+// ERPAuth holds the credentials for an ERP.
 type ERPAuth struct {
 	Type   AuthType
 	Name   string      // header of an API key, user name of basic
 	Secret secret.Text // token, value or password
 }
 
-// ERPSettings are how an agency's ERP of one mode is reached.
+// ERPSettings say how to reach an agency's ERP in one mode.
 type ERPSettings struct {
 	AgencyID string
 	Live     bool
 	BaseURL  string // without a slash at its end
 	Auth     ERPAuth
-	// ConflictIsDone: 409 to a confirmation means that the ERP has it.
+	// ConflictIsDone: the answer 409 to a confirmation means that the ERP has it already.
 	ConflictIsDone bool
-	// Networks are the addresses that the ERP may have. None: public ones only.
+	// Networks contain the addresses that the ERP may have. None: public addresses only.
 	Networks    []netip.Prefix
 	MaxInFlight int
-	// Locked says that the secret does not open with this process's master keys:
-	// confirmations wait.
+	// Locked means that the secret does not open with this process's master keys.
+	// Confirmations wait.
 	Locked bool
 }
 
-// Platform is what belongs to the platform as a whole.
+// Platform holds the settings of the platform.
 type Platform struct {
-	// EmbedOrigins may embed the sessions of platform keys.
+	// EmbedOrigins are the origins that may embed sessions created with platform keys.
 	EmbedOrigins []string
 }
 
 var slug = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 
-// IsSlug says whether a text can name an agency, or be the code of a clerk:
-// lower-case letters, digits and hyphens, a letter first, at most 63.
+// IsSlug reports whether a text can be the slug of an agency or the code of a clerk:
+// at most 63 lower-case letters, digits and hyphens, beginning with a letter.
 func IsSlug(s string) bool { return slug.MatchString(s) }
 
-// Mode names test and live as registry files and the database do.
+// Mode returns the name of a mode in registry files and in the database: test or live.
 func Mode(live bool) string {
 	if live {
 		return "live"

@@ -1,4 +1,4 @@
--- Reading: every table whole, in one snapshot.
+-- Reading. Each query reads a whole table; all of them see one snapshot.
 
 -- name: Revision :one
 SELECT revision FROM registry_revision;
@@ -42,8 +42,8 @@ SELECT * FROM webhook_secrets ORDER BY endpoint_id, created_at DESC, digest;
 -- name: SuspendedEndpoints :many
 SELECT destination_id, suspended_at FROM delivery_destinations WHERE kind = 'webhook' AND suspended_at IS NOT NULL;
 
--- Seeding. A parameter that is null leaves the column as it is, or gives a new
--- row its default.
+-- Writing. A parameter that is null keeps the value of an existing row and gives a new
+-- row the default.
 
 -- name: SetPlatformOrigins :exec
 UPDATE platform SET embed_origins = @embed_origins;

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// poll is how long a change may stay unseen when its notification is lost.
+	// poll is the time after which a change is seen even if its notification is lost.
 	poll = 500 * time.Millisecond
-	// patience bounds every question to Postgres.
+	// patience is the time-out of each reading.
 	patience = 3 * time.Second
 	retry    = 250 * time.Millisecond
 )
@@ -37,12 +37,12 @@ type Config struct {
 	Pool *pgxpool.Pool
 	Keys *secret.Keys
 	Log  *slog.Logger
-	// Now is the time in UTC; it decides which webhook secrets have expired.
+	// Now returns the time in UTC. It decides which webhook secrets have expired.
 	Now func() time.Time
-	// Simulators is where they listen, in developer mode: a missing test account
-	// means them then. Empty outside developer mode.
+	// Simulators is the address of the simulators in developer mode. They replace a
+	// missing test account. Empty outside developer mode.
 	Simulators string
-	// Operators are those whose accounts are known.
+	// Operators whose merchant accounts the registry can read.
 	Operators connector.Table
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
@@ -59,12 +59,12 @@ type Registry struct {
 	companions []Companion
 }
 
-// Companion reads what refers to the registry but belongs to a package above it.
-// It reads in the transaction that has read s, so that both are of one revision.
-// install is called when s is the current snapshot.
+// Companion reads tables that refer to the registry and belong to another package. It
+// reads in the transaction that has read s, so that both have the same revision.
+// install is called after s became the current snapshot.
 type Companion func(ctx context.Context, tx pgx.Tx, s *Snapshot) (install func(), err error)
 
-// Open reads the registry. It fails while Postgres is away; Run does not.
+// Open reads the registry. It returns an error while Postgres is away.
 func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	if cfg.Pool == nil || cfg.Keys == nil || cfg.Log == nil || cfg.Now == nil {
 		return nil, errors.New("opening the registry: Pool, Keys, Log and Now are required")
@@ -89,14 +89,14 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	return r, nil
 }
 
-// Run follows changes until ctx ends, and returns nil then. A change is seen
-// within a second; while Postgres is away the last snapshot stays.
+// Run follows changes until ctx ends, then returns nil. It sees a change within a
+// second. While Postgres is away the last snapshot stays.
 func (r *Registry) Run(ctx context.Context) error {
 	failing := false
 	for {
 		err := r.follow(ctx, func() {
 			if failing {
-				r.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "registry is followed again")
+				r.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "following changes of the registry again")
 			}
 			failing = false
 		})
@@ -104,7 +104,7 @@ func (r *Registry) Run(ctx context.Context) error {
 			return nil
 		}
 		if !failing {
-			r.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "registry cannot be followed, going on with what was read", slog.Any("error", err))
+			r.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "following changes of the registry failed: the last snapshot stays in use", slog.Any("error", err))
 		}
 		failing = true
 		r.reloads.WithLabelValues("failed").Inc()
@@ -116,15 +116,15 @@ func (r *Registry) Run(ctx context.Context) error {
 	}
 }
 
-// follow listens and polls over one connection until it fails. well is called
-// whenever the snapshot is known to be current.
+// follow listens and polls over one connection until an error occurs. It calls well
+// each time it finds the snapshot current.
 func (r *Registry) follow(ctx context.Context, well func()) error {
 	conn, err := r.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		// It listens: closed, not given back.
+		// The connection still listens. Close it instead of returning it to the pool.
 		c := conn.Hijack()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
@@ -138,7 +138,7 @@ func (r *Registry) follow(ctx context.Context, well func()) error {
 		if err != nil {
 			return fmt.Errorf("reading the registry's revision: %w", err)
 		}
-		// Another one, not a later one: a restored backup counts from lower.
+		// After the restore of a backup the revision may be lower.
 		if revision != r.current.Load().Revision {
 			if err := r.reload(ctx); err != nil {
 				return err
@@ -169,7 +169,7 @@ func (r *Registry) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return conn, nil
 }
 
-// Join adds a companion, and reads everything again with it. Join before Run.
+// Join adds a companion and reads everything again with it. Call Join before Run.
 func (r *Registry) Join(ctx context.Context, c Companion) error {
 	r.reloading.Lock()
 	r.companions = append(r.companions, c)
@@ -199,7 +199,7 @@ func (r *Registry) reload(ctx context.Context) error {
 		return fmt.Errorf("reading the registry: %w", err)
 	}
 	if len(s.locked) > 0 {
-		r.cfg.Log.LogAttrs(ctx, slog.LevelError, "secrets of the registry do not open: is a master key missing in QUITTANCE_MASTER_KEYS?", slog.Any("locked", s.locked))
+		r.cfg.Log.LogAttrs(ctx, slog.LevelError, "secrets of the registry do not open: add the missing master key to QUITTANCE_MASTER_KEYS", slog.Any("locked", s.locked))
 	}
 	r.current.Store(s)
 	for _, install := range installs {
@@ -210,10 +210,10 @@ func (r *Registry) reload(ctx context.Context) error {
 	return nil
 }
 
-// Age is how long ago Postgres confirmed that the snapshot is the current one.
+// Age is the time since Postgres last confirmed that the snapshot is current.
 func (r *Registry) Age() time.Duration { return time.Since(time.Unix(0, r.syncedAt.Load())) }
 
-// Platform is what belongs to the platform as a whole.
+// Platform returns the settings of the platform.
 func (r *Registry) Platform() Platform { return r.current.Load().Platform }
 
 // Agency finds an agency by its id.
@@ -238,7 +238,7 @@ func (r *Registry) Applications() []Application {
 	return sorted(r.current.Load().Applications, func(a Application) string { return a.ID })
 }
 
-// ApplicationsOf are the ids of an agency's applications, active or not, sorted.
+// ApplicationsOf lists the ids of an agency's applications, active or not, sorted.
 func (r *Registry) ApplicationsOf(agencyID string) (ids []string) {
 	for id, a := range r.current.Load().Applications {
 		if a.AgencyID == agencyID {
@@ -249,37 +249,31 @@ func (r *Registry) ApplicationsOf(agencyID string) (ids []string) {
 	return ids
 }
 
-// IntegratorOf finds the application that gets an agency's platform-key sessions.
+// IntegratorOf finds the application of an agency that owns the sessions created with
+// platform keys.
 func (r *Registry) IntegratorOf(agencyID string) (Application, bool) {
 	s := r.current.Load()
 	a, ok := s.Applications[s.integrators[agencyID]]
 	return a, ok
 }
 
-// ApplicationByCashinKey finds the application whose access to the deprecated
-// surface has this apiKey.
+// ApplicationByCashinKey finds an application by its API key for the deprecated
+// cash-in surface.
 func (r *Registry) ApplicationByCashinKey(apiKey string) (Application, bool) {
 	s := r.current.Load()
 	a, ok := s.Applications[s.cashin[sha256.Sum256([]byte(apiKey))]]
 	return a, ok
 }
 
-// AgencyOfApplication finds the agency that an application belongs to.
-func (r *Registry) AgencyOfApplication(applicationID string) (Agency, bool) {
-	s := r.current.Load()
-	a, ok := s.Agencies[s.Applications[applicationID].AgencyID]
-	return a, ok
-}
-
-// Endpoints are those that receive an event now: the application's and, for a
-// session that a platform key made, the platform's. A suspended endpoint is one of
-// them: its deliveries are made and held.
+// Endpoints lists the endpoints that receive an event now: those of the application
+// and, if a platform key created the session, those of the platform. It includes
+// suspended endpoints, because deliveries to them are planned and held.
 func (r *Registry) Endpoints(applicationID string, platform, live bool, event string) []WebhookEndpoint {
 	s := r.current.Load()
 	var out []WebhookEndpoint
 	add := func(owner string) {
 		for _, e := range s.byOwner[owner] {
-			if e.Wants(live, event) {
+			if e.wants(live, event) {
 				out = append(out, e.at(r.cfg.Now()))
 			}
 		}
@@ -311,7 +305,7 @@ func (r *Registry) AllEndpoints() []WebhookEndpoint {
 	return out
 }
 
-// ERP is how an agency's ERP of a mode is reached; false when it has none.
+// ERP returns the settings of an agency's ERP in a mode; false when it has none.
 func (r *Registry) ERP(agencyID string, live bool) (ERPSettings, bool) {
 	e, ok := r.current.Load().erp[modeKey{agencyID, live}]
 	return e, ok
@@ -322,9 +316,9 @@ func (r *Registry) Service(agencyID, code string) (Service, bool) {
 	return r.current.Load().Service(agencyID, code)
 }
 
-// ResolveService is the service of a due: the active one that its ERP code is
-// mapped to, else the agency's default if it is active, else none (contract,
-// "Service catalogue mapping").
+// ResolveService finds the service of a due: the service to which its ERP code is
+// mapped, or if that is not active the agency's default service, or if that is not
+// active none (contract, "Service catalogue mapping").
 func (r *Registry) ResolveService(agencyID, erpCode string) (Service, bool) {
 	s := r.current.Load()
 	for _, code := range []string{s.mappings[codeKey{agencyID, erpCode}], s.Agencies[agencyID].DefaultService} {
@@ -335,7 +329,7 @@ func (r *Registry) ResolveService(agencyID, erpCode string) (Service, bool) {
 	return Service{}, false
 }
 
-// Fee is what an agency charges for a channel and currency; false: no fee.
+// Fee returns an agency's fee for a channel and a currency; false when there is none.
 func (r *Registry) Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool) {
 	f, ok := r.current.Load().fees[feeKey{agencyID, string(channel), currency}]
 	return f, ok

@@ -96,8 +96,8 @@ func TestConnectorsAndSimulators(t *testing.T) {
 	}
 }
 
-// XAF is no card currency of the contract's: an acquirer takes it where the
-// agency's account of that mode says so.
+// The contract's list of card currencies lacks XAF. An acquirer takes it when the agency's
+// account of that mode says so.
 func TestTakes(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
@@ -146,7 +146,7 @@ func TestTakes(t *testing.T) {
 		}
 	}
 
-	// Without the master key the account cannot be used, but what it takes is known.
+	// Without the master key the account cannot be used, but its currencies are known.
 	h.Seed(t, account(", xaf: true"))
 	r = h.Open(t, func(cfg *registries.Config) { cfg.Keys = secret.GenerateKeys() })
 	if c, ok := r.MerchantAccount(registries.AgencyA, false, checkout.OfferCard); !ok || !c.Locked || c.Account != (card.Account{BaseURL: "https://card.example.org", XAF: true}) {
@@ -154,8 +154,8 @@ func TestTakes(t *testing.T) {
 	}
 }
 
-// A row of an earlier release, sealed then and with a column for the one flag that
-// there was, is the same account after the migration.
+// An earlier release stored the flag xaf in a column of its own. After the migration its
+// row is the same account.
 func TestAccountOfAnEarlierRelease(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
@@ -189,14 +189,14 @@ func TestChangeIsSeenWithinASecond(t *testing.T) {
 		_, err := r.AuthenticateKey(registries.KeyTest)
 		return errors.Is(err, identity.ErrKeyRevoked)
 	})
-	// A notification that is lost must not matter.
+	// The change is seen although its notification is lost.
 	h.Exec(t, `ALTER TABLE webhook_endpoints DISABLE TRIGGER USER`)
 	h.Exec(t, `UPDATE webhook_endpoints SET max_in_flight = 5 WHERE application_id = $1`, registries.AppA)
 	h.Exec(t, `UPDATE registry_revision SET revision = revision + 1`)
 	registries.Within(t, time.Second, "cap", func() bool {
 		return r.Endpoints(registries.AppA, false, false, "checkout.completed")[0].MaxInFlight == 5
 	})
-	// Use of a key is no change.
+	// The use of a key is not a change.
 	var before, after int64
 	revision := func(to *int64) {
 		if err := h.Pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(to); err != nil {
@@ -210,7 +210,7 @@ func TestChangeIsSeenWithinASecond(t *testing.T) {
 	}
 }
 
-// gate is a way to Postgres that can be shut.
+// gate is a connection to Postgres that can be shut.
 type gate struct {
 	listener net.Listener
 	target   string
@@ -287,7 +287,7 @@ func TestPostgresAway(t *testing.T) {
 		t.Error("while Postgres is away an account is missing")
 	}
 	digest := sha256.Sum256([]byte(registries.KeyTest))
-	h.Exec(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = $1`, digest[:]) // by another way
+	h.Exec(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = $1`, digest[:]) // with another connection
 	g.set(false)
 	registries.Within(t, 2*time.Second, "catching up", func() bool {
 		_, err := r.AuthenticateKey(registries.KeyTest)
@@ -295,7 +295,7 @@ func TestPostgresAway(t *testing.T) {
 	})
 }
 
-// One row sealed with a key that this process lacks keeps nobody else waiting.
+// One row is sealed with a key that this process lacks. The rest of the registry works.
 func TestMissingMasterKeyLocksItsRowsOnly(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)

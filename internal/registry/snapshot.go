@@ -14,14 +14,14 @@ import (
 	"quittance/internal/secret"
 )
 
-// Labels of what is sealed (internal/secret).
+// Labels of sealed values (internal/secret).
 const (
 	labelWebhook = "webhook secrets"
 	labelERP     = "erp credentials"
 	labelCashin  = "cash-in secrets"
 )
 
-// Digest is the SHA-256 of a secret that others present to us.
+// Digest is the SHA-256 of a secret that others present to the service.
 type Digest [sha256.Size]byte
 
 // DigestOf hashes a presented secret.
@@ -36,27 +36,27 @@ type modeKey struct {
 
 type codeKey struct{ agencyID, code string }
 
-// Snapshot is the whole registry at one revision. It never changes once it is
-// built: its maps are read only.
+// Snapshot is the whole registry at one revision. It does not change after it was
+// built. Its maps are read only.
 type Snapshot struct {
 	Revision     int64
 	Platform     Platform
 	Agencies     map[string]Agency            // by id
 	Applications map[string]Application       // by id
 	Services     map[string]Service           // by id
-	Accounts     map[AccountKey]StoredAccount // without the simulators' stand-ins
+	Accounts     map[AccountKey]StoredAccount // without those of the simulators
 	byCode       map[codeKey]Service
 	mappings     map[codeKey]string
 	fees         map[feeKey]money.Schedule
 	erp          map[modeKey]ERPSettings
-	integrators  map[string]string      // agency → application
-	cashin       map[Digest]string      // API key → application
+	integrators  map[string]string      // application by agency
+	cashin       map[Digest]string      // application by API key
 	endpoints    []*endpoint            // by id
-	byOwner      map[string][]*endpoint // application, or empty for the platform
-	locked       []string               // what did not open, for the log
+	byOwner      map[string][]*endpoint // by application; empty for the platform
+	locked       []string               // names of secrets that did not open, for the log
 }
 
-// endpoint is a WebhookEndpoint with every secret that it ever had.
+// endpoint is a WebhookEndpoint with all its secrets, also the expired ones.
 type endpoint struct {
 	WebhookEndpoint
 	secrets []endpointSecret // newest first
@@ -68,16 +68,16 @@ type endpointSecret struct {
 	expiresAt time.Time   // zero: never
 }
 
-// loader reads rows until something fails.
+// loader builds a snapshot. It stops reading at the first error.
 type loader struct {
-	ctx        context.Context //nolint:containedctx // of one reading
+	ctx        context.Context //nolint:containedctx // a loader lives for one reading
 	keys       *secret.Keys    // nil: nothing is opened
 	simulators string
 	s          *Snapshot
 	err        error
 }
 
-// read gives each row of a query to take, unless something has failed before.
+// read calls take with each row of a query, unless an earlier reading failed.
 func read[R any](l *loader, what string, query func(context.Context) ([]R, error), take func(R)) {
 	if l.err != nil {
 		return
@@ -92,9 +92,9 @@ func read[R any](l *loader, what string, query func(context.Context) ([]R, error
 	}
 }
 
-// load reads the registry. The queries must see one snapshot of the database.
-// Without keys nothing is opened, and nothing is Locked. simulators is where they
-// listen; DefaultSimulators when empty.
+// load reads the registry. The queries must see one snapshot of the database. Without
+// keys it opens no secret and sets no Locked. simulators is the address of the
+// simulators; defaultSimulators when empty.
 func load(ctx context.Context, q *db.Queries, keys *secret.Keys, simulators string) (*Snapshot, error) {
 	s := &Snapshot{
 		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{},
@@ -168,7 +168,7 @@ func (l *loader) endpoints(q *db.Queries) {
 		if l.keys != nil {
 			if plain, err := l.keys.Open(labelWebhook, r.Sealed, []byte(r.EndpointID)); err == nil {
 				known.value = secret.NewText(string(plain))
-			} else if r.ExpiresAt == nil { // an old one need not open
+			} else if r.ExpiresAt == nil { // an expired secret need not open
 				l.s.locked = append(l.s.locked, "webhook endpoint "+r.EndpointID)
 			}
 		}
@@ -187,9 +187,8 @@ func (l *loader) endpoints(q *db.Queries) {
 	})
 }
 
-// open unseals, and notes what does not open. A row whose master key is missing
-// is locked; the rest of the registry is read all the same, so that a revocation
-// still takes effect.
+// open unseals a value, and notes when it does not open. The rest of the registry is
+// still read then, so that a revocation takes effect although a master key is missing.
 func (l *loader) open(label string, sealed, aad []byte) ([]byte, bool) {
 	if l.keys == nil {
 		return nil, true
@@ -208,16 +207,16 @@ func (s *Snapshot) Service(agencyID, code string) (Service, bool) {
 	return service, ok
 }
 
-// IntegratorOf is the id of an agency's integrator application; empty when it has
+// IntegratorOf returns the id of an agency's integrator application; empty when it has
 // none.
 func (s *Snapshot) IntegratorOf(agencyID string) string { return s.integrators[agencyID] }
 
-// CashinOwner is the id of the application whose cash-in API key has the digest;
+// CashinOwner returns the id of the application whose cash-in API key has the digest;
 // empty when there is none.
 func (s *Snapshot) CashinOwner(d Digest) string { return s.cashin[d] }
 
-// EndpointOf finds the webhook endpoint of an owner, empty for the platform, at
-// an address. It is without its secrets.
+// EndpointOf finds the webhook endpoint of an application, or of the platform when
+// applicationID is empty, by its address. The result has no secrets.
 func (s *Snapshot) EndpointOf(applicationID, url string) (WebhookEndpoint, bool) {
 	if e, ok := find(s.byOwner[applicationID], func(e *endpoint) bool { return e.URL == url }); ok {
 		return e.WebhookEndpoint, true
@@ -234,7 +233,7 @@ func (s *Snapshot) endpoint(id string) *endpoint {
 	return s.endpoints[i]
 }
 
-// at is the endpoint with the secrets that sign at a moment.
+// at returns the endpoint with the secrets that sign at a moment.
 func (e *endpoint) at(now time.Time) WebhookEndpoint {
 	out := e.WebhookEndpoint
 	for _, s := range e.secrets {
@@ -250,7 +249,7 @@ func (e *endpoint) at(now time.Time) WebhookEndpoint {
 	return out
 }
 
-// sorted are the values of a map in an order of theirs.
+// sorted returns the values of a map, sorted by a text of each.
 func sorted[K comparable, V any](m map[K]V, by func(V) string) []V {
 	return slices.SortedFunc(maps.Values(m), func(a, b V) int { return strings.Compare(by(a), by(b)) })
 }

@@ -14,8 +14,8 @@ import (
 	"quittance/internal/secret"
 )
 
-// Tx is a transaction that changes the registry, or what refers to it. No other
-// one runs meanwhile, so what Before says stays true until it ends.
+// Tx is a transaction that changes the registry or tables that refer to it. Only one
+// runs at a time, so nothing else changes the registry after Before was read.
 type Tx struct {
 	pgx.Tx
 	// Before is the registry as it was when the transaction began.
@@ -26,8 +26,8 @@ type Tx struct {
 	q    *db.Queries
 }
 
-// Change runs do in a transaction. Whatever the error, nothing has changed then.
-// Without keys nothing is unsealed, and nothing can be sealed.
+// Change runs do in a transaction. After an error nothing has changed. Without keys
+// Before holds no secrets, and do cannot seal any.
 func Change(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, now time.Time, do func(*Tx) error) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		t := &Tx{Tx: tx, Now: now, keys: keys, q: db.New(tx)}
@@ -42,19 +42,19 @@ func Change(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, now time
 	})
 }
 
-// View reads the registry as it is now, with nothing unsealed. what reads more in
-// the same snapshot of the database. simulators is where they listen.
-func View(ctx context.Context, pool *pgxpool.Pool, simulators string, what func(pgx.Tx, *Snapshot) error) error {
+// View reads the registry as it is now, without secrets, and calls read in the same
+// snapshot of the database. simulators is the address of the simulators.
+func View(ctx context.Context, pool *pgxpool.Pool, simulators string, read func(pgx.Tx, *Snapshot) error) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		s, err := load(ctx, db.New(tx), nil, simulators)
 		if err != nil {
 			return err
 		}
-		return what(tx, s)
+		return read(tx, s)
 	})
 }
 
-// Changed says whether the transaction has changed anything yet.
+// Changed reports whether the transaction has changed the registry.
 func (t *Tx) Changed(ctx context.Context) (bool, error) {
 	revision, err := t.q.Revision(ctx)
 	if err != nil {
@@ -65,8 +65,8 @@ func (t *Tx) Changed(ctx context.Context) (bool, error) {
 
 func erpAAD(agencyID string, live bool) []byte { return []byte(agencyID + "/" + Mode(live)) }
 
-// PutERP sets how an agency's ERP of a mode is reached, unless it is set so
-// already: the same text sealed again would look like a change.
+// PutERP stores the settings of an agency's ERP. It writes nothing when they are the
+// stored ones, because sealing the same secret again would count as a change.
 func (t *Tx) PutERP(ctx context.Context, e ERPSettings) error {
 	old, ok := t.Before.erp[modeKey{e.AgencyID, e.Live}]
 	if ok && !old.Locked && old.BaseURL == e.BaseURL && old.Auth.Type == e.Auth.Type && old.Auth.Name == e.Auth.Name &&
@@ -83,8 +83,8 @@ func (t *Tx) PutERP(ctx context.Context, e ERPSettings) error {
 	})
 }
 
-// PutCashin sets an application's access to the deprecated surface, unless it is
-// set so already.
+// PutCashin stores an application's access to the deprecated cash-in surface. It writes
+// nothing when it is the stored one, see PutERP.
 func (t *Tx) PutCashin(ctx context.Context, applicationID string, c Cashin) error {
 	old := t.Before.Applications[applicationID].Cashin
 	if old != nil && !old.Locked && bytes.Equal(old.APIKeyHash, c.APIKeyHash) && old.SecretKey.Equal(c.SecretKey) &&

@@ -82,7 +82,7 @@ func ParseKeys(list string) (*Keys, error) {
 			return nil, fmt.Errorf("entry %d: %w", i+1, ErrKeys)
 		}
 		if seen[id] {
-			return nil, fmt.Errorf("entry %d: id %q stands twice: %w", i+1, id, ErrKeys)
+			return nil, fmt.Errorf("entry %d: id %q occurs twice: %w", i+1, id, ErrKeys)
 		}
 		seen[id] = true
 		raw, err := base64.RawStdEncoding.Strict().DecodeString(strings.TrimRight(encoded, "="))

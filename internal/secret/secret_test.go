@@ -123,8 +123,8 @@ func TestMACOverRotation(t *testing.T) {
 	}
 }
 
-// References given out before a rotation must not be given out again after it.
-// The bytes are pinned: another derivation would be another permutation.
+// References issued before a rotation must not be issued again after it. The test pins the
+// bytes, because another derivation makes another permutation.
 func TestPermutationKeyNeverChanges(t *testing.T) {
 	t.Parallel()
 	old := parse(t, entry("old", 1))

@@ -21,16 +21,15 @@ import (
 	"quittance/schemas"
 )
 
-// ErrBehind says that the read model cannot show now what has been acknowledged.
+// ErrBehind says that the read model does not yet hold everything that was acknowledged.
 var ErrBehind = barrier.ErrBehind
 
-// ErrNotFound says that there is no such session for the caller.
+// ErrNotFound says that the caller can see no such session.
 var ErrNotFound = errors.New("no such session")
 
 const defaultPageSize = 20
 
-// queryTimeout bounds the reading of rows: a Postgres that hangs is one that is
-// away.
+// queryTimeout is the time-out of reading rows. After it Postgres counts as away.
 const queryTimeout = 2 * time.Second
 
 // Config of a Reader. Fields without a default are required.
@@ -42,15 +41,14 @@ type Config struct {
 	Log      *slog.Logger
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
-	// Timeout is how long a read waits for what has been acknowledged; 2 s when
-	// zero.
+	// Timeout is how long a read waits until the read model holds everything that was
+	// acknowledged; 2 s when zero.
 	Timeout time.Duration
 }
 
-// Reader reads sessions. Session, ByID and List show everything that was
-// acknowledged to anybody before the call (the barrier), and answer ErrBehind
-// when they cannot, which is also what they answer while Run does not run. It is
-// safe for concurrent use.
+// Reader reads sessions. Session, ByID and List show everything that was acknowledged to
+// any caller before the call (the barrier). When they cannot, and while Run does not run,
+// they return ErrBehind. It is safe for concurrent use.
 type Reader struct {
 	cfg     Config
 	client  *kgo.Client
@@ -78,22 +76,22 @@ func New(cfg Config) (*Reader, error) {
 	}, nil
 }
 
-// Run asks on behalf of the reads until ctx ends; it returns nil then and the
-// reader is of no more use.
+// Run serves the barrier of all reads until ctx ends, then returns nil. The reader cannot
+// be used afterwards.
 func (r *Reader) Run(ctx context.Context) error {
 	defer r.client.Close()
 	return r.barrier.Run(ctx)
 }
 
-// Query names one session and who asks for it.
+// Query asks for one session on behalf of a caller.
 type Query struct {
 	ID             string
-	ApplicationIDs []string // whose sessions the caller may see
+	ApplicationIDs []string // the caller may see the sessions of these applications
 	Live           bool
 }
 
-// Session is one session that the caller may see. Errors are ErrNotFound,
-// ErrBehind and those of ctx.
+// Session returns a session that the caller may see. Errors are ErrNotFound, ErrBehind
+// and those of ctx.
 func (r *Reader) Session(ctx context.Context, q Query) (checkout.Session, error) {
 	s, err := r.ByID(ctx, q.ID)
 	if err != nil {
@@ -105,8 +103,8 @@ func (r *Reader) Session(ctx context.Context, q Query) (checkout.Session, error)
 	return s, nil
 }
 
-// ByID is a session for who holds its id: the citizen's pages. Errors are those
-// of Session.
+// ByID returns a session by its id alone, for the citizen's pages. Errors are those of
+// Session.
 func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) {
 	partition, err := checkout.SessionPartition(id)
 	if err != nil || partition >= r.cfg.Topology.Count(schemas.TopicEvents) {
@@ -135,14 +133,13 @@ func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) 
 	return r.decode(value)
 }
 
-// errRebuilt says that the read model has been emptied, or restored, since the
-// barrier was passed.
-var errRebuilt = fmt.Errorf("%w: it is being built again", ErrBehind)
+// errRebuilt says that the read model was emptied or restored after the barrier was
+// passed.
+var errRebuilt = fmt.Errorf("%w: it is being rebuilt", ErrBehind)
 
-// Statuses returns the sessions that Postgres holds, by id, for pages that watch:
-// without the barrier, in one query. They are never older than an earlier answer of
-// Session, ByID or List, except while the read model is rebuilt: then a session may be
-// missing or older, and pages ask again.
+// Statuses returns sessions by id for pages that watch them, in one query and without the
+// barrier. They are not older than an earlier result of Session, ByID or List. Only while
+// the read model is rebuilt may a session be missing or older; the pages ask again.
 func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkout.Session, error) {
 	var values [][]byte
 	err := r.query(ctx, func(ctx context.Context) error {
@@ -166,25 +163,26 @@ func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkou
 	return out, nil
 }
 
-// Filter selects sessions. Empty fields select everything; filters are exact
-// (contract decisions § 9).
+// Filter selects sessions. An empty field selects all; others must be equal (contract
+// decisions § 9).
 type Filter struct {
-	// TenantIDs are the agencies of ApplicationIDs. List waits for everything that
-	// was acknowledged for them.
+	// TenantIDs are the agencies of ApplicationIDs. List waits for everything that was
+	// acknowledged for them.
 	TenantIDs []string
-	// ApplicationIDs own the sessions that the caller may see; none selects nothing.
+	// ApplicationIDs are the owners of the sessions that the caller may see. An empty list
+	// selects no session.
 	ApplicationIDs []string
 	Live           bool
 	OrderID        string
 	Status         checkout.Status
 	CustomerID     string
 	PaymentRef     string
-	Page           int // from 1, which 0 means as well
+	Page           int // from 1; 0 means 1
 	PageSize       int // 20 when 0
 }
 
-// List is a page of sessions, newest first by id, and how many there are on all
-// pages. Errors are ErrBehind and those of ctx.
+// List returns a page of sessions, sorted by id with the newest first, and the total on
+// all pages. Errors are ErrBehind and those of ctx.
 func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, total int64, err error) {
 	if len(f.ApplicationIDs) == 0 {
 		return nil, 0, nil
@@ -206,8 +204,7 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 	var values [][]byte
 	reached := map[int32]int64{}
 	err = r.query(ctx, func(ctx context.Context) error {
-		// One snapshot of the database, so that the total is that of the page and the
-		// positions are those of the rows.
+		// One snapshot of the database, so that the page, the total and the positions agree.
 		return pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 			batch := &pgx.Batch{}
 			batch.Queue(positions.Select(), r.cfg.Topology.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
@@ -242,20 +239,20 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 	return items, total, nil
 }
 
-// decode is the session of a stored snapshot.
+// decode reads the session of a stored snapshot.
 func (r *Reader) decode(value []byte) (checkout.Session, error) {
 	_, s, err := Read(r.cfg.Codec, value)
 	switch {
 	case errors.Is(err, schemas.ErrUndecodable):
 		return checkout.Session{}, fmt.Errorf("reading a stored session: %w", err)
-	case err != nil: // a schema registry that is away
+	case err != nil: // the schema registry is away
 		return checkout.Session{}, fmt.Errorf("reading a stored session: %w: %w", ErrBehind, err)
 	}
 	return s.Session, nil
 }
 
-// where is the condition with its arguments. Only what is asked for stands in
-// it, so that Postgres finds the index for it.
+// where returns the condition and its arguments. It holds only the fields that are set,
+// so that Postgres finds the index for it.
 func (f Filter) where() (string, []any) {
 	var conditions []string
 	var args []any
@@ -280,8 +277,7 @@ func (f Filter) where() (string, []any) {
 	return " WHERE " + strings.Join(conditions, " AND "), args
 }
 
-// query runs one reading of rows. A Postgres that is away makes the read model
-// ErrBehind.
+// query runs read with a time-out. While Postgres is away the error is ErrBehind.
 func (r *Reader) query(ctx context.Context, read func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()

@@ -37,7 +37,7 @@ func database(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
-// codec is one codec for all tests.
+// codec is shared by all tests.
 func codec(t *testing.T) *schemas.Codec {
 	t.Helper()
 	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
@@ -51,7 +51,7 @@ func codec(t *testing.T) *schemas.Codec {
 	return codec
 }
 
-// snapshots are sessions as the read model gets them: as events carry them.
+// snapshots returns sessions in the form in which events carry them.
 func snapshots(t *testing.T, codec *schemas.Codec, sessions ...checkout.Session) []readmodel.Snapshot {
 	t.Helper()
 	var out []readmodel.Snapshot
@@ -69,7 +69,7 @@ func snapshots(t *testing.T, codec *schemas.Codec, sessions ...checkout.Session)
 	return out
 }
 
-// world is a broker with the topics of one installation, and a reader.
+// world has a broker with the topics of one installation, and a reader.
 type world struct {
 	cfg      kafka.Config
 	topology *kafka.Topology
@@ -114,7 +114,7 @@ func (w world) run(t *testing.T) {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
-// transaction writes one record to a partition of the events and ends.
+// transaction writes one record to a partition of the events topic and ends.
 func (w world) transaction(t *testing.T, partition int32, end kgo.TransactionEndTry) {
 	t.Helper()
 	cl, err := w.cfg.Producer(kgo.TransactionalID(servers.Prefix(t)))
@@ -133,8 +133,8 @@ func (w world) transaction(t *testing.T, partition int32, end kgo.TransactionEnd
 	}
 }
 
-// awaitHighWatermark waits until the partition ends at the offset: a broker
-// writes the marker of a transaction after it has said that it is ended.
+// awaitHighWatermark waits until the high watermark of the partition has reached the
+// offset. A broker writes the marker of a transaction after it acknowledged the end.
 func (w world) awaitHighWatermark(t *testing.T, partition int32, want int64) {
 	t.Helper()
 	cl, err := w.cfg.Client()
@@ -157,7 +157,7 @@ func (w world) awaitHighWatermark(t *testing.T, partition int32, want int64) {
 	}
 }
 
-// agency is that of an application.
+// agency returns the agency of an application.
 func agency(app string) string { return "agency of " + app }
 
 func sessionID(n int, app string, partitions int32) string {
@@ -172,8 +172,8 @@ func session(n int, app string) checkout.Session {
 	}
 }
 
-// fill sets every field to something that is not zero, so that a field which is
-// lost on the way is seen, also one that is added later.
+// fill sets every field to a value other than zero, so that the test notices a lost field,
+// also one that is added later.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -229,21 +229,21 @@ func TestEveryFieldComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	full.Customer, full.ClientSecretSealed = nil, nil // events do not carry them
-	full.Orphans = nil                                // for deciding only
+	full.Orphans = nil                                // only decisions need them
 	if want := map[string]checkout.Session{full.ID: full, "bare": bare}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
 
-// The snapshot is what the event carried, byte for byte, and holds no contact data
-// and no sealed client_secret, whatever the event carries.
+// The snapshot equals the value of the event byte for byte. It never holds contact data or
+// a sealed client_secret, even if the event does.
 func TestSnapshotIsTheEventWithoutContactData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, time.Second)
 	var full checkout.Session
 	n := 0
 	fill(reflect.ValueOf(&full).Elem(), &n)
-	full.Metadata["zero"] = "a\x00b" // a text column would refuse it
+	full.Metadata["zero"] = "a\x00b" // a text column refuses it
 	event := mapping.FromEvent(checkout.Event{ID: "evt", Type: checkout.EventCompleted, SessionID: full.ID, Sequence: 7, OccurredAt: full.CreatedAt, Session: full})
 	clean, err := w.codec.Encode(event)
 	if err != nil {
@@ -435,8 +435,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// The last record of the partition is the marker of an aborted transaction, which
-// no reader of committed records is shown: it counts all the same.
+// The last record of the partition is the marker of an aborted transaction. No reader of
+// committed records receives it, but the position counts it.
 func TestBarrierCountsControlRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 400*time.Millisecond)
@@ -466,7 +466,7 @@ func TestBarrierCountsControlRecords(t *testing.T) {
 	if err := read(); err != nil {
 		t.Errorf("all applied: %v", err)
 	}
-	// Another agency's partition says nothing about this one's.
+	// The position of another agency's partition does not count.
 	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{ApplicationIDs: []string{appA}}); err == nil {
 		t.Error("a list without its agencies waits for nothing")
 	}
@@ -475,8 +475,8 @@ func TestBarrierCountsControlRecords(t *testing.T) {
 	}
 }
 
-// The read model is emptied, by a migration or by a person, while a reader runs that
-// knows the positions of before. Nobody is told that a session is not there.
+// A migration or a person empties the read model while a reader runs that knows the
+// earlier positions. No caller gets the answer that a session does not exist.
 func TestRebuildIsNotSeenHalfFilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 300*time.Millisecond)
@@ -518,8 +518,8 @@ func TestRebuildIsNotSeenHalfFilled(t *testing.T) {
 	expect("filled again", nil)
 }
 
-// A transaction that has not ended may be acknowledged at any moment: its events
-// count from when they are written.
+// A transaction that has not ended may be acknowledged at any moment. Its events count as
+// soon as they are written.
 func TestBarrierWaitsForOpenTransactions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 400*time.Millisecond)
@@ -548,7 +548,7 @@ func TestBarrierIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 200*time.Millisecond)
 	begun := time.Now()
-	if _, err := w.reader.ByID(t.Context(), sessionID(1, appA, 2)); !errors.Is(err, readmodel.ErrBehind) { // nobody runs it
+	if _, err := w.reader.ByID(t.Context(), sessionID(1, appA, 2)); !errors.Is(err, readmodel.ErrBehind) { // Run does not run
 		t.Errorf("without Run: %v", err)
 	}
 	if d := time.Since(begun); d > 2*time.Second {
@@ -560,7 +560,7 @@ func TestBarrierIsBounded(t *testing.T) {
 		t.Errorf("a caller that has gone: %v", err)
 	}
 	w.run(t)
-	w.pool.Close() // Postgres away
+	w.pool.Close() // Postgres is away
 	if _, _, err := w.reader.List(t.Context(), readmodel.Filter{TenantIDs: []string{agency(appA)}, ApplicationIDs: []string{appA}}); !errors.Is(err, readmodel.ErrBehind) {
 		t.Errorf("without Postgres: %v", err)
 	}

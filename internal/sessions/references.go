@@ -18,11 +18,10 @@ import (
 	"quittance/internal/kafka/consume"
 )
 
-// ErrExhausted says that the leased numbers are used up and Postgres cannot
-// lease more now.
+// ErrExhausted says that all leased numbers are used and no more can be leased now.
 var ErrExhausted = errors.New("no reference numbers are left while Postgres is away")
 
-// Querier is what References need of Postgres.
+// Querier is the part of a Postgres pool that References uses.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
@@ -30,25 +29,25 @@ type Querier interface {
 // ReferencesConfig of References.
 type ReferencesConfig struct {
 	Postgres Querier
-	// Key of the permutation, 32 bytes; it never rotates.
+	// Key of the permutation, 32 bytes. It never changes.
 	Key []byte
-	// Block is how many numbers one lease takes; 50,000 when zero.
+	// Block is the number of references in a lease; 50,000 when zero.
 	Block int64
 	Now   func() time.Time
 	Log   *slog.Logger
 }
 
-// References hands out the numbers that people read: payment_ref and notice_ref
-// (decisions § 8). The counters are in Postgres. They are leased in blocks, two ahead,
-// so that sessions can be created while Postgres is away for a while. Numbers that a
-// process leased and did not use are lost; the counters are wide. It is safe for
-// concurrent use.
+// References issues the numbers that people read: payment_ref and notice_ref (decisions
+// § 8). The counters are in Postgres. References leases blocks of them, two in advance,
+// so that sessions can be created while Postgres is away for some time. Numbers that a
+// process leases and does not use are lost; the range of the counters allows for that.
+// It is safe for concurrent use.
 type References struct {
 	cfg  ReferencesConfig
 	refs *checkout.References
 
 	mu     sync.Mutex
-	leases map[string][]lease // by counter, the one in use first
+	leases map[string][]lease // by counter; the first is in use
 	wake   chan struct{}
 }
 
@@ -72,12 +71,12 @@ func NewReferences(ctx context.Context, cfg ReferencesConfig) (*References, erro
 	return s, s.fill(ctx)
 }
 
-// ErrKey says that the counters were used with another key: going on would hand
-// out numbers that exist.
-var ErrKey = errors.New("reference numbers were made with another master key; the oldest entry of QUITTANCE_MASTER_KEYS must stay")
+// ErrKey says that the counters were used with another key, so that existing numbers
+// would be issued again.
+var ErrKey = errors.New("reference numbers were made with another master key: put the oldest entry of QUITTANCE_MASTER_KEYS back")
 
-// checkKey compares the key with the one that the counters were first used with,
-// by a fingerprint that lies beside them.
+// checkKey compares the fingerprint of the key with that of the first use, which is stored
+// beside the counters.
 func (s *References) checkKey(ctx context.Context) error {
 	sum := sha256.Sum256(append([]byte("quittance reference key"), s.cfg.Key...))
 	fingerprint := int64(binary.BigEndian.Uint64(sum[:]) >> 1)
@@ -106,15 +105,15 @@ func (s *References) Run(ctx context.Context) error {
 		}
 		if err := s.fill(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("leasing reference numbers", slog.Any("error", err))
-			consume.Sleep(ctx, time.Second) // s.wake may ask for every number that is taken meanwhile
+			consume.Sleep(ctx, time.Second) // s.wake may fire for every number taken meanwhile
 		}
 	}
 }
 
 func (s *References) fill(ctx context.Context) error {
 	now := s.cfg.Now()
-	// Next year's numbers are leased before it begins: also when Postgres is away
-	// at midnight.
+	// Lease next year's numbers before the year begins, because Postgres may be away at
+	// midnight.
 	for _, name := range []string{paymentCounter, noticeCounter(now.Year()), noticeCounter(now.Year() + 1)} {
 		for s.leased(name) < 2 {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -162,7 +161,7 @@ func (s *References) refill() {
 	}
 }
 
-// PaymentRef is a new payment_ref. The error is ErrExhausted.
+// PaymentRef returns a new payment_ref. The error is ErrExhausted.
 func (s *References) PaymentRef() (string, error) {
 	for {
 		n, err := s.take(paymentCounter)
@@ -175,7 +174,7 @@ func (s *References) PaymentRef() (string, error) {
 	}
 }
 
-// NoticeRef is a new notice_ref of the current year. The error is ErrExhausted.
+// NoticeRef returns a new notice_ref of the current year. The error is ErrExhausted.
 func (s *References) NoticeRef() (string, error) {
 	year := s.cfg.Now().Year()
 	n, err := s.take(noticeCounter(year))

@@ -15,7 +15,7 @@ import (
 	"quittance/test/servers"
 )
 
-// door is a Postgres that can be away.
+// door is a connection to Postgres that can be shut.
 type door struct {
 	sessions.Querier
 	mu   sync.Mutex
@@ -96,12 +96,12 @@ func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
 		if err := take(sources[n%2]); err == nil {
 			n++
 		} else if errors.Is(err, sessions.ErrExhausted) {
-			time.Sleep(5 * time.Millisecond) // leases are being refilled
+			time.Sleep(5 * time.Millisecond) // Run leases more
 		} else {
 			t.Fatal(err)
 		}
 	}
-	lasts := func() (n int) { // how many are leased, up to 40
+	lasts := func() (n int) { // counts the leased numbers, up to 40
 		db.set(true)
 		for n < 40 && take(sources[0]) == nil {
 			n++
@@ -112,7 +112,7 @@ func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
 		if tries == 50 {
 			t.Fatal("what is leased does not last for 40 numbers without Postgres")
 		}
-		db.set(false) // the lease before was still on its way
+		db.set(false) // the previous request for a lease was still running
 		time.Sleep(100 * time.Millisecond)
 	}
 	for !errors.Is(err, sessions.ErrExhausted) {

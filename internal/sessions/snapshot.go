@@ -9,19 +9,19 @@ import (
 	"quittance/schemas/record"
 )
 
-// Snapshot is a session as it stands after an event.
+// Snapshot is the state of a session after an event.
 type Snapshot struct {
 	checkout.Session
-	// Value is that of the event's record: schema id and Avro, with what is sealed in
-	// it. It holds no contact data.
+	// Value is the value of the event's record: schema id and Avro, with its sealed
+	// fields. It holds no contact data.
 	Value []byte
 }
 
-// Read reads a record of checkout.events. The snapshot is nil for an event of no
+// Read reads a record of checkout.events. The snapshot is nil for an event without a
 // session. Errors are those of Codec.Decode.
 //
-// Events carry neither contact data nor what opens a client_secret. Should one carry
-// them, they are taken out: a read model that holds them could not erase them.
+// Current events carry neither contact data nor a sealed client_secret. Read removes them
+// from an event that does, because the read model could not erase them later.
 func Read(codec *schemas.Codec, value []byte) (checkout.EventType, *Snapshot, error) {
 	var e record.Event
 	if err := codec.Decode(value, &e); err != nil {
@@ -34,7 +34,7 @@ func Read(codec *schemas.Codec, value []byte) (checkout.EventType, *Snapshot, er
 		e.Session.Customer, e.Session.ClientSecretSealed = nil, nil
 		var err error
 		if value, err = codec.Encode(&e); err != nil {
-			return "", nil, fmt.Errorf("taking contact data out of an event: %w", err)
+			return "", nil, fmt.Errorf("removing contact data from an event: %w", err)
 		}
 	}
 	s := &Snapshot{Session: mapping.ToSession(e.Session), Value: value}

@@ -20,8 +20,8 @@ var (
 	// ErrMoved says that another writer has applied the same records. Nothing was
 	// written.
 	ErrMoved = consume.ErrMoved
-	// ErrRefused says that Postgres cannot hold a value, such as a text with a
-	// zero byte: writing it again gives the same answer. Nothing was written.
+	// ErrRefused says that Postgres cannot hold a value, such as a text with a zero byte.
+	// Another attempt would be refused too. Nothing was written.
 	ErrRefused = fmt.Errorf("value cannot be stored: %w", consume.ErrRefused)
 )
 
@@ -31,22 +31,21 @@ type Store struct{ pool *pgxpool.Pool }
 // NewStore makes a store on a migrated database.
 func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool} }
 
-// Positions are the stored positions of a topic by partition.
+// Positions returns the stored positions of a topic by partition.
 func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, error) {
 	return positions.Read(ctx, s.pool, topic)
 }
 
 var positions = consume.Positions{Table: "readmodel_positions", Next: "next"}
 
-// Apply writes sessions as they stand after the records that moves pass, together
-// with the new positions, or nothing. Positions count control records. A session
-// with a higher sequence stays as it is, so order and repetition do not matter.
-// Errors are ErrMoved, ErrRefused and those of a Postgres that is away. After one
-// of those the batch may have been written; applying it again does no harm.
+// Apply writes sessions and the positions after their records in one transaction. A
+// stored session with a higher sequence stays as it is, so that order and repetition do
+// not matter. Errors are ErrMoved, ErrRefused and those of a Postgres that is away. After
+// the latter the batch may have been written; applying it again does no harm.
 func (s *Store) Apply(ctx context.Context, snapshots []Snapshot, moves []consume.Move) error {
 	writes := writing(snapshots)
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		// Positions first: a second writer waits here, and then finds them moved.
+		// Positions come first. A second writer waits here and then finds them moved.
 		if err := positions.Move(ctx, tx, moves); err != nil {
 			return err
 		}
@@ -61,9 +60,8 @@ func (s *Store) Apply(ctx context.Context, snapshots []Snapshot, moves []consume
 	return nil
 }
 
-// writing are the statements for snapshots: the confirmations that ERPs owe, then
-// one row for each session, its last state. Both are in the order of their keys, so
-// that two writers do not wait for each other.
+// writing returns the statements for snapshots: the confirmations for ERPs, then the last
+// state of each session. Both are sorted by key, so that two writers cannot deadlock.
 func writing(snapshots []Snapshot) *pgx.Batch {
 	batch := &pgx.Batch{}
 	last := map[string]Snapshot{}
@@ -94,8 +92,8 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 	return batch
 }
 
-// refused tells a value that Postgres cannot hold (SQLSTATE classes 22 and 23)
-// or a row that is too large for it from a Postgres that is away.
+// refused reports whether Postgres cannot hold a value (SQLSTATE classes 22 and 23) or a
+// row is too large. Other errors mean that Postgres is away.
 func refused(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23") || pg.Code == "54000")

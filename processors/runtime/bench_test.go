@@ -12,11 +12,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// payload is the size of commands, events, replies and of the state's values.
+// payload is the size of commands, events, replies and values of the state.
 const payload = 500
 
-// writer writes three entries of state and emits an event and a reply, which is
-// what the creation of a session amounts to.
+// writer writes three entries of state and emits an event and a reply, like the creation of
+// a session.
 type writer struct {
 	events, replies string
 	value           []byte
@@ -53,9 +53,9 @@ func (p *writer) Deadline(key, _ []byte) time.Time {
 
 func (p *writer) Tick(*Tx, []byte, time.Time) error { return nil }
 
-// BenchmarkRuntime is a closed loop of clients against the runtime with its store
-// on disk. BenchmarkEcho is the floor: consume, produce two records, commit.
-// Compare them in one run: go test -run '^$' -bench . -benchtime 3s
+// BenchmarkRuntime is a closed loop of clients that use a runtime with its store on disk.
+// BenchmarkEcho is the minimum: consume, produce two records, commit. Compare them in one
+// run: go test -run '^$' -bench . -benchtime 3s
 func BenchmarkRuntime(b *testing.B) {
 	for _, clients := range []int{1, 64, 512} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
@@ -116,8 +116,8 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-// loop lets clients send commands and wait for their replies, b.N in all, and
-// reports rate and latencies.
+// loop has clients send b.N commands in total and wait for the replies. It reports rate and
+// latencies.
 func (w *world) loop(b *testing.B, clients int, replies string) {
 	ctx, cancel := context.WithCancel(b.Context())
 	rc, err := kgo.NewClient(kgo.SeedBrokers(w.addr), kgo.ConsumeTopics(replies), kgo.FetchIsolationLevel(kgo.ReadCommitted()))

@@ -13,11 +13,11 @@ import (
 	"quittance/test/servers"
 )
 
-// The broker goes away in the middle of the work and comes back: nobody has to
-// start the processor again.
+// The broker is killed during the work and restarts. The processor continues without a
+// restart.
 func TestBrokerRestart(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a broker of its own, twice")
+		t.Skip("starts its own broker twice")
 	}
 	t.Parallel()
 	ports, err := stack.FreePorts(2)
@@ -48,7 +48,7 @@ func TestBrokerRestart(t *testing.T) {
 			case <-time.After(5 * time.Millisecond):
 			}
 			cmd := fmt.Sprintf("c%d", n)
-			// The client tries for as long as it takes; it is idempotent.
+			// The client retries without limit; it is idempotent.
 			if err := w.cl.ProduceSync(w.ctx, &kgo.Record{Topic: w.input, Partition: int32(n % 2), Key: []byte("k"), Value: []byte(cmd)}).FirstErr(); err != nil {
 				t.Errorf("sending: %v", err)
 				return

@@ -24,9 +24,9 @@ import (
 // patience bounds every wait of a test.
 const patience = 40 * time.Second
 
-// counter counts the commands of each key and emits an event for each: a number
-// that is missing, twice or out of order shows a broken rule. A command is its
-// id, or says what is to go wrong with it.
+// counter counts the commands of each key and emits an event with the number. A number that
+// is missing, repeated or out of order shows a broken rule. A command is an id, or the name
+// of a fault to cause.
 type counter struct {
 	events string
 	mu     sync.Mutex
@@ -43,7 +43,7 @@ var noise = func() []byte {
 
 type count struct {
 	seq uint64
-	due int64 // unix nanoseconds, 0 none
+	due int64 // Unix nanoseconds, 0 for none
 }
 
 func (c count) bytes() []byte {
@@ -130,7 +130,7 @@ func (p *counter) Tick(tx *Tx, key []byte, now time.Time) error {
 	return nil
 }
 
-// world is a set of topics of its own and what a test does to it.
+// world is a set of topics for one test.
 type world struct {
 	t                            testing.TB
 	ctx                          context.Context
@@ -217,7 +217,7 @@ func (w *world) instance(id string, opts ...option) *instance {
 	return &instance{Runtime: r, w: w, proc: proc}
 }
 
-// start runs an instance until the test, or stop, ends it.
+// start runs an instance until the end of the test or a call of end.
 func (w *world) start(id string, opts ...option) *instance {
 	w.t.Helper()
 	i := w.instance(id, opts...)
@@ -235,7 +235,7 @@ func (i *instance) run() {
 	i.w.t.Cleanup(func() { cancel(); <-i.done })
 }
 
-// end stops an instance and returns what Run did.
+// end stops an instance and returns the error of Run.
 func (i *instance) end() error {
 	i.w.t.Helper()
 	i.stop()
@@ -295,15 +295,15 @@ func (w *world) send(partition int32, key string, cmds ...string) {
 	}
 }
 
-// event is what a command led to.
+// event is the event of a command.
 type event struct {
 	partition int32
 	key, cmd  string
 	seq       uint64
 }
 
-// read returns the committed records of a topic as they are now: up to the high
-// watermark, waiting for open transactions.
+// read returns the committed records of a topic up to the current high watermark. It waits
+// for the end of open transactions.
 func (w *world) read(topic string) []*kgo.Record {
 	w.t.Helper()
 	ends, err := w.adm.ListEndOffsets(w.ctx, topic)
@@ -356,7 +356,7 @@ func (w *world) readEvents() []event {
 	return out
 }
 
-// await waits until n events are committed and returns all there are.
+// await waits until n events are committed and returns all events.
 func (w *world) await(n int) []event {
 	w.t.Helper()
 	var out []event
@@ -367,7 +367,7 @@ func (w *world) await(n int) []event {
 	return out
 }
 
-// faultsOf is what is wrong with events: commands without, commands with two,
+// faultsOf returns the faults in events: commands without an event, commands with two,
 // numbers out of sequence.
 func (w *world) faultsOf(events []event) []string {
 	var bad []string
@@ -406,8 +406,8 @@ func (w *world) sound() {
 	}
 }
 
-// settle sends one more command to each partition and waits for its event: what
-// was sent before is then decided, or lost. It returns all events, without those.
+// settle sends one more command to each partition and waits for its event. All earlier
+// commands are then decided or lost. It returns all events except those of settle.
 func (w *world) settle() []event {
 	w.t.Helper()
 	w.settled++
@@ -433,7 +433,7 @@ func (w *world) settle() []event {
 	return out
 }
 
-// other is another owner of the state: a transaction that the test writes itself.
+// other is another owner of the state. The test writes its transaction.
 type other struct {
 	w  *world
 	cl *kgo.Client
@@ -467,19 +467,19 @@ func (o *other) end(how kgo.TransactionEndTry) {
 	if err := o.cl.EndTransaction(o.w.ctx, how); err != nil {
 		o.w.t.Fatal(err)
 	}
-	// Markers are written after the answer.
+	// The broker writes the markers after its answer: wait for them.
 	o.w.read(o.w.state)
 }
 
-// limit puts a topic of one partition in the place of one, which takes batches of
-// so many bytes from its start: a broker applies a changed limit when it likes.
+// limit replaces a topic by a new one with one partition and a limit for the size of
+// batches. A changed limit of an existing topic would apply after an unknown time.
 func (w *world) limit(topic *string, bytes string) {
 	w.t.Helper()
 	*topic += ".limited"
 	w.create(1, map[string]*string{"max.message.bytes": &bytes}, *topic)
 }
 
-// joined tells whether the instance is in the group.
+// joined reports whether the instance is in the group and has partitions.
 func (i *instance) joined() bool {
 	m := i.membership.Load()
 	if m == nil {
@@ -490,7 +490,7 @@ func (i *instance) joined() bool {
 	return m.joined && len(m.parts) > 0
 }
 
-// groupOffset sets, or below zero deletes, the group's offset of a partition.
+// groupOffset sets the group's offset of a partition. A negative offset deletes it.
 func (w *world) groupOffset(partition int32, at int64) {
 	w.t.Helper()
 	w.eventually("group empty", func() bool {
@@ -511,7 +511,7 @@ func (w *world) groupOffset(partition int32, at int64) {
 	}
 }
 
-// value is that of a counter or gauge.
+// value returns the value of a counter or gauge.
 func value(m prometheus.Metric) float64 {
 	var out dto.Metric
 	if err := m.Write(&out); err != nil {
@@ -520,7 +520,7 @@ func value(m prometheus.Metric) float64 {
 	return out.GetCounter().GetValue() + out.GetGauge().GetValue()
 }
 
-// onStore opens the store of a partition that no instance runs on.
+// onStore opens the store of a partition while no instance uses it.
 func (i *instance) onStore(partition int32, fn func(*store.Store)) {
 	i.w.t.Helper()
 	stateID, err := i.inspect(i.w.ctx)

@@ -14,8 +14,8 @@ import (
 	"quittance/processors/runtime/store"
 )
 
-// rule runs a scenario, which returns what it found wrong. A patch in test/mutants
-// breaks the rule, and a test there demands that the scenario then fails.
+// rule runs a scenario, which returns the faults it found. A patch in test/mutants breaks
+// the rule, and a test there requires that the scenario then fails.
 func rule(t *testing.T, scenario func(t *testing.T) []string) {
 	t.Helper()
 	t.Parallel()
@@ -24,7 +24,7 @@ func rule(t *testing.T, scenario func(t *testing.T) []string) {
 	}
 }
 
-// once asks for v with the first transaction that fits.
+// once requests v for the first transaction that fits.
 func once(v verdict, fits func(*transaction) bool) option {
 	var done atomic.Bool
 	return withHooks(hooks{beforeEnd: func(_ context.Context, _ *membership, t *transaction) (verdict, error) {
@@ -52,7 +52,7 @@ func TestRule1OverlayIsMergedOnlyAfterCommit(t *testing.T) {
 func TestRule2FailedProduceAborts(t *testing.T) {
 	rule(t, func(t *testing.T) []string {
 		w := newWorld(t, 1)
-		// The broker, not the client, refuses; and it refuses the whole batch.
+		// The broker refuses the whole batch; the client does not check its size.
 		w.limit(&w.events, "4000")
 		w.start("a").ready()
 		w.send(0, "k", "c1", "c2", "mid", "c3")
@@ -61,7 +61,7 @@ func TestRule2FailedProduceAborts(t *testing.T) {
 		var found []string
 		poison := map[string]string{}
 		for _, r := range w.read(w.poison) {
-			poison[string(r.Value)] = header(r, HeaderAttempts)
+			poison[string(r.Value)] = header(r, headerAttempts)
 		}
 		for _, cmd := range []string{"mid", "big"} {
 			if poison[cmd] != "3" {
@@ -75,8 +75,8 @@ func TestRule2FailedProduceAborts(t *testing.T) {
 
 func TestRule3RestoreWaitsForOpenTransactions(t *testing.T) {
 	rule(t, func(t *testing.T) []string {
-		// The former owner has flushed, and its commit is under way when the new
-		// one is assigned the partition.
+		// The former owner has flushed its records. Its commit is not complete when the
+		// partition is assigned to the new owner.
 		w := newWorld(t, 1)
 		former := w.other("former").put(0, "k", count{seq: 5})
 		i := w.start("a")
@@ -132,8 +132,8 @@ func TestRule3StoreAheadOfChangelogIsDiscarded(t *testing.T) {
 
 func TestRule4RestoreRunsBesideTheLoop(t *testing.T) {
 	rule(t, func(t *testing.T) []string {
-		// Partition 0 takes long: a transaction is open in its changelog. Partition
-		// 1 must not wait for it.
+		// The restore of partition 0 takes long: a transaction is open in its changelog.
+		// Partition 1 must not wait for it.
 		w := newWorld(t, 2)
 		former := w.other("former").put(0, "k", count{seq: 5})
 		i := w.start("a")
@@ -153,8 +153,8 @@ func TestRule4RestoreRunsBesideTheLoop(t *testing.T) {
 
 func TestRule4RestoreReplacesState(t *testing.T) {
 	rule(t, func(t *testing.T) []string {
-		// The partition went to another instance and came back, and the callback
-		// in between was skipped.
+		// The partition moved to another instance and back. The callback of the revocation
+		// was skipped.
 		w := newWorld(t, 1)
 		var again atomic.Bool
 		i := w.start("a", withHooks(hooks{betweenPolls: func(m *membership) {
@@ -232,8 +232,8 @@ func TestRule7RestartAbortsOldTransaction(t *testing.T) {
 	})
 }
 
-// An instance that the group has thrown out, for instance because it was
-// suspended, must not tick what somebody else decides by now.
+// The group has removed an instance, for instance because it was suspended. It must not
+// tick entries that another instance decides now.
 func TestTicksAreFencedByTheGroup(t *testing.T) {
 	rule(t, func(t *testing.T) []string {
 		w := newWorld(t, 1)
@@ -263,8 +263,8 @@ func TestTicksAreFencedByTheGroup(t *testing.T) {
 	})
 }
 
-// While all instances are away a deadline passes, and what would have moved it
-// lies in the log, said in time. It counts.
+// A deadline passes while no instance runs. A command in the log, sent before the deadline,
+// would have removed it. The command is decided before the tick.
 func TestTimeWaitsForTheLog(t *testing.T) {
 	rule(t, func(t *testing.T) []string {
 		w := newWorld(t, 1)
@@ -277,11 +277,11 @@ func TestTimeWaitsForTheLog(t *testing.T) {
 		time.Sleep(1600 * time.Millisecond)
 		w.send(0, "k", "delete")
 		w.start("b").ready()
-		w.send(0, "other", "due "+time.Now().Format(time.RFC3339Nano)) // ticks come again, once it is level
+		w.send(0, "other", "due "+time.Now().Format(time.RFC3339Nano)) // ticks resume after the restored input is decided
 		var found []string
 		for _, e := range w.await(4)[:2] {
 			if strings.HasPrefix(e.cmd, "tick ") {
-				found = append(found, e.cmd+" came before what lay in the log")
+				found = append(found, e.cmd+" came before the commands in the log")
 			}
 		}
 		return found

@@ -34,7 +34,7 @@ func TestPoisonGoesToItsTopicAlone(t *testing.T) {
 	i := w.start("a").ready()
 	w.send(1, "k", "c1", "poison", "c2", "fail", "panic", "c3", "due never")
 	for _, cmd := range []string{"poison", "fail", "panic", "due never"} {
-		delete(w.sent, cmd) // neither an event nor a number
+		delete(w.sent, cmd) // it has no event and no number
 	}
 	if bad := w.faultsOf(w.settle()); len(bad) > 0 {
 		t.Fatalf("found %q", bad)
@@ -51,15 +51,15 @@ func TestPoisonGoesToItsTopicAlone(t *testing.T) {
 	}
 	for _, r := range got {
 		x := want[string(r.Value)]
-		if header(r, HeaderAttempts) != x[0] || header(r, schemas.HeaderOffset) != x[1] || !strings.Contains(header(r, schemas.HeaderError), x[2]) ||
-			header(r, schemas.HeaderTopic) != w.input || header(r, schemas.HeaderPartition) != "1" || header(r, HeaderKind) != poisonRecord || string(r.Key) != "k" {
+		if header(r, headerAttempts) != x[0] || header(r, schemas.HeaderOffset) != x[1] || !strings.Contains(header(r, schemas.HeaderError), x[2]) ||
+			header(r, schemas.HeaderTopic) != w.input || header(r, schemas.HeaderPartition) != "1" || header(r, headerKind) != poisonRecord || string(r.Key) != "k" {
 			t.Errorf("poison %q with headers %v, want %v", r.Value, r.Headers, x)
 		}
 	}
 }
 
-// The poison topic takes less than the input does: the poison goes without its
-// value rather than not at all.
+// The poison topic accepts smaller records than the input. A large poison record is written
+// without its value.
 func TestPoisonThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -72,7 +72,7 @@ func TestPoisonThatIsTooLarge(t *testing.T) {
 		t.Fatalf("found %q", bad)
 	}
 	got := w.read(w.poison)
-	if len(got) != 1 || got[0].Value != nil || header(got[0], HeaderOmitted) != fmt.Sprint(len(cmd)) {
+	if len(got) != 1 || got[0].Value != nil || header(got[0], headerOmitted) != fmt.Sprint(len(cmd)) {
 		t.Fatalf("poison %v", got)
 	}
 	if n := value(i.met.poison); n != 1 {
@@ -88,7 +88,7 @@ func TestTicksComeOnceForEachDeadline(t *testing.T) {
 		c.Now = func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
 		c.MaxTicks = 3
 	})
-	// The transaction of the first ticks aborts: they are still due.
+	// The transaction of the first ticks is aborted. They are still due.
 	i := w.start("a", clock, once(verdictAbort, hasTicks)).ready()
 	due := time.Now().Add(6 * time.Hour)
 	for k := range 10 {
@@ -101,7 +101,7 @@ func TestTicksComeOnceForEachDeadline(t *testing.T) {
 	if n := len(w.settle()); n != 13 {
 		t.Fatalf("%d events before anything is due", n)
 	}
-	// A clock that jumps, while traffic goes on.
+	// The clock jumps while commands arrive.
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -136,13 +136,13 @@ func TestTicksComeOnceForEachDeadline(t *testing.T) {
 		t.Errorf("ticks %v", ticks)
 	}
 	bad := w.read(w.poison)
-	if len(bad) != 1 || header(bad[0], HeaderKind) != poisonTick || string(bad[0].Key) != "badtick" {
+	if len(bad) != 1 || header(bad[0], headerKind) != poisonTick || string(bad[0].Key) != "badtick" {
 		t.Errorf("poison %v", bad)
 	}
 }
 
-// Deadlines are a function of state: they survive a lost store as well as a kept
-// one, and a tick that was due meanwhile comes after the start.
+// Deadlines are a function of the state. They survive a restart with and without the local
+// store. A tick that was due while no instance ran comes after the start.
 func TestTicksSurviveRestarts(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -187,7 +187,8 @@ func TestRestartAfterGracefulStopRestoresNothing(t *testing.T) {
 	w.sound()
 }
 
-// A killed instance loses what its store had not flushed, and nothing else.
+// A killed instance loses the changes since its last flush. A restore reads them from the
+// changelog.
 func TestKilledInstanceReplaysTheRest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -224,7 +225,8 @@ func TestStoreOfAnotherTopicIsDiscarded(t *testing.T) {
 	}
 }
 
-// Retention took commands that were never decided: the rest is decided, loudly.
+// Commands expired before they were decided. The others are decided, and an error is
+// counted.
 func TestTrimmedInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -251,7 +253,7 @@ func TestTrimmedInput(t *testing.T) {
 	}
 }
 
-// A group offset that somebody moved ahead does not make commands disappear.
+// An operator moved the group offset ahead. The commands before it are still decided.
 func TestGroupOffsetAheadOfState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -267,8 +269,8 @@ func TestGroupOffsetAheadOfState(t *testing.T) {
 	w.sound()
 }
 
-// Offsets without a state: the changelog is gone. Deciding against an empty one
-// would double orders that were paid.
+// The group has offsets but the changelog is empty. Decisions against an empty state could
+// accept a second payment of a paid order.
 func TestStateThatIsGoneIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -279,7 +281,7 @@ func TestStateThatIsGoneIsRefused(t *testing.T) {
 	w.send(0, "k", "c3")
 	time.Sleep(300 * time.Millisecond)
 	if a.Ready() || a.calls("c3") > 0 {
-		t.Fatal("decides")
+		t.Fatal("the partition is decided")
 	}
 }
 
@@ -290,7 +292,7 @@ func TestSecondInstanceOfAnIDFencesTheFirst(t *testing.T) {
 	w.send(0, "k", "c1")
 	w.await(1)
 	w.start("same").ready()
-	// Whichever is told to decide next, the first one may not.
+	// The first instance must not commit, for either partition.
 	go func() {
 		for n := 0; ; n++ {
 			select {
@@ -309,8 +311,8 @@ func TestSecondInstanceOfAnIDFencesTheFirst(t *testing.T) {
 	w.sound()
 }
 
-// A client that waits without end, as some did for a broker that came back, is
-// given up for another; the transaction in hand is done again.
+// A client can wait for ever after a restart of the broker. The runtime replaces it and
+// repeats the transaction.
 func TestStuckTransactionIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -348,8 +350,8 @@ func TestPartitionsMustMatch(t *testing.T) {
 	}
 }
 
-// Instances come, go and die in the middle of transactions, with and without
-// their stores, while commands keep coming.
+// Instances start, stop and die in the middle of transactions, with and without their
+// stores, while commands arrive.
 func TestChurn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 6)
@@ -379,7 +381,7 @@ func TestChurn(t *testing.T) {
 		}
 	}
 	begun := time.Now()
-	for time.Since(begun) < 8*time.Second || deaths == 0 && time.Since(begun) < time.Minute { // or when the machine is busy
+	for time.Since(begun) < 8*time.Second || deaths == 0 && time.Since(begun) < time.Minute { // a busy machine needs more time
 		send(40)
 		n := rnd.IntN(3)
 		s := slots[n]
@@ -388,7 +390,7 @@ func TestChurn(t *testing.T) {
 			dir = t.TempDir()
 		}
 		if rnd.IntN(2) == 0 {
-			// An instance that was doomed without a partition may get one and die now.
+			// An instance that waits for its death may receive a partition and die now.
 			switch err := s.end(); {
 			case errors.Is(err, errDied) && s.doom.Load():
 				deaths++
@@ -401,7 +403,7 @@ func TestChurn(t *testing.T) {
 			select {
 			case <-s.done:
 				deaths++
-			case <-time.After(300 * time.Millisecond): // it has no partition to die with
+			case <-time.After(300 * time.Millisecond): // it dies in a transaction and has no partition
 				continue
 			}
 		}

@@ -76,8 +76,8 @@ func creation(n int, order string, at time.Time) checkout.Command {
 	}
 }
 
-// The deadline that a decision passes with an entry is the one that a restore
-// computes from the entry's bytes.
+// The deadline that a decision passes to Put equals the deadline that a restore computes
+// from the entry's bytes.
 func TestDeadlinesOfPutAndRestoreAgree(t *testing.T) {
 	t.Parallel()
 	p := newProcessor(t)
@@ -87,7 +87,7 @@ func TestDeadlinesOfPutAndRestoreAgree(t *testing.T) {
 		var ids []string
 		decide := func(t *rapid.T, cmd checkout.Command) {
 			cmd.At = now
-			if _, tick := cmd.Do.(checkout.Tick); !tick { // as it comes from Kafka
+			if _, tick := cmd.Do.(checkout.Tick); !tick { // encode and decode it, as Kafka does
 				r, err := mapping.FromCommand(cmd)
 				if err != nil {
 					t.Fatal(err)
@@ -114,8 +114,8 @@ func TestDeadlinesOfPutAndRestoreAgree(t *testing.T) {
 			}
 			return rapid.SampledFrom(ids).Draw(t, "id")
 		}
-		// Durations with nanoseconds: what an entry keeps must not be coarser than
-		// what was decided.
+		// Durations have nanoseconds: the times in an entry must not be less precise than
+		// those of the decision.
 		duration := func(t *rapid.T) time.Duration {
 			return time.Duration(rapid.Int64Range(1, int64(2*time.Hour)).Draw(t, "duration"))
 		}
@@ -178,8 +178,8 @@ func TestDeadlinesOfPutAndRestoreAgree(t *testing.T) {
 	})
 }
 
-// BenchmarkCreate is the CPU time of a creation's decision. BenchmarkDeadline is what
-// each merge cost in addition before Put took the deadline.
+// BenchmarkCreate measures the CPU time of the decision of a creation. BenchmarkDeadline
+// measures the additional time of each merge if Put did not receive the deadline.
 func BenchmarkCreate(b *testing.B) {
 	p := newProcessor(b)
 	tx := &entries{state: map[string][]byte{}}

@@ -1,7 +1,7 @@
-// Package session is the checkout processor: it reads checkout.commands, lets
-// package checkout decide, and writes what follows in the transaction of
-// package processors/runtime: state, events, collection requests, notifications
-// and replies. It calls nothing but Kafka.
+// Package session is the checkout processor. It reads checkout.commands and has package
+// checkout decide them. It writes the results in the transaction of package
+// processors/runtime: state, events, collection requests, notifications and replies. It
+// calls no service except Kafka.
 //
 //	command ─► Process ─► checkout.Decide ─► state entries   (checkout.state)
 //	                                       ├► events          (checkout.events)

@@ -15,16 +15,17 @@ import (
 	"quittance/schemas/record"
 )
 
-// Topology says where records go: internal/kafka.Topology.
+// Topology gives the destination of records. *kafka.Topology of internal/kafka implements
+// it.
 type Topology interface {
-	// Name is a topic's name on the broker.
+	// Name returns a topic's name on the broker.
 	Name(topic string) string
-	// Partition is where a topic's records with the key live.
+	// Partition returns the partition of a topic's records with the key.
 	Partition(topic, key string) int32
 }
 
-// Processor decides commands. It has no state of its own and may serve any
-// number of partitions at once.
+// Processor decides commands. It has no state and may decide for any number of partitions
+// at the same time.
 type Processor struct {
 	codec    *schemas.Codec
 	topology Topology
@@ -32,11 +33,11 @@ type Processor struct {
 
 var _ runtime.Processor = (*Processor)(nil)
 
-// New makes a processor that writes with the codec to the installation's topics.
+// New creates a processor that writes to the topics of the installation.
 func New(codec *schemas.Codec, topology Topology) *Processor { return &Processor{codec, topology} }
 
-// Process decides one record of checkout.commands. What cannot be decoded, or
-// is no command of this version, is poison.
+// Process decides one record of checkout.commands. A record that cannot be decoded, or an
+// unknown command, is poison.
 func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
 	var r record.Command
 	if err := p.codec.Decode(rec.Value, &r); err != nil {
@@ -52,7 +53,7 @@ func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
 	return p.decide(tx, cmd)
 }
 
-// transaction is what a decision needs of a runtime.Tx.
+// transaction is the part of runtime.Tx that a decision needs.
 type transaction interface {
 	Partition() int32
 	Get(key []byte) ([]byte, error)
@@ -79,15 +80,15 @@ func (p *Processor) decide(tx transaction, cmd checkout.Command) error {
 	}
 	if d.Answer != nil {
 		if _, ok := cmd.Do.(checkout.Create); ok && d.Answer.Code == checkout.CodeOK && !d.Answer.Replayed {
-			d.Answer.Session = nil // the asker has just sent it
+			d.Answer.Session = nil // the sender has it already
 		}
 		w.emitTo(schemas.TopicReplies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, mapping.FromAnswer(*cmd.ReplyTo, *d.Answer))
 	}
 	return w.err
 }
 
-// Deadline returns when an entry of state needs a tick. writer.entries passes the
-// same times to the transaction.
+// Deadline returns when an entry of the state needs a tick. writer.entries passes the same
+// times to the transaction.
 func (p *Processor) Deadline(key, value []byte) time.Time {
 	switch kindOf(key) {
 	case kindSession:
@@ -107,12 +108,12 @@ func (p *Processor) Deadline(key, value []byte) time.Time {
 		if p.codec.Decode(value, &r) == nil {
 			return r.ForgetAt
 		}
-	case kindOrder, kindQuota: // paid orders are kept for ever; an application has one quota entry
+	case kindOrder, kindQuota: // never removed: paid orders are kept, and an application has one quota entry
 	}
 	return time.Time{}
 }
 
-// Tick lets time pass for one entry.
+// Tick decides a session at the time now. It deletes expired idempotency keys and tokens.
 func (p *Processor) Tick(tx *runtime.Tx, key []byte, now time.Time) error {
 	switch kindOf(key) {
 	case kindSession:
@@ -124,7 +125,7 @@ func (p *Processor) Tick(tx *runtime.Tx, key []byte, now time.Time) error {
 	return nil
 }
 
-// writer turns a decision into records; the first error sticks.
+// writer writes a decision as records. It keeps the first error.
 type writer struct {
 	p   *Processor
 	tx  transaction
@@ -134,7 +135,7 @@ type writer struct {
 func (w *writer) encode(r record.Record) []byte {
 	b, err := w.p.codec.Encode(r)
 	if err != nil && w.err == nil {
-		w.err = runtime.Poison(err) // deciding it again would give the same
+		w.err = runtime.Poison(err) // a retry gives the same result
 	}
 	return b
 }
@@ -162,7 +163,7 @@ func (w *writer) entries(d checkout.Decision) {
 		w.put(sessionKey(id), &r, at)
 	}
 	for k, o := range d.Orders {
-		w.put(orderKey(k), &record.Order{OpenSessionID: o.OpenSessionID, PaidSessionID: o.PaidSessionID, Undecided: o.Undecided, Late: o.Late}, time.Time{})
+		w.put(orderKey(k), (*record.Order)(&o), time.Time{})
 	}
 	for k, i := range d.Idempotency {
 		w.put(idempotencyKey(k), &record.Idempotency{
@@ -175,15 +176,15 @@ func (w *writer) entries(d checkout.Decision) {
 		}, time.Time{})
 	}
 	for hash, t := range d.Tokens {
-		w.put(tokenKey(hash), &record.Token{SessionID: t.SessionID, ExpiresAt: t.ExpiresAt, ConsumedAt: t.ConsumedAt, ForgetAt: t.ForgetAt}, t.ForgetAt)
+		w.put(tokenKey(hash), (*record.Token)(&t), t.ForgetAt)
 	}
 }
 
-// event writes the event and what it notifies of.
+// event writes the event and its notifications.
 func (w *writer) event(e checkout.Event) {
 	s := e.Session
-	// The event goes to the partition of the command, which is the agency's. This also
-	// holds for an orphaned report, whose agency is unknown and whose key is empty.
+	// The event goes to the partition of the command, which is the agency's partition. An
+	// orphaned report goes there, too: its agency is unknown and its key is empty.
 	w.emitTo(schemas.TopicEvents, w.tx.Partition(), s.TenantID, mapping.FromEvent(e))
 	if e.Type.Webhook() {
 		w.notify(schemas.TopicWebhooks, s.ApplicationID, e.ID, e, payload.Webhook)

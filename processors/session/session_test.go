@@ -29,7 +29,7 @@ const (
 	tenant      = "018f0000-0000-7000-8000-000000000001"
 )
 
-// installation is a processor on topics of its own.
+// installation has its own topics, on which it runs a processor.
 type installation struct {
 	t        *testing.T
 	cfg      kafka.Config
@@ -114,8 +114,8 @@ func (i *installation) raw(value []byte) {
 	}
 }
 
-// read returns the committed records of a topic once there are n of them, and
-// fails when there are more.
+// read waits for n committed records of a topic and returns them. More records are an
+// error.
 func (i *installation) read(topic string, n int) []*kgo.Record {
 	i.t.Helper()
 	cl, err := i.cfg.Client(kgo.ConsumeTopics(i.topology.Name(topic)), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
@@ -201,7 +201,7 @@ func TestPaymentThroughKafka(t *testing.T) {
 			t.Errorf("event %d: %+v", n, e)
 		}
 		if e.Session.Customer != nil || len(e.Session.ClientSecretSealed) > 0 {
-			t.Errorf("%s holds contact data or a secret, for ever", e.Type)
+			t.Errorf("%s contains contact data or a secret, and is kept for ever", e.Type)
 		}
 	}
 	if got := []string{events[0].Type, events[1].Type, events[2].Type}; !slices.Equal(got, []string{"checkout.created", "collection.requested", "checkout.completed"}) {
@@ -240,7 +240,7 @@ func TestPaymentThroughKafka(t *testing.T) {
 		delete(body, field)
 	}
 	if len(body) > 0 {
-		t.Errorf("the webhook has more than decided: %v", body)
+		t.Errorf("the webhook has additional fields: %v", body)
 	}
 	if hooks[0].EventID != events[2].EventID {
 		t.Errorf("webhook %s, event %s", hooks[0].EventID, events[2].EventID)
@@ -261,7 +261,7 @@ func TestTimePassesByItself(t *testing.T) {
 	i := install(t)
 	begun := time.Now()
 	base := begun.UTC().Truncate(time.Millisecond)
-	jump := func() time.Time { // two hours after two seconds
+	jump := func() time.Time { // the clock jumps two hours ahead after two seconds
 		if d := time.Since(begun); d > 2*time.Second {
 			return base.Add(2*time.Hour + d)
 		}
@@ -288,7 +288,7 @@ func TestPoison(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.raw(b)
-	i.send(create("chs_a", "o", now)) // what comes after is not held up
+	i.send(create("chs_a", "o", now)) // the poison record does not block later commands
 	i.read(schemas.TopicEvents, 1)
 	for _, rec := range i.read(schemas.TopicPoisonCommands, 2) {
 		if len(rec.Headers) == 0 {
@@ -297,8 +297,8 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// Local state, the changelog and the fold of the events agree after a restart
-// that lost the local store and the group's offsets.
+// A restart loses the local store and the group's offsets. The restored state still agrees
+// with the events.
 func TestNothingIsDecidedTwice(t *testing.T) {
 	t.Parallel()
 	i := install(t)

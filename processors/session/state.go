@@ -9,10 +9,10 @@ import (
 	"quittance/schemas/record"
 )
 
-// kind is the first byte of a state key: what the entry is.
+// kind is the first byte of a state key: the kind of the entry.
 type kind byte
 
-// The kinds of entries in checkout.state. They are in the log: never change one.
+// The kinds of entries in checkout.state. Never change one: existing entries use them.
 const (
 	kindSession     kind = 's'
 	kindOrder       kind = 'o'
@@ -28,8 +28,8 @@ func kindOf(key []byte) kind {
 	return kind(key[0])
 }
 
-// A key is its kind and its parts behind zero bytes; the last part may hold any
-// byte.
+// stateKey joins a kind and the parts of a key with zero bytes. Only the last part may
+// contain a zero byte.
 func stateKey(k kind, parts ...string) []byte {
 	return append([]byte{byte(k), 0}, strings.Join(parts, "\x00")...)
 }
@@ -53,8 +53,8 @@ func modeOf(live bool) string {
 	return "test"
 }
 
-// view is the state of one partition as package checkout looks at it. The first
-// error sticks, and whoever decided drops the decision.
+// view is the checkout.View of one partition's state. It keeps the first error; the caller
+// must then drop the decision.
 type view struct {
 	tx    transaction
 	codec *schemas.Codec
@@ -84,7 +84,7 @@ func (v *view) Session(id string) (checkout.Session, bool) {
 func (v *view) Order(k checkout.OrderKey) checkout.Order {
 	var r record.Order
 	v.get(orderKey(k), &r)
-	return checkout.Order{OpenSessionID: r.OpenSessionID, PaidSessionID: r.PaidSessionID, Undecided: r.Undecided, Late: r.Late}
+	return checkout.Order(r)
 }
 
 func (v *view) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, bool) {
@@ -108,5 +108,5 @@ func (v *view) Token(hash string) (checkout.Token, bool) {
 	if !v.get(tokenKey(hash), &r) {
 		return checkout.Token{}, false
 	}
-	return checkout.Token{SessionID: r.SessionID, ExpiresAt: r.ExpiresAt, ConsumedAt: r.ConsumedAt, ForgetAt: r.ForgetAt}, true
+	return checkout.Token(r), true
 }

@@ -1,7 +1,7 @@
-// Command gen turns the Avro schemas of schemas/avro into the Go records of
-// schemas/record: what goavro speaks (map[string]any), and beside it the same
-// binary encoding without the maps, for the schema that this build writes. Run by
-// go generate; its output is committed.
+// Command gen generates the Go records of schemas/record from the Avro schemas of
+// schemas/avro. Each record has a binary encoding and decoding of its own schema, and a
+// conversion from goavro's map[string]any for records of other schema versions. go
+// generate runs it; its output is committed.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const namespace = "quittance"
 
-// files in the order of their references: a record is defined before it is named.
+// files are in the order of their references: a record is defined before it is used.
 var files = []string{"session", "event", "command", "reply", "state", "collection_request", "delivery"}
 
 type record struct {
@@ -32,17 +32,17 @@ type field struct {
 	Type json.RawMessage `json:"type"`
 }
 
-// kind is what the generator knows of a type.
+// kind describes a type.
 type kind struct {
 	base     string // string, boolean, int, long, bytes, time, map, array, record
 	nullable bool
-	elem     *kind  // of an array
-	name     string // of a record
+	elem     *kind  // type of an array's items
+	name     string // name of a record
 }
 
 type generator struct {
 	out     bytes.Buffer
-	records map[string]json.RawMessage // definition by name, as written
+	records map[string]json.RawMessage // definition by name
 	order   []string
 	top     []string
 }
@@ -77,10 +77,10 @@ func main() {
 			log.Fatal(err)
 		}
 		fmt.Fprintf(&g.out, "const schema%s = `%s`\n\n", name, schema)
-		fmt.Fprintf(&g.out, "// Name is the record's full Avro name, which is also its subject in the schema registry.\nfunc (*%s) Name() string { return %q }\n\n", name, namespace+"."+name)
-		fmt.Fprintf(&g.out, "// Schema is the record's Avro schema with every named type written out.\nfunc (*%s) Schema() string { return schema%s }\n\n", name, name)
+		fmt.Fprintf(&g.out, "// Name is the full Avro name, which is also the subject in the schema registry.\nfunc (*%s) Name() string { return %q }\n\n", name, namespace+"."+name)
+		fmt.Fprintf(&g.out, "// Schema is the Avro schema with every named type expanded.\nfunc (*%s) Schema() string { return schema%s }\n\n", name, name)
 	}
-	fmt.Fprint(&g.out, "// All has one of every record that stands in a topic on its own.\nfunc All() []Record {\n\treturn []Record{")
+	fmt.Fprint(&g.out, "// All returns an empty record of every type that is the value of records of a topic.\nfunc All() []Record {\n\treturn []Record{")
 	for _, name := range g.top {
 		fmt.Fprintf(&g.out, "&%s{}, ", name)
 	}
@@ -94,7 +94,7 @@ func main() {
 	}
 }
 
-// collect notes a record definition and those nested in it, innermost first.
+// collect stores a record definition and those nested in it, innermost first.
 func (g *generator) collect(def json.RawMessage) string {
 	var r record
 	if err := json.Unmarshal(def, &r); err != nil {
@@ -131,7 +131,7 @@ func (g *generator) collectIn(t json.RawMessage) {
 	}
 }
 
-// inline writes every named type out where it is first named, as registries want it.
+// inline expands every named type at its first use, as schema registries require.
 func (g *generator) inline(t json.RawMessage, seen map[string]bool) any {
 	switch t[0] {
 	case '"':
@@ -218,7 +218,7 @@ func (g *generator) kind(t json.RawMessage) kind {
 	case o.Type == "array":
 		e := g.kind(o.Items)
 		if e.base == "record" && strings.Contains(string(g.records[e.name]), `"items"`) {
-			log.Fatalf("an array of %s would hold another: package record's reader does not nest them", e.name)
+			log.Fatalf("an array of %s contains another array: package record cannot read nested arrays", e.name)
 		}
 		return kind{base: "array", elem: &e}
 	case o.Type == "map":
@@ -256,7 +256,7 @@ func (k kind) goType() string {
 	return ""
 }
 
-// branch is the key under which goavro wants the non-null value of a union.
+// branch is goavro's key for the non-null value of a union.
 func (k kind) branch() string {
 	switch k.base {
 	case "time":
@@ -285,12 +285,6 @@ func (g *generator) record(name string) {
 	}
 	fmt.Fprintf(w, "}\n\n")
 
-	fmt.Fprintf(w, "func (r *%s) native() map[string]any {\n\treturn map[string]any{\n", name)
-	for _, f := range r.Fields {
-		fmt.Fprintf(w, "\t\t%q: %s,\n", f.Name, toNative("r."+goName(f.Name), g.kind(f.Type)))
-	}
-	fmt.Fprintf(w, "\t}\n}\n\n")
-
 	fmt.Fprintf(w, "func (r *%s) fromNative(m map[string]any) {\n", name)
 	for _, f := range r.Fields {
 		fmt.Fprintf(w, "\tr.%s = %s\n", goName(f.Name), fromNative(fmt.Sprintf("m[%q]", f.Name), g.kind(f.Type)))
@@ -308,28 +302,6 @@ func (g *generator) record(name string) {
 		fmt.Fprintf(w, "\t%s\n", readFrom("r."+goName(f.Name), g.kind(f.Type)))
 	}
 	fmt.Fprintf(w, "}\n\n")
-}
-
-func toNative(v string, k kind) string {
-	switch {
-	case k.base == "record" && k.nullable:
-		return fmt.Sprintf("nullableRecord(%q, %s)", k.branch(), v)
-	case k.base == "record":
-		return v + ".native()"
-	case k.base == "array" && k.elem.base == "record":
-		return fmt.Sprintf("records(%s)", v)
-	case k.base == "array":
-		return fmt.Sprintf("list(%s)", v)
-	case k.base == "map":
-		return fmt.Sprintf("stringMap(%s)", v)
-	case k.base == "bytes" && k.nullable:
-		return fmt.Sprintf("nullableBytes(%s)", v)
-	case k.base == "bytes":
-		return fmt.Sprintf("notNil(%s)", v)
-	case k.nullable:
-		return fmt.Sprintf("nullable(%q, %s)", k.branch(), v)
-	}
-	return v
 }
 
 func fromNative(v string, k kind) string {
@@ -352,7 +324,7 @@ func fromNative(v string, k kind) string {
 	return fmt.Sprintf("from[%s](%s)", k.goType(), v)
 }
 
-// appendTo is the statement that appends v's binary encoding to b.
+// appendTo returns the statement that appends the binary encoding of v to b.
 func appendTo(v string, k kind) string {
 	if k.nullable {
 		present := v + ` != ""`
@@ -380,7 +352,7 @@ func appendTo(v string, k kind) string {
 	return fmt.Sprintf("b = append%s(b, %s)", primitive(k), v)
 }
 
-// readFrom is the statement that reads v from d.
+// readFrom returns the statement that reads v from d.
 func readFrom(v string, k kind) string {
 	if k.nullable {
 		k.nullable = false
@@ -401,7 +373,7 @@ func readFrom(v string, k kind) string {
 	return fmt.Sprintf("%s = d.read%s()", v, primitive(k))
 }
 
-// primitive names the functions of package record for a type.
+// primitive returns the suffix of package record's functions for a type.
 func primitive(k kind) string {
 	return strings.ToUpper(k.base[:1]) + k.base[1:]
 }

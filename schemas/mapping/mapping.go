@@ -1,6 +1,6 @@
-// Package mapping converts the domain (package checkout) to the records of the
-// topics (package schemas/record) and back. It decides nothing. An unknown kind of
-// command is an error.
+// Package mapping converts between the domain (package checkout) and the records of the
+// topics (package schemas/record). It decides nothing. An unknown type of command is an
+// error.
 package mapping
 
 import (
@@ -11,7 +11,7 @@ import (
 	"quittance/schemas/record"
 )
 
-// Kinds of commands on checkout.commands.
+// Types of commands on checkout.commands.
 const (
 	CommandCreate       = "session.create"
 	CommandCancel       = "session.cancel"
@@ -25,9 +25,12 @@ const (
 	CommandReverse      = "counter.reverse"
 	CommandIssueToken   = "completion_token.issue"
 	CommandConsumeToken = "completion_token.consume"
+	CommandRefund       = "case.refund_request"
+	CommandResolve      = "case.resolve"
 )
 
-// FromCommand is a command as it travels. A Tick does not travel.
+// FromCommand converts a command. A Tick has no record: its error wraps
+// checkout.ErrUnknownCommand.
 func FromCommand(c checkout.Command) (*record.Command, error) {
 	r := &record.Command{
 		SessionID: c.SessionID, ApplicationID: c.ApplicationID, Livemode: c.Live, IssuedAt: c.At,
@@ -55,6 +58,7 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Outcome = &record.CollectionOutcome{
 			CollectionID: do.CollectionID, Source: string(do.Source), Status: string(do.Status), Amount: do.Amount,
 			Currency: do.Currency, OperatorRef: do.OperatorRef, FailureCode: string(do.FailureCode),
+			AskedAt: do.AskedAt, ApprovedAt: do.ApprovedAt, HonourLate: do.HonourLate,
 		}
 	case checkout.Enquire:
 		r.Type = CommandEnquire
@@ -80,14 +84,22 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 	case checkout.ConsumeToken:
 		r.Type = CommandConsumeToken
 		r.Token = &record.CompletionToken{Hash: do.Hash}
+	case checkout.OpenRefundRequest:
+		r.Type = CommandRefund
+		r.Case = &record.CaseEntry{By: do.By, Reason: do.Reason}
+	case checkout.Resolve:
+		r.Type = CommandResolve
+		r.Case = &record.CaseEntry{
+			CaseID: do.CaseID, Resolution: string(do.Resolution), Reference: do.Reference, Reason: do.Reason, By: do.By, ApprovedBy: do.ApprovedBy,
+		}
 	default:
 		return nil, fmt.Errorf("encoding command %T: %w", c.Do, checkout.ErrUnknownCommand)
 	}
 	return r, nil
 }
 
-// ToCommand reads a command. An unknown type, or one without its part, wraps
-// checkout.ErrUnknownCommand.
+// ToCommand converts a command. If its type is unknown, or its details are missing, the
+// error wraps checkout.ErrUnknownCommand.
 func ToCommand(r *record.Command) (checkout.Command, error) {
 	c := checkout.Command{At: r.IssuedAt, SessionID: r.SessionID, ApplicationID: r.ApplicationID, Live: r.Livemode}
 	if r.CorrelationID != "" {
@@ -112,6 +124,7 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 			CollectionID: r.Outcome.CollectionID, Source: checkout.Source(r.Outcome.Source),
 			Status: checkout.OutcomeStatus(r.Outcome.Status), Amount: r.Outcome.Amount, Currency: r.Outcome.Currency,
 			OperatorRef: r.Outcome.OperatorRef, FailureCode: checkout.FailureCode(r.Outcome.FailureCode),
+			AskedAt: r.Outcome.AskedAt, ApprovedAt: r.Outcome.ApprovedAt, HonourLate: r.Outcome.HonourLate,
 		}
 	case r.Type == CommandEnquire && r.Outcome != nil:
 		c.Do = checkout.Enquire{CollectionID: r.Outcome.CollectionID}
@@ -129,27 +142,40 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 		c.Do = checkout.IssueToken{Hash: r.Token.Hash, ClientSecretHash: r.Token.ClientSecretHash, Lifetime: time.Duration(r.Token.LifetimeMs) * time.Millisecond}
 	case r.Type == CommandConsumeToken && r.Token != nil:
 		c.Do = checkout.ConsumeToken{Hash: r.Token.Hash}
+	case r.Type == CommandRefund && r.Case != nil:
+		c.Do = checkout.OpenRefundRequest{By: r.Case.By, Reason: r.Case.Reason}
+	case r.Type == CommandResolve && r.Case != nil:
+		c.Do = checkout.Resolve{
+			CaseID: r.Case.CaseID, Resolution: checkout.Resolution(r.Case.Resolution), Reference: r.Case.Reference, Reason: r.Case.Reason,
+			By: r.Case.By, ApprovedBy: r.Case.ApprovedBy,
+		}
 	default:
 		return checkout.Command{}, fmt.Errorf("decoding command %q: %w", r.Type, checkout.ErrUnknownCommand)
 	}
 	return c, nil
 }
 
-// FromSession is a session as records carry it.
+// FromSession converts a session.
 func FromSession(s checkout.Session) record.Session {
 	r := record.Session{
 		ID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID, Livemode: s.Live, Platform: s.Platform,
 		OrderID: s.OrderID, Amount: s.Amount, Currency: s.Currency, Mode: string(s.Mode),
 		ServiceCode: s.ServiceCode, ServiceLabel: s.ServiceLabel, Description: s.Description, Note: s.Note,
-		CustomerID: s.CustomerID, Metadata: s.Metadata, SuccessURL: s.SuccessURL, CancelURL: s.CancelURL,
+		Customer: (*record.Customer)(s.Customer), CustomerID: s.CustomerID, Metadata: s.Metadata, SuccessURL: s.SuccessURL, CancelURL: s.CancelURL,
 		PaymentRef: s.PaymentRef, NoticeID: s.NoticeID, NoticeRef: s.NoticeRef, TransactionID: s.TransactionID,
 		ClientSecretHash: s.ClientSecretHash, ClientSecretSealed: s.ClientSecretSealed,
 		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
 		Status: string(s.Status), Sequence: s.Sequence, FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage,
-		Orphans: s.Orphans,
+		Orphans: s.Orphans, Late: s.Late, ReversedAt: s.ReversedAt, ReversalReason: string(s.ReversalReason), ReversalRef: s.ReversalRef,
 	}
-	if s.Customer != nil {
-		r.Customer = &record.Customer{Name: s.Customer.Name, Email: s.Customer.Email, Phone: s.Customer.Phone}
+	if len(s.Cases) > 0 {
+		r.Cases = make([]record.Case, len(s.Cases))
+		for i, c := range s.Cases {
+			r.Cases[i] = record.Case{
+				ID: c.ID, Kind: string(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
+				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: string(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
+			}
+		}
 	}
 	if len(s.Offers) > 0 {
 		r.Offers = make([]record.Offer, len(s.Offers))
@@ -165,26 +191,34 @@ func FromSession(s checkout.Session) record.Session {
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: string(c.FailureCode), DecidedAt: c.DecidedAt,
 			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
+			ClosingEnquiryAt: c.ClosingEnquiryAt,
 		}
 	}
 	return r
 }
 
-// ToSession is a session from its record.
+// ToSession converts a session.
 func ToSession(r *record.Session) checkout.Session {
 	s := checkout.Session{
 		ID: r.ID, ApplicationID: r.ApplicationID, TenantID: r.TenantID, Live: r.Livemode, Platform: r.Platform,
 		OrderID: r.OrderID, Amount: r.Amount, Currency: r.Currency, Mode: checkout.Mode(r.Mode),
 		ServiceCode: r.ServiceCode, ServiceLabel: r.ServiceLabel, Description: r.Description, Note: r.Note,
-		CustomerID: r.CustomerID, Metadata: r.Metadata, SuccessURL: r.SuccessURL, CancelURL: r.CancelURL,
+		Customer: (*checkout.Customer)(r.Customer), CustomerID: r.CustomerID, Metadata: r.Metadata, SuccessURL: r.SuccessURL, CancelURL: r.CancelURL,
 		PaymentRef: r.PaymentRef, NoticeID: r.NoticeID, NoticeRef: r.NoticeRef, TransactionID: r.TransactionID,
 		ClientSecretHash: r.ClientSecretHash, ClientSecretSealed: r.ClientSecretSealed,
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
 		Status: checkout.Status(r.Status), Sequence: r.Sequence,
 		FailureCode: checkout.FailureCode(r.FailureCode), FailureMessage: r.FailureMessage, Orphans: r.Orphans,
+		Late: r.Late, ReversedAt: r.ReversedAt, ReversalReason: checkout.ReversalReason(r.ReversalReason), ReversalRef: r.ReversalRef,
 	}
-	if r.Customer != nil {
-		s.Customer = &checkout.Customer{Name: r.Customer.Name, Email: r.Customer.Email, Phone: r.Customer.Phone}
+	if len(r.Cases) > 0 {
+		s.Cases = make([]checkout.Case, len(r.Cases))
+		for i, c := range r.Cases {
+			s.Cases[i] = checkout.Case{
+				ID: c.ID, Kind: checkout.CaseKind(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
+				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: checkout.Resolution(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
+			}
+		}
 	}
 	if len(r.Offers) > 0 {
 		s.Offers = make([]checkout.Offer, len(r.Offers))
@@ -200,32 +234,33 @@ func ToSession(r *record.Session) checkout.Session {
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: checkout.FailureCode(c.FailureCode), DecidedAt: c.DecidedAt,
 			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
+			ClosingEnquiryAt: c.ClosingEnquiryAt,
 		}
 	}
 	return s
 }
 
-// FromEvent is an event as checkout.events carries it for ever: without contact
-// data, phone numbers and secrets. The hash of a client_secret, from which there
-// is no way back, lets a page know its holder.
+// FromEvent converts an event without contact data, phone numbers and secrets, because
+// checkout.events keeps it for ever. The hash of a client_secret stays: pages recognise
+// the holder of the secret with it, and the secret cannot be computed from it.
 func FromEvent(e checkout.Event) *record.Event {
 	r := &record.Event{
 		EventID: e.ID, Type: string(e.Type), SessionID: e.SessionID, Sequence: e.Sequence, OccurredAt: e.OccurredAt, Detail: e.Detail,
 	}
 	if e.Session.ID != "" {
 		s := FromSession(e.Session)
-		s.Customer, s.ClientSecretSealed, s.Orphans = nil, nil, nil // of an orphan the detail tells
+		s.Customer, s.ClientSecretSealed, s.Orphans = nil, nil, nil // Detail names an orphaned collection
 		r.Session = &s
 	}
 	return r
 }
 
-// FromAnswer is an answer on its way to the request that waits for it.
+// FromAnswer converts the answer to the request that waits at to.
 func FromAnswer(to checkout.ReplyTo, a checkout.Answer) *record.Reply {
 	r := &record.Reply{
 		CorrelationID: to.CorrelationID, Code: string(a.Code), Replayed: a.Replayed, Faults: FromFaults(a.Faults),
 		RetryAfterMs: a.RetryAfter.Milliseconds(), QuotaLimit: int32(a.QuotaLimit), QuotaRemaining: int32(a.QuotaRemaining), //nolint:gosec // small
-		TokenExpiresAt: a.TokenExpiresAt,
+		TokenExpiresAt: a.TokenExpiresAt, CaseID: a.CaseID,
 	}
 	if a.Session != nil {
 		s := FromSession(*a.Session)
@@ -234,12 +269,12 @@ func FromAnswer(to checkout.ReplyTo, a checkout.Answer) *record.Reply {
 	return r
 }
 
-// ToAnswer is an answer from its record.
+// ToAnswer converts an answer.
 func ToAnswer(r *record.Reply) checkout.Answer {
 	a := checkout.Answer{
 		Code: checkout.Code(r.Code), Replayed: r.Replayed, Faults: ToFaults(r.Faults),
 		RetryAfter: time.Duration(r.RetryAfterMs) * time.Millisecond, QuotaLimit: int(r.QuotaLimit), QuotaRemaining: int(r.QuotaRemaining),
-		TokenExpiresAt: r.TokenExpiresAt,
+		TokenExpiresAt: r.TokenExpiresAt, CaseID: r.CaseID,
 	}
 	if r.Session != nil {
 		s := ToSession(r.Session)
@@ -248,7 +283,7 @@ func ToAnswer(r *record.Reply) checkout.Answer {
 	return a
 }
 
-// FromFaults is a list of faults as records carry it.
+// FromFaults converts a list of faults. An empty list becomes nil.
 func FromFaults(faults []checkout.Fault) []record.Fault {
 	if len(faults) == 0 {
 		return nil
@@ -260,7 +295,7 @@ func FromFaults(faults []checkout.Fault) []record.Fault {
 	return out
 }
 
-// ToFaults is a list of faults from records.
+// ToFaults converts a list of faults. An empty list becomes nil.
 func ToFaults(faults []record.Fault) []checkout.Fault {
 	if len(faults) == 0 {
 		return nil
@@ -272,7 +307,7 @@ func ToFaults(faults []record.Fault) []checkout.Fault {
 	return out
 }
 
-// FromRequest is a collection request as collections.requests carries it.
+// FromRequest converts a collection request.
 func FromRequest(q checkout.CollectionRequest) *record.CollectionRequest {
 	s, c := q.Session, q.Session.Collection
 	r := &record.CollectionRequest{

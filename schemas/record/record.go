@@ -1,101 +1,37 @@
-// Package record holds the Avro records of all topics as Go structs. They are
-// generated from schemas/avro; a nullable field is its Go zero value when null,
-// and a field that an older writer did not know is zero as well.
+// Package record holds the Avro records of all topics as Go structs, generated from
+// schemas/avro. A null field is its Go zero value. A field that an older writer did not
+// know is zero, too.
 //
-// Times are UTC with millisecond precision, amounts are minor units (ISO 4217).
+// Times are UTC with millisecond precision. Amounts are minor units (ISO 4217).
 package record
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
-// Record is one of this package's types that stands in a topic on its own.
+// Record is a type of this package that is the value of records of a topic.
 type Record interface {
 	// Name is the full Avro name.
 	Name() string
-	// Schema is the Avro schema with every named type written out.
+	// Schema is the Avro schema with every named type expanded.
 	Schema() string
-	native() map[string]any
 	fromNative(m map[string]any)
 	appendTo(b []byte) []byte
 	readFrom(d *reader)
 }
 
-// Native is r as goavro wants it.
-func Native(r Record) map[string]any { return r.native() }
-
-// FromNative sets r to what goavro decoded. A datum of another shape is an error.
+// FromNative sets r to a value that goavro decoded. A value that is no record is an error.
 func FromNative(r Record, native any) error {
 	m, ok := native.(map[string]any)
 	if !ok {
-		return fmt.Errorf("decoding %s: got %T, want a record", r.Name(), native)
+		return fmt.Errorf("decoding %s: got a %T, not a record", r.Name(), native)
 	}
 	r.fromNative(m)
 	return nil
 }
 
-// ptr is a pointer to a record type that maps itself.
+// ptr is a pointer to a generated type.
 type ptr[T any] interface {
 	*T
-	native() map[string]any
 	fromNative(m map[string]any)
-}
-
-func nullable[T string | bool | int32 | int64 | time.Time](branch string, v T) any {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return map[string]any{branch: v}
-}
-
-func nullableBytes(v []byte) any {
-	if len(v) == 0 {
-		return nil
-	}
-	return map[string]any{"bytes": v}
-}
-
-func nullableRecord[T any, P ptr[T]](branch string, v P) any {
-	if v == nil {
-		return nil
-	}
-	return map[string]any{branch: v.native()}
-}
-
-func records[T any, P interface {
-	*T
-	native() map[string]any
-}](v []T) any {
-	out := make([]any, len(v))
-	for i := range v {
-		out[i] = P(&v[i]).native()
-	}
-	return out
-}
-
-func list[T any](v []T) any {
-	out := make([]any, len(v))
-	for i := range v {
-		out[i] = v[i]
-	}
-	return out
-}
-
-func stringMap(v map[string]string) any {
-	out := make(map[string]any, len(v))
-	for k, s := range v {
-		out[k] = s
-	}
-	return out
-}
-
-func notNil(v []byte) []byte {
-	if v == nil {
-		return []byte{}
-	}
-	return v
 }
 
 func from[T any](v any) T {

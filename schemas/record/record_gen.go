@@ -11,14 +11,6 @@ type Customer struct {
 	Phone string
 }
 
-func (r *Customer) native() map[string]any {
-	return map[string]any{
-		"name":  nullable("string", r.Name),
-		"email": nullable("string", r.Email),
-		"phone": nullable("string", r.Phone),
-	}
-}
-
 func (r *Customer) fromNative(m map[string]any) {
 	r.Name = fromNullable[string]("string", m["name"])
 	r.Email = fromNullable[string]("string", m["email"])
@@ -68,14 +60,6 @@ type Offer struct {
 	Fee int64
 }
 
-func (r *Offer) native() map[string]any {
-	return map[string]any{
-		"id":      r.ID,
-		"channel": r.Channel,
-		"fee":     r.Fee,
-	}
-}
-
 func (r *Offer) fromNative(m map[string]any) {
 	r.ID = from[string](m["id"])
 	r.Channel = from[string](m["channel"])
@@ -110,7 +94,7 @@ type Collection struct {
 	Currency    string
 	PayerMasked string
 	RequestedAt time.Time
-	// a request that comes later is not sent
+	// a later request is not sent
 	NotAfter time.Time
 	// end of the approval window
 	WindowEndsAt time.Time
@@ -120,46 +104,20 @@ type Collection struct {
 	Enquiries     int32
 	LastEnquiryAt time.Time
 	NextEnquiryAt time.Time
-	// the operator reported something that does not fit; a person looks at it
+	// the operator's report does not match the collection; a person checks it
 	Mismatched  bool
 	OperatorRef string
 	FailureCode string
 	DecidedAt   time.Time
-	// where the citizen goes on to pay, AES-GCM under a derived master key; gone once decided
+	// address at which the citizen continues to pay, AES-GCM under a derived master key; removed after the decision
 	RedirectSealed []byte
-	// who reserved or took it, for cash
+	// the clerk who reserved or took the cash
 	Clerk string
-	// the second clerk, who gave the cash back
+	// the second clerk, who returned the cash
 	ReversedBy string
 	ReversedAt time.Time
-}
-
-func (r *Collection) native() map[string]any {
-	return map[string]any{
-		"id":              r.ID,
-		"offer_id":        r.OfferID,
-		"channel":         r.Channel,
-		"status":          r.Status,
-		"amount":          r.Amount,
-		"fee":             r.Fee,
-		"currency":        r.Currency,
-		"payer_masked":    nullable("string", r.PayerMasked),
-		"requested_at":    r.RequestedAt,
-		"not_after":       r.NotAfter,
-		"window_ends_at":  r.WindowEndsAt,
-		"account":         nullable("string", r.Account),
-		"enquiries":       r.Enquiries,
-		"last_enquiry_at": nullable("long.timestamp-millis", r.LastEnquiryAt),
-		"next_enquiry_at": nullable("long.timestamp-millis", r.NextEnquiryAt),
-		"mismatched":      r.Mismatched,
-		"operator_ref":    nullable("string", r.OperatorRef),
-		"failure_code":    nullable("string", r.FailureCode),
-		"decided_at":      nullable("long.timestamp-millis", r.DecidedAt),
-		"redirect_sealed": nullableBytes(r.RedirectSealed),
-		"clerk":           nullable("string", r.Clerk),
-		"reversed_by":     nullable("string", r.ReversedBy),
-		"reversed_at":     nullable("long.timestamp-millis", r.ReversedAt),
-	}
+	// first enquiry at or after the end of the approval window
+	ClosingEnquiryAt time.Time
 }
 
 func (r *Collection) fromNative(m map[string]any) {
@@ -186,6 +144,7 @@ func (r *Collection) fromNative(m map[string]any) {
 	r.Clerk = fromNullable[string]("string", m["clerk"])
 	r.ReversedBy = fromNullable[string]("string", m["reversed_by"])
 	r.ReversedAt = fromNullable[time.Time]("long.timestamp-millis", m["reversed_at"])
+	r.ClosingEnquiryAt = fromNullable[time.Time]("long.timestamp-millis", m["closing_enquiry_at"])
 }
 
 func (r *Collection) appendTo(b []byte) []byte {
@@ -267,6 +226,12 @@ func (r *Collection) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if !r.ClosingEnquiryAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ClosingEnquiryAt)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -317,16 +282,140 @@ func (r *Collection) readFrom(d *reader) {
 	if d.present() {
 		r.ReversedAt = d.readTime()
 	}
+	if d.present() {
+		r.ClosingEnquiryAt = d.readTime()
+	}
 }
 
-// Session: A checkout session as it stands after an event: the state of the processor, and the snapshot that events and replies carry.
+// Case is a part of other records.
+type Case struct {
+	ID string
+	// late_payment, mismatch, orphan, undecided, refund_request, reversal
+	Kind         string
+	CollectionID string
+	// as reported, minor units
+	Amount      int64
+	Currency    string
+	OperatorRef string
+	Reason      string
+	// the clerk who took the cash, or who opened the case
+	By       string
+	OpenedAt time.Time
+	// null while the case is open
+	Resolution string
+	// of the refund or of the evidence
+	Reference string
+	ClosedBy  string
+	ClosedAt  time.Time
+}
+
+func (r *Case) fromNative(m map[string]any) {
+	r.ID = from[string](m["id"])
+	r.Kind = from[string](m["kind"])
+	r.CollectionID = from[string](m["collection_id"])
+	r.Amount = from[int64](m["amount"])
+	r.Currency = from[string](m["currency"])
+	r.OperatorRef = fromNullable[string]("string", m["operator_ref"])
+	r.Reason = fromNullable[string]("string", m["reason"])
+	r.By = fromNullable[string]("string", m["by"])
+	r.OpenedAt = from[time.Time](m["opened_at"])
+	r.Resolution = fromNullable[string]("string", m["resolution"])
+	r.Reference = fromNullable[string]("string", m["reference"])
+	r.ClosedBy = fromNullable[string]("string", m["closed_by"])
+	r.ClosedAt = fromNullable[time.Time]("long.timestamp-millis", m["closed_at"])
+}
+
+func (r *Case) appendTo(b []byte) []byte {
+	b = appendString(b, r.ID)
+	b = appendString(b, r.Kind)
+	b = appendString(b, r.CollectionID)
+	b = appendLong(b, r.Amount)
+	b = appendString(b, r.Currency)
+	if r.OperatorRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.OperatorRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	if r.By != "" {
+		b = append(b, 2)
+		b = appendString(b, r.By)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendTime(b, r.OpenedAt)
+	if r.Resolution != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Resolution)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Reference != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reference)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ClosedBy != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ClosedBy)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.ClosedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ClosedAt)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Case) readFrom(d *reader) {
+	*r = Case{}
+	r.ID = d.readString()
+	r.Kind = d.readString()
+	r.CollectionID = d.readString()
+	r.Amount = d.readLong()
+	r.Currency = d.readString()
+	if d.present() {
+		r.OperatorRef = d.readString()
+	}
+	if d.present() {
+		r.Reason = d.readString()
+	}
+	if d.present() {
+		r.By = d.readString()
+	}
+	r.OpenedAt = d.readTime()
+	if d.present() {
+		r.Resolution = d.readString()
+	}
+	if d.present() {
+		r.Reference = d.readString()
+	}
+	if d.present() {
+		r.ClosedBy = d.readString()
+	}
+	if d.present() {
+		r.ClosedAt = d.readTime()
+	}
+}
+
+// Session: A checkout session after an event: the state of the processor, and the snapshot in events and replies.
 type Session struct {
-	// chs_ id; carries the partition
+	// chs_ id; contains the partition
 	ID            string
 	ApplicationID string
 	TenantID      string
 	Livemode      bool
-	// made by a platform key
+	// created with a platform key
 	Platform bool
 	OrderID  string
 	// due amount in minor units, without fees
@@ -365,47 +454,17 @@ type Session struct {
 	Collection     *Collection
 	FailureCode    string
 	FailureMessage string
-	// collections, by id, whose money was reported though they are not the session's
+	// ids of collections with reported money that do not belong to the session
 	Orphans []string
-}
-
-func (r *Session) native() map[string]any {
-	return map[string]any{
-		"id":                   r.ID,
-		"application_id":       r.ApplicationID,
-		"tenant_id":            r.TenantID,
-		"livemode":             r.Livemode,
-		"platform":             r.Platform,
-		"order_id":             r.OrderID,
-		"amount":               r.Amount,
-		"currency":             r.Currency,
-		"mode":                 r.Mode,
-		"service_code":         nullable("string", r.ServiceCode),
-		"service_label":        nullable("string", r.ServiceLabel),
-		"description":          nullable("string", r.Description),
-		"note":                 nullable("string", r.Note),
-		"customer":             nullableRecord("quittance.Customer", r.Customer),
-		"customer_id":          nullable("string", r.CustomerID),
-		"metadata":             stringMap(r.Metadata),
-		"success_url":          nullable("string", r.SuccessURL),
-		"cancel_url":           nullable("string", r.CancelURL),
-		"payment_ref":          r.PaymentRef,
-		"notice_id":            r.NoticeID,
-		"notice_ref":           r.NoticeRef,
-		"transaction_id":       r.TransactionID,
-		"offers":               records(r.Offers),
-		"client_secret_hash":   nullableBytes(r.ClientSecretHash),
-		"client_secret_sealed": nullableBytes(r.ClientSecretSealed),
-		"created_at":           r.CreatedAt,
-		"expires_at":           r.ExpiresAt,
-		"ended_at":             nullable("long.timestamp-millis", r.EndedAt),
-		"status":               r.Status,
-		"sequence":             r.Sequence,
-		"collection":           nullableRecord("quittance.Collection", r.Collection),
-		"failure_code":         nullable("string", r.FailureCode),
-		"failure_message":      nullable("string", r.FailureMessage),
-		"orphans":              list(r.Orphans),
-	}
+	// money that fits no open session, and its exit
+	Cases []Case
+	// completed after it had ended, by a case
+	Late bool
+	// when the session's money was given back
+	ReversedAt time.Time
+	// cash_returned, refunded
+	ReversalReason string
+	ReversalRef    string
 }
 
 func (r *Session) fromNative(m map[string]any) {
@@ -443,6 +502,11 @@ func (r *Session) fromNative(m map[string]any) {
 	r.FailureCode = fromNullable[string]("string", m["failure_code"])
 	r.FailureMessage = fromNullable[string]("string", m["failure_message"])
 	r.Orphans = fromList[string](m["orphans"])
+	r.Cases = fromRecords[Case](m["cases"])
+	r.Late = from[bool](m["late"])
+	r.ReversedAt = fromNullable[time.Time]("long.timestamp-millis", m["reversed_at"])
+	r.ReversalReason = fromNullable[string]("string", m["reversal_reason"])
+	r.ReversalRef = fromNullable[string]("string", m["reversal_ref"])
 }
 
 func (r *Session) appendTo(b []byte) []byte {
@@ -562,6 +626,32 @@ func (r *Session) appendTo(b []byte) []byte {
 		}
 	}
 	b = append(b, 0)
+	if len(r.Cases) > 0 {
+		b = appendLong(b, int64(len(r.Cases)))
+		for i := range r.Cases {
+			b = r.Cases[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	b = appendBoolean(b, r.Late)
+	if !r.ReversedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ReversedAt)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ReversalReason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ReversalReason)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ReversalRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ReversalRef)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -637,9 +727,24 @@ func (r *Session) readFrom(d *reader) {
 	for d.item() {
 		r.Orphans = append(r.Orphans, d.readString())
 	}
+	for d.item() {
+		var e Case
+		e.readFrom(d)
+		r.Cases = append(r.Cases, e)
+	}
+	r.Late = d.readBoolean()
+	if d.present() {
+		r.ReversedAt = d.readTime()
+	}
+	if d.present() {
+		r.ReversalReason = d.readString()
+	}
+	if d.present() {
+		r.ReversalRef = d.readString()
+	}
 }
 
-// Event: Something that happened to a session (checkout.events). Carries the session as it stands afterwards, so that a reader needs no earlier event.
+// Event: A change of a session (checkout.events). It contains the session after the change, so that a reader needs no earlier event.
 type Event struct {
 	// evt_ id, derived from (session, sequence)
 	EventID   string
@@ -650,20 +755,8 @@ type Event struct {
 	OccurredAt time.Time
 	// null only for collection.orphaned of an unknown session
 	Session *Session
-	// what this event adds, e.g. the amount that a mismatched callback claimed
+	// details of this event, e.g. the amount in a mismatched callback
 	Detail map[string]string
-}
-
-func (r *Event) native() map[string]any {
-	return map[string]any{
-		"event_id":    r.EventID,
-		"type":        r.Type,
-		"session_id":  r.SessionID,
-		"sequence":    r.Sequence,
-		"occurred_at": r.OccurredAt,
-		"session":     nullableRecord("quittance.Session", r.Session),
-		"detail":      stringMap(r.Detail),
-	}
 }
 
 func (r *Event) fromNative(m map[string]any) {
@@ -714,15 +807,6 @@ type Fault struct {
 	Message string
 }
 
-func (r *Fault) native() map[string]any {
-	return map[string]any{
-		"code":    r.Code,
-		"field":   r.Field,
-		"rule":    r.Rule,
-		"message": r.Message,
-	}
-}
-
 func (r *Fault) fromNative(m map[string]any) {
 	r.Code = from[string](m["code"])
 	r.Field = from[string](m["field"])
@@ -748,23 +832,13 @@ func (r *Fault) readFrom(d *reader) {
 
 // CreateSession is a part of other records.
 type CreateSession struct {
-	// the session as it will be when accepted
+	// the session after acceptance
 	Session        Session
 	IdempotencyKey string
 	// SHA-256 of the canonical JSON of the request
 	BodyHash           []byte
 	CreationsPerMinute int32
 	Faults             []Fault
-}
-
-func (r *CreateSession) native() map[string]any {
-	return map[string]any{
-		"session":              r.Session.native(),
-		"idempotency_key":      r.IdempotencyKey,
-		"body_hash":            notNil(r.BodyHash),
-		"creations_per_minute": r.CreationsPerMinute,
-		"faults":               records(r.Faults),
-	}
 }
 
 func (r *CreateSession) fromNative(m map[string]any) {
@@ -810,26 +884,12 @@ type StartCollection struct {
 	Account      string
 	Payer        string
 	PayerMasked  string
-	// what the citizen confirmed, minor units
+	// the amount that the citizen confirmed, minor units
 	Total            int64
 	ApprovalWindowMs int64
 	SendWithinMs     int64
 	// of the citizen's page
 	Language string
-}
-
-func (r *StartCollection) native() map[string]any {
-	return map[string]any{
-		"collection_id":      r.CollectionID,
-		"offer_id":           r.OfferID,
-		"account":            nullable("string", r.Account),
-		"payer":              nullable("string", r.Payer),
-		"payer_masked":       nullable("string", r.PayerMasked),
-		"total":              r.Total,
-		"approval_window_ms": r.ApprovalWindowMs,
-		"send_within_ms":     r.SendWithinMs,
-		"language":           nullable("string", r.Language),
-	}
 }
 
 func (r *StartCollection) fromNative(m map[string]any) {
@@ -905,23 +965,17 @@ type CollectionOutcome struct {
 	Source string
 	// approved, refused, pending, ambiguous, unknown
 	Status string
-	// what the operator says, minor units; 0 when it says nothing
+	// the operator's amount, minor units; 0 when unknown
 	Amount      int64
 	Currency    string
 	OperatorRef string
 	FailureCode string
-}
-
-func (r *CollectionOutcome) native() map[string]any {
-	return map[string]any{
-		"collection_id": r.CollectionID,
-		"source":        r.Source,
-		"status":        r.Status,
-		"amount":        r.Amount,
-		"currency":      nullable("string", r.Currency),
-		"operator_ref":  nullable("string", r.OperatorRef),
-		"failure_code":  nullable("string", r.FailureCode),
-	}
+	// of the enquiry that this answers
+	AskedAt time.Time
+	// the operator's date of the approval
+	ApprovedAt time.Time
+	// the agency's policy for late payments
+	HonourLate bool
 }
 
 func (r *CollectionOutcome) fromNative(m map[string]any) {
@@ -932,6 +986,9 @@ func (r *CollectionOutcome) fromNative(m map[string]any) {
 	r.Currency = fromNullable[string]("string", m["currency"])
 	r.OperatorRef = fromNullable[string]("string", m["operator_ref"])
 	r.FailureCode = fromNullable[string]("string", m["failure_code"])
+	r.AskedAt = fromNullable[time.Time]("long.timestamp-millis", m["asked_at"])
+	r.ApprovedAt = fromNullable[time.Time]("long.timestamp-millis", m["approved_at"])
+	r.HonourLate = from[bool](m["honour_late"])
 }
 
 func (r *CollectionOutcome) appendTo(b []byte) []byte {
@@ -957,6 +1014,19 @@ func (r *CollectionOutcome) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if !r.AskedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.AskedAt)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.ApprovedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ApprovedAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.HonourLate)
 	return b
 }
 
@@ -975,23 +1045,22 @@ func (r *CollectionOutcome) readFrom(d *reader) {
 	if d.present() {
 		r.FailureCode = d.readString()
 	}
+	if d.present() {
+		r.AskedAt = d.readTime()
+	}
+	if d.present() {
+		r.ApprovedAt = d.readTime()
+	}
+	r.HonourLate = d.readBoolean()
 }
 
 // CompletionToken is a part of other records.
 type CompletionToken struct {
 	// SHA-256 of the token
 	Hash []byte
-	// what the frame presented, when issuing
+	// the hash that the frame presented; for issue only
 	ClientSecretHash []byte
 	LifetimeMs       int64
-}
-
-func (r *CompletionToken) native() map[string]any {
-	return map[string]any{
-		"hash":               notNil(r.Hash),
-		"client_secret_hash": nullableBytes(r.ClientSecretHash),
-		"lifetime_ms":        r.LifetimeMs,
-	}
 }
 
 func (r *CompletionToken) fromNative(m map[string]any) {
@@ -1028,13 +1097,6 @@ type CollectionRedirect struct {
 	Sealed []byte
 }
 
-func (r *CollectionRedirect) native() map[string]any {
-	return map[string]any{
-		"collection_id": r.CollectionID,
-		"sealed":        notNil(r.Sealed),
-	}
-}
-
 func (r *CollectionRedirect) fromNative(m map[string]any) {
 	r.CollectionID = from[string](m["collection_id"])
 	r.Sealed = fromBytes(m["sealed"])
@@ -1052,28 +1114,17 @@ func (r *CollectionRedirect) readFrom(d *reader) {
 	r.Sealed = d.readBytes()
 }
 
-// CounterEntry: a clerk's word about cash
+// CounterEntry: a clerk's entry about cash
 type CounterEntry struct {
 	CollectionID string
 	Clerk        string
-	// what was taken, minor units
+	// the amount taken, minor units
 	Total   int64
 	Receipt string
 	// of a reservation
 	WindowMs int64
 	// of a reversal
 	Reason string
-}
-
-func (r *CounterEntry) native() map[string]any {
-	return map[string]any{
-		"collection_id": r.CollectionID,
-		"clerk":         r.Clerk,
-		"total":         r.Total,
-		"receipt":       nullable("string", r.Receipt),
-		"window_ms":     r.WindowMs,
-		"reason":        nullable("string", r.Reason),
-	}
 }
 
 func (r *CounterEntry) fromNative(m map[string]any) {
@@ -1119,7 +1170,82 @@ func (r *CounterEntry) readFrom(d *reader) {
 	}
 }
 
-// Command: A request to change a session (checkout.commands). Time, ids and configuration are stamped by the sender, so that deciding is deterministic.
+// CaseEntry: what staff ask about a case
+type CaseEntry struct {
+	// null when a refund is requested
+	CaseID     string
+	Resolution string
+	Reference  string
+	Reason     string
+	By         string
+	ApprovedBy string
+}
+
+func (r *CaseEntry) fromNative(m map[string]any) {
+	r.CaseID = fromNullable[string]("string", m["case_id"])
+	r.Resolution = fromNullable[string]("string", m["resolution"])
+	r.Reference = fromNullable[string]("string", m["reference"])
+	r.Reason = fromNullable[string]("string", m["reason"])
+	r.By = from[string](m["by"])
+	r.ApprovedBy = fromNullable[string]("string", m["approved_by"])
+}
+
+func (r *CaseEntry) appendTo(b []byte) []byte {
+	if r.CaseID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CaseID)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Resolution != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Resolution)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Reference != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reference)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendString(b, r.By)
+	if r.ApprovedBy != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ApprovedBy)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *CaseEntry) readFrom(d *reader) {
+	*r = CaseEntry{}
+	if d.present() {
+		r.CaseID = d.readString()
+	}
+	if d.present() {
+		r.Resolution = d.readString()
+	}
+	if d.present() {
+		r.Reference = d.readString()
+	}
+	if d.present() {
+		r.Reason = d.readString()
+	}
+	r.By = d.readString()
+	if d.present() {
+		r.ApprovedBy = d.readString()
+	}
+}
+
+// Command: A request to change a session (checkout.commands). The sender adds time, ids and configuration, so that the decision is deterministic.
 type Command struct {
 	Type      string
 	SessionID string
@@ -1127,7 +1253,7 @@ type Command struct {
 	ApplicationID string
 	Livemode      bool
 	IssuedAt      time.Time
-	// null when no reply is asked for
+	// null when the sender awaits no reply
 	CorrelationID  string
 	ReplyPartition int32
 	Create         *CreateSession
@@ -1138,25 +1264,7 @@ type Command struct {
 	By       string
 	Redirect *CollectionRedirect
 	Counter  *CounterEntry
-}
-
-func (r *Command) native() map[string]any {
-	return map[string]any{
-		"type":            r.Type,
-		"session_id":      r.SessionID,
-		"application_id":  nullable("string", r.ApplicationID),
-		"livemode":        nullable("boolean", r.Livemode),
-		"issued_at":       r.IssuedAt,
-		"correlation_id":  nullable("string", r.CorrelationID),
-		"reply_partition": r.ReplyPartition,
-		"create":          nullableRecord("quittance.CreateSession", r.Create),
-		"collect":         nullableRecord("quittance.StartCollection", r.Collect),
-		"outcome":         nullableRecord("quittance.CollectionOutcome", r.Outcome),
-		"token":           nullableRecord("quittance.CompletionToken", r.Token),
-		"by":              nullable("string", r.By),
-		"redirect":        nullableRecord("quittance.CollectionRedirect", r.Redirect),
-		"counter":         nullableRecord("quittance.CounterEntry", r.Counter),
-	}
+	Case     *CaseEntry
 }
 
 func (r *Command) fromNative(m map[string]any) {
@@ -1174,6 +1282,7 @@ func (r *Command) fromNative(m map[string]any) {
 	r.By = fromNullable[string]("string", m["by"])
 	r.Redirect = fromNullableRecord[CollectionRedirect]("quittance.CollectionRedirect", m["redirect"])
 	r.Counter = fromNullableRecord[CounterEntry]("quittance.CounterEntry", m["counter"])
+	r.Case = fromNullableRecord[CaseEntry]("quittance.CaseEntry", m["case"])
 }
 
 func (r *Command) appendTo(b []byte) []byte {
@@ -1241,6 +1350,12 @@ func (r *Command) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.Case != nil {
+		b = append(b, 2)
+		b = r.Case.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1286,9 +1401,13 @@ func (r *Command) readFrom(d *reader) {
 		r.Counter = new(CounterEntry)
 		r.Counter.readFrom(d)
 	}
+	if d.present() {
+		r.Case = new(CaseEntry)
+		r.Case.readFrom(d)
+	}
 }
 
-// Reply: The answer to a command that asked for one (checkout.replies).
+// Reply: The answer to a command whose sender awaits it (checkout.replies).
 type Reply struct {
 	CorrelationID string
 	// ok, or the contract's error code
@@ -1300,20 +1419,7 @@ type Reply struct {
 	QuotaLimit     int32
 	QuotaRemaining int32
 	TokenExpiresAt time.Time
-}
-
-func (r *Reply) native() map[string]any {
-	return map[string]any{
-		"correlation_id":   r.CorrelationID,
-		"code":             r.Code,
-		"session":          nullableRecord("quittance.Session", r.Session),
-		"replayed":         r.Replayed,
-		"faults":           records(r.Faults),
-		"retry_after_ms":   r.RetryAfterMs,
-		"quota_limit":      r.QuotaLimit,
-		"quota_remaining":  r.QuotaRemaining,
-		"token_expires_at": nullable("long.timestamp-millis", r.TokenExpiresAt),
-	}
+	CaseID         string
 }
 
 func (r *Reply) fromNative(m map[string]any) {
@@ -1326,6 +1432,7 @@ func (r *Reply) fromNative(m map[string]any) {
 	r.QuotaLimit = from[int32](m["quota_limit"])
 	r.QuotaRemaining = from[int32](m["quota_remaining"])
 	r.TokenExpiresAt = fromNullable[time.Time]("long.timestamp-millis", m["token_expires_at"])
+	r.CaseID = fromNullable[string]("string", m["case_id"])
 }
 
 func (r *Reply) appendTo(b []byte) []byte {
@@ -1354,6 +1461,12 @@ func (r *Reply) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.CaseID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CaseID)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1377,25 +1490,21 @@ func (r *Reply) readFrom(d *reader) {
 	if d.present() {
 		r.TokenExpiresAt = d.readTime()
 	}
+	if d.present() {
+		r.CaseID = d.readString()
+	}
 }
 
-// Order: State: what is known of one order of an application and mode. A paid order is kept for ever.
+// Order: State: one order of an application and mode. A paid order is kept for ever.
 type Order struct {
 	OpenSessionID string
 	PaidSessionID string
-	// sessions that ended with a collection whose outcome the operator has not told yet
+	// ended sessions whose collection has no final outcome yet
 	Undecided []string
-	// sessions whose payment arrived after their end
+	// sessions of which an open case blocks the order
 	Late []string
-}
-
-func (r *Order) native() map[string]any {
-	return map[string]any{
-		"open_session_id": nullable("string", r.OpenSessionID),
-		"paid_session_id": nullable("string", r.PaidSessionID),
-		"undecided":       list(r.Undecided),
-		"late":            list(r.Late),
-	}
+	// collections, by id, of which clerks reported cash
+	Cash []string
 }
 
 func (r *Order) fromNative(m map[string]any) {
@@ -1403,6 +1512,7 @@ func (r *Order) fromNative(m map[string]any) {
 	r.PaidSessionID = fromNullable[string]("string", m["paid_session_id"])
 	r.Undecided = fromList[string](m["undecided"])
 	r.Late = fromList[string](m["late"])
+	r.Cash = fromList[string](m["cash"])
 }
 
 func (r *Order) appendTo(b []byte) []byte {
@@ -1432,6 +1542,13 @@ func (r *Order) appendTo(b []byte) []byte {
 		}
 	}
 	b = append(b, 0)
+	if len(r.Cash) > 0 {
+		b = appendLong(b, int64(len(r.Cash)))
+		for i := range r.Cash {
+			b = appendString(b, r.Cash[i])
+		}
+	}
+	b = append(b, 0)
 	return b
 }
 
@@ -1449,6 +1566,9 @@ func (r *Order) readFrom(d *reader) {
 	for d.item() {
 		r.Late = append(r.Late, d.readString())
 	}
+	for d.item() {
+		r.Cash = append(r.Cash, d.readString())
+	}
 }
 
 // Idempotency: State: the answer to an Idempotency-Key, kept 30 days.
@@ -1458,16 +1578,6 @@ type Idempotency struct {
 	SessionID string
 	Faults    []Fault
 	ForgetAt  time.Time
-}
-
-func (r *Idempotency) native() map[string]any {
-	return map[string]any{
-		"body_hash":  notNil(r.BodyHash),
-		"code":       r.Code,
-		"session_id": nullable("string", r.SessionID),
-		"faults":     records(r.Faults),
-		"forget_at":  r.ForgetAt,
-	}
 }
 
 func (r *Idempotency) fromNative(m map[string]any) {
@@ -1513,22 +1623,13 @@ func (r *Idempotency) readFrom(d *reader) {
 	r.ForgetAt = d.readTime()
 }
 
-// Quota: State: creations of an application in the two UTC minutes that were met last.
+// Quota: State: creations of an application in the last two UTC minutes with creations.
 type Quota struct {
 	// minutes since 1970
 	Minute      int64
 	Count       int32
 	OtherMinute int64
 	OtherCount  int32
-}
-
-func (r *Quota) native() map[string]any {
-	return map[string]any{
-		"minute":       r.Minute,
-		"count":        r.Count,
-		"other_minute": r.OtherMinute,
-		"other_count":  r.OtherCount,
-	}
 }
 
 func (r *Quota) fromNative(m map[string]any) {
@@ -1562,15 +1663,6 @@ type Token struct {
 	ForgetAt   time.Time
 }
 
-func (r *Token) native() map[string]any {
-	return map[string]any{
-		"session_id":  r.SessionID,
-		"expires_at":  r.ExpiresAt,
-		"consumed_at": nullable("long.timestamp-millis", r.ConsumedAt),
-		"forget_at":   r.ForgetAt,
-	}
-}
-
 func (r *Token) fromNative(m map[string]any) {
 	r.SessionID = from[string](m["session_id"])
 	r.ExpiresAt = from[time.Time](m["expires_at"])
@@ -1601,11 +1693,11 @@ func (r *Token) readFrom(d *reader) {
 	r.ForgetAt = d.readTime()
 }
 
-// CollectionRequest: An effect for sinks/collect (collections.requests): ask an operator for money, or ask it about a payment asked for earlier.
+// CollectionRequest: An effect for sinks/collect (collections.requests): request a payment from an operator, or enquire about an earlier request.
 type CollectionRequest struct {
 	// collect or enquire
 	Kind string
-	// UUID told to the operator
+	// UUID that the operator receives
 	CollectionID  string
 	SessionID     string
 	ApplicationID string
@@ -1615,7 +1707,7 @@ type CollectionRequest struct {
 	// total in minor units
 	Amount   int64
 	Currency string
-	// fingerprint of the merchant account that is, or was, asked
+	// fingerprint of the merchant account of the request
 	Account     string
 	Payer       string
 	PaymentRef  string
@@ -1624,33 +1716,10 @@ type CollectionRequest struct {
 	NotAfter    time.Time
 	// number of this enquiry, from 1
 	Enquiry int32
-	// of the page that the citizen comes back to
+	// of the page to which the citizen returns
 	Language string
 	// end of the payer's time to approve
 	WindowEndsAt time.Time
-}
-
-func (r *CollectionRequest) native() map[string]any {
-	return map[string]any{
-		"kind":           r.Kind,
-		"collection_id":  r.CollectionID,
-		"session_id":     r.SessionID,
-		"application_id": r.ApplicationID,
-		"tenant_id":      r.TenantID,
-		"livemode":       r.Livemode,
-		"offer_id":       r.OfferID,
-		"amount":         r.Amount,
-		"currency":       r.Currency,
-		"account":        nullable("string", r.Account),
-		"payer":          nullable("string", r.Payer),
-		"payment_ref":    r.PaymentRef,
-		"description":    nullable("string", r.Description),
-		"requested_at":   r.RequestedAt,
-		"not_after":      r.NotAfter,
-		"enquiry":        r.Enquiry,
-		"language":       nullable("string", r.Language),
-		"window_ends_at": nullable("long.timestamp-millis", r.WindowEndsAt),
-	}
 }
 
 func (r *CollectionRequest) fromNative(m map[string]any) {
@@ -1753,7 +1822,7 @@ func (r *CollectionRequest) readFrom(d *reader) {
 	}
 }
 
-// Notification: An effect for a planner (webhooks, erp.confirmations): the bytes to send, before it is known to whom.
+// Notification: An effect for a planner (webhooks, erp.confirmations): the bytes to send; the planner adds the destinations.
 type Notification struct {
 	// evt_ id; for a confirmation the transaction_id
 	EventID       string
@@ -1765,20 +1834,6 @@ type Notification struct {
 	Platform      bool
 	OccurredAt    time.Time
 	Body          []byte
-}
-
-func (r *Notification) native() map[string]any {
-	return map[string]any{
-		"event_id":       r.EventID,
-		"event":          r.Event,
-		"application_id": r.ApplicationID,
-		"tenant_id":      r.TenantID,
-		"session_id":     r.SessionID,
-		"livemode":       r.Livemode,
-		"platform":       r.Platform,
-		"occurred_at":    r.OccurredAt,
-		"body":           notNil(r.Body),
-	}
 }
 
 func (r *Notification) fromNative(m map[string]any) {
@@ -1819,7 +1874,7 @@ func (r *Notification) readFrom(d *reader) {
 	r.Body = d.readBytes()
 }
 
-// Delivery: One notification on its way to one destination (webhooks.deliveries, erp.deliveries).
+// Delivery: The delivery of one notification to one destination (webhooks.deliveries, erp.deliveries).
 type Delivery struct {
 	// derived from (event, destination)
 	DeliveryID string
@@ -1836,29 +1891,10 @@ type Delivery struct {
 	OccurredAt    time.Time
 	// number of this attempt, from 1
 	Attempt int32
-	// how often the schedule has put it on the topic; 0 is the planner's record
+	// how often the schedule has written it to the topic; 0 for the planner's record
 	Round          int32
 	FirstAttemptAt time.Time
 	Body           []byte
-}
-
-func (r *Delivery) native() map[string]any {
-	return map[string]any{
-		"delivery_id":      r.DeliveryID,
-		"kind":             r.Kind,
-		"destination_id":   r.DestinationID,
-		"event_id":         r.EventID,
-		"event":            r.Event,
-		"application_id":   r.ApplicationID,
-		"tenant_id":        r.TenantID,
-		"session_id":       r.SessionID,
-		"livemode":         r.Livemode,
-		"occurred_at":      r.OccurredAt,
-		"attempt":          r.Attempt,
-		"round":            r.Round,
-		"first_attempt_at": nullable("long.timestamp-millis", r.FirstAttemptAt),
-		"body":             notNil(r.Body),
-	}
 }
 
 func (r *Delivery) fromNative(m map[string]any) {
@@ -1921,7 +1957,7 @@ func (r *Delivery) readFrom(d *reader) {
 	r.Body = d.readBytes()
 }
 
-// Attempt: What became of a delivery when it was tried (deliveries.attempts).
+// Attempt: The outcome of an attempt of a delivery (deliveries.attempts).
 type Attempt struct {
 	// its body is empty once delivered
 	Delivery Delivery
@@ -1931,22 +1967,9 @@ type Attempt struct {
 	DurationMs int64
 	HTTPStatus int32
 	Reason     string
-	// first 1 KiB of the answer
+	// first 1 KiB of the response
 	Answer        string
 	NextAttemptAt time.Time
-}
-
-func (r *Attempt) native() map[string]any {
-	return map[string]any{
-		"delivery":        r.Delivery.native(),
-		"outcome":         r.Outcome,
-		"at":              r.At,
-		"duration_ms":     r.DurationMs,
-		"http_status":     r.HTTPStatus,
-		"reason":          nullable("string", r.Reason),
-		"answer":          nullable("string", r.Answer),
-		"next_attempt_at": nullable("long.timestamp-millis", r.NextAttemptAt),
-	}
 }
 
 func (r *Attempt) fromNative(m map[string]any) {
@@ -2005,103 +2028,103 @@ func (r *Attempt) readFrom(d *reader) {
 	}
 }
 
-const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}`
+const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*Session) Name() string { return "quittance.Session" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*Session) Schema() string { return schemaSession }
 
-const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
+const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*Event) Name() string { return "quittance.Event" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*Event) Schema() string { return schemaEvent }
 
-const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]}],"name":"CounterEntry","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
+const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"honour_late","type":"boolean"}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]}],"name":"CounterEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"case","type":["null",{"fields":[{"default":null,"name":"case_id","type":["null","string"]},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"by","type":"string"},{"default":null,"name":"approved_by","type":["null","string"]}],"name":"CaseEntry","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*Command) Name() string { return "quittance.Command" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*Command) Schema() string { return schemaCommand }
 
-const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Reply","namespace":"quittance","type":"record"}`
+const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"case_id","type":["null","string"]}],"name":"Reply","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*Reply) Name() string { return "quittance.Reply" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*Reply) Schema() string { return schemaReply }
 
-const schemaOrder = `{"fields":[{"default":null,"name":"open_session_id","type":["null","string"]},{"default":null,"name":"paid_session_id","type":["null","string"]},{"default":[],"name":"undecided","type":{"items":"string","type":"array"}},{"default":[],"name":"late","type":{"items":"string","type":"array"}}],"name":"Order","namespace":"quittance","type":"record"}`
+const schemaOrder = `{"fields":[{"default":null,"name":"open_session_id","type":["null","string"]},{"default":null,"name":"paid_session_id","type":["null","string"]},{"default":[],"name":"undecided","type":{"items":"string","type":"array"}},{"default":[],"name":"late","type":{"items":"string","type":"array"}},{"default":[],"name":"cash","type":{"items":"string","type":"array"}}],"name":"Order","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*Order) Name() string { return "quittance.Order" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*Order) Schema() string { return schemaOrder }
 
 const schemaIdempotency = `{"fields":[{"name":"body_hash","type":"bytes"},{"name":"code","type":"string"},{"default":null,"name":"session_id","type":["null","string"]},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"name":"forget_at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Idempotency","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*Idempotency) Name() string { return "quittance.Idempotency" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*Idempotency) Schema() string { return schemaIdempotency }
 
 const schemaQuota = `{"fields":[{"name":"minute","type":"long"},{"name":"count","type":"int"},{"name":"other_minute","type":"long"},{"name":"other_count","type":"int"}],"name":"Quota","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*Quota) Name() string { return "quittance.Quota" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*Quota) Schema() string { return schemaQuota }
 
 const schemaToken = `{"fields":[{"name":"session_id","type":"string"},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"consumed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"forget_at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Token","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*Token) Name() string { return "quittance.Token" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*Token) Schema() string { return schemaToken }
 
 const schemaCollectionRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"session_id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"offer_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"name":"payment_ref","type":"string"},{"default":null,"name":"description","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"enquiry","type":"int"},{"default":null,"name":"language","type":["null","string"]},{"default":null,"name":"window_ends_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"CollectionRequest","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*CollectionRequest) Name() string { return "quittance.CollectionRequest" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*CollectionRequest) Schema() string { return schemaCollectionRequest }
 
 const schemaNotification = `{"fields":[{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":false,"name":"platform","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"body","type":"bytes"}],"name":"Notification","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*Notification) Name() string { return "quittance.Notification" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*Notification) Schema() string { return schemaNotification }
 
 const schemaDelivery = `{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"}],"name":"Delivery","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*Delivery) Name() string { return "quittance.Delivery" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*Delivery) Schema() string { return schemaDelivery }
 
 const schemaAttempt = `{"fields":[{"name":"delivery","type":{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"}],"name":"Delivery","namespace":"quittance","type":"record"}},{"name":"outcome","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"duration_ms","type":"long"},{"default":0,"name":"http_status","type":"int"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"answer","type":["null","string"]},{"default":null,"name":"next_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Attempt","namespace":"quittance","type":"record"}`
 
-// Name is the record's full Avro name, which is also its subject in the schema registry.
+// Name is the full Avro name, which is also the subject in the schema registry.
 func (*Attempt) Name() string { return "quittance.Attempt" }
 
-// Schema is the record's Avro schema with every named type written out.
+// Schema is the Avro schema with every named type expanded.
 func (*Attempt) Schema() string { return schemaAttempt }
 
-// All has one of every record that stands in a topic on its own.
+// All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
 	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &CollectionRequest{}, &Notification{}, &Delivery{}, &Attempt{}}
 }

@@ -1,8 +1,7 @@
-// Command build makes sdk/dist from sdk/src: `go generate` runs it in sdk.
+// Command build makes sdk/dist from sdk/src. `go generate` runs it in sdk.
 //
-// A released version never changes, since pages name it with its hash: when the
-// source makes other bytes than dist/<version> holds, build refuses, and the
-// version below goes up.
+// A released version never changes, because pages name it with its hash. If the sources
+// make other bytes than dist/<version> has, build returns an error: raise sdk.Version.
 package main
 
 import (
@@ -25,7 +24,7 @@ func main() {
 	}
 }
 
-// build makes dist in the folder of the package.
+// build makes dist in dir, the folder of package sdk.
 func build(dir string) error {
 	script, err := bundle(dir, "src/sdk.ts")
 	if err != nil {
@@ -50,14 +49,14 @@ func build(dir string) error {
 	)
 }
 
-// keep writes a file of a release, which must not be there with other bytes.
+// keep writes a file of a release. It is an error if the file exists with other bytes.
 func keep(path string, content []byte) error {
 	old, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return write(path, content)
 	case err != nil:
-		return fmt.Errorf("reading what is released: %w", err)
+		return fmt.Errorf("reading a file of the release: %w", err)
 	case !bytes.Equal(old, content):
 		return fmt.Errorf("%s is released and the source now makes other bytes: raise Version in sdk/sdk.go", path)
 	}
@@ -68,7 +67,7 @@ func write(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o644) //nolint:gosec // a file of sources
 }
 
-// bundle is a script for browsers of 2018 and later, minified.
+// bundle makes a minified script for browsers of 2018 and later.
 func bundle(dir, entry string) ([]byte, error) {
 	result := api.Build(api.BuildOptions{
 		AbsWorkingDir:     absolute(dir),

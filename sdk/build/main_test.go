@@ -9,8 +9,8 @@ import (
 	"quittance/sdk"
 )
 
-// What is committed is what the sources make, and a release that pages name with
-// its hash is not written over.
+// The committed files are those that the sources make. A release is not overwritten,
+// because pages name it with its hash.
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

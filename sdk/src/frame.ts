@@ -1,17 +1,17 @@
-// Speaks for the checkout page in a frame to the SDK around it. The page says
-// things by the DOM event "quittance:say"; nothing but the messages of `allowed`
-// ever leaves, so that no fault of the page can tell the host what it must learn
-// from its own back end.
+// Sends the messages of the checkout page in a frame to the SDK around it. The page
+// gives them as the DOM event "quittance:say". Only the messages in `allowed` are sent, so
+// that a fault of the page cannot tell the host page what it must learn from its own back
+// end.
 import { envelope, read, type Envelope } from "./protocol";
 
 type Check = (value: any) => unknown;
 
-// Words, so that neither amounts nor ids fit; and none that tells an outcome.
+// Only words, so that amounts and ids do not match, and no word for an outcome.
 const word: Check = (s) => /^(?!.*(paid|status|order))[a-z._]{1,40}$/.test(s);
-// A request's id: neither a session's nor a number.
+// The id of a request. Ids of sessions and numbers do not match.
 const reference: Check = (s) => /^(?!chs_)(?=.*[a-z-])[\w-]{1,64}$/.test(s);
 
-// Whatever is not here, type or field, is never sent.
+// Types and fields that are not listed here are never sent.
 const allowed: Record<string, Record<string, Check>> = {
   ready: {},
   resize: { height: (n) => n > 0 && n < 1e4 },
@@ -25,7 +25,7 @@ const allowed: Record<string, Record<string, Check>> = {
 const html = document.documentElement;
 const host = html.dataset.parent;
 
-// The secret leaves the address before anything else can read it there.
+// Remove the secret from the address before other scripts can read it there.
 const query = new URLSearchParams(location.search);
 Object.defineProperty(window, "quittanceSecret", { value: query.get("client_secret") });
 query.delete("client_secret");
@@ -35,7 +35,7 @@ let port: MessagePort | undefined;
 let cid = "";
 let seq = 0;
 let queue: Array<() => void> = [];
-let again: number | undefined; // sends `complete` until it is acknowledged
+let again: number | undefined; // timer that repeats `complete` until it is acknowledged
 
 const say = (type: string, said: any): void => {
   const fields = allowed.hasOwnProperty(type) && allowed[type];
@@ -57,7 +57,7 @@ const say = (type: string, said: any): void => {
 
 document.addEventListener("quittance:say", ((event: CustomEvent) => {
   const { type, data } = event.detail;
-  // Heights are measured here, and told only to an SDK that wants them.
+  // This script measures the height itself, and sends it only to an SDK that asks for it.
   if (type !== "resize") say(type, data);
 }) as EventListener);
 

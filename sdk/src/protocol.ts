@@ -1,15 +1,15 @@
-// What the frame and the SDK say to each other (contract-decisions § 13).
+// The messages between the frame and the SDK (contract-decisions § 13).
 
 export const NS = "quittance.checkout";
 export const V = 1;
 
-/** Every message, on the window as on the port. */
+/** The form of every message, on the window and on the port. */
 export interface Envelope {
   ns: typeof NS;
   v: number;
-  /** 128 random bits in hex that the SDK chose for this connection; none in hello. */
+  /** 128 random bits in hex that the SDK chose for this connection; empty in hello. */
   cid: string;
-  /** Grows with each message of a sender; a repeated message keeps its own. */
+  /** Increases with each message of a sender; a repeated message has the same number. */
   seq: number;
   type: string;
   data?: Record<string, unknown>;
@@ -18,6 +18,6 @@ export interface Envelope {
 export const envelope = (cid: string, seq: number, type: string, data?: Record<string, unknown>): Envelope =>
   ({ ns: NS, v: V, cid, seq, type, data });
 
-/** What came, if it is a message of ours. */
+/** Returns data if it is a message of this protocol. */
 export const read = (data: any): Envelope | undefined =>
   data && data.ns === NS && data.v === V ? data : undefined;

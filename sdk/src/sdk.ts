@@ -1,6 +1,6 @@
 /// <reference path="../types/quittance.d.ts" />
-// The browser SDK: puts the checkout in a frame and tells the page what the
-// citizen sees. It never learns what became of the payment.
+// The browser SDK puts the checkout in a frame and tells the page what the citizen sees.
+// It never learns the outcome of the payment.
 import { envelope, read, V } from "./protocol";
 
 /** Set by the build. */
@@ -11,7 +11,7 @@ const large = 720;
 const slowAfter = 8e3, lateAfter = 20e3;
 const maxNavigations = 3;
 
-// A module or a script that another one adds late has no currentScript.
+// Modules, and scripts that another script adds, have no currentScript.
 const script = document.currentScript as HTMLScriptElement | null;
 const home = script && script.src;
 
@@ -35,7 +35,7 @@ const initEmbeddedCheckout = async (options = {} as Quittance.Options): Promise<
     throw fault('clientSecret must be "{session_id}:{client_secret}", of a session created with mode "embedded".');
   }
 
-  // Messages that the page is told once, however often the frame is reloaded.
+  // Messages that the page gets only once, even if the frame is reloaded.
   const told: Record<string, boolean> = {};
   let unmount = () => {};
   let frame: HTMLIFrameElement | undefined;
@@ -60,10 +60,11 @@ const initEmbeddedCheckout = async (options = {} as Quittance.Options): Promise<
 
     let port: MessagePort | undefined;
     let navigations = 0;
-    // settled: ready, or said to be in trouble, so that no time-out need tell.
+    // settled: the page was told that the checkout is ready or has failed. Time-outs then
+    // report nothing.
     let spoke = false, ready = false, settled = false, loaded = false, reached = false;
 
-    // Not by src: the secret stays out of the document and of the history.
+    // Not by src, so that the secret is neither in the document nor in the history.
     const navigate = () => {
       loaded = spoke = false;
       const [id, client_secret] = secret.split(":");
@@ -109,7 +110,7 @@ const initEmbeddedCheckout = async (options = {} as Quittance.Options): Promise<
         const message = read(event.data);
         if (!message || message.cid !== cid) return;
         if (message.type === "complete") p.postMessage(envelope(cid, ++seq, "ack", { seq: message.seq }));
-        if (!(message.seq > last)) return; // sent again
+        if (!(message.seq > last)) return; // a repeated message
         last = message.seq;
         heard(message.type, message.data || {});
       };
@@ -131,9 +132,9 @@ const initEmbeddedCheckout = async (options = {} as Quittance.Options): Promise<
       }
     };
 
-    // A frame that may not be shown and one that could not be fetched look the
-    // same from here: an error page of another origin. What tells them apart is
-    // whether the service answers at all, and refuses once more when asked again.
+    // A refused frame and one that could not be loaded look the same to this script: an
+    // error page of another origin. If the service answers another request, the frame is
+    // loaded once more; if that fails too, it was refused.
     const slow = setTimeout(async () => {
       if (settled) return;
       if (options.onSlow) options.onSlow();
@@ -157,7 +158,7 @@ const initEmbeddedCheckout = async (options = {} as Quittance.Options): Promise<
     navigate();
     f.onload = () => {
       try {
-        f.contentWindow!.location.href; // can be read: the blank page of the beginning
+        f.contentWindow!.location.href; // readable: this is still the initial blank page
       } catch {
         loaded = true;
       }

@@ -1,4 +1,5 @@
-// What a page may write, and what the types must refuse: checked, never run.
+// Code that the types must accept, and code that they must refuse. It is compiled and
+// never run.
 
 export async function right(): Promise<void> {
   const checkout = await Quittance.initEmbeddedCheckout({
@@ -30,6 +31,6 @@ export async function wrong(): Promise<void> {
   await Quittance.initEmbeddedCheckout({ clientSecret: "", layout: "huge" });
   // @ts-expect-error no such callback
   await Quittance.initEmbeddedCheckout({ clientSecret: "", onPaid: () => {} });
-  // @ts-expect-error a completion says nothing of the payment
+  // @ts-expect-error a completion does not tell the outcome of the payment
   await Quittance.initEmbeddedCheckout({ clientSecret: "", onComplete: ({ paid }) => console.log(paid) });
 }

@@ -418,6 +418,14 @@ func TestRequestsAndEnquiries(t *testing.T) {
 	if w.forged != 0 {
 		t.Errorf("%d callbacks to wrong addresses", w.forged)
 	}
+
+	// The session waits for the answer to the enquiry at the end of its window.
+	pending.Enquiry, pending.WindowEndsAt, pending.RequestedAt = 2, w.clock.now().Truncate(time.Millisecond), w.clock.now().Truncate(time.Millisecond)
+	w.send(pending)
+	w.eventually("the answer to the closing enquiry", func() bool { return len(w.outcomes(pending.CollectionID)) == 1 })
+	if o := w.outcomes(pending.CollectionID)[0]; o.Status != checkout.OutcomePending || !o.AskedAt.Equal(pending.WindowEndsAt) {
+		t.Errorf("the closing enquiry is answered %+v", o)
+	}
 }
 
 // The same with an operator whose ids have no dashes, whose answers have no amount, and
@@ -467,7 +475,13 @@ func TestAirtel(t *testing.T) {
 		if (got.OperatorRef != "") != (want.Status == checkout.OutcomeApproved) {
 			t.Errorf("operator's reference %q of %s", got.OperatorRef, want.Status)
 		}
-		want.CollectionID, got.OperatorRef = q.CollectionID, ""
+		if want.Source == checkout.SourceEnquiry {
+			want.AskedAt = q.RequestedAt.Truncate(time.Millisecond)
+		}
+		if !got.AskedAt.Equal(want.AskedAt) {
+			t.Errorf("asked at %v, want %v", got.AskedAt, want.AskedAt)
+		}
+		want.CollectionID, want.AskedAt, got.AskedAt, got.OperatorRef = q.CollectionID, time.Time{}, time.Time{}, ""
 		if got != want {
 			t.Errorf("outcome %+v, want %+v", got, want)
 		}

@@ -22,7 +22,9 @@
 //   - The operator does not answer questions either: nothing is reported. The payment
 //     stays pending, and the processor enquires on its own schedule.
 //   - Kafka is unavailable: reports wait, and offsets stay.
-//   - The operator answers that the payment is pending: nothing is reported.
+//   - The operator answers that the payment is pending: nothing is reported, unless the
+//     enquiry was requested after the approval window. Then the session waits for the
+//     answer.
 //
 // # Overtaken enquiries
 //

@@ -369,6 +369,11 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	var err error
 	switch o.Status {
 	case checkout.OutcomePending, checkout.OutcomeAmbiguous:
+		if j.closing() {
+			// The session waits for this answer before it fails.
+			do = checkout.Outcome{CollectionID: q.CollectionID, Source: source, Status: o.Status, AskedAt: q.RequestedAt}
+			break
+		}
 		if o.Redirect == nil {
 			return string(o.Status)
 		}
@@ -385,10 +390,14 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 		sealed, err = connector.SealRedirect(j.sink.cfg.Sealer, q.SessionID, q.CollectionID, *o.Redirect)
 		do = checkout.Redirected{CollectionID: q.CollectionID, Sealed: sealed}
 	case checkout.OutcomeApproved, checkout.OutcomeRefused, checkout.OutcomeUnknown:
-		do = checkout.Outcome{
+		outcome := checkout.Outcome{
 			CollectionID: q.CollectionID, Source: source, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
 			OperatorRef: o.OperatorRef, FailureCode: o.FailureCode,
 		}
+		if q.Kind == kindEnquire {
+			outcome.AskedAt = q.RequestedAt
+		}
+		do = outcome
 	}
 	var command *record.Command
 	if err == nil {
@@ -415,6 +424,13 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 		return outcomeLeft
 	}
 	return string(o.Status)
+}
+
+// closing reports whether the request is an enquiry that was requested after the
+// approval window.
+func (j *job) closing() bool {
+	q := &j.request
+	return q.Kind == kindEnquire && !q.WindowEndsAt.IsZero() && !q.RequestedAt.Before(q.WindowEndsAt)
 }
 
 // produce writes a record to all replicas. It tries until the drain ends and reports

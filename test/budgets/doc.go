@@ -1,5 +1,4 @@
-// Package budgets holds the first paint, and how soon citizens are told that their
-// payment is made, against the budgets: QUITTANCE_BUDGETS=hold (`make test/budgets`,
-// alone on the machine) holds them, QUITTANCE_BUDGETS=measure (`make bench/live`)
-// measures more of it.
+// Package budgets holds what citizens wait for against the budgets: the first paint of
+// the page, and how soon they are told that their payment is made. `make test/budgets`
+// runs it, alone on the machine; `make bench/live` measures more.
 package budgets

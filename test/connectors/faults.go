@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Fault is a way in which an operator does not answer as it should.
+// Fault is a faulty behaviour of an operator.
 type Fault string
 
 // The faults.
@@ -17,27 +17,27 @@ const (
 	Error500 Fault = "500"
 	// Silent does nothing and never answers.
 	Silent Fault = "silent"
-	// SilentAfter does what it is asked and never answers.
+	// SilentAfter executes the request and never answers.
 	SilentAfter Fault = "silent after doing it"
-	// CutAfter does what it is asked and breaks the connection.
+	// CutAfter executes the request and breaks the connection.
 	CutAfter Fault = "cut after doing it"
-	// Garbage answers 200 with bytes of no format.
+	// Garbage answers 200 with bytes that are not JSON.
 	Garbage Fault = "garbage"
 	// Empty answers 200 with an empty JSON object.
 	Empty Fault = "empty object"
 	// Twice answers 200 with two JSON objects.
 	Twice Fault = "two objects"
-	// Endless answers 200 with more than anyone wants to read.
+	// Endless answers 200 with a body longer than a connector reads.
 	Endless Fault = "endless"
-	// Elsewhere redirects.
+	// Elsewhere answers with a redirect.
 	Elsewhere Fault = "redirect"
 )
 
-// Match says whether a request is meant.
+// Match reports whether a fault applies to a request.
 type Match func(*http.Request) bool
 
-// Faults stands between a connector and an operator. The zero value lets
-// everything through. Safe for concurrent use.
+// Faults is placed in front of an operator. The zero value passes all requests on. Safe
+// for concurrent use.
 type Faults struct {
 	mu    sync.Mutex
 	rules []*rule
@@ -48,30 +48,30 @@ type rule struct {
 	fault Fault
 	left  int
 
-	// With fault said.
+	// The answer, when fault is said.
 	status int
 	body   string
 }
 
-// said is the fault of Answer.
+// said is the fault that Answer adds.
 const said Fault = "said"
 
-// Next makes the next n requests that match meet the fault.
+// Next applies the fault to the next n requests that match.
 func (f *Faults) Next(n int, match Match, fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules = append(f.rules, &rule{match: match, fault: fault, left: n})
 }
 
-// Answer makes the next n requests that match be answered with status and body,
-// without the operator.
+// Answer answers the next n requests that match with status and body. The operator does
+// not receive them.
 func (f *Faults) Answer(n int, match Match, status int, body string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules = append(f.rules, &rule{match: match, fault: said, left: n, status: status, body: body})
 }
 
-// Clear lets everything through again.
+// Clear removes all faults.
 func (f *Faults) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +90,7 @@ func (f *Faults) take(r *http.Request) rule {
 	return rule{}
 }
 
-// Handler is the operator with the faults in front of it.
+// Handler returns the operator with the faults in front of it.
 func (f *Faults) Handler(operator http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch met := f.take(r); met.fault {
@@ -99,7 +99,7 @@ func (f *Faults) Handler(operator http.Handler) http.Handler {
 		case Error500:
 			http.Error(w, "<h1>Internal Server Error</h1>", http.StatusInternalServerError)
 		case Silent:
-			// Only with the body read does the server notice that the caller left.
+			// The server notices the end of the connection only after the body was read.
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-r.Context().Done()
 		case SilentAfter:

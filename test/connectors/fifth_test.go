@@ -24,8 +24,8 @@ import (
 	"quittance/test/servers"
 )
 
-// fifth is an operator that nothing but this file knows. It takes the money of an
-// offer that there is already, for a table of its own.
+// fifth is an operator that only this file knows. It has an existing offer, in a table of
+// its own.
 var fifth = connector.Registration{
 	Operator: "fifth",
 	Offer:    checkout.OfferMomo,
@@ -51,7 +51,7 @@ func (a fifthAccount) Fingerprint() string { return connector.Fingerprint(a.Base
 
 type fifthConnector struct{ *connector.Base[fifthAccount] }
 
-// payment is what travels, both ways.
+// payment is the body of requests and answers.
 type payment struct {
 	ID       string `json:"id"`
 	Payer    string `json:"payer,omitempty"`
@@ -126,7 +126,7 @@ func (c *fifthConnector) call(ctx context.Context, account connector.Account, q 
 	return c.Do(ctx, own, q)
 }
 
-// playFifth plays the operator: payers whose number ends in 1 pay, in 4 refuse.
+// playFifth plays the operator. Payers with a number that ends in 1 pay, in 4 refuse.
 func playFifth(*testing.T) connectors.Standin {
 	var mu sync.Mutex
 	payments := map[string]payment{}
@@ -189,7 +189,7 @@ func TestFifthOperator(t *testing.T) {
 	})
 }
 
-// Its registration is all that the registry needs to read, seal and open its accounts.
+// The registry reads, seals and opens accounts of an operator by its registration alone.
 func TestFifthOperatorInTheRegistry(t *testing.T) {
 	t.Parallel()
 	const agency = "018f0000-0000-7000-8000-000000000001"

@@ -15,7 +15,7 @@ import (
 	"quittance/internal/secret"
 )
 
-// recordedFields notes what a connector reads of an account.
+// recordedFields records which fields of an account a connector reads.
 type recordedFields struct {
 	connector.StoredFields
 	read    []string
@@ -26,13 +26,13 @@ func readFields(fields map[string]string) *recordedFields {
 	return &recordedFields{StoredFields: connector.NewStoredFields(fields, nil)}
 }
 
-// Text notes the name.
+// Text records the name.
 func (f *recordedFields) Text(name string) string {
 	f.read = append(f.read, name)
 	return f.StoredFields.Text(name)
 }
 
-// Secret notes the name and the secret.
+// Secret records the name and the secret.
 func (f *recordedFields) Secret(name string) secret.Text {
 	f.read = append(f.read, name)
 	s := f.StoredFields.Secret(name)
@@ -40,25 +40,25 @@ func (f *recordedFields) Secret(name string) secret.Text {
 	return s
 }
 
-// withoutSecrets has no secret.
+// withoutSecrets are fields without secrets.
 type withoutSecrets struct{ connector.Fields }
 
 // Secret is empty.
 func (withoutSecrets) Secret(string) secret.Text { return secret.Text{} }
 
-// rotated has other secrets.
+// rotated are fields with other secrets.
 type rotated struct{ connector.Fields }
 
-// Secret is another one.
+// Secret is another secret.
 func (rotated) Secret(string) secret.Text { return secret.NewText("rotated") }
 
-// anotherAccount is no connector's.
+// anotherAccount belongs to no connector.
 type anotherAccount struct{}
 
-// Fingerprint is none.
+// Fingerprint is empty.
 func (anotherAccount) Fingerprint() string { return "" }
 
-// registered: the parts of a registration fit together.
+// registered checks that the parts of a registration agree.
 func registered(t *testing.T, r connector.Registration, operator Operator) {
 	c, err := r.New(Config())
 	if err != nil {

@@ -14,17 +14,18 @@ import (
 	"quittance/test/servers"
 )
 
-// Standin plays an operator.
+// Standin is a handler that plays an operator.
 type Standin struct {
 	http.Handler
 	// Path is where the operator's API begins, such as "/mtn".
 	Path string
-	// Collections says how many collections of this id the operator has.
+	// Collections returns the number of collections that the operator has of an id.
 	Collections func(id string) int
 }
 
-// Simulators runs the developer's simulators until the test ends, quick as tests want
-// them, and returns the one of an operator. configure makes them know accounts.
+// Simulators runs the developer's simulators with short delays until the test ends and
+// returns the one of an operator. configure changes their configuration, such as the
+// accounts that they accept.
 func Simulators(t *testing.T, operator string, configure ...func(*simulator.Config)) Standin {
 	t.Helper()
 	cfg := simulator.Config{
@@ -67,11 +68,11 @@ func Simulators(t *testing.T, operator string, configure ...func(*simulator.Conf
 	}}
 }
 
-// bare is an id as operators have it that take no dashes.
+// bare returns an id without dashes, as some operators use it.
 func bare(id string) string { return strings.ReplaceAll(id, "-", "") }
 
-// Serve lets an operator listen, behind faults, until the test ends. It returns the
-// address of its API.
+// Serve serves an operator behind faults until the test ends. It returns the address of
+// the operator's API.
 func Serve(t *testing.T, faults *Faults, operator Standin) connector.BaseURL {
 	t.Helper()
 	server := httptest.NewServer(faults.Handler(operator))
@@ -82,7 +83,7 @@ func Serve(t *testing.T, faults *Faults, operator Standin) connector.BaseURL {
 	return connector.BaseURL(server.URL + operator.Path)
 }
 
-// Config is a connector's, for tests: it gives a call up after a second.
+// Config is the configuration of a connector in tests. Calls time out after a second.
 func Config() connector.Config {
 	return connector.Config{Now: now, Timeout: time.Second, EnquiriesPerSecond: 100}
 }

@@ -1,6 +1,6 @@
-// Package connectors is the suite that every connector passes: what a caller may rely
-// on, whichever operator is asked for the money. It takes the connector's registration
-// and what only a test needs to know of the operator.
+// Package connectors is the conformance suite of connectors: it checks what callers rely
+// on for every operator. Its inputs are the connector's registration and an Operator with
+// what only the test needs.
 package connectors
 
 import (
@@ -26,41 +26,40 @@ import (
 	"quittance/internal/connector"
 )
 
-// Operator is what the suite must know of an operator beside its registration: who
-// plays it, and what to say in its protocol.
+// Operator is what the suite needs besides a registration: a stand-in for the operator,
+// and texts of its protocol.
 type Operator struct {
 	// Standin plays the operator in one test. See Simulators.
 	Standin func(t *testing.T) Standin
-	// Fields are those of an account that the operator accepts, Wrong those of one
-	// that it does not.
+	// Fields belong to an account that the operator accepts, Wrong to one that it refuses.
 	Fields, Wrong map[string]string
 
 	// Asks matches the call that asks for money, Enquires the one that asks about it.
 	Asks, Enquires Match
-	// Approves is a payer who approves at once, Waits one who does not answer: a
-	// number as a citizen types it, or a name that Visit knows.
+	// Approves is a payer who approves at once, Waits one who does not answer. It is a
+	// number as a citizen types it, or a name for Visit.
 	Approves, Waits string
 	// Refuses has a payer for every refusal of the operator.
 	Refuses map[string]checkout.FailureCode
-	// Malformed are inputs that are no number of this operator; of a PayerReader.
+	// Malformed are inputs that are not numbers of this operator. Only for a PayerReader.
 	Malformed []string
-	// Visit plays the payer on the operator's own page. Set if and only if the
-	// operator redirects.
+	// Visit plays the payer on the operator's page. Set it if and only if the operator
+	// redirects.
 	Visit func(t *testing.T, redirect connector.Redirect, payer string)
-	// Redirects is an answer to the call that asks for money which sends the payer of
-	// this id to an address; of an operator that redirects.
+	// Redirects returns an answer to the call that asks for money. The answer sends the
+	// payer of an id to an address. Only for an operator that redirects.
 	Redirects func(id, address string) (status int, body string)
-	// Tokens says that calls carry a token which the operator gives out.
+	// Tokens means that calls carry an access token of the operator.
 	Tokens bool
-	// Claims is an answer to the call that asks for money which says that the payment
-	// of this id is made already.
+	// Claims returns an answer to the call that asks for money. The answer says that the
+	// payment of an id is already made.
 	Claims func(id string) (status int, body string)
 
-	// Report is the body of a report that the collection of this id was approved, of
-	// amount and currency, as it would be sent.
+	// Report returns the body of a report that the collection of an id was approved with
+	// an amount and a currency.
 	Report func(id string, amount int64, currency string) []byte
-	// Sign is the header of a report that the account's operator signs at a time.
-	// Set if and only if the connector is a ReportVerifier.
+	// Sign returns the header of a report that the account's operator signs at a time. Set
+	// it if and only if the connector is a ReportVerifier.
 	Sign func(account connector.Account, at time.Time, body []byte) http.Header
 }
 
@@ -79,7 +78,7 @@ type target struct {
 const (
 	patience = 10 * time.Second
 
-	// What every collection is of.
+	// Of every collection.
 	amount   = 5075
 	currency = "XAF"
 )
@@ -148,7 +147,7 @@ func (x target) request(t *testing.T, payer string) connector.Request {
 	r := connector.Request{
 		ID: uuid.NewString(), Amount: amount, Currency: currency, PaymentRef: "1234567890123456",
 		Description: "L'impôt — « 2026 » (n° 7)",
-		// Nobody listens there.
+		// No server listens there.
 		CallbackURL: "http://127.0.0.1:9/callbacks/hush", ReturnURL: "http://127.0.0.1:9/c/hush",
 		ExpiresAt: time.Now().UTC().Add(5 * time.Minute),
 	}
@@ -162,8 +161,7 @@ func (x target) request(t *testing.T, payer string) connector.Request {
 	return r
 }
 
-// collect asks for the money, and where the operator redirects, its payer goes to
-// the page.
+// collect asks for the money. If the operator redirects, the payer visits the page.
 func (x target) collect(t *testing.T, r connector.Request) connector.Outcome {
 	t.Helper()
 	o, err := x.connector.Collect(t.Context(), x.account, r)
@@ -181,7 +179,7 @@ func (x target) collect(t *testing.T, r connector.Request) connector.Outcome {
 	return o
 }
 
-// reference is how a collection that request made is asked about.
+// reference names a collection of request for an enquiry.
 func reference(id string) connector.Reference {
 	return connector.Reference{ID: id, Amount: amount, Currency: currency}
 }
@@ -210,7 +208,7 @@ func (x target) once(t *testing.T, id string) {
 	}
 }
 
-// fault checks an error's class and certainty, and that it keeps secrets.
+// fault checks the class and the certainty of an error, and that it reveals no secret.
 func (x target) fault(t *testing.T, r connector.Request, err error, want connector.FaultKind, sent bool) {
 	t.Helper()
 	var e *connector.Error
@@ -249,7 +247,7 @@ func refusals(t *testing.T, x target) {
 		if o.Status != checkout.OutcomeRefused || o.FailureCode != want {
 			t.Errorf("payer %s: %+v, want refused with %s", payer, o, want)
 		}
-		// The request is read a second time, by one who knows nothing of the first.
+		// The same request comes a second time, as after a redelivery.
 		if o = x.collect(t, r); !o.Decided() {
 			o = x.settled(t, r.ID)
 		}
@@ -262,8 +260,8 @@ func refusals(t *testing.T, x target) {
 	}
 }
 
-// claimedApproval: what the answer to the request says of the money proves
-// nothing, as the payer has not been asked yet.
+// claimedApproval: an approval in the answer to the request decides nothing, because the
+// payer has not been asked yet.
 func claimedApproval(t *testing.T, x target) {
 	r := x.request(t, x.Waits)
 	status, body := x.Claims(r.ID)
@@ -276,8 +274,8 @@ func claimedApproval(t *testing.T, x target) {
 	}
 }
 
-// forgottenToken: the operator no longer takes a token that should still live.
-// Each call meets that once and goes on with a new token.
+// forgottenToken: the operator refuses a token before its end. Each call gets one such
+// refusal and continues with a new token.
 func forgottenToken(t *testing.T, x target) {
 	if !x.Tokens {
 		t.Skip("this operator gives out no tokens")
@@ -330,7 +328,7 @@ func sameID(t *testing.T, x target) {
 	}
 	x.once(t, r.ID)
 
-	// The answer to the enquiry that a known id leads to is lost: it is pending.
+	// A known id causes an enquiry. When its answer is lost, the collection is pending.
 	x.faults.Next(1, x.Enquires, Error500)
 	if o := x.collect(t, r); o.Status != checkout.OutcomePending && o.Status != checkout.OutcomeApproved {
 		t.Errorf("the third call answers %+v", o)
@@ -374,8 +372,8 @@ func silentBefore(t *testing.T, x target) {
 func silentAfter(t *testing.T, x target) { lostAnswer(t, x, SilentAfter, connector.FaultTimeout) }
 func cutAfter(t *testing.T, x target)    { lostAnswer(t, x, CutAfter, connector.FaultNetwork) }
 
-// lostAnswer: the operator has the request, we do not know. Asking again is
-// safe, and so is asking about it.
+// lostAnswer: the operator has the request, but its answer is lost. A second request and
+// an enquiry are safe.
 func lostAnswer(t *testing.T, x target, fault Fault, want connector.FaultKind) {
 	r := x.request(t, x.Approves)
 	x.faults.Next(1, x.Asks, fault)
@@ -457,7 +455,7 @@ func strangeAccount(t *testing.T, x target) {
 
 func contextEnds(t *testing.T, x target) {
 	r := x.request(t, x.Approves)
-	x.collect(t, r) // a token is there
+	x.collect(t, r) // the connector has a token now
 	x.faults.Next(1, x.Enquires, Silent)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -486,8 +484,8 @@ func payers(t *testing.T, x target) {
 	}
 }
 
-// redirect: the payer's page is one page, however often it is asked for, and asking
-// about the payment does not tell it.
+// redirect: all requests for a collection get the same page. An enquiry does not return
+// the page.
 func redirect(t *testing.T, x target) {
 	if x.Visit == nil {
 		t.Skip("this operator does not redirect")
@@ -504,7 +502,7 @@ func redirect(t *testing.T, x target) {
 	if d := *first.Redirect; d.URL == "" || d.TransactionID == "" || d.ClientToken == "" || d.Environment != "test" && d.Environment != "live" {
 		t.Errorf("redirect %q %q, a token of %d bytes, %q", d.URL, d.TransactionID, len(d.ClientToken), d.Environment)
 	}
-	r.Description, r.ReturnURL, r.CallbackURL = "another", r.ReturnURL+"2", r.CallbackURL+"2" // addresses move between versions
+	r.Description, r.ReturnURL, r.CallbackURL = "another", r.ReturnURL+"2", r.CallbackURL+"2" // addresses differ between versions
 	r.ExpiresAt = r.ExpiresAt.Add(time.Second)
 	if again := x.collect(t, r); again.Redirect == nil || *again.Redirect != *first.Redirect {
 		t.Errorf("asked again: %+v, want the same redirect", again)
@@ -519,8 +517,8 @@ func redirect(t *testing.T, x target) {
 	}
 }
 
-// malformedRedirect: nobody is sent to an address that is not one, and no error
-// tells it.
+// malformedRedirect: a payer is never sent to an unsafe address, and no error repeats the
+// address.
 func malformedRedirect(t *testing.T, x target) {
 	if x.Visit == nil {
 		t.Skip("this operator does not redirect")
@@ -544,7 +542,7 @@ func malformedRedirect(t *testing.T, x target) {
 	}
 }
 
-// otherContent: an id stands for the money that it was first asked with.
+// otherContent: an id keeps the amount of its first request.
 func otherContent(t *testing.T, x target) {
 	r := x.request(t, x.Waits)
 	x.collect(t, r)
@@ -555,7 +553,8 @@ func otherContent(t *testing.T, x target) {
 	x.once(t, r.ID)
 }
 
-// signatures: a report is its operator's if it is signed so, and then every byte of it.
+// signatures: a signature covers every byte of a report, and only the account's operator
+// can make it.
 func signatures(t *testing.T, x target) {
 	verifier, ok := x.connector.(connector.ReportVerifier)
 	if !ok {
@@ -608,15 +607,15 @@ func signatures(t *testing.T, x target) {
 	}
 }
 
-// Reports is the part of the suite about reports alone, for readers of reports that
-// nobody is asked about: parse reads a report, write is the body of one that the
-// collection of this id was approved.
+// Reports is the part of the suite about reports, for sources of reports that have no
+// enquiries. parse reads a report. write returns the body of a report that the collection
+// of an id was approved.
 func Reports(t *testing.T, parse parser, write writer) {
 	t.Helper()
 	t.Run("reports", func(t *testing.T) {
 		t.Parallel()
 		if r := reports(t, parse, write); r.Ask {
-			t.Errorf("report: %+v, and nobody can be asked", r)
+			t.Errorf("report: %+v, but there are no enquiries", r)
 		}
 	})
 	t.Run("unreadable reports", func(t *testing.T) {
@@ -625,14 +624,14 @@ func Reports(t *testing.T, parse parser, write writer) {
 	})
 }
 
-// reports: a report of an approval says so, of its own collection.
+// reports: a report of an approval is read as an approval of its collection.
 func reports(t *testing.T, parse parser, write writer) connector.Report {
 	id := uuid.NewString()
 	r, err := parse(nil, write(id, amount, currency))
 	if err != nil || r.Outcome.Status != checkout.OutcomeApproved || r.ID != "" && r.ID != id {
 		t.Errorf("report: %+v, %v", r, err)
 	}
-	// A report either says what was taken or makes us ask, if there is one to ask.
+	// A report either names the amount or causes an enquiry.
 	if !r.Ask && (r.Outcome.Amount != amount || r.Outcome.Currency != currency) {
 		t.Errorf("report: %+v, want %d %s", r, amount, currency)
 	}
@@ -644,8 +643,8 @@ type (
 	writer = func(id string, amount int64, currency string) []byte
 )
 
-// unreadableReports: what is no report, or says a thing twice, is not guessed at,
-// and no error tells what was written: it may be a payer's number.
+// unreadableReports: a body that is not a report or has a field twice is refused. No error
+// repeats the body, because it may hold a payer's number.
 func unreadableReports(t *testing.T, parse parser, write writer) {
 	const number = "+242066000001"
 	report := write(uuid.NewString(), amount, currency)
@@ -665,7 +664,7 @@ func unreadableReports(t *testing.T, parse parser, write writer) {
 			t.Errorf("report %q: the error tells it: %v", body, err)
 		}
 	}
-	for _, at := range regexp.MustCompile(`:\s*("[^"]*"|[0-9]+)`).FindAllSubmatchIndex(report, -1) { // readable or not, nothing is told
+	for _, at := range regexp.MustCompile(`:\s*("[^"]*"|[0-9]+)`).FindAllSubmatchIndex(report, -1) { // no error repeats the number
 		body := string(report[:at[2]]) + `"` + number + `"` + string(report[at[3]:])
 		if _, err := parse(nil, []byte(body)); err != nil && strings.Contains(err.Error(), number[1:]) {
 			t.Errorf("report %s: the error tells it: %v", body, err)

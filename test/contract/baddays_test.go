@@ -26,8 +26,8 @@ import (
 	"quittance/test/harness"
 )
 
-// What can go wrong on the way of a payment, each of it on the whole program
-// with a real Kafka. Packages prove the finer points of the same days:
+// TestBadDays causes each fault that can meet a payment, on the whole program with a
+// real Kafka. The tests of the packages cover the details of each fault:
 //
 //	bad input                      TestBadInput; ministry request_test.go; pages TestFaultyForms
 //	double click, back, two tabs   here; pages TestDoubleClick, TestTwoTabs…, TestBackAfterTheEnd, TestAttemptOfAnotherSession
@@ -49,7 +49,7 @@ func TestBadDays(t *testing.T) {
 	t.Parallel()
 	d := &badDays{Up: harness.NewUp(t, "--broker", "kafka")}
 	d.Registry = harness.WithoutQuota(t, d.Dir)
-	// Before start: what it registers to be cleaned up is to end after the program.
+	// Registered before Start, so that the broker is stopped after the program.
 	t.Cleanup(func() {
 		if d.broker != nil {
 			_ = d.broker.Stop(context.WithoutCancel(t.Context()))
@@ -79,7 +79,7 @@ func TestBadDays(t *testing.T) {
 			})
 		}
 	})
-	// These trouble everybody, or move everybody's clock.
+	// These disturb all sessions or move the clock of the installation.
 	t.Run("operator silent, callback before the answer", d.operatorSilent)
 	t.Run("undecodable records", d.undecodable)
 	t.Run("ClickHouse away", d.clickHouseAway)
@@ -91,20 +91,20 @@ func TestBadDays(t *testing.T) {
 	t.Run("in the end", d.audit)
 }
 
-// badDays is an installation and what must have been paid on it.
+// badDays is the installation of the test.
 type badDays struct {
 	*harness.Up
-	broker *devstack.Kafka // the second one
+	broker *devstack.Kafka // started in place of the program's own
 }
 
-// order is a new session of an order called after the test.
+// order creates a session of an order that has the name of the test.
 func (d *badDays) order(t *testing.T) harness.Session {
 	t.Helper()
 	return d.Create(t, strings.ReplaceAll(filepath.Base(t.Name()), " ", "-"))
 }
 
-// once checks that a session was paid by one collection, and that everybody was
-// told.
+// once checks that one collection paid a session, and that the integrator, the ERP and
+// the journal know it.
 func (d *badDays) once(t *testing.T, s harness.Session) {
 	t.Helper()
 	if got := d.Becomes(t, s.ID, "completed"); !got.Paid {
@@ -113,20 +113,15 @@ func (d *badDays) once(t *testing.T, s harness.Session) {
 	if c := d.Collections(t, s); len(c) != 1 || c[0].Status != "approved" {
 		t.Errorf("the operator has %+v, want one approved payment", c)
 	}
-	d.told(t, s)
-}
-
-func (d *badDays) told(t *testing.T, s harness.Session) {
-	t.Helper()
 	d.Delivered(t, s.ID, "checkout.completed")
 	d.Confirmed(t, s)
 	if n := d.Journalled(t, s.ID, "checkout.completed"); n != 1 {
-		t.Errorf("the journal has %d completions", n)
+		t.Errorf("the journal has %d completions, want 1", n)
 	}
 }
 
-// pending starts a payment that waits for /control, and returns it as the
-// operator has it.
+// pending starts a payment that waits for /control, and returns the operator's
+// collection.
 func (d *badDays) pending(t *testing.T, s harness.Session) harness.Collection {
 	t.Helper()
 	d.Citizen(s.ID).Pay(t, "06 600 00 77")
@@ -146,7 +141,7 @@ func (d *badDays) doubleClick(t *testing.T) {
 	d.once(t, s)
 }
 
-// confirmAtOnce may be called beside the test.
+// confirmAtOnce confirms without a retry. It may be called from other goroutines.
 func (d *badDays) confirmAtOnce(t *testing.T, s harness.Session, f harness.PageForm) {
 	a, err := d.Send(t.Context(), http.MethodPost, d.URL(harness.AtService, f.Action), f.Fields.Encode(),
 		"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
@@ -155,8 +150,9 @@ func (d *badDays) confirmAtOnce(t *testing.T, s harness.Session, f harness.PageF
 	}
 }
 
-// The citizen goes back to the review while the payment waits, and after it, and
-// confirms again, also with another number.
+// The citizen confirms and goes back to the review while the payment waits, and again
+// after the payment. Each time the citizen confirms again, also with another number. One
+// payment is made.
 func (d *badDays) backButton(t *testing.T) {
 	s := d.order(t)
 	review := d.Citizen(s.ID).Review(t, "06 600 00 77")
@@ -207,11 +203,11 @@ func (d *badDays) neverCalledBack(t *testing.T) {
 	d.Citizen(s.ID).Pay(t, "06 600 00 08")
 	d.once(t, s)
 	if c := d.Collections(t, s)[0]; c.CallbacksSent != 0 || c.Enquiries == 0 {
-		t.Errorf("the operator has %+v, want it asked and silent", c)
+		t.Errorf("the operator has %+v, want no callback and an enquiry", c)
 	}
 }
 
-// report is an operator's word about a payment.
+// report sends an operator's callback about a payment.
 func (d *badDays) report(t *testing.T, url, status, amount string) harness.Answer {
 	t.Helper()
 	return d.Call(t, http.MethodPut, url, fmt.Sprintf(
@@ -219,8 +215,8 @@ func (d *badDays) report(t *testing.T, url, status, amount string) harness.Answe
 		amount, status), "Content-Type", "application/json")
 }
 
-// An operator reports, at an address that is really ours, a success of a payment
-// that nobody asked for: money, and an operator's case.
+// An operator reports a success of a payment that the service did not request. The
+// callback address is authentic, so the report becomes an operator case.
 func (d *badDays) unknownCollection(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(d.Data(), "master.keys"))
 	if err != nil {
@@ -234,26 +230,27 @@ func (d *badDays) unknownCollection(t *testing.T) {
 	address := connector.CallbackURL(keys, d.URL(harness.AtService, ""), "mtn", s.ID, uuid.NewString())
 	for range 2 {
 		if a := d.report(t, address, "SUCCESSFUL", "5075"); a.Status != http.StatusOK {
-			t.Fatalf("the report is answered %d", a.Status)
+			t.Fatalf("the report is answered %d, want 200", a.Status)
 		}
 	}
 	if n := d.Journalled(t, s.ID, "collection.orphaned"); n < 1 {
-		t.Errorf("the journal has %d orphans", n)
+		t.Errorf("the journal has %d orphans, want one at least", n)
 	}
 	if got := d.Session(t, s.ID); got.Status != "open" || got.Paid {
-		t.Errorf("the session is %+v", got)
+		t.Errorf("the session is %+v, want it open", got)
 	}
-	d.Citizen(s.ID).Pay(t, "06 600 00 01") // and can be paid
+	d.Citizen(s.ID).Pay(t, "06 600 00 01")
 	d.once(t, s)
 }
 
-// Whoever knows the ids and not the address only makes us ask the operator.
+// A forged callback has the right ids and a wrong address. It causes an enquiry and
+// decides nothing.
 func (d *badDays) forgedCallback(t *testing.T) {
 	s := d.order(t)
 	c := d.pending(t, s)
 	without := c.CallbackURL[:strings.LastIndex(c.CallbackURL, "/")]
 	mac := []byte(c.CallbackURL[len(without)+1:])
-	mac[0] ^= 1 // A and @, B and C…: never the same
+	mac[0] ^= 1
 	if mac[0] < 'A' {
 		mac[0] = 'z'
 	}
@@ -269,7 +266,7 @@ func (d *badDays) forgedCallback(t *testing.T) {
 		return nil
 	})
 	if got := d.Session(t, s.ID); got.Status != "open" || got.Paid {
-		t.Fatalf("the session is %+v after a forged report", got)
+		t.Fatalf("the session is %+v after a forged report, want it open", got)
 	}
 	d.approve(t, c)
 	d.once(t, s)
@@ -280,18 +277,18 @@ func (d *badDays) anotherAmount(t *testing.T) {
 	c := d.pending(t, s)
 	d.Control(t, "collections/"+c.ID+"/approve", `{"amount": "1"}`)
 	if n := d.Journalled(t, s.ID, "collection.mismatched"); n != 1 {
-		t.Errorf("the journal has %d mismatches", n)
+		t.Errorf("the journal has %d mismatches, want 1", n)
 	}
 	if got := d.Session(t, s.ID); got.Paid || got.Status == "completed" {
-		t.Errorf("the session is %+v", got)
+		t.Errorf("the session is %+v, want it not paid", got)
 	}
 	if n := len(d.Confirmations(t, s)); n != 0 {
-		t.Errorf("the ERP has %d confirmations", n)
+		t.Errorf("the ERP has %d confirmations, want none", n)
 	}
 }
 
-// The operator refuses the first payment, the order is paid by a second one, and
-// then the operator says that the first was a success after all.
+// The operator refuses the first payment, and a second one pays the order. Then the
+// operator reports that the first payment succeeded: a late payment.
 func (d *badDays) bothApproved(t *testing.T) {
 	first := d.order(t)
 	c := d.pending(t, first)
@@ -299,36 +296,36 @@ func (d *badDays) bothApproved(t *testing.T) {
 	d.Becomes(t, first.ID, "failed")
 	second := d.order(t)
 	if second.ID == first.ID || second.OrderID != first.OrderID {
-		t.Fatalf("the second session is %+v", second)
+		t.Fatalf("the second session is %+v, want another session of the same order", second)
 	}
 	d.Citizen(second.ID).Pay(t, "06 600 00 01")
 	d.once(t, second)
 	if a := d.report(t, c.CallbackURL, "SUCCESSFUL", "5075"); a.Status != http.StatusOK {
-		t.Fatalf("the report is answered %d", a.Status)
+		t.Fatalf("the report is answered %d, want 200", a.Status)
 	}
 	d.Delivered(t, first.ID, "checkout.late_payment")
 	if n := d.Journalled(t, first.ID, "checkout.late_payment"); n != 1 {
-		t.Errorf("the journal has %d late payments", n)
+		t.Errorf("the journal has %d late payments, want 1", n)
 	}
 	if got := d.Session(t, first.ID); got.Status != "failed" || got.Paid {
-		t.Errorf("the first session is %+v", got)
+		t.Errorf("the first session is %+v, want it failed", got)
 	}
 	refused(t, d.Post(t, harness.GuichetKey, fmt.Sprintf(`{"order_id":%q,"amount":5000}`, first.OrderID)), http.StatusConflict, "checkout.order_paid")
 }
 
-// source is whose word completed a session.
+// source returns what completed a session: "callback" or "enquiry".
 func (d *badDays) source(t *testing.T, s harness.Session) string {
 	t.Helper()
 	d.Journalled(t, s.ID, "checkout.completed")
 	rows, err := d.Rows(t, fmt.Sprintf("SELECT detail['source'] AS source FROM quittance.journal FINAL WHERE entry_type = 'event' AND session_id = '%s' AND event = 'checkout.completed'", s.ID))
 	if err != nil || len(rows) != 1 {
-		t.Fatalf("%v %v", rows, err)
+		t.Fatalf("reading the completion from the journal: %v %v", rows, err)
 	}
 	return fmt.Sprint(rows[0]["source"])
 }
 
-// One operator's answer is so late that the callback overtakes it; another
-// never comes, nor does the callback.
+// The answer to the first request comes after the callback. For the second request
+// neither an answer nor a callback comes: an enquiry completes the session.
 func (d *badDays) operatorSilent(t *testing.T) {
 	early, silent := d.Create(t, "callback-before-the-answer"), d.Create(t, "operator-silent")
 	for _, s := range []struct {
@@ -343,15 +340,15 @@ func (d *badDays) operatorSilent(t *testing.T) {
 	d.once(t, early)
 	d.once(t, silent)
 	if got := d.source(t, early); got != "callback" {
-		t.Errorf("completed by the word of a %s", got)
+		t.Errorf("a %s completed the first session, want the callback", got)
 	}
 	if got := d.source(t, silent); got != "enquiry" {
-		t.Errorf("completed by the word of an %s", got)
+		t.Errorf("a %s completed the second session, want the enquiry", got)
 	}
 }
 
-// Records that nobody can read are set aside with where they stood, are
-// counted, and are in nobody's way.
+// Records that cannot be decoded go to the poison topics with their positions and are
+// counted. The records behind them are processed.
 func (d *badDays) undecodable(t *testing.T) {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(program.Local(d.Port+harness.AtBroker)), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ConsumeTopics(schemas.TopicPoisonCommands, schemas.TopicPoisonCollections, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal, schemas.TopicPoisonDeliveries),
@@ -368,7 +365,7 @@ func (d *badDays) undecodable(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Soon)
 	defer cancel()
 	where := map[string]int64{}
-	for partition := range int32(schemas.DefaultPartitions) { // the order's own among them
+	for partition := range int32(schemas.DefaultPartitions) { // also the partition of the order
 		for _, topic := range inputs {
 			r, err := cl.ProduceSync(ctx, &kgo.Record{Topic: topic, Partition: partition, Key: []byte("k"), Value: []byte(mark)}).First()
 			if err != nil {
@@ -381,25 +378,25 @@ func (d *badDays) undecodable(t *testing.T) {
 	d.Citizen(s.ID).Pay(t, "06 600 00 01")
 	d.once(t, s)
 
-	// Events are read by two, the read model and the journal.
+	// Two sinks read events: the read model and the journal.
 	want := (len(inputs) + 1) * schemas.DefaultPartitions
 	for seen := 0; seen < want; {
 		fetches := cl.PollFetches(ctx)
 		if ctx.Err() != nil {
-			t.Fatalf("%d of %d records were set aside within %v", seen, want, harness.Soon)
+			t.Fatalf("%d of %d records are in the poison topics after %v", seen, want, harness.Soon)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			if string(r.Value) != mark {
 				t.Errorf("%s has %q", r.Topic, r.Value)
 				return
 			}
-			said := map[string]string{}
+			headers := map[string]string{}
 			for _, h := range r.Headers {
-				said[strings.TrimPrefix(h.Key, "quittance-")] = string(h.Value)
+				headers[strings.TrimPrefix(h.Key, "quittance-")] = string(h.Value)
 			}
-			at := said["topic"] + "/" + said["partition"]
-			if offset, ok := where[at]; !ok || said["offset"] != fmt.Sprint(offset) || said["error"] == "" {
-				t.Errorf("%s has a record with %v, which stood at %s %d", r.Topic, said, at, offset)
+			at := headers["topic"] + "/" + headers["partition"]
+			if offset, ok := where[at]; !ok || headers["offset"] != fmt.Sprint(offset) || headers["error"] == "" {
+				t.Errorf("%s has a record with the headers %v, want an error and offset %d of %s", r.Topic, headers, offset, at)
 			}
 			seen++
 		})
@@ -417,7 +414,7 @@ func (d *badDays) undecodable(t *testing.T) {
 	}
 }
 
-// poisonCount is a metric; the read model counts under a label.
+// poisonCount reads a counter of poison records. That of the read model has a label.
 func (d *badDays) poisonCount(t *testing.T, name string) float64 {
 	t.Helper()
 	if name != "quittance_readmodel_events_total_poison" {
@@ -433,12 +430,12 @@ func (d *badDays) poisonCount(t *testing.T, name string) float64 {
 	return 0
 }
 
-// ClickHouse is killed; it comes back, and the journal with everything.
+// ClickHouse is killed and started again. The journal then has every payment once.
 func (d *badDays) clickHouseAway(t *testing.T) {
 	before := d.Create(t, "before-ClickHouse-dies")
 	d.Citizen(before.ID).Pay(t, "06 600 00 02")
 	old := d.Child(t, "quittance-clickhouse")
-	if err := syscall.Kill(old, syscall.SIGSTOP); err != nil { // away, and not known to be
+	if err := syscall.Kill(old, syscall.SIGSTOP); err != nil { // it is down, and its supervisor does not notice
 		t.Fatal(err)
 	}
 	during := d.Create(t, "while-ClickHouse-is-away")
@@ -463,8 +460,8 @@ func (d *badDays) clickHouseAway(t *testing.T) {
 	}
 }
 
-// Postgres does not answer for half a minute: orders are taken all the while,
-// payments under way go on, and nothing is read that could be old.
+// Postgres does not answer for half a minute. Meanwhile sessions are created, payments
+// under way continue, and every read is answered with 503.
 func (d *badDays) postgresAway(t *testing.T) {
 	const away = 30 * time.Second
 	under := d.Create(t, "paid-while-Postgres-is-away")
@@ -477,7 +474,7 @@ func (d *badDays) postgresAway(t *testing.T) {
 		}
 	}
 	defer resume()
-	// The server first: it starts no other meanwhile.
+	// The server is stopped before its children, so that it starts no others.
 	slices.Reverse(all)
 	for _, pid := range all {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -497,21 +494,21 @@ func (d *badDays) postgresAway(t *testing.T) {
 			}
 			refusals++
 		} else {
-			t.Errorf("GET answers %d %s", a.Status, a.Body)
+			t.Errorf("GET answers %d %s, want 503", a.Status, a.Body)
 			read++
 		}
 		if a := d.Call(t, http.MethodGet, d.URL(harness.AtService, "/c/"+created[0].ID), ""); a.Status != http.StatusServiceUnavailable {
-			t.Errorf("the page answers %d", a.Status)
+			t.Errorf("the page answers %d, want 503", a.Status)
 		}
 	}
 	t.Logf("%d sessions created in %v without Postgres, %d reads refused", len(created), away, refusals)
 	if len(created) < 3 {
-		t.Errorf("%d sessions created in %v", len(created), away)
+		t.Errorf("%d sessions created in %v without Postgres, want 3 at least", len(created), away)
 	}
 	resume()
 	for _, s := range created {
 		if got := d.Session(t, s.ID); got.Status != "open" || got.OrderID != s.OrderID {
-			t.Errorf("created as %+v, is %+v", s, got)
+			t.Errorf("the session was created as %+v and is read as %+v", s, got)
 		}
 	}
 	d.once(t, under)
@@ -519,8 +516,8 @@ func (d *badDays) postgresAway(t *testing.T) {
 	d.once(t, created[0])
 }
 
-// The broker is killed and started again. What was not acknowledged is asked
-// for again with the same key; a payment under way goes on.
+// The broker is killed and started again. A creation that was not acknowledged is
+// repeated with the same key and makes one session. A payment under way continues.
 func (d *badDays) brokerRestarted(t *testing.T) {
 	under := d.Create(t, "paid-over-a-broker's-death")
 	d.Citizen(under.ID).Pay(t, "06 600 00 02")
@@ -538,7 +535,7 @@ func (d *badDays) brokerRestarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, a, http.StatusServiceUnavailable, "generic.unavailable")
-	// `up` does not start its broker again: the one it had is started in its place.
+	// `up` does not restart its broker, so the test starts one with the same folder and ports.
 	if d.broker, err = devstack.StartKafka(t.Context(), devstack.KafkaConfig{
 		Dir: filepath.Join(d.Data(), "kafka"), Port: d.Port + harness.AtBroker, ControllerPort: d.Port + harness.AtController,
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -571,14 +568,15 @@ func (d *badDays) brokerRestarted(t *testing.T) {
 		return err
 	})
 	if list.Total != 1 || list.Items[0].ID != s.ID {
-		t.Errorf("the order has %+v, want %s alone", list, s.ID)
+		t.Errorf("the order has the sessions %+v, want only %s", list, s.ID)
 	}
 	d.once(t, under)
 	d.Citizen(s.ID).Pay(t, "06 600 00 01")
 	d.once(t, s)
 }
 
-// The agency's ERP and the integrator's receiver are down for minutes.
+// The agency's ERP and the integrator's receiver are down for minutes. Each is called
+// again, and in the end has the payment once.
 func (d *badDays) receiversDown(t *testing.T) {
 	d.Control(t, "erp/impots", `{"status": 503}`)
 	d.Control(t, "inbox/guichet", `{"status": 500}`)
@@ -609,13 +607,12 @@ func (d *badDays) receiversDown(t *testing.T) {
 	d.once(t, s)
 	for _, m := range d.Inbox(t, s.ID) {
 		if m.Event.EventID != d.Inbox(t, s.ID)[0].Event.EventID || m.Headers["webhook-id"] != m.Event.EventID || m.SignatureValid == nil || !*m.SignatureValid {
-			t.Errorf("an attempt is %+v", m)
+			t.Errorf("an attempt is %+v, want the same event id and a valid signature", m)
 		}
 	}
 }
 
-// attempts counts how often the ERP was asked to accept a session's
-// confirmation, whatever it answered.
+// attempts counts the calls that asked the ERP to accept a session's confirmation.
 func (d *badDays) attempts(t *testing.T, s harness.Session) int {
 	t.Helper()
 	rows, err := d.Rows(t, fmt.Sprintf("SELECT attempt FROM quittance.journal FINAL WHERE session_id = '%s' AND entry_type = 'delivery' AND destination_kind = 'erp' AND outcome != 'deferred'", s.ID))
@@ -625,8 +622,8 @@ func (d *badDays) attempts(t *testing.T, s harness.Session) int {
 	return len(rows)
 }
 
-// The operator refuses every call until it is too late to ask for the money: it
-// is not asked any more, and the session fails.
+// The operator refuses every call until not_after of the collection has passed. The
+// request is not sent any more, and the session fails.
 func (d *badDays) tooLate(t *testing.T) {
 	d.Control(t, "mtn", `{"status": 503}`)
 	s := d.order(t)
@@ -637,24 +634,24 @@ func (d *badDays) tooLate(t *testing.T) {
 		}
 		return nil
 	})
-	d.Advance(t, 4*time.Minute) // not_after is two minutes away, the end of the window five
-	time.Sleep(2 * time.Second) // everybody knows the time
+	d.Advance(t, 4*time.Minute) // not_after comes after two minutes, the end of the window after five
+	time.Sleep(2 * time.Second) // every role has read the new time
 	d.Control(t, "mtn", `{"reset": true}`)
 	d.Becomes(t, s.ID, "failed")
 	if c := d.Collections(t, s); len(c) != 0 {
-		t.Errorf("the operator was asked too late: %+v", c)
+		t.Errorf("the operator has collections requested after not_after: %+v", c)
 	}
-	var told struct {
+	var body struct {
 		Code string `json:"failure_code"`
 	}
-	if err := json.Unmarshal([]byte(d.Delivered(t, s.ID, "checkout.failed").Body), &told); err != nil || told.Code != "collect.operator_unavailable" {
-		t.Errorf("failed with %q, %v", told.Code, err)
+	if err := json.Unmarshal([]byte(d.Delivered(t, s.ID, "checkout.failed").Body), &body); err != nil || body.Code != "collect.operator_unavailable" {
+		t.Errorf("the session failed with %q, %v", body.Code, err)
 	}
 }
 
-// The payer approves when the session has given up. Another session of the
-// order does not collect while that is undecided, nor afterwards: the money is
-// here.
+// The payer approves after the session has failed at the end of its window. Another
+// session of the order does not collect while the first collection is undecided, nor
+// after its approval.
 func (d *badDays) successAfterTheWindow(t *testing.T) {
 	first := d.order(t)
 	d.Citizen(first.ID).Pay(t, "06 600 00 10") // thirty seconds after the window of five minutes
@@ -665,32 +662,32 @@ func (d *badDays) successAfterTheWindow(t *testing.T) {
 	second := d.order(t)
 	review := d.Citizen(second.ID).Review(t, "06 600 00 01")
 	if a := d.Citizen(second.ID).Submit(t, review); a.Status != http.StatusConflict {
-		t.Errorf("confirming while the first is undecided: %d", a.Status)
+		t.Errorf("confirming while the first is undecided: %d, want 409", a.Status)
 	}
 	d.Advance(t, 20*time.Minute)
 	late := d.Delivered(t, first.ID, "checkout.late_payment")
 	if late.Event.Status != "failed" || late.Event.Paid {
-		t.Errorf("the late payment is told as %s", late.Body)
+		t.Errorf("the webhook of the late payment is %s", late.Body)
 	}
 	if n := d.Journalled(t, first.ID, "checkout.late_payment"); n != 1 {
-		t.Errorf("the journal has %d late payments", n)
+		t.Errorf("the journal has %d late payments, want 1", n)
 	}
 	if got := d.Session(t, first.ID); got.Status != "failed" || got.Paid {
-		t.Errorf("the session is %+v", got)
+		t.Errorf("the first session is %+v, want it failed", got)
 	}
 	if a := d.Citizen(second.ID).Submit(t, review); a.Status != http.StatusConflict {
-		t.Errorf("confirming when the order's money is here: %d", a.Status)
+		t.Errorf("confirming after the late payment: %d, want 409", a.Status)
 	}
 	if n := len(d.Collections(t, second)); n != 0 {
-		t.Errorf("the operator was asked %d times more (after %s)", n, c.ID)
+		t.Errorf("the operator has %d collections after %s, want none", n, c.ID)
 	}
 	if n := len(d.Confirmations(t, first)); n != 0 {
-		t.Errorf("the ERP has %d confirmations of a late payment", n)
+		t.Errorf("the ERP has %d confirmations of a late payment, want none", n)
 	}
 }
 
-// audit: over all of it, a completed session has one webhook by its id and one
-// accepted confirmation, and no other session has any.
+// audit checks all sessions of the test: a completed one has one webhook id and one
+// accepted confirmation, any other has neither.
 func (d *badDays) audit(t *testing.T) {
 	rows, err := d.Rows(t, "SELECT session_id, status, payment_ref FROM quittance.sessions")
 	if err != nil || len(rows) == 0 {

@@ -21,8 +21,8 @@ type fault struct {
 	Message string `json:"message"`
 }
 
-// refused checks that an answer is the problem document of decisions § 2, and
-// returns its fields at fault.
+// refused checks that an answer is the problem document of decisions § 2. It returns the
+// fields at fault.
 func refused(t *testing.T, a harness.Answer, status int, code string) []fault {
 	t.Helper()
 	if a.Status != status {
@@ -62,14 +62,14 @@ func refused(t *testing.T, a harness.Answer, status int, code string) []fault {
 	}
 	for _, secret := range []string{harness.GuichetKey, harness.GuichetLiveKey, harness.DouanesKey, harness.PlatformKey} {
 		if strings.Contains(string(a.Body), secret) {
-			t.Errorf("a key is told back in %s", a.Body)
+			t.Errorf("the answer repeats a key: %s", a.Body)
 		}
 	}
 	return faults
 }
 
-// Whatever is wrong with a request, its caller is told in the one form, what it
-// was and what to do, and nothing is decided.
+// Every faulty request is refused with a problem document that names the fault and its
+// mend. No session is created.
 func TestBadInput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation")
@@ -98,7 +98,7 @@ func badRequests(t *testing.T, u *harness.Up, order string) {
 		method  string
 		path    string
 		body    string
-		headers []string // to change: an empty value leaves one out
+		headers []string // pairs that replace the usual ones; an empty value removes one
 		status  int
 		code    string
 	}{
@@ -190,22 +190,22 @@ func allFaults(t *testing.T, u *harness.Up) {
 		"metadata.case", "mode", "order_id", "service_code", "success_url", "tenant_id",
 	}
 	if !slices.Equal(fields, want) {
-		t.Errorf("at fault are\n%q, want\n%q", fields, want)
+		t.Errorf("the fields at fault are\n%q, want\n%q", fields, want)
 	}
-	// What only the configuration knows is refused in the same form.
+	// A fault that depends on the configuration has the same form.
 	faults := refused(t, u.Post(t, harness.GuichetKey, `{"order_id":"1","amount":1,"service_code":"vignette_2019"}`), 422, "generic.validation_failed")
 	if len(faults) != 1 || faults[0].Field != "service_code" {
-		t.Errorf("at fault is %v, want service_code", faults)
+		t.Errorf("the fields at fault are %v, want service_code", faults)
 	}
 }
 
-// Nobody learns from an answer that another's session exists.
+// The answer about another application's session is the same as about an unknown session.
 func foreignSessions(t *testing.T, u *harness.Up, order string) {
 	var own harness.Session
 	u.Post(t, harness.GuichetKey, fmt.Sprintf(`{"order_id":%q,"amount":100}`, order)).Into(t, &own)
-	alike := func(name string, a harness.Answer) string {
+	notFound := func(a harness.Answer) string {
 		refused(t, a, http.StatusNotFound, "checkout.session_not_found")
-		return name + strings.ReplaceAll(string(a.Body), a.Header.Get("X-Request-Id"), "")
+		return strings.ReplaceAll(string(a.Body), a.Header.Get("X-Request-Id"), "")
 	}
 	for _, how := range []struct{ method, path string }{{http.MethodGet, ""}, {http.MethodPost, "/cancel"}} {
 		ask := func(key, id string) harness.Answer {
@@ -213,26 +213,26 @@ func foreignSessions(t *testing.T, u *harness.Up, order string) {
 		}
 		last := own.ID[len(own.ID)-1]
 		unknown := own.ID[:len(own.ID)-1] + string("0123456789"[(last+1)%10])
-		said := []string{
-			alike("", ask(harness.GuichetKey, unknown)),
-			alike("", ask(harness.GuichetKey, "nothing-like-it")),
-			alike("", ask(harness.DouanesKey, own.ID)),
-			alike("", ask(harness.GuichetLiveKey, own.ID)), // the same application's key of the other mode
+		answers := []string{
+			notFound(ask(harness.GuichetKey, unknown)),
+			notFound(ask(harness.GuichetKey, "nothing-like-it")),
+			notFound(ask(harness.DouanesKey, own.ID)),
+			notFound(ask(harness.GuichetLiveKey, own.ID)), // the key of the same application in the other mode
 		}
-		for _, text := range said[1:] {
-			if text != said[0] {
-				t.Errorf("%s: not found is told as\n%s and as\n%s", how.method, said[0], text)
+		for _, text := range answers[1:] {
+			if text != answers[0] {
+				t.Errorf("%s: the answers to unknown sessions differ:\n%s\n%s", how.method, answers[0], text)
 			}
 		}
 	}
 	for _, key := range []string{harness.DouanesKey, harness.GuichetLiveKey} {
 		a := u.Call(t, http.MethodGet, u.Sessions("?order_id="+order), "", "Authorization", "Bearer "+key)
 		if a.Status != http.StatusOK || strings.Contains(string(a.Body), own.ID) {
-			t.Errorf("the list of another key is %d %s", a.Status, a.Body)
+			t.Errorf("the list for another key is %d %s, want it without the session", a.Status, a.Body)
 		}
 	}
 	if s := u.Session(t, own.ID); s.Status != "open" {
-		t.Errorf("the session is %s by another's cancel", s.Status)
+		t.Errorf("the session is %s after another application's cancel, want it open", s.Status)
 	}
 }
 
@@ -246,9 +246,9 @@ func keysAndOrders(t *testing.T, u *harness.Up, once, twice string) {
 	if first.Status != http.StatusCreated || first.Header.Get("Idempotent-Replayed") != "" || first.Header.Get("X-Request-Id") == "" {
 		t.Fatalf("creation: %d %v %s", first.Status, first.Header, first.Body)
 	}
-	again := post(key, fmt.Sprintf(` { "amount" : 5000, "order_id" : %q } `, once)) // the same JSON
+	again := post(key, fmt.Sprintf(` { "amount" : 5000, "order_id" : %q } `, once)) // the same JSON in other bytes
 	if again.Status != http.StatusCreated || string(again.Body) != string(first.Body) || again.Header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("the same again: %d %v %s, want %s", again.Status, again.Header, again.Body, first.Body)
+		t.Errorf("the repeated creation: %d %v %s, want %s", again.Status, again.Header, again.Body, first.Body)
 	}
 	refused(t, post(key, fmt.Sprintf(`{"order_id":%q,"amount":5001}`, once)), http.StatusConflict, "idempotency.key_reused")
 	refused(t, post(uuid.NewString(), fmt.Sprintf(`{"order_id":%q,"amount":5000}`, once)), http.StatusConflict, "checkout.order_open")
@@ -286,8 +286,8 @@ func badAddresses(t *testing.T, u *harness.Up, order string) {
 		{http.MethodGet, "/c/nothing-like-it", "", 404},
 		{http.MethodPost, "/c/nothing-like-it/pay", "", 404},
 		{http.MethodPost, "/c/" + s.ID + "/phone", "offer=momo&phone=" + strings.Repeat("6", 20<<10), 413},
-		{http.MethodPost, "/c/" + s.ID + "/phone", "offer=momo&phone=07+500+00+01", 422}, // of no operator on offer
-		{http.MethodPost, "/c/" + s.ID + "/pay", "offer=momo&phone=06+600+00+01", 422},   // nobody has reviewed it
+		{http.MethodPost, "/c/" + s.ID + "/phone", "offer=momo&phone=07+500+00+01", 422}, // the number of an operator without an offer
+		{http.MethodPost, "/c/" + s.ID + "/pay", "offer=momo&phone=06+600+00+01", 422},   // the review was not shown
 		{http.MethodPut, "/callbacks/nobody/" + s.ID + "/" + uuid.NewString(), "{}", 404},
 		{http.MethodPut, "/callbacks/mtn/nothing-like-it/" + uuid.NewString(), "{}", 404},
 		{http.MethodPut, "/callbacks/mtn/" + s.ID + "/nothing-like-it", "{}", 404},
@@ -298,6 +298,6 @@ func badAddresses(t *testing.T, u *harness.Up, order string) {
 		}
 	}
 	if c := u.Collections(t, s); len(c) != 0 {
-		t.Errorf("the operator was asked: %+v", c)
+		t.Errorf("the operator has %+v, want no collection", c)
 	}
 }

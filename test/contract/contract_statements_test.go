@@ -35,7 +35,7 @@ const (
 	secVersioning  = "Versioning"
 )
 
-// accepts and refuses say which values a field takes: JSON texts.
+// accepts checks that a field of a creation takes these values, given as JSON.
 func accepts(field string, values ...string) func(*testing.T, *contract) {
 	return func(t *testing.T, c *contract) {
 		for _, v := range values {
@@ -46,6 +46,7 @@ func accepts(field string, values ...string) func(*testing.T, *contract) {
 	}
 }
 
+// refuses checks that a field of a creation does not take these values, given as JSON.
 func refuses(field string, values ...string) func(*testing.T, *contract) {
 	return func(t *testing.T, c *contract) {
 		for _, v := range values {
@@ -76,7 +77,7 @@ var creationStatements = []statement{
 		matches(t, "client_secret", s["client_secret"], `^chs_secret_[0-9A-Za-z]{32,}$`)
 		for _, a := range []harness.Answer{c.get(t, taxKey, "/"+s["id"].(string)), c.get(t, taxKey, "?order_id="+s["order_id"].(string)), c.cancel(t, taxKey, s["id"], "")} {
 			if strings.Contains(string(a.Body), "chs_secret_") {
-				t.Errorf("shown again in %s", a.Body)
+				t.Errorf("client_secret is shown again in %s", a.Body)
 			}
 		}
 	}},
@@ -95,12 +96,12 @@ var creationStatements = []statement{
 	}},
 	{secSession, "embed_checkout_url and client_secret are null unless embedded", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(""))
-		equal(t, "them", []any{s["embed_checkout_url"], s["client_secret"]}, []any{nil, nil})
+		equal(t, "embed_checkout_url and client_secret", []any{s["embed_checkout_url"], s["client_secret"]}, []any{nil, nil})
 	}},
 	{secSession, "expires_at: ISO 8601, default 24 hours", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(""))
 		if left := time.Until(parseTime(t, s["expires_at"])); left < 23*time.Hour+58*time.Minute || left > 24*time.Hour+time.Minute {
-			t.Errorf("expires in %v", left)
+			t.Errorf("the session expires in %v, want 24 hours", left)
 		}
 	}},
 	{secCreate, "response 201: the session resource", func(t *testing.T, c *contract) {
@@ -125,7 +126,7 @@ var creationStatements = []statement{
 		two := c.keyed(t, taxKey, key, fmt.Sprintf(` { "mode":"embedded","amount":700,"order_id":%q}`, order))
 		equal(t, "statuses", []int{one.Status, two.Status}, []int{201, 201})
 		equal(t, "Idempotent-Replayed", []string{one.Header.Get("Idempotent-Replayed"), two.Header.Get("Idempotent-Replayed")}, []string{"", "true"})
-		equal(t, "body", string(two.Body), string(one.Body)) // client_secret too, while the session is open
+		equal(t, "body", string(two.Body), string(one.Body)) // with client_secret, while the session is open
 		var s map[string]any
 		one.Into(t, &s)
 		c.cancel(t, taxKey, s["id"], "")
@@ -155,7 +156,7 @@ var creationStatements = []statement{
 		}
 		equal(t, "first answers", first, 1)
 	}},
-	{secCreate, "§ 1: a refusal of configuration is replayed too; one of form leaves the key unused", func(t *testing.T, c *contract) {
+	{secCreate, "§ 1: a refusal that depends on configuration is replayed; a refusal of form leaves the key unused", func(t *testing.T, c *contract) {
 		key, body := uuid.NewString(), c.with(`"service_code":"vignette_2019"`)
 		only(t, c.keyed(t, taxKey, key, body), "service_code")
 		again := c.keyed(t, taxKey, key, body)
@@ -181,7 +182,7 @@ var creationStatements = []statement{
 		for _, k := range []string{taxKey, taxLiveKey, customsKey} {
 			var s map[string]any
 			if a := c.keyed(t, k, key, body); a.Status != 201 || a.Header.Get("Idempotent-Replayed") != "" {
-				t.Errorf("%d %s", a.Status, a.Body)
+				t.Errorf("creation: %d %s", a.Status, a.Body)
 			} else {
 				a.Into(t, &s)
 			}
@@ -193,14 +194,14 @@ var creationStatements = []statement{
 	}},
 	{secCreate, "embedded mode requires configured embed origins; without them: 422 embed.origins_required", func(t *testing.T, c *contract) {
 		refused(t, c.create(t, customsKey, c.with(`"mode":"embedded"`)), 422, "embed.origins_required")
-		equal(t, "with them", c.create(t, taxKey, c.with(`"mode":"embedded"`)).Status, 201)
+		equal(t, "status with origins", c.create(t, taxKey, c.with(`"mode":"embedded"`)).Status, 201)
 	}},
 	{secCreate, "currency outside the supported list: 422 generic.validation_failed", both(refuses("currency", `"XOF"`, `"ZZZ"`, `"eur"`, `"EU"`, `7`), func(t *testing.T, c *contract) {
-		only(t, c.create(t, customsKey, c.with(`"currency":"EUR"`)), "currency") // no card there
+		only(t, c.create(t, customsKey, c.with(`"currency":"EUR"`)), "currency") // the application has no card offer
 	})},
 	{secCreate, "with a platform-scope key the body carries tenant_id and may carry service_code", func(t *testing.T, c *contract) {
 		only(t, c.create(t, portalKey, c.with("")), "tenant_id")
-		only(t, c.create(t, portalKey, c.with(`"tenant_id":"`+customsAgency+`","service_code":"patente"`)), "service_code") // another agency's
+		only(t, c.create(t, portalKey, c.with(`"tenant_id":"`+customsAgency+`","service_code":"patente"`)), "service_code") // a service of another agency
 		s := c.created(t, portalKey, c.with(`"tenant_id":"`+taxAgency+`","service_code":"patente"`))
 		equal(t, "its integrator sees it", c.get(t, taxKey, "/"+s["id"].(string)).Status, 200)
 		refused(t, c.create(t, portalKey, c.with(`"tenant_id":"`+otherAgency+`"`)), 403, "generic.forbidden")
@@ -225,14 +226,14 @@ var creationStatements = []statement{
 	{secFields, "mode: hosted or embedded, default hosted", both(accepts("mode", `"hosted"`, `"embedded"`, `null`), refuses("mode", `"popup"`, `""`, `1`), func(t *testing.T, c *contract) {
 		equal(t, "mode", c.created(t, taxKey, c.with(""))["mode"], "hosted")
 	})},
-	{secFields, "tenant_id: UUID; an application key may send its own agency's, another is a 422", both(accepts("tenant_id", `"`+taxAgency+`"`), refuses("tenant_id", `"impots"`, `"`+customsAgency+`"`, `4`))},
+	{secFields, "tenant_id: UUID; an application key may send its own agency's; any other is a 422", both(accepts("tenant_id", `"`+taxAgency+`"`), refuses("tenant_id", `"impots"`, `"`+customsAgency+`"`, `4`))},
 	{secFields, "service_code: 1-50, must reference an active catalogue service", both(accepts("service_code", `"patente"`), refuses("service_code", `"vignette_2019"`, `"unknown"`, `""`, text(51)))},
 	{secFields, "description: 1-200", both(accepts("description", text(1), text(200), `null`), refuses("description", `""`, text(201)))},
 	{secFields, "note: 1-500, invisible to the citizen", both(accepts("note", text(500)), refuses("note", `""`, text(501)), func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(`"note":"for-the-agency-only","description":"for-the-citizen"`))
 		page := c.Citizen(s["id"].(string)).Page(t)
 		if strings.Contains(page, "for-the-agency-only") || !strings.Contains(page, "for-the-citizen") {
-			t.Error("the page shows the note, or not the description")
+			t.Error("the page shows the note or lacks the description")
 		}
 	})},
 	{secFields, "customer: object { name?, email?, phone? }", both(
@@ -298,14 +299,14 @@ var readStatements = []statement{
 		s["client_secret"] = nil
 		equal(t, "session", got, s)
 	}},
-	{secGet, "404: a foreign or unknown id, all alike", func(t *testing.T, c *contract) {
+	{secGet, "404: a foreign and an unknown id have the same answer", func(t *testing.T, c *contract) {
 		s := c.created(t, customsKey, c.with(""))
 		foreign := refusedBody(t, c.get(t, taxKey, "/"+s["id"].(string)), 404, "checkout.session_not_found")
 		for _, id := range []string{"chs_00000000000000000000000000000000000000000", "chs_x", "x", "%00", "..%2f..", strings.Repeat("a", 3000)} {
 			equal(t, id, refusedBody(t, c.get(t, taxKey, "/"+id), 404, "checkout.session_not_found"), foreign)
 		}
 	}},
-	{secGet, "optional query tenant_id for platform keys; any agency granted is searched without it", func(t *testing.T, c *contract) {
+	{secGet, "optional query tenant_id for platform keys; without it every granted agency is searched", func(t *testing.T, c *contract) {
 		s := c.created(t, customsKey, c.with(""))
 		id := "/" + s["id"].(string)
 		equal(t, "statuses", []int{
@@ -320,12 +321,12 @@ var readStatements = []statement{
 		_, page := c.list(t, customsKey, "?order_id=nothing")
 		equal(t, "page", page, map[string]any{"items": []any{}, "page": 1, "page_size": 20, "total": 0})
 	}},
-	{secList, "newest first by id; pages without gap or double", func(t *testing.T, c *contract) {
+	{secList, "newest first by id; pages without gaps or repetitions", func(t *testing.T, c *contract) {
 		customer := uuid.NewString()
 		var made []string
 		for range 7 {
 			made = append(made, c.created(t, taxKey, c.with(`"customer_id":"`+customer+`"`))["id"].(string))
-			time.Sleep(2 * time.Millisecond) // ids sort by millisecond
+			time.Sleep(2 * time.Millisecond) // ids are ordered by millisecond
 		}
 		slices.Reverse(made)
 		var got []string
@@ -349,7 +350,7 @@ var readStatements = []statement{
 			equal(t, query, got, want)
 		}
 	}},
-	{secList, "shows what was answered before: a session after its creation, its end after its cancellation", func(t *testing.T, c *contract) {
+	{secList, "shows a session after its creation is answered, and its end after its cancellation is answered", func(t *testing.T, c *contract) {
 		for range 20 {
 			s := c.created(t, taxKey, c.with(""))
 			order := s["order_id"].(string)
@@ -361,16 +362,15 @@ var readStatements = []statement{
 			}
 		}
 	}},
-	{secList, "tenant_id: platform key context; without it all agencies granted", func(t *testing.T, c *contract) {
+	{secList, "tenant_id: platform key context; without it all granted agencies", func(t *testing.T, c *contract) {
 		customer := uuid.NewString()
-		a := c.created(t, taxKey, c.with(`"customer_id":"`+customer+`"`))["id"].(string)
-		b := c.created(t, customsKey, c.with(`"customer_id":"`+customer+`"`))["id"].(string)
+		c.created(t, taxKey, c.with(`"customer_id":"`+customer+`"`))
+		c.created(t, customsKey, c.with(`"customer_id":"`+customer+`"`))
 		count := func(key, query string) int { ids, _ := c.list(t, key, "?customer_id="+customer+query); return len(ids) }
 		equal(t, "seen", []int{count(portalKey, ""), count(portalKey, "&tenant_id="+taxAgency), count(taxKey, "")}, []int{2, 1, 1})
 		refused(t, c.get(t, portalKey, "?tenant_id="+otherAgency), 403, "generic.forbidden")
-		_, _ = a, b
 	}},
-	{secList, "400: unknown, repeated or malformed query parameters, all told", func(t *testing.T, c *contract) {
+	{secList, "400: unknown, repeated or malformed query parameters, all in one answer", func(t *testing.T, c *contract) {
 		for query, fields := range map[string][]string{
 			"?page=0": {"page"}, "?page=x": {"page"}, "?page_size=0": {"page_size"}, "?page_size=101": {"page_size"}, "?status=paid": {"status"},
 			"?order_id=": {"order_id"}, "?order_id=" + strings.Repeat("a", 201): {"order_id"}, "?customer_id=" + strings.Repeat("a", 201): {"customer_id"},
@@ -393,7 +393,7 @@ var readStatements = []statement{
 		_, w := c.webhook(t, "tax", s["id"], "checkout.cancelled")
 		equal(t, "webhook", []any{w["status"], w["paid"]}, []any{"cancelled", false})
 	}},
-	{secCancel, "409 (already terminal), also for the second of two at once", func(t *testing.T, c *contract) {
+	{secCancel, "409 (already terminal), also for concurrent cancellations", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(""))
 		statuses := make([]int, 4)
 		var all sync.WaitGroup
@@ -447,7 +447,7 @@ var readStatements = []statement{
 	}},
 }
 
-// refusedBody is a problem document without what differs from request to request.
+// refusedBody returns a problem document without its request_id.
 func refusedBody(t *testing.T, a harness.Answer, status int, code string) map[string]any {
 	t.Helper()
 	refused(t, a, status, code)
@@ -479,7 +479,7 @@ var completionStatements = []statement{
 		equal(t, "Idempotent-Replayed", []string{one.Header.Get("Idempotent-Replayed"), two.Header.Get("Idempotent-Replayed")}, []string{"", "true"})
 		equal(t, "body", string(two.Body), string(one.Body))
 	}},
-	{secVerify, "404 checkout.completion_token_not_found: unknown, malformed, of another application or mode, all alike", func(t *testing.T, c *contract) {
+	{secVerify, "404 checkout.completion_token_not_found: unknown, malformed, of another application or mode, with the same answer", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(`"mode":"embedded"`))
 		c.settle(t, taxKey, s, "06 600 00 01", "completed")
 		token := c.token(t, s)
@@ -519,13 +519,13 @@ var completionStatements = []statement{
 		a, b := c.token(t, s), c.token(t, s)
 		matches(t, "token", a, `^cpt_[0-9a-z]{51,}$`)
 		if a == b {
-			t.Error("each ask mints one, but two are the same")
+			t.Error("two requests got the same token, want a new one each")
 		}
 		for _, token := range []string{b, a} {
 			equal(t, "each is good", c.verify(t, taxKey, `{"completion_token":"`+token+`"}`).Status, 200)
 		}
 	}},
-	{secToken, "§ 4: another secret is refused, another session's too; a hosted session has none", func(t *testing.T, c *contract) {
+	{secToken, "§ 4: an unknown secret and that of another session are refused; a hosted session has none", func(t *testing.T, c *contract) {
 		s, other := c.created(t, taxKey, c.with(`"mode":"embedded"`)), c.created(t, taxKey, c.with(`"mode":"embedded"`))
 		for _, secret := range []any{other["client_secret"], "chs_secret_x", taxKey, "x"} {
 			refused(t, c.askToken(t, s["id"], secret), 401, "generic.unauthorized")
@@ -572,7 +572,7 @@ var authenticationStatements = []statement{
 			refused(t, post("application/json; charset=utf-8", body), 400, "generic.malformed_json")
 		}
 		if a := c.get(t, taxKey, ""); a.Header.Get("X-Request-Id") == "" {
-			t.Error("no X-Request-Id")
+			t.Error("the answer has no X-Request-Id")
 		}
 	}},
 	{secErrors, "§ 2: 405 with Allow; 404 for another path", func(t *testing.T, c *contract) {
@@ -588,7 +588,7 @@ var authenticationStatements = []statement{
 }
 
 var eventStatements = []statement{
-	{secEvents, "checkout.completed carries what decisions § 5 list, signed; x-service-event-id is its event_id", func(t *testing.T, c *contract) {
+	{secEvents, "checkout.completed carries the fields of decisions § 5, signed; x-service-event-id is its event_id", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(`"service_code":"patente","metadata":{"case":"4"}`))
 		c.settle(t, taxKey, s, "06 600 00 01", "completed")
 		m, w := c.webhook(t, "tax", s["id"], "checkout.completed")
@@ -607,7 +607,7 @@ var eventStatements = []statement{
 		m, _ = c.webhook(t, "tax", cancelled["id"], "checkout.cancelled")
 		c.conforms(t, "CancelledEvent", []byte(m.Body))
 	}},
-	{secEvents, "endpoints get what they subscribe to", func(t *testing.T, c *contract) {
+	{secEvents, "an endpoint gets the events that it subscribes to, and no others", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(""))
 		c.cancel(t, taxKey, s["id"], "")
 		paid := c.created(t, taxKey, c.with(""))
@@ -628,14 +628,14 @@ var eventStatements = []statement{
 		c.webhook(t, "tax", s["id"], "checkout.completed")
 		c.webhook(t, "tax", own["id"], "checkout.completed")
 		if body := c.Call(t, http.MethodGet, c.URL(harness.AtSimulators, "/inbox/portal"), "").Body; strings.Contains(string(body), own["id"].(string)) {
-			t.Error("the platform is told of a session that it did not make")
+			t.Error("the platform's endpoint got a session that the platform did not create")
 		}
 	}},
 }
 
 var limitStatements = []statement{
 	{secLimits, "POST /checkout/sessions: 30 requests per minute per application (429 generic.rate_limited)", func(t *testing.T, c *contract) {
-		for time.Now().Second() > 50 { // all within a minute
+		for time.Now().Second() > 50 { // all requests must fall into one minute
 			time.Sleep(200 * time.Millisecond)
 		}
 		key, body := uuid.NewString(), c.with("")
@@ -644,7 +644,7 @@ var limitStatements = []statement{
 		only(t, c.create(t, quotaKey, c.with(`"mode":"x"`)), "mode") // does not count
 		for range 29 {
 			if a := c.create(t, quotaKey, c.with("")); a.Status != 201 {
-				t.Fatalf("%d %s", a.Status, a.Body)
+				t.Fatalf("creation: %d %s", a.Status, a.Body)
 			}
 			equal(t, "replay, which does not count", c.keyed(t, quotaKey, key, body).Status, 201)
 		}
@@ -655,9 +655,9 @@ var limitStatements = []statement{
 			t.Errorf("Retry-After is %q", over.Header.Get("Retry-After"))
 		}
 		matches(t, "RateLimit", over.Header.Get("RateLimit"), `^"creations";r=0;t=\d+$`)
-		equal(t, "replay when it is used up", c.keyed(t, quotaKey, uuid.NewString(), body).Status, 429)
+		equal(t, "replay when the quota is used up", c.keyed(t, quotaKey, uuid.NewString(), body).Status, 429)
 	}},
-	{secLimits, "§ 2: reads 600 a minute per key, told in RateLimit", func(t *testing.T, c *contract) {
+	{secLimits, "§ 2: reads 600 a minute per key, with RateLimit headers", func(t *testing.T, c *contract) {
 		a := c.get(t, quotaKey, "")
 		equal(t, "RateLimit-Policy", a.Header.Get("RateLimit-Policy"), `"reads";q=600;w=60`)
 		matches(t, "RateLimit", a.Header.Get("RateLimit"), `^"reads";r=\d+;t=\d+$`)
@@ -681,7 +681,7 @@ var limitStatements = []statement{
 	}},
 }
 
-// clockStatements move the clock, for the whole service: they come last.
+// clockStatements come last, because they move the clock of the whole service.
 var clockStatements = []statement{
 	{secToken, "lifetime about 10 minutes: after it 410 for one never used, 409 checkout.completion_token_consumed for one used", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(`"mode":"embedded"`))
@@ -704,7 +704,7 @@ var clockStatements = []statement{
 		m, _ := c.webhook(t, "tax", day["id"], "checkout.expired")
 		c.conforms(t, "ExpiredEvent", []byte(m.Body))
 		refused(t, c.cancel(t, taxKey, day["id"], ""), 409, "checkout.session_ended")
-		refused(t, c.askToken(t, day["id"], day["client_secret"]), 409, "checkout.not_completed") // ten minutes after its end
+		refused(t, c.askToken(t, day["id"], day["client_secret"]), 409, "checkout.not_completed") // within ten minutes after its end
 		c.created(t, taxKey, fmt.Sprintf(`{"order_id":%q,"amount":5000}`, day["order_id"]))
 		c.Advance(t, 11*time.Minute)
 		time.Sleep(2 * time.Second)

@@ -22,8 +22,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The agencies, applications and keys of the contract test's registry. The
-// quotas are raised where no statement is about them.
+// The agencies, applications and keys of the contract test's registry. Only the
+// application "Default quota" has the usual quotas.
 const (
 	taxAgency     = "018f0000-0000-7000-8000-000000000001"
 	customsAgency = "018f0000-0000-7000-8000-000000000002"
@@ -85,8 +85,8 @@ agencies:
 `
 )
 
-// contract is the service as the contract's reader sees it. Every answer is held
-// against openapi.yaml.
+// contract calls the service as an integrator does. It validates every answer against
+// openapi.yaml.
 type contract struct {
 	*harness.Up
 	spec    map[string]any
@@ -130,7 +130,7 @@ func newContract(t *testing.T) *contract {
 	return c
 }
 
-// at descends into a document.
+// at returns the value at a path of a document; nil if there is none.
 func at(v any, path ...string) any {
 	for _, name := range path {
 		m, _ := v.(map[string]any)
@@ -139,7 +139,7 @@ func at(v any, path ...string) any {
 	return v
 }
 
-// conforms holds a body against a schema of openapi.yaml.
+// conforms validates a body against a schema of openapi.yaml.
 func (c *contract) conforms(t *testing.T, schema string, body []byte) {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
@@ -147,11 +147,12 @@ func (c *contract) conforms(t *testing.T, schema string, body []byte) {
 		t.Fatalf("%s: %v", body, err)
 	}
 	if err := c.schemas[schema].Validate(v); err != nil {
-		t.Errorf("%s is no %s: %v", body, schema, err)
+		t.Errorf("%s does not conform to %s: %v", body, schema, err)
 	}
 }
 
-// holds holds an answer against the schema of its success, or else of errors.
+// holds validates an answer against the schema of success, or that of errors for any
+// other status.
 func (c *contract) holds(t *testing.T, a harness.Answer, success int, schema string) {
 	t.Helper()
 	if a.Status != success {
@@ -160,13 +161,13 @@ func (c *contract) holds(t *testing.T, a harness.Answer, success int, schema str
 	c.conforms(t, schema, a.Body)
 }
 
-// order is a new order_id.
+// order returns a new order_id.
 func (c *contract) order() string {
 	c.serial++
 	return fmt.Sprintf("contract-%d", c.serial)
 }
 
-// with is a creation's body with further fields.
+// with returns the body of a creation with further fields.
 func (c *contract) with(fields string) string {
 	if fields != "" {
 		fields = "," + fields
@@ -186,18 +187,18 @@ func (c *contract) create(t *testing.T, key, body string) harness.Answer {
 	return c.keyed(t, key, uuid.NewString(), body)
 }
 
-// created creates and wants a 201.
+// created creates a session; it fails without a 201.
 func (c *contract) created(t *testing.T, key, body string) (s map[string]any) {
 	t.Helper()
 	a := c.create(t, key, body)
 	if a.Status != http.StatusCreated {
-		t.Fatalf("%s: %d %s", body, a.Status, a.Body)
+		t.Fatalf("creation from %s: %d %s", body, a.Status, a.Body)
 	}
 	a.Into(t, &s)
 	return s
 }
 
-// get reads a path below the sessions'.
+// get reads a path below /api/v1/checkout/sessions.
 func (c *contract) get(t *testing.T, key, path string) harness.Answer {
 	t.Helper()
 	a := c.Call(t, http.MethodGet, c.Sessions(path), "", "Authorization", "Bearer "+key)
@@ -236,7 +237,7 @@ func (c *contract) ends(t *testing.T, key, id, status string) {
 	harness.Eventually(t, "the session is "+status, func() error {
 		var s map[string]any
 		if c.get(t, key, "/"+id).Into(t, &s); s["status"] != status {
-			return fmt.Errorf("it is %v", s["status"])
+			return fmt.Errorf("the session is %v", s["status"])
 		}
 		return nil
 	})
@@ -277,7 +278,7 @@ func (c *contract) webhook(t *testing.T, inbox string, id any, event string) (m 
 				return nil
 			}
 		}
-		return fmt.Errorf("%d others have", len(all))
+		return fmt.Errorf("%d other messages have arrived", len(all))
 	})
 	return m, body
 }
@@ -311,24 +312,25 @@ func matches(t *testing.T, what string, got any, pattern string) {
 	}
 }
 
-// only wants one fault of a field in a 422.
+// only checks that an answer is a 422 with one fault, that of a field.
 func only(t *testing.T, a harness.Answer, field string) {
 	t.Helper()
 	if faults := refused(t, a, http.StatusUnprocessableEntity, "generic.validation_failed"); len(faults) != 1 || faults[0].Field != field {
-		t.Errorf("faults are %+v, want one of %s", faults, field)
+		t.Errorf("the faults are %+v, want one of %s", faults, field)
 	}
 }
 
 const uuidPattern = `^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
 
-// statement is a sentence of the contract or of its decisions, and its proof.
+// statement is a sentence of the contract or of its decisions, with the check that it
+// holds.
 type statement struct {
 	section, says string
 	holds         func(t *testing.T, c *contract)
 }
 
-// Each statement of the contract's ministry sections holds. They share a service
-// and its clock, which the last ones move.
+// TestContract checks each statement of the contract's ministry sections. The statements
+// share a service and its clock, which the last statements move.
 func TestContract(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation")
@@ -356,7 +358,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// An integrator who copies an example gets the answer that stands beside it.
+// examples sends the example requests of openapi.yaml and compares the answers with the
+// example answers.
 func examples(t *testing.T, c *contract) {
 	tried := 0
 	for _, op := range []struct{ path, method string }{
@@ -365,7 +368,7 @@ func examples(t *testing.T, c *contract) {
 		o := at(c.spec, "paths", op.path, op.method)
 		requests := at(o, "requestBody", "content", "application/json", "examples").(map[string]any)
 		order := slices.Sorted(maps.Keys(requests))
-		// order_open is about the order of hosted: after it.
+		// order_open repeats the order of the example hosted, so it comes last.
 		slices.SortStableFunc(order, func(a, b string) int { return strings.Compare(first(a), first(b)) })
 		for _, name := range order {
 			body, err := json.Marshal(at(requests[name], "value"))
@@ -374,7 +377,7 @@ func examples(t *testing.T, c *contract) {
 			}
 			status, want := answerOf(o, name)
 			if status == "" {
-				t.Errorf("%s: the request %s has no answer", op.path, name)
+				t.Errorf("%s: openapi.yaml has no answer to the request %s", op.path, name)
 				continue
 			}
 			a := c.Call(t, http.MethodPost, c.URL(harness.AtService, op.path), string(body), "Authorization", "Bearer "+taxKey,
@@ -388,7 +391,7 @@ func examples(t *testing.T, c *contract) {
 		}
 	}
 	if tried < 9 {
-		t.Errorf("%d examples were tried", tried)
+		t.Errorf("%d examples were tried, want 9 at least", tried)
 	}
 	paid := c.created(t, taxKey, `{"order_id":"DOSSIER-2026-0102","amount":12500,"mode":"embedded"}`)
 	c.settle(t, taxKey, paid, "06 600 00 01", "completed")
@@ -416,7 +419,8 @@ func first(example string) string {
 	return "a"
 }
 
-// answerOf is the answer's example of a name, and its status.
+// answerOf returns the example answer of a name and its status; status is empty if there
+// is none.
 func answerOf(operation any, name string) (status string, value any) {
 	for status, response := range at(operation, "responses").(map[string]any) {
 		for _, content := range asMap(at(response, "content")) {
@@ -433,7 +437,7 @@ func asMap(v any) map[string]any {
 	return m
 }
 
-// generated are values that differ at each run, by what stands for them.
+// generated are the values that differ at each run, with their replacements.
 var generated = []struct{ pattern, stands string }{
 	{`https?://[^/"]+/(c|embed)/`, "https://pay.example/$1/"},
 	{`chs_secret_[0-9A-Za-z]+`, "SECRET"},
@@ -444,7 +448,7 @@ var generated = []struct{ pattern, stands string }{
 	{`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z`, "TIME"},
 }
 
-// normal is a document with what differs at each run taken out.
+// normal returns a document with the generated values replaced.
 func normal(t *testing.T, v any) []byte {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -457,7 +461,7 @@ func normal(t *testing.T, v any) []byte {
 	return text
 }
 
-// parseTime is a time as the service writes it.
+// parseTime parses a time as the service writes it.
 func parseTime(t *testing.T, v any) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, fmt.Sprint(v))
@@ -467,10 +471,10 @@ func parseTime(t *testing.T, v any) time.Time {
 	return at
 }
 
-// Thirty creations a minute, exactly; then 429, and whoever repeats a request is
-// still answered.
+// quota checks that exactly thirty creations a minute are answered with 201 and the next
+// with 429. A repeated creation gets its first answer also beyond the quota.
 func quota(t *testing.T, u *harness.Up) {
-	// A minute of the service's clock of its own.
+	// The clock moves to the beginning of a minute without creations.
 	u.Advance(t, time.Until(time.Now().Truncate(time.Minute).Add(time.Minute+time.Second)))
 	time.Sleep(2 * time.Second)
 	post := func(n int) harness.Answer {
@@ -503,13 +507,13 @@ func quota(t *testing.T, u *harness.Up) {
 	if again := post(0); again.Status != http.StatusCreated || string(again.Body) != string(first.Body) || again.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("a replay beyond the quota: %d %s", again.Status, again.Body)
 	}
-	// Another application has its own, and the next minute another thirty.
+	// Another application has a quota of its own, and each minute has a new quota.
 	if a := u.Post(t, taxKey, `{"order_id":"quota-of-others","amount":100}`); a.Status != http.StatusCreated {
-		t.Errorf("another application: %d %s", a.Status, a.Body)
+		t.Errorf("a creation of another application: %d %s", a.Status, a.Body)
 	}
 	u.Advance(t, time.Minute)
 	time.Sleep(time.Second)
 	if a := post(30); a.Status != http.StatusCreated {
-		t.Errorf("the next minute: %d %s", a.Status, a.Body)
+		t.Errorf("a creation in the next minute: %d %s", a.Status, a.Body)
 	}
 }

@@ -22,7 +22,7 @@ const (
 	clerk2 = "ck_test_Guichet2DemoKey0000000000"
 )
 
-// counterCall is one of an agency's desk software.
+// counterCall calls the counter API as an agency's desk software does.
 func counterCall(t *testing.T, u *harness.Up, key, path, body string) (out map[string]any) {
 	t.Helper()
 	a := u.Call(t, http.MethodPost, u.URL(harness.AtService, "/api/v1/counter/"+path), body, "Authorization", "Bearer "+key, "Content-Type", "application/json")
@@ -33,9 +33,9 @@ func counterCall(t *testing.T, u *harness.Up, key, path, body string) (out map[s
 	return out
 }
 
-// A citizen pays in cash at an agency's counter: once by the agency's own
-// software, once by the clerk's page. The integrator, the ERP and the analyst
-// learn of it as of every payment; a second person reverses one of them.
+// Two citizens pay in cash at an agency's counter: one by the agency's own software, one
+// by the clerk's page. The integrator, the ERP and the journal get both payments. A second
+// clerk reverses one of them.
 func TestCounter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation")
@@ -44,7 +44,7 @@ func TestCounter(t *testing.T) {
 	u := harness.NewUp(t, "--log", "debug")
 	u.Start(t)
 	if !strings.Contains(u.Banner, clerk1) || !strings.Contains(u.Banner, u.URL(harness.AtService, "/counter")) {
-		t.Errorf("the banner tells no clerk where to go:\n%s", u.Banner)
+		t.Errorf("the banner lacks the counter's address or a clerk's key:\n%s", u.Banner)
 	}
 
 	bySoftware := u.Create(t, "cash-by-software")
@@ -52,7 +52,7 @@ func TestCounter(t *testing.T) {
 	payment := fmt.Sprintf(`{"payment_ref": %q, "collection_id": %q, "total": %.0f, "receipt": "R-1"}`, bySoftware.PaymentRef, held["collection_id"], held["total"])
 	for range 2 {
 		if taken := counterCall(t, u, clerk1, "payments", payment); taken["status"] != "completed" || taken["clerk"] != "c01" {
-			t.Errorf("taken as %v", taken)
+			t.Errorf("the payment is answered with %v, want it completed by c01", taken)
 		}
 	}
 
@@ -65,7 +65,7 @@ func TestCounter(t *testing.T) {
 	page := func(a harness.Answer, says string) harness.PageForm {
 		t.Helper()
 		if !strings.Contains(string(a.Body), says) {
-			t.Fatalf("the counter answers %d, and does not say %q:\n%s", a.Status, says, a.Body)
+			t.Fatalf("the counter answers %d without %q:\n%s", a.Status, says, a.Body)
 		}
 		return harness.ReadForm(string(a.Body))
 	}
@@ -78,7 +78,7 @@ func TestCounter(t *testing.T) {
 	desk := page(send(signIn, "key", clerk2), "Look a payment up")
 	review := page(send(desk, "payment_ref", byPage.PaymentRef[:8]+" "+byPage.PaymentRef[8:]), "Take the cash")
 	page(send(review, "receipt", "R-2"), "Receipt for cash")
-	page(send(review, "receipt", "R-2"), "Receipt for cash") // pressed twice
+	page(send(review, "receipt", "R-2"), "Receipt for cash") // the clerk presses twice
 
 	for _, s := range []harness.Session{bySoftware, byPage} {
 		u.Becomes(t, s.ID, "completed")
@@ -101,7 +101,7 @@ func TestCounter(t *testing.T) {
 			t.Errorf("the inbox has %+v, want one checkout.completed in cash", inbox)
 		}
 		if c := u.Collections(t, s); len(c) != 0 {
-			t.Errorf("an operator was asked: %+v", c)
+			t.Errorf("an operator has %+v, want no collection", c)
 		}
 	}
 	var erp struct {
@@ -125,7 +125,7 @@ func TestCounter(t *testing.T) {
 		t.Errorf("the ERP has accepted %d confirmations, want 2", len(erp.Accepted))
 	}
 	if n := u.Journalled(t, bySoftware.ID, "collection.reversed"); n != 1 {
-		t.Errorf("the journal has %d reversals", n)
+		t.Errorf("the journal has %d reversals, want 1", n)
 	}
 	o := harness.Operator{Up: u}
 	var third struct {
@@ -148,7 +148,7 @@ func TestCounter(t *testing.T) {
 	o.Says(t, "is revoked", "clerks", "revoke", "impots/c03")
 	answers(http.StatusUnauthorized)
 	if s := u.Session(t, bySoftware.ID); s.Status != "completed" {
-		t.Errorf("reversed, and the session is %s", s.Status)
+		t.Errorf("the session of the reversed payment is %s, want completed", s.Status)
 	}
 
 	t.Run("numbers", func(t *testing.T) { counterNumbers(t, u) })
@@ -159,7 +159,7 @@ func TestCounter(t *testing.T) {
 	}
 	cookies := jar.Cookies(&url.URL{Scheme: "http", Host: program.Local(u.Port), Path: "/counter"})
 	if len(cookies) != 1 {
-		t.Fatalf("the browser holds %v", cookies)
+		t.Fatalf("the browser has the cookies %v, want one", cookies)
 	}
 	for _, secret := range []string{clerk1, clerk2, third.Secret, cookies[0].Value} {
 		if bytes.Contains(log, []byte(secret)) {
@@ -168,8 +168,8 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-// Cash has every outcome that the other channels' magic numbers have, played by the
-// simulated counter, whose desk software speaks for a clerk to the service's own API.
+// counterNumbers checks the outcome of each magic number at the simulated counter, whose
+// desk software calls the counter API with a clerk's key.
 func counterNumbers(t *testing.T, u *harness.Up) {
 	visit := func(s harness.Session, body string) (c harness.Collection) {
 		u.Control(t, "counter/"+s.PaymentRef, body).Into(t, &c)
@@ -187,10 +187,10 @@ func counterNumbers(t *testing.T, u *harness.Up) {
 		return p
 	}
 	numbers := map[string]struct {
-		becomes  string // of the visit
-		calls    int    // of the desk, after the look-up
-		answered int    // to the last of them
-		clock    bool   // only when the reservation has ended
+		becomes  string // status of the visit
+		calls    int    // number of calls of the desk after the look-up
+		answered int    // status of the answer to the last of them
+		clock    bool   // the outcome comes when the reservation has ended
 	}{
 		"01": {becomes: "approved", calls: 1, answered: 200},
 		"02": {becomes: "approved", calls: 1, answered: 200},
@@ -208,11 +208,11 @@ func counterNumbers(t *testing.T, u *harness.Up) {
 	made := map[string]harness.Session{}
 	for number := range numbers {
 		made[number] = u.Create(t, "cash-number-"+number)
-		if number == "12" { // the number comes when the clerk holds it already
+		if number == "12" { // the number comes after the reservation
 			visit(made[number], "")
 		}
 		if c := visit(made[number], fmt.Sprintf(`{"number": %q}`, number)); c.Amount != "5000" {
-			t.Errorf("%s: the clerk is to take %s", number, c.Amount)
+			t.Errorf("%s: the clerk is asked to take %s, want 5000", number, c.Amount)
 		}
 	}
 	mistyped := u.Create(t, "cash-number-07")
@@ -223,14 +223,14 @@ func counterNumbers(t *testing.T, u *harness.Up) {
 	byHand := u.Create(t, "cash-by-hand")
 	held := visit(byHand, "")
 	if again := visit(byHand, ""); again.ID != held.ID || again.Status != "pending" {
-		t.Errorf("looked up again: %+v after %+v", again, held)
+		t.Errorf("the second look-up returns %+v after %+v, want the same collection", again, held)
 	}
 	u.Control(t, "collections/"+held.ID+"/approve", `{"amount": "1"}`)
 	if a := u.Call(t, http.MethodPost, u.URL(harness.AtSimulators, "/control/counter/"+byHand.PaymentRef), `{"number": "04"}`); a.Status != http.StatusConflict {
-		t.Errorf("a number for what is decided: %d %s", a.Status, a.Body)
+		t.Errorf("a number for a decided visit: %d %s, want 409", a.Status, a.Body)
 	}
 	if p := stands(byHand); p.Status != "open" || p.Cash == nil || p.Cash.Status != "reserved" {
-		t.Errorf("held, and another amount taken: %+v", p)
+		t.Errorf("after a payment of another amount the payment is %+v, want it reserved", p)
 	}
 
 	settles := func(clock bool) {
@@ -248,28 +248,28 @@ func counterNumbers(t *testing.T, u *harness.Up) {
 			})
 			if want.becomes != "approved" {
 				if p := stands(s); p.Status != "open" || p.Cash != nil {
-					t.Errorf("%s: without cash the payment is %+v", number, p)
+					t.Errorf("%s: the payment is %+v, want it open without cash", number, p)
 				}
 				continue
 			}
 			u.Becomes(t, s.ID, "completed")
 			u.Delivered(t, s.ID, "checkout.completed")
 			if p := stands(s); p.Cash == nil || p.Cash.Status != "taken" {
-				t.Errorf("%s: paid, and it stands at %+v", number, p)
+				t.Errorf("%s: the payment is %+v, want the cash taken", number, p)
 			}
-			u.Confirmed(t, s) // by the ERP, once
+			u.Confirmed(t, s)
 		}
 	}
 	settles(false)
 	if c := u.Collected(t, byHand); c.CallbackStatus != http.StatusConflict {
-		t.Errorf("another amount is answered %+v", c)
+		t.Errorf("the collection of another amount is %+v, want 409 for its payment", c)
 	}
 	u.Control(t, "counter/"+made["01"].PaymentRef+"/reverse", "")
 	if p := stands(made["01"]); p.Status != "completed" || p.Cash == nil || p.Cash.Status != "reversed" || p.Cash.ReversedBy != "c02" {
-		t.Errorf("given back: %+v", p)
+		t.Errorf("the reversed payment is %+v, want it reversed by c02", p)
 	}
 	if c, s := u.Collected(t, made["10"]), u.Session(t, made["10"].ID); c.Status != "pending" || s.Status != "open" {
-		t.Errorf("10: before the reservation has ended: %+v, the session is %s", c, s.Status)
+		t.Errorf("10: before the end of the reservation the collection is %+v and the session %s, want pending and open", c, s.Status)
 	}
 	u.Advance(t, 10*time.Minute+time.Second)
 	harness.Eventually(t, "the reservation has ended", func() error {

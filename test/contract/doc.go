@@ -1,6 +1,7 @@
-// Package contract holds the service against what its integrators were promised:
-// TestContract each statement of the contract's ministry sections, TestExamples and
-// TestQuickstarts what the documentation shows, TestSchemathesis the OpenAPI file,
-// TestBadInput what is refused and how, TestBadDays what goes wrong on the way of a
-// payment, TestCounter the payments at a counter. They run `quittance-dev up`.
+// Package contract compares the service with what integrators were promised. TestContract
+// checks each statement of the contract's ministry sections and each example of the
+// OpenAPI file. TestSchemathesis sends requests made from that file, TestQuickstarts runs
+// the programs of the documentation. TestBadInput checks refusals, TestBadDays faults
+// during a payment, and TestCounter payments at a counter. The tests run
+// `quittance-dev up`.
 package contract

@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,21 +32,21 @@ import (
 	"github.com/google/uuid"
 )
 
-// quickstarts are the programs that the documentation shows.
+// quickstarts is the folder of the programs that the documentation shows.
 const quickstarts = harness.Root + "/ingress/docs/quickstart"
 
-// quickstart is one of them, as a reader runs it: in a folder of its own, with
-// nothing but the language.
+// quickstart is a program as a reader runs it: in a folder of its own, with only the
+// language installed.
 type quickstart struct {
 	language string
-	needs    []string // programs
-	// create and receive are files; receive is empty where there is none.
+	needs    []string // programs that must be installed
+	// create and receive are files; receive is empty if there is none.
 	create, receive string
-	// run is how a file is run; port is empty for one that does not listen.
+	// run returns the command that runs a file; port is empty if the file does not listen.
 	run func(t *testing.T, file, port string) []string
 }
 
-// script runs a file by an interpreter.
+// script returns a command that runs a file with an interpreter.
 func script(interpreter string) func(*testing.T, string, string) []string {
 	return func(_ *testing.T, file, _ string) []string { return []string{interpreter, file} }
 }
@@ -56,7 +55,7 @@ var allQuickstarts = []quickstart{
 	{language: "curl", needs: []string{"sh", "curl"}, create: "create.sh", run: script("sh")},
 	{language: "Go", needs: []string{"go"}, create: "create.go", receive: "receive.go", run: func(t *testing.T, file, _ string) []string {
 		t.Helper()
-		// What `go run` starts would outlive it when it is killed.
+		// A program that `go run` starts would survive the kill of `go run`.
 		path := strings.TrimSuffix(file, ".go")
 		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, filepath.Base(file))
 		cmd.Dir = filepath.Dir(file)
@@ -73,13 +72,13 @@ var allQuickstarts = []quickstart{
 		return []string{"php", file}
 	}},
 	{language: "Python", needs: []string{"python3"}, create: "create.py", receive: "receive.py", run: script("python3")},
-	// A file runs as it is from Java 11 on; the programs are written for 17.
+	// Java runs a source file since version 11; the programs are written for 17.
 	{language: "Java", needs: []string{"java", "javac"}, create: "Create.java", receive: "Receive.java", run: script("java")},
 }
 
-// A newcomer copies a program from the documentation, runs it against the
-// service, pays, and is told; the receiver that stands beside it takes what the
-// service signs, and nothing else.
+// A newcomer copies a program from the documentation, runs it against the service and
+// pays. The program reports the payment. The receiver beside it accepts the webhooks that
+// the service signs, and no others.
 func TestQuickstarts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation")
@@ -91,7 +90,7 @@ func TestQuickstarts(t *testing.T) {
 	}
 	for _, f := range shown {
 		if !slices.ContainsFunc(allQuickstarts, func(q quickstart) bool { return f.Name() == q.create || f.Name() == q.receive }) {
-			t.Errorf("%s is shown, and nothing runs it", f.Name())
+			t.Errorf("the documentation shows %s, and no test runs it", f.Name())
 		}
 	}
 
@@ -122,8 +121,8 @@ func TestQuickstarts(t *testing.T) {
 				return
 			}
 			harness.Eventually(t, "the receiver has the webhook", func() error {
-				if said := r.said.String(); !strings.Contains(said, "checkout.completed") || !strings.Contains(said, order) {
-					return errors.New("it has not")
+				if printed := r.printed.String(); !strings.Contains(printed, "checkout.completed") || !strings.Contains(printed, order) {
+					return fmt.Errorf("it has printed %q", printed)
 				}
 				return nil
 			})
@@ -132,7 +131,7 @@ func TestQuickstarts(t *testing.T) {
 	}
 }
 
-// missing names the programs that are not installed.
+// missing returns the needed programs that are not installed.
 func (q quickstart) missing() string {
 	var out []string
 	for _, name := range q.needs {
@@ -143,7 +142,7 @@ func (q quickstart) missing() string {
 	return strings.Join(out, ", ")
 }
 
-// command prepares a program as its reader does: copied to a folder of its own.
+// command copies a program to a folder of its own and returns the command that runs it.
 func (q quickstart) command(ctx context.Context, t *testing.T, file, port string, env ...string) *exec.Cmd {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(quickstarts, file))
@@ -162,8 +161,8 @@ func (q quickstart) command(ctx context.Context, t *testing.T, file, port string
 	return cmd
 }
 
-// quickstart runs the program that creates a session, pays what it prints, and
-// returns the order once the program has said that it is paid.
+// runQuickstart runs the program that creates a session and pays the session that it
+// prints. It returns the order once the program has printed that it is paid.
 func runQuickstart(t *testing.T, u *harness.Up, q quickstart, key string) (order string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*harness.Soon)
@@ -171,7 +170,7 @@ func runQuickstart(t *testing.T, u *harness.Up, q quickstart, key string) (order
 
 	refused := q.command(ctx, t, q.create, "", "QUITTANCE_URL="+u.URL(harness.AtService, ""), "QUITTANCE_KEY=sk_test_Unknown00000000000000000")
 	if out, err := refused.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("/docs/errors/generic.unauthorized")) {
-		t.Errorf("with an unknown key it ends with %v and says %s", err, out)
+		t.Errorf("with an unknown key the program ends with %v and prints %s", err, out)
 	}
 
 	cmd := q.command(ctx, t, q.create, "", "QUITTANCE_URL="+u.URL(harness.AtService, ""), "QUITTANCE_KEY="+key)
@@ -185,38 +184,38 @@ func runQuickstart(t *testing.T, u *harness.Up, q quickstart, key string) (order
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
-	said := func(name string) string {
+	next := func(name string) string {
 		t.Helper()
 		if !lines.Scan() {
 			err := cmd.Wait()
-			t.Fatalf("it ended with %v before it printed %s: %s", err, name, stderr.String())
+			t.Fatalf("the program ended with %v before it printed %s: %s", err, name, stderr.String())
 		}
 		value, ok := strings.CutPrefix(lines.Text(), name+": ")
 		if !ok {
-			t.Fatalf("it printed %q, want %s", lines.Text(), name)
+			t.Fatalf("the program printed %q, want %s", lines.Text(), name)
 		}
 		return value
 	}
-	order = said("order_id")
-	page := said("checkout_url")
+	order = next("order_id")
+	page := next("checkout_url")
 
 	var list struct{ Items []harness.Session }
 	u.Call(t, http.MethodGet, u.Sessions("?order_id="+url.QueryEscape(order)), "", "Authorization", "Bearer "+key).Into(t, &list)
 	if len(list.Items) != 1 || list.Items[0].CheckoutURL != page || list.Items[0].Amount != 5000 || list.Items[0].Status != "open" {
-		t.Fatalf("it printed %s and %s, the service has %+v", order, page, list.Items)
+		t.Fatalf("the program printed %s and %s; the service has %+v", order, page, list.Items)
 	}
 	u.Citizen(list.Items[0].ID).Pay(t, "06 600 00 01")
-	if got := said("status"); got != "completed, paid: true" {
-		t.Errorf("once it is paid it printed %q", got)
+	if got := next("status"); got != "completed, paid: true" {
+		t.Errorf("after the payment the program printed %q", got)
 	}
 	if err := cmd.Wait(); err != nil || lines.Scan() || stderr.Len() > 0 {
-		t.Errorf("it ended with %v and said %s%s", err, lines.Text(), stderr.String())
+		t.Errorf("the program ended with %v and printed %s%s", err, lines.Text(), stderr.String())
 	}
 	return order
 }
 
-// quickstartAgency is a registry file of one application, with the key, whose webhooks
-// go to the receivers.
+// quickstartAgency writes a registry file with one application. Its webhooks go to the
+// receivers.
 func quickstartAgency(t *testing.T, key string, receivers map[string]*receiver) string {
 	t.Helper()
 	var b strings.Builder
@@ -245,12 +244,12 @@ func quickstartAgency(t *testing.T, key string, receivers map[string]*receiver) 
 
 // receiver is a program that receives webhooks.
 type receiver struct {
-	port int
-	key  []byte
-	said output
+	port    int
+	key     []byte
+	printed output
 }
 
-// output keeps what a program says. Safe for concurrent use.
+// output keeps the output of a program. Safe for concurrent use.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -272,13 +271,13 @@ func (r *receiver) url() string { return "http://" + program.Local(r.port) + "/w
 
 func (r *receiver) secret() string { return "whsec_" + base64.StdEncoding.EncodeToString(r.key) }
 
-// start starts it until the test ends.
+// start runs the receiver until the test ends.
 func (r *receiver) start(t *testing.T, q quickstart) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	port := strconv.Itoa(r.port)
 	cmd := q.command(ctx, t, q.receive, port, "PORT="+port, "QUITTANCE_WEBHOOK_SECRET="+r.secret())
-	cmd.Stdout, cmd.Stderr = &r.said, &r.said
+	cmd.Stdout, cmd.Stderr = &r.printed, &r.printed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	ended := make(chan struct{})
 	var end error
@@ -292,7 +291,7 @@ func (r *receiver) start(t *testing.T, q quickstart) {
 		cancel()
 		<-ended
 		if t.Failed() {
-			t.Logf("the receiver in %s said:\n%s", q.language, r.said.String())
+			t.Logf("the receiver in %s printed:\n%s", q.language, r.printed.String())
 		}
 	})
 	harness.Eventually(t, "the receiver listens", func() error {
@@ -306,7 +305,7 @@ func (r *receiver) start(t *testing.T, q quickstart) {
 	})
 }
 
-// post sends it a body and returns the status. Headers come in pairs.
+// post sends a body to the receiver and returns the status. headers are pairs.
 func (r *receiver) post(t *testing.T, body string, headers ...string) (int, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url(), strings.NewReader(body))
@@ -324,7 +323,8 @@ func (r *receiver) post(t *testing.T, body string, headers ...string) (int, erro
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// refuses sends what is not signed, or not as it must be.
+// refuses checks that the receiver refuses unsigned and wrongly signed bodies, and takes
+// a body with two signatures.
 func (r *receiver) refuses(t *testing.T) {
 	t.Helper()
 	const id = "evt_test"
@@ -365,18 +365,18 @@ func (r *receiver) refuses(t *testing.T) {
 			t.Errorf("%s: %d %v, want 400", name, status, err)
 		}
 	}
-	// While a secret is rotated there are two.
+	// A rotation of the secret sends two signatures.
 	two := sign([]byte("another"), id, now, good) + " " + sign(r.key, id, now, good)
 	if status, err := r.post(t, good, "webhook-id", id, "webhook-timestamp", now, "webhook-signature", two); err != nil || status/100 != 2 {
 		t.Errorf("two signatures: %d %v, want 2xx", status, err)
 	}
-	harness.Eventually(t, "it says what is signed", func() error {
-		if !strings.Contains(r.said.String(), "good-") {
-			return errors.New("it does not")
+	harness.Eventually(t, "the receiver prints the signed event", func() error {
+		if printed := r.printed.String(); !strings.Contains(printed, "good-") {
+			return fmt.Errorf("it has printed %q", printed)
 		}
 		return nil
 	})
-	if said := r.said.String(); strings.Contains(said, "forged") {
-		t.Errorf("it believes what is forged: %s", said)
+	if printed := r.printed.String(); strings.Contains(printed, "forged") {
+		t.Errorf("the receiver accepted a forged event: %s", printed)
 	}
 }

@@ -22,20 +22,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// What the OpenAPI file says is what the service does: schemathesis makes
-// requests of it, good ones and bad ones, and holds all answers against it.
+// Schemathesis generates valid and invalid requests from the OpenAPI file and validates
+// all answers against it.
 //
-// QUITTANCE_SCHEMATHESIS=full makes 5,000 cases at least, of another seed each
-// time; QUITTANCE_SCHEMATHESIS_SEED=N repeats one. The last line is
-// cases=N failures=N.
+// QUITTANCE_SCHEMATHESIS=full makes at least 5,000 cases with a new seed each time.
+// QUITTANCE_SCHEMATHESIS_SEED=N repeats a seed. The last line is cases=N failures=N.
 func TestSchemathesis(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts an installation and makes some hundred requests of it")
+		t.Skip("starts an installation and sends it some hundred requests")
 	}
 	t.Parallel()
 	perOperation, least, seed := 6, 200, uint64(1)
 	if os.Getenv("QUITTANCE_SCHEMATHESIS") == "full" {
-		// Most of half of the operations: the others have too few different requests.
+		// Half of the operations have too few different requests, so the other half gets more.
 		perOperation, least, seed = 2200, 5000, rand.Uint64N(1<<31)
 	}
 	if text := os.Getenv("QUITTANCE_SCHEMATHESIS_SEED"); text != "" {
@@ -81,21 +80,20 @@ func TestSchemathesis(t *testing.T) {
 		t.Errorf("seed %d: %v\n%s", seed, errors.Join(failed, err), out.Bytes())
 	}
 	if got.Cases.Generated < least {
-		t.Errorf("%d cases were made, want %d at least", got.Cases.Generated, least)
+		t.Errorf("%d cases were generated, want at least %d", got.Cases.Generated, least)
 	}
 	t.Logf("seed %d\ncases=%d failures=%d", seed, got.Cases.Generated, got.Cases.Failures+got.Cases.Errored)
 }
 
-// schemathesisConfig completes test/tools/schemathesis/schemathesis.toml: sessions in
-// several states, an embedded one that is paid with its client_secret, and a
-// completion token of it.
+// schemathesisConfig completes test/tools/schemathesis/schemathesis.toml with sessions in
+// several states, the client_secret of a paid embedded session, and its completion token.
 func schemathesisConfig(t *testing.T, u *harness.Up, dir string) string {
 	t.Helper()
 	order := func(state string) string { return "schemathesis-" + state + "-" + uuid.NewString() }
 	embedded := func(state string) (s harness.Session) {
 		u.Post(t, harness.GuichetKey, fmt.Sprintf(`{"order_id":%q,"amount":5000,"mode":"embedded"}`, order(state))).Into(t, &s)
 		if s.ClientSecret == nil {
-			t.Fatalf("an embedded session without client_secret: %+v", s)
+			t.Fatalf("the embedded session has no client_secret: %+v", s)
 		}
 		return s
 	}

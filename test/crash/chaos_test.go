@@ -15,29 +15,28 @@ import (
 	"quittance/test/harness"
 )
 
-// chaos kills while the load runs.
+// chaos kills processes and the broker while the load runs.
 type chaos struct {
 	stack  *harness.Stack
 	seed   uint64
 	every  time.Duration
-	health []string // addresses for the processors of the storm
+	health []string // health addresses of the processors of the storm
 
-	brokerAt     time.Duration // from the start; the broker is killed once
-	stormFor     time.Duration // some time after it is back
-	untilAtLeast time.Duration // from the start
+	brokerAt     time.Duration // from the start to the kill of the broker
+	stormFor     time.Duration // length of the storm, which follows the broker's restart
+	untilAtLeast time.Duration // from the start to the earliest end
 
 	processes  atomic.Int64 // SIGKILLs of processes
-	brokers    atomic.Int64
+	brokers    atomic.Int64 // SIGKILLs of the broker
 	storms     atomic.Int64 // processors that joined and left
 	brokerDown time.Duration
-	took       time.Duration // of run
+	took       time.Duration // duration of run
 }
 
 func (c *chaos) kills() int { return int(c.processes.Load() + c.brokers.Load()) }
 
-// run kills for a time at least, and for as long as its programme takes: on a
-// slow machine the broker is away for long. Then everything that was killed has
-// been started again.
+// run kills processes until untilAtLeast and until its programme has ended, which takes
+// longer on a slow machine. Then it starts every killed process again.
 func (c *chaos) run(ctx context.Context) error {
 	begun := time.Now()
 	killing, stop := context.WithCancel(ctx)
@@ -62,7 +61,7 @@ func (c *chaos) run(ctx context.Context) error {
 	return nil
 }
 
-// programme is what happens once: the broker dies, and later comes the storm.
+// programme kills the broker once and later runs the storm once.
 func (c *chaos) programme(ctx context.Context) error {
 	if !measure.Pause(ctx, c.brokerAt) {
 		return nil
@@ -76,8 +75,7 @@ func (c *chaos) programme(ctx context.Context) error {
 	return c.storm(ctx)
 }
 
-// killer kills a random process every so often and starts it again within a
-// second.
+// killer kills a random process at each interval and starts it again within a second.
 func (c *chaos) killer(ctx context.Context) {
 	random := rand.New(rand.NewPCG(c.seed, 0))
 	var restarts sync.WaitGroup
@@ -86,18 +84,17 @@ func (c *chaos) killer(ctx context.Context) {
 		victim := c.stack.Fleet[random.IntN(len(c.stack.Fleet))]
 		wait := time.Duration(random.Int64N(int64(time.Second)))
 		if !victim.Kill() {
-			continue // it is down anyway
+			continue // it was not running
 		}
 		c.processes.Add(1)
 		restarts.Go(func() {
 			time.Sleep(wait)
-			_ = victim.Start() // run tries once more
+			_ = victim.Start() // after an error run starts it at the end
 		})
 	}
 }
 
-// broker kills the broker once and starts it again. It stays down for a moment
-// longer than nothing, as a machine does.
+// broker kills the broker and starts it again after half a second.
 func (c *chaos) broker(ctx context.Context) error {
 	begun := time.Now()
 	if err := c.stack.Kafka.Kill(); err != nil {
@@ -105,7 +102,7 @@ func (c *chaos) broker(ctx context.Context) error {
 	}
 	c.brokers.Add(1)
 	time.Sleep(500 * time.Millisecond)
-	// Also when the load ends meanwhile: the broker comes back.
+	// The broker is started again even if the load ends meanwhile.
 	restart, cancel := context.WithTimeout(context.WithoutCancel(ctx), harness.StartWithin)
 	defer cancel()
 	if err := c.stack.Kafka.Restart(restart); err != nil {
@@ -115,8 +112,8 @@ func (c *chaos) broker(ctx context.Context) error {
 	return nil
 }
 
-// storm has further processors join the group and leave it, by SIGTERM and by
-// SIGKILL in turn, so that partitions move all the time.
+// storm starts and stops further processors, by SIGTERM and SIGKILL in turn, so that
+// partitions move all the time.
 func (c *chaos) storm(ctx context.Context) error {
 	until, cancel := context.WithTimeout(ctx, c.stormFor)
 	defer cancel()

@@ -19,18 +19,17 @@ import (
 
 // size of a run.
 type size struct {
-	rate      float64 // sessions a second; when calibrated, the most that is tried
+	rate      float64 // sessions a second; with calibrate, the highest rate to try
 	calibrate bool
 	seconds   time.Duration
 	seed      uint64
 }
 
-// lowest is the rate below which a run shows nothing.
+// lowest is the lowest rate of a useful run, in sessions a second.
 const lowest = 50
 
-// quietWithin bounds the wait for everything to be delivered once the load is
-// over; a minute and more when the broker and half the processes have just been
-// away on a slow machine.
+// quietWithin bounds the wait for all deliveries after the load. On a slow machine they
+// can take minutes after the kills.
 const quietWithin = 6 * time.Minute
 
 func sizeFromEnvironment(t testing.TB) size {
@@ -55,8 +54,8 @@ func sizeFromEnvironment(t testing.TB) size {
 	return s
 }
 
-// Kill any process at any moment, and the broker, and no acknowledged request is
-// lost or doubled, and all that keep books agree.
+// Processes and the broker are killed at any moment. No acknowledged request is lost or
+// doubled, and all stores agree.
 func TestCrash(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation and kills it for a while")
@@ -115,7 +114,7 @@ func TestCrash(t *testing.T) {
 		t.Error(err)
 	}
 	if err := w.settle(ctx, tally, quietWithin, t.Logf); err != nil {
-		t.Error(err) // what is missing will be told as lost
+		t.Error(err) // verify counts what is missing as lost
 	}
 	settled := time.Since(loaded)
 
@@ -141,21 +140,21 @@ func TestCrash(t *testing.T) {
 		unexpected += int(p.Unexpected.Load())
 	}
 	report := v.report(
-		fmt.Sprintf("crash test: %.0f sessions a second for %v, seed %d; creations took p50 %v, p99 %v, with the tries that died; the broker was away %v; quiet %v after the load",
+		fmt.Sprintf("crash test: %.0f sessions a second for %v, seed %d; creations took p50 %v, p99 %v, retries included; the broker was down for %v; all was delivered %v after the load",
 			size.rate, measure.Rounded(c.took), size.seed, measure.Rounded(measure.Percentile(l.latencies[before:], 0.5)), measure.Rounded(measure.Percentile(l.latencies[before:], 0.99)),
 			measure.Rounded(c.brokerDown), measure.Rounded(settled)),
 		[]row{
 			{"journeys begun", l.started},
 			{"  not begun, too many under way", l.skipped},
 			{"  given up", l.gaveUp},
-			{"requests repeated after no answer", int(l.retries.Load())},
-			{"payments that citizens saw taken", l.confirmed},
+			{"requests repeated without an answer", int(l.retries.Load())},
+			{"confirmations answered to citizens", l.confirmed},
 			{"processes killed", int(c.processes.Load())},
 			{"brokers killed", int(c.brokers.Load())},
 			{"processors that joined and left", int(c.storms.Load())},
 			{"processes that ended by themselves", unexpected},
-			{"records set aside as poison", poison},
-			{"answers that nobody should get", l.surprised},
+			{"poison records", poison},
+			{"unexpected answers", l.surprised},
 		}, commands, c.kills())
 	publish(t, report)
 
@@ -163,24 +162,24 @@ func TestCrash(t *testing.T) {
 		t.Errorf("lost=%d doubled=%d gaps=%d diverged=%d, want 0 of each", v.lost, v.doubled, v.gaps, v.diverged)
 	}
 	if poison > 0 {
-		t.Errorf("%d records were set aside as poison", poison)
+		t.Errorf("%d records are in the poison topics, want none", poison)
 	}
 	for _, what := range l.surprises {
 		t.Error(what)
 	}
-	// A run in which little happened would prove little.
-	if told, want := len(l.creations), l.started/2; told < want || told == 0 {
-		t.Errorf("%d creations of %d were acknowledged, want half at least", told, l.started)
+	// A run with little load or few kills proves nothing.
+	if acknowledged, want := len(l.creations), l.started/2; acknowledged < want || acknowledged == 0 {
+		t.Errorf("%d of %d creations were acknowledged, want at least half", acknowledged, l.started)
 	}
 	if n := v.sums[sumKey{"completed", "XAF"}].sessions; n < int64(l.started/3) {
-		t.Errorf("%d of %d sessions were completed, want a third at least", n, l.started)
+		t.Errorf("%d of %d sessions were completed, want at least a third", n, l.started)
 	}
 	if c.brokers.Load() != 1 || c.processes.Load() < int64(size.seconds/c.every)/2 || c.storms.Load() < 2 {
-		t.Errorf("too little was killed: %d processes, %d brokers, %d processors joined and left", c.processes.Load(), c.brokers.Load(), c.storms.Load())
+		t.Errorf("too few kills: %d processes, %d brokers, %d processors that joined and left", c.processes.Load(), c.brokers.Load(), c.storms.Load())
 	}
 }
 
-// publish shows the report, and leaves it where the caller wants it.
+// publish logs the report and writes it to the file of QUITTANCE_CRASH_REPORT.
 func publish(t testing.TB, report string) {
 	t.Helper()
 	t.Logf("\n%s", report)
@@ -191,10 +190,9 @@ func publish(t testing.TB, report string) {
 	}
 }
 
-// calibrate finds the highest rate that the machine carries steadily, without
-// kills: all are answered in time, and what was paid is completed and told soon
-// after.
-func calibrate(ctx context.Context, l *load, w *witness, tally *tally, most float64, say func(format string, args ...any)) (float64, error) {
+// calibrate returns the highest rate at which the machine, without kills, answers in time
+// and completes and delivers payments soon.
+func calibrate(ctx context.Context, l *load, w *witness, tally *tally, most float64, logf func(format string, args ...any)) (float64, error) {
 	const try, patience = 8 * time.Second, 5 * time.Second
 	for rate := most; ; {
 		before, retried, begun := len(l.latencies), l.retries.Load(), time.Now()
@@ -208,21 +206,21 @@ func calibrate(ctx context.Context, l *load, w *witness, tally *tally, most floa
 		}
 		p95 := measure.Percentile(l.latencies[before:], 0.95)
 		steady := float64(leftOver) <= 2*rate && behind <= int(rate) && p95 < 1500*time.Millisecond && l.retries.Load()-retried <= int64(rate/4)
-		say("without kills at %.0f a second: creations p95 %v, %d journeys under way and %d outcomes owed at the end, %d retries; steady: %t",
+		logf("without kills at %.0f a second: creations p95 %v, %d journeys under way and %d outcomes outstanding at the end, %d retries; steady: %t",
 			rate, measure.Rounded(p95), leftOver, behind, l.retries.Load()-retried, steady)
 		if steady || rate <= lowest {
 			return rate, nil
 		}
-		// Not far above what it carried, and with nothing left over.
+		// The next try is little above the rate that was reached, and begins without a backlog.
 		rate = max(min(0.75*rate, 1.25*carried), lowest)
-		if err := w.settle(ctx, tally, quietWithin, say); err != nil {
+		if err := w.settle(ctx, tally, quietWithin, logf); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// backlog waits a little for what is owed to fall to enough, and says what is
-// left. Payments that the simulators hold back count as owed, so enough is not 0.
+// backlog waits until at most enough outcomes are outstanding, or until patience ends, and
+// returns their number. It includes payments that the simulators delay, so enough is not 0.
 func backlog(ctx context.Context, w *witness, tally *tally, enough int, patience time.Duration) (int, error) {
 	for deadline := time.Now().Add(patience); ; {
 		p, err := w.progress(ctx, tally)
@@ -236,7 +234,7 @@ func backlog(ctx context.Context, w *witness, tally *tally, enough int, patience
 	}
 }
 
-// folder is where a run keeps its data.
+// folder returns the folder of a run's data.
 func folder(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("QUITTANCE_CRASH_DIR")

@@ -1,25 +1,25 @@
 // Package crash kills the program under load and counts what is lost or doubled.
 //
-// TestCrash starts every role at least twice, lets citizens create and pay
-// sessions, and meanwhile kills a process every two seconds, the broker once,
-// and keeps the processors' group rebalancing for a while. When all is quiet
-// again it compares what clients, the operator, receivers and ERPs were told
-// with the log, the processors' state, Postgres and ClickHouse, over every
-// acknowledged request. The last line of its report is
+// TestCrash starts every role at least twice. Integrators create sessions and citizens pay
+// them. Meanwhile the test kills a process every two seconds and the broker once, and
+// makes the processors' group rebalance for a while. When nothing is under way any more,
+// it compares the log, the processors' state, Postgres and ClickHouse with the answers and
+// messages that clients, the operator, receivers and ERPs got. The last line of the report
+// is
 //
 //	lost=0 doubled=0 gaps=0 diverged=0 commands=N kills=K
 //
-// and any of the four that is not 0 fails the test. What each of them counts is
-// explained at the type verdict.
+// The test fails if one of the first four is not 0. The type verdict explains what each of
+// them counts.
 //
-// It is shortened in the normal suite and left out with -short. The environment
-// says otherwise:
+// The normal suite runs a short version; -short leaves it out. The environment changes the
+// run:
 //
 //	QUITTANCE_CRASH=full       a minute of load at 200 sessions a second, or at the
 //	                           highest steady rate of the machine, at least 50
-//	QUITTANCE_CRASH_RATE=N     sessions a second, without finding out
-//	QUITTANCE_CRASH_SECONDS=N  of load, longer when the broker takes long to come back
-//	QUITTANCE_CRASH_SEED=N     of what is killed when; printed by every run
-//	QUITTANCE_CRASH_DIR=DIR    where data and the processes' output stay for a look
-//	QUITTANCE_CRASH_REPORT=F   file that gets the report as well
+//	QUITTANCE_CRASH_RATE=N     sessions a second, without a search for the steady rate
+//	QUITTANCE_CRASH_SECONDS=N  of load; longer if the broker needs long to restart
+//	QUITTANCE_CRASH_SEED=N     seed of the kills; every run prints its seed
+//	QUITTANCE_CRASH_DIR=DIR    folder that keeps the data and the processes' output
+//	QUITTANCE_CRASH_REPORT=F   file that also gets the report
 package crash

@@ -18,15 +18,16 @@ import (
 
 	"quittance/checkout"
 	"quittance/dev/bench/measure"
+	"quittance/dev/bench/topics"
 	"quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/test/harness"
 )
 
-// witness reads what the service left behind, with clients of its own.
+// witness reads the topics, stores and simulators with clients of its own.
 type witness struct {
-	*harness.Topics
+	*topics.Topics
 	stack *harness.Stack
 	http  *http.Client
 }
@@ -36,12 +37,12 @@ func newWitness(ctx context.Context, s *harness.Stack) (*witness, error) {
 	return &witness{Topics: t, stack: s, http: &http.Client{Timeout: time.Minute}}, err
 }
 
-// tally follows the log while a run is under way.
+// tally counts the events of the log while a run is under way.
 type tally struct {
-	events   *harness.Reading
+	events   *topics.Reading
 	codec    *schemas.Codec
 	count    int64
-	sum      int64 // of the sessions' sequences: their last ones
+	sum      int64 // sum of the last sequences of all sessions
 	inFlight map[string]bool
 	webhooks int
 	confirms int
@@ -65,7 +66,7 @@ func (t *tally) catchUp(ctx context.Context) error {
 		if e.Session == nil {
 			return nil
 		}
-		t.sum++ // each event raises its session's sequence by one
+		t.sum++ // each event increases its session's sequence by one
 		if e.Type == kindCompleted && e.Session.Metadata[checkout.MetadataERPDueRef] != "" {
 			t.confirms++
 		}
@@ -78,7 +79,7 @@ func (t *tally) catchUp(ctx context.Context) error {
 	})
 }
 
-// progress is how far everything behind the log has come.
+// progress compares the log with the consumers behind it.
 type progress struct {
 	commandsLag           int64
 	inFlight              int
@@ -95,7 +96,7 @@ func (p progress) quiet() bool {
 }
 
 func (p progress) String() string {
-	return fmt.Sprintf("commands to decide %d; collections in flight %d; events %d, journalled %d; sequences %d, in the read model %d; webhooks %d, delivered %d; confirmations %d, delivered %d; deliveries waiting %d, parked %d",
+	return fmt.Sprintf("undecided commands %d; collections in flight %d; events %d, journalled %d; sequences %d, in the read model %d; webhooks %d, delivered %d; confirmations %d, delivered %d; deliveries waiting %d, parked %d",
 		p.commandsLag, p.inFlight, p.events, p.journalled, p.sequences, p.readmodel, p.webhooks, p.delivered, p.confirms, p.confirmed, p.waiting, p.needOperator)
 }
 
@@ -145,11 +146,12 @@ func (w *witness) progress(ctx context.Context, t *tally) (progress, error) {
 	return p, err
 }
 
-// settle waits until nothing moves any more, for a bounded time.
-func (w *witness) settle(ctx context.Context, t *tally, bound time.Duration, say func(format string, args ...any)) error {
+// settle waits until every consumer has caught up and nothing changes. The wait is
+// bounded.
+func (w *witness) settle(ctx context.Context, t *tally, bound time.Duration, logf func(format string, args ...any)) error {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	said := time.Now()
+	logged := time.Now()
 	var last progress
 	for still := 0; ; {
 		p, err := w.progress(ctx, t)
@@ -165,12 +167,12 @@ func (w *witness) settle(ctx context.Context, t *tally, bound time.Duration, say
 		if err == nil {
 			last = p
 		}
-		if time.Since(said) > 10*time.Second {
-			said = time.Now()
-			say("waiting for quiet: %v %v", last, errText(err))
+		if time.Since(logged) > 10*time.Second {
+			logged = time.Now()
+			logf("waiting for the consumers: %v %v", last, errText(err))
 		}
 		if !measure.Pause(ctx, 500*time.Millisecond) {
-			return fmt.Errorf("not quiet after %v: %v: %w", bound, last, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("the consumers have not caught up after %v: %v: %w", bound, last, errors.Join(err, ctx.Err()))
 		}
 	}
 }
@@ -182,7 +184,7 @@ func errText(err error) string {
 	return "(" + err.Error() + ")"
 }
 
-// clickhouse asks the engine over plain HTTP and returns the lines' columns.
+// clickhouse sends a query over HTTP and returns the columns of each line.
 func (w *witness) clickhouse(ctx context.Context, sql string) ([][]string, error) {
 	q := url.Values{"database": {harness.Database}, "default_format": {"TabSeparated"}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+w.stack.ClickHouse+"/?"+q.Encode(), strings.NewReader(sql))
@@ -229,7 +231,7 @@ func (w *witness) simulator(ctx context.Context, path string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// history gathers everything but what clients were told.
+// history reads everything except the answers that clients got.
 func (w *witness) history(ctx context.Context) (h history, err error) {
 	if h.events, err = w.events(ctx); err != nil {
 		return h, err
@@ -392,7 +394,7 @@ func (w *witness) confirmations(ctx context.Context, agency harness.Application)
 	}
 }
 
-// state folds the processors' changelog: of each session the last entry counts.
+// state reads the processors' changelog; the last entry of each session counts.
 func (w *witness) state(ctx context.Context) (store, error) {
 	s := store{name: "the processors' state", sessions: map[string]standing{}, sums: map[sumKey]sum{}}
 	r, err := w.Read(ctx, schemas.TopicState)
@@ -438,7 +440,7 @@ func (w *witness) readmodel(ctx context.Context) (store, error) {
 			return err
 		}
 		if session.ID != id || string(session.Status) != at.status || session.Sequence != at.sequence {
-			return fmt.Errorf("the row of %s (%s, %d) holds a snapshot of %s (%s, %d)", id, at.status, at.sequence, session.ID, session.Status, session.Sequence)
+			return fmt.Errorf("the row of %s (%s, %d) has a snapshot of %s (%s, %d)", id, at.status, at.sequence, session.ID, session.Status, session.Sequence)
 		}
 		at.currency, at.amount, at.fee, at.total = session.Currency, session.Amount, 0, 0
 		if c := session.Collection; c != nil {
@@ -453,7 +455,7 @@ func (w *witness) readmodel(ctx context.Context) (store, error) {
 	return s, nil
 }
 
-// journal is what an analyst sees: the view sessions, which reads FINAL.
+// journal reads the view sessions, which reads the journal with FINAL.
 func (w *witness) journal(ctx context.Context) (store, error) {
 	s := store{name: "the journal (ClickHouse FINAL)", sessions: map[string]standing{}, sums: map[sumKey]sum{}}
 	lines, err := w.clickhouse(ctx, `SELECT session_id, status, currency, sequence, amount, fee_amount, total_amount FROM sessions`)
@@ -493,7 +495,7 @@ func integers(texts []string) ([]int64, error) {
 	return out, nil
 }
 
-// records counts what stands in topics that no transaction writes.
+// records counts the records of topics that no transaction writes.
 func (w *witness) records(ctx context.Context, topics ...string) (int, error) {
 	n := 0
 	for _, topic := range topics {

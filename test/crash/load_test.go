@@ -19,8 +19,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// load is the world's side: integrators that create sessions and citizens that
-// pay them, on the pages' own forms. Safe for concurrent use.
+// load plays the integrators that create sessions and the citizens that pay them with the
+// forms of the pages. Safe for concurrent use.
 type load struct {
 	stack  *harness.Stack
 	client *http.Client
@@ -34,12 +34,12 @@ type load struct {
 	creations []creation
 	cancelled []string
 	started   int
-	confirmed int             // payments that a citizen saw taken
-	gaveUp    int             // journeys that came to no end in time
-	skipped   int             // not begun, since too many were under way
+	confirmed int             // confirmations that were answered
+	gaveUp    int             // journeys that did not end in time
+	skipped   int             // journeys not begun because too many were under way
 	latencies []time.Duration // of creations, retries included
-	surprises []string        // answers that nobody should get
-	surprised int
+	surprises []string        // the first unexpected answers
+	surprised int             // number of unexpected answers
 }
 
 const maxUnderWay = 5000
@@ -52,9 +52,9 @@ func newLoad(s *harness.Stack) *load {
 	}}
 }
 
-// run begins journeys at a rate, whatever becomes of those before (an open
-// loop), until begin ends, then waits for all to end. It returns how many were
-// under way when it stopped beginning them.
+// run begins journeys at a rate until begin ends, then waits for their ends. The rate does
+// not depend on earlier journeys (an open loop). It returns how many journeys were under
+// way when begin ended.
 func (l *load) run(ctx, begin context.Context, rate float64) (leftOver int64) {
 	var journeys sync.WaitGroup
 	begun := time.Now()
@@ -83,8 +83,8 @@ func (l *load) run(ctx, begin context.Context, rate float64) (leftOver int64) {
 	return leftOver
 }
 
-// plan is what happens to journey n: the payer's last two digits, "cancel" or
-// "leave". The numbers are those of the simulators' table.
+// plan returns what happens in journey n: the last two digits of the payer's magic
+// number, "cancel" or "leave".
 func plan(n int) string {
 	switch n %= 100; {
 	case n < 76:
@@ -113,7 +113,7 @@ func (l *load) journey(ctx context.Context, n int) {
 	app := l.stack.Apps[n%len(l.stack.Apps)]
 	c := creation{application: app.ID, order: fmt.Sprintf("order-%06d", n), key: uuid.NewString(), amount: int64(1000 + n%9000)}
 	request := map[string]any{"order_id": c.order, "amount": c.amount, "service_code": "tax", "description": "Crash test"}
-	if n%10 != 0 { // one in ten is no ERP's due
+	if n%10 != 0 { // one in ten has no due of an ERP
 		request["metadata"] = map[string]string{"erp_due_ref": fmt.Sprintf("due-%06d", n)}
 	}
 	body, err := json.Marshal(request)
@@ -128,7 +128,7 @@ func (l *load) journey(ctx context.Context, n int) {
 	l.mu.Lock()
 	l.latencies = append(l.latencies, time.Since(begun))
 	l.mu.Unlock()
-	if n%20 == 7 { // asks again, as one who is not sure: the same answer
+	if n%20 == 7 { // the client repeats the creation and gets the same answer
 		if again := c; !l.create(ctx, app, &again, body, n+1) {
 			return
 		}
@@ -142,7 +142,7 @@ func (l *load) journey(ctx context.Context, n int) {
 	}
 }
 
-// create asks until it is told, with the same key, and each time another
+// create repeats a creation with the same key until it is answered, each time at another
 // ingress.
 func (l *load) create(ctx context.Context, app harness.Application, c *creation, body []byte, at int) bool {
 	for try := 0; ; try++ {
@@ -173,8 +173,8 @@ func (l *load) create(ctx context.Context, app harness.Application, c *creation,
 	}
 }
 
-// cancel asks until it is told. After an answer that was lost, 409 may mean that
-// the first one did it; only a 200 counts as acknowledged.
+// cancel repeats a cancellation until it is answered. After a lost answer, 409 can mean
+// that an earlier try cancelled the session; only a 200 counts as acknowledged.
 func (l *load) cancel(ctx context.Context, app harness.Application, session string, at int) {
 	for try := 0; ; try++ {
 		status, answer, err := l.call(ctx, http.MethodPost, at+try, "/api/v1/checkout/sessions/"+session+"/cancel", "", "", map[string]string{
@@ -198,9 +198,8 @@ func (l *load) cancel(ctx context.Context, app harness.Application, session stri
 	}
 }
 
-// pay walks through the page without a script: number, review, confirmation.
-// Whoever gets no answer looks at the page again, at the other ingress, and goes
-// on with what it shows.
+// pay pays on the page without a script: number, review, confirmation. Without an answer
+// it loads the page from another ingress and continues with the form that it shows.
 func (l *load) pay(ctx context.Context, session, phone string, at int) {
 	form := harness.PageForm{}
 	for try := 0; ; {
@@ -222,7 +221,7 @@ func (l *load) pay(ctx context.Context, session, phone string, at int) {
 			}
 			continue
 		case status == http.StatusSeeOther:
-			form = harness.PageForm{} // look at what is now
+			form = harness.PageForm{} // load the page next
 			if paying {
 				l.mu.Lock()
 				l.confirmed++
@@ -231,7 +230,7 @@ func (l *load) pay(ctx context.Context, session, phone string, at int) {
 			}
 		case status == http.StatusOK, status == http.StatusConflict, status == http.StatusUnprocessableEntity:
 			if form = harness.ReadForm(answer); form.Action == "" {
-				return // it waits for the payer, or is over
+				return // the page waits for the payer or shows the end
 			}
 			if form.Step() == "phone" {
 				form.Fields.Set("phone", phone)
@@ -250,12 +249,12 @@ func (l *load) pay(ctx context.Context, session, phone string, at int) {
 	}
 }
 
-// twice sends a form a moment before it is sent again.
+// twice sends a form once more, before pay sends it.
 func (l *load) twice(ctx context.Context, at int, path, body string) {
 	_, _, _ = l.call(ctx, http.MethodPost, at+1, path, "application/x-www-form-urlencoded", body, nil)
 }
 
-// again waits a moment before another try; false when the journey is over.
+// again waits before the next try. It returns false when the journey's time is over.
 func (l *load) again(ctx context.Context, try int) bool {
 	l.retries.Add(1)
 	wait := min(time.Duration(try+1)*100*time.Millisecond, time.Second)
@@ -281,7 +280,7 @@ func (l *load) surprise(format string, args ...any) {
 	}
 }
 
-// call makes one request at the at-th ingress, counted round.
+// call sends a request to the ingress of number at, modulo their number.
 func (l *load) call(ctx context.Context, method string, at int, path, contentType, body string, header map[string]string) (status int, answer string, err error) {
 	base := l.stack.Ingress[at%len(l.stack.Ingress)]
 	req, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
@@ -301,7 +300,7 @@ func (l *load) call(ctx context.Context, method string, at int, path, contentTyp
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
-		return 0, "", err // the answer broke off: it says nothing
+		return 0, "", err // an incomplete answer counts as none
 	}
 	if resp.StatusCode == http.StatusSeeOther && resp.Header.Get("Location") == "" {
 		return 0, "", errors.New("redirection without an address")

@@ -32,7 +32,7 @@ import (
 	"quittance/test/servers"
 )
 
-// abacus is a second processor: it counts the commands of each agency. It has topics,
+// abacus is a second processor. It counts the commands of each agency, and has topics,
 // state and replies of its own.
 type abacus struct {
 	topology *kafka.Topology
@@ -41,7 +41,7 @@ type abacus struct {
 
 var abacusFamily = schemas.FamilyOf("abacus")
 
-// abacusCommand travels as its fields, separated by spaces.
+// abacusCommand is encoded as its fields, separated by spaces.
 type abacusCommand struct{ agency, id string }
 
 func (p abacus) Process(tx *runtime.Tx, rec *kgo.Record) error {
@@ -136,8 +136,8 @@ func (p *pair) process(ctx context.Context, dir string, log *slog.Logger) error 
 // Environment of the process that runs both processors.
 const (
 	envPair = "QUITTANCE_TEST_PAIR" // broker, prefix of the topics, schema registry, folder
-	// pairKills is how often the process is killed, each time after so many answers of
-	// each processor.
+	// The process is killed pairKills times, each time after pairAnswers answers of each
+	// processor.
 	pairKills, pairAnswers = 3, 40
 )
 
@@ -153,8 +153,8 @@ func TestPairProcess(t *testing.T) {
 	}
 }
 
-// Two processors in one process that is killed again and again: every command of
-// each is carried out once, and each has replies of its own.
+// Two processors run in one process that is killed several times. Every command of each
+// is carried out once, and each has replies of its own.
 func TestSeveralProcessors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processors for a while")
@@ -242,11 +242,11 @@ func TestSeveralProcessors(t *testing.T) {
 	})
 	t.Logf("%d kills; abacus: %d commands, %d answered; checkout: %d commands, %d answered", kills, sent[0].Load(), answered[0].Load(), sent[1].Load(), answered[1].Load())
 	if kills < pairKills {
-		t.Error("too little happened")
+		t.Errorf("%d kills within the time limit, want %d", kills, pairKills)
 	}
 }
 
-// askPair runs a client of one of the processors.
+// askPair runs a client of one of the processors until the test ends.
 func askPair[C, A any](t *testing.T, p *pair, family schemas.Family, protocol commands.Protocol[C, A]) *commands.Client[C, A] {
 	t.Helper()
 	c, err := commands.New(t.Context(), commands.Config[C, A]{
@@ -279,8 +279,8 @@ func pairCreation(p *pair, agency, order string) checkout.Command {
 	}}
 }
 
-// verify waits until every command sent has its event, and fails unless each has one
-// and every agency's sequence is without gaps.
+// verify waits until every command has its event. It fails if a command has two events or
+// if an agency's sequence has a gap.
 func (p *pair) verify(t *testing.T, family schemas.Family, sent int, read func(*kgo.Record) (command string, sequence int)) {
 	t.Helper()
 	cl, err := p.kafka.Client(kgo.ConsumeTopics(p.topology.Name(family.Events)), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
@@ -310,7 +310,7 @@ func (p *pair) verify(t *testing.T, family schemas.Family, sent int, read func(*
 		}
 		fetches.EachRecord(take)
 	}
-	// Anything that is still to come is doubled.
+	// A further event would be a doubled one.
 	quiet, done := context.WithTimeout(ctx, time.Second)
 	defer done()
 	for quiet.Err() == nil && !t.Failed() {

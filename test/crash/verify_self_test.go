@@ -10,12 +10,12 @@ import (
 	"quittance/test/harness"
 )
 
-// sound is a small history in which nothing is wrong: sessions that are paid,
-// paid late, refused, cancelled and left open.
+// sound returns a small history without faults: sessions that are paid, paid late,
+// refused, cancelled and left open.
 func sound() history {
 	var h history
 	current := map[string]standing{}
-	happen := func(n int, kind, status string) {
+	emit := func(n int, kind, status string) {
 		session := fmt.Sprintf("chs_%d", n)
 		s := current[session]
 		s.sequence++
@@ -53,16 +53,16 @@ func sound() history {
 		}
 	}
 	for n := 1; n <= 5; n++ {
-		happen(n, kindCreated, "open")
+		emit(n, kindCreated, "open")
 	}
 	for n := 1; n <= 3; n++ {
-		happen(n, "collection.requested", "open")
+		emit(n, "collection.requested", "open")
 	}
-	happen(1, kindCompleted, "completed")
-	happen(2, kindFailed, "failed")
-	happen(2, kindLatePayment, "failed")
-	happen(3, kindFailed, "failed")
-	happen(4, kindCancelled, "cancelled")
+	emit(1, kindCompleted, "completed")
+	emit(2, kindFailed, "failed")
+	emit(2, kindLatePayment, "failed")
+	emit(3, kindFailed, "failed")
+	emit(4, kindCancelled, "cancelled")
 
 	sums := map[sumKey]sum{}
 	for _, s := range current {
@@ -78,7 +78,7 @@ func TestCrashVerifierAcceptsSoundHistory(t *testing.T) {
 	t.Parallel()
 	v := verify(sound())
 	if !v.clean() {
-		t.Errorf("found in a sound history:\n%s", strings.Join(v.findings, "\n"))
+		t.Errorf("the verifier finds faults in a sound history:\n%s", strings.Join(v.findings, "\n"))
 	}
 	report := v.report("a sound history", nil, 17, 4)
 	if lines := strings.Split(strings.TrimSpace(report), "\n"); lines[len(lines)-1] != "lost=0 doubled=0 gaps=0 diverged=0 commands=17 kills=4" {
@@ -86,8 +86,7 @@ func TestCrashVerifierAcceptsSoundHistory(t *testing.T) {
 	}
 }
 
-// A verifier that cannot fail proves nothing: each of these must be seen, and be
-// counted as what it is.
+// The verifier finds each kind of corruption and counts it under the right heading.
 func TestCrashVerifierSeesCorruption(t *testing.T) {
 	t.Parallel()
 	drop := func(h *history, kind string) {
@@ -108,17 +107,17 @@ func TestCrashVerifierSeesCorruption(t *testing.T) {
 			h.events = slices.DeleteFunc(h.events, func(e event) bool { return e.session == "chs_5" })
 		}, "lost"},
 		{"a key was answered with two sessions", func(h *history) { h.creations[1].session = "chs_2" }, "doubled"},
-		{"an order has a second session that nobody heard of", func(h *history) {
+		{"an order has a second session that no client knows", func(h *history) {
 			again(h, kindCreated, func(e *event) { e.session, e.id = "chs_9", "evt_9_1" })
 		}, "doubled"},
-		{"a session is of another amount", func(h *history) { h.creations[0].amount++; h.creations[1].amount++ }, "diverged"},
+		{"a session has another amount", func(h *history) { h.creations[0].amount++; h.creations[1].amount++ }, "diverged"},
 		{"an acknowledged cancellation is missing", func(h *history) { drop(h, kindCancelled) }, "lost"},
-		{"an approved collection completed nothing", func(h *history) { drop(h, kindCompleted) }, "lost"},
+		{"an approved collection completed no session", func(h *history) { drop(h, kindCompleted) }, "lost"},
 		{"a late payment is missing", func(h *history) { drop(h, kindLatePayment) }, "lost"},
-		{"an approved collection is known to nobody", func(h *history) {
+		{"an approved collection is in no event", func(h *history) {
 			h.payments = append(h.payments, payment{id: "collection-x", reference: "x", approved: true})
 		}, "lost"},
-		{"money of no session", func(h *history) {
+		{"a payment without a session", func(h *history) {
 			h.events = append(h.events, event{id: "evt_o", kind: "collection.orphaned", collection: "collection-1"})
 		}, "lost"},
 		{"a session is completed twice", func(h *history) {
@@ -157,7 +156,7 @@ func TestCrashVerifierSeesCorruption(t *testing.T) {
 			c.transaction = "transaction-2"
 			h.confirmed = append(h.confirmed, c)
 		}, "doubled"},
-		{"a confirmation of nothing", func(h *history) {
+		{"a confirmation of a session that is not completed", func(h *history) {
 			h.confirmed = append(h.confirmed, confirmation{transaction: "transaction-5", dueRef: "due-5", accepted: 1})
 		}, "diverged"},
 		{"a confirmation of another amount", func(h *history) { h.confirmed[0].amount++ }, "diverged"},
@@ -174,7 +173,7 @@ func TestCrashVerifierSeesCorruption(t *testing.T) {
 			s.total++
 			h.stores[2].sums[k] = s
 		}, "diverged"},
-		{"ClickHouse has a status that is not", func(h *history) { h.stores[2].sums[sumKey{"expired", "XAF"}] = sum{sessions: 1} }, "diverged"},
+		{"ClickHouse has a status that no session has", func(h *history) { h.stores[2].sums[sumKey{"expired", "XAF"}] = sum{sessions: 1} }, "diverged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -183,10 +182,10 @@ func TestCrashVerifierSeesCorruption(t *testing.T) {
 			v := verify(h)
 			got := map[string]int{"lost": v.lost, "doubled": v.doubled, "gaps": v.gaps, "diverged": v.diverged}
 			if got[c.want] == 0 {
-				t.Errorf("%s=0, want more; all: %v\n%s", c.want, got, strings.Join(v.findings, "\n"))
+				t.Errorf("%s=0, want more than 0; all counts: %v\n%s", c.want, got, strings.Join(v.findings, "\n"))
 			}
 			if len(v.findings) == 0 {
-				t.Error("no finding says what it is")
+				t.Error("the verdict has no finding")
 			}
 		})
 	}

@@ -10,20 +10,19 @@ import (
 	"quittance/test/harness"
 )
 
-// history is everything that was told to anybody during a run, and everything
-// that the service keeps of it.
+// history holds all answers and messages of a run and everything that the service has
+// stored.
 type history struct {
 	creations []creation
 	cancelled []string // ids of sessions whose cancellation was acknowledged
 	payments  []payment
-	events    []event // of each partition in order
+	events    []event // in the order of each partition
 	webhooks  []webhook
 	confirmed []confirmation
-	stores    []store // what must agree with the events
+	stores    []store // must agree with the events
 }
 
-// creation is what a client was told of an order: the id that a 201 carried.
-// Every 201 is one, also a repeated one.
+// creation is a 201 that a client got for an order, also a repeated one.
 type creation struct {
 	application, order, key string
 	session                 string
@@ -37,7 +36,7 @@ type payment struct {
 	approved   bool
 	amount     int64
 	currency   string
-	duplicates int // further requests of the same id: no further debit
+	duplicates int // repeated requests with the same id, without a further debit
 }
 
 // event is one record of checkout.events.
@@ -56,7 +55,7 @@ type event struct {
 	after       standing
 }
 
-// standing is how a session stands: what all stores must agree on.
+// standing is the state of a session on which all stores must agree.
 type standing struct {
 	status   string
 	sequence int64
@@ -66,14 +65,14 @@ type standing struct {
 	total    int64
 }
 
-// webhook is one message that an endpoint took.
+// webhook is one message that arrived at an endpoint.
 type webhook struct {
-	inbox       string // named after its application
+	inbox       string // id of its application
 	id, eventID string // webhook-id and x-service-event-id
 	kind        string
 	session     string
 	body        string
-	signed      bool // validly
+	signed      bool // with a valid signature
 	accepted    bool // answered with 2xx
 }
 
@@ -84,14 +83,14 @@ type confirmation struct {
 	dueRef      string
 	reference   string
 	amount      int64
-	accepted    int // answers 201
+	accepted    int // number of answers 201
 }
 
 // store is one of the places that keep sessions.
 type store struct {
 	name     string
 	sessions map[string]standing
-	sums     map[sumKey]sum // as the store itself adds up
+	sums     map[sumKey]sum // as the store computes them
 }
 
 type sumKey struct{ status, currency string }
@@ -102,8 +101,8 @@ func (s sum) String() string {
 	return fmt.Sprintf("%d sessions, amount %d, fee %d, total %d", s.sessions, s.amount, s.fee, s.total)
 }
 
-// Kinds of events that the verifier knows by name: those of the contract, and
-// those of the log. They are spelt out here on purpose.
+// Kinds of events that the verifier knows. They are repeated here, so that a change of the
+// domain's constants fails the test.
 const (
 	kindCreated     = "checkout.created"
 	kindCompleted   = "checkout.completed"
@@ -113,21 +112,21 @@ const (
 	kindLatePayment = "checkout.late_payment"
 )
 
-// verdict is what is wrong with a history, and what was looked at.
+// verdict counts the faults of a history and what was checked.
 type verdict struct {
-	// lost: an acknowledged creation or cancellation that is not in the log, an
-	// approved collection that neither completed its session nor is a late
-	// payment, an event that a subscriber was never told, a completed session
-	// that its ERP never accepted.
+	// lost counts acknowledged creations and cancellations that are not in the log,
+	// approved collections that neither completed their session nor are late payments,
+	// events that their subscriber never accepted, and completed sessions that their ERP
+	// never accepted.
 	lost int
-	// doubled: a creation, a session, an event, a completion, a debit, an event id
-	// of a webhook or an accepted confirmation that is there twice.
+	// doubled counts creations, sessions, events, completions, debits, event ids of
+	// webhooks and accepted confirmations that occur twice.
 	doubled int
-	// gaps: a sequence that is left out or out of order.
+	// gaps counts sequence numbers that are missing or out of order.
 	gaps int
-	// diverged: stores that disagree, and anything told that is not so: a
-	// completion without approval, another amount, a webhook or a confirmation of
-	// nothing, a signature that is not valid.
+	// diverged counts disagreements between stores and false messages: a completion
+	// without approval, another amount, a webhook or a confirmation without an event, an
+	// invalid signature.
 	diverged int
 
 	findings []string // the first few
@@ -173,19 +172,19 @@ func verify(h history) *verdict {
 	return v
 }
 
-// log is the events by session.
+// log holds the events by session.
 type log struct {
 	sessions map[string][]event
 	all      []event
 }
 
-// last is how a session stands.
+// last returns the last event of a session.
 func (l *log) last(session string) event {
 	events := l.sessions[session]
 	return events[len(events)-1]
 }
 
-// of counts a session's events of a kind.
+// of returns a session's events of a kind.
 func (l *log) of(session, kind string) (found []event) {
 	for _, e := range l.sessions[session] {
 		if e.kind == kind {
@@ -213,18 +212,18 @@ func add(sums map[sumKey]sum, s standing) {
 	sums[k] = n
 }
 
-// readLog looks at the sequences: 1, 2, 3 … in this order, each once, and each
-// event id once in the whole log.
+// readLog groups the events by session. It checks that each session's sequence is 1, 2, 3 …
+// and that each event id occurs once in the whole log.
 func (v *verdict) readLog(events []event) *log {
 	l := &log{sessions: map[string][]event{}, all: events}
 	ids := map[string]bool{}
 	for _, e := range events {
 		if ids[e.id] {
-			v.double("event %s (%s %d %s) is in the log again", e.id, e.session, e.sequence, e.kind)
+			v.double("event %s (%s %d %s) is in the log twice", e.id, e.session, e.sequence, e.kind)
 		}
 		ids[e.id] = true
 		if e.sequence == 0 {
-			v.lose("%s of no session: money that belongs to nobody (collection %s)", e.kind, e.collection)
+			v.lose("%s without a session (collection %s)", e.kind, e.collection)
 			continue
 		}
 		l.sessions[e.session] = append(l.sessions[e.session], e)
@@ -251,20 +250,20 @@ func (v *verdict) readLog(events []event) *log {
 	return l
 }
 
-// creations: every acknowledged one is there once, with what was asked for, and
-// no order has two sessions, whether anybody heard of the second or not.
+// creations checks that every acknowledged creation is in the log once with the requested
+// values, and that no order has two sessions.
 func (v *verdict) creations(h history, l *log) {
-	type asked struct{ application, key string }
-	told := map[asked]string{}
+	type request struct{ application, key string }
+	answered := map[request]string{}
 	for _, c := range h.creations {
-		k := asked{c.application, c.key}
-		if first, again := told[k]; again {
+		k := request{c.application, c.key}
+		if first, again := answered[k]; again {
 			if first != c.session {
 				v.double("creation %s was answered with %s and with %s", c.key, first, c.session)
 			}
 			continue
 		}
-		told[k] = c.session
+		answered[k] = c.session
 		created := l.of(c.session, kindCreated)
 		switch {
 		case len(created) == 0:
@@ -272,7 +271,7 @@ func (v *verdict) creations(h history, l *log) {
 		case len(created) > 1:
 			v.double("session %s was created %d times", c.session, len(created))
 		case created[0].application != c.application || created[0].order != c.order || created[0].after.amount != c.amount:
-			v.diverge("session %s is not what was asked for: %+v", c.session, created[0])
+			v.diverge("session %s differs from its request: %+v", c.session, created[0])
 		}
 	}
 	type order struct{ application, id string }
@@ -285,8 +284,8 @@ func (v *verdict) creations(h history, l *log) {
 		}
 		orders[k] = session
 	}
-	v.count("creations acknowledged", len(told))
-	v.count("  of these told again on request", len(h.creations)-len(told))
+	v.count("creations acknowledged", len(answered))
+	v.count("  repeated answers to them", len(h.creations)-len(answered))
 }
 
 func (v *verdict) cancellations(h history, l *log) {
@@ -300,8 +299,9 @@ func (v *verdict) cancellations(h history, l *log) {
 	v.count("cancellations acknowledged", len(h.cancelled))
 }
 
-// payments: every approved collection completed its session once or is its late
-// payment, no session was debited twice, and nothing completed without approval.
+// payments checks that every approved collection completed its session once or is its late
+// payment, that no session was debited twice, and that none was completed without an
+// approval.
 func (v *verdict) payments(h history, l *log) {
 	type outcome struct{ completed, late int }
 	outcomes := map[string]outcome{}
@@ -339,7 +339,7 @@ func (v *verdict) payments(h history, l *log) {
 		late += o.late
 		switch {
 		case o.completed+o.late == 0:
-			v.lose("collection %s (payment_ref %s) was approved and completed nothing", p.id, p.reference)
+			v.lose("collection %s (payment_ref %s) was approved and completed no session", p.id, p.reference)
 		case o.completed+o.late > 1:
 			v.double("collection %s has %d completions and %d late payments", p.id, o.completed, o.late)
 		case collectionOf[p.id].paid != p.amount || collectionOf[p.id].after.currency != p.currency:
@@ -365,13 +365,13 @@ func (v *verdict) payments(h history, l *log) {
 	}
 	v.count("collections at the operator", len(h.payments))
 	v.count("  approved", len(approved))
-	v.count("  asked for again (no second debit)", repeated)
+	v.count("  repeated requests (no second debit)", repeated)
 	v.count("sessions completed", completed)
 	v.count("  late payments", late)
 }
 
-// webhooks: the subscriber of every event was told of it at least once, always
-// under the event's own id, always with the same bytes and a valid signature.
+// webhooks checks that the subscriber of every event accepted it at least once, and that
+// each call had the event's id, the same bytes and a valid signature.
 func (v *verdict) webhooks(h history, l *log) {
 	events := map[string]event{}
 	expected := 0
@@ -381,11 +381,11 @@ func (v *verdict) webhooks(h history, l *log) {
 			expected++
 		}
 	}
-	type told struct {
+	type received struct {
 		accepted int
 		body     string
 	}
-	heard := map[string]*told{}
+	byID := map[string]*received{}
 	ids := map[[2]string]string{} // (session, kind) → event id: one event, one id
 	calls := 0
 	for _, w := range h.webhooks {
@@ -395,7 +395,7 @@ func (v *verdict) webhooks(h history, l *log) {
 		case w.eventID != w.id:
 			v.diverge("webhook %s carries the event id %s", w.id, w.eventID)
 		case !ok:
-			v.diverge("webhook %s (%s of %s) tells of nothing in the log", w.id, w.kind, w.session)
+			v.diverge("webhook %s (%s of %s) has no event in the log", w.id, w.kind, w.session)
 		case e.kind != w.kind || e.session != w.session || e.application != w.inbox:
 			v.diverge("webhook %s says %s of %s to %s, the log %s of %s of %s", w.id, w.kind, w.session, w.inbox, e.kind, e.session, e.application)
 		case !w.signed:
@@ -403,13 +403,13 @@ func (v *verdict) webhooks(h history, l *log) {
 		}
 		k := [2]string{w.session, w.kind}
 		if other, again := ids[k]; again && other != w.id {
-			v.double("%s of %s was told under the ids %s and %s", w.kind, w.session, other, w.id)
+			v.double("%s of %s was sent with the ids %s and %s", w.kind, w.session, other, w.id)
 		}
 		ids[k] = w.id
-		t := heard[w.id]
+		t := byID[w.id]
 		if t == nil {
-			t = &told{body: w.body}
-			heard[w.id] = t
+			t = &received{body: w.body}
+			byID[w.id] = t
 		}
 		if t.body != w.body {
 			v.diverge("webhook %s was sent with different bodies", w.id)
@@ -422,30 +422,30 @@ func (v *verdict) webhooks(h history, l *log) {
 		if !slices.Contains(harness.WebhookKinds, e.kind) {
 			continue
 		}
-		if t := heard[e.id]; t == nil || t.accepted == 0 {
-			v.lose("webhook %s (%s of %s) never arrived", e.id, e.kind, e.session)
+		if t := byID[e.id]; t == nil || t.accepted == 0 {
+			v.lose("webhook %s (%s of %s) was never accepted", e.id, e.kind, e.session)
 		}
 	}
-	v.count("webhooks owed", expected)
+	v.count("webhooks expected", expected)
 	v.count("  calls that arrived", calls)
 }
 
-// confirmations: the ERP of every completed session with a due accepted one
+// confirmations checks that the ERP of every completed session with a due accepted one
 // confirmation of it.
 func (v *verdict) confirmations(h history, l *log) {
-	owed := map[string]event{} // by transaction_id
+	expected := map[string]event{} // by transaction_id
 	for _, e := range l.all {
 		if e.kind == kindCompleted && e.dueRef != "" {
-			owed[e.transaction] = e
+			expected[e.transaction] = e
 		}
 	}
 	accepted := map[string]bool{}
 	dues := map[string]string{}
 	for _, c := range h.confirmed {
-		e, ok := owed[c.transaction]
+		e, ok := expected[c.transaction]
 		switch {
 		case !ok:
-			v.diverge("the ERP of %s accepted %s, which is no completed session's", c.tenant, c.transaction)
+			v.diverge("the ERP of %s accepted %s, which belongs to no completed session", c.tenant, c.transaction)
 		case accepted[c.transaction] || c.accepted > 1:
 			v.double("transaction %s was accepted more than once", c.transaction)
 		case c.accepted < 1:
@@ -459,23 +459,22 @@ func (v *verdict) confirmations(h history, l *log) {
 		}
 		dues[c.dueRef] = c.transaction
 	}
-	for id, e := range owed {
+	for id, e := range expected {
 		if !accepted[id] {
 			v.lose("the ERP never accepted %s (transaction %s)", e.session, id)
 		}
 	}
-	v.count("ERP confirmations owed", len(owed))
+	v.count("ERP confirmations expected", len(expected))
 	v.count("  accepted", len(accepted))
 }
 
-// stores: each has the sessions of the log as the log leaves them, and adds up
-// to the same to the unit.
+// stores checks that each store has the sessions and the sums of the log.
 func (v *verdict) stores(h history, l *log) {
 	want := l.sums()
 	for _, s := range h.stores {
 		for session := range l.sessions {
 			if got, ok := s.sessions[session]; !ok {
-				v.diverge("%s does not have %s", s.name, session)
+				v.diverge("%s lacks %s", s.name, session)
 			} else if after := l.last(session).after; got != after {
 				v.diverge("%s has %s as %+v, the log as %+v", s.name, session, got, after)
 			}
@@ -501,7 +500,7 @@ func (v *verdict) stores(h history, l *log) {
 	}
 }
 
-// report is the verdict for people.
+// report renders the verdict as text.
 func (v *verdict) report(title string, more []row, commands, kills int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", title)

@@ -1,12 +1,11 @@
-// Package deliverytest is what the tests of the delivering sinks stand on: an
-// installation of its own on a real broker and a real Postgres, receivers, and a
-// clock that can be moved forward.
+// Package deliverytest provides what the tests of the delivering sinks share: an
+// installation with a real broker and a real Postgres, receivers, and a clock that can be
+// moved forward.
 package deliverytest
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -35,10 +34,10 @@ import (
 	"quittance/sinks/webhook"
 )
 
-// Patience bounds every wait of a test, on a machine that does other things too.
+// Patience bounds every wait of a test, also on a busy machine.
 const Patience = 40 * time.Second
 
-// Servers are where an installation lives.
+// Servers are the addresses of an installation's servers.
 type Servers struct {
 	Kafka, Postgres, SchemaRegistry string
 	// Prefix of topics and groups.
@@ -46,7 +45,7 @@ type Servers struct {
 	Log    *slog.Logger
 }
 
-// Bench is an installation.
+// Bench is an installation of the delivery path.
 type Bench struct {
 	log   *slog.Logger
 	Kafka kafka.Config
@@ -112,7 +111,7 @@ func New(t testing.TB, s Servers) *Bench {
 // Actor is the operator of the tests.
 var Actor = operation.Actor{Kind: operation.ActorCommandLine, Name: "test", Origin: "localhost"}
 
-// capped knows every destination.
+// capped is a directory that knows every destination, with a cap of 8.
 type capped struct{}
 
 func (capped) Destinations(*record.Notification) []string { return nil }
@@ -138,10 +137,10 @@ func Codec(t testing.TB, url string) *schemas.Codec {
 // Now is the installation's clock.
 func (b *Bench) Now() time.Time { return time.Now().UTC().Add(time.Duration(b.offset.Load())) }
 
-// Advance moves it forward.
+// Advance moves the installation's clock forward.
 func (b *Bench) Advance(d time.Duration) { b.offset.Add(int64(d)) }
 
-// History is what the schedule of this installation knows.
+// History reads the outcomes that the schedule of this installation has stored.
 func (b *Bench) History() delivery.History { return deliveries.NewHistory(b.Kafka, b.Client, b.Store) }
 
 // Runner is a long-running part.
@@ -149,8 +148,7 @@ type Runner interface {
 	Run(ctx context.Context) error
 }
 
-// Start runs parts until the returned function or the end of the test stops
-// them; their errors fail the test.
+// Start runs parts until stop is called or the test ends. Their errors fail the test.
 func Start(t testing.TB, parts ...Runner) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -167,7 +165,7 @@ func Start(t testing.TB, parts ...Runner) (stop func()) {
 	return stop
 }
 
-// Sender is what the planner and the worker of a kind need.
+// Sender returns the configuration of the planner and the worker of a kind.
 func (b *Bench) Sender(kind deliveries.Registration, policy delivery.Policy) delivery.WorkerConfig {
 	return delivery.WorkerConfig{
 		Kafka: b.Kafka, Codec: b.Codec, Kind: kind, Policy: policy, History: b.History(), Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
@@ -195,7 +193,7 @@ func Worker(t testing.TB, cfg delivery.WorkerConfig) *delivery.Worker {
 	return w
 }
 
-// Schedule makes the installation's schedule, with a cap of 8 for everybody.
+// Schedule makes the installation's schedule, with a cap of 8 for every destination.
 func (b *Bench) Schedule(t testing.TB) *schedule.Schedule {
 	t.Helper()
 	s, err := schedule.New(schedule.Config{
@@ -208,7 +206,7 @@ func (b *Bench) Schedule(t testing.TB) *schedule.Schedule {
 	return s
 }
 
-// Notification makes one that occurs now.
+// Notification makes a notification that occurs now.
 func (b *Bench) Notification(eventID, application string) *record.Notification {
 	return &record.Notification{
 		EventID: eventID, Event: "checkout.completed", ApplicationID: application, TenantID: "agency", SessionID: "chs_" + eventID,
@@ -232,7 +230,7 @@ func (b *Bench) Notify(t testing.TB, topic string, commit bool, notifications ..
 		if err == nil {
 			return
 		}
-		// A broker answers the creation of a topic before all its parts know of it.
+		// A broker answers the creation of a topic before all its parts know the topic.
 		if !errors.Is(err, kerr.UnknownTopicOrPartition) || tries == 20 {
 			t.Fatal(err)
 		}
@@ -251,7 +249,7 @@ func (b *Bench) transact(ctx context.Context, commit bool, records []*kgo.Record
 	return err
 }
 
-// Attempts reads what stands on deliveries.attempts now.
+// Attempts reads the present records of deliveries.attempts.
 func (b *Bench) Attempts(t testing.TB) []record.Attempt {
 	t.Helper()
 	var out []record.Attempt
@@ -265,7 +263,7 @@ func (b *Bench) Attempts(t testing.TB) []record.Attempt {
 	return out
 }
 
-// Records reads all of a topic as it is now, committed records only.
+// Records reads the present committed records of a topic.
 func (b *Bench) Records(t testing.TB, topic string) []*kgo.Record {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
@@ -301,7 +299,7 @@ func (b *Bench) Records(t testing.TB, topic string) []*kgo.Record {
 	}
 }
 
-// Request is what a receiver got.
+// Request is a request that a receiver got.
 type Request struct {
 	At      time.Time
 	Path    string
@@ -310,7 +308,7 @@ type Request struct {
 	Body    string
 }
 
-// Receiver keeps what comes and answers as it is told.
+// Receiver keeps its requests and answers as set by Answer.
 type Receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -318,8 +316,8 @@ type Receiver struct {
 	answer http.HandlerFunc
 }
 
-// NewReceiver answers 200 until told otherwise. ids names the header that holds
-// the event's id.
+// NewReceiver starts a receiver that answers 200. ids is the name of the header with the
+// event's id.
 func NewReceiver(t testing.TB, ids string) *Receiver {
 	t.Helper()
 	r := &Receiver{}
@@ -337,26 +335,26 @@ func NewReceiver(t testing.TB, ids string) *Receiver {
 	return r
 }
 
-// Answer sets how it answers from now on; nil is 200.
+// Answer sets the handler of later requests; nil answers 200.
 func (r *Receiver) Answer(h http.HandlerFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = h
 }
 
-// Status makes it answer with a status.
+// Status makes the receiver answer with a status.
 func (r *Receiver) Status(code int) {
 	r.Answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
 }
 
-// Got is what came so far.
+// Got returns the requests so far.
 func (r *Receiver) Got() []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Request(nil), r.got...)
 }
 
-// Count is how often each event came.
+// Count returns the number of requests of each event.
 func (r *Receiver) Count() map[string]int {
 	n := map[string]int{}
 	for _, g := range r.Got() {
@@ -365,7 +363,7 @@ func (r *Receiver) Count() map[string]int {
 	return n
 }
 
-// Eventually waits until ok says so; what tells the test's log what was waited for.
+// Eventually waits until ok returns true. The failure names what was awaited.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -373,17 +371,17 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 			return
 		}
 	}
-	t.Fatalf("waited in vain: %s", what)
+	t.Fatalf("%s: not within %v", what, Patience)
 }
 
-// State is a delivery's row: its state, or "" when there is none.
+// State returns the state of a delivery's row, or "" if there is none.
 func (b *Bench) State(t testing.TB, kind deliveries.Kind, eventID, destination string) string {
 	t.Helper()
 	var state string
 	err := b.Pool.QueryRow(t.Context(), `SELECT coalesce(max(state), '') FROM deliveries WHERE delivery_id = $1`,
 		deliveries.ID(kind, eventID, destination)).Scan(&state)
 	if err != nil {
-		t.Fatal(fmt.Errorf("reading a state: %w", err))
+		t.Fatalf("reading the state of a delivery: %v", err)
 	}
 	return state
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"quittance/dev/bench/client"
 )
 
 // Control tells the world outside how to behave.
@@ -29,36 +31,26 @@ func (u *Up) Advance(t *testing.T, by time.Duration) {
 	u.Control(t, "clock", fmt.Sprintf(`{"advance": %q}`, by))
 }
 
-// Collection is a payment as the operator knows it.
-type Collection struct {
-	ID             string `json:"id"`
-	Operator       string `json:"operator"`
-	Amount         string `json:"amount"`
-	Status         string `json:"status"`
-	CallbackURL    string `json:"callback_url"`
-	CallbacksSent  int    `json:"callbacks_sent"`
-	CallbackStatus int    `json:"callback_status"`
-	Enquiries      int    `json:"enquiries"`
+// Collection is a payment as the simulated operator shows it.
+type Collection = client.Collection
+
+// Collections returns the collections of a session at the operator.
+func (u *Up) Collections(t *testing.T, s Session) []Collection {
+	t.Helper()
+	all, err := u.Requests().Collections(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
-// Collections are those of a session at the operator.
-func (u *Up) Collections(t *testing.T, s Session) (out []Collection) {
+// Collected waits until the operator has the collection of a session.
+func (u *Up) Collected(t *testing.T, s Session) Collection {
 	t.Helper()
-	u.Call(t, http.MethodGet, u.URL(AtSimulators, "/control/collections?external_id="+s.PaymentRef), "").Into(t, &out)
-	return out
-}
-
-// Collected waits for a session's one collection at the operator.
-func (u *Up) Collected(t *testing.T, s Session) (c Collection) {
-	t.Helper()
-	Eventually(t, "the operator is asked", func() error {
-		all := u.Collections(t, s)
-		if len(all) == 0 {
-			return errors.New("it is not")
-		}
-		c = all[0]
-		return nil
-	})
+	c, err := u.Requests().Collected(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 

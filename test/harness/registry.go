@@ -11,7 +11,7 @@ import (
 
 // Keys and agencies of the demo registry.
 const (
-	GuichetKey     = "sk_test_GuichetDemoKey00000000000"
+	GuichetKey     = program.DemoKey
 	GuichetLiveKey = "sk_live_GuichetDemoKey00000000000"
 	DouanesKey     = "sk_test_DouaneDemoKey000000000000"
 	PlatformKey    = "sk_test_PlatformDemoKey0000000000"

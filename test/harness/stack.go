@@ -70,7 +70,7 @@ type Shape struct {
 	Registry func(*Stack) string
 	// Numbers of instances. Sinks is the number of each sink.
 	Ingresses, Processors, Sinks int
-	// Only are the sinks that run; all when empty.
+	// Only are the names of the sinks that run; all when empty.
 	Only []string
 	// Program builds what runs; Binary when nil.
 	Program func() (string, error)

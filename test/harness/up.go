@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/dev/bench/client"
 	"quittance/dev/stack/program"
 	"quittance/test/servers"
 )
@@ -27,9 +28,9 @@ const (
 	AtHealth     = 7
 )
 
-// Soon bounds the wait for what happens by itself at once, on a machine that has
-// other things to do.
-const Soon = 60 * time.Second
+// Soon bounds the wait for things that happen without further requests. It is long,
+// since the machine may be busy.
+const Soon = client.Soon
 
 // Up is a `quittance-dev up` of a test, as a newcomer starts it.
 type Up struct {
@@ -60,7 +61,7 @@ func Shared(t *testing.T) *Up {
 	if err != nil {
 		t.Fatalf("QUITTANCE_TEST_INSTALLATION is %q, want PORT DIR", address)
 	}
-	return &Up{Dir: dir, Port: port, Client: client()}
+	return &Up{Dir: dir, Port: port, Client: client.New(port).HTTP}
 }
 
 var sharedAddress = sync.OnceValues(func() (string, error) {
@@ -87,15 +88,8 @@ var sharedAddress = sync.OnceValues(func() (string, error) {
 // NewUp makes an `up` that has not been started. Its folder goes with the test.
 func NewUp(t *testing.T, args ...string) *Up {
 	t.Helper()
-	return &Up{Dir: servers.Dir(t), Port: Ports(t, program.UpPorts)[0], Registry: program.DemoRegistry, args: args, Client: client()}
-}
-
-// client follows no redirection.
-func client() *http.Client {
-	return &http.Client{
-		Timeout:       15 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	port := Ports(t, program.UpPorts)[0]
+	return &Up{Dir: servers.Dir(t), Port: port, Registry: program.DemoRegistry, args: args, Client: client.New(port).HTTP}
 }
 
 // URL is the address of a path at one of the ports.
@@ -180,19 +174,11 @@ func ChildrenOf(t *testing.T, parent int) (out []int) {
 	return out
 }
 
-// Eventually tries until check is content.
+// Eventually repeats check until it returns nil, for up to Soon.
 func Eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		err := check()
-		switch {
-		case err == nil:
-			return
-		case time.Since(begun) > Soon:
-			t.Fatalf("%s: still not after %v: %v", what, Soon, err)
-		case t.Context().Err() != nil:
-			t.Fatalf("%s: %v", what, err)
-		}
+	if err := client.Eventually(t.Context(), what, check); err != nil {
+		t.Fatal(err)
 	}
 }
 

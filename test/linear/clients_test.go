@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"quittance/dev/bench/client"
 	"quittance/dev/bench/measure"
 	"quittance/test/harness"
 
@@ -26,16 +27,16 @@ import (
 const (
 	clientsPerHistory = 7
 	ordersAtOnce      = 2
-	// An order is worked on until it has so many sessions, or so many keys, or for
-	// so many requests after its payment has been seen.
+	// The clients use an order until it has this many sessions or keys, or until this many
+	// requests have followed its payment.
 	sessionsPerOrder, keysPerOrder, afterPayment = 12, 40, 12
-	// approvedAtOnce is a payer of the simulators' table.
+	// approvedAtOnce is the magic number of a payer who approves at once.
 	approvedAtOnce = "06 600 00 01"
 )
 
-// recording is a history while it is made: clients of one application create,
-// read, cancel and pay a few orders, at whatever ingress, and each request is
-// kept with its times and its answer. Safe for concurrent use.
+// recording records a history. Clients of one application create, read, cancel and pay
+// sessions of a few orders at random ingresses. Each request is kept with its times and
+// its answer. Safe for concurrent use.
 type recording struct {
 	name    string // of the history, in orders and keys
 	app     harness.Application
@@ -50,21 +51,21 @@ type recording struct {
 	current    [ordersAtOnce]*worked
 	all        []*worked
 	operations []porcupine.Operation
-	// whenever are the requests that may be carried out at any time after the one
-	// noted here. Sent again, they are the same: to decide a key a second time, or
-	// to end a session a second time, does nothing.
+	// whenever holds the requests without an answer, with the time of the first. Each may
+	// be carried out at any later time. A repetition is the same request, because a second
+	// creation with the same key or a second end of a session changes nothing.
 	whenever   map[request]int64
 	unanswered int
 	surprises  []string
 }
 
-// worked is an order that is worked on.
+// worked is an order that the clients use.
 type worked struct {
 	id       string
 	keys     []int64  // amounts
 	sessions []string // as sighting.session
 	paid     bool
-	over     int // requests since then
+	over     int // requests since the payment was seen
 }
 
 func newRecording(name string, app harness.Application, ingress []string, client *http.Client) *recording {
@@ -75,7 +76,7 @@ func newRecording(name string, app harness.Application, ingress []string, client
 	return r
 }
 
-// another is a fresh order.
+// another returns a new order.
 func (r *recording) another() *worked {
 	r.number++
 	o := &worked{id: fmt.Sprintf("%s-order-%d", r.name, r.number)}
@@ -83,8 +84,8 @@ func (r *recording) another() *worked {
 	return o
 }
 
-// run has clients at work until the context ends, then looks at every order once
-// more: what has been acknowledged must be there.
+// run lets the clients send requests until the context until ends. Then it reads every
+// order once more: everything acknowledged must be there.
 func (r *recording) run(ctx, until context.Context) {
 	var clients sync.WaitGroup
 	for n := range clientsPerHistory {
@@ -102,14 +103,14 @@ func (r *recording) run(ctx, until context.Context) {
 	clients.Wait()
 }
 
-// request is one request of a client, on an order by chance.
+// request sends one random request of a client about a random order.
 func (r *recording) request(ctx context.Context, client int) {
 	o, session := r.draw()
 	switch n := rand.IntN(100); {
 	case session == "" || n < 30:
 		key := r.key(o)
 		for !r.create(ctx, client, o, key) && rand.IntN(4) > 0 {
-			// As the contract says: the same key again.
+			// The contract says to repeat with the same key.
 			if !measure.Pause(ctx, 50*time.Millisecond+rand.N(200*time.Millisecond)) {
 				return
 			}
@@ -125,8 +126,8 @@ func (r *recording) request(ctx context.Context, client int) {
 	}
 }
 
-// draw picks an order and one of its sessions, mostly the newest; none when it
-// has none yet.
+// draw picks an order and one of its sessions, mostly the newest. The session is empty if
+// the order has none.
 func (r *recording) draw() (o *worked, session string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,8 +149,8 @@ func (r *recording) draw() (o *worked, session string) {
 	return o, session
 }
 
-// key is a new key of the order, or one of the last, which others have used or
-// are using now.
+// key returns a new key of the order, or one of the last keys, which other clients may be
+// using.
 func (r *recording) key(o *worked) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,7 +162,7 @@ func (r *recording) key(o *worked) int64 {
 	return key
 }
 
-// create says whether it has been answered.
+// create reports whether the creation was answered.
 func (r *recording) create(ctx context.Context, client int, o *worked, key int64) bool {
 	body := fmt.Sprintf(`{"order_id": %q, "amount": %d}`, o.id, key)
 	return r.ask(ctx, client, o, request{do: actionCreate, order: o.id, amount: key}, http.StatusCreated,
@@ -180,8 +181,8 @@ func (r *recording) cancel(ctx context.Context, client int, o *worked, session s
 	return r.ask(ctx, client, o, request{do: actionCancel, order: o.id, session: session}, http.StatusOK, http.MethodPost, "/"+idOf(session)+"/cancel", "")
 }
 
-// last reads an order and its sessions when all else is over, for as long as it
-// takes to be told.
+// last reads an order and its sessions after all other requests, and repeats each read
+// until it is answered.
 func (r *recording) last(ctx context.Context, client int, o *worked) {
 	for !r.list(ctx, client, o) {
 		if !measure.Pause(ctx, 100*time.Millisecond) {
@@ -198,7 +199,7 @@ func (r *recording) last(ctx context.Context, client int, o *worked) {
 	}
 }
 
-// ask makes a request of the API, keeps it, and says whether it was answered.
+// ask sends a request to the API, records it, and reports whether it was answered.
 func (r *recording) ask(ctx context.Context, client int, o *worked, q request, success int, method, path, body string, headers ...string) bool {
 	call := time.Since(r.begun).Nanoseconds()
 	a, err := r.send(ctx, method, "/api/v1/checkout/sessions"+path, body, append(headers, "Authorization", "Bearer "+r.app.Key)...)
@@ -206,24 +207,24 @@ func (r *recording) ask(ctx context.Context, client int, o *worked, q request, s
 	if refusedToTalk(err) {
 		return false // nothing was sent
 	}
-	told := reply{definite: err == nil && a.Status < http.StatusInternalServerError}
-	if told.definite {
-		if err := told.read(a, q, success); err != nil {
+	answer := reply{definite: err == nil && a.Status < http.StatusInternalServerError}
+	if answer.definite {
+		if err := answer.read(a, q, success); err != nil {
 			r.surprise("%s of %s was answered with %d %s: %v", q, o.id, a.Status, a.Body, err)
 			return true
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !told.definite {
+	if !answer.definite {
 		r.unanswered++
 		if q.do == actionCreate || q.do == actionCancel { // a read changes nothing
 			r.later(q, call)
 		}
 		return false
 	}
-	r.operations = append(r.operations, porcupine.Operation{ClientId: client, Input: q, Call: call, Output: told, Return: end})
-	for _, s := range told.sessions {
+	r.operations = append(r.operations, porcupine.Operation{ClientId: client, Input: q, Call: call, Output: answer, Return: end})
+	for _, s := range answer.sessions {
 		if !slices.Contains(o.sessions, s.session) {
 			o.sessions = append(o.sessions, s.session)
 		}
@@ -232,7 +233,7 @@ func (r *recording) ask(ctx context.Context, client int, o *worked, q request, s
 	return true
 }
 
-// read reads what a definite answer says.
+// read reads a definite answer.
 func (a *reply) read(got harness.Answer, q request, success int) error {
 	a.replayed = got.Header.Get("Idempotent-Replayed") == "true"
 	var items []harness.Session
@@ -247,7 +248,7 @@ func (a *reply) read(got harness.Answer, q request, success int) error {
 		a.code = problem.Code
 		return nil
 	case got.Status != success:
-		return errors.New("nobody should get that")
+		return errors.New("the status is not expected")
 	case q.do == actionList:
 		var page struct {
 			Items []harness.Session `json:"items"`
@@ -257,7 +258,7 @@ func (a *reply) read(got harness.Answer, q request, success int) error {
 			return err
 		}
 		if page.Total != len(page.Items) {
-			return fmt.Errorf("%d items of %d", len(page.Items), page.Total)
+			return fmt.Errorf("the list has %d items and the total %d", len(page.Items), page.Total)
 		}
 		items = page.Items
 	default:
@@ -268,22 +269,21 @@ func (a *reply) read(got harness.Answer, q request, success int) error {
 	}
 	for _, s := range items {
 		if s.OrderID != q.order || s.Paid != (s.Status == "completed") {
-			return errors.New("a session that contradicts itself, or the request")
+			return errors.New("the session contradicts itself or the request")
 		}
 		a.sessions = append(a.sessions, sighting{s.Amount, s.ID + "/" + s.PaymentRef, s.Status})
 	}
 	return nil
 }
 
-// idOf is the id of a sighting.session.
+// idOf returns the id of a sighting.session.
 func idOf(session string) string {
 	id, _, _ := strings.Cut(session, "/")
 	return id
 }
 
-// pay walks through the page without a script, as a citizen whose operator
-// approves at once. The confirmation is what counts; a page that offers no form
-// has nothing to confirm.
+// pay pays on the page without a script, with a payer who approves at once. Only the
+// confirmation is recorded. A page without a form has nothing to confirm.
 func (r *recording) pay(ctx context.Context, o *worked, session string) {
 	form := harness.PageForm{}
 	for range 3 { // the page, the number, the confirmation
@@ -315,22 +315,22 @@ func (r *recording) pay(ctx context.Context, o *worked, session string) {
 	}
 }
 
-// answers is how many requests have a definite answer.
+// answers returns the number of requests with a definite answer.
 func (r *recording) answers() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.operations)
 }
 
-// later notes a request that may be carried out at any time from now on. The
-// caller holds r.mu.
+// later notes a request that may be carried out at any time after call. The caller holds
+// r.mu.
 func (r *recording) later(q request, call int64) {
 	if first, ok := r.whenever[q]; !ok || call < first {
 		r.whenever[q] = call
 	}
 }
 
-// history is what has been recorded, once run is over.
+// history returns what was recorded, after run.
 func (r *recording) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -343,7 +343,7 @@ func (r *recording) history() []porcupine.Operation {
 	}
 	out := slices.Clone(r.operations)
 	for q, call := range r.whenever {
-		// In the picture each is a client of its own: it never comes back.
+		// Each of them is a client of its own, because it has no end in the picture.
 		client := clientsPerHistory + len(out) - len(r.operations)
 		out = append(out, porcupine.Operation{ClientId: client, Input: q, Call: call, Output: reply{}, Return: end + 1})
 	}
@@ -356,7 +356,7 @@ func (r *recording) surprise(format string, args ...any) {
 	r.surprises = append(r.surprises, fmt.Sprintf(format, args...))
 }
 
-// send makes one request at an ingress by chance.
+// send sends one request to a random ingress.
 func (r *recording) send(ctx context.Context, method, path, body string, headers ...string) (harness.Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, r.ingress[rand.IntN(len(r.ingress))]+path, strings.NewReader(body))
 	if err != nil {
@@ -365,8 +365,8 @@ func (r *recording) send(ctx context.Context, method, path, body string, headers
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	// A request with an Idempotency-Key is one that net/http would send again by
-	// itself, unseen: not without the body.
+	// net/http repeats a request with an Idempotency-Key by itself, which the history would
+	// not show. Without GetBody it cannot.
 	req.GetBody = nil
 	resp, err := r.client.Do(req)
 	if err != nil {
@@ -374,10 +374,10 @@ func (r *recording) send(ctx context.Context, method, path, body string, headers
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Body: text}, err
+	return harness.Answer{Answer: client.Answer{Status: resp.StatusCode, Header: resp.Header, Body: text}}, err
 }
 
-// refusedToTalk says that there was no connection, hence no request.
+// refusedToTalk reports that no connection was made, so that no request was sent.
 func refusedToTalk(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

@@ -1,3 +1,3 @@
-// Package linear holds histories of concurrent requests against a sequential model
-// of the service, and sees a broken build caught.
+// Package linear compares histories of concurrent requests with a sequential model of the
+// service. A broken build must fail the comparison.
 package linear

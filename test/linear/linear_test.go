@@ -23,21 +23,20 @@ import (
 
 const (
 	historiesAtOnce = 4
-	// A history lasts so long, and until it has so many answers: on a slow machine
-	// that takes longer.
+	// A history lasts until both the time has passed and it has this many answers.
 	historyLasts, historyHas = 1500 * time.Millisecond, 80
-	// checkPatience bounds the check of one history; it takes milliseconds.
+	// checkPatience bounds the check of one history, which takes milliseconds.
 	checkPatience = 30 * time.Second
 )
 
-// Concurrent integrators and citizens, at two ingresses and two processors of
-// which one of each is killed every few histories, see what the model explains
-// (linear_model_test.go). The environment says otherwise:
+// Concurrent integrators and citizens use two ingresses and two processors, and one of
+// each is killed every few histories. The model (model_test.go) must explain all answers.
+// The environment changes the run:
 //
 //	QUITTANCE_LINEARIZABILITY=full     more than 200 histories
 //	QUITTANCE_LINEARIZABILITY_REPORT=F file that gets the report, whose last line is
 //	                                   histories=N operations=N unknown=N violations=0 kills=N
-//	QUITTANCE_LINEARIZABILITY_DIR=DIR  where violations are drawn, else .deps/linearizability
+//	QUITTANCE_LINEARIZABILITY_DIR=DIR  folder of the pictures of violations, else .deps/linearizability
 //
 // unknown counts the requests without a definite answer.
 func TestLinearizability(t *testing.T) {
@@ -66,17 +65,17 @@ func TestLinearizability(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// A run in which little happened would prove little.
+	// A run with few requests or no kills proves nothing.
 	if l.seen.created < l.histories || l.seen.cancelled < l.histories || l.seen.replayed < l.histories || l.seen.completed < l.histories/4 {
-		t.Errorf("too little happened in %d histories: %+v", l.histories, l.seen)
+		t.Errorf("too few answers of some kind in %d histories: %+v", l.histories, l.seen)
 	}
 	if l.kills == 0 || l.unanswered == 0 {
-		t.Errorf("%d kills left %d requests without an answer: nothing was in the way", l.kills, l.unanswered)
+		t.Errorf("%d kills left %d requests without an answer, want at least one of each", l.kills, l.unanswered)
 	}
 }
 
-// Processors that merge what they have aborted answer with what never happened,
-// and the same check finds out.
+// A broken build merges aborted transactions into its state and answers from it. The same
+// check must find a violation.
 func TestBrokenOverlayIsCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation")
@@ -106,12 +105,12 @@ func TestBrokenOverlayIsCaught(t *testing.T) {
 type linear struct {
 	stack    *harness.Stack
 	client   *http.Client
-	pictures string // folder
+	pictures string // folder of the pictures of violations
 
 	histories, operations, unanswered, kills int
 	seen                                     struct{ created, replayed, refused, cancelled, completed, read int }
 	violations, surprises                    []string
-	slowest                                  time.Duration // check
+	slowest                                  time.Duration // longest check
 }
 
 func newLinear(t testing.TB, program func() (string, error), pictures string) *linear {
@@ -134,8 +133,8 @@ func newLinear(t testing.TB, program func() (string, error), pictures string) *l
 	}}
 }
 
-// round records a few histories at a time, of one application each, and checks
-// them. When parts are killed it lasts until they are back.
+// round records histories of several applications at a time and checks them. After kills
+// it lasts until the killed processes are ready again.
 func (l *linear) round(ctx context.Context, t testing.TB, kill bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, harness.StartWithin)
@@ -171,8 +170,8 @@ func (l *linear) round(ctx context.Context, t testing.TB, kill bool) {
 	}
 }
 
-// strike kills an ingress and a processor by chance, a moment apart, starts them
-// again, and waits until they are ready.
+// strike kills a random ingress and a random processor, starts them again, and waits until
+// they are ready.
 func (l *linear) strike(ctx context.Context) error {
 	var victims []*program.Process
 	for _, role := range []string{"ingress", "processor"} {
@@ -205,7 +204,7 @@ func (l *linear) strike(ctx context.Context) error {
 	return nil
 }
 
-// check holds a history against the model.
+// check compares a history with the model.
 func (l *linear) check(r *recording) {
 	history := r.history()
 	l.operations += len(r.operations)
@@ -258,7 +257,7 @@ func (l *linear) count(q request, a reply) {
 	}
 }
 
-// report says what was recorded; its last line is for machines.
+// report summarizes what was recorded. Its last line is for machines.
 func (l *linear) report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "linearizability: %d creations, %d replays, %d refusals, %d cancellations, %d reads that showed %d completed sessions; slowest check %v\n",
@@ -267,7 +266,7 @@ func (l *linear) report() string {
 	return b.String()
 }
 
-// picturesFolder is where violations are drawn.
+// picturesFolder returns the folder of the pictures of violations.
 func picturesFolder() string {
 	if dir := os.Getenv("QUITTANCE_LINEARIZABILITY_DIR"); dir != "" {
 		return dir

@@ -6,8 +6,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// What the model accepts and what it rejects, on histories made by hand: a
-// history is only as good a witness as the model is strict.
+// The model accepts and rejects the right histories, which are made by hand here.
 func TestLinearizabilityModel(t *testing.T) {
 	t.Parallel()
 	create := func(amount int64) request { return request{do: actionCreate, order: "o", amount: amount} }
@@ -23,7 +22,7 @@ func TestLinearizabilityModel(t *testing.T) {
 	b := func(status string) sighting { return sighting{2, "chs_b", status} }
 
 	type op struct {
-		call, end int64 // an end of 0 is none
+		call, end int64 // an end of 0 means no answer
 		in        request
 		out       reply
 	}
@@ -80,7 +79,7 @@ func TestLinearizabilityModel(t *testing.T) {
 			{6, 7, create(2), shows(b("open"))},
 			{8, 9, get("chs_a"), shows(a("cancelled"))},
 		}},
-		"orders know nothing of one another": {true, []op{
+		"orders are independent": {true, []op{
 			{1, 2, create(1), shows(a("open"))},
 			{3, 4, request{do: actionCreate, order: "p", amount: 2}, shows(b("open"))},
 			{5, 6, list, shows(a("open"))},
@@ -150,7 +149,7 @@ func TestLinearizabilityModel(t *testing.T) {
 			{1, 2, create(1), shows(a("open"))},
 			{3, 4, get("chs_a"), shows(a("completed"))},
 		}},
-		"failed, which no payer of the test asks for": {false, []op{
+		"failed, although no payer of the test refuses": {false, []op{
 			{1, 2, create(1), shows(a("open"))},
 			{3, 0, pay("chs_a"), none},
 			{4, 5, get("chs_a"), shows(a("failed"))},
@@ -179,7 +178,7 @@ func TestLinearizabilityModel(t *testing.T) {
 		"a replay of nothing": {false, []op{
 			{1, 2, create(1), again(shows(a("open")))},
 		}},
-		"a session that nobody asked for": {false, []op{
+		"a session that was not requested": {false, []op{
 			{1, 2, list, shows(a("open"))},
 		}},
 		"a list with a session twice": {false, []op{

@@ -10,45 +10,40 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The model of linearizability: what one order of one application looks like to
-// integrators when every request happens at one moment between its call and its
-// return, and nothing else ever happens.
+// The model of linearizability describes what integrators see of one order of one
+// application if every request takes effect at one moment between its call and its return.
 //
-// The state of an order is what has been decided of it: each Idempotency-Key with
-// its first answer, which is a session or a refusal, and the status of each
-// session. Every key of a history has an amount of its own, so that the amount
-// of a session tells which creation made it.
+// The state of an order holds each Idempotency-Key with its first answer, a session or a
+// refusal, and the status of each session. Every key of a history has an amount of its
+// own, so that the amount of a session identifies its creation.
 //
 //	create(key)   key decided before: that answer again, marked as a replay
 //	              an order with a completed session: 409 checkout.order_paid
 //	              an order with an open session: 409 checkout.order_open
 //	              else 201, a new session, open
-//	get(id)       200 with the session as it is; 404 if it does not exist
-//	list(order)   exactly the sessions of the order, as they are
+//	get(id)       200 with the present session; 404 if it does not exist
+//	list(order)   exactly the present sessions of the order
 //	cancel(id)    an open session: 200, and it is cancelled from then on
 //	              else 409 checkout.session_ended
-//	pay(id)       the payer has approved: an open session is completed; one that
-//	              has ended stays as it is
+//	pay(id)       the payer has approved: an open session is completed; an ended
+//	              session does not change
 //
-// Nothing but cancel and pay changes a session, and only an open one. So these
-// have no explanation, and are violations: a read that does not show what an
-// answer before it has shown (stale), a creation that was answered and is in no
-// list (lost), two open sessions of one order, a session that changes after its
-// end, a key that is answered with another session or decided twice, a session
-// that nobody asked for, or that is not what was asked for.
+// Only cancel and pay change a session, and only an open one. The model therefore rejects
+// these histories: a read that misses what an earlier answer has shown (stale), an answered
+// creation that is in no list (lost), two open sessions of one order, a session that
+// changes after its end, a key that is answered with two sessions or decided twice, and a
+// session that was not requested or differs from its request.
 //
-// A request without a definite answer (none at all, or a 5xx) may be carried out
-// at any later time or never: its return is the end of the history, and whatever
-// it did not visibly do it may do after everything else, when nobody looks any
-// more. The id of a session that such a creation made is learnt from the first
-// answer that shows it. A payment is confirmed at the page and taken later, when
-// the operator's word arrives: pay is always such a request, from the moment of
-// the confirmation on. Nothing says when it must be taken.
+// A request without a definite answer (no answer or a 5xx) may be carried out at any later
+// time or never. Its return is therefore the end of the history. The id of a session that
+// such a creation made is learnt from the first answer that shows it. A payment is
+// confirmed on the page and made later, when the operator's answer arrives. So pay is
+// always such a request, from the confirmation on.
 //
-// Orders know nothing of one another (keys are never shared between two), so a
-// history is checked order by order.
+// Orders are independent, because no two orders share a key. A history is checked order by
+// order.
 
-// action is what a client asks for.
+// action is the kind of a request.
 type action string
 
 const (
@@ -63,35 +58,35 @@ const (
 type request struct {
 	do      action
 	order   string
-	amount  int64  // of a creation: stands for its key
+	amount  int64  // of a creation; identifies its key
 	session string // of get, cancel and pay: as sighting.session
 }
 
-// reply is the output of an operation. The zero value is none.
+// reply is the output of an operation. The zero value means no answer.
 type reply struct {
 	definite bool
 	code     string     // of a refusal, in the contract's spelling
 	replayed bool       // Idempotent-Replayed
-	sessions []sighting // one, of a list any number in any order
+	sessions []sighting // one; any number for a list, in any order
 }
 
 // sighting is a session as an answer shows it.
 type sighting struct {
 	amount  int64
 	session string // id and payment_ref
-	status  string // what the contract does not know, or contradicts itself, is told as it is
+	status  string // as answered, also if the contract does not know it
 }
 
-// decided is a key that has its answer.
+// decided is a key with its first answer.
 type decided struct {
 	amount  int64
-	refused string // else there is a session
+	refused string // code of a refusal; empty for a session
 	session string // empty until an answer has shown it
 	status  string
 }
 
-// orderState is the state of the model: all that is decided, by amount. It is
-// never changed in place.
+// orderState is the state of the model: all decided keys, ordered by amount. It is never
+// changed in place.
 type orderState []decided
 
 // linearizable is the model for porcupine.
@@ -131,7 +126,7 @@ func byOrder(history []porcupine.Operation) [][]porcupine.Operation {
 	return out
 }
 
-// step says whether the request can have that answer now, and what is after it.
+// step reports whether the request can have that answer now, and returns the next state.
 func (o orderState) step(q request, a reply) (bool, orderState) {
 	switch q.do {
 	case actionCreate:
@@ -171,7 +166,7 @@ func (o orderState) create(q request, a reply) (bool, orderState) {
 	if a.code != "" {
 		return true, o
 	}
-	// A replay is the first answer, whatever became of the session.
+	// A replay repeats the first answer, whatever the session's present status.
 	if len(a.sessions) != 1 || a.sessions[0].amount != q.amount || a.sessions[0].status != "open" {
 		return false, o
 	}
@@ -203,7 +198,7 @@ func (o orderState) list(a reply) (bool, orderState) {
 	if a.code != "" || n != len(a.sessions) {
 		return false, o
 	}
-	// As many, each of them one of ours, and no two the same.
+	// The numbers are equal. Each answered session must be a known one, and no two the same.
 	for i, s := range a.sessions {
 		if slices.ContainsFunc(a.sessions[:i], func(e sighting) bool { return e.amount == s.amount }) {
 			return false, o
@@ -235,7 +230,7 @@ func (o orderState) cancel(q request, a reply) (bool, orderState) {
 
 const notFound = "checkout.session_not_found"
 
-// find is where a key is, or would be.
+// find returns the index of a key, or where it would be inserted.
 func (o orderState) find(amount int64) (int, bool) {
 	return slices.BinarySearchFunc(o, amount, func(d decided, amount int64) int { return cmp.Compare(d.amount, amount) })
 }
@@ -248,7 +243,7 @@ func (o orderState) knows(session string) bool {
 	return slices.ContainsFunc(o, func(d decided) bool { return d.session == session })
 }
 
-// end is the state after an open session has ended.
+// end returns the state after the end of an open session.
 func (o orderState) end(session, status string) orderState {
 	i := slices.IndexFunc(o, func(d decided) bool { return d.session == session && d.status == "open" })
 	if i < 0 {
@@ -259,8 +254,8 @@ func (o orderState) end(session, status string) orderState {
 	return o
 }
 
-// learn says whether s can be the session of its creation: the one it has always
-// been, or if that is not known yet, one that no other creation has.
+// learn reports whether s can be the session of its creation: the known session or, if
+// none is known yet, one that no other creation has.
 func (o orderState) learn(s sighting) (bool, orderState) {
 	i, ok := o.find(s.amount)
 	switch {
@@ -276,19 +271,20 @@ func (o orderState) learn(s sighting) (bool, orderState) {
 	return true, o
 }
 
-// is says whether s shows a session that is known as it is.
+// is reports whether s shows a known session with its present status.
 func (o orderState) is(s sighting) bool {
 	i, ok := o.find(s.amount)
 	return ok && o[i].session == s.session && o[i].status == s.status
 }
 
-// shows says whether s is as it is, perhaps for the first time.
+// shows reports whether s shows a session with its present status, perhaps for the first
+// time.
 func (o orderState) shows(s sighting) (bool, orderState) {
 	ok, o := o.learn(s)
 	return ok && o.is(s), o
 }
 
-// ---- for the picture of a violation ----
+// ---- texts in the picture of a violation ----
 
 func (q request) String() string {
 	switch q.do {

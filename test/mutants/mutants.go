@@ -1,16 +1,16 @@
-// Package mutants breaks rules of the commit path on purpose, one patch each, so
-// that tests can show that they notice. Production code has no switch for them: a
-// patch becomes an overlay of go build or go test.
+// Package mutants breaks the rules of the commit path, one rule with each patch. Tests show
+// that they notice the broken rule. Production code has no switch for this: a patch becomes
+// an overlay of go build or go test.
 //
-// A patch is a unified diff. Lines before the diff say what it breaks and who must
-// notice:
+// A patch is a unified diff. The lines before the diff describe the broken rule and name the
+// test that must fail:
 //
 //	Package: ./processors/runtime      the package of the test, below the module's folder
 //	Test: TestRule…                    a test or subtest that must fail; may be repeated
-//	Built by the test                  the test builds a program with the overlay itself
+//	Built by the test                  the test builds a program with the overlay
 //
-// A hunk is found by its lines, not by its line numbers, so a patch lives as long as
-// the code that it changes. When that code changes, rewrite the patch.
+// A hunk is found by its lines, not by its line numbers. When these lines change in the
+// code, change the patch, too.
 package mutants
 
 import (
@@ -29,22 +29,22 @@ var patches embed.FS
 
 // Mutant is one patch.
 type Mutant struct {
-	// Name is that of the file, without .patch.
+	// Name is the name of the file without .patch.
 	Name string
 	// Package is the package of Tests, as a path below the module's folder.
 	Package string
-	// Tests must fail, each of them.
+	// Tests are the tests that must all fail.
 	Tests []string
-	// Program is set when the test builds a program with the overlay itself.
+	// Program says that the test builds a program with the overlay.
 	Program bool
 
 	files map[string][]hunk // by path below the module's folder
 }
 
-// hunk replaces the lines before by the lines after.
+// hunk replaces the text before by the text after.
 type hunk struct{ before, after string }
 
-// All returns every mutant, by name.
+// All returns every mutant, ordered by name.
 func All() ([]Mutant, error) {
 	names, err := fs.Glob(patches, "*.patch")
 	if err != nil {
@@ -59,7 +59,7 @@ func All() ([]Mutant, error) {
 	return out, nil
 }
 
-// Named returns the mutant of that name.
+// Named returns the mutant with that name.
 func Named(name string) (Mutant, error) {
 	text, err := patches.ReadFile(name + ".patch")
 	if err != nil {
@@ -105,13 +105,13 @@ func parse(text string) (Mutant, error) {
 		}
 	}
 	if m.Package == "" || len(m.Tests) == 0 || len(m.files) == 0 {
-		return m, errors.New("it names no package, no test or no change")
+		return m, errors.New("the package, the test or the change is missing")
 	}
 	return m, nil
 }
 
-// Overlay writes the changed files into dir, and the JSON file that the flag
-// -overlay of the go command takes. root is the folder of the module.
+// Overlay writes the changed files to dir. It returns the JSON file for the flag -overlay of
+// the go command. root is the folder of the module.
 func (m Mutant) Overlay(root, dir string) (string, error) {
 	replace := map[string]string{}
 	for path, hunks := range m.files {
@@ -123,7 +123,7 @@ func (m Mutant) Overlay(root, dir string) (string, error) {
 		text := string(b)
 		for _, h := range hunks {
 			if n := strings.Count(text, h.before); n != 1 {
-				return "", fmt.Errorf("%s.patch does not apply: %s has these lines %d times, not once; rewrite the patch for the code as it is now:\n%s", m.Name, path, n, h.before)
+				return "", fmt.Errorf("%s.patch does not apply: %s has these lines %d times instead of once; adapt the patch to the code:\n%s", m.Name, path, n, h.before)
 			}
 			text = strings.Replace(text, h.before, h.after, 1)
 		}

@@ -13,11 +13,11 @@ import (
 	"quittance/test/servers"
 )
 
-// atOnce bounds the mutants that are compiled and run at the same time.
+// atOnce is how many mutants are compiled and run at the same time.
 const atOnce = 2
 
-// patience bounds one mutant. Some hang their test, which then runs into a patience
-// of its own.
+// patience bounds the test of one mutant. Some mutants make their test wait until its own
+// time limit.
 const patience = 4 * time.Minute
 
 func moduleFolder(t *testing.T) string {
@@ -41,7 +41,7 @@ func all(t *testing.T) []mutants.Mutant {
 	return found
 }
 
-// A patch that no longer applies shows nothing.
+// Every patch applies to the current code.
 func TestPatchesApply(t *testing.T) {
 	t.Parallel()
 	for _, m := range all(t) {
@@ -51,7 +51,7 @@ func TestPatchesApply(t *testing.T) {
 	}
 }
 
-// A rule of the commit path that is broken fails the test that the patch names.
+// A broken rule of the commit path fails the tests that its patch names.
 func TestMutantsAreCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles and runs a test for each mutant")

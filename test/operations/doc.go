@@ -1,6 +1,6 @@
-// Package operations is what people do beside paying: TestMainJob what a newcomer
-// does first, TestListen and TestOperatingDeliveries what an integrator and an
-// operator type, TestMonitoring what dashboards and alerts rely on, TestQuota what a
-// flood of creations is granted. QUITTANCE_SHOTS names a folder that keeps pictures
-// of TestMainJob's pages.
+// Package operations tests what people do beside paying. TestMainJob follows a newcomer's
+// first steps. TestListen and TestOperatingDeliveries run the commands of an integrator
+// and of an operator. TestMonitoring checks the metrics of dashboards and alerts,
+// TestQuota the quota under a flood of creations. QUITTANCE_SHOTS names a folder that
+// keeps pictures of TestMainJob's pages.
 package operations

@@ -24,8 +24,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// An integrator listens on the own machine: each event is shown in the terminal
-// and posted to the program being written, signed as a real webhook is.
+// An integrator runs `listen`. It prints each event and posts it to the integrator's own
+// program, signed as a webhook is.
 func TestListen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation")
@@ -34,7 +34,7 @@ func TestListen(t *testing.T) {
 	u := harness.NewUp(t)
 	u.Start(t)
 
-	// The integrator's program: it takes completions and is wrong about the rest.
+	// The integrator's program accepts completions and answers other events with 500.
 	type request struct {
 		header http.Header
 		body   []byte
@@ -43,7 +43,7 @@ func TestListen(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			t.Errorf("reading what was forwarded: %v", err)
+			t.Errorf("reading a forwarded event: %v", err)
 		}
 		requests <- request{r.Header.Clone(), body}
 		if !bytes.Contains(body, []byte(`"checkout.completed"`)) {
@@ -66,7 +66,7 @@ func TestListen(t *testing.T) {
 
 	wh, err := standardwebhooks.NewWebhook(forwarding.secret(t))
 	if err != nil {
-		t.Fatalf("the library does not take the printed secret: %v", err)
+		t.Fatalf("the library refuses the printed secret: %v", err)
 	}
 	for event, r := range map[string]request{"checkout.completed": completed, "checkout.cancelled": refused} {
 		if err := wh.Verify(r.body, r.header); err != nil {
@@ -77,16 +77,16 @@ func TestListen(t *testing.T) {
 		}
 		var n harness.Notice
 		if err := json.Unmarshal(r.body, &n); err != nil || n.Event != event || r.header.Get("webhook-id") != n.EventID || r.header.Get("x-service-event-id") != n.EventID {
-			t.Errorf("forwarded is %s with %v, want %s", r.body, r.header, event)
+			t.Errorf("the forwarded event is %s with %v, want %s", r.body, r.header, event)
 		}
 	}
-	// The same event as the registered endpoint gets, with a signature of its own.
+	// The registered endpoint gets the same event with another signature.
 	registered := u.Delivered(t, paid.ID, "checkout.completed")
 	if registered.Body != string(completed.body) || registered.Headers["webhook-id"] != completed.header.Get("webhook-id") {
-		t.Errorf("forwarded is %s, the endpoint got %s", completed.body, registered.Body)
+		t.Errorf("the forwarded event is %s; the endpoint got %s", completed.body, registered.Body)
 	}
 	if registered.Headers["webhook-signature"] == completed.header.Get("webhook-signature") || registered.Headers["user-agent"] != completed.header.Get("user-agent") {
-		t.Errorf("forwarded with %v, the endpoint got %v", completed.header, registered.Headers)
+		t.Errorf("the event is forwarded with %v; the endpoint got %v", completed.header, registered.Headers)
 	}
 
 	forwarding.says(t, `Z  checkout\.completed  `+paid.ID+`  order heard  → 200 OK in \d+ ms\n`)
@@ -106,7 +106,7 @@ func TestListen(t *testing.T) {
 		Forward     *struct{}
 	}
 	if err := json.Unmarshal([]byte(cancellations.out()), &heard); err != nil {
-		t.Fatalf("--json prints %s: %v", cancellations.out(), err) // one object: the completion is not of these events
+		t.Fatalf("--json prints %s, want one object: %v", cancellations.out(), err) // --events leaves the completion out
 	}
 	shown := http.Header{}
 	for name, value := range heard.Headers {
@@ -120,17 +120,18 @@ func TestListen(t *testing.T) {
 		t.Errorf("--json shows %+v: %v", heard, err)
 	}
 	if forwarding.secret(t) == cancellations.secret(t) || others.secret(t) == forwarding.secret(t) {
-		t.Error("applications share a signing secret")
+		t.Error("two applications have the same signing secret")
 	}
 
-	// Later, from a while ago on, with the same secret; nothing listens there now.
+	// A later start reads past events and has the same secret. Nothing listens at the
+	// address to forward to.
 	server.Close()
 	again := listen(t, u, append(port, "--since", "1h", "--forward-to", server.URL, "--application", "018f0000-0000-7000-8000-00000000000a")...)
 	again.says(t, `checkout\.completed  `+paid.ID+`  order heard  → nothing listens there\n`)
 	again.says(t, `checkout\.cancelled`)
 	again.end(t)
 	if again.secret(t) != forwarding.secret(t) {
-		t.Error("the signing secret is another one at the next start")
+		t.Error("the signing secret changes at the next start")
 	}
 
 	for name, args := range map[string][]string{
@@ -148,14 +149,14 @@ func TestListen(t *testing.T) {
 		`no application has this id or name[^$]*fisc`: append(port, "--application", "nobody"),
 		`master keys are not known`:                   {"--data", t.TempDir(), "--kafka", program.Local(u.Port + harness.AtBroker), "--schema-registry", u.URL(6, "")},
 	} {
-		said, err := command(t, u, append([]string{"listen"}, args...)...).CombinedOutput()
-		if err == nil || !regexp.MustCompile(name).Match(said) {
-			t.Errorf("listen %v ends with %v and says %q, want %s", args, err, said, name)
+		output, err := command(t, u, append([]string{"listen"}, args...)...).CombinedOutput()
+		if err == nil || !regexp.MustCompile(name).Match(output) {
+			t.Errorf("listen %v ends with %v and prints %q, want %s", args, err, output, name)
 		}
 	}
 }
 
-// listening is a `quittance listen` of a test.
+// listening is a running `quittance-dev listen`.
 type listening struct {
 	cmd            *exec.Cmd
 	mu             sync.Mutex
@@ -163,7 +164,7 @@ type listening struct {
 	readers        sync.WaitGroup
 }
 
-// command is a command beside the `up`, without our environment.
+// command prepares a command of quittance-dev, without the environment of the test.
 func command(t *testing.T, u *harness.Up, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := harness.Binary()
@@ -175,7 +176,7 @@ func command(t *testing.T, u *harness.Up, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// listen starts one and waits until it misses nothing any more.
+// listen starts `listen` and waits until it reads all later events.
 func listen(t *testing.T, u *harness.Up, args ...string) *listening {
 	t.Helper()
 	l := &listening{cmd: command(t, u, append([]string{"listen"}, args...)...)}
@@ -215,29 +216,29 @@ func (l *listening) all() string {
 	return l.stdout.String() + l.stderr.String()
 }
 
-// says waits until it has printed something.
+// says waits until `listen` has printed a match of what.
 func (l *listening) says(t *testing.T, what string) {
 	t.Helper()
 	expr := regexp.MustCompile(what)
 	harness.Eventually(t, fmt.Sprintf("listen prints %q", what), func() error {
-		if said := l.all(); !expr.MatchString(said) {
-			return errors.New(said)
+		if printed := l.all(); !expr.MatchString(printed) {
+			return errors.New(printed)
 		}
 		return nil
 	})
 }
 
-// secret is the one that it has printed, once.
+// secret returns the signing secret, which must be printed once.
 func (l *listening) secret(t *testing.T) string {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^Signing secret: (whsec_\S+)$`).FindAllStringSubmatch(l.all(), -1)
 	if len(found) != 1 || strings.Count(l.all(), "whsec_") != 1 {
-		t.Fatalf("the signing secret is not printed once: %s", l.all())
+		t.Fatalf("the signing secret is not printed exactly once: %s", l.all())
 	}
 	return found[0][1]
 }
 
-// end is Ctrl-C.
+// end sends SIGINT and waits for the end.
 func (l *listening) end(t *testing.T) {
 	t.Helper()
 	if err := l.cmd.Process.Signal(syscall.SIGINT); err != nil {

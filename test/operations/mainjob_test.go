@@ -18,15 +18,15 @@ import (
 	"quittance/test/harness"
 )
 
-// A newcomer starts everything, runs the curl line that is printed, and pays in
-// a browser; the integrator, the agency and the analyst each learn of it once.
-// Then everything is stopped and started again, and is still there.
+// A newcomer starts everything, runs the printed curl line, and pays in a browser. The
+// integrator, the ERP and ClickHouse get the payment once. After a stop and a second
+// start everything is still there.
 func TestMainJob(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation and a browser")
 	}
 	t.Parallel()
-	u := harness.NewUp(t, "--log", "debug") // also what is logged for debugging holds no secret
+	u := harness.NewUp(t, "--log", "debug") // debug messages must not contain secrets either
 	u.Start(t)
 	secrets := harness.PublishedSecrets(t)
 
@@ -49,7 +49,7 @@ func TestMainJob(t *testing.T) {
 	for _, j := range journeys {
 		s := u.Becomes(t, j.paid.ID, "completed")
 		if !s.Paid {
-			t.Error("a completed session is not paid")
+			t.Error("the completed session is not paid")
 		}
 		u.Confirmed(t, j.paid)
 		var payments []map[string]any
@@ -61,10 +61,10 @@ func TestMainJob(t *testing.T) {
 			return err
 		})
 		if len(payments) != 1 || payments[0]["order_id"] != j.paid.OrderID || payments[0]["payment_ref"] != j.paid.PaymentRef {
-			t.Errorf("payments are %v, want the one of %s", payments, j.paid.OrderID)
+			t.Errorf("the payments are %v, want only that of %s", payments, j.paid.OrderID)
 		}
 	}
-	// By now a second webhook or confirmation would have come as well.
+	// By now a second webhook or confirmation would have arrived.
 	for _, j := range journeys {
 		inbox := u.Inbox(t, j.paid.ID)
 		if len(inbox) != 1 || inbox[0].Event.Event != "checkout.completed" || !inbox[0].Event.Paid ||
@@ -83,7 +83,7 @@ func TestMainJob(t *testing.T) {
 	embedded := u.Post(t, harness.GuichetKey, `{"order_id":"embedded","amount":100,"mode":"embedded"}`)
 	var s harness.Session
 	if embedded.Into(t, &s); s.ClientSecret == nil {
-		t.Fatalf("an embedded session without client_secret: %s", embedded.Body)
+		t.Fatalf("the embedded session has no client_secret: %s", embedded.Body)
 	}
 	secrets = append(secrets, *s.ClientSecret)
 
@@ -93,11 +93,11 @@ func TestMainJob(t *testing.T) {
 	u.Start(t)
 	for _, j := range journeys {
 		if again := u.Session(t, j.paid.ID); again.Status != "completed" || !again.Paid || again.PaymentRef != j.paid.PaymentRef {
-			t.Errorf("after a new start the session is %+v", again)
+			t.Errorf("after the second start the session is %+v, want it completed", again)
 		}
 	}
 	if s := u.Create(t, "after-the-start"); s.Status != "open" {
-		t.Errorf("after a new start a session is created as %+v", s)
+		t.Errorf("after the second start a session is created as %+v, want it open", s)
 	}
 	if took := u.End(30 * time.Second); took > 10*time.Second {
 		t.Errorf("SIGTERM ended it after %v, want 10 s at most", took)
@@ -121,17 +121,17 @@ func TestMainJob(t *testing.T) {
 	}
 	for _, line := range bytes.Split(log, []byte("\n")) {
 		if bytes.Contains(line, []byte("level=ERROR")) {
-			t.Errorf("an error on a good day: %s", line)
+			t.Errorf("the log has an error: %s", line)
 		}
 	}
 }
 
-// curl runs the printed line as it stands.
+// curl runs the printed curl line unchanged.
 func curl(t *testing.T, u *harness.Up) harness.Session {
 	t.Helper()
 	line := regexp.MustCompile(`(?m)^curl .*$`).FindString(u.Banner)
 	if line == "" {
-		t.Fatalf("no curl line in %s", u.Banner)
+		t.Fatalf("the banner has no curl line: %s", u.Banner)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Soon)
 	defer cancel()
@@ -146,12 +146,12 @@ func curl(t *testing.T, u *harness.Up) harness.Session {
 	return s
 }
 
-// printedQuery asks ClickHouse at the printed address.
+// printedQuery queries ClickHouse at the printed address.
 func printedQuery(t *testing.T, u *harness.Up, id string) ([]map[string]any, error) {
 	t.Helper()
 	m := regexp.MustCompile(`curl '(http://[^?]+/\?query=[^']+)'`).FindStringSubmatch(u.Banner)
 	if m == nil || !strings.HasPrefix(m[1], u.URL(harness.AtClickHouse, "/")) {
-		t.Fatalf("no query of port N+5 in %s", u.Banner)
+		t.Fatalf("the banner has no query at port N+5: %s", u.Banner)
 	}
 	where := url.QueryEscape(" WHERE session_id = '" + id + "' FORMAT JSON")
 	a, err := u.Send(t.Context(), http.MethodGet, m[1]+where, "")
@@ -167,7 +167,7 @@ func printedQuery(t *testing.T, u *harness.Up, id string) ([]map[string]any, err
 	return out.Data, nil
 }
 
-// seen is what journey.mjs says of a page.
+// seen is a page as journey.mjs reports it.
 type seen struct {
 	Fault string            `json:"fault"`
 	Step  string            `json:"step"`
@@ -186,7 +186,7 @@ func payInBrowser(t *testing.T, page, phone, language string, script bool) map[s
 		var s seen
 		switch err := json.Unmarshal(line, &s); {
 		case err != nil:
-			t.Fatalf("the browser's %q: %v", line, err)
+			t.Fatalf("the browser's line %q: %v", line, err)
 		case s.Fault != "":
 			t.Errorf("in the browser: %s", s.Fault)
 		default:
@@ -196,8 +196,8 @@ func payInBrowser(t *testing.T, page, phone, language string, script bool) map[s
 	return pages
 }
 
-// checkPages: the three amounts are shown before anything is confirmed, and the
-// result is a receipt.
+// checkPages checks the titles and languages of the pages, the three amounts from the
+// review on, and the reference of the receipt.
 func checkPages(t *testing.T, pages map[string]seen, language string, s harness.Session) {
 	t.Helper()
 	titles := map[string]string{"phone": "Votre numéro mobile money", "review": "Vérifiez avant de payer", "waiting": "Confirmez sur votre téléphone", "result": "✓ Paiement réussi"}
@@ -211,8 +211,8 @@ func checkPages(t *testing.T, pages map[string]seen, language string, s harness.
 	for step, title := range titles {
 		page, shown := pages[step]
 		if !shown {
-			if step != "waiting" { // the operator may be quicker than the page
-				t.Errorf("%s: no page %s", language, step)
+			if step != "waiting" { // the operator may answer before the page is shown
+				t.Errorf("%s: page %s was not shown", language, step)
 			}
 			continue
 		}
@@ -224,7 +224,7 @@ func checkPages(t *testing.T, pages map[string]seen, language string, s harness.
 		}
 		for what, amount := range amounts {
 			if got := page.List[words[what]]; got != amount {
-				t.Errorf("page %s shows %s as %q, want %q (of %v)", step, words[what], got, amount, page.List)
+				t.Errorf("page %s shows %s as %q, want %q; the page has %v", step, words[what], got, amount, page.List)
 			}
 		}
 	}

@@ -24,12 +24,12 @@ import (
 
 const (
 	monitoringDir = harness.Root + "/deploy/monitoring"
-	metricName    = "__name__" // the label that holds it
+	metricName    = "__name__" // the label of a metric's name
 )
 
-// A dashboard and an alert that ask for a metric which the service does not have
-// are silent, and look like a good day. Every expression of both is held against
-// what the running service exposes after one payment, before anything has failed.
+// A dashboard or an alert that queries a missing metric shows nothing, as if all were
+// well. The test compares every expression of both with the metrics that the service
+// exposes after one payment, before any failure.
 func TestMonitoring(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation")
@@ -45,7 +45,7 @@ func TestMonitoring(t *testing.T) {
 	u.Journalled(t, s.ID, "checkout.completed")
 
 	var m monitored
-	// Gauges of the schedule are counted every few seconds.
+	// The schedule updates its gauges every few seconds.
 	harness.Eventually(t, "every metric of dashboard and rules is exposed", func() error {
 		m = scrape(t, u)
 		faults := append(m.rulesFaults(rules, manual), m.dashboardFaults(dashboard)...)
@@ -60,14 +60,14 @@ func TestMonitoring(t *testing.T) {
 		`quittance_delivery_attempts_total{kind="webhook", outcome="delivered"}`, `quittance_delivery_attempts_total{kind="erp", outcome="delivered"}`,
 	} {
 		if m.value(t, want) == 0 {
-			t.Errorf("after a payment %s is 0", want)
+			t.Errorf("%s is 0 after a payment", want)
 		}
 	}
 	if v := m.value(t, `quittance_checkout_events_total{event="checkout.late_payment", mode="test"}`); v != 0 {
-		t.Errorf("there are %v late payments before there is one", v)
+		t.Errorf("the metric counts %v late payments, want 0", v)
 	}
 
-	// The check itself must be able to find something.
+	// The check must find each of these faults.
 	for name, change := range map[string]struct{ from, to, want string }{
 		"misspelt metric":      {"quittance_erp_confirmations_owed", "quittance_erp_confirmation_owed", "no metric is called quittance_erp_confirmation_owed"},
 		"label value unknown":  {`outcome="unavailable"`, `outcome="timeout"`, "has no series"},
@@ -87,10 +87,10 @@ func TestMonitoring(t *testing.T) {
 	} {
 		changed := strings.Replace(string(rules), change.from, change.to, 1)
 		if changed == string(rules) {
-			t.Errorf("%s: nothing to change", name)
+			t.Errorf("%s: alerts.yaml does not contain %q", name, change.from)
 		}
 		if found := strings.Join(m.rulesFaults([]byte(changed), manual), "\n"); !strings.Contains(found, change.want) {
-			t.Errorf("%s: the check says %q, want %q", name, found, change.want)
+			t.Errorf("%s: the check finds %q, want %q", name, found, change.want)
 		}
 	}
 	for name, change := range map[string]struct{ from, to, want string }{
@@ -101,7 +101,7 @@ func TestMonitoring(t *testing.T) {
 		"variable unknown": {"$instance", "$server", "variable"},
 	} {
 		if found := strings.Join(m.dashboardFaults([]byte(strings.ReplaceAll(string(dashboard), change.from, change.to))), "\n"); !strings.Contains(found, change.want) {
-			t.Errorf("%s: the check says %q, want %q", name, found, change.want)
+			t.Errorf("%s: the check finds %q, want %q", name, found, change.want)
 		}
 	}
 }
@@ -115,8 +115,7 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
-// monitored is what Prometheus has of the service: series by metric, with the
-// labels that a scrape adds.
+// monitored holds the series of the service by metric, with the labels that a scrape adds.
 type monitored struct {
 	series map[string][]labels.Labels
 	values map[string]string
@@ -150,7 +149,7 @@ func scrape(t *testing.T, u *harness.Up) monitored {
 	return m
 }
 
-// value of one series as exposed.
+// value returns the exposed value of one series.
 func (m monitored) value(t *testing.T, series string) (v float64) {
 	t.Helper()
 	of, err := m.parser.ParseMetric(series)
@@ -177,8 +176,8 @@ func (s set) add(others ...set) set {
 	return s
 }
 
-// check holds an expression against the series: the labels of its result, the
-// metrics that it names, and what is wrong with it.
+// check evaluates an expression against the series. It returns the labels of the result,
+// the metrics that the expression names, and its faults.
 func (m monitored) check(text string) (result, named set, faults []string) {
 	expr, err := m.parser.ParseExpr(text)
 	if err != nil {
@@ -189,7 +188,7 @@ func (m monitored) check(text string) (result, named set, faults []string) {
 	return result, named, faults
 }
 
-// labels are those of an expression's result.
+// labels returns the labels of an expression's result.
 func (m monitored) labels(expr parser.Expr, named set, faults *[]string) set {
 	fault := func(format string, args ...any) { *faults = append(*faults, fmt.Sprintf(format, args...)) }
 	need := func(of set, names []string, where parser.Expr) {
@@ -235,7 +234,7 @@ func (m monitored) labels(expr parser.Expr, named set, faults *[]string) set {
 			need(left, e.VectorMatching.MatchingLabels, e)
 			need(right, e.VectorMatching.MatchingLabels, e)
 		} else if e.Op != parser.LOR && e.VectorMatching != nil && !e.VectorMatching.On && !maps.Equal(left, right) {
-			fault("the sides of %s have the labels %v and %v: no series of them ever meet", e, slices.Sorted(maps.Keys(left)), slices.Sorted(maps.Keys(right)))
+			fault("the sides of %s have the labels %v and %v, which never match", e, slices.Sorted(maps.Keys(left)), slices.Sorted(maps.Keys(right)))
 		}
 		if e.Op == parser.LOR {
 			return set{}.add(left, right)
@@ -264,7 +263,7 @@ func (m monitored) labels(expr parser.Expr, named set, faults *[]string) set {
 	}
 }
 
-// selected are the labels of the series that a selector takes.
+// selected returns the labels of the series that a selector matches.
 func (m monitored) selected(e *parser.VectorSelector, named set, fault func(string, ...any)) set {
 	out, known := set{}, false
 	for name, all := range m.series {
@@ -286,7 +285,7 @@ func (m monitored) selected(e *parser.VectorSelector, named set, fault func(stri
 		}
 	}
 	for _, matcher := range e.LabelMatchers {
-		// What matches the empty value matches a label that is not there as well.
+		// A matcher that matches the empty value also matches a missing label.
 		if len(out) > 0 && !out[matcher.Name] && matcher.Name != metricName {
 			fault("no label %q in %s", matcher.Name, e)
 		}
@@ -295,7 +294,7 @@ func (m monitored) selected(e *parser.VectorSelector, named set, fault func(stri
 	case !known:
 		fault("no metric is called %s", e)
 	case len(out) == 0:
-		fault("%s has no series; it must be there, and be 0, before anything has happened", e)
+		fault("%s has no series; the service must expose it as 0 before the first event", e)
 	}
 	return out
 }
@@ -303,12 +302,12 @@ func (m monitored) selected(e *parser.VectorSelector, named set, fault func(stri
 var (
 	inTemplate = regexp.MustCompile(`\$labels\.(\w+)`)
 	inLegend   = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
-	// Of Prometheus' functions for templates those that the rules use.
+	// Prometheus' template functions that the rules use.
 	templateFuncs = template.FuncMap{"humanize": fmt.Sprint, "humanizeDuration": fmt.Sprint, "humanizePercentage": fmt.Sprint}
 	notAnchor     = regexp.MustCompile(`[^a-z0-9 -]`)
 )
 
-// steps are the anchors of a page's headings.
+// steps returns the anchors of a page's headings.
 func steps(page []byte) set {
 	out := set{}
 	for line := range strings.Lines(string(page)) {
@@ -319,7 +318,7 @@ func steps(page []byte) set {
 	return out
 }
 
-// rulesFaults is what is wrong with a file of alert rules.
+// rulesFaults returns the faults of a file of alert rules.
 func (m monitored) rulesFaults(text, manual []byte) (faults []string) {
 	var file struct {
 		Groups []struct {
@@ -382,18 +381,18 @@ func (m monitored) rulesFaults(text, manual []byte) (faults []string) {
 	}
 	for step := range anchors {
 		if !led[step] {
-			faults = append(faults, "no alert leads to the step "+step)
+			faults = append(faults, "no alert links to the step "+step)
 		}
 	}
 	for name := range m.series {
 		if strings.HasPrefix(name, "quittance_") && strings.HasSuffix(name, "_poison_total") && !named[name] {
-			faults = append(faults, "no alert looks at "+name)
+			faults = append(faults, "no alert uses "+name)
 		}
 	}
 	return faults
 }
 
-// dashboardFaults is what is wrong with a dashboard.
+// dashboardFaults returns the faults of a dashboard.
 func (m monitored) dashboardFaults(text []byte) (faults []string) {
 	var d struct {
 		Templating struct {
@@ -439,7 +438,7 @@ func (m monitored) dashboardFaults(text []byte) (faults []string) {
 			continue
 		}
 		if p.Title == "" || p.Description == "" || len(p.Targets) == 0 {
-			fault("has no title, no description or nothing to show")
+			fault("has no title, no description or no target")
 		}
 		if p.FieldConfig.Defaults.Unit == "" {
 			fault("has no unit")
@@ -447,7 +446,7 @@ func (m monitored) dashboardFaults(text []byte) (faults []string) {
 		for _, target := range p.Targets {
 			expr := strings.NewReplacer(fill...).Replace(target.Expr)
 			if strings.Contains(expr, "$") {
-				fault("there is no such variable as in %s", target.Expr)
+				fault("%s has an unknown variable", target.Expr)
 				continue
 			}
 			result, _, wrong := m.check(expr)

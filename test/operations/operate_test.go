@@ -10,9 +10,8 @@ import (
 	"quittance/test/harness"
 )
 
-// An operator's bad morning, at the command line of the program: a receiver that
-// is gone, an ERP that refuses, a secret that has leaked. Nothing is lost by any
-// of it.
+// An operator uses the command line when a receiver is gone, an ERP refuses a confirmation
+// and a secret has leaked. Every delivery arrives in the end.
 func TestOperatingDeliveries(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation")
@@ -30,11 +29,11 @@ func TestOperatingDeliveries(t *testing.T) {
 			endpoint = e.ID
 		}
 		if e.State != "ok" || e.Waiting != 0 {
-			t.Errorf("at the start: %+v", e)
+			t.Errorf("at the start an endpoint is %+v, want it ok without waiting deliveries", e)
 		}
 	}
 	if !strings.Contains(o.Says(t, endpoint, "endpoints", "list"), "impots/test") {
-		t.Error("the ERP is not listed")
+		t.Error("endpoints list does not show the ERP")
 	}
 	o.Refused(t, "never suspended", "endpoints", "suspend", "impots/test")
 	o.Refused(t, "endpoints list", "endpoints", "suspend", "nobody")
@@ -52,7 +51,7 @@ func TestOperatingDeliveries(t *testing.T) {
 	o.Says(t, "answered 410", "endpoints", "suspend", endpoint)
 	held := o.deliveries(t, "--endpoint", endpoint)
 	if len(held) != 1 || held[0].State != "waiting" || held[0].SessionID != paid.ID {
-		t.Fatalf("held: %+v", held)
+		t.Fatalf("the endpoint's deliveries are %+v, want one that waits", held)
 	}
 	o.Refused(t, "endpoints resume "+endpoint, "deliveries", "retry", held[0].ID)
 	o.Says(t, "410", "deliveries", "show", held[0].ID)
@@ -66,7 +65,7 @@ func TestOperatingDeliveries(t *testing.T) {
 		return nil
 	})
 	if parked[0].Endpoint != "impots/test" || parked[0].Kind != "erp" || parked[0].Status != 422 {
-		t.Errorf("parked: %+v", parked[0])
+		t.Errorf("the parked delivery is %+v, want that to the ERP", parked[0])
 	}
 	o.Says(t, "due_closed", "deliveries", "show", parked[0].ID)
 	o.Says(t, "due now", "deliveries", "retry", parked[0].ID)
@@ -82,7 +81,7 @@ func TestOperatingDeliveries(t *testing.T) {
 	o.Says(t, "nothing to do", "deliveries", "retry", "--endpoint", "impots/test", "--state", "needs_operator")
 	o.Says(t, "no delivery is like that", "deliveries", "list", "--state", "needs_operator", "--since", "1h")
 	if n := len(o.Confirmations(t, paid)); n != 1 {
-		t.Errorf("the ERP has accepted %d", n)
+		t.Errorf("the ERP has accepted %d confirmations, want 1", n)
 	}
 
 	// The receiver is back.
@@ -98,9 +97,9 @@ func TestOperatingDeliveries(t *testing.T) {
 	var rotated endpointShown
 	o.JSON(t, &rotated, "endpoints", "rotate-secret", endpoint, "--overlap", "0")
 	if !strings.HasPrefix(rotated.Secret, "whsec_") || strings.Contains(text, rotated.Secret) || rotated.Secrets != 1 {
-		t.Errorf("rotated: %d sign", rotated.Secrets)
+		t.Errorf("after the rotation %d secrets sign, want one new secret", rotated.Secrets)
 	}
-	time.Sleep(2 * time.Second) // the worker asks once a second who is suspended
+	time.Sleep(2 * time.Second) // the worker reads the suspensions once a second
 	meanwhile := o.Create(t, "meanwhile")
 	o.Citizen(meanwhile.ID).Pay(t, "06 600 00 01")
 	o.stands(t, endpoint, "held", func(e endpointShown) bool { return e.State == "suspended" && e.Reason == "operator" && e.Waiting == 1 })
@@ -109,16 +108,16 @@ func TestOperatingDeliveries(t *testing.T) {
 	}
 	got := o.resume(t, endpoint, meanwhile)
 	if got.SignatureValid == nil || !*got.SignatureValid || strings.Contains(got.Headers["webhook-signature"], " ") {
-		t.Errorf("signed with %q, want one valid signature", got.Headers["webhook-signature"])
+		t.Errorf("the webhook has the signatures %q, want one valid signature", got.Headers["webhook-signature"])
 	}
 }
 
-// deliveryOperator looks after endpoints and deliveries.
+// deliveryOperator runs the commands for endpoints and deliveries.
 type deliveryOperator struct{ harness.Operator }
 
-// resume resumes an endpoint for which a session's completion waits, and sees it
-// delivered. A worker that has not heard of it in time, on a busy machine, puts it
-// off once more, for a minute: the clock moves on then.
+// resume resumes an endpoint for which a session's completion waits, and returns the
+// delivered message. On a busy machine the worker can read the resumption too late and
+// defer the delivery by another minute, so the clock is moved.
 func (o deliveryOperator) resume(t *testing.T, endpoint string, s harness.Session) harness.Message {
 	t.Helper()
 	o.Says(t, "is resumed; 1 delivery", "endpoints", "resume", endpoint)
@@ -153,7 +152,7 @@ func (o deliveryOperator) endpoints(t *testing.T) (out []endpointShown) {
 	return out
 }
 
-// stands waits until an endpoint is shown as a test wants it.
+// stands waits until is accepts an endpoint.
 func (o deliveryOperator) stands(t *testing.T, id, what string, is func(endpointShown) bool) {
 	t.Helper()
 	harness.Eventually(t, "endpoint is "+what, func() error {

@@ -8,10 +8,9 @@ import (
 	"quittance/test/servers"
 )
 
-// However many ingress instances take part, an application gets its quota of
-// creations in each UTC minute, neither more nor less; a replay takes nothing of
-// it, and an application that stays below it is never refused. `make bench/quota`
-// measures what the flood costs those who stay below.
+// Several ingress instances are flooded with creations. An application gets exactly its
+// quota in each UTC minute. A replay does not count, and an application below its quota is
+// never refused. `make bench/quota` measures the cost of the flood for other applications.
 func TestQuota(t *testing.T) {
 	if testing.Short() {
 		t.Skip("floods an installation for a minute")

@@ -1,4 +1,3 @@
-// Package production runs the production program, quittance, on real servers: every
-// role gets ready, payments can be created, and nothing of a developer's options can
-// be switched on.
+// Package production runs the production program, quittance, on real servers. Every role
+// gets ready, sessions can be created, and no developer's option can be switched on.
 package production

@@ -27,7 +27,7 @@ const (
 	startWithin = 2 * time.Minute
 )
 
-// registry has nothing that only a developer's program takes.
+// registry is a file without anything that only quittance-dev accepts.
 const registry = `agencies:
   - id: 018f0000-0000-7000-8000-000000000001
     slug: impots
@@ -41,8 +41,8 @@ const registry = `agencies:
         webhook_endpoints: [{url: "https://guichet.example/webhooks", events: [checkout.cancelled]}]
 `
 
-// account is an operator's account, whose secrets the production program does not
-// take from a file.
+// account is a file with an operator's account. Its plain secrets are accepted by
+// quittance-dev only.
 const account = `agencies:
   - id: 018f0000-0000-7000-8000-000000000001
     slug: impots
@@ -50,14 +50,14 @@ const account = `agencies:
     connectors: {test: {momo: {base_url: "https://momo.example", target_environment: sandbox, subscription_key: SubscriptionKey000000001, api_user: 018f0000-0000-7000-8000-0000000000aa, api_key: ApiKey0000000000000000001}}}
 `
 
-// installation is a production program with its servers.
+// installation is the production program with its servers.
 type installation struct {
 	*program.Program
 	path, dir string
 }
 
-// newInstallation is a migrated one. The variable that switched the first release
-// into developer mode is set: it must change nothing.
+// newInstallation migrates an installation. QUITTANCE_DEVELOPER, which switched the first
+// release into developer mode, is set and must change nothing.
 func newInstallation(t *testing.T) *installation {
 	t.Helper()
 	path, err := harness.Production()
@@ -105,7 +105,7 @@ func (i *installation) succeeds(t *testing.T, path string, args ...string) strin
 	t.Helper()
 	stdout, stderr, code := i.run(t, path, args...)
 	if code != 0 {
-		t.Fatalf("%v ends with %d and says %s", args, code, stderr)
+		t.Fatalf("%v ends with %d and prints %s", args, code, stderr)
 	}
 	return stdout
 }
@@ -131,7 +131,7 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 	} {
 		text := strings.Replace(registry, with.old, with.new, 1)
 		if _, stderr, code := i.run(t, i.path, "seed", i.file(t, text)); code != 1 || !strings.Contains(stderr, with.want) {
-			t.Errorf("%s: seed ends with %d and says %s", name, code, stderr)
+			t.Errorf("%s: seed ends with %d and prints %s, want 1 and %q", name, code, stderr, with.want)
 		}
 	}
 	for want, args := range map[string][]string{
@@ -144,7 +144,7 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 		`unknown command "bench"`:       {"bench"},
 	} {
 		if _, stderr, code := i.run(t, i.path, args...); code != 2 || !strings.Contains(stderr, want) {
-			t.Errorf("%v ends with %d and says %s", args, code, stderr)
+			t.Errorf("%v ends with %d and prints %s, want 2 and %q", args, code, stderr, want)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 func TestProduction(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
-	// The secret of an endpoint is shown here only: --json must not hide it.
+	// An endpoint's secret is shown only once, so --json must show it.
 	if report := i.succeeds(t, i.path, "seed", "--json", i.file(t, registry)); !strings.Contains(report, `"Secret": "whsec_`) {
 		t.Errorf("seed --json shows no signing secret: %s", report)
 	}
@@ -188,11 +188,11 @@ func TestProduction(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range processes {
-		if said := program.Tail(p.LogFile(), 64<<10); !strings.Contains(said, "developer=false") || strings.Contains(said, "developer mode") {
-			t.Errorf("%s says:\n%s", p.Name, said)
+		if log := program.Tail(p.LogFile(), 64<<10); !strings.Contains(log, "developer=false") || strings.Contains(log, "developer mode") {
+			t.Errorf("%s does not log developer=false, or logs developer mode:\n%s", p.Name, log)
 		}
 		if status, _ := call(t, http.MethodGet, "http://"+p.Health+"/debug/pprof/", "", ""); status != http.StatusNotFound {
-			t.Errorf("%s answers %d for profiles", p.Name, status)
+			t.Errorf("%s answers %d for profiles, want 404", p.Name, status)
 		}
 	}
 	i.succeeds(t, i.path, "doctor", "ingress")
@@ -207,20 +207,20 @@ func TestProduction(t *testing.T) {
 		t.Helper()
 		status, text := call(t, method, url, key.Secret, body)
 		if err := json.Unmarshal(text, &s); status != want || err != nil {
-			t.Fatalf("%s %s answers %d %s", method, url, status, text)
+			t.Fatalf("%s %s answers %d %s, want %d", method, url, status, text, want)
 		}
 		return s
 	}
 	created := ask(http.MethodPost, sessions, `{"order_id":"order-1","amount":5000,"description":"Patente","service_code":"patente"}`, http.StatusCreated)
 	if ahead := time.Until(created.CreatedAt); ahead > time.Hour {
-		t.Errorf("the developer's clock moves production by %s", ahead)
+		t.Errorf("the developer's clock moves the production program by %s", ahead)
 	}
 	if read := ask(http.MethodGet, sessions+"/"+created.ID, "", http.StatusOK); read.ID != created.ID || read.Status != created.Status {
-		t.Errorf("read %+v, created %+v", read, created)
+		t.Errorf("the session is read as %+v and was created as %+v", read, created)
 	}
 	ask(http.MethodPost, sessions+"/"+created.ID+"/cancel", "", http.StatusOK)
 	if read := ask(http.MethodGet, sessions+"/"+created.ID, "", http.StatusOK); read.Status != "cancelled" {
-		t.Errorf("after the cancellation it is %s", read.Status)
+		t.Errorf("after the cancellation the session is %s", read.Status)
 	}
 }
 

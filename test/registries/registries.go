@@ -1,5 +1,5 @@
-// Package registries gives tests a registry: a database, a file that uses every
-// field, and instances that read them.
+// Package registries gives tests a registry: a database, a registry file that uses every
+// field, and instances that read the registry.
 package registries
 
 import (
@@ -22,12 +22,12 @@ import (
 	"quittance/test/servers"
 )
 
-// What Full holds.
+// Ids, keys and secrets of Full.
 const (
 	AgencyA       = "018f0000-0000-7000-8000-000000000001"
-	AgencyB       = "018f0000-0000-7000-8000-000000000002" // not in it
+	AgencyB       = "018f0000-0000-7000-8000-000000000002" // not in Full
 	AppA          = "018f0000-0000-7000-8000-00000000000a"
-	AppB          = "018f0000-0000-7000-8000-00000000000b" // not in it
+	AppB          = "018f0000-0000-7000-8000-00000000000b" // not in Full
 	KeyTest       = "sk_test_aaaaaaaaaaaaaaaaaaaaaaaa"
 	KeyLive       = "sk_live_aaaaaaaaaaaaaaaaaaaaaaaa"
 	KeyPlatform   = "sk_test_pppppppppppppppppppppppp"
@@ -37,7 +37,7 @@ const (
 	ClerkTwo      = "ck_test_bbbbbbbbbbbbbbbbbbbbbbbb"
 )
 
-// Full uses every field of the format.
+// Full is a registry file that uses every field.
 //
 //nolint:gosec // secrets of tests
 const Full = `
@@ -88,7 +88,7 @@ agencies:
       - {code: c02, name: Guichet 2, counter: Annexe, keys: [{secret: ck_test_bbbbbbbbbbbbbbbbbbbbbbbb}]}
 `
 
-// Edit is Full with the first of a text replaced by another.
+// Edit returns Full with the first occurrence of a text replaced by another.
 func Edit(t *testing.T, old, with string) string {
 	t.Helper()
 	if !strings.Contains(Full, old) {
@@ -97,27 +97,27 @@ func Edit(t *testing.T, old, with string) string {
 	return strings.Replace(Full, old, with, 1)
 }
 
-// Plain is every secret of Full.
+// Plain lists every secret of Full.
 var Plain = []string{
 	KeyTest, KeyLive, KeyPlatform, WebhookSecret, "whsec_tttttttttttttttttttttttt", "erp-token-very-private", "erp-password-very-private",
 	"momo-sub-private", "momo-key-private", "cashin-api-private", "cashin-secret-private",
 	ClerkTest, ClerkLive, ClerkTwo,
 }
 
-// Epoch is the service's clock unless a test sets another.
+// Epoch is the time of the service's clock unless a test sets another.
 var Epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Actor is who acts in tests.
+// Actor is the actor of operations in tests.
 var Actor = operation.Actor{Kind: operation.ActorCommandLine, Name: "test"}
 
-// House is a database of one's own for a registry.
+// House has its own database for a registry.
 type House struct {
 	DSN  string
 	Pool *pgxpool.Pool
 	Keys *secret.Keys
 }
 
-// SetUp makes an empty one.
+// SetUp makes a House with an empty registry.
 func SetUp(t *testing.T) House {
 	t.Helper()
 	dsn, pool := servers.Database(t)
@@ -152,7 +152,7 @@ type Instance struct {
 	*identity.Identities
 }
 
-// Open opens an instance whose simulators listen on port 9001.
+// Open opens an instance with the simulators' address on port 9001.
 func (h House) Open(t *testing.T, with ...func(*Config)) Instance {
 	t.Helper()
 	cfg := Config{Config: registry.Config{
@@ -193,7 +193,7 @@ func Run(t *testing.T, i Instance) {
 	t.Cleanup(Start(t, i))
 }
 
-// Within waits until done, and fails the test after the limit.
+// Within waits until done returns true. It fails the test after the limit.
 func Within(t *testing.T, limit time.Duration, what string, done func() bool) {
 	t.Helper()
 	begun := time.Now()
@@ -222,7 +222,7 @@ func (h House) Revision(t *testing.T) (revision int64) {
 	return revision
 }
 
-// KeyID is the id of a key.
+// KeyID returns the id of a key.
 func (h House) KeyID(t *testing.T, key string) (id string) {
 	t.Helper()
 	digest := sha256.Sum256([]byte(key))
@@ -232,7 +232,7 @@ func (h House) KeyID(t *testing.T, key string) (id string) {
 	return id
 }
 
-// Audited are the actions that were recorded, the oldest first.
+// Audited lists the recorded actions, the oldest first.
 func (h House) Audited(t *testing.T) (actions []string) {
 	t.Helper()
 	if err := h.Pool.QueryRow(t.Context(), `SELECT coalesce(array_agg(action ORDER BY id), '{}') FROM audit`).Scan(&actions); err != nil {
@@ -244,11 +244,11 @@ func (h House) Audited(t *testing.T) (actions []string) {
 // Watch is a clock that a test moves.
 type Watch struct{ offset atomic.Int64 }
 
-// Now is Epoch and what was set.
+// Now returns Epoch plus the set duration.
 func (w *Watch) Now() time.Time { return Epoch.Add(time.Duration(w.offset.Load())) }
 
-// Set moves the clock to so long after Epoch.
+// Set sets the clock to a duration after Epoch.
 func (w *Watch) Set(d time.Duration) { w.offset.Store(int64(d)) }
 
-// Wear makes an instance go by the clock.
+// Wear makes an instance use the clock.
 func (w *Watch) Wear(cfg *Config) { cfg.Now = w.Now }

@@ -14,7 +14,7 @@ import (
 
 // Server is a server for tests on free ports of this machine.
 type Server struct {
-	// Env is the environment variable that tells tests its address.
+	// Env is the environment variable that passes its address to tests.
 	Env string
 	// Addr is the value of that variable.
 	Addr string
@@ -62,8 +62,7 @@ func StartClickHouse(ctx context.Context, dir string, log *slog.Logger) (*Server
 	return &Server{Env: "QUITTANCE_TEST_CLICKHOUSE", Addr: s.Addr(), Stop: s.Stop}, nil
 }
 
-// StartSchemaRegistry starts a schema registry with its schemas in dir. It lives
-// in this process.
+// StartSchemaRegistry starts a schema registry in this process, with its schemas in dir.
 func StartSchemaRegistry(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
 	r, err := stack.StartSchemaRegistry(ctx, stack.SchemaRegistryConfig{Dir: dir, Log: log})
 	if err != nil {
@@ -72,8 +71,7 @@ func StartSchemaRegistry(ctx context.Context, dir string, log *slog.Logger) (*Se
 	return &Server{Env: "QUITTANCE_TEST_SCHEMA_REGISTRY", Addr: r.URL(), Stop: r.Stop}, nil
 }
 
-// retry starts a server again when another process was quicker to take the
-// port that was free.
+// retry starts a server again if another process has taken its port meanwhile.
 func retry(start func() (*Server, error)) (*Server, error) {
 	var err error
 	for range 3 {
@@ -85,14 +83,13 @@ func retry(start func() (*Server, error)) (*Server, error) {
 	return nil, err
 }
 
-// removeAfterUs removes a folder when this process has ended, in whatever way:
-// a test binary has no last moment of its own. A shell waits for the end of a
-// pipe that only we hold; the servers die at the same time, so it tries until
-// they have let go.
+// removeAfterUs removes a folder after the end of this process, also after a kill. A shell
+// waits until a pipe closes that only this process holds open. The servers end at the same
+// time and may still write, so the shell repeats the removal.
 func removeAfterUs(dir string) error {
-	cmd := exec.Command("/bin/sh", "-c", //nolint:gosec,noctx // a folder that we made; it outlives us by design
+	cmd := exec.Command("/bin/sh", "-c", //nolint:gosec,noctx // the folder is ours; the shell must outlive this process
 		`cat; n=0; until rm -rf -- "$0" 2>/dev/null || [ $n -ge 50 ]; do n=$((n+1)); sleep 0.2; done`, dir)
-	// Ctrl-C ends us; it must not end what cleans up after us.
+	// Ctrl-C must not end the shell.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
@@ -105,6 +102,6 @@ func removeAfterUs(dir string) error {
 	return nil
 }
 
-// keep holds on to pipes for the life of the process: one that is collected as
-// garbage closes.
+// keep refers to the pipes until this process ends: a pipe that is collected as garbage
+// closes.
 var keep []any

@@ -25,40 +25,37 @@ import (
 	migrations "quittance/internal/postgres"
 )
 
-// patience bounds the start of a server and every step of making and dropping
-// a database, on a machine that does other things as well.
+// patience bounds the start of a server and each statement that creates or drops a
+// database, also on a busy machine.
 const patience = 2 * time.Minute
 
-// Kafka returns the bootstrap address of a real Kafka. Topics are not created
-// on use. The broker is shared: see Prefix.
+// Kafka returns the bootstrap address of a real Kafka, which does not create topics by
+// itself. The broker is shared: see Prefix.
 func Kafka(t testing.TB) string {
 	t.Helper()
 	return kafka.addr(t)
 }
 
-// Postgres returns the address (URL) of an empty database that belongs to the
-// test alone. It is dropped when the test ends, with the connections that are
-// still open.
+// Postgres returns the URL of an empty database that only this test uses. It is dropped
+// when the test ends, even if connections are still open.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	server := postgres.addr(t)
 	name := "t_" + token()
-	// From template1, by way of another database: a template that somebody is
-	// connected to cannot be copied.
 	admin(t, server, `CREATE DATABASE `+name)
 	t.Cleanup(func() { admin(t, server, `DROP DATABASE `+name+` WITH (FORCE)`) })
 
 	u, err := url.Parse(server)
 	if err != nil {
-		t.Fatalf("servers: the address of the PostgreSQL server is not a URL") // the error would show the password
+		t.Fatalf("servers: the address of the PostgreSQL server is not a URL") // err contains the password
 	}
 	u.Path = "/" + name
 	return u.String()
 }
 
-// ClickHouse returns the address (host:port of the HTTP interface) of a real
-// ClickHouse engine and the name of an empty database that belongs to the test
-// alone and is dropped when it ends.
+// ClickHouse returns the address (host:port of the HTTP interface) of a real ClickHouse
+// engine, and the name of an empty database that only this test uses. The database is
+// dropped when the test ends.
 func ClickHouse(t testing.TB) (addr, database string) {
 	t.Helper()
 	addr = clickhouse.addr(t)
@@ -74,8 +71,8 @@ func SchemaRegistry(t testing.TB) string {
 	return schemaRegistry.addr(t)
 }
 
-// Database is Postgres with the migrations applied, and a pool that closes with
-// the test.
+// Database returns a Postgres with the migrations applied, and a pool that is closed when
+// the test ends.
 func Database(t testing.TB) (dsn string, pool *pgxpool.Pool) {
 	t.Helper()
 	dsn = Postgres(t)
@@ -90,7 +87,7 @@ func Database(t testing.TB) (dsn string, pool *pgxpool.Pool) {
 	return dsn, pool
 }
 
-// CreateTopic creates a topic of one replica and waits until all of it takes
+// CreateTopic creates a topic with one replica and waits until every partition takes
 // records. configs may be nil.
 func CreateTopic(t testing.TB, adm *kadm.Client, topic string, partitions int32, configs map[string]*string) {
 	t.Helper()
@@ -104,19 +101,19 @@ func CreateTopic(t testing.TB, adm *kadm.Client, topic string, partitions int32,
 	}
 }
 
-// Prefix returns a prefix, such as "t4kzq2m7x.", that no other test has or had:
-// for the names of topics, groups, transactional ids and subjects.
+// Prefix returns a unique prefix, such as "t4kzq2m7x.", for the names of topics, groups,
+// transactional ids and subjects.
 func Prefix(t testing.TB) string {
 	t.Helper()
 	return "t" + token() + "."
 }
 
-// Dir returns an empty folder, removed when the test ends, that users other
-// than ours may pass through. PostgreSQL needs that of its data folder when the
-// tests run as root; t.TempDir does not promise it.
+// Dir returns an empty folder that other users may enter. It is removed when the test
+// ends. PostgreSQL needs such a folder when the tests run as root; t.TempDir does not
+// promise it.
 func Dir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "quittance-test-") //nolint:usetesting // t.TempDir is closed to others
+	dir, err := os.MkdirTemp("", "quittance-test-") //nolint:usetesting // other users cannot enter t.TempDir
 	if err != nil {
 		t.Fatalf("servers: making a folder: %v", err)
 	}
@@ -125,15 +122,14 @@ func Dir(t testing.TB) string {
 			t.Errorf("servers: removing a folder: %v", err)
 		}
 	})
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the point of it
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users must be able to enter
 		t.Fatalf("servers: opening a folder: %v", err)
 	}
 	return dir
 }
 
-// Logger returns a logger, from level debug, that writes to the test's log. It
-// is silent once the test has ended, so that a goroutine which outlives its
-// test by a moment does not panic.
+// Logger returns a logger with level debug that writes to the test's log. After the end of
+// the test it writes nothing, so that a goroutine that ends a little later does not panic.
 func Logger(t testing.TB) *slog.Logger {
 	t.Helper()
 	w := &testWriter{t: t}
@@ -162,10 +158,10 @@ func (w *testWriter) close() {
 	w.closed = true
 }
 
-// lazy is a server that the environment names or that is started at first use
-// and lives as long as the test binary.
+// lazy is a server whose address the environment passes, or that is started at first use
+// and runs until the test binary ends.
 type lazy struct {
-	name  string // for people
+	name  string // in messages
 	env   string
 	start func(ctx context.Context, dir string, log *slog.Logger) (*Server, error)
 
@@ -181,9 +177,8 @@ var (
 	schemaRegistry = &lazy{name: "a schema registry", env: "QUITTANCE_TEST_SCHEMA_REGISTRY", start: StartSchemaRegistry}
 )
 
-// Folder is where this process's servers keep their data: a temporary folder,
-// the same at every call, that other users may pass through and that goes away
-// with this process, in whatever way it ends.
+// Folder returns the temporary folder of this process's servers, the same at every call.
+// Other users may enter it. It is removed after this process ends, also after a kill.
 var Folder = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "quittance-testenv-")
 	if err != nil {
@@ -220,10 +215,10 @@ func (l *lazy) startNow(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("making a folder: %w", err)
 	}
-	// Others share the server: the end of the test that came first is not its end.
+	// Later tests share the server, so the end of this test must not stop it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	// It outlives the test, so it cannot log to it.
+	// The server outlives the test, so it cannot write to the test's log.
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	server, err := l.start(ctx, filepath.Join(base, strings.ReplaceAll(strings.ToLower(l.name), " ", "-")), log)
 	if err != nil {
@@ -232,7 +227,7 @@ func (l *lazy) startNow(ctx context.Context) (string, error) {
 	return server.Addr, nil
 }
 
-// token is random, lower case and valid in every kind of name.
+// token returns random lower-case characters that are valid in every kind of name.
 func token() string { return strings.ToLower(rand.Text()[:10]) }
 
 // admin runs one statement on the server's own database.
@@ -248,7 +243,7 @@ func admin(t testing.TB, dsn, sql string) {
 	for range 50 {
 		_, err = conn.Exec(ctx, sql)
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || pg.Code != "55006" { // object_in_use: somebody looks at the template
+		if !errors.As(err, &pg) || pg.Code != "55006" { // object_in_use: another session is connected to the template
 			break
 		}
 		time.Sleep(100 * time.Millisecond)

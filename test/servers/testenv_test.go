@@ -18,7 +18,7 @@ func TestKafkaIsShared(t *testing.T) {
 	t.Parallel()
 	addr := servers.Kafka(t)
 	if again := servers.Kafka(t); again != addr {
-		t.Errorf("second broker at %s, want the one at %s", again, addr)
+		t.Errorf("the second call returns the broker at %s, want %s", again, addr)
 	}
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
 	if err != nil {
@@ -32,8 +32,8 @@ func TestKafkaIsShared(t *testing.T) {
 	}
 }
 
-// A test's database is its own: empty, writable, unlike the next one, and gone
-// afterwards.
+// Each test gets a database of its own. It is empty and writable, and it is dropped after
+// the test.
 func TestPostgresDatabasePerTest(t *testing.T) {
 	t.Parallel()
 	var first, name string
@@ -43,7 +43,7 @@ func TestPostgresDatabasePerTest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Left open on purpose: the drop must not wait for it.
+		// The connection stays open, because the drop must not wait for it.
 		if _, err := conn.Exec(t.Context(), `CREATE TABLE t (n int)`); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestPostgresDatabasePerTest(t *testing.T) {
 	})
 	second := servers.Postgres(t)
 	if second == first {
-		t.Fatal("two calls gave the same database")
+		t.Fatal("two calls return the same database")
 	}
 	conn, err := pgx.Connect(t.Context(), second)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestPostgresDatabasePerTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left != 0 || tables != 0 {
-		t.Errorf("database %s still there: %d; tables in a fresh one: %d", name, left, tables)
+		t.Errorf("%d databases %s exist after its test, and the new one has %d tables, want 0", left, name, tables)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestClickHouseDatabasePerTest(t *testing.T) {
 		}
 	})
 	if got := query(t, addr, "SELECT count() FROM system.databases WHERE name = '"+first+"'"); got != "0" {
-		t.Errorf("%s databases of the first test left, want 0", got)
+		t.Errorf("%s databases of the first test exist after it, want 0", got)
 	}
 }
 
@@ -127,5 +127,5 @@ func TestLoggerIsSilentAfterTheTest(t *testing.T) {
 		log = func() { l.Info("hello") }
 		log()
 	})
-	log() // panics if it still reaches the inner test's log
+	log() // panics if it writes to the inner test's log
 }

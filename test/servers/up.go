@@ -11,9 +11,9 @@ import (
 	"quittance/dev/stack/program"
 )
 
-// StartInstallation runs the `quittance-dev up` that suites share. It has the demo
-// registry with quotas that no suite reaches, and logs everything. The address of the
-// server is "PORT DIR"; DIR has its output.
+// StartInstallation runs the `quittance-dev up` that suites share. It has the demo registry
+// with quotas that no suite reaches, and the log level debug. The address of the server is
+// "PORT DIR"; DIR contains its output.
 func StartInstallation(ctx context.Context, path, root, dir string, log *slog.Logger) (*Server, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // PostgreSQL runs as another user when we are root
 		return nil, fmt.Errorf("starting the installation: %w", err)

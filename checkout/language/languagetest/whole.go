@@ -1,4 +1,4 @@
-// Package languagetest holds the texts of pages to the rules that all of them share.
+// Package languagetest checks the rules that the texts of all pages share.
 package languagetest
 
 import (
@@ -14,9 +14,9 @@ import (
 
 var verb = regexp.MustCompile(`%[a-z]`)
 
-// Whole fails the test for a text that a language lacks, and for one that takes
-// other verbs of package fmt than the French text. Then it calls also, if given,
-// with the name and the French text of each text.
+// Whole fails the test for a text that is missing in a language, and for one with other
+// verbs of package fmt than the French text. If also is given, Whole calls it with the
+// name and the French version of each text.
 func Whole[W any](t testing.TB, table language.Table[W], also ...func(name, french string)) {
 	t.Helper()
 	for _, lang := range money.Languages {

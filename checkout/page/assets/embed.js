@@ -1,7 +1,7 @@
-// Moves about in a frame. Every form and link of ours goes out by fetch with the
-// client_secret in the Authorization header, never in an address, and its answer
-// takes the page's place. What the parent page may know is said to the messaging
-// script as the DOM event "quittance:say".
+// Navigation in a frame. This script sends our forms and follows our links by fetch, with
+// the client_secret in the Authorization header and never in an address. The answer
+// replaces the page. Messages for the parent page go to the messaging script as the DOM
+// event "quittance:say".
 (function () {
   "use strict";
   var doc = document, root = doc.documentElement, main = function () { return doc.getElementById("main"); };
@@ -14,8 +14,8 @@
     if (!told[type]) say(told[type] = type, data);
   }
 
-  // go brings a page of ours. by is the link or form that the citizen used, if so,
-  // body what the form says.
+  // go loads one of our pages. by is the link or form that the citizen used, body the
+  // content of the form. Both may be missing.
   function go(url, body, by) {
     var mine = ++asking;
     fetch(url, {
@@ -23,8 +23,8 @@
       headers: { "Accept": "text/html", "Authorization": "Bearer " + secret }
     }).then(function (answer) {
       return answer.text().then(function (text) {
-        // What is no page of ours comes from something between; and what only could
-        // not be read now is asked for again, or nobody would learn of the payment.
+        // An answer that is not our page comes from a proxy. A page that cannot be read
+        // now is requested again, otherwise nobody would learn of the payment.
         if (!/ id="main"/.test(text) || !body && (answer.status > 499 || answer.status === 429)) throw new Error(answer.status);
         if (mine === asking) put(text, by);
       });
@@ -56,13 +56,13 @@
       main().focus({ preventScroll: true });
       first = doc.querySelector("h1");
     }
-    // The frame may be as high as its page: then it is the parent that scrolls, where
-    // the browser lets a frame ask for it.
+    // If the frame is as high as its page, the parent scrolls, in browsers that let a frame
+    // cause it.
     if (by && first) first.scrollIntoView({ block: "nearest" });
     show();
   }
 
-  // show tells the parent what it may know of the page that is there.
+  // show sends the parent the messages about the present page.
   function show() {
     var m = main(), state = m.dataset.state, close = doc.getElementById("close");
     if (close) {
@@ -78,8 +78,8 @@
     if (/^(failed|expired|cancelled|undecided|late|mismatched)$/.test(state)) once("ended");
   }
 
-  // complete gets the token that the integrator's back end verifies. It is asked
-  // for until it is there: the payment is made.
+  // complete requests the token that the integrator's back end verifies. It repeats the
+  // request until it succeeds, because the payment is made.
   function complete(url, n) {
     if (told.complete) return;
     fetch(url, { method: "POST", credentials: "omit", cache: "no-store", headers: { "Authorization": "Bearer " + secret } }).then(function (answer) {
@@ -112,6 +112,6 @@
     event.preventDefault();
     go(a.href, null, a);
   });
-  // The scripts of the page are there, but page.js comes after this one.
+  // page.js runs after this script, so wait for it.
   setTimeout(show, 0);
 })();

@@ -1,20 +1,20 @@
-// Live status and small comforts of the checkout page. The page works without
-// it. It learns only that the session has another version and then loads the
-// page again; what became of the payment is for the server to say.
+// Live status and conveniences of the checkout page. The page works without this script.
+// The script only learns that the session has another version, and then loads the page
+// again. Only the server tells the outcome of the payment.
 (function () {
   "use strict";
   var doc = document;
   var at = function (id) { return doc.getElementById(id); };
-  // In a frame another script brings pages (embed.js), and says when one is there.
+  // In a frame embed.js loads pages. It sends the event quittance:page for each.
   var load = window.quittanceLoad || function (url) { location.replace(url); };
   var framed = !!window.quittanceLoad;
 
-  // The review is the answer to a form. Without this Back or a reload would ask
-  // the browser for a page that it cannot ask for again.
+  // The review is the answer to a form. Without this, Back or a reload would make the
+  // browser send the form again.
   if (history.replaceState && !framed) history.replaceState(null, "", location.href);
 
-  // A second tap on a form that is on its way does nothing. The button is not
-  // disabled, since the offer that it names would then not be sent.
+  // busy makes a second tap on a form that is being sent have no effect. The buttons are
+  // not disabled: a disabled button would not send the offer that it names.
   function busy(form, on) {
     form.sent = on;
     form.querySelectorAll("button").forEach(function (button) {
@@ -27,7 +27,7 @@
     busy(form, true);
     leave();
     if (framed || !("next" in form.dataset) || !window.fetch || !window.URLSearchParams) return;
-    // A card goes on at the acquirer's page: the answer says where.
+    // A card payment continues on the acquirer's page. The answer has its address.
     event.preventDefault();
     fetch(form.action, {
       method: "POST", headers: { "Accept": "application/json" }, credentials: "omit", cache: "no-store",
@@ -39,7 +39,7 @@
   });
   doc.addEventListener("click", function (event) {
     var a = event.target.closest ? event.target.closest("a") : null;
-    var elsewhere = event.ctrlKey || event.metaKey || event.shiftKey; // in a tab of its own
+    var elsewhere = event.ctrlKey || event.metaKey || event.shiftKey; // opens another tab
     if (a && !elsewhere && !a.target && !a.hash && a.origin === location.origin) leave();
   });
   window.addEventListener("pageshow", function (event) {
@@ -51,7 +51,7 @@
 
   var data, said, calm, timer, ticking, running, leaving, shown, failures, delays;
 
-  // show begins with the page that stands in the document.
+  // show starts the live status of the page in the document.
   function show() {
     if (running) running.abort();
     clearTimeout(timer);
@@ -69,10 +69,10 @@
     var live = at("live"), clock = at("clock");
     data = live ? live.dataset : {};
     said = at("status");
-    calm = said ? said.textContent : ""; // what the status says while all is well
+    calm = said ? said.textContent : ""; // the status while there is no problem
 
-    // What is left of the approval window, counted from the server's own figure:
-    // a phone's clock may be hours off.
+    // Count down the rest of the approval window from the server's figure, because a
+    // phone's clock may be wrong by hours.
     if (clock && data.left) {
       var end = shown + 1000 * data.left, words = data;
       var tick = function () {
@@ -92,7 +92,7 @@
   function reload() {
     if (leaving) return;
     leaving = true;
-    // Never faster than every two seconds, should the server disagree with itself.
+    // At most once in two seconds, in case two servers report different versions.
     timer = setTimeout(function () { load(data.self); }, Math.max(0, 2000 - (performance.now() - shown)));
   }
 
@@ -102,9 +102,9 @@
     if (version !== undefined && version !== data.version) reload();
   }
 
-  // leave stops listening, since the citizen is going somewhere: to load this page
-  // again meanwhile would take back what was sent. In a frame nothing is taken back.
-  // Whoever is still here after a while went nowhere, or to another tab.
+  // leave stops the live status, because the citizen leaves the page. A reload would now
+  // cancel the request that was sent; in a frame it would not. If the page is still open
+  // after 30 seconds, the live status starts again.
   function leave() {
     if (framed) return;
     leaving = true;
@@ -123,7 +123,8 @@
     });
   }
 
-  // One question; asked where there is no stream, ever slower.
+  // poll asks for the version once, then again after a growing delay. It is used when
+  // there is no stream.
   function poll() {
     var mine = running = new AbortController();
     var limit = setTimeout(function () { mine.abort(); }, 10000);
@@ -139,7 +140,8 @@
     });
   }
 
-  // A stream that says nothing for two heartbeats is dead, whatever the socket believes.
+  // stream reads versions as they change. A stream that is silent for two heartbeats is
+  // closed, even if its connection looks open.
   function stream() {
     var mine = running = new AbortController(), silence, worked, text = "", decoder = new TextDecoder();
     var alive = function () {
@@ -168,13 +170,14 @@
       })();
     }).catch(function () {}).then(function () {
       clearTimeout(silence);
-      // A stream that once spoke was cut off; one that never did is not to be had.
+      // A stream that delivered something was interrupted: open it again. Otherwise
+      // streams do not work here: poll.
       if (mine === running && !leaving) timer = setTimeout(worked ? stream : poll, 1000);
     });
   }
 
-  // From the start, and again whenever the page comes back into view: a phone
-  // drops the stream while its owner types a code.
+  // ask starts the live status, also when the page becomes visible again: a phone closes
+  // the stream while its owner types a code in another app.
   function ask() {
     if (!data.live || leaving || !window.fetch || !window.AbortController) return;
     if (running) running.abort();

@@ -8,6 +8,7 @@ import (
 
 	"quittance/internal/deliveries"
 	"quittance/internal/operation"
+	"quittance/schemas"
 )
 
 // The text of a refused operation on deliveries has the reason and the command that mends
@@ -37,6 +38,17 @@ func TestWordsOfRefusedDeliveries(t *testing.T) {
 		}
 		if strings.Contains(said, "retrying") || strings.Contains(said, "%!") || strings.Contains(said, "<nil>") {
 			t.Errorf("%s: %q", code, said)
+		}
+	}
+}
+
+// Every topic can be replayed, or replay gives the reason why it cannot.
+func TestEveryTopicIsReplayableOrHasAReason(t *testing.T) {
+	t.Parallel()
+	for _, topic := range schemas.Topics() {
+		_, can := replayable()[topic.Name]
+		if _, cannot := notReplayable[topic.Name]; can == cannot {
+			t.Errorf("%s: replayable %t, with a reason against it %t", topic.Name, can, cannot)
 		}
 	}
 }

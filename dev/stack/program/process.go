@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -173,20 +175,8 @@ func (p *Process) Kill() bool { return p.Signal(syscall.SIGKILL) }
 func (p *Process) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Health+"/readyz", http.NoBody)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(text)))
-	}
-	return nil
+	_, err := p.Get(ctx, "/readyz")
+	return err
 }
 
 // AwaitReady waits until all processes are ready.
@@ -205,4 +195,42 @@ func AwaitReady(ctx context.Context, processes ...*Process) error {
 		}
 	}
 	return nil
+}
+
+// Get asks the process for a path of its health address. Any answer but 200 is an
+// error.
+func (p *Process) Get(ctx context.Context, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Health+path, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", p.Name, err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", p.Name, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(text)))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking %s for %s: %w", p.Name, path, err)
+	}
+	return text, nil
+}
+
+// Metric returns a metric of the process, the sum over its labels.
+func (p *Process) Metric(ctx context.Context, name string) (sum float64, err error) {
+	text, err := p.Get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{[^}]*\})? (\S+)$`).FindAllSubmatch(text, -1) {
+		v, err := strconv.ParseFloat(string(m[1]), 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading the metric %s of %s: %w", name, p.Name, err)
+		}
+		sum += v
+	}
+	return sum, nil
 }

@@ -34,6 +34,7 @@ type Up struct {
 
 	process *os.Process
 	ended   <-chan struct{}
+	log     string
 }
 
 // StartUp runs `quittance-dev up` and waits until it has printed that it is ready. ctx
@@ -52,12 +53,12 @@ func StartUp(ctx context.Context, cfg UpConfig) (*Up, error) {
 	args := append([]string{"up", "--port", strconv.Itoa(cfg.Port), "--data", filepath.Join(cfg.Dir, "data"), "--registry", cfg.Registry}, cfg.Args...)
 	cmd := exec.Command(cfg.Program, args...) //nolint:gosec,noctx // the program that the caller names; it outlives ctx, see Stop
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = cfg.Root, Environment(), stdout, stderr
-	u := &Up{}
+	u := &Up{log: stderr.Name()}
 	if u.ended, err = Launch(cmd); err != nil {
 		return nil, fmt.Errorf("starting up: %w", err)
 	}
 	u.process, u.Pid = cmd.Process, cmd.Process.Pid
-	if err := u.ready(ctx, stdout.Name(), stderr.Name()); err != nil {
+	if err := u.ready(ctx, stdout.Name()); err != nil {
 		_ = u.process.Kill()
 		<-u.ended
 		return nil, err
@@ -66,7 +67,7 @@ func StartUp(ctx context.Context, cfg UpConfig) (*Up, error) {
 }
 
 // ready waits until the program has printed its whole banner.
-func (u *Up) ready(ctx context.Context, stdout, stderr string) error {
+func (u *Up) ready(ctx context.Context, stdout string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -80,13 +81,16 @@ func (u *Up) ready(ctx context.Context, stdout, stderr string) error {
 		}
 		select {
 		case <-u.ended:
-			return fmt.Errorf("up ended before it was ready: %s", Tail(stderr, 4<<10))
+			return fmt.Errorf("up ended before it was ready: %s", Tail(u.log, 4<<10))
 		case <-ctx.Done():
-			return fmt.Errorf("up is not ready: %w; the end of its log:\n%s", ctx.Err(), Tail(stderr, 4<<10))
+			return fmt.Errorf("up is not ready: %w; the end of its log:\n%s", ctx.Err(), Tail(u.log, 4<<10))
 		case <-tick.C:
 		}
 	}
 }
+
+// Log returns the file of its standard error.
+func (u *Up) Log() string { return u.log }
 
 // Ended is closed when the program has ended.
 func (u *Up) Ended() <-chan struct{} { return u.ended }
@@ -106,6 +110,9 @@ func (u *Up) Stop(ctx context.Context) error {
 
 // DemoRegistry is the demo registry, seen from the module's folder.
 const DemoRegistry = "deploy/dev/registry.yaml"
+
+// DemoKey is a test key of the demo registry. WithoutQuota raises its quotas.
+const DemoKey = "sk_test_GuichetDemoKey00000000000"
 
 // WithoutQuota writes a copy of the demo registry into dir, with quotas that no load
 // reaches. It returns the file of the copy.

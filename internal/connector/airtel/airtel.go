@@ -4,20 +4,21 @@
 // credentials, three minutes), then POST /merchant/v1/payments/ with our id as
 // transaction.id, which makes the payer's phone ask for the PIN; then GET
 // /standard/v1/payments/{id} until it is TS (success), TF (failed) or TE
-// (expired). TIP (in progress) and TA (ambiguous) decide nothing. Neither does the
-// answer to the request, whatever status it names: it says that the phone was asked.
+// (expired). TIP (in progress) and TA (ambiguous) decide nothing. The answer to the
+// request also decides nothing, whatever its status: it only confirms that the phone was
+// asked.
 //
 // What differs from other operators:
 //
 //   - Ids are letters and digits: our UUID without its dashes.
 //   - The payer's number is national, with its 0 and without the country code.
-//   - Neither answers nor callbacks name an amount. An id has one amount, the one of
-//     its first request; an approval is of that amount.
-//   - A callback names no reason either, and comes once. After it the service asks
+//   - Neither answers nor callbacks name an amount. An id has the amount of its first
+//     request, and an approval is of that amount.
+//   - A callback names no reason and comes once. It causes an enquiry
 //     (connector.Report.Ask). In Airtel's public protocol a merchant has one callback
 //     address, set in its portal, which cannot name the session. The connector sends
-//     our address in X-Callback-Url for gateways that honour it. Without callbacks
-//     every payment is found by enquiry.
+//     our address in X-Callback-Url for gateways that use it. Without callbacks the
+//     service finds every outcome by enquiries.
 //
 // Public descriptions: https://developers.airtel.cg (Collection APIs).
 package airtel
@@ -43,7 +44,7 @@ const (
 	enquiryPath  = "/standard/v1/payments/"
 )
 
-// Registration is Airtel as the service knows it.
+// Registration is the registration of Airtel.
 var Registration = connector.Registration{
 	Operator: Operator,
 	Offer:    checkout.OfferMomoB,
@@ -63,8 +64,8 @@ type Account struct {
 	ClientSecret string
 }
 
-// Fingerprint is of the client id. The empty parts are in the fingerprints of
-// collections since the first release.
+// Fingerprint identifies the account by its client id. The fingerprints of existing
+// collections contain the empty parts.
 func (a Account) Fingerprint() string {
 	return connector.Fingerprint(a.BaseURL, "", "", a.ClientID)
 }
@@ -80,15 +81,15 @@ func New(cfg connector.Config) (*Connector, error) {
 	return &Connector{base}, err
 }
 
-// Payer takes Congolese numbers of Airtel, which start with 05, or with 04 where
-// they were Warid's, whose network is Airtel's now.
+// Payer accepts Congolese numbers of Airtel. They start with 05, or with 04 if they
+// belonged to Warid, whose network is now Airtel's.
 func (c *Connector) Payer(input string) (string, error) {
 	return connector.CongoPayer(input, "05", "04")
 }
 
-// Collect is POST /merchant/v1/payments/, in XAF only. It never returns an
-// approval by the answer to the request, which proves nothing. About an id that Airtel
-// knows already it asks.
+// Collect is POST /merchant/v1/payments/, in XAF only. It never returns an approval from
+// the answer to the request, which does not prove a payment. If Airtel already knows the
+// id, Collect enquires.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
 	own, err := c.Own(account)
@@ -124,7 +125,7 @@ func (c *Connector) Collect(ctx context.Context, account connector.Account, r co
 }
 
 // Enquire is GET /standard/v1/payments/{id}, at most EnquiriesPerSecond of an
-// account. The amount of an approval is the reference's, see the package.
+// account. An approval has the amount of the reference, see the package.
 func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref connector.Reference) (connector.Outcome, error) {
 	const doing = "asking about a payment"
 	id, err := toTransactionID(ref.ID)
@@ -143,8 +144,8 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	readable := a.Decode(&e) == nil
 	switch {
 	case readable && a.Status < 500 && e.missing():
-		// Only Airtel's own code means that there is no such payment: a gateway that
-		// knows no such path answers 404 as well.
+		// Only Airtel's own code means that there is no such payment. A gateway without such
+		// a path answers 404 too.
 		return connector.Outcome{Status: checkout.OutcomeUnknown, Reason: e.code()}, nil
 	case a.Status != http.StatusOK:
 		return connector.Outcome{}, a.Fault(doing, false, e.code())
@@ -152,9 +153,9 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	return connector.ReadOutcome(a, doing, func(e envelope) (connector.Outcome, error) { return toOutcome(e, id, ref) })
 }
 
-// ParseReport reads the body of a callback: which payment, and how it ended. The body
-// names neither amount nor reason, so Ask is set. The hash, which merchants can switch
-// on, is not checked: the report only causes an enquiry.
+// ParseReport reads the id and the status of a payment in the body of a callback. The body
+// names neither amount nor reason, so Ask is set. ParseReport does not check the hash that
+// merchants can switch on, because the report only causes an enquiry.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	return connector.ReadReport("Airtel", body, func(r report) (connector.Report, error) {
 		id, err := fromTransactionID(string(r.Transaction.ID))
@@ -167,7 +168,7 @@ func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, e
 	})
 }
 
-// header is that of a call about a payment.
+// header returns the header of a call about a payment.
 func header(callbackURL string) map[string]string {
 	return map[string]string{"X-Country": country, "X-Currency": currency, "X-Callback-Url": callbackURL, "Accept": "*/*"}
 }

@@ -20,7 +20,7 @@ import (
 	"quittance/test/connectors"
 )
 
-// gateway answers as a test wants it and counts tokens.
+// gateway gives the answers that a test sets and counts tokens.
 type gateway struct {
 	tokens atomic.Int64
 	answer func(w http.ResponseWriter, r *http.Request)
@@ -55,12 +55,12 @@ func refusal(reason string, code checkout.FailureCode) connector.Outcome {
 	return connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: code, Reason: reason}
 }
 
-// enquiry is the answer to an enquiry.
+// enquiry returns the answer to an enquiry.
 func enquiry(status, code string) string {
 	return fmt.Sprintf(`{"data":{"transaction":{"status":%q,"message":"of 055000001"}},"status":{"code":"200","result_code":"ESB000010","response_code":%q,"success":true}}`, status, code)
 }
 
-// Every state and code of Airtel, as answer to an enquiry.
+// Outcomes of every state and code of Airtel, in answers to enquiries.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	const id = "018f0000-0000-4000-8000-0000000000ab"
@@ -117,7 +117,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// Only Airtel's own word means that there is no such payment.
+// Only Airtel's own code means that there is no such payment.
 func TestNotFoundOfAGateway(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{"message":"no Route matched with those values"}`, "404 page not found"} {
@@ -128,8 +128,8 @@ func TestNotFoundOfAGateway(t *testing.T) {
 	}
 }
 
-// What travels: our id without dashes, the national number with its 0, XAF as a
-// whole number, the country.
+// The request holds our id without dashes, the national number with its 0, XAF as a whole
+// number, and the country.
 func TestRequestOnTheWire(t *testing.T) {
 	t.Parallel()
 	r := request()
@@ -165,7 +165,7 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 }
 
-// What Airtel cannot be asked for never leaves.
+// A request that Airtel cannot execute is not sent.
 func TestNeverSent(t *testing.T) {
 	t.Parallel()
 	g, a := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
@@ -202,7 +202,7 @@ func TestPayer(t *testing.T) {
 	}
 }
 
-// What Airtel answers to the request itself.
+// Outcomes of Airtel's answers to the request.
 func TestAnswersToTheRequest(t *testing.T) {
 	t.Parallel()
 	const (
@@ -272,7 +272,7 @@ func TestAnswersToTheRequest(t *testing.T) {
 	}
 }
 
-// Callbacks make us ask, whatever they say; what they cannot say is unreadable.
+// Every callback causes an enquiry. A malformed callback is unreadable.
 func TestCallbacks(t *testing.T) {
 	t.Parallel()
 	c := newConnector(t)
@@ -286,7 +286,7 @@ func TestCallbacks(t *testing.T) {
 		}
 	}
 	for _, body := range []string{
-		`{"transaction":{"id":"` + id + `","status_code":"TS"}}`, // with dashes: not as we told it
+		`{"transaction":{"id":"` + id + `","status_code":"TS"}}`, // with dashes, unlike our id in the request
 		`{"transaction":{"id":"BBZMiscxy","status_code":"TS"}}`,
 		`{"transaction":{"id":"` + bare(id) + `00","status_code":"TS"}}`,
 		`{"transaction":{"id":"` + bare(id) + `","status_code":"SUCCESS"}}`,
@@ -299,7 +299,7 @@ func TestCallbacks(t *testing.T) {
 	}
 }
 
-// A token serves many calls for most of its three minutes.
+// Many calls use one token for most of its three minutes.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	g, a := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -333,7 +333,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// The magic numbers of developer mode, through the real protocol.
+// The magic numbers of developer mode give their outcomes over the real protocol.
 func TestMagicNumbers(t *testing.T) {
 	t.Parallel()
 	base := operator(t, &connectors.Faults{})
@@ -389,7 +389,7 @@ func TestMagicNumbers(t *testing.T) {
 	}
 }
 
-// Running collections hold the fingerprint of the account that asked.
+// Running collections hold the fingerprint of their account: it must not change.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	a := airtel.Account{BaseURL: "https://operator.example", ClientID: "one", ClientSecret: "s"}
@@ -400,6 +400,6 @@ func TestFingerprint(t *testing.T) {
 	rotated, other := a, a
 	rotated.ClientSecret, other.ClientID = "t", "two"
 	if a.Fingerprint() != rotated.Fingerprint() || a.Fingerprint() == other.Fingerprint() {
-		t.Error("an account is its client id, not its secret")
+		t.Error("the fingerprint depends on the secret, or not on the client id")
 	}
 }

@@ -27,12 +27,12 @@ func account(base connector.BaseURL) airtel.Account {
 	return airtel.Account{BaseURL: base, ClientID: "client-id", ClientSecret: "client-secret"}
 }
 
-// accepts makes the simulator know that account alone.
+// accepts makes the simulator accept only the account.
 func accepts(c *simulator.Config) {
 	c.Airtel = func(id, secret string) bool { return id == "client-id" && secret == "client-secret" }
 }
 
-// bare is our id as Airtel has it.
+// bare returns our id without dashes, as Airtel uses it.
 func bare(id string) string { return strings.ReplaceAll(id, "-", "") }
 
 // operator runs the simulator behind faults and returns its address.

@@ -57,7 +57,7 @@ func toPayment(r connector.Request) ([]byte, error) {
 
 var errID = errors.New("not a transaction id of ours")
 
-// toTransactionID is our UUID as Airtel takes it: without dashes.
+// toTransactionID turns our UUID into Airtel's form: without dashes.
 func toTransactionID(id string) (string, error) {
 	u, err := uuid.Parse(id)
 	if err != nil {
@@ -66,8 +66,7 @@ func toTransactionID(id string) (string, error) {
 	return hex.EncodeToString(u[:]), nil
 }
 
-// fromTransactionID is the UUID that toTransactionID was given. Letters of either
-// case count, nothing else does.
+// fromTransactionID is the inverse of toTransactionID. It accepts letters of either case.
 func fromTransactionID(id string) (string, error) {
 	var u uuid.UUID
 	if len(id) != 2*len(u) {
@@ -79,7 +78,7 @@ func fromTransactionID(id string) (string, error) {
 	return u.String(), nil
 }
 
-// envelope is every answer to a request and to an enquiry. Prose is not read.
+// envelope is the body of every answer to a request and to an enquiry, without its prose.
 type envelope struct {
 	Data struct {
 		Transaction struct {
@@ -98,8 +97,8 @@ type envelope struct {
 	StatusCode text `json:"status_code"`
 }
 
-// codes are the codes of an answer, the most specific first: the product's, the
-// gateway's, the general one.
+// codes lists the codes of an answer, the most specific first: that of the product, that
+// of the gateway, the general ones.
 func (e *envelope) codes() []string {
 	var out []string
 	for _, s := range []text{e.Status.ResponseCode, e.StatusCode, e.Status.Code, e.Status.ResultCode} {
@@ -110,12 +109,12 @@ func (e *envelope) codes() []string {
 	return out
 }
 
-// any says whether one of the codes is in the set.
+// any reports whether one of the codes is in the set.
 func (e *envelope) any(set map[string]bool) bool {
 	return slices.ContainsFunc(e.codes(), func(c string) bool { return set[c] })
 }
 
-// code is the first code that is in a table, else the first code, empty when there is
+// code returns the first code that is in a table, or else the first code; "" when there is
 // none.
 func (e *envelope) code() string {
 	codes := e.codes()
@@ -127,8 +126,8 @@ func (e *envelope) code() string {
 	return append(codes, "")[0]
 }
 
-// missing says that Airtel has no such payment. The status may be TF then, which is no
-// refusal: the payment may still arrive there.
+// missing reports whether Airtel has no such payment. The status may be TF then. It is not
+// a refusal, because the payment may still arrive there.
 func (e *envelope) missing() bool {
 	t := e.Data.Transaction.Status
 	return (t == "" || t == "TF") && e.any(notFound)
@@ -161,8 +160,8 @@ func toOutcome(e envelope, id string, ref connector.Reference) (connector.Outcom
 	return o, nil
 }
 
-// toStatus reads Airtel's states. Only TS, TF and TE are decisions, TF only if its code
-// is not one of submitted.
+// toStatus reads Airtel's states. Only TS, TF and TE are decisions, and TF only if its
+// code is not in submitted.
 func toStatus(status, reason string) (connector.Outcome, error) {
 	switch status {
 	case "TS":
@@ -179,14 +178,14 @@ func toStatus(status, reason string) (connector.Outcome, error) {
 	case "TA":
 		return connector.Outcome{Status: checkout.OutcomeAmbiguous, Reason: reason}, nil
 	}
-	return connector.Outcome{}, fmt.Errorf("status %q is none of Airtel's", code(status))
+	return connector.Outcome{}, fmt.Errorf("unknown status %q", code(status))
 }
 
-// text is a JSON string or number. Anything else, such as the false that Airtel
-// sometimes sends as an id, is empty.
+// text is a JSON string or number. Any other value is empty, such as the false that Airtel
+// sometimes sends as an id.
 type text string
 
-// UnmarshalJSON reads a string or a number, as it is spelled.
+// UnmarshalJSON reads a string, or a number as it is written.
 func (t *text) UnmarshalJSON(b []byte) error {
 	*t = ""
 	switch {

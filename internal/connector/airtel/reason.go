@@ -9,8 +9,8 @@ import (
 	"quittance/internal/connector"
 )
 
-// failures maps Airtel's codes onto ours (contract decisions § 6): the one table.
-// A code that is missing here is, with TF, collect.operator_error.
+// failures maps Airtel's codes to failure codes (contract decisions § 6). With the status
+// TF, a code that is missing here is collect.operator_error.
 var failures = map[string]checkout.FailureCode{
 	"DP00800001008": checkout.FailureRejected,
 	"DP00800001005": checkout.FailureApprovalTimeout, // the payer entered no PIN
@@ -23,12 +23,12 @@ var failures = map[string]checkout.FailureCode{
 	"DP00800001004": checkout.FailureAmountInvalid,
 	"DP00800001010": checkout.FailurePayeeUnavailable,
 
-	// Not in the decisions' table. A number that Airtel does not take:
+	// Not in the table of the decisions. A number that Airtel does not accept:
 	"ESB000033": checkout.FailurePayerNotFound,
 	"ESB000036": checkout.FailurePayerNotFound,
-	// What the PIN's check at the gateway says:
+	// A wrong PIN, found by the gateway:
 	"ROUTER115": checkout.FailureWrongPIN,
-	// A merchant account that is set up wrongly, of which the payer can do nothing:
+	// Faults of the merchant account, which the payer cannot mend:
 	"ESB000034": checkout.FailurePayeeUnavailable,
 	"ESB000035": checkout.FailurePayeeUnavailable,
 	"ESB000039": checkout.FailurePayeeUnavailable,
@@ -38,32 +38,32 @@ var failures = map[string]checkout.FailureCode{
 	"ROUTER007": checkout.FailurePayeeUnavailable,
 	"ROUTER112": checkout.FailurePayeeUnavailable,
 	"ROUTER119": checkout.FailurePayeeUnavailable,
-	// Failed, and nothing else:
+	// Failures without a reason:
 	"DP00800001009": checkout.FailureOperatorError,
 	"ESB000011":     checkout.FailureOperatorError,
 }
 
-// noRefusalOfRequest are codes that end a payment but do not refuse a request: the
-// payer was not asked yet, so the time-out is Airtel's own.
+// noRefusalOfRequest lists codes that end a payment but do not refuse a request. The payer
+// was not asked yet, so the time-out is Airtel's own.
 var noRefusalOfRequest = map[string]bool{"DP00800001024": true, "DP00800001029": true, "TE": true}
 
-// submitted are codes that name no failure, whatever the status: Airtel has the payment
+// submitted lists codes that are not failures, whatever the status: Airtel has the payment
 // and its outcome is open.
 var submitted = map[string]bool{"DP00800001000": true, "DP00800001006": true}
 
-// duplicate are codes that mean: Airtel has a payment of this id.
+// duplicate lists codes that mean that Airtel has a payment of this id.
 var duplicate = map[string]bool{"ESB000041": true}
 
-// notFound are codes that mean: Airtel has no payment of this id.
+// notFound lists codes that mean that Airtel has no payment of this id.
 var notFound = map[string]bool{"DP00800001025": true, "ESB000045": true}
 
-// payerUnknown refuses a request, with status 400, for a number without an Airtel
-// Money account. The same code with TF is a payer who entered no PIN.
+// payerUnknown with status 400 refuses a request because the number has no Airtel Money
+// account. The same code with TF means that the payer entered no PIN.
 const payerUnknown = "DP00800001005"
 
-// refusalOfRequest is the answer to a request as a refusal; false when it is no
-// definite one. Codes that are in no table are not definite: Airtel calls several of
-// its general codes ambiguous.
+// refusalOfRequest reads the answer to a request as a refusal. It returns false when the
+// answer is not a definite refusal. A code that is in no table is not definite, because
+// Airtel calls several of its general codes ambiguous.
 func refusalOfRequest(status int, e envelope) (connector.Outcome, bool) {
 	for _, c := range e.codes() {
 		if status == http.StatusBadRequest && c == payerUnknown {
@@ -83,8 +83,8 @@ func failure(reason string) checkout.FailureCode {
 	return cmp.Or(failures[reason], checkout.FailureOperatorError)
 }
 
-// code is s if it looks like a code of Airtel, capital letters and then digits, else
-// empty: prose and numbers, which may be the payer's, are never passed on.
+// code returns s if it has the form of a code of Airtel, capital letters and then digits,
+// else "". Prose and numbers are never passed on, because they may be the payer's.
 func code(s string) string {
 	const longest = 16
 	digits := strings.TrimLeft(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")

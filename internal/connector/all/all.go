@@ -1,5 +1,5 @@
-// Package all lists the operators of the service. Programs and tests import it; the
-// other packages are handed the table.
+// Package all lists the operators of the service. Only programs and tests import it; they
+// pass the table to the other packages.
 package all
 
 import (
@@ -9,7 +9,7 @@ import (
 	"quittance/internal/connector/mtn"
 )
 
-// Operators is every operator, one a line.
+// Operators lists every operator.
 func Operators() connector.Table {
 	return connector.Table{
 		mtn.Registration,

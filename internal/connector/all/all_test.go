@@ -7,7 +7,7 @@ import (
 	"quittance/internal/connector/all"
 )
 
-// Every offer has one operator, but cash at a counter; no two operators share a name.
+// Every offer except cash at a counter has one operator. Names of operators are unique.
 func TestEveryOfferHasAnOperator(t *testing.T) {
 	t.Parallel()
 	operators := all.Operators()

@@ -1,9 +1,8 @@
-// Package card is the card acquirer. The citizen pays on a page of the acquirer's
-// own, so no card number ever comes near this service.
+// Package card is the connector of card acquirers. The citizen pays on a page of the
+// acquirer, so this service never receives a card number.
 //
-// Acquirers have no protocol in common. This is the one that we ask of an
-// acquirer's gateway, or of a small service in front of it: JSON over https, five
-// things to do.
+// Acquirers have no common protocol. This service expects the following protocol, JSON
+// over https, from an acquirer's gateway or from a small service in front of it.
 //
 // # A transaction
 //
@@ -24,8 +23,8 @@
 // description and the deadline of the first request stay. With another amount or
 // currency it is 409 reference_conflict and nothing changes. checkout_environment is
 // "test" or "live". transaction_id is at most 64 letters, digits, dots, hyphens and
-// underscores. The page sends the citizen to return_url when all is done there, and
-// takes nothing more once expires_at has passed.
+// underscores. The page sends the citizen to return_url at the end, and accepts no payment
+// after expires_at.
 //
 // # Enquiry
 //
@@ -41,21 +40,22 @@
 //	declined               by the issuer or the acquirer
 //	authentication_failed  the card holder's authentication (3-D Secure)
 //	abandoned              the citizen gave up on the page
-//	expired                expires_at has passed without the citizen's doing
+//	expired                expires_at has passed and the citizen has done nothing
 //
-// The last five are final. reason is the acquirer's own code of it, such as
+// The last five are final. reason is the acquirer's code for the status, such as
 // insufficient_funds: small letters and underscores.
 //
 // # Report
 //
-// A final transaction is reported by POST to its callback_url with the body of an
-// enquiry's answer, signed, until a 2xx comes back.
+// The acquirer reports a final transaction by POST to its callback_url. The body is that
+// of the answer to an enquiry, signed. The acquirer repeats the report until the answer is
+// a 2xx.
 //
 // # Errors
 //
-// {"code": "…", "message": "…"}; only the code is read. 401 and 403 mean that the
-// request was not looked at, 429 that it was not done. See reason.go for the codes
-// that refuse a transaction for good.
+// An error is {"code": "…", "message": "…"}. The service reads only the code. 401, 403 and
+// 429 mean that the acquirer has done nothing. See reason.go for the codes of definite
+// refusals.
 //
 // # Signatures
 //
@@ -77,8 +77,8 @@
 //	{path and query as sent}
 //	{SHA-256 of the body, in hexadecimal}
 //
-// The first line keeps a request from passing for a report. A report's signature
-// need not cover its address: its body names the reference.
+// The first line prevents the use of a request's signature for a report. A report's
+// signature need not cover its address, because its body names the reference.
 package card
 
 import (
@@ -98,7 +98,7 @@ const Operator = "card"
 
 const transactionsPath = "/v1/transactions"
 
-// Registration is the acquirer as the service knows it.
+// Registration is the registration of the acquirer.
 var Registration = connector.Registration{
 	Operator: Operator,
 	Offer:    checkout.OfferCard,
@@ -126,8 +126,8 @@ type Account struct {
 	XAF bool
 }
 
-// Fingerprint is of the merchant. The empty parts are in the fingerprints of
-// collections since the first release.
+// Fingerprint identifies the account by its merchant. The fingerprints of existing
+// collections contain the empty parts.
 func (a Account) Fingerprint() string {
 	return connector.Fingerprint(a.BaseURL, "", "", a.Merchant)
 }
@@ -137,16 +137,16 @@ type Connector struct{ *connector.Base[Account] }
 
 var _ connector.ReportVerifier = (*Connector)(nil)
 
-// New makes a Connector. It signs with, and judges signatures by, cfg.Timestamp.
+// New makes a Connector. It uses cfg.Timestamp to make and to verify signatures.
 func New(cfg connector.Config) (*Connector, error) {
 	base, err := connector.NewBase[Account](Operator, cfg, nil)
 	return &Connector{base}, err
 }
 
-// Collect is POST /v1/transactions. A new transaction is pending, with the page on
-// which the citizen pays; the same request again has the same page. What the answer
-// says of the money decides nothing: the acquirer is asked. A reference that it
-// knows with another amount is asked about as well, and has no page.
+// Collect is POST /v1/transactions. A new transaction is pending, with the page on which
+// the citizen pays. The same request again returns the same page. A final status in the
+// answer decides nothing: Collect enquires. Collect also enquires when the acquirer knows
+// the reference with another amount; the outcome has no page then.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
 	own, err := c.Own(account)
@@ -198,8 +198,8 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	}
 	switch {
 	case a.Status == http.StatusNotFound && errorCode(a) == notFound:
-		// Only the acquirer's own word means that there is no such payment: a gateway
-		// that knows no such path answers 404 as well.
+		// Only the acquirer's own code means that there is no such payment. A gateway without
+		// such a path answers 404 too.
 		return connector.Outcome{Status: checkout.OutcomeUnknown, Reason: notFound}, nil
 	case a.Status != http.StatusOK:
 		return connector.Outcome{}, a.Fault(doing, false, errorCode(a))
@@ -212,8 +212,8 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	})
 }
 
-// ParseReport reads the body of a report. Whether the acquirer signed it is
-// VerifyReport's to say.
+// ParseReport reads the body of a report. It does not check the signature, see
+// VerifyReport.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	return connector.ReadReport("the acquirer", body, func(m state) (connector.Report, error) {
 		if m.Reference == "" {
@@ -224,9 +224,9 @@ func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, e
 	})
 }
 
-// VerifyReport says whether the account's acquirer signed the report within five
-// minutes of now. It does not look at what the report says: that it is about the
-// collection of its address is the caller's to check.
+// VerifyReport returns nil when the account's acquirer signed the report within five
+// minutes of now. It does not read the report. The caller checks that the report names
+// the collection of its address.
 func (c *Connector) VerifyReport(account connector.Account, header http.Header, body []byte) error {
 	own, err := c.Own(account)
 	if err != nil {

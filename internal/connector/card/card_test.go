@@ -31,8 +31,8 @@ func reference(r connector.Request) connector.Reference {
 	return connector.Reference{ID: r.ID, Amount: r.Amount, Currency: r.Currency}
 }
 
-// The bytes on the wire are the documented ones; the signatures are what openssl
-// makes of the documented lines.
+// The bytes on the wire are the documented ones. openssl made the expected signatures from
+// the documented lines.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -72,8 +72,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// A refusal of the request counts, unless an earlier one of the same reference was
-// taken.
+// A refusal of the request counts unless the acquirer accepted an earlier request of the
+// same reference.
 func TestRefusalsOfTheRequest(t *testing.T) {
 	t.Parallel()
 	faults := &connectors.Faults{}
@@ -90,13 +90,13 @@ func TestRefusalsOfTheRequest(t *testing.T) {
 		if o, err := c.Collect(t.Context(), account(base), r); err != nil || o.Status != checkout.OutcomeRefused || o.FailureCode != want || o.Reason != code {
 			t.Errorf("%s: %+v, %v", code, o, err)
 		}
-		// The enquiry that a refusal leads to brings nothing: undecided.
+		// The enquiry after a refusal fails: the outcome is undecided.
 		faults.Answer(1, isRequest, http.StatusUnprocessableEntity, body)
 		faults.Next(1, isEnquiry, connectors.Error500)
 		if _, err := c.Collect(t.Context(), account(base), r); !connector.Uncertain(err) || connector.FaultOf(err) != connector.FaultServer {
 			t.Errorf("%s, no enquiry: %v", code, err)
 		}
-		// It was taken before.
+		// The acquirer accepted the request before.
 		if _, err := c.Collect(t.Context(), account(base), r); err != nil {
 			t.Fatal(err)
 		}
@@ -119,11 +119,11 @@ func TestRefusalsOfTheRequest(t *testing.T) {
 			t.Errorf("%d %s: %+v, %v", answer.status, answer.body, o, err)
 		}
 	}
-	// The real thing: a currency that is in no list of cards.
+	// The simulator refuses a currency that cards do not take.
 	r := request()
 	r.Currency = "XOF"
 	if o, err := c.Collect(t.Context(), account(base), r); err == nil || connector.Uncertain(err) {
-		t.Errorf("a currency of nobody: %+v, %v", o, err)
+		t.Errorf("a currency that cards do not take: %+v, %v", o, err)
 	}
 }
 
@@ -197,9 +197,9 @@ func TestAnswersToAnEnquiry(t *testing.T) {
 		t.Errorf("another payment: %v", err)
 	}
 	if _, err := enquire(http.StatusOK, string(report(r.ID, "refunded", r.Amount, r.Currency))); !malformed(err) {
-		t.Errorf("a word of nobody's: %v", err)
+		t.Errorf("an unknown status: %v", err)
 	}
-	// An approval is of what the acquirer says, whatever was asked for.
+	// An approval has the amount that the acquirer names, not the one that was asked for.
 	for _, took := range []struct {
 		amount          int64
 		currency, known string
@@ -214,7 +214,7 @@ func TestAnswersToAnEnquiry(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if o, err = enquire(http.StatusOK, `{"transaction_id":"T-1","reference":"`+r.ID+`","status":"declined","reason":"Card 4111 declined"}`); err != nil || o.Reason != "declined" {
-		t.Errorf("prose travels: %+v, %v", o, err)
+		t.Errorf("prose is passed on: %+v, %v", o, err)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// An account without a usable secret signs nothing and asks nobody.
+// With an account without a usable secret nothing is signed or sent.
 func TestAccountWithoutSecret(t *testing.T) {
 	t.Parallel()
 	c := patient(t)
@@ -260,8 +260,7 @@ func TestAccountWithoutSecret(t *testing.T) {
 	}
 }
 
-// What the acquirer's page does in the course of time, as its enquiries and reports
-// tell it.
+// Enquiries and reports show the states of a payment on the acquirer's page over time.
 func TestInTheCourseOfTime(t *testing.T) {
 	t.Parallel()
 	for card, steps := range map[string][]struct {
@@ -321,7 +320,7 @@ func TestInTheCourseOfTime(t *testing.T) {
 	}
 }
 
-// patient is a connector that waits for an operator on a busy machine.
+// patient returns a connector with a longer time-out, for a busy machine.
 func patient(t *testing.T) *card.Connector {
 	t.Helper()
 	c, err := card.New(connector.Config{Now: now, Timeout: 20 * time.Second, EnquiriesPerSecond: 100})
@@ -331,7 +330,7 @@ func patient(t *testing.T) *card.Connector {
 	return c
 }
 
-// Running collections hold the fingerprint of the account that asked.
+// Running collections hold the fingerprint of their account: it must not change.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	a := card.Account{BaseURL: "https://operator.example", Merchant: "one", Secret: "s"}
@@ -342,6 +341,6 @@ func TestFingerprint(t *testing.T) {
 	rotated, other := a, a
 	rotated.Secret, other.Merchant = "t", "two"
 	if a.Fingerprint() != rotated.Fingerprint() || a.Fingerprint() == other.Fingerprint() {
-		t.Error("an account is its merchant, not its secret")
+		t.Error("the fingerprint depends on the secret, or not on the merchant")
 	}
 }

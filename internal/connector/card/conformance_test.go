@@ -20,9 +20,8 @@ import (
 	"quittance/test/connectors"
 )
 
-// client is the tests' own: a test server that closes takes the connections of
-// the default one with it, those of tests beside it too. It stays where it is sent
-// from.
+// client has its own transport. A test server that closes also closes the idle connections
+// of the default transport, which parallel tests use. client does not follow redirects.
 var client = &http.Client{
 	Transport:     &http.Transport{},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -37,7 +36,7 @@ func account(base connector.BaseURL) card.Account {
 	return card.Account{BaseURL: base, Merchant: "impots", Secret: "the-secret-of-impots"}
 }
 
-// accepts makes the simulator know that account alone.
+// accepts makes the simulator accept only the account.
 func accepts(c *simulator.Config) {
 	c.Card = func(merchant string) (string, bool) { return "the-secret-of-" + merchant, merchant == "impots" }
 }
@@ -48,10 +47,10 @@ func operator(t *testing.T, faults *connectors.Faults, configure ...func(*simula
 	return connectors.Serve(t, faults, connectors.Simulators(t, card.Operator, append(configure, accepts)...))
 }
 
-// nobody does not go to the page.
+// nobody is a payer who does not visit the page.
 const nobody = "nobody"
 
-// visit presses a button of the page, or pays with a card of that number.
+// visit presses a button of the page or pays with a card number.
 func visit(t *testing.T, redirect connector.Redirect, payer string) {
 	t.Helper()
 	if payer == nobody {
@@ -82,7 +81,7 @@ func visit(t *testing.T, redirect connector.Redirect, payer string) {
 	}
 }
 
-// signReport is written after the package's comment, not after its code.
+// signReport follows the documentation of the package, not its code.
 func signReport(account connector.Account, at time.Time, body []byte) http.Header {
 	a, _ := account.(card.Account)
 	timestamp := strconv.FormatInt(at.Unix(), 10)

@@ -33,7 +33,7 @@ func toTransaction(account Account, r connector.Request) ([]byte, error) {
 		return nil, fmt.Errorf("amount %d %q cannot be asked for", r.Amount, r.Currency)
 	}
 	if r.ReturnURL == "" || r.CallbackURL == "" || r.ExpiresAt.IsZero() {
-		return nil, errors.New("a card payment needs a way back and a deadline")
+		return nil, errors.New("a card payment needs a return address, a callback address and a deadline")
 	}
 	return json.Marshal(transaction{
 		Merchant: account.Merchant, Reference: r.ID, Amount: r.Amount, Currency: r.Currency, Description: r.Description,
@@ -41,7 +41,7 @@ func toTransaction(account Account, r connector.Request) ([]byte, error) {
 	})
 }
 
-// created is the answer to it.
+// created is the answer to a transaction.
 type created struct {
 	TransactionID string `json:"transaction_id"`
 	Reference     string `json:"reference"`
@@ -126,8 +126,8 @@ func isTransactionID(s string) bool {
 	return s != "" && len(s) <= maxTransactionID && strings.Trim(s, allowed) == ""
 }
 
-// isPage says whether a citizen can be sent to the address: https, or http on this
-// machine, for developers. Addresses with a user name are refused: they serve to
+// isPage reports whether the address is safe for a citizen: https, or http on this
+// machine for developers. It refuses addresses with a user name, because they can
 // deceive.
 func isPage(address string) bool {
 	u, err := url.Parse(address)

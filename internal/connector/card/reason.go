@@ -9,27 +9,26 @@ import (
 	"quittance/internal/connector"
 )
 
-// failures maps the acquirer's final statuses onto ours (contract decisions § 6):
-// the one table.
+// failures maps the acquirer's final statuses to failure codes (contract decisions § 6).
 var failures = map[string]checkout.FailureCode{
 	"declined":              checkout.FailureCardDeclined,
 	"authentication_failed": checkout.FailureCardAuthentication,
 	"abandoned":             checkout.FailureCardAbandoned,
-	"expired":               checkout.FailureCardAbandoned, // nobody did anything on the page
+	"expired":               checkout.FailureCardAbandoned, // the citizen did nothing on the page
 }
 
-// refusals are the codes with which an acquirer refuses a transaction for good.
-// Other codes refuse nothing: the request may be tried again.
+// refusals lists the codes of definite refusals. After another code the request may be
+// tried again.
 var refusals = map[string]checkout.FailureCode{
 	"currency_not_supported": checkout.FailureAmountInvalid,
 	"amount_not_supported":   checkout.FailureAmountInvalid,
 	"merchant_inactive":      checkout.FailurePayeeUnavailable,
 }
 
-// notFound is the code of a reference that the merchant has no transaction of.
+// notFound is the code for a reference without a transaction of the merchant.
 const notFound = "transaction_not_found"
 
-// toStatus reads the acquirer's statuses. Any other word is an error, not a decision.
+// toStatus reads the acquirer's statuses. An unknown status is an error, not a decision.
 func toStatus(status string) (checkout.OutcomeStatus, checkout.FailureCode, error) {
 	switch status {
 	case "approved":
@@ -40,11 +39,11 @@ func toStatus(status string) (checkout.OutcomeStatus, checkout.FailureCode, erro
 	if f, ok := failures[status]; ok {
 		return checkout.OutcomeRefused, f, nil
 	}
-	return "", "", fmt.Errorf("status %q is none of the protocol's", code(status))
+	return "", "", fmt.Errorf("unknown status %q", code(status))
 }
 
-// refusalOfRequest is the answer to a request as a refusal; false when it is no
-// definite one.
+// refusalOfRequest reads the answer to a request as a refusal. It returns false when the
+// answer is not a definite refusal.
 func refusalOfRequest(a connector.Answer) (connector.Outcome, bool) {
 	c := errorCode(a)
 	f, ok := refusals[c]
@@ -54,7 +53,7 @@ func refusalOfRequest(a connector.Answer) (connector.Outcome, bool) {
 	return connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: f, Reason: c}, true
 }
 
-// errorCode is the code of an answer that is an error, empty when there is none.
+// errorCode returns the code of an error answer; "" when there is none.
 func errorCode(a connector.Answer) string {
 	var e struct {
 		Code string `json:"code"`
@@ -65,8 +64,8 @@ func errorCode(a connector.Answer) string {
 	return code(e.Code)
 }
 
-// code is s if it looks like a code of the acquirer, small letters and underscores, else
-// empty: prose and numbers, which may be a card's, are never passed on.
+// code returns s if it has the form of a code, small letters and underscores, else "".
+// Prose and numbers are never passed on, because they may be a card's.
 func code(s string) string {
 	const longest = 40
 	if len(s) > longest || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz_") != "" {

@@ -16,22 +16,21 @@ import (
 	"quittance/internal/connector"
 )
 
-// tolerance is how far the clocks of acquirer and service may be apart, the way
-// between them included.
+// tolerance is the allowed age of a signature, including the difference between the clocks
+// of acquirer and service.
 const tolerance = 5 * time.Minute
 
-// authorization is the header of signed requests and reports. A merchant is
-// printable ASCII without quotation marks and backslashes, so that it needs no
-// escaping.
+// authorization matches the header of signed requests and reports. A merchant is printable
+// ASCII without quotation marks and backslashes, so that it needs no escaping.
 var authorization = regexp.MustCompile(`^HMAC-SHA256 merchant="([!#-\[\]-~]{1,200})", timestamp="([0-9]{1,12})", signature="([0-9a-f]{64})"$`)
 
 var errCredentials = errors.New("the account's merchant or secret cannot be used")
 
-// sign is the Authorization header of a request to address.
+// sign returns the Authorization header of a request to address.
 func sign(account Account, at time.Time, method, address string, body []byte) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "", errors.New("the account's address is none")
+		return "", errors.New("the account's address is malformed")
 	}
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	header := fmt.Sprintf(`HMAC-SHA256 merchant="%s", timestamp="%s", signature="%s"`, account.Merchant, timestamp,
@@ -42,7 +41,7 @@ func sign(account Account, at time.Time, method, address string, body []byte) (s
 	return header, nil
 }
 
-// verify judges the Authorization header of a report. Errors wrap ErrSignature.
+// verify checks the Authorization header of a report. Errors wrap ErrSignature.
 func verify(account Account, header http.Header, body []byte, now time.Time) error {
 	refuse := func(why string) error { return fmt.Errorf("%w: %s", connector.ErrSignature, why) }
 	values := header.Values("Authorization")
@@ -51,10 +50,10 @@ func verify(account Account, header http.Header, body []byte, now time.Time) err
 	}
 	parts := authorization.FindStringSubmatch(values[0])
 	if parts == nil {
-		return refuse("an Authorization header that is not read")
+		return refuse("a malformed Authorization header")
 	}
 	merchant, timestamp, signature := parts[1], parts[2], parts[3]
-	// With an empty secret everyone could sign.
+	// Anyone could sign with an empty secret.
 	if account.Secret == "" || account.Merchant == "" || merchant != account.Merchant {
 		return refuse("another merchant")
 	}

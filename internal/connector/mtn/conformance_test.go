@@ -28,7 +28,7 @@ func account(base connector.BaseURL) mtn.Account {
 	}
 }
 
-// accepts makes the simulator know that account alone.
+// accepts makes the simulator accept only the account.
 func accepts(c *simulator.Config) {
 	c.MTN = func(key, user, secret string) bool {
 		return key == "subscription-key" && user == "api-user" && secret == "api-key"

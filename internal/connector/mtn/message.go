@@ -39,15 +39,15 @@ func toRequestToPay(r connector.Request) ([]byte, error) {
 	})
 }
 
-// accents are the letters of French that MTN would refuse, in plain spelling.
+// accents replaces the accented letters of French, which MTN refuses.
 var accents = strings.NewReplacer(
 	"à", "a", "â", "a", "ä", "a", "ç", "c", "é", "e", "è", "e", "ê", "e", "ë", "e", "î", "i", "ï", "i", "ô", "o", "ö", "o",
 	"ù", "u", "û", "u", "ü", "u", "œ", "oe", "æ", "ae", "À", "A", "Â", "A", "Ç", "C", "É", "E", "È", "E", "Ê", "E", "Ë", "E",
 	"Î", "I", "Ï", "I", "Ô", "O", "Ù", "U", "Û", "U", "Œ", "OE",
 )
 
-// plain is text as MTN takes it: letters, digits and spaces, at most 160. An
-// apostrophe alone makes its gateway answer 400.
+// plain turns text into the form that MTN accepts: at most 160 letters, digits and spaces.
+// MTN's gateway answers 400 to any other character, such as an apostrophe.
 func plain(s string) string {
 	const longest = 160
 	mapped := strings.Map(func(r rune) rune {
@@ -64,7 +64,7 @@ func plain(s string) string {
 	return out
 }
 
-// result is a status answer, and a callback.
+// result is the body of a status answer and of a callback.
 type result struct {
 	ReferenceID            string `json:"referenceId"`
 	FinancialTransactionID text   `json:"financialTransactionId"`
@@ -81,8 +81,8 @@ func toOutcome(r result) (connector.Outcome, error) {
 	case "SUCCESSFUL":
 		o.Status = checkout.OutcomeApproved
 		o.Currency = r.Currency
-		// An unreadable amount leaves zero, which fits no collection: a person
-		// looks at it. An error would leave the payment undecided for ever.
+		// An unreadable amount becomes zero, which matches no collection and makes an
+		// operator case. An error would leave the payment undecided for ever.
 		if currency, ok := money.Lookup(r.Currency); ok {
 			if amount, err := currency.ParseDecimal(string(r.Amount)); err == nil {
 				o.Amount = amount
@@ -102,15 +102,15 @@ func toOutcome(r result) (connector.Outcome, error) {
 	case "ONGOING", "DELAYED":
 		o.Status = checkout.OutcomeAmbiguous
 	default:
-		return connector.Outcome{}, fmt.Errorf("status %q is none of MTN's", code(r.Status))
+		return connector.Outcome{}, fmt.Errorf("unknown status %q", code(r.Status))
 	}
 	return o, nil
 }
 
-// text is a JSON string, or a number where MTN's markets differ.
+// text is a JSON string, or in some of MTN's markets a number.
 type text string
 
-// UnmarshalJSON reads a string or a number, as it is spelled.
+// UnmarshalJSON reads a string, or a number as it is written.
 func (t *text) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9') {
 		*t = text(b)
@@ -119,10 +119,10 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(t))
 }
 
-// reason is a code: a string, or as in the specification an object that has one.
+// reason is a code: a string or, as in the specification, an object with a code.
 type reason string
 
-// UnmarshalJSON reads both spellings and drops prose.
+// UnmarshalJSON reads both forms and drops prose.
 func (r *reason) UnmarshalJSON(b []byte) error {
 	var s string
 	if len(b) > 0 && b[0] == '{' {

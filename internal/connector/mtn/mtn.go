@@ -24,10 +24,10 @@ import (
 // Operator is the operator's short name.
 const Operator = "mtn"
 
-// collections is the path of collections.
+// collections is the path of requests to pay.
 const collections = "/collection/v1_0/requesttopay"
 
-// Registration is MTN as the service knows it.
+// Registration is the registration of MTN.
 var Registration = connector.Registration{
 	Operator: Operator,
 	Offer:    checkout.OfferMomo,
@@ -72,7 +72,7 @@ func New(cfg connector.Config) (*Connector, error) {
 // Payer takes Congolese numbers of MTN, which start with 06.
 func (c *Connector) Payer(input string) (string, error) { return connector.CongoPayer(input, "06") }
 
-// Collect is POST requesttopay. About an id that MTN knows already it asks.
+// Collect is POST requesttopay. If MTN already knows the id, Collect enquires.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
 	const doing = "requesting payment"
 	own, err := c.Own(account)
@@ -121,8 +121,8 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	case http.StatusOK:
 		return connector.ReadOutcome(a, doing, toOutcome)
 	case http.StatusNotFound:
-		// A gateway that knows no such path answers 404 as well: only MTN's own code
-		// means that there is no such payment.
+		// A gateway without such a path answers 404 too. Only MTN's own code means that
+		// there is no such payment.
 		var no refusal
 		if a.Decode(&no) == nil && no.Code == "RESOURCE_NOT_FOUND" {
 			return connector.Outcome{Status: checkout.OutcomeUnknown, Reason: string(no.Code)}, nil
@@ -131,7 +131,7 @@ func (c *Connector) Enquire(ctx context.Context, account connector.Account, ref 
 	return connector.Outcome{}, a.Fault(doing, false, "")
 }
 
-// ParseReport reads the body of a callback, which is that of a status answer.
+// ParseReport reads the body of a callback, which has the form of a status answer.
 func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, error) {
 	return connector.ReadReport("MTN", body, func(r result) (connector.Report, error) {
 		o, err := toOutcome(r)

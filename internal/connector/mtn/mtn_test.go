@@ -20,7 +20,7 @@ import (
 	"quittance/test/connectors"
 )
 
-// gateway answers as a test wants it and counts tokens.
+// gateway gives the answers that a test sets and counts tokens.
 type gateway struct {
 	tokens atomic.Int64
 	asked  atomic.Int64
@@ -49,7 +49,7 @@ func request() connector.Request {
 	return connector.Request{ID: uuid.NewString(), Payer: "242066000001", Amount: 5075, Currency: "XAF", PaymentRef: "1234567890123456"}
 }
 
-// Every state and reason of MTN, as status answer and as report.
+// Outcomes of every state and reason of MTN, in status answers and in reports.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]connector.Outcome{
@@ -99,8 +99,8 @@ func refusal(reason string, code checkout.FailureCode) connector.Outcome {
 	return connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: code, Reason: reason}
 }
 
-// What travels: our id, the account, the amount without decimals, text that the
-// gateway takes.
+// The request holds our id, the account, the amount without decimals, and text that the
+// gateway accepts.
 func TestRequestOnTheWire(t *testing.T) {
 	t.Parallel()
 	r := request()
@@ -137,8 +137,8 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 }
 
-// A token serves many calls, also many at once; one that MTN refuses is replaced
-// once and the call repeated, as a 401 did nothing.
+// Many calls use one token, also concurrent ones. When MTN refuses a token with 401, it
+// has done nothing: the connector gets a new token and repeats the call once.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	var revoked atomic.Value
@@ -186,7 +186,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// What MTN answers to the request itself.
+// Outcomes of MTN's answers to the request.
 func TestRefusedRequests(t *testing.T) {
 	t.Parallel()
 	const unknown = `{"code":"RESOURCE_NOT_FOUND","message":"Requested resource was not found."}`
@@ -241,7 +241,7 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// Only MTN's own word means that there is no such payment.
+// Only MTN's own code means that there is no such payment.
 func TestNotFoundOfAGateway(t *testing.T) {
 	t.Parallel()
 	_, a := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) })
@@ -272,7 +272,7 @@ func TestEnquiriesAreLimited(t *testing.T) {
 	}
 }
 
-// The magic numbers of developer mode, through the real protocol.
+// The magic numbers of developer mode give their outcomes over the real protocol.
 func TestMagicNumbers(t *testing.T) {
 	t.Parallel()
 	base := operator(t, &connectors.Faults{}, func(c *simulator.Config) { c.ApprovalDelay = 200 * time.Millisecond })
@@ -327,7 +327,7 @@ func TestMagicNumbers(t *testing.T) {
 	}
 }
 
-// Running collections hold the fingerprint of the account that asked.
+// Running collections hold the fingerprint of their account: it must not change.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	a := mtn.Account{BaseURL: "https://operator.example", TargetEnvironment: "mtncongo", SubscriptionKey: "s", APIUser: "user", APIKey: "k"}

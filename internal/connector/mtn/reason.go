@@ -7,8 +7,8 @@ import (
 	"quittance/checkout"
 )
 
-// failures maps MTN's reasons onto ours (contract decisions § 6): the one table.
-// A reason that is missing here is collect.operator_error.
+// failures maps MTN's reasons to failure codes (contract decisions § 6). A reason that is
+// missing here is collect.operator_error.
 var failures = map[string]checkout.FailureCode{
 	"APPROVAL_REJECTED":             checkout.FailureRejected,
 	"REJECTED":                      checkout.FailureRejected,
@@ -21,8 +21,8 @@ var failures = map[string]checkout.FailureCode{
 	"SERVICE_UNAVAILABLE":           checkout.FailureOperatorUnavailable,
 	"INTERNAL_PROCESSING_ERROR":     checkout.FailureOperatorError,
 
-	// Not in the decisions' table: what MTN answers to a merchant account that is
-	// set up wrongly. The payer can do nothing about any of them.
+	// Not in the table of the decisions: faults of the merchant account, which the payer
+	// cannot mend.
 	"PAYEE_NOT_FOUND":                checkout.FailurePayeeUnavailable,
 	"NOT_ALLOWED":                    checkout.FailurePayeeUnavailable,
 	"NOT_ALLOWED_TARGET_ENVIRONMENT": checkout.FailurePayeeUnavailable,
@@ -30,19 +30,19 @@ var failures = map[string]checkout.FailureCode{
 	"INVALID_CURRENCY":               checkout.FailurePayeeUnavailable,
 }
 
-// undecided are reasons that name no failure, whatever the status.
+// undecided lists reasons that are not failures, whatever the status.
 var undecided = map[string]bool{"PENDING": true, "ONGOING": true, "DELAYED": true}
 
-// passing are reasons that, as the answer to a request, report a problem of MTN and not
-// of the payment: the same request may succeed a moment later.
+// passing lists reasons that report a problem of MTN, not of the payment, in the answer to
+// a request. The same request may succeed a moment later.
 var passing = map[string]bool{"SERVICE_UNAVAILABLE": true, "INTERNAL_PROCESSING_ERROR": true}
 
 func failure(reason string) checkout.FailureCode {
 	return cmp.Or(failures[reason], checkout.FailureOperatorError)
 }
 
-// code is s if it looks like a code of MTN, else empty: prose may contain a number and
-// is never passed on.
+// code returns s if it has the form of a code of MTN, else "". Prose may contain a number
+// and is never passed on.
 func code(s string) string {
 	const longest = 64
 	if len(s) > longest || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {

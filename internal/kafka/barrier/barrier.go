@@ -1,8 +1,8 @@
-// Package barrier makes reads of a copy linearizable. A processor writes events to a
-// topic, and a sink copies them to a database together with its positions. A read asks
-// the broker for the high watermark of the partitions that it concerns, waits until
-// the positions have reached it, and then reads the copy: it sees everything that was
-// acknowledged to anybody before the read began.
+// Package barrier makes reads of a copy linearizable. A processor writes events to a topic,
+// and a sink copies them to a database together with its positions. A read asks the broker
+// for the high watermarks of its partitions, waits until the positions have reached them,
+// and then reads the copy. It sees every change that any client had an acknowledgement for
+// before the read began.
 //
 // The high watermark is enough because a transaction flushes every record with acks
 // from all replicas before it commits. The last stable offset is not enough: the
@@ -22,19 +22,22 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/errgroup"
+
+	"quittance/internal/kafka/consume"
 )
 
-// ErrBehind says that the copy cannot show now what has been acknowledged: it is
-// behind, or Kafka or the database is away. The read may be tried again (503).
+// ErrBehind says that the copy does not contain all acknowledged changes yet: it is behind,
+// or Kafka or the database does not answer. The caller may try again (503).
 var ErrBehind = errors.New("the read model is behind")
 
 const (
 	defaultTimeout = 2 * time.Second
-	// positionEvery is how often positions are read while somebody waits.
+	// positionEvery is the pause between two reads of the positions while reads wait.
 	positionEvery = 4 * time.Millisecond
-	// retryEvery is the pause after a question that failed.
+	// retryEvery is the pause after a question or a read of positions that failed.
 	retryEvery = 50 * time.Millisecond
-	// askTimeout bounds one question; a new one goes to a broker that is there.
+	// askTimeout bounds one question to the broker, and one read of the positions. The
+	// next question may go to another broker.
 	askTimeout = time.Second
 )
 
@@ -46,26 +49,26 @@ type Config struct {
 	Topic string
 	// Partitions is the number of partitions of Topic.
 	Partitions int32
-	// Positions reads how far the copy is, as the next offset of each partition.
+	// Positions reads the positions of the copy: the next offset of each partition.
 	Positions func(ctx context.Context, topic string) (map[int32]int64, error)
 	// Timeout bounds a wait; 2 s when zero.
 	Timeout time.Duration
-	// Metrics registers how long reads wait.
+	// Metrics registers the metrics of the waits.
 	Metrics prometheus.Registerer
 }
 
-// Barrier makes reads wait until a copy of a topic holds what was acknowledged. It is
+// Barrier makes reads wait until a copy of a topic contains all acknowledged changes. It is
 // safe for concurrent use while Run runs.
 type Barrier struct {
 	cfg     Config
 	metrics *metrics
 
 	mu      sync.Mutex
-	next    *question // not yet sent: reads may still join it
+	next    *question // not sent yet: reads may join it
 	reached map[int32]int64
 	waiting map[*waiter]struct{}
 
-	ask, look chan struct{} // there is something to do
+	ask, look chan struct{} // wake asking and looking
 }
 
 // question asks for the high watermarks of all partitions.
@@ -80,7 +83,7 @@ type waiter struct {
 	done  chan struct{}
 }
 
-// New makes a barrier.
+// New creates a barrier.
 func New(cfg Config) *Barrier {
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	return &Barrier{
@@ -89,11 +92,11 @@ func New(cfg Config) *Barrier {
 	}
 }
 
-// Wait returns once the copy holds everything that was acknowledged in the partitions
-// before the call. Errors are ErrBehind and those of ctx.
+// Wait returns when the copy contains all changes of the partitions that were acknowledged
+// before the call. It returns ErrBehind or the error of ctx.
 //
-// The positions must be compared with marks once more, in the database snapshot that
-// the rows are read from: the copy may have been emptied since.
+// The caller must compare the positions with marks again, in the database snapshot from
+// which it reads the rows: the copy may have been emptied since.
 func (b *Barrier) Wait(ctx context.Context, partitions ...int32) (marks map[int32]int64, err error) {
 	begun := time.Now()
 	marks, err = b.pass(ctx, partitions)
@@ -123,8 +126,8 @@ func (b *Barrier) pass(ctx context.Context, partitions []int32) (map[int32]int64
 	}
 }
 
-// late returns the error of a wait that did not pass: that of a caller who has gone,
-// or ErrBehind.
+// late returns the error of a wait that ended too early: the error of ctx if the caller
+// cancelled it, otherwise ErrBehind.
 func (b *Barrier) late(ctx context.Context, why string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("waiting for the read model: %w", err)
@@ -132,7 +135,7 @@ func (b *Barrier) late(ctx context.Context, why string) error {
 	return fmt.Errorf("%w: %s within %s", ErrBehind, why, b.cfg.Timeout)
 }
 
-// join returns the question that is sent next.
+// join returns the next question to be sent.
 func (b *Barrier) join() *question {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,8 +146,7 @@ func (b *Barrier) join() *question {
 	return b.next
 }
 
-// take returns the question to send now. Reads that join later take part in the next
-// one.
+// take returns the question to send now. Later reads join the following question.
 func (b *Barrier) take() *question {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,7 +155,7 @@ func (b *Barrier) take() *question {
 	return q
 }
 
-// enter registers a wait for the marks. It returns nil when they are reached already.
+// enter registers a wait for the marks. It returns nil if they are reached already.
 func (b *Barrier) enter(marks map[int32]int64, partitions []int32) *waiter {
 	w := &waiter{marks: map[int32]int64{}, done: make(chan struct{})}
 	b.mu.Lock()
@@ -184,8 +186,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Run asks the broker and reads positions on behalf of the waits, until ctx ends. It
-// then returns nil.
+// Run asks the broker and reads the positions for the waits, until ctx ends. It then
+// returns nil.
 func (b *Barrier) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.asking(ctx) })
@@ -213,15 +215,15 @@ func (b *Barrier) asking(ctx context.Context) error {
 				return nil
 			}
 			b.metrics.failed("broker")
-			if !sleep(ctx, retryEvery) {
+			if !consume.Sleep(ctx, retryEvery) {
 				return nil
 			}
 		}
 	}
 }
 
-// marks are the high watermarks of all partitions, from their leaders: offsets
-// are asked for as a reader of uncommitted records sees them.
+// marks returns the high watermarks of all partitions, from their leaders. The isolation
+// level is read_uncommitted, because read_committed returns the last stable offset.
 func (b *Barrier) marks(ctx context.Context) (map[int32]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -260,7 +262,7 @@ func (b *Barrier) marks(ctx context.Context) (map[int32]int64, error) {
 	return marks, nil
 }
 
-// looking reads positions while somebody waits for them.
+// looking reads the positions while reads wait for them.
 func (b *Barrier) looking(ctx context.Context) error {
 	for {
 		select {
@@ -277,7 +279,7 @@ func (b *Barrier) looking(ctx context.Context) error {
 				b.metrics.failed("postgres")
 				pause = retryEvery
 			}
-			if b.anyWaiting() && !sleep(ctx, pause) {
+			if b.anyWaiting() && !consume.Sleep(ctx, pause) {
 				return nil
 			}
 		}
@@ -316,16 +318,4 @@ func (b *Barrier) anyWaiting() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.waiting) > 0
-}
-
-// sleep is false when ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A read begins while a question is on its way. Its answer may be older than what
-// was acknowledged just before the read: the read must not share it.
+// A read begins after a question was sent. The answer may be older than a change that was
+// acknowledged just before the read. The read must not share the question.
 func TestNoReadSharesAQuestionThatWasSent(t *testing.T) {
 	t.Parallel()
 	sent := make(chan struct{}, 100)
 	client, err := kgo.NewClient(kgo.SeedBrokers("127.0.0.1:1"), kgo.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
-		sent <- struct{}{} // on its way, and never answered
+		sent <- struct{}{} // sent and never answered
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}))

@@ -17,11 +17,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	with := promauto.With(reg)
 	m := &metrics{
 		barrier: with.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "quittance_readmodel_barrier_seconds", Help: "How long reads waited for the read model, by outcome.",
+			Name: "quittance_readmodel_barrier_seconds", Help: "Time that reads waited for the read model, by outcome.",
 			Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5},
 		}, []string{"outcome"}),
 		failures: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_readmodel_barrier_failures_total", Help: "Questions of the read barrier that failed, by who was asked.",
+			Name: "quittance_readmodel_barrier_failures_total", Help: "Failed questions of the read barrier, by the server asked (broker, postgres).",
 		}, []string{"asked"}),
 	}
 	for _, outcome := range []string{"passed", "behind", "gone"} {

@@ -14,12 +14,12 @@ import (
 	"quittance/internal/kafka"
 )
 
-// Write applies items together with the moves of the positions, or nothing. Items
-// and moves may be empty. It is called again with the same items after an error.
+// Write applies the items and the moves of the positions in one transaction. Both may be
+// empty. After an error, Batch calls it again with the same items.
 type Write[T any] func(ctx context.Context, items []T, moves []Move) error
 
-// Batch hands batches to write until ctx ends, and returns nil then; a write under
-// way is finished first. It returns an error only when it could not begin.
+// Batch reads batches and passes them to write until ctx ends. It lets a running write
+// finish and returns nil. It returns an error only if it could not start.
 func Batch[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T, error), write Write[T]) error {
 	b := &batches[T]{Consumer: c, decode: decode, write: write, aside: map[partition]int64{}}
 	var options []kgo.Opt
@@ -36,8 +36,8 @@ func Batch[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T,
 			return nil
 		}
 		if len(records) == 0 {
-			// The poll failed or was interrupted: that says nothing about a batch that
-			// is to be repeated.
+			// The poll failed or was interrupted. It must not change the pause of a batch that
+			// is repeated.
 			c.client.AllowRebalance()
 			tries--
 			continue
@@ -64,12 +64,12 @@ type batches[T any] struct {
 	*Consumer
 	decode func(*kgo.Record) (T, error)
 	write  Write[T]
-	// aside is, by partition, the last undecodable record that was set aside since
-	// the last batch that was applied: a batch that is repeated sets none aside twice.
+	// aside holds, by partition, the offset of the last undecodable record that was set
+	// aside since the last successful batch. A repeated batch does not set it aside again.
 	aside map[partition]int64
 }
 
-// entry is a record with what it holds. It is empty when it is a control record
+// entry is a record with its decoded item. It is empty if the record is a control record
 // or was set aside.
 type entry[T any] struct {
 	record *kgo.Record
@@ -77,8 +77,8 @@ type entry[T any] struct {
 	empty  bool
 }
 
-// collect polls until a batch is full, its first record has waited long enough,
-// or ctx ends.
+// collect polls until a batch is full, Config.Wait has passed since its first record, or
+// ctx ends.
 func (b *batches[T]) collect(ctx context.Context) []*kgo.Record {
 	records := b.poll(ctx, b.cfg.AtOnce)
 	if len(records) > 0 && b.cfg.Wait > 0 {
@@ -91,7 +91,7 @@ func (b *batches[T]) collect(ctx context.Context) []*kgo.Record {
 	return records
 }
 
-// apply decodes records and writes what they hold.
+// apply decodes the records and writes their items.
 func (b *batches[T]) apply(ctx context.Context, records []*kgo.Record) error {
 	b.inHand(records)
 	entries := make([]entry[T], 0, len(records))
@@ -115,6 +115,7 @@ func (b *batches[T]) apply(ctx context.Context, records []*kgo.Record) error {
 	return b.writeAll(ctx, entries)
 }
 
+// setAsideOnce sets an undecodable record aside, but not again when a batch is repeated.
 func (b *batches[T]) setAsideOnce(ctx context.Context, r *kgo.Record, cause error) error {
 	p := partition{r.Topic, r.Partition}
 	if last, ok := b.aside[p]; ok && r.Offset <= last {
@@ -127,8 +128,8 @@ func (b *batches[T]) setAsideOnce(ctx context.Context, r *kgo.Record, cause erro
 	return nil
 }
 
-// writeAll writes entries at once. When they are refused it writes them by halves,
-// down to the one that is refused alone: that one is set aside.
+// writeAll writes the entries in one call. If they are refused, it writes each half
+// separately, until it finds the single record that is refused. It sets that one aside.
 func (b *batches[T]) writeAll(ctx context.Context, entries []entry[T]) error {
 	items := make([]T, 0, len(entries))
 	for _, e := range entries {
@@ -160,16 +161,16 @@ func (b *batches[T]) writeAll(ctx context.Context, entries []entry[T]) error {
 	return b.writeAll(ctx, entries)
 }
 
-// begun bounds a write. It does not see the end of ctx at once: what was begun is
-// finished.
+// begun returns the context of a write. It ends after Config.Timeout, or Config.Drain after
+// the end of ctx: a write that has begun may finish.
 func (c *Consumer) begun(ctx context.Context) (context.Context, context.CancelFunc) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Timeout)
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(c.cfg.Drain, cancel) })
 	return bounded, func() { stop(); cancel() }
 }
 
-// inHand notes how old the oldest of the records is. The group's positions begin
-// with the first of each partition.
+// inHand stores the time of the oldest record. If the group holds the positions, it also
+// stores the first offset of each partition as its position.
 func (c *Consumer) inHand(records []*kgo.Record) {
 	oldest := slices.MinFunc(records, func(a, b *kgo.Record) int { return a.Timestamp.Compare(b.Timestamp) })
 	c.oldest.Store(oldest.Timestamp.UnixMilli())
@@ -183,7 +184,7 @@ func (c *Consumer) inHand(records []*kgo.Record) {
 	}
 }
 
-// moves are those that pass the entries.
+// moves returns the moves of the positions past the entries.
 func (b *batches[T]) moves(entries []entry[T]) []Move {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,12 +196,12 @@ func (b *batches[T]) moves(entries []entry[T]) []Move {
 		}
 		moves = append(moves, Move{Topic: r.Topic, Partition: r.Partition, From: b.positions[partition{r.Topic, r.Partition}], To: r.Offset + 1})
 	}
-	// In one order, so that two writers do not wait for each other.
+	// Two writers that lock positions in the same order cannot deadlock.
 	slices.SortFunc(moves, func(x, y Move) int { return int(x.Partition - y.Partition) })
 	return moves
 }
 
-// passed notes that the moves are made.
+// passed records that the moves are written.
 func (b *batches[T]) passed(moves []Move, entries []entry[T]) {
 	for _, e := range entries {
 		b.client.MarkCommitRecords(e.record)
@@ -212,14 +213,14 @@ func (b *batches[T]) passed(moves []Move, entries []entry[T]) {
 	}
 }
 
-// rewind has the partitions of a failed batch read again from the last position:
-// the stored one, or the last known one while it cannot be asked for. The
-// rebalance is blocked, so nothing is revoked meanwhile.
+// rewind makes the client read the partitions of a failed batch again, from the stored
+// position. If it cannot read the stored position, it uses the last known one. Rebalances
+// are blocked, so no partition is revoked during the call.
 func (b *batches[T]) rewind(ctx context.Context, records []*kgo.Record, cause error) {
 	if b.cfg.Failures != nil {
 		b.cfg.Failures.Inc()
 	}
-	b.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "batch was not applied; it is read again", slog.String("group", b.cfg.Group), slog.Int("records", len(records)), slog.Any("error", cause))
+	b.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "applying a batch failed; it will be read again", slog.String("group", b.cfg.Group), slog.Int("records", len(records)), slog.Any("error", cause))
 	bounded, cancel := b.begun(ctx)
 	defer cancel()
 	stored := map[string]map[int32]int64{}
@@ -229,7 +230,7 @@ func (b *batches[T]) rewind(ctx context.Context, records []*kgo.Record, cause er
 			rewound[r.Topic] = map[int32]kgo.EpochOffset{}
 			stored[r.Topic] = nil
 			if b.cfg.Positions != nil {
-				stored[r.Topic], _ = b.cfg.Positions(bounded, r.Topic) // on an error the known ones are good enough
+				stored[r.Topic], _ = b.cfg.Positions(bounded, r.Topic) // on an error the last known positions are used
 			}
 		}
 		p := partition{r.Topic, r.Partition}
@@ -243,12 +244,12 @@ func (b *batches[T]) rewind(ctx context.Context, records []*kgo.Record, cause er
 	b.client.SetOffsets(rewound)
 }
 
-// begin says where to start reading partitions that were just assigned: where the
-// noun says. It waits for the noun and the broker; ctx ends with the assignment.
+// begin sets the start of newly assigned partitions to their stored positions. It waits for
+// the store and the broker. ctx ends with the assignment.
 func (b *batches[T]) begin(ctx context.Context, assigned map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	for topic := range assigned {
-		if !b.until(ctx, "finding out where to read on", func() error { return b.beginTopic(ctx, topic, assigned[topic]) }) {
-			return nil, fmt.Errorf("finding out where to read on: %w", ctx.Err())
+		if !b.until(ctx, "reading stored positions", func() error { return b.beginTopic(ctx, topic, assigned[topic]) }) {
+			return nil, fmt.Errorf("reading stored positions: %w", ctx.Err())
 		}
 	}
 	return assigned, nil
@@ -286,11 +287,12 @@ func (b *batches[T]) beginTopic(ctx context.Context, topic string, assigned map[
 			to = low
 		}
 		if lost {
-			b.cfg.Log.LogAttrs(ctx, slog.LevelError, "records were deleted before they were applied, or the broker lost data or is another one; reading goes on with the first record",
+			b.cfg.Log.LogAttrs(ctx, slog.LevelError, "the stored position is not in the topic: records were deleted before they were applied, the broker lost data, or it is another broker; continuing with the first record",
 				slog.String("topic", topic), slog.Int("partition", int(p)), slog.Int64("position", from), slog.Int64("first", low), slog.Int64("end", high))
 		}
 		if from != to {
-			// Stored at once: readers wait for it, and there may be no record to read.
+			// Store the position at once: barriers wait for it, and there may be no record to
+			// read.
 			if err := b.write(bounded, nil, []Move{{Topic: topic, Partition: p, From: from, To: to}}); err != nil {
 				return err
 			}

@@ -28,8 +28,8 @@ const (
 	commitTimeout  = 2 * time.Second
 )
 
-// ErrRefused says that a record cannot be applied: trying again gives the same
-// answer. The record goes to the poison topic.
+// ErrRefused says that a record cannot be applied and that a retry gives the same result.
+// The record goes to the poison topic.
 var ErrRefused = errors.New("record cannot be applied")
 
 // Config of a Consumer. Fields without a default are required.
@@ -39,32 +39,31 @@ type Config struct {
 	Group  string
 	Topics []string
 	Poison string
-	// Positions are the stored positions of a topic (full name) by partition. Nil
-	// leaves the positions to the consumer group.
+	// Positions returns the stored positions of a topic (full name) by partition. If it is
+	// nil, the consumer group holds the positions.
 	Positions func(ctx context.Context, topic string) (map[int32]int64, error)
-	// Control counts control records in the positions, as high watermarks do. They
-	// are not handed over.
+	// Control includes control records in the positions, as high watermarks do. The
+	// callbacks do not receive them.
 	Control bool
-	// Assigned, which may be nil, is told of each partition (of the topic's full
-	// name) that comes to this member, before its first record.
+	// Assigned, which may be nil, is called for each partition that this member receives,
+	// before its first record. The topic is its full name.
 	Assigned func(topic string, partition int32)
-	// AtOnce is how many records one batch has at most; 1000 when zero. For Each it
-	// is how many records are in hand at most.
+	// AtOnce is the most records of one batch of Batch, or the most records that Each has
+	// in progress. 1000 when zero.
 	AtOnce int
-	// Wait is how long a batch waits for more records after its first; not at all
-	// when zero.
+	// Wait is how long a batch waits for more records after its first. No wait when zero.
 	Wait time.Duration
 	// Timeout bounds one write of a batch; 10 s when zero.
 	Timeout time.Duration
-	// Drain bounds how long work under way may go on after the end; 5 s when zero.
+	// Drain is how long work may continue after the end of the context; 5 s when zero.
 	Drain time.Duration
 	// Pause bounds the growing pauses between two tries; 1 s when zero.
 	Pause time.Duration
-	// Options of the client, such as another partitioner for what is produced.
+	// Options are additional options of the client, for instance a partitioner for Produce.
 	Options []kgo.Opt
 	Log     *slog.Logger
-	// Poisoned counts records that were set aside, Failures counts writes that
-	// failed and were repeated. Failures may be nil.
+	// Poisoned counts records that were set aside. Failures counts failed writes, which
+	// are repeated; it may be nil.
 	Poisoned, Failures prometheus.Counter
 }
 
@@ -73,7 +72,7 @@ type Move struct {
 	Topic     string // with the prefix
 	Partition int32
 	From      int64 // as stored, or None
-	To        int64 // offset to read next
+	To        int64 // next offset to read
 }
 
 // None is the stored position of a partition that was never read.
@@ -84,20 +83,20 @@ type partition struct {
 	id    int32
 }
 
-// Consumer is a member of a consumer group. It works while Batch or Each runs,
+// Consumer is a member of a consumer group while Batch or Each runs. Call one of them,
 // once.
 type Consumer struct {
 	cfg     Config
 	client  *kgo.Client
-	oldest  atomic.Int64 // of the records in hand, Unix milliseconds; 0 when there are none
-	working atomic.Int64 // records that Each has in hand
+	oldest  atomic.Int64 // time of the oldest record in progress, Unix milliseconds; 0 for none
+	working atomic.Int64 // number of records that Each has in progress
 
 	mu        sync.Mutex
-	positions map[partition]int64 // to read next, of what Batch has in hand
+	positions map[partition]int64 // of Batch: position before the records in progress
 	claims    map[partition]*claim
 }
 
-// New checks the configuration and makes a consumer. It joins its group when
+// New checks the configuration and creates a consumer. The consumer joins its group when
 // Batch or Each runs.
 func New(cfg Config) (*Consumer, error) {
 	if len(cfg.Kafka.Brokers) == 0 || cfg.Group == "" || len(cfg.Topics) == 0 || cfg.Poison == "" || cfg.Log == nil || cfg.Poisoned == nil {
@@ -110,19 +109,19 @@ func New(cfg Config) (*Consumer, error) {
 	return &Consumer{cfg: cfg, positions: map[partition]int64{}, claims: map[partition]*claim{}}, nil
 }
 
-// Produce writes records with acknowledgement of all replicas. It serves the
-// callbacks of Batch and Each.
+// Produce writes records and waits for the acknowledgement of all replicas. Only the
+// callbacks of Batch and Each may call it.
 func (c *Consumer) Produce(ctx context.Context, records ...*kgo.Record) error {
 	return c.client.ProduceSync(ctx, records...).FirstErr()
 }
 
-// Ends are the offsets behind the last records of a topic (full name), by
-// partition. It serves the callbacks of Batch and Each.
+// Ends returns the end offsets of a topic (full name) by partition. Only the callbacks of
+// Batch and Each may call it.
 func (c *Consumer) Ends(ctx context.Context, topic string) (map[int32]int64, error) {
 	return kafka.Offsets(kadm.NewClient(c.client).ListEndOffsets(ctx, topic))
 }
 
-// Lag is the age in seconds of the oldest record that Batch has in hand; 0 when
+// Lag returns the age in seconds of the oldest record that Batch has in progress, or 0 if
 // it has none.
 func (c *Consumer) Lag() float64 {
 	at := c.oldest.Load()
@@ -132,7 +131,7 @@ func (c *Consumer) Lag() float64 {
 	return max(0, time.Since(time.UnixMilli(at)).Seconds())
 }
 
-// open joins the group.
+// open creates the client, which joins the group.
 func (c *Consumer) open(options ...kgo.Opt) error {
 	topics := make([]string, len(c.cfg.Topics))
 	for i, t := range c.cfg.Topics {
@@ -141,11 +140,11 @@ func (c *Consumer) open(options ...kgo.Opt) error {
 	options = append(options,
 		kgo.ConsumerGroup(c.cfg.Kafka.Prefix+c.cfg.Group), kgo.ConsumeTopics(topics...),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(500*time.Millisecond),
-		// From the start where nothing was committed or the offset is gone: every
-		// consumer bears a repetition, none bears a gap.
+		// Without a committed offset, or if the offset does not exist, begin at the start:
+		// consumers tolerate repeated records but no missing ones.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.SessionTimeout(10*time.Second), kgo.HeartbeatInterval(time.Second),
-		// A rebalance waits while a batch is written.
+		// Rebalances are blocked while a batch is written.
 		kgo.BlockRebalanceOnPoll(), kgo.RebalanceTimeout(max(time.Minute, 2*c.cfg.Timeout)),
 		kgo.AutoCommitMarks(), kgo.AutoCommitInterval(commitEvery),
 		kgo.OnPartitionsAssigned(c.assigned), kgo.OnPartitionsRevoked(c.revoked), kgo.OnPartitionsLost(c.lost),
@@ -164,7 +163,7 @@ func (c *Consumer) open(options ...kgo.Opt) error {
 	return nil
 }
 
-// close commits what is done and leaves the group.
+// close commits the offsets of finished records and leaves the group.
 func (c *Consumer) close(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
@@ -175,12 +174,11 @@ func (c *Consumer) close(ctx context.Context) {
 
 func (c *Consumer) commit(ctx context.Context) {
 	if err := c.client.CommitMarkedOffsets(ctx); err != nil && ctx.Err() == nil {
-		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "committing offsets; these records are read again", slog.String("group", c.cfg.Group), slog.Any("error", err))
+		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "committing offsets failed; the records will be read again", slog.String("group", c.cfg.Group), slog.Any("error", err))
 	}
 }
 
-// poll returns what there is, at most n records. From then on a rebalance waits
-// until AllowRebalance.
+// poll returns at most n records. Rebalances are then blocked until AllowRebalance.
 func (c *Consumer) poll(ctx context.Context, n int) []*kgo.Record {
 	fetches := c.client.PollRecords(ctx, n)
 	fetches.EachError(func(topic string, partition int32, err error) {
@@ -200,7 +198,7 @@ func (c *Consumer) assigned(ctx context.Context, _ *kgo.Client, assigned map[str
 	})
 }
 
-// revoked hands over what is done.
+// revoked commits the offsets of finished records before the partitions move.
 func (c *Consumer) revoked(ctx context.Context, client *kgo.Client, revoked map[string][]int32) {
 	bounded, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
@@ -208,7 +206,7 @@ func (c *Consumer) revoked(ctx context.Context, client *kgo.Client, revoked map[
 	c.lost(ctx, client, revoked)
 }
 
-// lost ends the claims. The next member has the records in hand now.
+// lost ends the claims. The next member owns the records in progress.
 func (c *Consumer) lost(_ context.Context, _ *kgo.Client, lost map[string][]int32) {
 	c.oldest.Store(0)
 	c.mu.Lock()
@@ -234,15 +232,15 @@ func poisonous(err error) bool {
 	return errors.Is(err, schemas.ErrUndecodable) || errors.Is(err, ErrRefused)
 }
 
-// backoff doubles with each try, with some chance in it, so that what failed
-// together does not come back together.
+// backoff returns the pause before the next try. It doubles with each try. A random part
+// spreads the tries of several consumers.
 func (c *Consumer) backoff(tries int) time.Duration {
 	d := min(firstPause<<min(tries, 10), c.cfg.Pause)
-	return d*3/4 + rand.N(d/4+1) //nolint:gosec // no secret
+	return d*3/4 + rand.N(d/4+1) //nolint:gosec // not a secret
 }
 
-// until tries until it succeeds or ctx ends, and says whether it succeeded. doing is
-// the text of the log.
+// until repeats try until it succeeds or ctx ends, and reports whether it succeeded. doing
+// describes the step in the log.
 func (c *Consumer) until(ctx context.Context, doing string, try func() error) bool {
 	for tries := 0; ; tries++ {
 		err := try()
@@ -250,7 +248,7 @@ func (c *Consumer) until(ctx context.Context, doing string, try func() error) bo
 			return true
 		}
 		if ctx.Err() == nil {
-			c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a step of a consumer failed; it is tried again", slog.String("doing", doing), slog.String("group", c.cfg.Group), slog.Any("error", err))
+			c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a step of the consumer failed; trying again", slog.String("doing", doing), slog.String("group", c.cfg.Group), slog.Any("error", err))
 		}
 		if !Sleep(ctx, c.backoff(tries)) {
 			return false
@@ -258,7 +256,7 @@ func (c *Consumer) until(ctx context.Context, doing string, try func() error) bo
 	}
 }
 
-// Sleep waits and says whether ctx still lives.
+// Sleep waits and reports whether ctx is still alive.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

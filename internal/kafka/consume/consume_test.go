@@ -27,7 +27,7 @@ const (
 	patience   = 30 * time.Second
 )
 
-// world is a topic, its poison topic and a noun that keeps rows and positions.
+// world is a topic, its poison topic and a store of rows and positions.
 type world struct {
 	t      *testing.T
 	kafka  kafka.Config
@@ -64,7 +64,7 @@ func (w *world) produce(partition int32, texts ...string) {
 	}
 }
 
-// transaction writes texts to a partition and ends.
+// transaction writes texts to a partition in one transaction and ends it.
 func (w *world) transaction(partition int32, end kgo.TransactionEndTry, texts ...string) {
 	w.t.Helper()
 	cl, err := w.kafka.Producer(kgo.TransactionalID(servers.Prefix(w.t)))
@@ -96,7 +96,7 @@ func (w *world) ends() map[int32]int64 {
 	return out
 }
 
-// committed are the offsets of the group.
+// committed returns the offsets of the group.
 func (w *world) committed() map[int32]int64 {
 	w.t.Helper()
 	offsets, err := w.admin.FetchOffsets(w.t.Context(), w.kafka.Prefix+"group")
@@ -108,7 +108,7 @@ func (w *world) committed() map[int32]int64 {
 	return out
 }
 
-// poison is what stands on the poison topic, in order.
+// poison returns the records of the poison topic, in order.
 func (w *world) poison() []*kgo.Record {
 	w.t.Helper()
 	var out []*kgo.Record
@@ -121,7 +121,7 @@ func (w *world) poison() []*kgo.Record {
 	return out
 }
 
-// count is a counter's value.
+// count returns the value of a counter.
 func count(t *testing.T, c prometheus.Counter) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -155,7 +155,7 @@ func (w *world) consumer(change func(*consume.Config)) *member {
 	return m
 }
 
-// stored makes a consumer that begins where the noun stands.
+// stored configures a consumer that starts at the stored positions.
 func (w *world) stored(cfg *consume.Config) { cfg.Positions, cfg.Control = w.noun.at, true }
 
 // starts runs until the test ends or stop is called.
@@ -194,13 +194,13 @@ func decode(r *kgo.Record) (string, error) {
 	return "", fmt.Errorf("decoding %q: %w", r.Value, schemas.ErrUndecodable)
 }
 
-// noun keeps rows and positions, as one transaction would.
+// noun stores rows and positions in one step, like a transaction.
 type noun struct {
 	mu        sync.Mutex
 	positions map[int32]int64
 	rows      []string
-	fault     func(items []string) error // of a write that changes nothing
-	rowsOnly  bool                       // positions are the group's
+	fault     func(items []string) error // its error makes a write fail before any change
+	rowsOnly  bool                       // the group holds the positions
 }
 
 var errMoved = errors.New("the position was moved")
@@ -223,7 +223,7 @@ func (n *noun) write(_ context.Context, items []string, moves []consume.Move) er
 	}
 	for _, m := range moves {
 		if at, ok := n.positions[m.Partition]; ok && at != m.From || !ok && m.From != consume.None {
-			return fmt.Errorf("partition %d stands at %d, not at %d: %w", m.Partition, at, m.From, errMoved)
+			return fmt.Errorf("the position of partition %d is %d, not %d: %w", m.Partition, at, m.From, errMoved)
 		}
 	}
 	for _, m := range moves {
@@ -264,8 +264,8 @@ func numbered(from, to int) []string {
 	return out
 }
 
-// Records that cannot be decoded or applied are set aside once, with their place
-// and the reason behind their own headers; all others are applied once.
+// Records that cannot be decoded or applied are set aside once, with headers for their
+// origin and the reason. All other records are applied once.
 func TestPoisonIsSetAside(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -277,7 +277,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 	w.produce(0, "refused 1")
 	w.produce(0, numbered(20, 60)...)
 	w.produce(0, "refused 2")
-	// The first tries fail for another reason: that sets nothing aside again.
+	// The first tries fail for another reason. They must not set a record aside again.
 	tries := 0
 	w.noun.fault = func(items []string) error {
 		if tries++; len(items) > 0 && tries <= 5 {
@@ -313,7 +313,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 	}
 }
 
-// Poison of the first release has other headers.
+// Poison records of the first release have other headers.
 func TestOriginOfOldPoison(t *testing.T) {
 	t.Parallel()
 	header := func(k, v string) kgo.RecordHeader { return kgo.RecordHeader{Key: k, Value: []byte(v)} }
@@ -330,8 +330,8 @@ func TestOriginOfOldPoison(t *testing.T) {
 	}
 }
 
-// Members come and go in mid-stream. With positions of a noun every record is
-// applied once, with those of the group at least once.
+// Members join and leave while records arrive. With stored positions every record is
+// applied once, with positions of the group at least once.
 func TestRebalance(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*world, *consume.Config){
@@ -373,8 +373,8 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-// A member stops while a write is under way that fails in the end. The next one
-// applies the same records.
+// A member stops during a write, and the write fails. The next member applies the same
+// records.
 func TestRestartInMidBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -406,8 +406,8 @@ func TestRestartInMidBatch(t *testing.T) {
 	}
 }
 
-// A batch that fails is repeated as it is, after pauses that grow; the lag shows
-// it.
+// A failed batch is repeated with the same records, after growing pauses. The lag is then
+// above zero.
 func TestFailedBatchIsRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -441,7 +441,7 @@ func TestFailedBatchIsRepeated(t *testing.T) {
 	w.within("no lag", func() bool { return m.Lag() == 0 })
 }
 
-// A position that somebody else moved is read again from where it is.
+// If another writer has moved a position, reading continues at that position.
 func TestMovedPositionIsReadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -449,7 +449,7 @@ func TestMovedPositionIsReadAgain(t *testing.T) {
 	w.batches(m)
 	w.within("joining", w.atEnd)
 	w.noun.mu.Lock()
-	w.noun.positions[0] = 5 // by somebody who has applied five records
+	w.noun.positions[0] = 5 // another writer has applied five records
 	w.noun.mu.Unlock()
 	w.produce(0, numbered(0, 10)...)
 	w.within("applying", w.atEnd)
@@ -458,7 +458,7 @@ func TestMovedPositionIsReadAgain(t *testing.T) {
 	}
 }
 
-// Records of aborted transactions are not seen; control records move positions.
+// Records of aborted transactions are not applied. Control records move positions.
 func TestTransactions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -466,7 +466,7 @@ func TestTransactions(t *testing.T) {
 	w.transaction(0, kgo.TryCommit, "a", "b")
 	w.transaction(1, kgo.TryAbort, "aborted 2")
 	w.batches(w.consumer(w.stored))
-	// The last record of both partitions is a marker, of partition 1 there is nothing else.
+	// The last record of both partitions is a marker. Partition 1 has no committed record.
 	w.within("positions at the high watermarks", w.atEnd)
 	w.transaction(0, kgo.TryAbort, "aborted 3")
 	w.within("positions at the high watermarks", w.atEnd)
@@ -475,8 +475,8 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// The broker has less, or no longer has what was not applied: reading goes on
-// with the first record that there is.
+// The stored position is after the end of the topic, or before its start. Reading continues
+// with the first record that exists.
 func TestPositionOutsideTheTopic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -497,7 +497,8 @@ func TestPositionOutsideTheTopic(t *testing.T) {
 	}
 }
 
-// A noun that is away when partitions come does not hold up the end.
+// Stored positions cannot be read when partitions are assigned. The consumer still stops at
+// once.
 func TestStopsWhilePositionsAreAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -520,7 +521,7 @@ func TestStopsWhilePositionsAreAway(t *testing.T) {
 	}
 }
 
-// A batch waits for more after its first record.
+// After the first record of a batch the consumer waits for more records.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -544,7 +545,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// At the end a write under way is finished, and committed.
+// When the consumer stops, a running write finishes and its offsets are committed.
 func TestBatchDrains(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -573,8 +574,9 @@ func TestBatchDrains(t *testing.T) {
 	}
 }
 
-// What is done without a gap is committed. The rest comes again, to the next
-// member; work under way is finished at the end, within the drain.
+// Offsets are committed up to the first record that is not done. The next member receives
+// the records after that. When the consumer stops, running calls may finish within the
+// drain.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -590,13 +592,13 @@ func TestEach(t *testing.T) {
 		}, func(ctx, calls context.Context, item string) bool {
 			begun <- item
 			switch item {
-			case "00004": // a call that is answered during the drain
+			case "00004": // a call that finishes during the drain
 				<-ctx.Done()
 				return consume.Sleep(calls, 300*time.Millisecond)
-			case "00007": // left
+			case "00007": // not done
 				<-ctx.Done()
 				return false
-			case "00008": // a call that is not answered in time
+			case "00008": // a call that does not finish during the drain
 				<-calls.Done()
 				return false
 			}
@@ -636,8 +638,8 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// When a partition goes to another member, what waits is left to that one and
-// nothing is marked any more.
+// When a partition moves to another member, that member receives the records that are not
+// done. The first member commits nothing more.
 func TestEachReleases(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -651,7 +653,7 @@ func TestEachReleases(t *testing.T) {
 			held.Add(1)
 			<-ctx.Done()
 			left.Add(1)
-			return calls.Err() == nil // too late: it must not be committed
+			return calls.Err() == nil // the partition has moved: nothing must be committed
 		})
 	})
 	w.within("holding all", func() bool { return held.Load() == 3*10 })
@@ -664,7 +666,7 @@ func TestEachReleases(t *testing.T) {
 		})
 	})
 	w.within("handing over", func() bool { return got.Load() >= 10 && left.Load() == got.Load() })
-	time.Sleep(time.Second) // were anything marked, it would be committed now
+	time.Sleep(time.Second) // time for a wrong commit
 	for p, at := range w.committed() {
 		if at > 0 {
 			t.Errorf("partition %d is committed at %d", p, at)
@@ -672,7 +674,7 @@ func TestEachReleases(t *testing.T) {
 	}
 }
 
-// No more than the limit are in hand.
+// The number of records in progress has a limit.
 func TestEachIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -699,6 +701,6 @@ func TestEachIsBounded(t *testing.T) {
 func TestNewWantsItsParts(t *testing.T) {
 	t.Parallel()
 	if _, err := consume.New(consume.Config{}); err == nil {
-		t.Error("made of nothing")
+		t.Error("an empty configuration is accepted")
 	}
 }

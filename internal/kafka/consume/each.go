@@ -9,18 +9,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// maxPoll bounds how long one poll of Each holds up a rebalance.
+// maxPoll is the most records of one poll of Each. It bounds the time for which a poll
+// blocks rebalances.
 const maxPoll = 500
 
-// Work does what a record asks for and says whether the record is done; one that
-// is not is left to the next member.
+// Work processes a record and reports whether the record is done. The next member receives
+// a record that is not done.
 //
-// ctx ends when the consumer is to stop or the partition goes to another member:
-// nothing new begins then. calls ends later, with the drain: what was begun may
-// be finished, and reported, until then.
+// ctx ends when the consumer stops or the partition moves to another member. Work must not
+// start a call after that. calls ends later, after the drain: until then Work may finish
+// and report a call that has begun.
 type Work[T any] func(ctx, calls context.Context, item T) (done bool)
 
-// claim is a partition that belongs to this member.
+// claim is the ownership of a partition.
 type claim struct {
 	*Watermark
 	ctx context.Context // ends with the claim
@@ -32,9 +33,10 @@ func (c *claim) release() {
 	c.Release()
 }
 
-// Each hands single records to work until ctx ends, Config.AtOnce of them at
-// once. Then it waits for those under way, Config.Drain at most, commits and leaves
-// the group. It returns an error only when it could not begin.
+// Each reads records and passes each to a call of work until ctx ends. At most
+// Config.AtOnce calls run at the same time. Then it waits for the running calls, for
+// Config.Drain at most, commits and leaves the group. It returns an error only if it could
+// not start.
 func Each[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T, error), work Work[T]) error {
 	if err := c.open(); err != nil {
 		return err
@@ -58,13 +60,13 @@ func Each[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T, 
 	}
 	c.drain(ctx, &under)
 	stop()
-	// A report that the broker does not take holds its worker until the client goes.
+	// A worker that waits for the broker ends when the client closes.
 	c.close(ctx)
 	under.Wait()
 	return nil
 }
 
-// do decodes a record and works it off. Poison is done when it is set aside.
+// do decodes a record and calls work. It sets an undecodable record aside.
 func do[T any](ctx, calls context.Context, c *Consumer, r *kgo.Record, decode func(*kgo.Record) (T, error), work Work[T]) bool {
 	var item T
 	var poison error
@@ -82,17 +84,17 @@ func do[T any](ctx, calls context.Context, c *Consumer, r *kgo.Record, decode fu
 	return work(ctx, calls, item)
 }
 
-// SetAside writes a record to the poison topic, tries until it stands there or ctx
-// ends, and says whether it does.
+// SetAside writes a record to the poison topic. It tries until it succeeds or ctx ends, and
+// reports whether it succeeded.
 func (c *Consumer) SetAside(ctx context.Context, r *kgo.Record, cause error) bool {
-	return c.until(ctx, "setting a record aside", func() error { return c.setAside(ctx, r, cause) })
+	return c.until(ctx, "writing a record to the poison topic", func() error { return c.setAside(ctx, r, cause) })
 }
 
-// InHand is how many records Each has read that are not done.
+// InHand returns the number of records that Each has in progress.
 func (c *Consumer) InHand() int { return int(c.working.Load()) }
 
-// room waits until a record may be taken and says whether ctx still lives. No
-// rebalance waits for it.
+// room waits until fewer than Config.AtOnce records are in progress, and reports whether
+// ctx is still alive. It does not block rebalances.
 func (c *Consumer) room(ctx context.Context) bool {
 	for c.InHand() >= c.cfg.AtOnce {
 		if !Sleep(ctx, 10*time.Millisecond) {
@@ -102,8 +104,8 @@ func (c *Consumer) room(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// claim is the claim of a record's partition. A rebalance is blocked: the
-// partition belongs to this member.
+// claim returns the claim of a record's partition, or creates it. Rebalances are blocked, so
+// this member owns the partition.
 func (c *Consumer) claim(ctx context.Context, r *kgo.Record) *claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +121,7 @@ func (c *Consumer) claim(ctx context.Context, r *kgo.Record) *claim {
 	return c.claims[p]
 }
 
-// drain waits for what is under way.
+// drain waits for the running calls, for Config.Drain at most.
 func (c *Consumer) drain(ctx context.Context, under *sync.WaitGroup) {
 	drained := make(chan struct{})
 	go func() { under.Wait(); close(drained) }()
@@ -128,6 +130,6 @@ func (c *Consumer) drain(ctx context.Context, under *sync.WaitGroup) {
 	select {
 	case <-drained:
 	case <-timer.C:
-		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "records are left to the next member", slog.String("group", c.cfg.Group), slog.Int("count", c.InHand()))
+		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "some records are not done; the next member will read them", slog.String("group", c.cfg.Group), slog.Int("count", c.InHand()))
 	}
 }

@@ -8,30 +8,30 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrMoved says that a stored position is not where the writer believed: another
-// writer has applied the same records. Nothing was written.
+// ErrMoved says that a stored position differs from Move.From: another writer has applied
+// the same records. The caller must not commit its transaction.
 var ErrMoved = errors.New("another writer has moved the position")
 
-// Positions is a table of Postgres with the positions of a noun in its topics: the
-// columns topic, partition, and the one that Next names.
+// Positions is a Postgres table of positions. It has the columns topic and partition, and a
+// column for the next offset, whose name is Next.
 type Positions struct{ Table, Next string }
 
-// Select is the query of a topic's positions, for Collect.
+// Select returns the query of a topic's positions. Collect reads its rows.
 func (p Positions) Select() string {
 	return fmt.Sprintf(`SELECT partition, %s FROM %s WHERE topic = $1`, p.Next, p.Table)
 }
 
-// Read returns the positions of a topic by partition. A partition that was never
-// read is missing.
+// Read returns the positions of a topic by partition. A partition that was never read has
+// none.
 func (p Positions) Read(ctx context.Context, q interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, topic string,
 ) (map[int32]int64, error) {
-	rows, _ := q.Query(ctx, p.Select(), topic) // the rows carry its error
+	rows, _ := q.Query(ctx, p.Select(), topic) // the rows return its error
 	return p.Collect(rows)
 }
 
-// Collect reads the rows of Select.
+// Collect reads the rows of the query of Select.
 func (Positions) Collect(rows pgx.Rows) (map[int32]int64, error) {
 	out := map[int32]int64{}
 	var partition int32
@@ -42,8 +42,8 @@ func (Positions) Collect(rows pgx.Rows) (map[int32]int64, error) {
 	return out, nil
 }
 
-// Move makes moves. It waits for a second writer that has a position, and then
-// returns ErrMoved.
+// Move writes moves. If another transaction has changed a position, it waits for the end of
+// that transaction and returns ErrMoved.
 func (p Positions) Move(ctx context.Context, tx pgx.Tx, moves []Move) error {
 	for _, m := range moves {
 		sql, args := fmt.Sprintf(`UPDATE %s SET %s = $3 WHERE topic = $1 AND partition = $2 AND %[2]s = $4`, p.Table, p.Next), []any{m.Topic, m.Partition, m.To, m.From}

@@ -9,10 +9,10 @@ import (
 	"quittance/internal/kafka"
 )
 
-// Replay reads again what was written to a topic (without the prefix; the poison
-// topic too) from since to until, not including, by the broker's clock. It hands the
-// items to write, Config.AtOnce at once. Without write it only counts them. Positions
-// stay, and no group is joined: the consumer need not run. progress may be nil.
+// Replay reads the records of a topic again, with times from since up to but not including
+// until. topic has no prefix and may be the poison topic. Replay passes the items to write,
+// Config.AtOnce in one call; if write is nil, it only counts them. It moves no position and
+// joins no group, so the consumer need not run. progress may be nil.
 func Replay[T any](ctx context.Context, c *Consumer, topic string, since, until time.Time, progress kafka.Progress, decode func(*kgo.Record) ([]T, error), write func(context.Context, []T) error) (applied, unreadable int64, err error) {
 	var items []T
 	flush := func() error {

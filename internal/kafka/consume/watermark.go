@@ -5,22 +5,21 @@ import (
 	"sync"
 )
 
-// Watermark follows one partition for as long as it belongs to this member.
-// Records finish in any order; only what is finished without a gap may be
-// committed. Safe for concurrent use.
+// Watermark tracks the records of one partition while this member owns it. Records finish
+// in any order. An offset may be committed only when all records before it are done. Safe
+// for concurrent use.
 //
-// Its life: offsets are taken and done; Stop ends the taking, so that what is not
-// under way never starts; Release ends the committing, so that a call that is
-// answered late commits nothing.
+// Take adds an offset and Done finishes it. After Stop, Take refuses: no more calls start.
+// After Release, Done has no effect: a late result commits nothing.
 type Watermark struct {
-	// Moved, when set, is told the offset to commit and the leader epoch of the
-	// record before it, each time it rises. Calls come in order and end with
-	// Release: a mark must not reach the next owner's commits.
+	// Moved, which may be nil, receives the offset to commit and the leader epoch of the
+	// record before it, each time the offset rises. The calls are in order. There are none
+	// after Release: the offset must not overwrite a commit of the next owner.
 	Moved func(next int64, epoch int32)
 
 	mu       sync.Mutex
-	queue    []step // ascending; the first is not done
-	next     int64  // behind the last offset that was taken
+	queue    []step // ascending offsets; the first is not done
+	next     int64  // the offset after the last one taken
 	waiting  int
 	stopped  bool
 	released bool
@@ -33,11 +32,10 @@ type step struct {
 	done   bool
 }
 
-// NewWatermark starts at the offset to read next.
+// NewWatermark creates a watermark. start is the next offset to read.
 func NewWatermark(start int64) *Watermark { return &Watermark{next: start} }
 
-// Take notes an offset as under way; offsets come ascending. It refuses after
-// Stop.
+// Take adds an offset in progress. Offsets must be ascending. It returns false after Stop.
 func (w *Watermark) Take(offset int64, epoch int32) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,9 +48,8 @@ func (w *Watermark) Take(offset int64, epoch int32) bool {
 	return true
 }
 
-// Done notes that an offset needs nothing any more. After Release it does
-// nothing: flag and mark are under one lock, so that no mark falls between a
-// release and the next owner's commits.
+// Done marks an offset as done. After Release it has no effect. One lock protects the flag
+// and the call of Moved, so Moved cannot run after Release.
 func (w *Watermark) Done(offset int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,7 +75,7 @@ func (w *Watermark) Done(offset int64) {
 	}
 }
 
-// Next is the lowest offset that is not done; false after Release.
+// Next returns the lowest offset that is not done. It returns false after Release.
 func (w *Watermark) Next() (int64, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,36 +88,35 @@ func (w *Watermark) Next() (int64, bool) {
 	return w.next, true
 }
 
-// Forget gives up an offset that was taken: it stays undone, but Waiting does not
-// count it.
+// Forget removes one offset from the count of Waiting. The offset stays undone.
 func (w *Watermark) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting--
 }
 
-// Waiting is how many offsets are still to be done.
+// Waiting returns the number of offsets in progress.
 func (w *Watermark) Waiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.waiting
 }
 
-// Stop ends the taking.
+// Stop makes Take refuse all further offsets.
 func (w *Watermark) Stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
 }
 
-// Stopped says whether the taking has ended.
+// Stopped reports whether Stop or Release was called.
 func (w *Watermark) Stopped() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.stopped
 }
 
-// Release ends taking and committing: the partition belongs to somebody else.
+// Release ends the ownership of the partition: Take and Done have no effect any more.
 func (w *Watermark) Release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

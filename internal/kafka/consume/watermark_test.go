@@ -39,7 +39,7 @@ func TestWatermarkMarksOnlyWhatIsDoneWithoutAGap(t *testing.T) {
 	w.Release()
 	w.Done(21)
 	if len(marked) != 2 {
-		t.Errorf("marked %v after the partition was taken away", marked)
+		t.Errorf("marked %v after Release", marked)
 	}
 }
 
@@ -74,8 +74,8 @@ func TestWatermarkInAnyOrder(t *testing.T) {
 	}
 }
 
-// Whatever the order of settling, the watermark is the lowest offset that is
-// read and not settled, it never falls, and after a revoke there is none.
+// In any order of Done, the watermark is the lowest offset that is taken and not done. It
+// never falls. After Release there is none.
 func TestWatermarkIsTheLowestUndone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,8 +142,8 @@ func TestWatermarkIsTheLowestUndone(t *testing.T) {
 	})
 }
 
-// The story: a call is under way, the partition goes elsewhere, the next owner
-// commits further on, and then the answer comes. It must not move anything.
+// A call runs while the partition moves to another member. The next owner commits a higher
+// offset. Then the call ends: its Done must not move the offset.
 func TestDoneAfterReleaseMovesNothing(t *testing.T) {
 	t.Parallel()
 	tr := consume.NewWatermark(10)

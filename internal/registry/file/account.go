@@ -5,7 +5,7 @@ import (
 	"quittance/internal/secret"
 )
 
-// accounts are an agency's merchant accounts of a mode.
+// accounts reads an agency's merchant accounts of a mode.
 func (o object) accounts(agencyID string, live bool) (out []registry.StoredAccount) {
 	for _, operator := range o.operators {
 		o.object(operator.Offer, func(in object) {
@@ -24,13 +24,13 @@ func (o object) accounts(agencyID string, live bool) (out []registry.StoredAccou
 // accountFields are the fields of an account in a registry file.
 type accountFields struct{ o object }
 
-// Text is a field that is no secret.
+// Text reads a field that is not secret.
 func (f accountFields) Text(name string) string { return f.o.credential(name, true) }
 
-// Secret is a field that is one.
+// Secret reads a secret field.
 func (f accountFields) Secret(name string) secret.Text { return f.o.secret(name) }
 
-// Flag is a flag; absent it is off.
+// Flag reads a flag. A missing flag is off.
 func (f accountFields) Flag(name string) bool {
 	on := f.o.Bool(name)
 	return on != nil && *on

@@ -20,40 +20,38 @@ import (
 
 // Options say how a registry file is applied.
 type Options struct {
-	// Keys seal what is secret. Required.
+	// Keys seal the secrets. Required.
 	Keys *secret.Keys
-	// Developer mode: plain secrets and loopback addresses are allowed, live
-	// connectors are not, neither in the file nor in the database.
+	// Developer mode allows secrets in plain text and loopback addresses. It allows no
+	// live connectors, neither in the file nor in the database.
 	Developer bool
-	// Operators are those whose accounts the file may hold.
+	// Operators whose merchant accounts the file may hold.
 	Operators connector.Table
-	// Now stamps what is created; the machine's clock when nil.
+	// Now returns the time of creation in UTC; the machine's clock when nil.
 	Now func() time.Time
 }
 
-// Report is what a registry file did.
+// Report says what a registry file holds and what it changed.
 type Report struct {
-	// What the file holds.
+	// Counts of what the file holds.
 	Agencies, Applications, Services, Keys, Endpoints, Clerks int
-	// Changed is false when the database held all of it already.
+	// Changed is false when the database already held all of it.
 	Changed bool
-	// Minted are the secrets made for new endpoints that came without one: to be
-	// shown once.
+	// Minted are the secrets made for new endpoints without one. Show them once.
 	Minted []Minted
-	// Notes name what the file says and the database keeps otherwise: revoked
-	// keys, suspended endpoints, rotated secrets.
+	// Notes name the objects whose state in the database differs from the file and stays:
+	// revoked keys, suspended endpoints, rotated secrets.
 	Notes []string
 }
 
-// Minted is a secret that was made.
+// Minted is a new secret of an endpoint.
 type Minted struct {
 	Path   string // of the endpoint in the file
 	Secret secret.Text
 }
 
-// Apply applies a registry file in one transaction. A *form.FaultsError names
-// everything that is wrong with the file; whatever the error, nothing changed.
-// See the package's documentation for what a file means.
+// Apply applies a registry file in one transaction. A *form.FaultsError names all faults
+// of the file. After an error nothing has changed.
 func Apply(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, text []byte, opts Options) (Report, error) {
 	if opts.Keys == nil {
 		return Report{}, errors.New("applying a registry file: Keys are required")
@@ -91,12 +89,12 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, text 
 	return report, nil
 }
 
-// writer writes a file that has no faults.
+// writer writes the contents of a file without faults.
 type writer struct {
 	*registry.Tx
 	q          *db.Queries
 	identities *identity.Tx
-	suspended  map[string]time.Time // endpoints, since when
+	suspended  map[string]time.Time // endpoints, by the time of their suspension
 	report     Report
 }
 
@@ -193,7 +191,7 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 	return nil
 }
 
-// holder is a key without anything but whose it is.
+// holder returns a key with nothing but its holder.
 func (c clerk) holder() identity.Key {
 	return identity.Key{ClerkAgencyID: c.AgencyID, ClerkCode: c.Code}
 }
@@ -217,8 +215,8 @@ func (w *writer) application(ctx context.Context, a application) error {
 	return w.PutCashin(ctx, a.ID, *a.cashin)
 }
 
-// keys adds a holder's keys that are not known. A known one keeps its state; a
-// platform key may be granted other agencies.
+// keys adds the keys of a holder that the database lacks. A known key keeps its state.
+// Only the grant of a platform key can change.
 func (w *writer) keys(ctx context.Context, keys []key, holder identity.Key) error {
 	for _, k := range keys {
 		w.report.Keys++
@@ -229,9 +227,9 @@ func (w *writer) keys(ctx context.Context, keys []key, holder identity.Key) erro
 			holder.Live, holder.AgencyIDs = k.live, k.agencies
 			_, err = w.identities.AddKey(ctx, holder, k.secret, k.readsPerMinute)
 		case !known.RevokedAt.IsZero():
-			w.note(k.path, "this key was revoked at %s and stays so", stamp(known.RevokedAt))
+			w.note(k.path, "this key was revoked at %s and stays revoked", stamp(known.RevokedAt))
 		case !known.EndsAt.IsZero():
-			w.note(k.path, "this key was rotated, its end at %s stays", stamp(known.EndsAt))
+			w.note(k.path, "this key was rotated and still ends at %s", stamp(known.EndsAt))
 		}
 		if ok && known.Platform() {
 			err = w.identities.UpdateGrant(ctx, known.ID, k.agencies, k.readsPerMinute)
@@ -262,7 +260,7 @@ func (w *writer) endpoint(ctx context.Context, e endpoint, applicationID string)
 			return err
 		}
 		if at, suspended := w.suspended[known.ID]; suspended {
-			w.note(e.path, "this endpoint was suspended at %s and stays so", stamp(at))
+			w.note(e.path, "this endpoint was suspended at %s and stays suspended", stamp(at))
 		}
 		if e.secret.Empty() {
 			return nil
@@ -280,7 +278,7 @@ func (w *writer) endpoint(ctx context.Context, e endpoint, applicationID string)
 	}
 	ended, err := w.ReplaceSecret(ctx, known.ID, e.secret)
 	if ended {
-		w.note(e.path+".secret", "this secret was rotated out and stays so")
+		w.note(e.path+".secret", "this secret was replaced by a rotation and stays replaced")
 	}
 	return err
 }

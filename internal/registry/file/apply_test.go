@@ -55,8 +55,8 @@ func TestEveryFieldIsRead(t *testing.T) {
 	if found, ok := r.ApplicationByCashinKey("cashin-api-private"); !ok || found.ID != registries.AppA {
 		t.Errorf("by cash-in key: %v, %v", found.ID, ok)
 	}
-	if owner, ok := r.AgencyOfApplication(registries.AppA); !ok || owner.ID != registries.AgencyA {
-		t.Errorf("agency of the application: %v, %v", owner.ID, ok)
+	if app, ok := r.Application(registries.AppA); !ok || app.AgencyID != registries.AgencyA {
+		t.Errorf("agency of the application: %v, %v", app.AgencyID, ok)
 	}
 	if app, ok := r.IntegratorOf(registries.AgencyA); !ok || app.ID != registries.AppA {
 		t.Errorf("integrator: %v, %v", app.ID, ok)
@@ -96,8 +96,8 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 }
 
-// Backups, logs of statements and curious eyes see tables: no secret may stand
-// in any of them as it is.
+// Tables are copied into backups and statements into logs. No table holds a secret in
+// plain text.
 func TestNoSecretIsPlainInAnyTable(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
@@ -120,7 +120,7 @@ func TestNoSecretIsPlainInAnyTable(t *testing.T) {
 	var dump strings.Builder
 	for _, table := range tables {
 		var text *string
-		// bytea prints as hexadecimal: also decoded, byte by byte.
+		// bytea prints as hexadecimal. Search the decoded bytes too.
 		if err := h.Pool.QueryRow(t.Context(), fmt.Sprintf(`SELECT string_agg(x::text, E'\n') FROM %q x`, table)).Scan(&text); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestSeedingAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// What the file omits stays: whole objects and single fields.
+// Objects and fields that a file omits stay as they are.
 func TestWhatTheFileOmitsStays(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
@@ -193,8 +193,8 @@ agencies:
 	}
 }
 
-// An operator revokes, suspends and rotates; the next start of a developer's
-// stack seeds the old file again.
+// An operator revokes, suspends and rotates. Then a developer's stack starts again and
+// applies the old file again.
 func TestSeedingNeverUndoes(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
@@ -234,7 +234,7 @@ func TestSeedingNeverUndoes(t *testing.T) {
 	if e, _ := later.Endpoint(endpoint); len(e.Secrets) != 1 || !e.Secrets[0].Equal(rotated) {
 		t.Errorf("after the overlap there are %d secrets", len(e.Secrets))
 	}
-	// A secret that the endpoint never had is an edit of the file, not an undoing.
+	// A secret that the endpoint never had is an edit of the file. It takes effect.
 	h.Seed(t, strings.Replace(registries.Full, registries.WebhookSecret, "whsec_uuuuuuuuuuuuuuuuuuuuuuuu", 1))
 	if e, _ := h.Open(t).Endpoint(endpoint); len(e.Secrets) != 1 || e.Secrets[0].Reveal() != "whsec_uuuuuuuuuuuuuuuuuuuuuuuu" {
 		t.Errorf("after the edit there are %d secrets", len(e.Secrets))
@@ -273,7 +273,7 @@ func TestDemoRegistry(t *testing.T) {
 	for _, a := range r.Applications() {
 		for _, e := range r.Endpoints(a.ID, true, false, "checkout.completed") {
 			if !strings.HasPrefix(e.URL, "http://127.0.0.1:9001/inbox/") {
-				t.Errorf("%s does not lie at the simulators", e.URL)
+				t.Errorf("%s is not an address at the simulators", e.URL)
 			}
 		}
 	}
@@ -283,7 +283,7 @@ func TestIntegratorMoves(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
-	// Whatever the order in the file.
+	// The order in the file does not matter.
 	h.Seed(t, `
 agencies:
   - {id: 018f0000-0000-7000-8000-000000000001, slug: impots, name: X, applications: [
@@ -294,8 +294,8 @@ agencies:
 	}
 }
 
-// A developer's stack seeds its file at every start: what was rotated out stays
-// out, what ends still ends.
+// A developer's stack applies its file at every start. A replaced key stays replaced, and
+// a key that ends keeps its end.
 func TestSeedingNeverUndoesARotation(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
@@ -317,7 +317,7 @@ func TestSeedingNeverUndoesARotation(t *testing.T) {
 	if err := opens(r, registries.KeyLive); !errors.Is(err, identity.ErrKeyRevoked) {
 		t.Errorf("rotated at once: %v", err)
 	}
-	// A third test key in a file waits for the end of the overlap.
+	// A file can add a third test key only after the end of the overlap.
 	third := strings.Replace(registries.Full, "keys: [{secret: sk_test_aaaaaaaaaaaaaaaaaaaaaaaa}", "keys: [{secret: sk_test_bbbbbbbbbbbbbbbbbbbbbbbb}", 1)
 	var faults *form.FaultsError
 	if _, err := h.TrySeed(t, third); !errors.As(err, &faults) || faults.Faults[0].Field != "agencies[0].applications[0].keys[0]" {

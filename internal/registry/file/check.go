@@ -8,8 +8,8 @@ import (
 	"quittance/internal/registry"
 )
 
-// check reads a file and finds everything that is wrong with it: in itself, and
-// against what is known. The contents are whole only when there are no faults.
+// check reads a file and finds all its faults: in itself and in comparison with the
+// database. The contents are complete only when there are no faults.
 func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx) (contents, []form.Fault) {
 	f, err := read(text)
 	if err != nil {
@@ -32,21 +32,21 @@ func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx) 
 	return read, c.faults
 }
 
-// checker merges the file into what is known, as far as checks need it.
+// checker compares a file with the database and its parts with each other.
 type checker struct {
 	known      *registry.Snapshot
 	identities *identity.Tx
 	faults     []form.Fault
 
-	// Of the file.
+	// What the file holds.
 	agencies, serviceIDs, applications map[string]bool
 	keys, cashin                       map[registry.Digest]bool
-	// Of the file and the registry.
-	slugs       map[string]string // → agency
-	integrators map[string]string // agency → application
+	// What the file and the database hold.
+	slugs       map[string]string // agency by slug
+	integrators map[string]string // application by agency
 }
 
-// fault adds one at a path; empty for the whole file.
+// fault adds a fault at a path. An empty path means the whole file.
 func (c *checker) fault(path, rule, message string, args ...any) {
 	text := fmt.Sprintf(message, args...) + "."
 	if path != "" {
@@ -55,10 +55,11 @@ func (c *checker) fault(path, rule, message string, args ...any) {
 	c.faults = append(c.faults, form.Fault{Field: path, Rule: rule, Message: text})
 }
 
-// once says whether a value occurs in the file for the first time.
+// once adds a fault when a value occurs for the second time. It reports whether this is
+// the first time.
 func once[K comparable](c *checker, seen map[K]bool, value K, path string) bool {
 	if seen[value] {
-		c.fault(path, "duplicate", "stands twice")
+		c.fault(path, "duplicate", "occurs twice")
 		return false
 	}
 	seen[value] = true
@@ -72,7 +73,8 @@ func (c *checker) file(f contents) {
 			c.integrators[id] = app
 		}
 	}
-	// Who is no integrator any more makes room before others take it.
+	// Applications that stop being integrators come first, so that the order in the file
+	// does not matter.
 	for _, a := range f.agencies {
 		for _, app := range a.applications {
 			if app.Integrator != nil && !*app.Integrator && c.integrators[a.ID] == app.ID {
@@ -89,11 +91,11 @@ func (c *checker) file(f contents) {
 		for i, agency := range k.agencies {
 			path := fmt.Sprintf("%s.agencies[%d]", k.path, i)
 			switch {
-			case agency == "": // it is a fault already
+			case agency == "": // a fault already
 			case !c.agencies[agency] && c.known.Agencies[agency].ID == "":
-				c.fault(path, "unknown", "is no agency of the file or the registry")
+				c.fault(path, "unknown", "is not an agency of the file or the registry")
 			case c.integrators[agency] == "":
-				c.fault(path, "integrator", "is an agency without an integrator application, so that platform keys cannot target it: mark one with integrator: true")
+				c.fault(path, "integrator", "is an agency without an integrator application, which platform keys need: mark one of its applications with integrator: true")
 			}
 		}
 	}
@@ -104,8 +106,8 @@ func (c *checker) agency(a agency) {
 		if owner, taken := c.slugs[a.Slug]; taken && owner != a.ID {
 			c.fault(a.path+".slug", "taken", "is the slug of agency %s", owner)
 		} else if a.Slug != "" {
-			// The slug that it had is free for another agency only with the next
-			// file: the order of a file must not matter.
+			// Another agency can take the previous slug only with the next file, so that
+			// the order in a file does not matter.
 			c.slugs[a.Slug] = a.ID
 		}
 		once(c, c.agencies, a.ID, a.path+".id")
@@ -133,7 +135,7 @@ func (c *checker) agency(a agency) {
 	clerks := map[string]bool{}
 	for _, clerk := range a.clerks {
 		if a.ID == "" || clerk.Code == "" {
-			continue // a fault already: whose the keys are cannot be compared
+			continue // a fault already: the holder of the keys is unknown
 		}
 		once(c, clerks, clerk.Code, clerk.path+".code")
 		c.heldKeys(clerk.keys, clerk.holder())
@@ -151,7 +153,7 @@ func (c *checker) services(a agency) map[string]bool {
 		}
 		once(c, c.serviceIDs, s.ID, s.path+".id")
 		if a.ID == "" {
-			continue // a fault already, and there is nothing to compare with
+			continue // a fault already: there is nothing to compare with
 		}
 		if known, ok := c.known.Services[s.ID]; ok && known.AgencyID != a.ID {
 			c.fault(s.path+".id", "taken", "is a service of another agency")
@@ -168,13 +170,12 @@ func (c *checker) serviceExists(agencyID string, codes map[string]bool, path, co
 		return
 	}
 	if _, ok := c.known.Service(agencyID, code); !ok {
-		c.fault(path, "unknown", "is no service of this agency")
+		c.fault(path, "unknown", "is not a service of this agency")
 	}
 }
 
 func (c *checker) application(a agency, app application) {
-	// Without knowing which application it is, what it has cannot be compared
-	// with what there is.
+	// Without a valid id the application cannot be compared with the database.
 	if app.ID == "" || a.ID == "" || !once(c, c.applications, app.ID, app.path+".id") {
 		return
 	}
@@ -184,7 +185,7 @@ func (c *checker) application(a agency, app application) {
 	}
 	if app.Integrator != nil && *app.Integrator {
 		if other := c.integrators[a.ID]; other != "" && other != app.ID {
-			c.fault(app.path+".integrator", "taken", "is already application %s: an agency has one integrator application", other)
+			c.fault(app.path+".integrator", "taken", "is taken by application %s: an agency has one integrator application", other)
 		} else {
 			c.integrators[a.ID] = app.ID
 		}
@@ -207,13 +208,13 @@ func (c *checker) heldKeys(keys []key, holder identity.Key) {
 		holder.Live = k.live
 		if c.key(k, holder) {
 			if added[k.live]++; c.identities.InForce(holder)+added[k.live] > identity.MaxKeys {
-				c.fault(k.path, "too_many", "would be one too many: at most %d %s keys of one holder are in force", identity.MaxKeys, registry.Mode(k.live))
+				c.fault(k.path, "too_many", "is one key too many: at most %d %s keys of a holder may be in force", identity.MaxKeys, registry.Mode(k.live))
 			}
 		}
 	}
 }
 
-// key checks one, and says whether it is new.
+// key checks a key and reports whether it is new.
 func (c *checker) key(k key, holder identity.Key) (added bool) {
 	if k.secret.Empty() {
 		return false // a fault already

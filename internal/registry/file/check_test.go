@@ -34,7 +34,7 @@ agencies:
 
 	const webhook = "http://127.0.0.1:8081/inbox/guichet"
 	for _, c := range []struct{ old, with, path string }{
-		// Form.
+		// Faults of single fields.
 		{"page_size: 25", "page_sise: 25", app0 + ".page_sise"},
 		{"slug: impots", "slug: Impots", agency0 + ".slug"},
 		{"slug: impots", "slug: [impots]", agency0 + ".slug"},
@@ -106,7 +106,7 @@ agencies:
 		{"redirect_origins: [https://partner.example]", "redirect_origins: [https://partner.example/x]", app0 + ".cashin.redirect_origins[0]"},
 		{"https://partner.example.org/hook", "http://partner.example.org/hook", app0 + ".cashin.webhook_url"},
 		{"agencies: [018f0000-0000-7000-8000-000000000001]", "agencies: [impots]", "platform.keys[0].agencies[0]"},
-		// Where webhooks may go.
+		// Addresses of webhooks.
 		{webhook, "http://guichet.example.org/hook", endpoint0 + ".url"},
 		{webhook, "https://user:secret@guichet.example.org", endpoint0 + ".url"},
 		{webhook, "https://93.184.216.34/hook", endpoint0 + ".url"},
@@ -131,7 +131,7 @@ agencies:
 		{webhook, `"https://gu\u0131chet.example.org/hook"`, endpoint0 + ".url"},
 		{webhook, "/hook", endpoint0 + ".url"},
 		{webhook, "ftp://guichet.example.org/hook", endpoint0 + ".url"},
-		// What only the whole file or the database shows.
+		// Faults in comparison with the rest of the file or with the database.
 		{"slug: impots", "slug: douanes", agency0 + ".slug"},
 		{"id: 018f0000-0000-7000-8000-00000000000a", "id: 018f0000-0000-7000-8000-00000000000b", app0 + ".id"},
 		{"id: 018f0000-0000-7000-8000-000000000101", "id: 018f0000-0000-7000-8000-000000000201", agency0 + ".services[0].id"},
@@ -151,7 +151,7 @@ agencies:
 		{"integrator: true", "integrator: false", "platform.keys[0].agencies[0]"},
 		{"    applications:\n", "    applications:\n      - {id: 018f0000-0000-7000-8000-00000000000c, name: Z, integrator: true}\n", app0 + ".integrator"},
 		{"api_key: cashin-api-private", "api_key: taken-api-key", app0 + ".cashin.api_key"},
-		// Not a registry file at all.
+		// Not a registry file.
 		{"platform:", "platforms:", "platforms"},
 		{"platform:", "platform: {", ""},
 		{"    slug: impots\n", "    slug: impots\n    slug: impots\n", ""},
@@ -165,9 +165,9 @@ agencies:
 		if !slices.ContainsFunc(faults.Faults, func(f form.Fault) bool { return f.Field == c.path }) {
 			t.Errorf("%q: want a fault at %s, got %+v", c.with, c.path, faults.Faults)
 		}
-		// Two at most: a slip at one place may be felt at another, no more.
+		// One mistake may cause a second fault at another place, but no more.
 		if len(faults.Faults) > 2 {
-			t.Errorf("%q: one slip, %d faults: %+v", c.with, len(faults.Faults), faults.Faults)
+			t.Errorf("%q: one mistake, %d faults: %+v", c.with, len(faults.Faults), faults.Faults)
 		}
 		for _, s := range registries.Plain {
 			if strings.Contains(fmt.Sprintf("%v %+v", err, faults.Faults), s) {
@@ -215,7 +215,7 @@ agencies:
 	}
 	var n int
 	if err := h.Pool.QueryRow(t.Context(), `SELECT count(*) FROM agencies`).Scan(&n); err != nil || n != 0 {
-		t.Errorf("%d agencies, %v: the second one had no fault, but nothing may change", n, err)
+		t.Errorf("%d agencies, %v: the second agency has no fault, but nothing may change", n, err)
 	}
 }
 
@@ -248,7 +248,7 @@ agencies:
 	}
 }
 
-// A database that was used for real payments is none to develop on.
+// Developer mode refuses a database that was used for real payments.
 func TestDeveloperModeRefusesLiveConnectorsOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)

@@ -20,9 +20,9 @@ import (
 	"quittance/internal/secret"
 )
 
-// contents are what a file says. Rows are as they are written to the database: a
-// nil pointer or list is an omitted field. Paths are kept for the faults that only
-// the database shows.
+// contents holds what a file says, in the form of the queries' parameters. A nil pointer
+// or list is an omitted field. The paths serve faults that show only in comparison with
+// the rest of the file or with the database.
 type contents struct {
 	platformOrigins   []string
 	platformKeys      []key
@@ -73,7 +73,7 @@ type key struct {
 	secret         secret.Text
 	live           bool
 	agencies       []string // of a platform key
-	readsPerMinute *int32   // of a platform key
+	readsPerMinute *int64   // of a platform key
 }
 
 type endpoint struct {
@@ -82,7 +82,7 @@ type endpoint struct {
 	secret secret.Text // empty: one is minted for a new endpoint
 }
 
-// Limits of the file's numbers: what is beyond is a slip.
+// Limits of the numbers in a file. A number beyond them is a mistake.
 const (
 	maxInFlight   = 1_024
 	maxPerSecond  = 100_000
@@ -109,17 +109,17 @@ type parser struct {
 	now       time.Time
 }
 
-// object is a mapping of the file: a form with the rules of registry files.
+// object is one mapping of the file: a form with the rules of registry files.
 type object struct {
 	*form.Form
 	parser
 }
 
-// parse reads a file. The contents are whole only when the form has no faults.
+// parse reads a file. The contents are complete only when the form has no faults.
 func (p parser) parse(f *form.Form) contents {
 	o, c := object{f, p}, contents{}
 	o.object("platform", func(o object) {
-		o.objects("keys", func(o object) { c.platformKeys = append(c.platformKeys, o.key(true)) })
+		o.objects("keys", func(o object) { c.platformKeys = append(c.platformKeys, o.platformKey()) })
 		c.platformOrigins = o.Texts("embed_origins", checkOrigin)
 		o.objects("webhook_endpoints", func(o object) { c.platformEndpoints = append(c.platformEndpoints, o.endpoint(nil)) })
 	})
@@ -160,7 +160,7 @@ func (o object) fee(agencyID string) db.UpsertFeeParams {
 	if c := o.text("currency", false); c != "" {
 		f.Currency = c
 		if _, ok := money.Lookup(c); !ok {
-			o.fault("currency", "enum", "is not a currency of the contract's list")
+			o.fault("currency", "enum", "is not in the contract's list of currencies")
 		}
 	}
 	if ratio := o.text("ratio", false); ratio != "" {
@@ -189,7 +189,7 @@ func (o object) erp(agencyID string, live bool) registry.ERPSettings {
 			return errors.New("must be a network such as 10.20.0.0/16, without bits beyond its length")
 		}
 		if !o.developer && (network.Addr().IsLoopback() || network.Addr().IsLinkLocalUnicast() || network.Addr().IsMulticast() || network.Bits() == 0) {
-			return errors.New("must not be everything, nor loopback, link-local or multicast")
+			return errors.New("must not be all addresses, a loopback, a link-local or a multicast network")
 		}
 		e.Networks = append(e.Networks, network)
 		return nil
@@ -230,22 +230,16 @@ func (o object) auth() (a registry.ERPAuth) {
 }
 
 func (o object) application(agencyID string) application {
+	var offers []string
+	for _, offer := range checkout.Offers {
+		offers = append(offers, offer.ID)
+	}
 	a := application{path: o.Path(), UpsertApplicationParams: db.UpsertApplicationParams{
 		ID: o.id("id", true), AgencyID: agencyID, Name: o.name("name"), Active: o.Bool("active"), Integrator: o.Bool("integrator"),
-		Offers: o.Texts("offers", func(s string) error {
-			if _, ok := checkout.OfferChannel(s); !ok {
-				var ids []string
-				for _, offer := range checkout.Offers {
-					ids = append(ids, offer.ID)
-				}
-				return fmt.Errorf("must be one of %s", strings.Join(ids, ", "))
-			}
-			return nil
-		}),
-		EmbedOrigins: o.Texts("embed_origins", checkOrigin), CreationsPerMinute: o.number("creations_per_minute", 1, identity.MaxReadsPerMinute),
-		ReadsPerMinute: o.number("reads_per_minute", 1, identity.MaxReadsPerMinute), PageSize: o.number("page_size", 1, maxPageSize), CreatedAt: o.now,
+		Offers: o.Texts("offers", oneOf(offers)), EmbedOrigins: o.Texts("embed_origins", checkOrigin), CreationsPerMinute: o.Integer("creations_per_minute", 1, identity.MaxReadsPerMinute),
+		ReadsPerMinute: o.Integer("reads_per_minute", 1, identity.MaxReadsPerMinute), PageSize: o.Integer("page_size", 1, maxPageSize), CreatedAt: o.now,
 	}}
-	o.objects("keys", func(o object) { a.keys = append(a.keys, o.key(false)) })
+	o.objects("keys", func(o object) { a.keys = append(a.keys, o.key(identity.APIKeys)) })
 	o.objects("webhook_endpoints", func(o object) { a.endpoints = append(a.endpoints, o.endpoint(&a.ID)) })
 	if lifetime := o.text("session_lifetime", false); lifetime != "" {
 		d, err := time.ParseDuration(lifetime)
@@ -258,8 +252,8 @@ func (o object) application(agencyID string) application {
 	o.object("cashin", func(o object) {
 		apiKey := o.secret("api_key")
 		a.cashin = &registry.Cashin{
-			SecretKey: o.secret("secret_key"), RedirectOrigins: nonNil(o.Texts("redirect_origins", checkOrigin)),
-			WebhookURL: o.text("webhook_url", false), Providers: nonNil(o.Texts("providers", oneOf(cashinProviders))),
+			SecretKey: o.secret("secret_key"), RedirectOrigins: append([]string{}, o.Texts("redirect_origins", checkOrigin)...),
+			WebhookURL: o.text("webhook_url", false), Providers: append([]string{}, o.Texts("providers", oneOf(cashinProviders))...),
 		}
 		if digest := registry.DigestOf(apiKey); !apiKey.Empty() {
 			a.cashin.APIKeyHash = digest[:]
@@ -271,12 +265,19 @@ func (o object) application(agencyID string) application {
 	return a
 }
 
-func (o object) key(platform bool) key {
-	k := key{path: o.Path()}
-	k.secret, k.live = o.keySecret(identity.APIKeys)
-	if !platform {
-		return k
+// key reads a key of a family. Its secret is empty when it is at fault.
+func (o object) key(family identity.Family) key {
+	k := key{path: o.Path(), secret: o.secret("secret")}
+	var ok bool
+	if k.live, ok = family.Mode(k.secret.Reveal()); !ok && !k.secret.Empty() {
+		o.fault("secret", "format", "must be %s or %s and 20 to 200 letters or digits", family.Test, family.Live)
+		k.secret = secret.Text{}
 	}
+	return k
+}
+
+func (o object) platformKey() key {
+	k := o.key(identity.APIKeys)
 	o.List("agencies", func(element string, value any) {
 		s, _ := value.(string)
 		parsed, ok := form.CanonicalUUID(s)
@@ -284,39 +285,24 @@ func (o object) key(platform bool) key {
 		case !ok:
 			o.fault(element, "format", "must be an agency's id, a UUID")
 		case slices.Contains(k.agencies, parsed):
-			o.fault(element, "duplicate", "stands twice")
+			o.fault(element, "duplicate", "occurs twice")
 		}
-		k.agencies = append(k.agencies, parsed) // also a wrong one: paths count
+		k.agencies = append(k.agencies, parsed) // also a malformed one: the index is part of later paths
 	})
-	k.readsPerMinute = o.number("reads_per_minute", 1, identity.MaxReadsPerMinute)
+	k.readsPerMinute = o.Integer("reads_per_minute", 1, identity.MaxReadsPerMinute)
 	return k
 }
 
 func (o object) clerk(agencyID string) clerk {
 	c := clerk{path: o.Path(), Clerk: identity.Clerk{AgencyID: agencyID, Code: o.slug("code"), Name: o.name("name"), Counter: o.name("counter")}, active: o.Bool("active")}
-	o.objects("keys", func(o object) {
-		k := key{path: o.Path()}
-		k.secret, k.live = o.keySecret(identity.ClerkKeys)
-		c.keys = append(c.keys, k)
-	})
+	o.objects("keys", func(o object) { c.keys = append(c.keys, o.key(identity.ClerkKeys)) })
 	return c
-}
-
-// keySecret is the secret of a key, empty when it is at fault, and its mode.
-func (o object) keySecret(family identity.Family) (s secret.Text, live bool) {
-	s = o.secret("secret")
-	live, ok := family.Mode(s.Reveal())
-	if !ok && !s.Empty() {
-		o.fault("secret", "format", "must be %s or %s and 20 to 200 letters or digits", family.Test, family.Live)
-		s = secret.Text{}
-	}
-	return s, live
 }
 
 func (o object) endpoint(applicationID *string) endpoint {
 	e := endpoint{path: o.Path(), InsertWebhookEndpointParams: db.InsertWebhookEndpointParams{
-		ApplicationID: applicationID, Url: o.text("url", true), MaxInFlight: o.number("max_in_flight", 1, maxInFlight),
-		MaxPerSecond: o.number("max_per_second", 0, maxPerSecond), CreatedAt: o.now,
+		ApplicationID: applicationID, Url: o.text("url", true), MaxInFlight: o.Integer("max_in_flight", 1, maxInFlight),
+		MaxPerSecond: o.Integer("max_per_second", 0, maxPerSecond), CreatedAt: o.now,
 	}}
 	if e.Url != "" {
 		o.check("url", o.webhook().CheckNew(e.Url))
@@ -338,7 +324,7 @@ func (o object) endpoint(applicationID *string) endpoint {
 	return e
 }
 
-// object is a field's mapping; false when there is none.
+// object reads a field that is a mapping. It returns false when there is none.
 func (o object) object(field string, with func(object)) (present bool) {
 	o.Object(field, func(f *form.Form) {
 		present = true
@@ -347,12 +333,12 @@ func (o object) object(field string, with func(object)) (present bool) {
 	return present || o.Faulty(field)
 }
 
-// objects is a field's list of mappings.
+// objects reads a field that is a list of mappings.
 func (o object) objects(field string, each func(object)) {
 	o.Objects(field, func(f *form.Form) { each(object{f, o.parser}) })
 }
 
-// modes is a field's mapping with a mapping for each mode.
+// modes reads a field that is a mapping with a mapping for each mode.
 func (o object) modes(field string, each func(o object, live bool)) {
 	o.object(field, func(o object) {
 		for _, live := range []bool{false, true} {
@@ -371,7 +357,7 @@ func (o object) check(field string, err error) {
 	}
 }
 
-// text is a field's text, which is not empty; empty when there is none.
+// text reads a field that is a text and not empty. It returns "" when there is none.
 func (o object) text(field string, required bool) string {
 	value, ok := o.Take(field, required)
 	if !ok {
@@ -387,16 +373,7 @@ func (o object) text(field string, required bool) string {
 	return s
 }
 
-func (o object) number(field string, low, high int64) *int32 {
-	n := o.Integer(field, low, high)
-	if n == nil {
-		return nil
-	}
-	v := int32(*n) //nolint:gosec // within bounds that fit
-	return &v
-}
-
-// backend is the base_url of an ERP or an operator, without a slash at its end.
+// backend reads the base_url of an ERP or an operator, without a slash at its end.
 func (o object) backend(networks []netip.Prefix) string {
 	raw := o.text("base_url", true)
 	if raw != "" {
@@ -407,10 +384,10 @@ func (o object) backend(networks []netip.Prefix) string {
 
 func (o object) webhook() address.Rule { return address.Rule{Loopback: o.developer} }
 
-// secret is a required secret.
+// secret reads a required secret.
 func (o object) secret(field string) secret.Text { return o.plain(field, o.credential(field, true)) }
 
-// plain is a secret that the file holds in plain text.
+// plain makes a secret of a value in plain text.
 func (o object) plain(field, value string) secret.Text {
 	if value != "" && !o.developer {
 		o.fault(field, "plain_secret", "is a secret in plain text, which is allowed in developer mode only")
@@ -418,7 +395,7 @@ func (o object) plain(field, value string) secret.Text {
 	return secret.NewText(value)
 }
 
-// credential is text as it can stand in a header.
+// credential reads a text that a header can carry.
 func (o object) credential(field string, required bool) string {
 	value := o.text(field, required)
 	if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -447,7 +424,7 @@ func (o object) name(field string) string {
 	return s
 }
 
-// slug is empty when the field is at fault.
+// slug reads a slug. It returns "" when the field is at fault.
 func (o object) slug(field string) string {
 	s := o.text(field, true)
 	if s != "" && !registry.IsSlug(s) {
@@ -465,8 +442,8 @@ func (o object) code(field string, required bool) string {
 	return s
 }
 
-// checkOrigin is for pages that embed ours or are returned to: an https origin as
-// a browser writes it.
+// checkOrigin refuses what is not an https origin as a browser writes it. It serves the
+// pages that embed ours and the pages to which a citizen returns.
 func checkOrigin(raw string) error {
 	u, err := address.Parse(raw)
 	if err != nil || len(raw) > address.MaxLength || u.Scheme != "https" || raw != "https://"+u.Host || u.Host != strings.ToLower(u.Host) || u.Port() == "443" {
@@ -482,11 +459,4 @@ func oneOf(values []string) func(string) error {
 		}
 		return nil
 	}
-}
-
-func nonNil(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }

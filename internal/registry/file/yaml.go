@@ -12,8 +12,9 @@ import (
 	"quittance/internal/form"
 )
 
-// read reads one YAML document as package form reads JSON; an empty one has no
-// fields. Errors name the line and never quote the file, which holds secrets.
+// read reads one YAML document in the way that package form reads JSON. An empty
+// document has no fields. Errors name the line and never quote the file, because it may
+// hold secrets.
 func read(text []byte) (*form.Form, error) {
 	var root any
 	if err := yaml.Unmarshal(text, &root); err != nil {
@@ -34,8 +35,8 @@ func read(text []byte) (*form.Form, error) {
 	return form.OfWhole("the registry file", fields), nil
 }
 
-// asJSON is a value of YAML as package form has it. A decimal number stays: no
-// field takes one.
+// asJSON turns a value of YAML into the value that package form reads. Decimal numbers
+// stay as they are, because no field takes one.
 func asJSON(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

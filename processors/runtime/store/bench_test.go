@@ -14,11 +14,11 @@ import (
 	"quittance/test/servers"
 )
 
-// BenchmarkCreations is a partition that takes b.N creations of sessions, 100 a
-// transaction, each of which is paid 5000 creations later. A creation looks its order
-// and its idempotency key up and writes session, order, idempotency key and quota. A
-// payment reads and writes session and order. The store is flushed every 5000
-// creations: 500 a second and partition at the flush interval of 10 s.
+// BenchmarkCreations simulates a partition with b.N creations of sessions, 100 a
+// transaction. Each session is paid 5000 creations later. A creation reads its order and
+// its idempotency key, and writes session, order, idempotency key and quota. A payment
+// reads and writes session and order. The store is flushed every 5000 creations: that is
+// 500 a second at the flush interval of 10 s.
 //
 // cpu-µs/op is the time of all threads, compactions included. Compare settings with
 // the same count: go test -run '^$' -bench Creations -benchtime 150000x
@@ -38,7 +38,7 @@ func BenchmarkCreations(b *testing.B) {
 		copy(v[:size/2], random[n*31%(len(random)-size):])
 		return v
 	}
-	key := func(kind string, n int) []byte { // as if random
+	key := func(kind string, n int) []byte { // keys in no order
 		return fmt.Appendf(nil, "%s\x00018f0000-0000-7000-8000-%016x", kind, uint64(n)*0x9e3779b97f4a7c15)
 	}
 	base := time.Unix(1_800_000_000, 0)

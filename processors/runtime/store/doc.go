@@ -1,15 +1,15 @@
-// Package store is the local copy of one partition's state: a Pebble database
-// without a write-ahead log behind a changelog topic in Kafka.
+// Package store is the local copy of one partition's state: a Pebble database without a
+// write-ahead log, restored from a changelog topic in Kafka.
 //
-// The changelog is the write-ahead log. Every batch carries the position in the
-// changelog up to which the copy is complete, in the same atomic write, so what
-// survives a crash is a consistent prefix of the changelog and a restore goes on
-// from there. Nothing may be applied that is not committed in Kafka: a copy is
-// then behind its changelog or level with it, never ahead.
+// The changelog serves as the write-ahead log. Each batch contains the changelog position
+// up to which the copy is complete, in the same atomic write. After a crash the copy is
+// therefore a consistent prefix of the changelog, and a restore continues from its
+// position. Apply only changes that are committed in Kafka: a copy must never be ahead of
+// its changelog.
 //
-// Beside the entries it keeps an index of their deadlines, in the same batches:
-// opening a copy of millions of entries reads none of them.
+// The copy also holds an index of the entries' deadlines, written in the same batches.
+// Opening a copy with millions of entries reads none of them.
 //
-// Everything in it is derived. A copy that does not fit (another format, another
-// topic, damaged, too old) is discarded by Open, which says so.
+// All data is derived from the changelog. Open discards a copy that does not fit (another
+// format, another topic, damaged, too old) and reports the reason.
 package store

@@ -17,26 +17,30 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Format is the version of the layout below. A copy of another format is
-// discarded and restored.
+// Format is the version of the layout below. A copy of another format is discarded and
+// restored. Raise it also when an application changes the deadlines of existing entries.
 const Format = 1
 
-// Layout. One byte sets the kinds of keys apart:
+// Layout. The first byte of a key is its kind:
 //
-//	m s                       stamp: what this is a copy of
-//	m p                       position: changelog, input, as of (8 bytes each)
-//	s <key>                   deadline (8 bytes, 0 none) and the value
+//	m s                           stamp: source of this copy
+//	m p                           position: changelog, input, time (8 bytes each)
+//	s <key>                       deadline (8 bytes, 0 for none) and value
 //	t <deadline, 8 bytes> <key>   index of deadlines, empty value
 //
-// An index entry counts only if the entry of its key still has that deadline. It
-// is removed with the entry when the writer knows the former deadline, and
-// otherwise when its time has come: no write needs a read.
+// An index entry counts only if the entry of its key still has that deadline. A writer
+// that knows the former deadline removes the old index entry. Otherwise Due removes it
+// when it is due. A write therefore needs no read.
 const (
 	kindMeta  = 'm'
 	kindState = 's'
 	kindTimer = 't'
 
 	deadlineSize = 8
+
+	// memTableSize in bytes. A store has up to two memory tables, and Pebble takes their
+	// size from Config.Cache.
+	memTableSize = 8 << 20
 )
 
 var (
@@ -47,12 +51,11 @@ var (
 // NoInput is Position.Input before any input was applied.
 const NoInput = int64(-1)
 
-// Position is the state of a copy relative to changelog and input.
+// Position is the progress of a copy in the changelog and in the input.
 type Position struct {
-	// Changelog is the next offset of the changelog to be read.
+	// Changelog is the offset of the next changelog record to read.
 	Changelog int64
-	// Input is the offset of the last input record whose effects are in, or
-	// NoInput.
+	// Input is the offset of the last input record that is applied, or NoInput.
 	Input int64
 }
 
@@ -65,48 +68,46 @@ const (
 
 // Config is what a Store needs.
 type Config struct {
-	// Dir is the folder of this copy alone; empty keeps it in memory. The caller
-	// sees to it that no other process uses it.
+	// Dir is the folder of this copy. Empty keeps the copy in memory. The caller ensures
+	// that nothing else uses the folder.
 	Dir string
-	// Stamp names what this is a copy of (topic, partition, version of the
-	// deadlines' rules). A copy with another stamp is discarded.
+	// Stamp names the source of the copy (topic and partition). A copy with another stamp
+	// is discarded.
 	Stamp string
-	// MaxAge is how long a copy may have been out of touch with its changelog.
-	// An older one is discarded: the changelog's cleaner may since have removed
-	// the tombstones of what the copy still holds. Zero is for ever.
+	// MaxAge is how long a copy may be out of use. An older copy is discarded: the cleaner
+	// of the changelog may have removed tombstones of entries that the copy still holds.
+	// No limit when zero.
 	MaxAge time.Duration
-	// Wall is the real time, which MaxAge is measured in: the broker's cleaner
-	// knows no other. time.Now when nil.
+	// Wall returns the real time, which measures MaxAge: the cleaner uses real time, too.
+	// time.Now when nil.
 	Wall func() time.Time
-	// Cache is shared by the copies of a process; nil makes a small one.
+	// Cache is shared by the copies of a process. Nil creates a small one.
 	Cache *pebble.Cache
-	// MemTableSize in bytes; 8 MiB when zero. A store has up to two memory tables, and
-	// Pebble takes their size from Cache.
-	MemTableSize uint64
-	// Log gets Pebble's errors. Required.
+
+	// Log receives Pebble's errors. Required.
 	Log *slog.Logger
 }
 
-// Store is the copy of one partition's state. Its methods are for one goroutine
-// at a time, except Flush, which may be called beside them.
+// Store is the copy of one partition's state. One goroutine at a time may call its
+// methods. Only Flush may run at the same time as another method.
 type Store struct {
 	cfg Config
 	db  *pebble.DB
 
 	pos   Position
-	floor uint64 // no index entry lies below it
+	floor uint64 // no index entry has an earlier deadline
 	key   []byte // scratch
 
-	asOf time.Time // when the copy was level with its changelog, see Live
-	live bool
+	asOf time.Time // last time at which the copy had the whole changelog
+	live bool      // see Live
 
-	dirty  atomic.Bool // something was applied since the last flush
-	mu     sync.Mutex  // Flush against Close
+	dirty  atomic.Bool // there are changes since the last flush
+	mu     sync.Mutex  // excludes Flush and Close from each other
 	closed bool
 }
 
-// Open opens the copy in cfg.Dir or makes an empty one. discarded is one of the
-// Discarded reasons when a copy was discarded, empty otherwise.
+// Open opens the copy in cfg.Dir or creates an empty one. If a copy was discarded,
+// discarded is one of the Discarded reasons, otherwise empty.
 func Open(cfg Config) (s *Store, discarded string, err error) {
 	if cfg.Wall == nil {
 		cfg.Wall = time.Now
@@ -123,12 +124,12 @@ func Open(cfg Config) (s *Store, discarded string, err error) {
 		_ = s.db.Close() // it is discarded
 	}
 	if reason == "" {
-		// The changelog has everything. An error of the disk occurs again below.
+		// A full restore is possible. An error of the disk occurs again below.
 		reason = DiscardedDamaged
-		cfg.Log.Error("local store cannot be opened", slog.String("dir", cfg.Dir), slog.Any("error", err))
+		cfg.Log.Error("opening the local store failed", slog.String("dir", cfg.Dir), slog.Any("error", err))
 	}
 	if err := os.RemoveAll(cfg.Dir); err != nil {
-		return nil, "", fmt.Errorf("discarding local store: %w", err)
+		return nil, "", fmt.Errorf("discarding the local store: %w", err)
 	}
 	s, _, err = open(cfg, vfs.Default, cfg.Dir)
 	if err != nil {
@@ -137,6 +138,7 @@ func Open(cfg Config) (s *Store, discarded string, err error) {
 	return s, reason, nil
 }
 
+// open opens or creates the database in dir. A reason says that it must be discarded.
 func open(cfg Config, fs vfs.FS, dir string) (s *Store, reason string, err error) {
 	cache := cfg.Cache
 	if cache == nil {
@@ -148,11 +150,8 @@ func open(cfg Config, fs vfs.FS, dir string) (s *Store, reason string, err error
 		Cache:              cache,
 		DisableWAL:         true,
 		FormatMajorVersion: pebble.FormatValueSeparation,
-		MemTableSize:       cfg.MemTableSize,
+		MemTableSize:       memTableSize,
 		Logger:             logger{cfg.Log},
-	}
-	if opts.MemTableSize == 0 {
-		opts.MemTableSize = 8 << 20
 	}
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
@@ -173,9 +172,9 @@ func open(cfg Config, fs vfs.FS, dir string) (s *Store, reason string, err error
 	}
 	db, err := pebble.Open(dir, opts)
 	if err != nil {
-		return nil, "", fmt.Errorf("opening local store: %w", err)
+		return nil, "", fmt.Errorf("opening the local store: %w", err)
 	}
-	// An empty copy has nothing to hold back: its age counts from now.
+	// The age of an empty copy counts from now.
 	s = &Store{cfg: cfg, db: db, pos: Position{Input: NoInput}, asOf: cfg.Wall()}
 
 	stamp := fmt.Sprintf("%d|%s", Format, cfg.Stamp)
@@ -184,7 +183,7 @@ func open(cfg Config, fs vfs.FS, dir string) (s *Store, reason string, err error
 		return s, "", err
 	case have == nil:
 		if err := db.Set(keyStamp, []byte(stamp), pebble.NoSync); err != nil {
-			return s, "", fmt.Errorf("stamping local store: %w", err)
+			return s, "", fmt.Errorf("stamping the local store: %w", err)
 		}
 		return s, "", nil
 	case string(have) != stamp:
@@ -207,26 +206,27 @@ func open(cfg Config, fs vfs.FS, dir string) (s *Store, reason string, err error
 	return s, "", nil
 }
 
-// read does not use DB.Get, which does not use the bloom filters of the lowest level.
-// That level holds nearly all entries, and most keys that are looked up are new (a new
-// order, a new idempotency key). Each look-up then read a block from the disk's cache,
-// which took four tenths of a busy processor's CPU time.
+// read returns the value of a key of the database, or nil. It does not use DB.Get, which
+// ignores the bloom filters of the lowest level. That level holds nearly all entries, and
+// most keys that are looked up are new (a new order, a new idempotency key). With DB.Get
+// each look-up read a block from the disk's cache, which took four tenths of a busy
+// processor's CPU time.
 func (s *Store) read(key []byte) (out []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{UseL6Filters: true, KeyTypes: pebble.IterKeyTypePointsOnly})
 	if err != nil {
-		return nil, fmt.Errorf("reading local store: %w", err)
+		return nil, fmt.Errorf("reading the local store: %w", err)
 	}
 	defer func() {
 		if e := it.Close(); e != nil && err == nil {
-			out, err = nil, fmt.Errorf("reading local store: %w", e)
+			out, err = nil, fmt.Errorf("reading the local store: %w", e)
 		}
 	}()
 	if !it.SeekPrefixGE(key) || !bytes.Equal(it.Key(), key) {
-		return nil, nil // an error comes with Close
+		return nil, nil // Close returns the error of the search
 	}
 	v, err := it.ValueAndErr()
 	if err != nil {
-		return nil, fmt.Errorf("reading local store: %w", err)
+		return nil, fmt.Errorf("reading the local store: %w", err)
 	}
 	return append(make([]byte, 0, len(v)), v...), nil
 }
@@ -236,17 +236,17 @@ func (s *Store) Position() Position { return s.pos }
 
 // Entry is a value and its deadline.
 type Entry struct {
-	// Value is nil when there is no entry. It belongs to the caller.
+	// Value is nil if there is no entry. The caller may keep it.
 	Value []byte
-	// Deadline is zero when the entry has none.
+	// Deadline is zero if the entry has none.
 	Deadline Deadline
 }
 
 // Deadline is a moment in nanoseconds since 1970 UTC; zero is none.
 type Deadline uint64
 
-// DeadlineAt is t as a Deadline. Moments before 1970 are due since then, those
-// that nanoseconds do not reach (2262) are at the end of what they reach.
+// DeadlineAt converts t to a Deadline. Times before 1970 become the earliest Deadline,
+// times after the range of nanoseconds (2262) the latest.
 func DeadlineAt(t time.Time) Deadline {
 	switch s := t.Unix(); {
 	case s < 0 || s == 0 && t.Nanosecond() == 0:
@@ -257,10 +257,10 @@ func DeadlineAt(t time.Time) Deadline {
 	return Deadline(t.UnixNano())
 }
 
-// Time is d in UTC.
+// Time returns d in UTC.
 func (d Deadline) Time() time.Time { return time.Unix(0, int64(d)).UTC() } //nolint:gosec // below MaxInt64, see DeadlineAt
 
-// Get reads the entry of key.
+// Get returns the entry of key.
 func (s *Store) Get(key []byte) (Entry, error) {
 	s.key = append(append(s.key[:0], kindState), key...)
 	v, err := s.read(s.key)
@@ -268,7 +268,7 @@ func (s *Store) Get(key []byte) (Entry, error) {
 		return Entry{}, err
 	}
 	if len(v) < deadlineSize {
-		return Entry{}, fmt.Errorf("reading local store: entry of %d bytes", len(v))
+		return Entry{}, fmt.Errorf("reading the local store: an entry has %d bytes", len(v))
 	}
 	return Entry{Value: v[deadlineSize:], Deadline: Deadline(binary.BigEndian.Uint64(v))}, nil
 }
@@ -280,14 +280,15 @@ type Batch struct {
 	key   []byte
 }
 
-// NewBatch returns an empty batch. Apply or Close ends it.
+// NewBatch returns an empty batch. The caller ends it with Apply or Close.
 func (s *Store) NewBatch() *Batch {
 	return &Batch{b: s.db.NewBatch(), floor: math.MaxUint64}
 }
 
 // Close drops a batch that is not applied.
-func (b *Batch) Close() { _ = b.b.Close() } // nothing is lost with it
+func (b *Batch) Close() { _ = b.b.Close() } // its changes are dropped anyway
 
+// timer returns the key of an index entry. The next call overwrites it.
 func (b *Batch) timer(d Deadline, key []byte) []byte {
 	b.key = append(b.key[:0], kindTimer)
 	b.key = binary.BigEndian.AppendUint64(b.key, uint64(d))
@@ -295,8 +296,8 @@ func (b *Batch) timer(d Deadline, key []byte) []byte {
 	return b.key
 }
 
-// Set sets the entry of key. former is its deadline so far where the caller
-// knows it, zero otherwise.
+// Set sets the entry of key. former is the entry's previous deadline if the caller knows
+// it, otherwise zero.
 func (b *Batch) Set(key []byte, e Entry, former Deadline) error {
 	op := b.b.SetDeferred(1+len(key), deadlineSize+len(e.Value))
 	op.Key[0] = kindState
@@ -304,7 +305,7 @@ func (b *Batch) Set(key []byte, e Entry, former Deadline) error {
 	binary.BigEndian.PutUint64(op.Value, uint64(e.Deadline))
 	copy(op.Value[deadlineSize:], e.Value)
 	if err := op.Finish(); err != nil {
-		return fmt.Errorf("writing local store: %w", err)
+		return writing(err)
 	}
 	if former != 0 && former != e.Deadline {
 		if err := b.DropTimer(former, key); err != nil {
@@ -315,33 +316,32 @@ func (b *Batch) Set(key []byte, e Entry, former Deadline) error {
 		return nil
 	}
 	b.floor = min(b.floor, uint64(e.Deadline))
-	if err := b.b.Set(b.timer(e.Deadline, key), nil, nil); err != nil {
-		return fmt.Errorf("writing local store: %w", err)
+	return writing(b.b.Set(b.timer(e.Deadline, key), nil, nil))
+}
+
+// writing describes an error of a write. It returns nil if err is nil.
+func writing(err error) error {
+	if err != nil {
+		return fmt.Errorf("writing the local store: %w", err)
 	}
 	return nil
 }
 
-// Delete removes the entry of key; former as in Set.
+// Delete removes the entry of key. former is as in Set.
 func (b *Batch) Delete(key []byte, former Deadline) error {
 	b.key = append(append(b.key[:0], kindState), key...)
-	if err := b.b.Delete(b.key, nil); err != nil {
-		return fmt.Errorf("writing local store: %w", err)
+	if err := b.b.Delete(b.key, nil); err != nil || former == 0 {
+		return writing(err)
 	}
-	if former != 0 {
-		return b.DropTimer(former, key)
-	}
-	return nil
+	return b.DropTimer(former, key)
 }
 
-// DropTimer takes a deadline out of the index and leaves the entry as it is.
+// DropTimer removes a deadline from the index. The entry does not change.
 func (b *Batch) DropTimer(d Deadline, key []byte) error {
-	if err := b.b.Delete(b.timer(d, key), nil); err != nil {
-		return fmt.Errorf("writing local store: %w", err)
-	}
-	return nil
+	return writing(b.b.Delete(b.timer(d, key), nil))
 }
 
-// Apply writes the batch together with the position that it leads to.
+// Apply writes the batch and the position after it in one atomic write.
 func (s *Store) Apply(b *Batch, pos Position) error {
 	if s.live {
 		s.asOf = s.cfg.Wall()
@@ -351,13 +351,13 @@ func (s *Store) Apply(b *Batch, pos Position) error {
 	v = binary.BigEndian.AppendUint64(v, uint64(pos.Input))     //nolint:gosec // read back as int64
 	v = binary.BigEndian.AppendUint64(v, uint64(s.asOf.UnixNano()))
 	if err := b.b.Set(keyPosition, v, nil); err != nil {
-		return fmt.Errorf("writing local store: %w", err)
+		return writing(err)
 	}
 	if err := b.b.Commit(pebble.NoSync); err != nil {
-		return fmt.Errorf("writing local store: %w", err)
+		return writing(err)
 	}
 	if err := b.b.Close(); err != nil {
-		return fmt.Errorf("writing local store: %w", err)
+		return writing(err)
 	}
 	s.pos = pos
 	s.floor = min(s.floor, b.floor)
@@ -365,27 +365,26 @@ func (s *Store) Apply(b *Batch, pos Position) error {
 	return nil
 }
 
-// Live says that the copy is level with its changelog from now on: every Apply
-// renews its age (Config.MaxAge), which a restore must not do before it has read
-// all there is. Called again, it renews the age of a copy to which nothing
-// happens.
+// Live marks the copy as up to date with its changelog. Every later Apply renews the
+// copy's age (Config.MaxAge). A restore calls Live only after it has read the whole
+// changelog. Another call renews the age of a copy without changes.
 func (s *Store) Live() error {
 	s.live = true
 	return s.Apply(s.NewBatch(), s.pos)
 }
 
-// Lags ends Live, for another restore.
+// Lags ends the effect of Live before another restore.
 func (s *Store) Lags() { s.live = false }
 
-// Timer is an entry of the index of deadlines.
+// Timer is one entry of the index of deadlines.
 type Timer struct {
 	Key      []byte
 	Deadline Deadline
 }
 
-// Due returns up to limit entries whose deadline is at or before now, earliest
-// first, and when the first one after them is due: zero when there is none. It
-// removes what no longer counts from the index as it goes.
+// Due returns up to limit entries whose deadline is at or before now, earliest first.
+// next is the deadline of the first entry after them, or zero if there is none. Due also
+// removes index entries that no longer count.
 func (s *Store) Due(now time.Time, limit int) (due []Timer, next time.Time, err error) {
 	until := uint64(DeadlineAt(now))
 	lower := binary.BigEndian.AppendUint64([]byte{kindTimer}, s.floor)
@@ -403,14 +402,14 @@ func (s *Store) Due(now time.Time, limit int) (due []Timer, next time.Time, err 
 	defer stale.Close()
 	looked := 0
 	ok := it.First()
-	first := uint64(math.MaxUint64) // of what stays
+	first := uint64(math.MaxUint64) // earliest deadline that stays in the index
 	for ; ok && len(due) < limit; ok = it.Next() {
 		k := it.Key()
 		at := binary.BigEndian.Uint64(k[1:])
 		if at > until {
 			break
 		}
-		// A backlog of old index entries is removed in portions, too.
+		// One call removes a limited number of old index entries.
 		if looked++; looked > 16*limit {
 			break
 		}
@@ -440,43 +439,37 @@ func (s *Store) Due(now time.Time, limit int) (due []Timer, next time.Time, err 
 			return nil, time.Time{}, fmt.Errorf("clearing deadlines: %w", err)
 		}
 	}
-	// The next look begins here and skips deleted index entries.
+	// The next call begins here and skips the deleted index entries before.
 	s.floor = first
 	return due, next, nil
 }
 
-// Flush makes what was applied so far durable. A copy that was not flushed goes
-// on from an older position after a crash.
+// Flush makes all applied changes durable. After a crash the copy continues from the
+// position of its last flush.
 func (s *Store) Flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Cleared first: changes that are applied during the flush need the next flush.
+	// Clear the flag first: changes that are applied during the flush need the next one.
 	if s.closed || !s.dirty.Swap(false) {
 		return nil
 	}
 	if err := s.db.Flush(); err != nil {
 		s.dirty.Store(true)
-		return fmt.Errorf("flushing local store: %w", err)
+		return fmt.Errorf("flushing the local store: %w", err)
 	}
 	return nil
 }
 
 // Close flushes and closes the copy.
 func (s *Store) Close() error {
-	ferr := s.Flush()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil
+	flushed := s.Flush()
+	if err := s.Abandon(); err != nil {
+		return err
 	}
-	s.closed = true
-	if err := s.db.Close(); err != nil {
-		return fmt.Errorf("closing local store: %w", err)
-	}
-	return ferr
+	return flushed
 }
 
-// Abandon closes the copy as a crash would: what was not flushed is gone.
+// Abandon closes the copy without a flush, like a crash.
 func (s *Store) Abandon() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -485,38 +478,38 @@ func (s *Store) Abandon() error {
 	}
 	s.closed = true
 	if err := s.db.Close(); err != nil {
-		return fmt.Errorf("closing local store: %w", err)
+		return fmt.Errorf("closing the local store: %w", err)
 	}
 	return nil
 }
 
-// Discard closes the copy, removes it and returns an empty one in its place.
+// Discard closes and removes the copy. It returns an empty one in the same folder.
 func (s *Store) Discard() (*Store, error) {
 	if err := s.Abandon(); err != nil {
 		return nil, err
 	}
 	if s.cfg.Dir != "" {
 		if err := os.RemoveAll(s.cfg.Dir); err != nil {
-			return nil, fmt.Errorf("discarding local store: %w", err)
+			return nil, fmt.Errorf("discarding the local store: %w", err)
 		}
 	}
 	fresh, _, err := Open(s.cfg)
 	return fresh, err
 }
 
-// logger passes on what Pebble complains of.
+// logger logs Pebble's errors.
 type logger struct{ log *slog.Logger }
 
 func (logger) Infof(string, ...any) {} // one line for each flush and compaction
 
 func (l logger) Errorf(format string, args ...any) {
-	l.log.Error("local store", slog.String("message", fmt.Sprintf(format, args...)))
+	l.log.Error("error of the local store", slog.String("message", fmt.Sprintf(format, args...)))
 }
 
-// Fatalf is called when Pebble cannot go on, for instance because the disk is
-// gone; it must not return.
+// Fatalf is called when Pebble cannot continue, for instance because the disk failed. It
+// must not return.
 func (l logger) Fatalf(format string, args ...any) {
 	msg := fmt.Sprintf(format, args...)
-	l.log.Error("local store cannot go on", slog.String("message", msg))
-	panic("local store cannot go on: " + msg)
+	l.log.Error("the local store cannot continue", slog.String("message", msg))
+	panic("the local store cannot continue: " + msg)
 }

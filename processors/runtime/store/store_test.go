@@ -79,7 +79,7 @@ func TestEntriesAndPositionAreOneWrite(t *testing.T) {
 	if v, ok := get(t, s, "b"); !ok || v != "" {
 		t.Error("an empty value is not there")
 	}
-	// A crash: what was flushed is there, with its position.
+	// After a crash the flushed changes are there, with their position.
 	if err := s.Abandon(); err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +101,8 @@ func TestEntriesAndPositionAreOneWrite(t *testing.T) {
 	}
 }
 
-// Values of every size survive flushes, compactions and a crash: large ones lie in files
-// of their own.
+// Values of every size survive flushes, compactions and a crash. Large values are in
+// separate files.
 func TestLargeValuesSurviveCompactions(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, filepath.Join(t.TempDir(), "p"))
@@ -134,7 +134,7 @@ func TestLargeValuesSurviveCompactions(t *testing.T) {
 		}
 	}
 	if m := s.db.Metrics(); m.BlobFiles.LiveCount == 0 {
-		t.Error("no value lies in a file of its own")
+		t.Error("no value is in a separate file")
 	}
 }
 
@@ -145,8 +145,8 @@ func TestDeadlinesAreIndexed(t *testing.T) {
 	for n := range 6 {
 		set(t, s, int64(n+1), fmt.Sprintf("k%d", n), "v", at(int64(100+n)), 0)
 	}
-	set(t, s, 7, "k1", "moved by one who knows", at(500), at(101))
-	set(t, s, 8, "k2", "moved by one who does not", at(501), 0)
+	set(t, s, 7, "k1", "the former deadline is known", at(500), at(101))
+	set(t, s, 8, "k2", "the former deadline is unknown", at(501), 0)
 	set(t, s, 9, "k3", "none", 0, 0)
 	b := s.NewBatch()
 	if err := b.Delete([]byte("k4"), 0); err != nil {
@@ -165,13 +165,13 @@ func TestDeadlinesAreIndexed(t *testing.T) {
 		if keys, next := due(t, s, 499, 10); fmt.Sprint(keys) != "[k0 k5]" || !next.Equal(time.Unix(500, 0)) {
 			t.Fatalf("due %v, next %v", keys, next)
 		}
-		// The index is as it was after it has been opened again.
+		// After a restart the index is the same.
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 		s, _ = reopen(t, cfg)
 	}
-	// One that lies before everything looked at so far is seen.
+	// A deadline before all deadlines that Due has read is found.
 	due(t, s, 105, 10)
 	set(t, s, 11, "early", "v", at(1), 0)
 	if keys, _ := due(t, s, 105, 10); fmt.Sprint(keys) != "[early k0 k5]" {
@@ -237,7 +237,7 @@ func TestWhatDoesNotFitIsDiscarded(t *testing.T) {
 	}
 }
 
-// A restore that is interrupted must not look as if it had seen everything.
+// An interrupted restore must not renew the age of the copy.
 func TestAgeIsRenewedByLiveStoresOnly(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -1,11 +1,11 @@
-// Command testservers starts what tests need once, tells the command after "--"
-// where it is and ends with that command's exit code:
+// Command testservers starts the servers of the tests, passes their addresses to the
+// command after "--" and ends with that command's exit code:
 //
 //	testservers [-without kafka,clickhouse] [-up QUITTANCE-DEV] -- go test ./...
 //
-// A server whose address is already in the environment is not started. With -up it
-// starts the installation that suites share as well, from that program. See package
-// servers for the variables.
+// A server whose address is already in the environment is not started. With -up it also
+// starts the installation that suites share, with that program. Package servers lists the
+// variables.
 package main
 
 import (
@@ -53,7 +53,7 @@ type part struct {
 	start     func(context.Context, string, *slog.Logger) (*servers.Server, error)
 }
 
-// parts in the order in which they are announced.
+// parts are all servers.
 var parts = []part{
 	{"kafka", "QUITTANCE_TEST_KAFKA", servers.StartKafka},
 	{"postgres", "QUITTANCE_TEST_POSTGRES", servers.StartPostgres},
@@ -61,8 +61,7 @@ var parts = []part{
 	{"schema-registry", "QUITTANCE_TEST_SCHEMA_REGISTRY", servers.StartSchemaRegistry},
 }
 
-// run returns the exit code of the command, or a non-zero one of its own with
-// an error.
+// run returns the exit code of the command, or an error and a code that is not 0.
 func run(ctx context.Context, log *slog.Logger, without, command []string) (code int, err error) {
 	if len(command) == 0 {
 		return 2, errors.New("usage: testservers [-without LIST] -- COMMAND [ARGUMENT…]")
@@ -75,7 +74,7 @@ func run(ctx context.Context, log *slog.Logger, without, command []string) (code
 	begun := time.Now()
 	started := make([]*servers.Server, len(parts))
 	defer func() {
-		// Not ctx: an interrupted run stops its servers, too.
+		// An interrupted run also stops its servers, so the stop does not use ctx itself.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
 		var group errgroup.Group
@@ -107,7 +106,7 @@ func run(ctx context.Context, log *slog.Logger, without, command []string) (code
 	}
 	log.Info("test servers are ready", slog.Duration("took", time.Since(begun).Round(time.Millisecond)))
 
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // what we are asked to run
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the caller's own command
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = os.Environ()
 	for _, s := range started {
@@ -115,13 +114,13 @@ func run(ctx context.Context, log *slog.Logger, without, command []string) (code
 			cmd.Env = append(cmd.Env, s.Env+"="+s.Addr)
 		}
 	}
-	// A terminal's Ctrl-C has reached it already; this is for the other ways.
+	// A terminal sends Ctrl-C to the command itself; this is for other signals.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
 	if err := cmd.Run(); err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && exit.ExitCode() > 0 {
-			return exit.ExitCode(), nil // the command has said what is wrong
+			return exit.ExitCode(), nil // the command has printed the reason
 		}
 		return 1, fmt.Errorf("running %s: %w", command[0], err)
 	}

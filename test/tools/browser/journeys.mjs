@@ -415,6 +415,7 @@ class Citizen {
 
   // approve has the operator approve, and looks at the page that this brings.
   async approve(tab) {
+    this.awaited = 'the operator’s approval';
     await decide(this.row, 'approve');
     await this.becomes(tab);
     await this.look(tab);
@@ -575,7 +576,7 @@ class Citizen {
       moment(5000).then(() => 'a page that does not answer'),
     ])));
     const steps = this.seen.map((s) => s.step).join(', ') || 'no page';
-    return `awaited ${this.awaited ?? 'a browser'}: ${e.message.split('\n')[0]}; shown now: ${pages.join(', ') || 'nothing'}; seen: ${steps}`;
+    return `awaited ${this.awaited ?? 'a browser'}; the page is ${pages.join(', ') || 'not open'}; seen before: ${steps}; ${e.message.split('\n')[0].slice(0, 200)}`;
   }
 }
 

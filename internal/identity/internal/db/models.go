@@ -14,7 +14,7 @@ type ApiKey struct {
 	ApplicationID  *string
 	Live           bool
 	Agencies       []string
-	ReadsPerMinute *int32
+	ReadsPerMinute *int64
 	CreatedAt      time.Time
 	RevokedAt      *time.Time
 	LastUsedAt     *time.Time

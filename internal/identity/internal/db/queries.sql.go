@@ -69,7 +69,7 @@ type InsertKeyParams struct {
 	ClerkCode      *string
 	Live           bool
 	Agencies       []string
-	ReadsPerMinute *int32
+	ReadsPerMinute *int64
 	CreatedAt      time.Time
 }
 
@@ -147,7 +147,7 @@ WHERE id = $3
 
 type UpdateGrantParams struct {
 	Agencies       []string
-	ReadsPerMinute *int32
+	ReadsPerMinute *int64
 	ID             string
 }
 
@@ -173,7 +173,7 @@ type UpsertClerkParams struct {
 	CreatedAt time.Time
 }
 
-// active null: a new clerk is active, a known one stays as it is.
+// When active is null, a new clerk is active and a known one stays as it is.
 func (q *Queries) UpsertClerk(ctx context.Context, arg UpsertClerkParams) error {
 	_, err := q.db.Exec(ctx, upsertClerk,
 		arg.AgencyID,

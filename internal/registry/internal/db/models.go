@@ -26,9 +26,9 @@ type Application struct {
 	Offers             []string
 	EmbedOrigins       []string
 	SessionLifetimeMs  int64
-	CreationsPerMinute int32
-	ReadsPerMinute     int32
-	PageSize           int32
+	CreationsPerMinute int64
+	ReadsPerMinute     int64
+	PageSize           int64
 	CreatedAt          time.Time
 }
 
@@ -59,7 +59,7 @@ type ErpSetting struct {
 	AuthSealed     []byte
 	ConflictIsDone bool
 	Networks       []netip.Prefix
-	MaxInFlight    int32
+	MaxInFlight    int64
 }
 
 type Fee struct {
@@ -92,9 +92,9 @@ type WebhookEndpoint struct {
 	Url           string
 	Events        []string
 	Modes         []string
-	MaxInFlight   int32
+	MaxInFlight   int64
 	CreatedAt     time.Time
-	MaxPerSecond  *int32
+	MaxPerSecond  *int64
 }
 
 type WebhookSecret struct {

@@ -244,8 +244,8 @@ type InsertWebhookEndpointParams struct {
 	Url           string
 	Events        []string
 	Modes         []string
-	MaxInFlight   *int32
-	MaxPerSecond  *int32
+	MaxInFlight   *int64
+	MaxPerSecond  *int64
 	CreatedAt     time.Time
 }
 
@@ -330,7 +330,7 @@ const revision = `-- name: Revision :one
 SELECT revision FROM registry_revision
 `
 
-// Reading: every table whole, in one snapshot.
+// Reading. Each query reads a whole table; all of them see one snapshot.
 func (q *Queries) Revision(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, revision)
 	var revision int64
@@ -411,8 +411,8 @@ const setPlatformOrigins = `-- name: SetPlatformOrigins :exec
 UPDATE platform SET embed_origins = $1
 `
 
-// Seeding. A parameter that is null leaves the column as it is, or gives a new
-// row its default.
+// Writing. A parameter that is null keeps the value of an existing row and gives a new
+// row the default.
 func (q *Queries) SetPlatformOrigins(ctx context.Context, embedOrigins []string) error {
 	_, err := q.db.Exec(ctx, setPlatformOrigins, embedOrigins)
 	return err
@@ -458,8 +458,8 @@ WHERE id = $5
 type UpdateWebhookEndpointParams struct {
 	Events       []string
 	Modes        []string
-	MaxInFlight  *int32
-	MaxPerSecond *int32
+	MaxInFlight  *int64
+	MaxPerSecond *int64
 	ID           string
 }
 
@@ -523,9 +523,9 @@ type UpsertApplicationParams struct {
 	Offers             []string
 	EmbedOrigins       []string
 	SessionLifetimeMs  *int64
-	CreationsPerMinute *int32
-	ReadsPerMinute     *int32
-	PageSize           *int32
+	CreationsPerMinute *int64
+	ReadsPerMinute     *int64
+	PageSize           *int64
 	CreatedAt          time.Time
 }
 

@@ -1,12 +1,12 @@
-package delivery_test
+package delivery
 
 import (
 	"testing"
 	"time"
 )
 
-// A double is explained by a disturbance between the two calls alone, and only
-// while the first's outcome was not on record.
+// A disturbance between the two requests explains a double, but only when the outcome of
+// the first request was not on record.
 func TestDoublesAreExplained(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
