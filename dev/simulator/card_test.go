@@ -97,13 +97,7 @@ type cardState struct {
 func (m *shop) state(id string) cardState {
 	m.t.Helper()
 	target := cardPath + "/" + id + "?merchant=" + m.merchant
-	a := m.call(http.MethodGet, target, "", m.sign(http.MethodGet, target, ""))
-	if a.status != http.StatusOK {
-		m.t.Fatalf("enquiry: %d %s", a.status, a.body)
-	}
-	var s cardState
-	a.decode(m.t, &s)
-	return s
+	return enquire[cardState](m.world, target, m.sign(http.MethodGet, target, ""))
 }
 
 // press posts the page's form and returns the answer, not followed.
