@@ -28,7 +28,8 @@ type ReplyTo struct {
 }
 
 // Action is what a command asks for: Create, Cancel, Collect, Redirected, Outcome,
-// Enquire, Reserve, Take, Release, Reverse, IssueToken, ConsumeToken or Tick.
+// Enquire, Reserve, Take, Release, Reverse, IssueToken, ConsumeToken, OpenRefundRequest,
+// Resolve or Tick.
 type Action interface{ action() }
 
 // Create asks for a new session. Configuration is resolved by the sender.
@@ -60,6 +61,8 @@ type Canceller string
 const (
 	ByIntegrator Canceller = "integrator"
 	ByCitizen    Canceller = "citizen"
+	// ByCase is an operator case that completes another session of the order.
+	ByCase Canceller = "operator_case"
 )
 
 // Cancel ends an open session.
@@ -130,6 +133,7 @@ const (
 	SourceEnquiry  Source = "enquiry"
 	SourceCallback Source = "callback"
 	SourceCounter  Source = "counter"
+	SourceStaff    Source = "staff" // the resolution of an operator case
 )
 
 // OutcomeStatus is the operator's answer about a collection.
@@ -150,11 +154,18 @@ const (
 type Outcome struct {
 	CollectionID string
 	Source       Source
-	Status       OutcomeStatus
-	Amount       int64 // minor units
-	Currency     string
-	OperatorRef  string
-	FailureCode  FailureCode
+	// AskedAt is the time of the enquiry that the operator answers; zero where nobody
+	// asked.
+	AskedAt     time.Time
+	Status      OutcomeStatus
+	Amount      int64 // minor units
+	Currency    string
+	OperatorRef string
+	FailureCode FailureCode
+	// ApprovedAt is the operator's own date of an approval; zero if it told none.
+	ApprovedAt time.Time
+	// HonourLate is the agency's policy for late payments, as the sender found it.
+	HonourLate bool
 }
 
 // Enquire asks for an enquiry now. An unproven callback causes it.
@@ -197,6 +208,7 @@ const (
 	CodeSessionEnded      Code = "checkout.session_ended"
 	CodeOrderOpen         Code = "checkout.order_open"
 	CodeOrderPaid         Code = "checkout.order_paid"
+	CodeOrderUnderReview  Code = "checkout.order_under_review"
 	CodeKeyReused         Code = "idempotency.key_reused"
 	CodeRateLimited       Code = "generic.rate_limited"
 	CodeValidationFailed  Code = "generic.validation_failed"
@@ -225,6 +237,16 @@ const (
 	CodeSecondPerson Code = "counter.second_person_required"
 	// CodeReversalLate: the local day on which the cash was taken is over.
 	CodeReversalLate Code = "counter.reversal_too_late"
+	// CodeTakenElsewhere: the cash of that collection_id is recorded for another session of
+	// the order.
+	CodeTakenElsewhere Code = "counter.taken_elsewhere"
+
+	// CodeCaseNotFound: the session has no such case.
+	CodeCaseNotFound Code = "case.not_found"
+	// CodeCaseClosed: the money of the case has another exit.
+	CodeCaseClosed Code = "case.closed"
+	// CodeCaseNotAllowed: a case of that kind, or with that report, has no such resolution.
+	CodeCaseNotAllowed Code = "case.resolution_not_allowed"
 )
 
 // Answer is the reply to a command.
@@ -239,4 +261,6 @@ type Answer struct {
 	QuotaLimit     int
 	QuotaRemaining int
 	TokenExpiresAt time.Time
+	// CaseID is the case that was opened or resolved.
+	CaseID string
 }

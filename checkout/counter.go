@@ -57,7 +57,7 @@ func (d *decider) releaseReservation(s Session, by string) Session {
 	}
 	s = d.emit(s, EventCollectionReleased, change{}, detail)
 	if s.Ended() {
-		d.decided(s)
+		d.settle(s)
 	}
 	return s
 }
@@ -90,6 +90,8 @@ func (d *decider) take(do Take) Answer {
 		return Answer{Code: CodeSessionNotFound}
 	}
 	offer, known := s.Offer(OfferCashAgency)
+	k := s.orderKey()
+	o := d.order(k)
 	switch c := s.Collection; {
 	case c != nil && c.ID == do.CollectionID && c.Channel != ChannelCash:
 		return Answer{Code: CodeNotTaken, Session: &s} // the citizen's own payment: no desk was ever told its id
@@ -97,6 +99,8 @@ func (d *decider) take(do Take) Answer {
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}
 	case slices.Contains(s.Orphans, do.CollectionID):
 		return Answer{Code: CodeCase, Session: &s, Replayed: true}
+	case slices.Contains(o.Cash, do.CollectionID):
+		return Answer{Code: CodeTakenElsewhere, Session: &s}
 	case !known:
 		return Answer{Code: CodeOfferUnknown, Session: &s}
 	case do.Total != s.Amount+offer.Fee:
@@ -104,6 +108,8 @@ func (d *decider) take(do Take) Answer {
 	case len(s.Orphans) >= maxOrphans:
 		return Answer{Code: CodeTooMany, Session: &s}
 	}
+	o.Cash = with(o.Cash, do.CollectionID)
+	d.putOrder(k, o)
 	if s.reserved() && s.Collection.ID != do.CollectionID {
 		s = d.releaseReservation(s, "") // the reservation of a later look-up, without cash so far
 	}
@@ -112,51 +118,84 @@ func (d *decider) take(do Take) Answer {
 		s = d.expire(s)
 		s = d.cash(s, offer, do.CollectionID, do.By, 0)
 	}
-	o := Outcome{
+	paid := Outcome{
 		CollectionID: do.CollectionID, Source: SourceCounter, Status: OutcomeApproved, Amount: do.Total, Currency: s.Currency, OperatorRef: do.Receipt,
 	}
 	detail := map[string]string{DetailSource: string(SourceCounter), DetailBy: do.By}
 	switch {
 	case s.Collection.ID != do.CollectionID:
-		s = d.emit(s, EventCollectionOrphaned, change{}, map[string]string{
+		s = d.open(s, EventCollectionOrphaned, Case{
+			Kind: CaseOrphan, CollectionID: do.CollectionID, Amount: do.Total, Currency: s.Currency, OperatorRef: do.Receipt, By: do.By,
+		}, change{}, map[string]string{
 			DetailCollectionID: do.CollectionID, DetailReportedAmount: strconv.FormatInt(do.Total, 10), DetailReportedCurr: s.Currency,
 			DetailOperatorRef: do.Receipt, DetailSource: string(SourceCounter), DetailBy: do.By,
 		})
-		d.late(s)
 		return Answer{Code: CodeCase, Session: &s}
 	case s.Status == StatusOpen:
-		s = d.finish(s, EventCompleted, change{outcome: &o, clerk: do.By}, detail)
+		s = d.finish(s, EventCompleted, change{outcome: &paid, clerk: do.By}, detail)
 	default:
-		s = d.emit(s, EventLatePayment, change{outcome: &o, clerk: do.By}, detail)
-		d.late(s)
+		s = d.late(s, paid, do.By)
 	}
 	return Answer{Code: CodeOK, Session: &s}
 }
 
-// reverse records that cash was given back.
+// reverse records that cash was given back on the day on which it was taken: that of the
+// session, or cash beside another payment.
 func (d *decider) reverse(do Reverse) Answer {
 	s, ok := d.visible()
 	if !ok {
 		return Answer{Code: CodeSessionNotFound}
 	}
 	c := s.Collection
+	if c == nil || c.ID != do.CollectionID {
+		return d.reverseOrphan(s, do)
+	}
 	switch {
-	case c == nil || c.ID != do.CollectionID || c.Channel != ChannelCash || c.Status != CollectionApproved:
+	case c.Channel != ChannelCash || c.Status != CollectionApproved:
 		return Answer{Code: CodeNotTaken, Session: &s}
 	case c.ReversedBy != "":
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}
-	case c.Clerk == do.By:
-		return Answer{Code: CodeSecondPerson, Session: &s}
-	case !SameDay(c.DecidedAt, d.cmd.At):
-		return Answer{Code: CodeReversalLate, Session: &s}
+	case !s.ReversedAt.IsZero(), !s.Paid() && !s.underReview():
+		return Answer{Code: CodeCaseClosed, Session: &s} // staff have recorded another exit
+	}
+	if code := returnable(c.Clerk, do.By, c.DecidedAt, d.cmd.At); code != CodeOK {
+		return Answer{Code: code, Session: &s}
 	}
 	s = d.emit(s, EventCollectionReversed, change{clerk: do.By}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
-	if !s.Paid() && len(s.Orphans) == 0 {
-		// The order has no money any more, so it can be paid again.
-		k := s.orderKey()
-		o := d.order(k)
-		o.Late = without(o.Late, s.ID)
-		d.putOrder(k, o)
+	for _, open := range s.Cases {
+		if open.Open() && open.CollectionID == c.ID {
+			s = d.closeCase(s, open, Resolve{Resolution: ResolutionCashReturned, By: do.By, Reason: do.Reason})
+		}
 	}
+	s = d.giveBack(s, reversal{reason: ReversalCashReturned, by: do.By})
 	return Answer{Code: CodeOK, Session: &s}
+}
+
+// reverseOrphan records that cash beside another payment was given back.
+func (d *decider) reverseOrphan(s Session, do Reverse) Answer {
+	c, ok := s.findCase(func(c Case) bool { return c.Kind == CaseOrphan && c.By != "" && c.CollectionID == do.CollectionID })
+	switch {
+	case !ok:
+		return Answer{Code: CodeNotTaken, Session: &s}
+	case c.Resolution == ResolutionCashReturned:
+		return Answer{Code: CodeOK, Session: &s, CaseID: c.ID, Replayed: true}
+	case !c.Open():
+		return Answer{Code: CodeCaseClosed, Session: &s}
+	}
+	if code := returnable(c.By, do.By, c.OpenedAt, d.cmd.At); code != CodeOK {
+		return Answer{Code: code, Session: &s}
+	}
+	s = d.closeCase(s, c, Resolve{Resolution: ResolutionCashReturned, By: do.By, Reason: do.Reason})
+	return Answer{Code: CodeOK, Session: &s, CaseID: c.ID}
+}
+
+// returnable says whether the clerk by may record that cash was given back.
+func returnable(takenBy, by string, taken, now time.Time) Code {
+	switch {
+	case takenBy == by:
+		return CodeSecondPerson
+	case !SameDay(taken, now):
+		return CodeReversalLate
+	}
+	return CodeOK
 }

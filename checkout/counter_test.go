@@ -316,7 +316,7 @@ func TestCounter(t *testing.T) {
 			c01.take("a", "k1")
 			wantCode(w.t, w.outcome("a", approved()), checkout.CodeSessionNotFound)
 		}, checkout.StatusCompleted, types{requested, checkout.EventCompleted, checkout.EventCollectionOrphaned}},
-		{"reversed by a second person on the same day, once; it stays completed", func(w *world, c01, c02 counter) {
+		{"reversed by a second person on the same day, once; it stays completed, and its order is free", func(w *world, c01, c02 counter) {
 			c01.reserve("a", "k1")
 			c01.take("a", "k1")
 			wantCode(w.t, c01.reverse("a", "k1"), checkout.CodeSecondPerson)
@@ -328,16 +328,17 @@ func TestCounter(t *testing.T) {
 			w.advance(48 * time.Hour)
 			wantReplay(w.t, c02.reverse("a", "k1"), checkout.CodeOK)
 			wantReplay(w.t, c01.take("a", "k1"), checkout.CodeOK)
-			if o := w.order("o"); o.PaidSessionID != "a" {
+			if o := w.order("o"); o.PaidSessionID != "" || w.sessions["a"].Paid() {
 				w.t.Errorf("the order is %+v", o)
 			}
-		}, checkout.StatusCompleted, types{requested, checkout.EventCompleted, reversed}},
+			wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
+		}, checkout.StatusCompleted, types{requested, checkout.EventCompleted, reversed, checkout.EventReversed}},
 		{"a late payment is reversed too", func(w *world, c01, c02 counter) {
 			c01.reserve("a", "k1")
 			w.cancel("a")
 			c01.take("a", "k1")
 			wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeOK)
-		}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, checkout.EventLatePayment, reversed}},
+		}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, checkout.EventLatePayment, reversed, checkout.EventCaseResolved, checkout.EventReversed}},
 		{"only cash that was taken is reversed", func(w *world, c01, c02 counter) {
 			wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeNotTaken)
 			c01.reserve("a", "k1")
@@ -403,7 +404,7 @@ func TestCounterAndEarlierSessionsOfTheOrder(t *testing.T) {
 		t.Errorf("the operator is not asked about the earlier one: %+v", w.requests[asked:])
 	}
 	w.outcome("a", approved())
-	wantCode(t, c.reserve("b", "k1"), checkout.CodeOrderPaid)
+	wantCode(t, c.reserve("b", "k1"), checkout.CodeOrderUnderReview)
 	w.want("b", checkout.StatusOpen, created)
 
 	// The same after an earlier reservation that the integrator's cancel has ended.
@@ -546,8 +547,13 @@ func TestRandomCounters(t *testing.T) {
 			"time": func(t *rapid.T) {
 				w.advance(time.Duration(rapid.Int64Range(0, int64(30*time.Minute)).Draw(t, "d")).Truncate(time.Millisecond))
 			},
+			"staff": func(t *rapid.T) {
+				resolveSome(t, w, pick(t), func(_ *rapid.T, cmd checkout.Command) { send(cmd.SessionID, cmd.Do) })
+			},
+			"resolve all": func(t *rapid.T) { resolveAll(t, w) },
 			"": func(t *rapid.T) {
 				invariants(t, w, asked)
+				caseInvariants(t, w)
 				counterInvariants(t, w, taken)
 			},
 		})
@@ -613,9 +619,9 @@ func TestLateCashGivenBackFreesTheOrder(t *testing.T) {
 	wantCode(t, w.desk("c01").reserve("a", "k1"), checkout.CodeOK)
 	w.cancel("a")
 	wantCode(t, w.desk("c01").take("a", "k1"), checkout.CodeOK)
-	w.withCash("b", "o")
-	wantCode(t, w.desk("c02").reserve("b", "k2"), checkout.CodeOrderPaid)
+	wantCode(t, w.create("refused", "o"), checkout.CodeOrderUnderReview)
 	wantCode(t, w.desk("c02").reverse("a", "k1"), checkout.CodeOK)
+	w.withCash("b", "o")
 	wantCode(t, w.desk("c02").reserve("b", "k2"), checkout.CodeOK)
 }
 

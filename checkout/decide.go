@@ -103,6 +103,10 @@ func Decide(view View, cmd Command) (Decision, error) {
 		a = d.issueToken(do)
 	case ConsumeToken:
 		a = d.consumeToken(do)
+	case OpenRefundRequest:
+		a = d.openRefundRequest(do)
+	case Resolve:
+		a = d.resolve(do)
 	case Tick:
 		a = d.tick()
 	default:
@@ -169,20 +173,7 @@ func (d *decider) emit(s Session, t EventType, c change, detail map[string]strin
 // finish emits an event that ends the session. The order becomes free or paid, and
 // remembers a collection that is not final.
 func (d *decider) finish(s Session, t EventType, c change, detail map[string]string) Session {
-	s = d.emit(s, t, c, detail)
-	k := s.orderKey()
-	o := d.order(k)
-	if o.OpenSessionID == s.ID {
-		o.OpenSessionID = ""
-	}
-	if s.Status == StatusCompleted {
-		o.PaidSessionID = s.ID
-	}
-	if !s.Collection.Final() && !s.Collection.Mismatched {
-		o.Undecided = with(o.Undecided, s.ID)
-	}
-	d.putOrder(k, o)
-	return s
+	return d.settle(d.emit(s, t, c, detail))
 }
 
 func (s Session) orderKey() OrderKey { return OrderKey{s.ApplicationID, s.Live, s.OrderID} }
@@ -260,11 +251,11 @@ func (d *decider) decideCreate(do Create) Answer {
 		return Answer{Code: CodeOrderPaid}
 	case o.OpenSessionID != "":
 		return Answer{Code: CodeOrderOpen}
+	case len(o.Late) > 0:
+		return Answer{Code: CodeOrderUnderReview}
 	}
 	s.CreatedAt = d.cmd.At
-	s = d.emit(Session{}, EventCreated, change{created: &s}, nil)
-	o.OpenSessionID = s.ID
-	d.putOrder(k, o)
+	s = d.settle(d.emit(Session{}, EventCreated, change{created: &s}, nil))
 	return Answer{Code: CodeOK, Session: &s}
 }
 
@@ -350,7 +341,7 @@ func (d *decider) payable(s Session, offerID string) (Offer, Code) {
 	case len(o.Late) > 0:
 		// The order's money arrived too late for its session. It must not be collected a
 		// second time; an operator case decides about it.
-		return offer, CodeOrderPaid
+		return offer, CodeOrderUnderReview
 	case len(o.Undecided) > 0:
 		for _, id := range o.Undecided {
 			if earlier, ok := d.session(id); ok {
@@ -437,7 +428,15 @@ func (d *decider) outcome(do Outcome) Answer {
 		}
 	case OutcomePending, OutcomeAmbiguous:
 	}
+	if s.InFlight() && !do.AskedAt.IsZero() && !do.AskedAt.Before(s.Collection.WindowEndsAt) {
+		s = d.timeout(s) // the operator was asked after the window and has not approved
+	}
 	return Answer{Code: CodeOK, Session: &s}
+}
+
+// timeout ends a session whose approval window ended without an approval.
+func (d *decider) timeout(s Session) Session {
+	return d.finish(s, EventFailed, change{failure: s.Collection.timeout()}, nil)
 }
 
 func (d *decider) approved(s Session, do Outcome) Session {
@@ -449,20 +448,28 @@ func (d *decider) approved(s Session, do Outcome) Session {
 		return d.mismatch(s, do, "amount")
 	case do.Currency != c.Currency:
 		return d.mismatch(s, do, "currency")
-	case s.Status == StatusOpen:
+	}
+	s = d.supersede(s, CaseUndecided, CaseMismatch)
+	if s.Status == StatusOpen {
 		return d.finish(s, EventCompleted, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
 	}
-	s = d.emit(s, EventLatePayment, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
-	d.late(s)
+	s = d.late(s, do, "")
+	if d.honourable(s, do) {
+		late, _ := s.openCase(CaseLatePayment)
+		s, _ = d.honour(s, late, Resolve{CaseID: late.ID, Resolution: ResolutionHonour, By: ByPolicy})
+	}
 	return s
 }
 
-// late records money that arrived after the session's end and does not complete it.
-func (d *decider) late(s Session) {
-	k := s.orderKey()
-	o := d.order(k)
-	o.Undecided, o.Late = without(o.Undecided, s.ID), with(o.Late, s.ID)
-	d.putOrder(k, o)
+// late records money that arrived after the session's end, as an operator case.
+func (d *decider) late(s Session, do Outcome, clerk string) Session {
+	detail := map[string]string{DetailSource: string(do.Source)}
+	if clerk != "" {
+		detail[DetailBy] = clerk
+	}
+	return d.open(s, EventLatePayment, Case{
+		Kind: CaseLatePayment, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, By: clerk,
+	}, change{outcome: &do, clerk: clerk}, detail)
 }
 
 func (d *decider) refused(s Session, do Outcome) Session {
@@ -473,23 +480,16 @@ func (d *decider) refused(s Session, do Outcome) Session {
 	case CollectionRefused:
 		return s
 	case CollectionApproved:
-		return d.mismatch(s, do, "refused after approval")
+		return d.mismatch(s, do, reasonRefused)
 	case CollectionPending:
 		return d.finish(s, EventFailed, change{outcome: &do, failure: do.FailureCode}, map[string]string{DetailSource: string(do.Source)})
 	case CollectionUndecided:
 	}
-	s = d.emit(s, EventCollectionRefused, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
-	d.decided(s)
-	return s
+	return d.finish(d.supersede(s, CaseUndecided), EventCollectionRefused, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
 }
 
-// decided removes an ended session from the order's undecided ones.
-func (d *decider) decided(s Session) {
-	k := s.orderKey()
-	o := d.order(k)
-	o.Undecided = without(o.Undecided, s.ID)
-	d.putOrder(k, o)
-}
+// reasonRefused is why a refusal after an approval is a mismatch.
+const reasonRefused = "refused after approval"
 
 // mismatch records once that a report does not fit the collection, for an operator case.
 // The operator has money, but not the amount or currency of the collection. Whatever is
@@ -498,11 +498,12 @@ func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
 	if s.Collection.Mismatched {
 		return s
 	}
+	s = d.supersede(s, CaseUndecided)
 	detail := reported(do)
 	detail[DetailReason] = reason
-	s = d.emit(s, EventCollectionMismatched, change{}, detail)
-	d.late(s)
-	return s
+	return d.open(s, EventCollectionMismatched, Case{
+		Kind: CaseMismatch, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, Reason: reason,
+	}, change{}, detail)
 }
 
 // orphan records money that belongs to no known collection, for an operator case.
@@ -516,9 +517,12 @@ func (d *decider) orphan(s Session, do Outcome) Answer {
 		return Answer{Code: CodeSessionNotFound, Session: &s} // already reported
 	}
 	if s.ID != "" {
-		s = d.emit(s, EventCollectionOrphaned, change{}, detail)
+		s = d.open(s, EventCollectionOrphaned, Case{
+			Kind: CaseOrphan, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef,
+		}, change{}, detail)
 		return Answer{Code: CodeSessionNotFound, Session: &s}
 	}
+	detail[DetailCaseID], detail[DetailCaseKind] = caseID(do.CollectionID, 0), string(CaseOrphan)
 	d.out.Events = append(d.out.Events, Event{
 		ID: eventID(do.CollectionID, 0), Type: EventCollectionOrphaned, SessionID: d.cmd.SessionID,
 		OccurredAt: d.cmd.At, Detail: detail,
@@ -534,20 +538,32 @@ func reported(do Outcome) map[string]string {
 }
 
 // tick carries out what is due: the end of the approval window, the end of the lifetime,
-// the next enquiry. A tick before the deadline does nothing.
+// the next enquiry. A tick before the deadline does nothing. A session whose window has
+// ended asks the operator before it fails, so that a service that was away at that time
+// fails no payment that it never asked about.
 func (d *decider) tick() Answer {
 	s, ok := d.visible()
 	if !ok {
 		return Answer{Code: CodeSessionNotFound}
 	}
-	over := s.Collection != nil && !d.cmd.At.Before(s.Collection.WindowEndsAt.Add(windowGrace))
-	switch {
-	case s.reserved() && over:
-		s = d.releaseReservation(s, "")
-	case s.InFlight() && over:
-		s = d.finish(s, EventFailed, change{failure: s.Collection.timeout()}, nil)
+	switch c := s.Collection; {
+	case s.reserved():
+		if !d.cmd.At.Before(c.WindowEndsAt.Add(reservationGrace)) {
+			s = d.releaseReservation(s, "")
+		}
+	case s.InFlight() && !c.ClosingEnquiryAt.IsZero():
+		if !d.cmd.At.Before(c.ClosingEnquiryAt.Add(closingPatience)) {
+			s = d.timeout(s)
+		}
+	case s.InFlight() && !d.cmd.At.Before(c.WindowEndsAt):
+		d.enquiry(s)
+		s, _ = d.session(s.ID)
 	}
 	s = d.expire(s)
+	if at := s.undecidedCaseAt(); !at.IsZero() && !d.cmd.At.Before(at) {
+		c := s.Collection
+		s = d.open(s, EventCaseOpened, Case{Kind: CaseUndecided, CollectionID: c.ID, Amount: c.Amount, Currency: c.Currency}, change{}, nil)
+	}
 	if c := s.Collection; !c.Final() && !c.NextEnquiryAt.IsZero() && !d.cmd.At.Before(c.NextEnquiryAt) {
 		d.enquiry(s)
 		s, _ = d.session(s.ID)

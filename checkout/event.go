@@ -3,6 +3,7 @@ package checkout
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ const (
 	EventCancelled            EventType = "checkout.cancelled"
 	EventExpired              EventType = "checkout.expired"
 	EventLatePayment          EventType = "checkout.late_payment"
+	EventReversed             EventType = "checkout.reversed"
 	EventTokenIssued          EventType = "checkout.completion_token_issued"
 	EventTokenConsumed        EventType = "checkout.completion_token_consumed"
 	EventCollectionRequested  EventType = "collection.requested"
@@ -29,26 +31,29 @@ const (
 	EventCollectionRefused    EventType = "collection.refused"    // after the session's end; before it the session fails
 	EventCollectionMismatched EventType = "collection.mismatched" // an operator case
 	EventCollectionOrphaned   EventType = "collection.orphaned"   // an operator case
+	EventCaseOpened           EventType = "case.opened"           // where no other event opens it
+	EventCaseResolved         EventType = "case.resolved"
 )
 
 // EventTypes has all event types.
 func EventTypes() []EventType {
 	return []EventType{
-		EventCreated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment,
+		EventCreated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed,
 		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
 		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
+		EventCaseOpened, EventCaseResolved,
 	}
 }
 
 // Webhook says whether integrators can subscribe to the event (contract, "Events";
-// decisions § 6 for late payments).
+// decisions § 6 for late payments, § 14 for reversals).
 func (t EventType) Webhook() bool {
 	switch t {
-	case EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment:
+	case EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed:
 		return true
 	case EventCreated, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
-		EventCollectionMismatched, EventCollectionOrphaned:
+		EventCollectionMismatched, EventCollectionOrphaned, EventCaseOpened, EventCaseResolved:
 		return false
 	}
 	return false
@@ -63,6 +68,14 @@ const (
 	DetailReportedCurr   = "reported_currency"
 	DetailOperatorRef    = "operator_ref"
 	DetailSource         = "source"
+	DetailCaseID         = "case_id"
+	DetailCaseKind       = "case_kind"
+	DetailResolution     = "resolution"
+	DetailReference      = "reference"   // of a refund or of evidence
+	DetailApprovedBy     = "approved_by" // the second member of staff
+	DetailLate           = "late"        // true when a case completed the session
+	DetailWasCompleted   = "was_completed"
+	DetailOrderPaid      = "order_paid" // another session of the order is paid
 )
 
 // Event is something that happened. It is a snapshot: Session is the whole session
@@ -91,6 +104,11 @@ type change struct {
 	clerk      string // who took the cash, or gave it back
 	failure    FailureCode
 	next       time.Time
+	opens      *Case
+	closes     *Case
+	late       bool      // a case completes the session
+	decided    time.Time // when money of a late completion was reported
+	reversal   *reversal
 }
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
@@ -122,7 +140,12 @@ func apply(s Session, e Event) Session {
 	switch e.Type {
 	case EventCompleted:
 		s = end(s, StatusCompleted, e.OccurredAt)
-		s.Collection.approve(e)
+		s.Late, s.FailureCode, s.FailureMessage = e.change.late, "", ""
+		if s.Collection.Status != CollectionApproved {
+			s.Collection.approve(e)
+		}
+	case EventReversed:
+		s.ReversedAt, s.ReversalReason, s.ReversalRef = e.OccurredAt, e.change.reversal.reason, e.change.reversal.reference
 	case EventLatePayment:
 		s.Collection.approve(e)
 	case EventCollectionRefused:
@@ -144,6 +167,9 @@ func apply(s Session, e Event) Session {
 		s.Collection.Enquiries++
 		s.Collection.LastEnquiryAt = e.OccurredAt
 		s.Collection.NextEnquiryAt = e.change.next
+		if s.Collection.ClosingEnquiryAt.IsZero() && !e.OccurredAt.Before(s.Collection.WindowEndsAt) {
+			s.Collection.ClosingEnquiryAt = e.OccurredAt
+		}
 	case EventCollectionRedirected:
 		s.Collection.RedirectSealed = e.change.redirect
 	case EventCollectionReleased:
@@ -157,9 +183,19 @@ func apply(s Session, e Event) Session {
 		}
 	case EventCollectionOrphaned:
 		s.Orphans = with(s.Orphans, e.Detail[DetailCollectionID])
-	case EventTokenIssued, EventTokenConsumed:
-		// They leave a trace in the journal; the session stays as it is.
+	case EventCaseResolved:
+		s.Cases = slices.Clone(s.Cases)
+		for i := range s.Cases {
+			if s.Cases[i].ID == e.change.closes.ID {
+				s.Cases[i] = *e.change.closes
+			}
+		}
+	case EventCaseOpened, EventTokenIssued, EventTokenConsumed:
+		// They leave a trace in the journal.
 	case EventCreated:
+	}
+	if e.change.opens != nil {
+		s.Cases = append(slices.Clone(s.Cases), *e.change.opens)
 	}
 	return s
 }
@@ -178,7 +214,11 @@ func end(s Session, status Status, at time.Time) Session {
 }
 
 func (c *Collection) approve(e Event) {
-	c.decide(CollectionApproved, *e.change.outcome, e.OccurredAt)
+	at := e.OccurredAt
+	if !e.change.decided.IsZero() {
+		at = e.change.decided
+	}
+	c.decide(CollectionApproved, *e.change.outcome, at)
 	if e.change.clerk != "" {
 		c.Clerk = e.change.clerk
 	}

@@ -13,8 +13,9 @@ const (
 	created   = checkout.EventCreated
 	requested = checkout.EventCollectionRequested
 
-	// window is the approval window with the grace for the enquiry at its end.
-	window = 5*time.Minute + 5*time.Second
+	// window is the approval window, and the wait for the answer to the enquiry at
+	// its end.
+	window = 5*time.Minute + 25*time.Second
 )
 
 func TestContractStateTable(t *testing.T) {
@@ -344,7 +345,7 @@ func TestLatePaymentKeepsTheNextFromCollecting(t *testing.T) {
 	w.advance(window)
 	w.create("b", "o")
 	w.outcome("a", approved())
-	wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
+	wantCode(t, w.collect("b"), checkout.CodeOrderUnderReview)
 	w.want("b", checkout.StatusOpen, created)
 }
 
@@ -414,8 +415,7 @@ func TestMismatchIsMoney(t *testing.T) {
 	if len(w.requests) != n {
 		t.Error("the operator is still asked what it has said")
 	}
-	w.create("b", "o")
-	wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
+	wantCode(t, w.create("b", "o"), checkout.CodeOrderUnderReview)
 	w.outcome("a", approved()) // a later report with the right amount
 	if got := w.events[len(w.events)-1].Type; got != checkout.EventLatePayment {
 		t.Errorf("a later right report is %s", got)
@@ -440,8 +440,7 @@ func TestMismatchAfterTheEnd(t *testing.T) {
 			t.Error("the operator is still asked what it has said")
 		}
 		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
-		w.create("b", "o")
-		wantCode(t, w.collect("b"), checkout.CodeOrderPaid)
+		wantCode(t, w.create("b", "o"), checkout.CodeOrderUnderReview)
 	}
 }
 
@@ -528,5 +527,54 @@ func TestUnknownCommand(t *testing.T) {
 	t.Parallel()
 	if _, err := checkout.Decide(newWorld(t), checkout.Command{}); !errors.Is(err, checkout.ErrUnknownCommand) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The service was away when the approval window ended, and the payer had approved in
+// time. The first tick afterwards failed the session and asked only then, so that the
+// payment came late and the citizen was refused.
+func TestAwayAtTheEndOfTheWindow(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string
+		answer func(w *world)
+		status checkout.Status
+	}{
+		{"approved in time", func(w *world) {
+			o := approved()
+			o.Source, o.AskedAt = checkout.SourceEnquiry, w.now
+			w.outcome("a", o)
+		}, checkout.StatusCompleted},
+		{"approved, reported after 24 s", func(w *world) {
+			w.advance(24 * time.Second)
+			w.outcome("a", approved())
+		}, checkout.StatusCompleted},
+		{"still pending: nothing to wait for", func(w *world) {
+			w.outcome("a", checkout.Outcome{Source: checkout.SourceEnquiry, Status: checkout.OutcomePending, AskedAt: w.now})
+		}, checkout.StatusFailed},
+		{"pending, as answer to an enquiry from before the end", func(w *world) {
+			w.outcome("a", checkout.Outcome{Source: checkout.SourceEnquiry, Status: checkout.OutcomePending, AskedAt: start.Add(5*time.Minute - time.Millisecond)})
+		}, checkout.StatusOpen},
+		{"no answer", func(w *world) { w.advance(25*time.Second - time.Millisecond) }, checkout.StatusOpen},
+		{"no answer within 25 s", func(w *world) { w.advance(25 * time.Second) }, checkout.StatusFailed},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.create("a", "o")
+			w.collect("a")
+			w.now = w.now.Add(2 * time.Hour)
+			w.decide(checkout.Command{SessionID: "a", Do: checkout.Tick{}})
+			if s := w.sessions["a"]; s.Status != checkout.StatusOpen {
+				t.Fatalf("the first tick made it %s", s.Status)
+			}
+			if n := len(w.requests); n != 2 || w.requests[1].Kind != checkout.RequestEnquire || !w.requests[1].At.Equal(w.now) {
+				t.Fatalf("requests %+v, want a collection and an enquiry now", w.requests)
+			}
+			row.answer(w)
+			if s := w.sessions["a"]; s.Status != row.status {
+				t.Errorf("the session is %s, want %s", s.Status, row.status)
+			}
+		})
 	}
 }

@@ -60,9 +60,15 @@ func TestRandomHistories(t *testing.T) {
 					Status: rapid.SampledFrom([]checkout.OutcomeStatus{
 						checkout.OutcomeApproved, checkout.OutcomeRefused, checkout.OutcomePending, checkout.OutcomeAmbiguous, checkout.OutcomeUnknown,
 					}).Draw(t, "status"),
-					Amount:      rapid.SampledFrom([]int64{5075, 5075, 5075, 0, 1}).Draw(t, "amount"),
+					Amount:      rapid.SampledFrom([]int64{5075, 5075, 5075, 6000, 0, 1}).Draw(t, "amount"),
 					Currency:    rapid.SampledFrom([]string{"XAF", "XAF", "EUR"}).Draw(t, "currency"),
 					FailureCode: rapid.SampledFrom(append(checkout.FailureCodes(), "")).Draw(t, "failure"),
+				}
+				if c := w.sessions[id].Collection; c != nil && o.Source == checkout.SourceEnquiry {
+					o.AskedAt = c.LastEnquiryAt
+				}
+				if o.HonourLate = rapid.Bool().Draw(t, "policy"); o.HonourLate {
+					o.ApprovedAt = w.now
 				}
 				send(t, checkout.Command{SessionID: id, Do: o})
 			},
@@ -85,7 +91,12 @@ func TestRandomHistories(t *testing.T) {
 				w.now = w.now.Add(time.Duration(rapid.Int64Range(0, int64(90*time.Minute)).Draw(t, "d")).Truncate(time.Millisecond))
 				w.decide(checkout.Command{SessionID: session(t), Do: checkout.Tick{}})
 			},
-			"": func(t *rapid.T) { invariants(t, w, asked) },
+			"staff":       func(t *rapid.T) { resolveSome(t, w, session(t), send) },
+			"resolve all": func(t *rapid.T) { resolveAll(t, w) },
+			"": func(t *rapid.T) {
+				invariants(t, w, asked)
+				caseInvariants(t, w)
+			},
 		})
 	})
 }
@@ -104,13 +115,20 @@ func invariants(t *rapid.T, w *world, asked int) {
 				t.Fatalf("order of the open %s names %q", id, w.orders[k].OpenSessionID)
 			}
 		case checkout.StatusCompleted:
+			if !s.Paid() {
+				break
+			}
 			completed[k]++
 			if w.orders[k].PaidSessionID != id || s.Collection.Status != checkout.CollectionApproved {
 				t.Fatalf("completed %s: order %+v, collection %+v", id, w.orders[k], s.Collection)
 			}
 		case checkout.StatusExpired, checkout.StatusCancelled, checkout.StatusFailed:
 		}
-		if s.Paid() != (s.Status == checkout.StatusCompleted) {
+		if c := s.Collection; c != nil && s.Status == checkout.StatusFailed && c.Status == checkout.CollectionUndecided &&
+			(c.ClosingEnquiryAt.IsZero() || c.ClosingEnquiryAt.Before(c.WindowEndsAt)) {
+			t.Fatalf("%s failed although nobody asked after its window: %+v", id, c)
+		}
+		if s.Paid() != (s.Status == checkout.StatusCompleted && s.ReversedAt.IsZero()) {
 			t.Fatalf("%s is %s and paid %v", id, s.Status, s.Paid())
 		}
 		if _, ok := s.Deadline(); !ok && (s.Status == checkout.StatusOpen || !s.Collection.Final() && !s.Collection.Mismatched) {
@@ -140,7 +158,7 @@ func invariants(t *rapid.T, w *world, asked int) {
 			}
 			sequences[e.SessionID] = e.Sequence
 		}
-		if e.Type == checkout.EventCompleted || e.Type == checkout.EventLatePayment {
+		if e.Type == checkout.EventCompleted && e.Detail[checkout.DetailLate] == "" || e.Type == checkout.EventLatePayment {
 			if money[e.SessionID]++; money[e.SessionID] > 1 {
 				t.Fatalf("%s took money twice", e.SessionID)
 			}

@@ -52,7 +52,7 @@ func TestAbandonedCard(t *testing.T) {
 	w.ask(checkout.Command{SessionID: "s", Do: checkout.Collect{
 		CollectionID: "c", OfferID: checkout.OfferCard, Total: 5000, ApprovalWindow: 15 * time.Minute, SendWithin: 2 * time.Minute,
 	}})
-	w.advance(15*time.Minute + 4*time.Second)
+	w.advance(15*time.Minute + 24*time.Second)
 	if s := w.sessions["s"]; s.Status != checkout.StatusOpen {
 		t.Fatalf("the session is %s while the last enquiry is under way", s.Status)
 	}

@@ -116,6 +116,14 @@ type Session struct {
 	// Orphans are the ids of collections whose money was reported for this session
 	// although they are not the session's. Each is one operator case.
 	Orphans []string
+	// Cases are the sums of this session that fit no open session, with their exits.
+	Cases []Case
+	// Late is true when the session was completed after it had ended (decisions § 14).
+	Late bool
+	// ReversedAt is when the session's money was given back; zero if it was not.
+	ReversedAt     time.Time
+	ReversalReason ReversalReason
+	ReversalRef    string
 
 	FailureCode    FailureCode
 	FailureMessage string
@@ -168,6 +176,10 @@ type Collection struct {
 	Enquiries     int
 	LastEnquiryAt time.Time
 	NextEnquiryAt time.Time
+	// ClosingEnquiryAt is the time of the first enquiry at or after WindowEndsAt. The
+	// session does not fail for the end of its window before that enquiry is answered
+	// or closingPatience has passed.
+	ClosingEnquiryAt time.Time
 	// Mismatched is true when the operator reported another amount or currency.
 	Mismatched  bool
 	OperatorRef string
@@ -188,8 +200,8 @@ func (c *Collection) Final() bool {
 	return c == nil || c.Status == CollectionApproved || c.Status == CollectionRefused
 }
 
-// Paid is true only for a completed session.
-func (s Session) Paid() bool { return s.Status == StatusCompleted }
+// Paid is true only for a completed session whose money was not given back.
+func (s Session) Paid() bool { return s.Status == StatusCompleted && s.ReversedAt.IsZero() }
 
 // Ended reports whether the status is terminal.
 func (s Session) Ended() bool { return s.Status != StatusOpen }
@@ -214,21 +226,28 @@ func (s Session) reserved() bool {
 	return s.Collection != nil && s.Collection.Channel == ChannelCash && !s.Collection.Final()
 }
 
-// windowGrace is how long after the end of the approval window a session waits for the
-// answer to the enquiry made at that end. The payer may have approved in the last
-// seconds, and the callback may be slow or lost.
-const windowGrace = 5 * time.Second
+// reservationGrace is how long after its window a clerk's reservation lasts. A clerk who
+// confirms in the last second has taken the cash for the reservation.
+const reservationGrace = 5 * time.Second
+
+// closingPatience is how long a session waits for the answer to the enquiry made at the
+// end of its approval window. It is longer than a connector's time-out for a call.
+const closingPatience = 25 * time.Second
 
 // Deadline returns the time of the session's next Tick: the earliest of its expiry, the
 // end of its approval window and its next enquiry. ok is false when it needs none.
 func (s Session) Deadline() (at time.Time, ok bool) {
 	switch {
-	case s.InFlight(), s.reserved():
-		at = earliest(s.Collection.WindowEndsAt.Add(windowGrace), s.Collection.NextEnquiryAt)
+	case s.reserved():
+		at = s.Collection.WindowEndsAt.Add(reservationGrace)
+	case s.InFlight() && s.Collection.ClosingEnquiryAt.IsZero():
+		at = earliest(s.Collection.WindowEndsAt, s.Collection.NextEnquiryAt)
+	case s.InFlight():
+		at = earliest(s.Collection.ClosingEnquiryAt.Add(closingPatience), s.Collection.NextEnquiryAt)
 	case s.Status == StatusOpen:
 		at = s.ExpiresAt
 	case !s.Collection.Final():
-		at = s.Collection.NextEnquiryAt
+		at = earliest(s.Collection.NextEnquiryAt, s.undecidedCaseAt())
 	}
 	return at, !at.IsZero()
 }

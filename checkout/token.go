@@ -32,7 +32,7 @@ func (d *decider) issueToken(do IssueToken) Answer {
 		return Answer{Code: CodeSecretRefused}
 	}
 	s = d.expire(s)
-	if s.Status != StatusCompleted {
+	if !s.Paid() {
 		return Answer{Code: CodeNotCompleted, Session: &s}
 	}
 	hash := string(do.Hash)
@@ -55,7 +55,7 @@ func (d *decider) consumeToken(do ConsumeToken) Answer {
 	if !ok {
 		return Answer{Code: CodeTokenNotFound} // the token of another application or mode
 	}
-	alive := d.cmd.At.Before(t.ExpiresAt)
+	alive := d.cmd.At.Before(t.ExpiresAt) && s.ReversedAt.IsZero()
 	switch {
 	case alive && t.ConsumedAt.IsZero():
 		t.ConsumedAt = d.cmd.At

@@ -26,8 +26,11 @@ type Order struct {
 	PaidSessionID string
 	// Undecided are the ids of ended sessions whose collection is not final.
 	Undecided []string
-	// Late are the ids of sessions whose money arrived after their end.
+	// Late are the ids of sessions of which an open case blocks the order: their money
+	// arrived after their end, or does not fit.
 	Late []string
+	// Cash are the ids of collections with which clerks reported cash for the order.
+	Cash []string
 }
 
 // IdempotencyKey scopes an Idempotency-Key to application and mode.

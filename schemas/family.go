@@ -43,5 +43,5 @@ func (f Family) Topics(holds FamilyRecords) []Topic {
 }
 
 func poison(name string) Topic {
-	return Topic{Name: name, Partitions: defaultPoisonPartitions, Retention: defaultRetentionPoison, Key: "as it was"}
+	return Topic{Name: name, Partitions: defaultPoisonPartitions, Retention: defaultRetentionPoison, Key: "unchanged"}
 }

@@ -94,7 +94,7 @@ func (s State) step() bool {
 
 // sums reports whether the page shows due, fee and total.
 func (s State) sums() bool {
-	return s == StateReview || s == StateCash || s == StateWaiting || s == StateCompleted || s == StateUndecided || s == StateLate
+	return s == StateReview || s == StateCash || s == StateWaiting || s == StateCompleted || s == StateUndecided || s == StateLate || s == StateReversed
 }
 
 // settled reports whether the order of a review is paid already, so that nothing may be
@@ -226,7 +226,7 @@ func (r *Renderer) content(v View) content {
 	default:
 	}
 	switch v.State {
-	case StateUndecided, StateLate, StateMismatched:
+	case StateUndecided, StateLate, StateReversed, StateMismatched:
 		// What arrived is another amount when it does not match.
 		c.Receipt.OperatorRef, c.ShowTotal = v.Receipt.OperatorRef, v.State != StateMismatched
 	default:
@@ -252,7 +252,7 @@ func (v View) title(w *words) string {
 	return map[State]string{
 		StateChoose: w.ChooseTitle, StatePhone: w.PhoneTitle, StateReview: w.ReviewTitle, StateCash: w.CashTitle, StateWaiting: w.WaitTitle,
 		StateCompleted: w.DoneTitle, StateFailed: w.FailTitle, StateExpired: w.ExpiredTitle, StateCancelled: w.CancelledTitle,
-		StateUndecided: w.UndecidedTitle, StateLate: w.LateTitle, StateMismatched: w.MismatchTitle,
+		StateUndecided: w.UndecidedTitle, StateLate: w.LateTitle, StateReversed: w.ReversedTitle, StateMismatched: w.MismatchTitle,
 		StateReload: w.ReloadTitle, StateUnknown: w.UnknownTitle, StateUnavailable: w.DownTitle,
 	}[v.State]
 }
@@ -306,7 +306,7 @@ func (c *content) wait(v View) {
 	c.Left = int64(left / time.Second)
 	c.Until = fmt.Sprintf(c.W.WaitUntil, Clock(v.WindowEnds))
 	c.Clock = c.W.WaitClockOne
-	// Rounded up, so that nobody hurries without need; less than a minute has its own
+	// Rounded up, so that no citizen hurries without need. Less than a minute has its own
 	// text.
 	if minutes := int(math.Ceil(left.Minutes())); minutes > 1 {
 		c.Clock = fmt.Sprintf(c.W.WaitClock, minutes)
@@ -316,6 +316,6 @@ func (c *content) wait(v View) {
 // Ended reports whether nothing is left to do on the page.
 func (c content) Ended() bool {
 	return c.Settled || slices.Contains([]State{
-		StateCompleted, StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateMismatched, StateUnknown,
+		StateCompleted, StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateReversed, StateMismatched, StateUnknown,
 	}, c.State)
 }

@@ -31,6 +31,7 @@ const (
 	StateCancelled   State = "cancelled"   // by the integrator or the citizen
 	StateUndecided   State = "undecided"   // ended unpaid, but the operator has not yet decided the collection
 	StateLate        State = "late"        // ended unpaid, and the operator approved the collection afterwards
+	StateReversed    State = "reversed"    // the money was given back
 	StateMismatched  State = "mismatched"  // ended unpaid, and the operator reported a payment that does not fit
 	StateCash        State = "cash"        // the reference to pay with at a counter
 	StateReload      State = "reload"      // a frame that has lost its client_secret, and asks for it
@@ -41,7 +42,7 @@ const (
 // States lists every State.
 var States = []State{
 	StateChoose, StatePhone, StateReview, StateCash, StateWaiting, StateCompleted,
-	StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateMismatched,
+	StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateReversed, StateMismatched,
 	StateReload, StateUnknown, StateUnavailable,
 }
 
@@ -63,8 +64,8 @@ type View struct {
 	PaymentRef  string // 16 digits; shown on the receipt and where a citizen may have to ask about a payment
 
 	// Amounts in minor units of Currency. Fee and Total are for the chosen
-	// offer; StateReview, StateCash, StateWaiting, StateCompleted, StateUndecided
-	// and StateLate show them and refuse a Total other than Due + Fee.
+	// offer; StateReview, StateCash, StateWaiting, StateCompleted, StateUndecided,
+	// StateLate and StateReversed show them and refuse a Total other than Due + Fee.
 	Currency money.Currency
 	Due      int64
 	Fee      int64
@@ -109,7 +110,7 @@ type View struct {
 	Version    string // see "Live status" in the package's documentation; also for StateCash
 	LiveURL    string // empty: no live status, the citizen verifies by hand
 
-	Receipt     Receipt // StateCompleted; of StateLate and StateMismatched the OperatorRef
+	Receipt     Receipt // StateCompleted; of StateLate, StateReversed and StateMismatched the OperatorRef
 	FailureCode string  // StateFailed; a code of contract decisions § 6
 
 	// Addresses. Action receives the forward form; CancelAction, which must end
@@ -118,8 +119,8 @@ type View struct {
 	// StateUndecided) and « Réessayer ».
 	// BackURL is the step before, OffersURL the choice of offer, LanguageURL
 	// this page in the other language. SuccessURL and CancelURL are the
-	// integrator's. An empty link is not shown. StateUndecided, StateLate and
-	// StateMismatched never lead to CancelURL, where a citizen may pay again.
+	// integrator's. An empty link is not shown. StateUndecided, StateLate,
+	// StateReversed and StateMismatched never lead to CancelURL, where a citizen may pay again.
 	Action       string
 	CancelAction string
 	SelfURL      string

@@ -70,6 +70,7 @@ type words struct {
 	UndecidedWait                           string
 	UndecidedCheck                          string
 	LateTitle, LateText                     string
+	ReversedTitle, ReversedText             string
 	MismatchTitle, MismatchText             string
 	SettledTitle, NotAgain                  string
 	KeepRef, KeepRefs                       string
@@ -147,7 +148,8 @@ var french = words{
 	UndecidedTitle: "Ne payez pas encore", UndecidedText: "Cette demande de paiement est terminée, mais nous ne savons pas encore si l’argent a été débité.",
 	UndecidedWait:  "Ne payez pas de nouveau avant de connaître le résultat.",
 	UndecidedCheck: "L’opérateur peut mettre du temps à répondre. Vérifiez plus tard sur cette page, ou demandez à l’administration.",
-	LateTitle:      "Paiement arrivé en retard", LateText: "Votre paiement est arrivé après la fin de cette demande de paiement. L’administration en a été informée.",
+	ReversedTitle:  "Paiement restitué", ReversedText: "L’argent de ce paiement vous a été rendu. Ce paiement ne compte plus : si vous devez encore cette somme, demandez à l’administration comment la payer.",
+	LateTitle: "Paiement arrivé en retard", LateText: "Votre paiement est arrivé après la fin de cette demande de paiement. L’administration en a été informée.",
 	MismatchTitle: "Paiement à vérifier", MismatchText: "L’opérateur a signalé un paiement qui ne correspond pas à cette demande. L’administration l’examine.",
 	SettledTitle: "Ne payez pas de nouveau", NotAgain: "Ne payez pas de nouveau.",
 	KeepRef:      "Gardez la référence de paiement\u00a0: l’administration peut vous la demander.",
@@ -266,7 +268,8 @@ var english = words{
 	UndecidedTitle: "Do not pay yet", UndecidedText: "This payment request has ended, but we do not know yet whether money was taken.",
 	UndecidedWait:  "Do not pay again before the result is known.",
 	UndecidedCheck: "The operator may take time to answer. Check this page later, or ask the agency.",
-	LateTitle:      "Payment received late", LateText: "Your payment arrived after this payment request had ended. The agency has been told.",
+	ReversedTitle:  "Payment given back", ReversedText: "The money of this payment was given back to you. This payment no longer counts: if you still owe the amount, ask the agency how to pay it.",
+	LateTitle: "Payment received late", LateText: "Your payment arrived after this payment request had ended. The agency has been told.",
 	MismatchTitle: "Payment to be checked", MismatchText: "The operator reported a payment that does not match this request. The agency is looking at it.",
 	SettledTitle: "Do not pay again", NotAgain: "Do not pay again.",
 	KeepRef:      "Keep the payment reference: the agency may ask you for it.",

@@ -28,23 +28,23 @@ const interval = 250 * time.Millisecond
 // available again.
 const patience = 2 * time.Second
 
-// MaxOffset is how far a developer may go ahead in all.
+// MaxOffset is the largest offset.
 const MaxOffset = 100 * 365 * 24 * time.Hour
 
-// ErrAdvance says that the clock was asked to go backwards or beyond MaxOffset.
+// ErrAdvance is the error of an advance that is negative or exceeds MaxOffset.
 var ErrAdvance = errors.New("the clock only goes forward, and at most a hundred years")
 
 // Clock tells the time of an installation. Follow makes one. It is safe for
 // concurrent use.
 type Clock struct {
-	offset atomic.Int64 // nanoseconds, only ever grows
+	offset atomic.Int64 // nanoseconds; it only grows
 	pool   *pgxpool.Pool
 	log    *slog.Logger
 }
 
-// Follow returns a clock with the present offset, which Run keeps up to date. It
-// fails when the offset cannot be read: no process of an installation may start in
-// another time than the others.
+// Follow returns a clock with the present offset, which Run keeps up to date. It fails when
+// the offset cannot be read, because all processes of an installation must have the same
+// time.
 func Follow(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (*Clock, error) {
 	c := &Clock{pool: pool, log: log}
 	if err := c.read(ctx); err != nil {

@@ -56,7 +56,7 @@ func TestAdvanceReachesFollowers(t *testing.T) {
 			}
 		}
 	}
-	// It survives a restart, and the next process starts with it.
+	// The offset survives a restart: a new process starts with it.
 	if c := follow(t, pool); ahead(c) != 25*time.Hour+30*time.Minute {
 		t.Errorf("a new follower is %v ahead", ahead(c))
 	}
@@ -77,7 +77,7 @@ func TestNeverBackwards(t *testing.T) {
 		t.Errorf("beyond the greatest offset: %v", err)
 	}
 	c := follow(t, pool)
-	// A restored backup, or somebody's hand.
+	// The stored offset becomes smaller, for instance in a restored backup.
 	if _, err := pool.Exec(t.Context(), `UPDATE developer_clock SET offset_ms = 0`); err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +100,6 @@ func TestKeepsItsOffsetWhilePostgresIsAway(t *testing.T) {
 		t.Errorf("%v ahead", ahead(c))
 	}
 	if _, err := clock.Follow(t.Context(), pool, servers.Logger(t)); err == nil {
-		t.Error("a process starts without knowing the time of the others")
+		t.Error("Follow succeeds although the offset cannot be read")
 	}
 }

@@ -57,7 +57,7 @@ type Listener struct {
 	Since time.Duration
 	// ForwardTo is where to post events, a URL from ParseForward; nil posts nothing.
 	ForwardTo *url.URL
-	// Started is called once, when every event from then on is read.
+	// Started is called once, when the listener reads every later event.
 	Started func()
 	// Hear is called for each event, one at a time, in the order of its application.
 	// An error ends Run.
@@ -71,8 +71,8 @@ type Heard struct {
 	OrderID string
 	// Header holds the signed headers, as an endpoint receives them.
 	Header http.Header
-	// Forwarded says that the event was posted, at Tried, with Result. Verdict is
-	// what the delivery worker would decide if it were an endpoint's first answer.
+	// Forwarded means that the event was posted at Tried, with Result. Verdict is the
+	// delivery worker's decision about such an answer to a first attempt.
 	Forwarded bool
 	Tried     time.Time
 	Result    call.Result
@@ -210,6 +210,6 @@ func orderID(body []byte) string {
 	var of struct {
 		OrderID string `json:"order_id"`
 	}
-	_ = json.Unmarshal(body, &of) // a body without one is shown without one
+	_ = json.Unmarshal(body, &of) // a body without an order is shown without one
 	return of.OrderID
 }

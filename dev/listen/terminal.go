@@ -19,16 +19,17 @@ import (
 type Terminal struct {
 	// Out receives events. Notes receives everything else.
 	Out, Notes io.Writer
-	// JSON prints an object an event.
+	// JSON prints one JSON object for each event.
 	JSON bool
-	// ForwardTo, Mode and Since are what the command line says.
+	// ForwardTo, Mode and Since are the values of the flags.
 	ForwardTo, Mode string
 	Since           time.Duration
 
 	heard, accepted, missed int
 }
 
-// Announce prints what is listened to. whose is an application's name.
+// Announce prints the signing secret and which events are shown. whose is the name of the
+// application, or "all applications".
 func (t *Terminal) Announce(whose string, signing secret.Text) {
 	from := "from now on"
 	if t.Since > 0 {
@@ -44,7 +45,7 @@ func (t *Terminal) Announce(whose string, signing secret.Text) {
 	_, _ = fmt.Fprint(t.Notes, "Ctrl-C ends.\n\n")
 }
 
-// Sum prints how many events there were.
+// Sum prints the numbers of events.
 func (t *Terminal) Sum() {
 	_, _ = fmt.Fprintf(t.Notes, "\n%s", count(t.heard, "event"))
 	if t.ForwardTo != "" {
@@ -53,8 +54,7 @@ func (t *Terminal) Sum() {
 	_, _ = fmt.Fprintln(t.Notes, ".")
 }
 
-// heardJSON is an event as --json prints it. Body is a string: its bytes are what
-// is signed.
+// heardJSON is an event as --json prints it. Body is a string, because its bytes are signed.
 type heardJSON struct {
 	Time          time.Time         `json:"time"`
 	Event         string            `json:"event"`
@@ -73,11 +73,11 @@ type forwardJSON struct {
 	Fault      string `json:"fault,omitempty"`
 	DurationMS int64  `json:"duration_ms"`
 	Accepted   bool   `json:"accepted"`
-	// Meaning is what a real endpoint's answer would have led to.
+	// Meaning is the consequence that this answer of a real endpoint would have.
 	Meaning string `json:"meaning,omitempty"`
 }
 
-// Hear prints an event and what became of it.
+// Hear prints an event and the result of forwarding it.
 func (t *Terminal) Hear(h Heard) error {
 	t.heard++
 	n := h.Notification
@@ -119,7 +119,7 @@ func (t *Terminal) Hear(h Heard) error {
 	return err
 }
 
-// answered is what the integrator's server said.
+// answered describes the answer of the integrator's server.
 func answered(r call.Result) string {
 	switch r.Fault {
 	case "":
@@ -143,8 +143,8 @@ func answered(r call.Result) string {
 	}
 }
 
-// meaning is what a real endpoint's answer would have led to, if it is not that
-// all is well.
+// meaning returns the consequence that this answer of a real endpoint would have; empty if
+// the event was accepted.
 func meaning(h Heard) string {
 	r := h.Result
 	if !h.Forwarded || r.OK() || r.Fault == call.FaultInterrupted {
@@ -163,7 +163,7 @@ func meaning(h Heard) string {
 	return again
 }
 
-// span is a duration as people say it.
+// span formats a duration for people.
 func span(d time.Duration) string {
 	d = d.Round(time.Second)
 	switch {
@@ -184,7 +184,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// plain keeps what a caller made up from moving the cursor.
+// plain quotes a text with control characters, which could move the cursor.
 func plain(s string) string {
 	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
 		return quoted

@@ -47,7 +47,7 @@ func loadCertificate(dir string, now time.Time) (tls.Certificate, error) {
 	return tls.X509KeyPair(text, text)
 }
 
-// newCertificate is a certificate and its key.
+// newCertificate returns a certificate and its key.
 func newCertificate(now time.Time) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

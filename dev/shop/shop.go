@@ -2,17 +2,17 @@
 // embedded checkout. Integrators may copy it. It uses only what an integrator has: the
 // API, a key and the SDK.
 //
-// What it shows, in order:
+// It shows these steps:
 //
 //  1. The back end creates a session with its secret key and gives the browser
 //     the client secret, nothing else (checkout).
 //  2. The browser shows the checkout with /sdk/v1.js (assets/shop.js).
-//  3. The browser hands the completion token to the back end, which asks with its
-//     key whether the payment is real, and only then unlocks the case (completion).
+//  3. The browser sends the completion token to the back end. The back end verifies the
+//     token with its key and only then unlocks the case (completion).
 //
-// A citizen may close the browser before step 3. The durable path is the signed
-// webhook checkout.completed: a real site unlocks the case by whichever arrives first,
-// once per order_id. This shop keeps its cases in memory and has no webhook endpoint.
+// A citizen may close the browser before step 3. A real site therefore also has an endpoint
+// for the signed webhook checkout.completed. It unlocks the case at the first of the two,
+// once for each order_id. This shop keeps its cases in memory and has no webhook endpoint.
 package shop
 
 import (
@@ -44,7 +44,7 @@ type Config struct {
 	APIBase string
 	// CheckoutURL is the origin of the checkout and of /sdk/v1.js.
 	CheckoutURL string
-	// Key is the application's secret key. Without one the pages say that it is missing.
+	// Key is the application's secret key. Without it the pages say that it is missing.
 	Key string
 	Log *slog.Logger
 }
@@ -72,11 +72,11 @@ type Shop struct {
 	cases map[string]*kase // by id
 }
 
-// notice is an amount that a citizen may have to pay.
+// notice is a tax notice with the amount to pay.
 type notice struct {
 	Code     string
 	Name     map[string]string // by language
-	Amount   int64             // in minor units: XAF has none, EUR has cents
+	Amount   int64             // in minor units; XAF has no decimals, EUR has cents
 	Currency string
 }
 
@@ -86,18 +86,18 @@ var notices = []notice{
 	{"visa", map[string]string{"fr": "Visa d’entrée", "en": "Entry visa"}, 60_00, "EUR"}, // by card
 }
 
-// kase is a citizen's case: its id is the order_id.
+// kase is a citizen's case. Its id is the order_id.
 type kase struct {
 	id       string
 	notice   notice
-	attempt  int // counts the sessions that ended unpaid
+	attempt  int // 1 and the number of sessions that ended unpaid
 	unlocked bool
 }
 
 //go:embed templates assets
 var files embed.FS
 
-// New makes a Shop, and its certificate unless there is one.
+// New makes a Shop, with a new certificate if DataDir has none.
 func New(cfg Config) (*Shop, error) {
 	cfg.APIBase, cfg.CheckoutURL = strings.TrimSuffix(cfg.APIBase, "/"), strings.TrimSuffix(cfg.CheckoutURL, "/")
 	if err := cfg.validate(); err != nil {

@@ -18,8 +18,7 @@ import (
 	checkoutmoney "quittance/checkout/money"
 )
 
-// The flow itself is tested on the whole service, in a browser
-// (test/journeys).
+// The tests in test/journeys cover payments, with the whole service and a browser.
 
 func TestCertificateIsKeptAndRenewed(t *testing.T) {
 	t.Parallel()
@@ -41,11 +40,11 @@ func TestCertificateIsKeptAndRenewed(t *testing.T) {
 	}
 	again, err := loadCertificate(dir, now.Add(200*24*time.Hour))
 	if err != nil || !again.Leaf.Equal(first.Leaf) {
-		t.Errorf("the certificate is another at the next start: %v", err)
+		t.Errorf("the certificate changes at the next start: %v", err)
 	}
 	later, err := loadCertificate(dir, now.Add(380*24*time.Hour))
 	if err != nil || later.Leaf.Equal(first.Leaf) {
-		t.Errorf("the certificate is the same shortly before its end: %v", err)
+		t.Errorf("the certificate is not renewed shortly before its end: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "shop.pem"), []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
@@ -83,7 +82,7 @@ func TestCase(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	if strings.Contains(body, "sk_test") {
-		t.Error("the key is on the page")
+		t.Error("the page contains the key")
 	}
 	if status, body := get(t, site+"/lab?layout=compact&resize=auto"); status != http.StatusOK || !strings.Contains(body, `data-layout="compact"`) || !strings.Contains(body, `data-resize="auto"`) || !strings.Contains(body, "/assets/lab.js") {
 		t.Errorf("lab: %d %s", status, body)
@@ -114,7 +113,7 @@ func TestRefusesOtherSites(t *testing.T) {
 	w := httptest.NewRecorder()
 	newShop(t, "").Handler().ServeHTTP(w, req)
 	if w.Code != http.StatusForbidden {
-		t.Errorf("a form of another site: %d", w.Code)
+		t.Errorf("a form of another site: %d, want 403", w.Code)
 	}
 	if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "frame-src https://pay.example;") || strings.Contains(policy, "unsafe") {
 		t.Errorf("the policy is %s", policy)

@@ -1,6 +1,6 @@
 package shop
 
-// words by language.
+// words are the texts of the pages by language.
 var words = map[string]map[string]string{
 	"fr": {
 		"site": "Guichet fiscal", "demo": "Démonstration : aucun argent ne circule.",

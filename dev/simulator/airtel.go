@@ -25,7 +25,7 @@ const (
 	airtelExpired     = "DP00800001029"
 	airtelNoPIN       = "DP00800001005"
 
-	// airtelTokenLifetime is what Airtel gives.
+	// airtelTokenLifetime is the lifetime of Airtel's tokens.
 	airtelTokenLifetime = 180 * time.Second
 )
 
@@ -48,8 +48,8 @@ const airtelIndex = `MOBILE MONEY B (Airtel Money, Congo)           /airtel
 
 `
 
-// airtelReasons are Airtel's words for refusals. An unknown payer is refused at
-// the request already, see airtelPay.
+// airtelReasons are Airtel's codes for refusals. The request for an unknown payer is
+// refused at once, see airtelPay.
 var airtelReasons = map[cause]string{
 	causeRejected:          airtelRefused,
 	causeInsufficientFunds: "DP00800001007",
@@ -58,14 +58,14 @@ var airtelReasons = map[cause]string{
 	causeWrongPIN:          "DP00800001002",
 }
 
-// airtelRejections are the codes that /control may have Airtel give, as its
-// public pages and clients list them.
+// airtelRejections are the codes that /control may choose. Airtel's public pages and
+// clients list them.
 var airtelRejections = []string{
 	airtelRefused, "DP00800001002", "DP00800001003", "DP00800001004", airtelNoPIN, "DP00800001007",
 	"DP00800001009", "DP00800001010", "DP00800001024", airtelExpired,
 }
 
-// airtelStatus is the part of every answer that says how it went.
+// airtelStatus is the outcome in every answer.
 type airtelStatus struct {
 	Code         string `json:"code"`
 	Message      string `json:"message"`
@@ -140,8 +140,8 @@ func (s *Simulator) airtelIssueToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// airtelAuthorize returns the merchant of a request's token, or answers what is
-// wrong with its headers.
+// airtelAuthorize returns the merchant of a request's token, or answers with the fault of
+// its headers.
 func (s *Simulator) airtelAuthorize(w http.ResponseWriter, r *http.Request) (account string, ok bool) {
 	bearer, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	token, granted := s.gateways[operatorAirtel].granted(bearer, s.cfg.Now())
@@ -183,7 +183,7 @@ var (
 	airtelMSISDN       = regexp.MustCompile(`^0[45][0-9]{7}$`)
 )
 
-// fault says what is wrong with the request, empty for nothing.
+// fault returns the fault of the request; empty for none.
 func (q *airtelPayment) fault() (code, message string) {
 	for _, c := range []string{q.Subscriber.Country, q.Transaction.Country} {
 		if c != "" && c != airtelCountry {
@@ -210,8 +210,8 @@ func (q *airtelPayment) fault() (code, message string) {
 
 // airtelPay is POST /merchant/v1/payments/: the payer's phone asks for the PIN.
 //
-// Airtel knows one callback address for all payments of a merchant, set in its
-// portal. Here, where there is no portal, a request may bring its own in
+// Airtel has one callback address for all payments of a merchant, which is set in its
+// portal. The simulator has no portal, so a request may name its own address in
 // X-Callback-Url.
 func (s *Simulator) airtelPay(w http.ResponseWriter, r *http.Request) {
 	account, ok := s.airtelAuthorize(w, r)
@@ -296,7 +296,7 @@ func (s *Simulator) airtelEnquire(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, a)
 }
 
-// airtelState is a collection in Airtel's words.
+// airtelState returns the state of a collection in Airtel's words.
 func airtelState(c collection) (status, code string) {
 	switch {
 	case c.state == stateApproved:
@@ -311,7 +311,8 @@ func airtelState(c collection) (status, code string) {
 	return "TIP", "DP00800001006"
 }
 
-// airtelMessage is prose for people. Airtel names the amount nowhere else.
+// airtelMessage is the text for people. It is the only place where Airtel names the
+// amount.
 func airtelMessage(c collection) string {
 	switch c.state {
 	case stateApproved:
@@ -322,13 +323,13 @@ func airtelMessage(c collection) string {
 	return "Transaction in progress"
 }
 
-// airtelCallback is the call that tells a merchant the outcome. It names no reason,
-// and the amount in prose only. The hash is made with a key that no merchant has:
-// receivers must accept a report with a hash.
+// airtelCallback is the callback with the outcome. It has no reason, and the amount only in
+// the text. Its hash has a key that no merchant knows, because receivers must accept a
+// report with a hash.
 func airtelCallback(c collection) (method string, body []byte) {
 	status, _ := airtelState(c)
 	if status == "TE" {
-		status = "TF" // callbacks know success and failure only
+		status = "TF" // callbacks have only success and failure
 	}
 	transaction := map[string]string{"id": c.id, "message": airtelMessage(c), "status_code": status}
 	if c.state == stateApproved {
@@ -342,7 +343,7 @@ func airtelCallback(c collection) (method string, body []byte) {
 	mac.Write(inner)
 	body, err = json.Marshal(map[string]any{"transaction": json.RawMessage(inner), "hash": base64.StdEncoding.EncodeToString(mac.Sum(nil))})
 	if err != nil {
-		body = nil // what was marshalled marshals
+		body = nil // marshalled JSON always marshals
 	}
 	return http.MethodPost, body
 }

@@ -1,9 +1,7 @@
 package simulator_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -16,7 +14,7 @@ import (
 	"quittance/dev/simulator"
 )
 
-// application speaks Airtel's protocol as one merchant.
+// application calls Airtel's protocol as one merchant.
 type application struct {
 	*world
 	token string
@@ -45,6 +43,8 @@ func (w *world) application(id string) *application {
 	return &application{world: w, token: token.AccessToken}
 }
 
+func airtelMerchant(w *world) mobileMoney { return w.application("one") }
+
 func (m *application) header(id string) map[string]string {
 	return map[string]string{
 		"Authorization": "Bearer " + m.token, "X-Country": "CG", "X-Currency": "XAF", "Content-Type": "application/json",
@@ -71,7 +71,7 @@ func (m *application) post(id, msisdn string) answer {
 	return m.call(http.MethodPost, airtelPayments, string(body), m.header(id))
 }
 
-// request asks the payer and returns the id.
+// request requests a payment and returns its id.
 func (m *application) request(msisdn string) string {
 	m.t.Helper()
 	id := airtelID()
@@ -99,13 +99,7 @@ type airtelResult struct {
 
 func (m *application) enquire(id string) airtelResult {
 	m.t.Helper()
-	a := m.call(http.MethodGet, airtelEnquiry+id, "", m.header(id))
-	if a.status != http.StatusOK {
-		m.t.Fatalf("enquiry: %d %s", a.status, a.body)
-	}
-	var r airtelResult
-	a.decode(m.t, &r)
-	return r
+	return enquire[airtelResult](m.world, airtelEnquiry+id, m.header(id))
 }
 
 // settles waits until the operator reports status and code, and checks that only
@@ -163,7 +157,7 @@ func TestAirtelMagicNumbersThatDecideAtOnce(t *testing.T) {
 				}
 				asked := m.enquire(id).Data.Transaction
 				if got := told.Transaction; got.ID != id || got.StatusCode != asked.Status || got.AirtelMoneyID != asked.AirtelMoneyID || got.Message == "" || told.Hash == "" {
-					t.Errorf("the callback says %+v, the enquiry %+v", told, asked)
+					t.Errorf("the callback is %+v and the enquiry %+v", told, asked)
 				}
 			}
 		})
@@ -181,28 +175,13 @@ func TestAirtelMagicNumbersThatTakeTime(t *testing.T) {
 		{"12", "TA", "DP00800001000", 8 * time.Second},
 	} {
 		t.Run(row.nn, func(t *testing.T) {
-			t.Parallel()
-			m := newWorld(t, nil).application("one")
-			id := m.request("0550000" + row.nn)
-			m.control("/clock", fmt.Sprintf(`{"advance":%q}`, row.after-time.Millisecond))
-			m = m.application("one") // the first token may be over
-			m.quiet(0)
-			m.settles(id, row.meanwhile, row.code)
-			m.control("/clock", `{"advance":"1ms"}`)
-			m.settles(id, "TS", airtelPaid)
-			m.callbacks(1)
-			m.quiet(1)
+			takesTime(t, airtelMerchant, "0550000"+row.nn, row.after, row.meanwhile, row.code, "TS", airtelPaid)
 		})
 	}
 }
 
 func TestAirtelMagicNumber03NeverAnswers(t *testing.T) {
-	t.Parallel()
-	m := newWorld(t, nil).application("one")
-	id := m.request("055000003")
-	m.control("/clock", `{"advance":"720h"}`)
-	m.quiet(0)
-	m.application("one").settles(id, "TIP", airtelWorking)
+	neverAnswers(t, airtelMerchant, "055000003", "TIP", airtelWorking)
 }
 
 // 07 is refused at the request and not kept; 11 fails once and then works.
@@ -357,18 +336,14 @@ func TestAirtelOutageAndSilence(t *testing.T) {
 	m.login("user") // the other operator has none
 	m.enquire(id)
 
-	// A silent operator has taken the payment.
+	// A silent operator has accepted the payment.
 	m.control("/airtel", `{"delay":"5m"}`)
 	silent := airtelID()
 	body, err := json.Marshal(airtelPayment(silent, "055000001"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if a, err := m.try(ctx, http.MethodPost, airtelPayments, string(body), m.header(silent)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("a silent operator answered %d (%v)", a.status, err)
-	}
+	m.silent(airtelPayments, string(body), m.header(silent))
 	m.callbacks(2)
 	m.control("/airtel", `{"reset":true}`)
 	m.settles(silent, "TS", airtelPaid)

@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// behaviour is how a system misbehaves until told otherwise: a status instead of
-// an answer, a delay before one. Safe for concurrent use; the zero value answers normally.
+// behaviour is the misbehaviour of a system set by /control, such as a status or a delay.
+// Safe for concurrent use; the zero value answers normally.
 type behaviour struct {
 	mu sync.Mutex
 	conduct
 }
 
-// conduct is what one request meets. Which fields count depends on the surface.
+// conduct is the behaviour towards one request. The surface determines which fields are
+// used.
 type conduct struct {
-	status     int           // 0: the normal answer
+	status     int           // 0 for the normal answer
 	delay      time.Duration // before the answer
-	times      int           // further requests this holds for; 0: until changed
-	hang       bool          // no answer until the caller gives up
-	drip       bool          // an answer that never ends, a byte a second
+	times      int           // number of further requests with this conduct; 0 for all
+	hang       bool          // no answer until the caller disconnects
+	drip       bool          // an endless answer, one byte a second
 	redirect   string        // Location of the answer
 	retryAfter string        // Retry-After of the answer
 	refuse     int           // status for confirmations alone

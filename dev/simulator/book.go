@@ -15,9 +15,9 @@ const (
 
 // collection is one request to a payer. The book's lock guards what changes.
 type collection struct {
-	// Set on acceptance, then constant.
+	// Set on acceptance; constant afterwards.
 	seq         int64
-	id          string // as the merchant named it
+	id          string // the merchant's id
 	operator    string
 	account     string // the merchant at the operator; never shown
 	externalID  string
@@ -28,9 +28,9 @@ type collection struct {
 	callbackURL string
 	operatorRef string
 	receivedAt  time.Time
-	page        hostedPage // of operators that redirect
+	page        hostedPage // only for operators that redirect
 
-	// Changing.
+	// These fields change.
 	payer         string
 	script        script
 	dueAt         time.Time // of the script's decision; zero when only /control decides
@@ -38,11 +38,11 @@ type collection struct {
 	state         string
 	reason        string // the operator's word for a refusal
 	decidedAt     time.Time
-	reported      string // amount the operator reports; differs only when /control says so
+	reported      string // amount that the operator reports; differs from amount only if /control sets it
 	duplicates    int
 	enquiries     int
 	callbacksSent int
-	callbackCode  int // status of the last callback's answer, 0 for none
+	callbackCode  int // status of the last callback's answer; 0 for none
 }
 
 // book holds the collections of all operators. Safe for concurrent use.
@@ -55,7 +55,7 @@ type book struct {
 
 	// decided is called once for each collection, without the lock held.
 	decided func(collection)
-	// reason is an operator's word for a refusal. It must not call the book.
+	// reason returns an operator's word for a refusal. It must not call the book.
 	reason func(operator string, why cause) string
 }
 
@@ -114,8 +114,8 @@ func (b *book) get(id string, now time.Time) (collection, bool) {
 	return *c, true
 }
 
-// choose gives a pending collection the script that its payer has chosen on the
-// operator's page, once, and says when it is due.
+// choose gives a pending collection the script that its payer has chosen on the operator's
+// page, and returns when the script is due. Only the first call has an effect.
 func (b *book) choose(id string, s script, payer string, now time.Time) (due time.Time, chosen bool) {
 	b.settle(id, now)
 	b.mu.Lock()

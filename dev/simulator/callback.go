@@ -17,7 +17,7 @@ const (
 	callbackTimeout = 5 * time.Second
 )
 
-// callback is one call of an operator to a merchant, tried a few times.
+// callback is one call of an operator to a merchant, with a few attempts.
 type callback struct {
 	collection string
 	operator   string
@@ -25,13 +25,13 @@ type callback struct {
 	url        string
 	body       []byte
 	attempt    int
-	insists    bool // tries again for ever after no answer, a 429 or a 5xx
-	// authorization makes the header of an attempt; nil for none.
+	insists    bool // repeats without end after no answer, a 429 or a 5xx
+	// authorization returns the header of an attempt; nil for none.
 	authorization func() string
 }
 
-// callbacks sends them. A receiver that hangs occupies a worker for five
-// seconds at most and delays other callbacks, never a decision.
+// callbacks sends callbacks. A receiver that hangs occupies a worker for at most five
+// seconds. It delays other callbacks but no decision.
 type callbacks struct {
 	queue    *timers[callback]
 	client   *http.Client
@@ -47,7 +47,7 @@ func newCallbacks(attempts int, backoff time.Duration) *callbacks {
 		backoff:  backoff,
 		client: &http.Client{
 			Timeout: callbackTimeout,
-			// Without a proxy of the environment: receivers are on this machine.
+			// No proxy of the environment is used, because receivers are on this machine.
 			Transport: &http.Transport{MaxIdleConnsPerHost: callbackWorkers, IdleConnTimeout: time.Minute},
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse
@@ -56,8 +56,8 @@ func newCallbacks(attempts int, backoff time.Duration) *callbacks {
 	}
 }
 
-// run sends callbacks as they fall due until ctx ends, then waits for those
-// under way. Callbacks that are still queued are lost, as they would be at an operator.
+// run sends due callbacks until ctx ends, then waits for the calls under way. Queued
+// callbacks are lost.
 func (c *callbacks) run(ctx context.Context, s *Simulator) error {
 	work := make(chan callback)
 	var workers errgroup.Group
@@ -105,7 +105,7 @@ func (c *callbacks) send(ctx context.Context, s *Simulator, cb callback) {
 	}
 }
 
-// put makes one call and returns its answer, whose status is 0 if there was none.
+// put makes one call and returns its answer. The status is 0 without an answer.
 func (c *callbacks) put(ctx context.Context, cb callback) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, cb.method, cb.url, bytes.NewReader(cb.body))
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *callbacks) put(ctx context.Context, cb callback) (status int, answer []
 		return 0, nil, fmt.Errorf("calling back: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	// Read so that the connection can be used again; a long answer is cut off.
+	// The answer is read, up to a limit, so that the connection can be used again.
 	answer, _ = io.ReadAll(io.LimitReader(resp.Body, 16<<10))
 	return resp.StatusCode, answer, nil
 }

@@ -84,12 +84,12 @@ var cardReasons = map[cause]string{
 	causeExpired:           cardExpired,
 }
 
-// cardRejections are the reasons that /control may have the acquirer give.
+// cardRejections are the reasons that /control may choose.
 var cardRejections = []string{
 	cardDeclined, "insufficient_funds", "limit_exceeded", "unknown_card", cardAuthFailed, cardAbandoned, cardExpired,
 }
 
-// hostedPage is what the page of a transaction needs, constant from acceptance.
+// hostedPage holds the values of a transaction's page. They do not change.
 type hostedPage struct {
 	url         string
 	token       string // in url
@@ -101,7 +101,7 @@ type hostedPage struct {
 func (s *Simulator) cardRoutes(r chi.Router) {
 	r.Group(func(r chi.Router) {
 		r.Use(s.misbehave(operatorCard, func(w http.ResponseWriter, status int) {
-			cardRefuse(w, status, "internal_error", "Something went wrong")
+			refuseCode(w, status, "internal_error", "Something went wrong")
 		}))
 		r.Post("/v1/transactions", s.cardCreate)
 		r.Get("/v1/transactions/{reference}", s.cardEnquire)
@@ -109,15 +109,11 @@ func (s *Simulator) cardRoutes(r chi.Router) {
 	r.Get("/pay/{transaction_id}", s.cardShow)
 	r.Post("/pay/{transaction_id}", s.cardPay)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
-		cardRefuse(w, http.StatusNotFound, "no_such_path", "There is no such path")
+		refuseCode(w, http.StatusNotFound, "no_such_path", "There is no such path")
 	})
 }
 
-func cardRefuse(w http.ResponseWriter, status int, code, message string) {
-	writeJSON(w, status, map[string]string{"code": code, "message": message})
-}
-
-// secretOf is the secret that a merchant shares with the acquirer.
+// secretOf returns the secret that a merchant shares with the acquirer.
 func (s *Simulator) secretOf(merchant string) (string, bool) {
 	if s.cfg.Card == nil {
 		return cardSecret, merchant != ""
@@ -143,19 +139,19 @@ func hexSHA256(body []byte) string {
 func (s *Simulator) cardAuthorize(w http.ResponseWriter, r *http.Request, body []byte) (merchant string, ok bool) {
 	parts := cardAuthorization.FindStringSubmatch(r.Header.Get("Authorization"))
 	if parts == nil {
-		cardRefuse(w, http.StatusUnauthorized, "signature_missing", `send Authorization: HMAC-SHA256 merchant="…", timestamp="…", signature="…"`)
+		refuseCode(w, http.StatusUnauthorized, "signature_missing", `send Authorization: HMAC-SHA256 merchant="…", timestamp="…", signature="…"`)
 		return "", false
 	}
 	merchant, timestamp := parts[1], parts[2]
 	secret, known := s.secretOf(merchant)
 	want := cardSignature(secret, "request", merchant, timestamp, r.Method, r.URL.RequestURI(), hexSHA256(body))
 	if !known || !hmac.Equal([]byte(want), []byte(parts[3])) {
-		cardRefuse(w, http.StatusUnauthorized, "signature_invalid", "the signature is not this merchant's of this request")
+		refuseCode(w, http.StatusUnauthorized, "signature_invalid", "the signature is not this merchant's of this request")
 		return "", false
 	}
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil || time.Unix(seconds, 0).Sub(s.cfg.Timestamp()).Abs() > cardClockSkew {
-		cardRefuse(w, http.StatusUnauthorized, "timestamp_out_of_range", "the timestamp is more than five minutes from now")
+		refuseCode(w, http.StatusUnauthorized, "timestamp_out_of_range", "the timestamp is more than five minutes from now")
 		return "", false
 	}
 	return merchant, true
@@ -173,7 +169,7 @@ type cardRequest struct {
 	ExpiresAt   time.Time `json:"expires_at"`
 }
 
-// fault says what is wrong with the request, empty for nothing.
+// fault returns the fault of the request; empty for none.
 func (q *cardRequest) fault(merchant string, now time.Time) (code, message string) {
 	id, err := uuid.Parse(q.Reference)
 	currency, known := money.Lookup(q.Currency)
@@ -209,14 +205,14 @@ func (s *Simulator) cardCreate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !isJSON(r) {
-		cardRefuse(w, http.StatusUnsupportedMediaType, "content_type_invalid", "Content-Type must be application/json")
+		refuseCode(w, http.StatusUnsupportedMediaType, "content_type_invalid", "Content-Type must be application/json")
 		return
 	}
 	var q cardRequest
 	decoder := json.NewDecoder(strings.NewReader(string(body)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&q); err != nil || decoder.More() {
-		cardRefuse(w, http.StatusBadRequest, "body_invalid", "the body is not the JSON of a transaction; amount is a whole number, expires_at is RFC 3339")
+		refuseCode(w, http.StatusBadRequest, "body_invalid", "the body is not the JSON of a transaction; amount is a whole number, expires_at is RFC 3339")
 		return
 	}
 	now := s.cfg.Now()
@@ -226,11 +222,11 @@ func (s *Simulator) cardCreate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if code, message := q.fault(merchant, now); code != "" {
-		cardRefuse(w, http.StatusUnprocessableEntity, code, message)
+		refuseCode(w, http.StatusUnprocessableEntity, code, message)
 		return
 	}
 	if q.Amount == cardFailingAmount && s.gateways[operatorCard].failsFirst(q.Reference) {
-		cardRefuse(w, http.StatusInternalServerError, "internal_error", "Something went wrong")
+		refuseCode(w, http.StatusInternalServerError, "internal_error", "Something went wrong")
 		return
 	}
 	c := collection{
@@ -241,20 +237,20 @@ func (s *Simulator) cardCreate(w http.ResponseWriter, r *http.Request) {
 	}
 	c.page.url = "http://" + r.Host + "/card/pay/" + c.operatorRef + "?token=" + c.page.token
 	if !s.submit(c) {
-		s.cardReplay(w, r, merchant, q) // it came twice at once, and the other one won
+		s.cardReplay(w, r, merchant, q) // a concurrent request has taken the reference
 		return
 	}
 	s.accept(w, r, c, func() { writeJSON(w, http.StatusCreated, cardCreated(c)) })
 }
 
-// cardReplay answers a request whose reference is taken.
+// cardReplay answers a repeated request.
 func (s *Simulator) cardReplay(w http.ResponseWriter, r *http.Request, merchant string, q cardRequest) {
 	c, _ := s.book.get(q.Reference, s.cfg.Now())
 	if !s.holdBack(w, r) {
 		return
 	}
 	if c.operator != operatorCard || c.account != merchant || c.amount != strconv.FormatInt(q.Amount, 10) || c.currency != q.Currency {
-		cardRefuse(w, http.StatusConflict, "reference_conflict", "there is a transaction of this reference with another amount or currency")
+		refuseCode(w, http.StatusConflict, "reference_conflict", "there is a transaction of this reference with another amount or currency")
 		return
 	}
 	writeJSON(w, http.StatusOK, cardCreated(c))
@@ -275,7 +271,7 @@ func (s *Simulator) cardEnquire(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Query().Get("merchant") != merchant {
-		cardRefuse(w, http.StatusUnprocessableEntity, "merchant_mismatch", "merchant is not the one who signed")
+		refuseCode(w, http.StatusUnprocessableEntity, "merchant_mismatch", "merchant is not the one who signed")
 		return
 	}
 	id := chi.URLParam(r, "reference")
@@ -284,7 +280,7 @@ func (s *Simulator) cardEnquire(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !found || c.operator != operatorCard || c.account != merchant {
-		cardRefuse(w, http.StatusNotFound, "transaction_not_found", "there is no transaction of this reference")
+		refuseCode(w, http.StatusNotFound, "transaction_not_found", "there is no transaction of this reference")
 		return
 	}
 	s.book.enquired(id)
@@ -304,14 +300,14 @@ type cardResult struct {
 func cardResultOf(c collection) cardResult {
 	amount, err := strconv.ParseInt(c.reported, 10, 64)
 	if err != nil {
-		amount = 0 // /control may have it report what is no amount in minor units
+		amount = 0 // /control can set an amount that is not in minor units
 	}
 	return cardResult{
 		TransactionID: c.operatorRef, Reference: c.id, Status: cardStatus(c), Amount: amount, Currency: c.currency, Reason: c.reason,
 	}
 }
 
-// cardStatus is a collection in the protocol's words. A reason without a status of
+// cardStatus returns the protocol's status of a collection. A reason without a status of
 // its own counts as declined.
 func cardStatus(c collection) string {
 	switch {
@@ -338,7 +334,8 @@ func cardCallback(c collection) (method string, body []byte) {
 	return http.MethodPost, body
 }
 
-// cardSign is the Authorization header of a report to the merchant, as of now.
+// cardSign returns the Authorization header of a report to the merchant, with the present
+// time.
 func (s *Simulator) cardSign(merchant string, body []byte) string {
 	secret, _ := s.secretOf(merchant)
 	timestamp := strconv.FormatInt(s.cfg.Timestamp().Unix(), 10)
@@ -346,8 +343,8 @@ func (s *Simulator) cardSign(merchant string, body []byte) string {
 		cardSignature(secret, "report", merchant, timestamp, hexSHA256(body)))
 }
 
-// cardScript is what becomes of a transaction whose card holder pressed action on
-// the page, with a card of that number.
+// cardScript returns the script of a transaction after the card holder has pressed action
+// on the page, with this card number. left is the remaining time of the transaction.
 func (s *Simulator) cardScript(action, number string, left time.Duration) (script, bool) {
 	decided := script{decides: true, callbacks: 1}
 	switch action {

@@ -37,7 +37,7 @@ func authorization(merchant, secret string, at time.Time, text string) string {
 	return fmt.Sprintf(`HMAC-SHA256 merchant="%s", timestamp="%d", signature="%s"`, merchant, at.Unix(), hmacHex(secret, text))
 }
 
-// sign is the header of a request of this merchant.
+// sign returns the Authorization header of a request.
 func (m *shop) sign(method, target, body string) map[string]string {
 	now := m.clock.Now()
 	text := fmt.Sprintf("request\n%s\n%d\n%s\n%s\n%x", m.merchant, now.Unix(), method, target, sha256.Sum256([]byte(body)))
@@ -71,7 +71,7 @@ type opened struct {
 	Environment   string `json:"checkout_environment"`
 }
 
-// open asks for a transaction and returns it.
+// open requests a transaction and returns it.
 func (m *shop) open() opened {
 	m.t.Helper()
 	a := m.post(m.transaction(uuid.NewString()))
@@ -97,13 +97,7 @@ type cardState struct {
 func (m *shop) state(id string) cardState {
 	m.t.Helper()
 	target := cardPath + "/" + id + "?merchant=" + m.merchant
-	a := m.call(http.MethodGet, target, "", m.sign(http.MethodGet, target, ""))
-	if a.status != http.StatusOK {
-		m.t.Fatalf("enquiry: %d %s", a.status, a.body)
-	}
-	var s cardState
-	a.decode(m.t, &s)
-	return s
+	return enquire[cardState](m.world, target, m.sign(http.MethodGet, target, ""))
 }
 
 // press posts the page's form and returns the answer, not followed.
@@ -238,7 +232,7 @@ func TestCardChoicesThatTakeTime(t *testing.T) {
 	}
 }
 
-// A choice that would take longer than the transaction lives comes to nothing.
+// A choice that would be decided after the end of the transaction expires.
 func TestCardExpiresInMidChoice(t *testing.T) {
 	t.Parallel()
 	m := newWorld(t, nil).shop()
@@ -273,7 +267,7 @@ func TestCardReference(t *testing.T) {
 		}
 		transaction[field] = kept
 	}
-	// Another merchant knows nothing of it.
+	// The transaction is unknown to another merchant.
 	other := &shop{m.world, "douanes", "simulator"}
 	target := cardPath + "/" + transaction["reference"].(string) + "?merchant=douanes"
 	if a := m.call(http.MethodGet, target, "", other.sign(http.MethodGet, target, "")); a.status != http.StatusNotFound || !strings.Contains(a.body, `"transaction_not_found"`) {

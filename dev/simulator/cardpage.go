@@ -17,7 +17,7 @@ import (
 	"quittance/checkout/money"
 )
 
-// maxCardForm bounds what a browser sends of the page.
+// maxCardForm bounds the form that a browser sends.
 const maxCardForm = 4 << 10
 
 const cardStyle = `body{font:1rem/1.5 system-ui,sans-serif;margin:0;background:#f4f4f2;color:#1b1b1b}
@@ -33,7 +33,7 @@ button:focus-visible,input:focus-visible,a:focus-visible{outline:3px solid #b453
 a{display:inline-block;padding:.625rem 0;color:#1d4e3f}
 table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.25rem .5rem .25rem 0;border-bottom:1px solid #c9c9c4;font-weight:400}`
 
-// cardStyleHash allows the page's own style, and no other, in its policy.
+// cardStyleHash allows only the page's own style in its policy.
 var cardStyleHash = func() string {
 	sum := sha256.Sum256([]byte(cardStyle))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
@@ -103,8 +103,8 @@ var cardEnglish = cardWords{
 	Approved: "The payment is approved.", Refused: "The payment did not succeed.", Expired: "The time to pay is over.", Working: "The payment is being processed.",
 }
 
-// cardLanguage is what ?lang= says, else the first of the two languages that the
-// browser names, else French.
+// cardLanguage returns the language of ?lang=, else the first of the two languages in the
+// browser's list, else French.
 func cardLanguage(r *http.Request) cardWords {
 	for _, tag := range append([]string{r.URL.Query().Get("lang")}, strings.Split(r.Header.Get("Accept-Language"), ",")...) {
 		switch tag, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(tag)), ";"); {
@@ -117,7 +117,7 @@ func cardLanguage(r *http.Request) cardWords {
 	return cardFrench
 }
 
-// cardView is what the template shows.
+// cardView holds the values of the template.
 type cardView struct {
 	Words                                                   cardWords
 	Style                                                   template.CSS
@@ -216,8 +216,8 @@ func (s *Simulator) cardPay(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, c.page.returnURL, http.StatusSeeOther)
 }
 
-// maskCard keeps the last four digits of what was typed: someone may have typed a
-// real card.
+// maskCard keeps only the last four digits, because a citizen may have typed a real card
+// number.
 func maskCard(number string) string {
 	if len(number) < 12 || strings.Trim(number, "0123456789") != "" {
 		return ""
@@ -225,7 +225,7 @@ func maskCard(number string) string {
 	return "•••• " + number[len(number)-4:]
 }
 
-// cardAmount is the amount as people write it.
+// cardAmount formats an amount for the page.
 func cardAmount(c collection, lang string) string {
 	currency, known := money.Lookup(c.currency)
 	amount, err := strconv.ParseInt(c.amount, 10, 64)
@@ -239,7 +239,7 @@ func cardAmount(c collection, lang string) string {
 	return currency.Format(language, amount)
 }
 
-// cardHeaders lets a browser show the page and post its form, and nothing else.
+// cardHeaders allows the browser to show the page and to post its form, and nothing else.
 // form-action names the merchant's origin too, because browsers apply it to the
 // redirect that answers the form.
 func cardHeaders(w http.ResponseWriter, returnURL string) {
@@ -259,5 +259,5 @@ func renderCard(w http.ResponseWriter, status int, v cardView, returnURL string)
 	cardHeaders(w, returnURL)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = cardTemplate.Execute(w, v) // who hung up does not want the rest
+	_ = cardTemplate.Execute(w, v) // an error means that the browser has disconnected
 }

@@ -42,8 +42,8 @@ func (s *Simulator) controlRoutes(r chi.Router) {
 	})
 }
 
-// readConduct takes the members that every surface knows and says whether there
-// was one. A call that has any describes the whole conduct from then on.
+// readConduct takes the members that every surface has and reports whether there was one. A
+// call with any member replaces the whole conduct.
 func readConduct(f *form) (c conduct, changes bool) {
 	changes = f.integer("status", &c.status, 200, 599)
 	if c.status == http.StatusOK {
@@ -54,7 +54,7 @@ func readConduct(f *form) (c conduct, changes bool) {
 	return c, changes
 }
 
-// collectionView is a collection on the wire of /control.
+// collectionView is a collection in the JSON of /control.
 type collectionView struct {
 	Seq            int64      `json:"seq"`
 	ID             string     `json:"id"`
@@ -68,7 +68,7 @@ type collectionView struct {
 	OperatorRef    string     `json:"operator_ref"`
 	ReportedAmount string     `json:"reported_amount"`
 	ReceivedAt     time.Time  `json:"received_at"`
-	DueAt          *time.Time `json:"due_at"` // null: waits for /control, or for ever
+	DueAt          *time.Time `json:"due_at"` // null: only /control decides
 	DecidedAt      *time.Time `json:"decided_at"`
 	CallbackURL    string     `json:"callback_url"`
 	CallbacksSent  int        `json:"callbacks_sent"`
@@ -131,8 +131,8 @@ func writeUnknownCollection(w http.ResponseWriter, id string) {
 		fault{"id", "is not a collection", "take the id from GET /control/collections?status=pending"})
 }
 
-// controlApprove is POST /control/collections/{id}/approve. A body may name
-// another amount, which the operator then reports: a mismatch on demand.
+// controlApprove is POST /control/collections/{id}/approve. A body may name another amount,
+// which the operator then reports.
 func (s *Simulator) controlApprove(w http.ResponseWriter, r *http.Request) {
 	f, ok := readForm(w, r)
 	if !ok {
@@ -148,8 +148,8 @@ func (s *Simulator) controlApprove(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// controlReject is POST /control/collections/{id}/reject, with the operator's
-// own reason if the body names one.
+// controlReject is POST /control/collections/{id}/reject. The body may name one of the
+// operator's reasons.
 func (s *Simulator) controlReject(w http.ResponseWriter, r *http.Request) {
 	f, ok := readForm(w, r)
 	if !ok {
@@ -185,7 +185,8 @@ func (s *Simulator) controlDecide(w http.ResponseWriter, r *http.Request, state,
 	}
 }
 
-// controlGateway is POST /control/mtn and the like: an outage or a slow gateway.
+// controlGateway is POST /control/mtn and those of the other operators: an outage or a
+// slow gateway.
 func (s *Simulator) controlGateway(g *gateway) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		f, ok := readForm(w, r)
@@ -208,7 +209,7 @@ func (s *Simulator) controlGateway(g *gateway) http.HandlerFunc {
 	}
 }
 
-// controlInbox is POST /control/inbox/{name}: how the receiver answers.
+// controlInbox is POST /control/inbox/{name}. It sets how the receiver answers.
 func (s *Simulator) controlInbox(w http.ResponseWriter, r *http.Request) {
 	f, ok := readForm(w, r)
 	if !ok {
@@ -242,7 +243,7 @@ func (s *Simulator) controlInbox(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// controlClock is POST /control/clock: the clock of the whole service jumps.
+// controlClock is POST /control/clock. It moves the clock of the whole service forward.
 func (s *Simulator) controlClock(w http.ResponseWriter, r *http.Request) {
 	f, ok := readForm(w, r)
 	if !ok {

@@ -70,7 +70,7 @@ func TestControlNamesFieldAndMend(t *testing.T) {
 			t.Errorf("%s %s: %s", row.path, row.body, a.body)
 		}
 	}
-	// Nothing of it was applied.
+	// No part of the refused changes was applied.
 	m.settles(reference, "PENDING", "")
 	if a := m.call(http.MethodPost, "/inbox/a", "{}", nil); a.status != http.StatusOK {
 		t.Errorf("inbox after refused changes: %d", a.status)
@@ -145,7 +145,7 @@ func TestCollectionsAreListed(t *testing.T) {
 	}
 }
 
-// Many payments at once, each decided and called back about exactly once.
+// Many concurrent payments are each decided and called back exactly once.
 func TestManyCollectionsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -187,8 +187,8 @@ func TestManyCollectionsAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkRequestToPay shows what a payment costs when a hundred thousand
-// are kept already.
+// BenchmarkRequestToPay measures the cost of a payment when a hundred thousand are already
+// kept.
 func BenchmarkRequestToPay(b *testing.B) {
 	s, err := simulator.New(simulator.Config{Now: time.Now, Log: discard()})
 	if err != nil {

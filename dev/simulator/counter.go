@@ -52,7 +52,7 @@ const (
 	counterTooShort = "NOT_ENOUGH_CASH"
 )
 
-// counterReasons maps causes that a counter does not have to "given up".
+// counterReasons maps causes that do not exist at a counter to "given up".
 var counterReasons = map[cause]string{
 	causeRejected: counterGivenUp, causeInsufficientFunds: counterTooShort, causeLimitReached: counterGivenUp,
 	causeUnknownPayer: counterGivenUp, causeWrongPIN: counterGivenUp,
@@ -62,16 +62,16 @@ var counterRejections = []string{counterGivenUp, counterTooShort}
 
 var paymentReference = regexp.MustCompile(`^[0-9]{16}$`)
 
-// isMagic says whether a visit to the counter has a magic number.
+// isMagic reports whether a number is a magic number of a visit.
 func isMagic(digits string) bool {
 	_, known := findMagic(digits, "")
 	return known
 }
 
-// controlVisit is POST /control/counter/{payment_ref}: a citizen comes to the
-// counter. The desk software looks the payment up at the service's own API; what
-// then happens is a collection in the book: a magic number decides it, or
-// /control/collections/{id} does. A refusal of the service is passed on unchanged.
+// controlVisit is POST /control/counter/{payment_ref}: a citizen comes to the counter. The
+// desk software looks the payment up at the service's API. The reservation becomes a
+// collection in the book, which a magic number or /control/collections/{id} decides. The
+// answer of a refusal is the service's.
 func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 	ref, f, ok := s.atCounter(w, r)
 	if !ok {
@@ -100,7 +100,7 @@ func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 		var answer []byte
 		for _, key = range keys {
 			if status, answer = s.desk(r.Context(), key, "reservations", map[string]any{"payment_ref": ref}); status != http.StatusNotFound {
-				break // this agency's
+				break // the payment belongs to this clerk's agency
 			}
 		}
 		if status/100 != 2 || json.Unmarshal(answer, &held) != nil || len(held.CollectionID) < 8 {
@@ -109,7 +109,7 @@ func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	now := s.cfg.Now()
-	if number == "10" { // the time to decide is the reservation's
+	if number == "10" { // the clerk decides after the reservation has ended
 		plan.after = held.ReservedUntil.Sub(now) + s.cfg.LateDelay
 	}
 	c := collection{
@@ -119,7 +119,7 @@ func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.submit(c) {
 		s.schedule(c)
-	} else if plan.decides { // the clerk holds it already
+	} else if plan.decides { // the clerk has reserved it already
 		due, chosen := s.book.choose(c.id, plan, "", now)
 		if !chosen {
 			writeProblem(w, http.StatusConflict, "What becomes of this visit is decided.", fault{"number", "comes too late", "take another session"})
@@ -131,8 +131,8 @@ func (s *Simulator) controlVisit(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusCreated, viewOf(c))
 }
 
-// controlReverse is POST /control/counter/{payment_ref}/reverse: another clerk
-// gives the cash back. It answers what the service answers.
+// controlReverse is POST /control/counter/{payment_ref}/reverse: another clerk gives the
+// cash back. Its answer is the service's.
 func (s *Simulator) controlReverse(w http.ResponseWriter, r *http.Request) {
 	ref, f, ok := s.atCounter(w, r)
 	if !ok {
@@ -172,7 +172,7 @@ func (s *Simulator) atCounter(w http.ResponseWriter, r *http.Request) (ref strin
 	return ref, f, true
 }
 
-// clerks are the keys to try, one of each agency, or the one that the caller names.
+// clerks returns the keys to try, one of each agency, or the key that the caller names.
 func (s *Simulator) clerks(f *form) (keys []string, named bool) {
 	var key string
 	if f.take("key", &key, "a clerk's key, ck_test_…") && key != "" {
@@ -189,7 +189,7 @@ func (s *Simulator) clerks(f *form) (keys []string, named bool) {
 	return keys, false
 }
 
-// colleague is another clerk's key of the same agency; empty when there is none.
+// colleague returns the key of another clerk of the same agency; empty if there is none.
 func (s *Simulator) colleague(key string) string {
 	for _, agency := range s.cfg.Clerks {
 		if !slices.Contains(agency, key) {
@@ -204,7 +204,7 @@ func (s *Simulator) colleague(key string) string {
 	return ""
 }
 
-// reservation is what a desk reads of the answer to a look-up.
+// reservation is the part of a look-up's answer that the desk needs.
 type reservation struct {
 	CollectionID  string    `json:"collection_id"`
 	Total         int64     `json:"total"`
@@ -214,7 +214,7 @@ type reservation struct {
 
 func (s *Simulator) counterURL() string { return s.cfg.Counter + "/api/v1/counter/" }
 
-// desk makes a call of the desk software; status 0 means there was no answer.
+// desk calls the service as the desk software; status 0 means no answer.
 func (s *Simulator) desk(ctx context.Context, key, path string, body map[string]any) (status int, answer []byte) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *Simulator) desk(ctx context.Context, key, path string, body map[string]
 	return status, answer
 }
 
-// relay answers what the service answered the desk.
+// relay passes on the service's answer to the desk.
 func relay(w http.ResponseWriter, status int, answer []byte) {
 	if status == 0 {
 		writeProblem(w, http.StatusBadGateway, "The service does not answer the counter.")
@@ -241,16 +241,17 @@ func relay(w http.ResponseWriter, status int, answer []byte) {
 		w.Header().Set("Content-Type", "application/problem+json")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(answer) // who hung up does not want it
+	_, _ = w.Write(answer) // an error means that the caller has disconnected
 }
 
-// mistyped is a reference with one wrong digit.
+// mistyped returns a reference with one wrong digit.
 func mistyped(ref string) string {
 	last := (ref[len(ref)-1]-'0'+1)%10 + '0'
 	return ref[:len(ref)-1] + string(last)
 }
 
-// counterCallback is the entry of the desk software: the cash was taken, or not.
+// counterCallback is the call of the desk software after the visit: a payment or a
+// release.
 func counterCallback(c collection) (method string, body []byte) {
 	entry := map[string]any{"payment_ref": c.externalID, "collection_id": c.id}
 	if c.state == stateApproved {
@@ -258,12 +259,12 @@ func counterCallback(c collection) (method string, body []byte) {
 	}
 	body, err := json.Marshal(entry)
 	if err != nil {
-		body = nil // what is made of strings and digits marshals
+		body = nil // strings and digits always marshal
 	}
 	return http.MethodPost, body
 }
 
-// counterPath is the path of that entry.
+// counterPath returns the path of that call.
 func counterPath(c collection) string {
 	if c.state == stateApproved {
 		return "payments"
@@ -271,10 +272,10 @@ func counterPath(c collection) string {
 	return "releases"
 }
 
-// counterSign is a clerk's authorization.
+// counterSign returns a clerk's Authorization header.
 func (s *Simulator) counterSign(key string, _ []byte) string { return "Bearer " + key }
 
-// checkedCounter is the address of a counter without what follows the host.
+// checkedCounter returns the service's address without a path.
 func checkedCounter(address string) error {
 	if u, err := url.Parse(address); address != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
 		return fmt.Errorf("simulator: Counter %q is no address such as http://127.0.0.1:8080", address)

@@ -9,8 +9,8 @@ import (
 	"quittance/dev/simulator"
 )
 
-// What a counter asks for that cannot be, it says before it asks the service. What
-// the service answers it is shown in the acceptance tests, with the service.
+// The simulated counter refuses faulty requests before it calls the service. Tests of the
+// whole program cover the service's answers.
 func TestCounterRefuses(t *testing.T) {
 	t.Parallel()
 	const ref = "/control/counter/1234567890123456"
@@ -41,11 +41,11 @@ func TestCounterRefuses(t *testing.T) {
 			}
 			for _, says := range row.says {
 				if !strings.Contains(a.body, says) {
-					t.Errorf("%s does not say %q", a.body, says)
+					t.Errorf("%s lacks %q", a.body, says)
 				}
 			}
 			if strings.Contains(a.body, "ck_test_1") || strings.Contains(a.body, "ck_test_2") {
-				t.Errorf("%s holds a key", a.body)
+				t.Errorf("%s contains a key", a.body)
 			}
 		})
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// nameRule is what agencies and inboxes may be called.
+// nameRule matches valid names of agencies and inboxes.
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// erps are the agencies' ERPs. The first request to one creates it.
+// erps holds the agencies' ERPs. The first request to an ERP creates it.
 type erps struct {
 	mu       sync.Mutex
 	byAgency map[string]*erp
@@ -47,22 +47,22 @@ type confirmation struct {
 	TransactionID string          `json:"transaction_id"`
 	AcceptedAt    time.Time       `json:"accepted_at"`
 	Accepted      int             `json:"accepted"`
-	Attempts      int             `json:"attempts"` // that one and every later one
+	Attempts      int             `json:"attempts"` // attempts of this transaction
 	Body          json.RawMessage `json:"body"`
 
 	digest [sha256.Size]byte
 }
 
-// attempt is one POST /payment-confirmations, whatever became of it.
+// attempt is one POST /payment-confirmations with its answer.
 type attempt struct {
 	ID            int64     `json:"id"`
 	At            time.Time `json:"at"`
-	TransactionID string    `json:"transaction_id"` // as far as it could be read
+	TransactionID string    `json:"transaction_id"` // empty if it could not be read
 	Status        int       `json:"status"`
 	Code          string    `json:"code,omitempty"`
 }
 
-// erpTotals count all attempts since the start or the last DELETE.
+// erpTotals counts all attempts since the start or the last DELETE.
 type erpTotals struct {
 	Attempts int `json:"attempts"`
 	Accepted int `json:"accepted"`
@@ -85,7 +85,7 @@ func (s *Simulator) erp(agency string) *erp {
 	return e
 }
 
-// forget drops every confirmation and attempt; numbering goes on.
+// forget drops every confirmation and attempt. The numbering continues.
 func (e *erp) forget(cfg Config) {
 	e.transactions = map[string]*confirmation{}
 	e.totals = erpTotals{}
@@ -111,7 +111,7 @@ func (s *Simulator) erpRoutes(r chi.Router) {
 	r.Post("/payment-confirmations", s.erpConfirm)
 }
 
-// nameChecked refuses names that would not fit an address or a screen.
+// nameChecked answers 404 to names that nameRule does not match.
 func nameChecked(param string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +125,8 @@ func nameChecked(param string) func(http.Handler) http.Handler {
 	}
 }
 
-// erpCall authenticates, plays the outage that is set, and then calls answer.
+// erpCall authenticates the caller, applies the outage set by /control, and then calls
+// answer.
 func (s *Simulator) erpCall(answer func(http.ResponseWriter, *http.Request, *erp, conduct)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		agency := chi.URLParam(r, "agency")
@@ -152,7 +153,7 @@ func refuseERPCredentials(w http.ResponseWriter) {
 		"The credentials are missing or not those of this agency's ERP settings (agencies[].erp.test.auth in the registry).")
 }
 
-// erpAuthorized compares with every accepted credential in constant time.
+// erpAuthorized compares the request with every accepted credential in constant time.
 func (s *Simulator) erpAuthorized(agency string, r *http.Request) bool {
 	if s.cfg.ERPAuth == nil {
 		return true
@@ -185,8 +186,8 @@ func (s *Simulator) erpAuthorized(agency string, r *http.Request) bool {
 	return false
 }
 
-// list answers {"items": […]}: what /control put under the reference in the
-// query, nothing for a reference it does not know.
+// list answers {"items": […]} with the items that /control has stored under the reference
+// in the query; none for an unknown reference.
 func (e *erp) list(w http.ResponseWriter, r *http.Request, param string, of map[string][]json.RawMessage) {
 	query := r.URL.Query()
 	if len(query) != 1 || len(query[param]) != 1 || query.Get(param) == "" {
@@ -211,7 +212,7 @@ func (s *Simulator) erpConfirm(w http.ResponseWriter, r *http.Request) {
 	now := e.behaviour.next()
 	id, answer := s.erpJudge(w, r, agency, e, now)
 	if answer.status == 0 {
-		return // could not be read; answered already
+		return // the refusal is already answered
 	}
 	e.note(s.cfg.Now(), id, answer)
 	if !s.pause(w, r, now.delay) {
@@ -228,7 +229,7 @@ func (s *Simulator) erpConfirm(w http.ResponseWriter, r *http.Request) {
 	writeCodedProblem(w, answer.status, answer.code, answer.detail, answer.faults...)
 }
 
-// erpAnswer is what an ERP says to a confirmation.
+// erpAnswer is an ERP's answer to a confirmation.
 type erpAnswer struct {
 	status int
 	code   string
@@ -279,7 +280,7 @@ func (s *Simulator) erpJudge(w http.ResponseWriter, r *http.Request, agency stri
 	return key, e.record(s.cfg.Now(), id, body)
 }
 
-// record keeps an acceptable confirmation, once.
+// record stores an acceptable confirmation once.
 func (e *erp) record(now time.Time, id string, body []byte) erpAnswer {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, body); err != nil {
@@ -308,8 +309,8 @@ func (e *erp) record(now time.Time, id string, body []byte) erpAnswer {
 	return erpAnswer{status: http.StatusCreated}
 }
 
-// canonicalDigest is the same for bodies that differ only in the order of their
-// members and in white space. Numbers keep their spelling.
+// canonicalDigest returns the same digest for bodies that differ only in white space and
+// in the order of their members. Numbers keep their spelling.
 func canonicalDigest(body []byte) [sha256.Size]byte {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
@@ -324,7 +325,7 @@ func canonicalDigest(body []byte) [sha256.Size]byte {
 	return sha256.Sum256(canonical)
 }
 
-// note enters an attempt and its answer.
+// note stores an attempt with its answer.
 func (e *erp) note(now time.Time, id string, answer erpAnswer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -355,8 +356,8 @@ var (
 	channels     = []string{"MOBILE_MONEY", "CASH", "CARD"}
 )
 
-// rule says what a member of a confirmation must be: expect in words, holds in
-// code, given the member decoded with its numbers as json.Number.
+// rule describes a member of a confirmation: expect in words, holds as a check of the
+// decoded member, whose numbers are json.Number.
 type rule struct {
 	field  string
 	expect string
@@ -376,7 +377,8 @@ func orNull(holds func(any) bool) func(any) bool {
 
 func notBlank(s string) bool { return strings.TrimSpace(s) != "" }
 
-// masked says that a value cannot be the whole number of a payer: it is not digits alone.
+// masked reports that a value is not a payer's complete number: it has other characters
+// than digits.
 func masked(s string) bool {
 	return notBlank(s) && strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune("+0123456789 ", r) })
 }
@@ -405,7 +407,8 @@ func isTime(s string) bool {
 	return err == nil
 }
 
-// The confirmation of contract decision 10: all of these members and no others.
+// The members of a confirmation (contract decision 10). All are required, and no others
+// are allowed.
 var (
 	confirmationRules = []rule{
 		{"erp_due_ref", "a string that is not empty", textThat(notBlank)},
@@ -476,9 +479,9 @@ type erpView struct {
 	Attempts []attempt      `json:"attempts"`
 }
 
-// controlERPShow is GET /control/erp/{agency}: what it accepted and every
-// attempt, oldest first. after and limit page the accepted ones, attempts_after
-// and the same limit the attempts.
+// controlERPShow is GET /control/erp/{agency}: the accepted confirmations and all attempts,
+// oldest first. after and limit page the confirmations, attempts_after and the same limit
+// the attempts.
 func (s *Simulator) controlERPShow(w http.ResponseWriter, r *http.Request) {
 	accepted, ok := readPage(w, r, "attempts_after")
 	if !ok {

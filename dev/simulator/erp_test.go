@@ -22,8 +22,8 @@ func confirmationBody(id string) map[string]any {
 	}
 }
 
-// confirm posts body to the ERP of impots; header changes the usual ones, an
-// empty value leaves one out.
+// confirm posts body to the ERP of impots. header replaces the usual headers; an empty
+// value removes one.
 func (w *world) confirm(key string, body map[string]any, header map[string]string) answer {
 	w.t.Helper()
 	text, err := json.Marshal(body)
@@ -154,7 +154,7 @@ func TestERPIsStrictAboutHeaders(t *testing.T) {
 			t.Errorf("%s without credentials: %d", path, a.status)
 		}
 	}
-	// An agency without credentials in its settings takes any.
+	// An agency without credentials in its settings accepts every request.
 	if a := w.call(http.MethodGet, "/erp/douanes/health", "", nil); a.status != http.StatusOK {
 		t.Errorf("open ERP: %d", a.status)
 	}
@@ -221,7 +221,7 @@ func TestERPIsStrictAboutFields(t *testing.T) {
 			t.Errorf("%s: %d", name, a.status)
 		}
 	}
-	// What may be null may also be there.
+	// Members that may be null may also have a value.
 	id := uuid.NewString()
 	body := confirmationBody(id)
 	body["subject_ref"], body["service_code"] = "NIU-1", nil

@@ -14,22 +14,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// gateway is the state of one operator's gateway apart from the book. Safe for
+// gateway is the state of one operator's gateway, without its payments. Safe for
 // concurrent use.
 type gateway struct {
 	behaviour behaviour
 
 	mu     sync.Mutex
 	tokens map[string]grant
-	// failed are ids that had their 500 (magic number 11) and are expected again.
+	// failed holds the ids whose first request got a 500 (magic number 11).
 	failed      map[string]struct{}
 	failedOrder history[string]
 }
 
-// grant is what an access token stands for.
+// grant holds the rights of an access token.
 type grant struct {
 	account   string // the merchant
-	key       string // what else a request must bring, at operators that want more
+	key       string // subscription key that a request must also have, at operators that require one
 	expiresAt time.Time
 }
 
@@ -51,7 +51,7 @@ func (g *gateway) grant(to grant, now time.Time) (token string) {
 	return token
 }
 
-// granted is what a token stands for; false if it is unknown or expired.
+// granted returns the rights of a token; false if it is unknown or expired.
 func (g *gateway) granted(token string, now time.Time) (grant, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +59,7 @@ func (g *gateway) granted(token string, now time.Time) (grant, bool) {
 	return t, known && now.Before(t.expiresAt)
 }
 
-// failsFirst says whether this is the first request of a payment that gets a 500.
+// failsFirst reports whether this is the first request of an id, which gets a 500.
 func (g *gateway) failsFirst(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,8 +73,7 @@ func (g *gateway) failsFirst(id string) bool {
 	return true
 }
 
-// misbehave plays the outages that /control asks for. refuse answers in the
-// operator's words.
+// misbehave plays the outages set by /control. refuse answers in the operator's words.
 func (s *Simulator) misbehave(operator string, refuse func(w http.ResponseWriter, status int)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,8 +89,8 @@ func (s *Simulator) misbehave(operator string, refuse func(w http.ResponseWriter
 	}
 }
 
-// delayKey is the context key of how long an answer is held back. The work is done
-// before: a silent operator has accepted the request.
+// delayKey is the context key of an answer's delay. The request is carried out before the
+// delay, so a silent operator has accepted it.
 type delayKey struct{}
 
 func delayOf(r *http.Request) time.Duration {
@@ -103,12 +102,11 @@ func (s *Simulator) holdBack(w http.ResponseWriter, r *http.Request) bool {
 	return s.pause(w, r, delayOf(r))
 }
 
-// accept answers a request for a collection that has been submitted, and lets
-// its script run.
+// accept answers the request for a submitted collection and starts its script.
 func (s *Simulator) accept(w http.ResponseWriter, r *http.Request, c collection, answer func()) {
 	if delayOf(r) > 0 {
-		// A slow gateway: the payer may decide, and the merchant be called back,
-		// before the merchant has its answer.
+		// With a slow gateway the payer can decide, and the merchant can be called back,
+		// before the merchant gets its answer.
 		s.schedule(c)
 		if s.holdBack(w, r) {
 			answer()
@@ -116,13 +114,18 @@ func (s *Simulator) accept(w http.ResponseWriter, r *http.Request, c collection,
 		return
 	}
 	answer()
-	// The answer leaves before the payer can decide. A writer that cannot flush
-	// sends it at the end of the handler, microseconds later.
+	// The answer is sent before the payer can decide. A writer that cannot flush sends it
+	// microseconds later, at the end of the handler.
 	_ = http.NewResponseController(w).Flush()
 	s.schedule(c)
 }
 
-// isJSON says whether the body of a request is declared as JSON.
+// refuseCode answers with a refusal of MTN or of the card acquirer.
+func refuseCode(w http.ResponseWriter, status int, code, message string) {
+	writeJSON(w, status, map[string]string{"code": code, "message": message})
+}
+
+// isJSON reports whether the request declares its body as JSON.
 func isJSON(r *http.Request) bool {
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return media == "application/json"
@@ -133,8 +136,8 @@ func isAbsoluteURL(s string) bool {
 	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// fifteenDigits derives an operator's own number of a payment from the
-// merchant's: the same after a restart, different for different payments.
+// fifteenDigits derives an operator's own number of a payment from the merchant's id. The
+// number stays the same after a restart and differs between payments.
 func fifteenDigits(reference uuid.UUID) uint64 {
 	sum := sha256.Sum256(reference[:])
 	const least = 1e14

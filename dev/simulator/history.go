@@ -1,9 +1,8 @@
 package simulator
 
-// history is an append-only list that forgets its oldest entries. Entries are
-// numbered 1, 2, 3 … for as long as the history lives, also across clear, so a
-// reader can poll for what came after the last number it saw. It is not safe
-// for concurrent use.
+// history is an append-only list that drops its oldest entries. Entries are numbered 1, 2,
+// 3 …, also after clear, so that a reader can poll for the entries after the last number
+// that it saw. It is not safe for concurrent use.
 type history[T any] struct {
 	entries []T
 	first   int64 // number of entries[0]
@@ -14,10 +13,10 @@ func newHistory[T any](limit int) history[T] {
 	return history[T]{first: 1, max: limit}
 }
 
-// next is the number that the next entry gets.
+// next returns the number of the next entry.
 func (h *history[T]) next() int64 { return h.first + int64(len(h.entries)) }
 
-// add appends v and returns what had to be forgotten for it.
+// add appends v and returns the entries that it dropped.
 func (h *history[T]) add(v T) (forgotten []T) {
 	for len(h.entries) >= h.max {
 		forgotten = append(forgotten, h.drop())
@@ -26,11 +25,11 @@ func (h *history[T]) add(v T) (forgotten []T) {
 	return forgotten
 }
 
-// drop forgets the oldest entry and returns it.
+// drop removes the oldest entry and returns it.
 func (h *history[T]) drop() T {
 	v := h.entries[0]
 	var zero T
-	h.entries[0] = zero // the array behind the slice must not keep it alive
+	h.entries[0] = zero // so that the array behind the slice does not keep it in memory
 	h.entries = h.entries[1:]
 	h.first++
 	return v
@@ -58,8 +57,8 @@ func (h *history[T]) window(p page) []T {
 	return append(make([]T, 0, to-from), h.entries[from:to]...)
 }
 
-// page is the part of a list that a caller asks for. Without a starting point a
-// limit means the newest entries; with one, those that follow it.
+// page is the requested part of a list. Without a starting point, limit selects the newest
+// entries; with one, the entries after it.
 type page struct {
 	after   int64
 	resumes bool // after was given

@@ -13,38 +13,38 @@ import (
 	"quittance/internal/secret"
 )
 
-// signatureTolerance is how far the time of a webhook may be from now, as
-// Standard Webhooks has it.
+// signatureTolerance is the largest difference between the time of a webhook and now
+// (Standard Webhooks).
 const signatureTolerance = 5 * time.Minute
 
-// inboxes are the webhook receivers. The first request to one creates it.
+// inboxes holds the webhook receivers. The first request to an inbox creates it.
 type inboxes struct {
 	mu     sync.Mutex
 	byName map[string]*inbox
 }
 
-// inbox keeps what came to one address.
+// inbox keeps the messages of one address.
 type inbox struct {
 	behaviour behaviour
 
 	mu       sync.Mutex
 	messages history[*message]
-	bytes    int // of the bodies kept
+	bytes    int // total size of the kept bodies
 }
 
-// message is one delivery, whatever it was answered. It never changes.
+// message is one delivery with its answer. It never changes.
 type message struct {
 	ID         int64     `json:"id"`
 	ReceivedAt time.Time `json:"received_at"`
 	// Headers by name in lower case; several values are joined by ", ".
 	Headers map[string]string `json:"headers"`
-	// Body is the bytes as received, as text.
+	// Body holds the received bytes as text.
 	Body string `json:"body"`
 	// SignatureValid is null when no secret of the inbox is known.
 	SignatureValid *bool `json:"signature_valid"`
-	// SignatureError says why a signature is not valid.
+	// SignatureError is the reason why a signature is not valid.
 	SignatureError string `json:"signature_error,omitempty"`
-	// Answered is the status of the answer, 0 where there was none.
+	// Answered is the status of the answer; 0 without an answer.
 	Answered int `json:"answered"`
 }
 
@@ -66,8 +66,8 @@ func (s *Simulator) inboxRoutes(r chi.Router) {
 	r.Delete("/", s.inboxClear)
 }
 
-// inboxReceive is POST /inbox/{name}: it keeps the delivery, then answers as
-// /control says, 200 unless told otherwise.
+// inboxReceive is POST /inbox/{name}. It keeps the delivery and answers as set by /control,
+// by default with 200.
 func (s *Simulator) inboxReceive(w http.ResponseWriter, r *http.Request) {
 	body, ok := readBody(w, r, maxInboxBody)
 	if !ok {
@@ -129,9 +129,9 @@ func (s *Simulator) drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// judgeSignature verifies by the Standard Webhooks library with the key of each
-// secret of the inbox. The timestamp is compared as a receiver elsewhere would: with the
-// machine's clock (Config.Timestamp), which a developer's advance does not move.
+// judgeSignature verifies with the Standard Webhooks library and each secret of the inbox.
+// Like a receiver on another machine, it compares the timestamp with the machine's clock
+// (Config.Timestamp), which a developer's advance does not move.
 func (s *Simulator) judgeSignature(name string, body []byte, header http.Header, now time.Time) (valid *bool, why string) {
 	if s.cfg.Secrets == nil {
 		return nil, ""
@@ -176,8 +176,8 @@ func (b *inbox) add(m *message, maxBytes int) {
 	}
 }
 
-// inboxList is GET /inbox/{name}: an array, newest last. ?after=ID gives what
-// came after that one, ?limit=N at most N.
+// inboxList is GET /inbox/{name}: an array, newest last. ?after=ID returns the messages
+// after that one, ?limit=N at most N.
 func (s *Simulator) inboxList(w http.ResponseWriter, r *http.Request) {
 	p, ok := readPage(w, r)
 	if !ok {
@@ -190,7 +190,7 @@ func (s *Simulator) inboxList(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, kept)
 }
 
-// inboxClear is DELETE /inbox/{name}. Later messages go on with the next id.
+// inboxClear is DELETE /inbox/{name}. The numbering continues.
 func (s *Simulator) inboxClear(w http.ResponseWriter, r *http.Request) {
 	box := s.inbox(chi.URLParam(r, "name"))
 	box.mu.Lock()

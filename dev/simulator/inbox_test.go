@@ -107,7 +107,7 @@ func TestInboxJudgesSignatures(t *testing.T) {
 		t.Errorf("an inbox without a secret judged %v", *got)
 	}
 
-	// The clock of the simulated world counts, and secrets change at run time.
+	// The timestamp is compared with Config.Timestamp, and secrets can change at run time.
 	w.clock.advance(24 * time.Hour)
 	secrets.Store(&[]string{secret("b"), secret("a")})
 	if got := post("guichet", body, signed(t, secret("a"), body, w.clock.Now())); got == nil || !*got {
@@ -216,7 +216,7 @@ func TestInboxMisbehaves(t *testing.T) {
 	if a := post(); a.status != http.StatusOK {
 		t.Errorf("after reset: %d", a.status)
 	}
-	// Whatever the answer was, the delivery is kept, with it.
+	// Each delivery is kept with its answer.
 	var answered []int
 	for _, m := range w.inbox("a") {
 		answered = append(answered, m.Answered)
@@ -226,8 +226,8 @@ func TestInboxMisbehaves(t *testing.T) {
 	}
 }
 
-// A hanging answer must not keep the process from ending, nor end as a 200 that
-// the sender takes for a delivery.
+// A hanging answer must not delay the end of the process. It must not end as a 200, which
+// the sender would take for a delivery.
 func TestHangingEndsWithTheSimulator(t *testing.T) {
 	t.Parallel()
 	for _, conduct := range []string{`{"hang":true}`, `{"delay":"5m"}`} {

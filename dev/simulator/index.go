@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// index is GET /: what there is, with commands to paste.
+// index is GET /: all surfaces, with commands to paste.
 func (s *Simulator) index(w http.ResponseWriter, r *http.Request) {
 	var parts, numbers strings.Builder
 	for _, o := range operators() {
@@ -19,7 +19,7 @@ func (s *Simulator) index(w http.ResponseWriter, r *http.Request) {
 	}
 	text := strings.Replace(indexText, "{operators}\n", parts.String(), 1)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	//nolint:gosec // plain text: nothing in it is markup
+	//nolint:gosec // the answer is plain text
 	_, _ = fmt.Fprint(w, strings.NewReplacer("{numbers}\n", numbers.String(), "{base}", "http://"+r.Host).Replace(text))
 }
 

@@ -4,20 +4,20 @@ import "github.com/go-chi/chi/v5"
 
 // operator is an operator as the simulators play it.
 type operator struct {
-	// name is that of its collections, of its path and of its /control path.
+	// name is the operator in its collections, in its path and in its /control path.
 	name string
-	// routes serve its API below its path; nil for a counter, which calls the service.
+	// routes serves its API below its path; nil for a counter, which calls the service.
 	routes func(*Simulator, chi.Router)
-	// index is its part of GET /.
+	// index is its text in GET /.
 	index string
 
 	reasons    map[cause]string // its words for a payer's refusals
-	rejections []string         // every reason that /control may have it give
+	rejections []string         // the reasons that /control may choose
 	callback   func(collection) (method string, body []byte)
-	path       func(collection) string // below callbackURL; nil for none
-	// sign is the Authorization header of a call to the merchant; nil for none.
+	path       func(collection) string // path below callbackURL; nil for none
+	// sign returns the Authorization header of a call to the merchant; nil for none.
 	sign func(s *Simulator, account string, body []byte) string
-	// insists says that it calls until it is answered: it is never asked.
+	// insists makes it call until it is answered, because it has no enquiries.
 	insists bool
 }
 

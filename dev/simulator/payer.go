@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// cause is why a payment was refused. Each operator has a table of its own words for
-// the causes.
+// cause is the reason of a refusal. Each operator has a table of its own words for the
+// causes.
 type cause string
 
 const (
@@ -20,24 +20,24 @@ const (
 // script is what a payer does with a request to pay. The zero value waits for
 // /control and calls back once.
 type script struct {
-	decides   bool          // else only /control decides
-	after     time.Duration // on the simulators' clock, from acceptance or the choice on the operator's page
-	refusal   cause         // empty: approves
-	ambiguous bool          // says neither yes nor no until it decides
+	decides   bool          // if false, only /control decides
+	after     time.Duration // by the simulators' clock, from acceptance or from the choice on the operator's page
+	refusal   cause         // empty for an approval
+	ambiguous bool          // the answer is ambiguous until the decision
 	failFirst bool          // the first request of an id gets a 500 and is not registered
-	callbacks int           // how often the operator calls back
+	callbacks int           // number of callbacks
 }
 
-// magicNumber is what a payer does whose phone or card number ends in these digits.
+// magicNumber defines what a payer does whose phone or card number ends in these digits.
 type magicNumber struct {
 	digits string
 	does   script
-	// after is when the payer decides; nil at once.
+	// after returns the time until the decision; nil decides at once.
 	after func(Config) time.Duration
-	// phone says what the payer does, for GET /; empty where only cards have the number.
+	// phone describes it in GET /; empty if only cards have the number.
 	phone string
-	// card says it on the acquirer's page, in French and in English; empty where
-	// cards do not have the number.
+	// card describes it on the acquirer's page, in French and in English; empty if cards do
+	// not have the number.
 	card [2]string
 }
 
@@ -110,7 +110,7 @@ var magicNumbers = []magicNumber{
 		card:  [2]string{"échec de l’authentification", "authentication failed"},
 	},
 	{
-		digits: "14", // what it does stands in cardScript
+		digits: "14", // see cardScript
 		card:   [2]string{"abandonné", "abandoned"},
 	},
 }

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// fault is one thing wrong with a request to /control, to an inbox or to an
-// ERP: where it is, what is wrong, and what to send instead.
+// fault is a fault of a request to /control, to an inbox or to an ERP: the field, what is
+// wrong, and what to send instead.
 type fault struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
 	Mend    string `json:"mend,omitempty"`
 }
 
-// problem is the body of every refusal that is not an operator's own: RFC 9457
-// with the faults as an extension.
+// problem is the body of every refusal except those of operators: RFC 9457 with the faults
+// as an extension.
 type problem struct {
 	Type   string  `json:"type"`
 	Title  string  `json:"title"`
@@ -50,12 +50,12 @@ func writeBody(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	// The status is sent; an error means that the caller hung up.
+	// An error means that the caller has disconnected.
 	_ = enc.Encode(v)
 }
 
-// form reads the members of a JSON object one by one, so that every fault names
-// its member and all of them come in one answer.
+// form reads the members of a JSON object one by one. Every fault names its member, and one
+// answer has all faults.
 type form struct {
 	members map[string]json.RawMessage
 	known   []string
@@ -77,8 +77,8 @@ func parseForm(body []byte) (*form, error) {
 	return f, nil
 }
 
-// take decodes the member into dst and says whether it was there. expect
-// describes what it must be; a fault names it as the mend.
+// take decodes a member into dst and reports whether the object has it. expect describes
+// valid values; a fault names it as the mend.
 func (f *form) take(name string, dst any, expect string) bool {
 	f.known = append(f.known, name)
 	raw, ok := f.members[name]
@@ -139,7 +139,7 @@ func (f *form) finish() []fault {
 	return f.faults
 }
 
-// readForm reads the body of a control request, or answers why it cannot.
+// readForm reads the body of a control request, or answers with its fault.
 func readForm(w http.ResponseWriter, r *http.Request) (*form, bool) {
 	body, ok := readBody(w, r, maxControlBody)
 	if !ok {
@@ -172,8 +172,8 @@ func describe(faults []fault) string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// readPage reads after and limit from the query, or answers what is wrong.
-// Further parameters that the list knows are named in extra.
+// readPage reads after and limit from the query, or answers with its faults. extra names
+// the other parameters of the list.
 func readPage(w http.ResponseWriter, r *http.Request, extra ...string) (page, bool) {
 	var p page
 	var faults []fault

@@ -22,20 +22,20 @@ const (
 	maxOperatorBody = 64 << 10
 	maxERPBody      = 64 << 10
 	maxInboxBody    = 1 << 20
-	maxControlBody  = 4 << 20 // dues may be many
+	maxControlBody  = 4 << 20 // there can be many dues
 )
 
 // AuthType is a way to authenticate with an agency's ERP.
 type AuthType string
 
-// The ways of the contract's ERP surface.
+// The types of the contract's ERP surface.
 const (
 	AuthBearer AuthType = "bearer"
 	AuthAPIKey AuthType = "api_key"
 	AuthBasic  AuthType = "basic"
 )
 
-// Auth is one credential that an ERP accepts. Which fields count depends on Type.
+// Auth is one credential that an ERP accepts. Type determines which fields are used.
 type Auth struct {
 	Type     AuthType
 	Token    string // bearer
@@ -45,55 +45,54 @@ type Auth struct {
 	Password string // basic
 }
 
-// Config is what New needs. Only Now and Log are required; a zero value
-// elsewhere means the default that its comment names.
+// Config is the configuration of a simulator. Only Now and Log are required. A zero value
+// of another field means the default in its comment.
 type Config struct {
-	// Now is the clock of the simulated world: tokens, payers and late answers
-	// follow it, and it may jump forward.
+	// Now is the clock of tokens, payers and late answers. It may jump forward.
 	Now func() time.Time
 	Log *slog.Logger
-	// Timestamp is the clock by which inboxes judge webhook-timestamp and the card
-	// acquirer judges signatures: the machine's; time.Now when nil.
+	// Timestamp is the machine's clock, with which inboxes compare webhook-timestamp and
+	// the card acquirer compares signatures; time.Now when nil.
 	Timestamp func() time.Time
 	// Metrics receives the counters; nil keeps none.
 	Metrics prometheus.Registerer
 
-	// Secrets returns the whsec_ secrets of an inbox, asked at each delivery. Nil
-	// or an empty answer: the signature is not judged.
+	// Secrets returns the whsec_ secrets of an inbox and is called for each delivery. When
+	// it is nil or returns none, signatures are not verified.
 	Secrets func(inbox string) []string
-	// ERPAuth returns the credentials an agency's ERP accepts, asked at each
-	// request. Nil or an empty answer: any, also none.
+	// ERPAuth returns the credentials that an agency's ERP accepts and is called for each
+	// request. When it is nil or returns none, every request is accepted.
 	ERPAuth func(agencySlug string) []Auth
-	// MTN says whether a merchant account exists. Nil: any three non-empty values.
+	// MTN reports whether a merchant account exists. Nil accepts any three non-empty values.
 	MTN func(subscriptionKey, apiUser, apiKey string) bool
-	// Airtel says whether a merchant's application exists. Nil: any two non-empty
+	// Airtel reports whether a merchant's application exists. Nil accepts any two non-empty
 	// values.
 	Airtel func(clientID, clientSecret string) bool
-	// Card returns the secret that a merchant shares with the card acquirer; false
-	// where there is none of that name. Nil: any merchant, with the secret "simulator".
+	// Card returns the secret that a merchant shares with the card acquirer; false for an
+	// unknown merchant. Nil accepts any merchant, with the secret "simulator".
 	Card func(merchant string) (secret string, ok bool)
-	// Counter is the service's address, where the desk software of the agencies'
-	// counters looks payments up, without a path. Empty: nobody comes to a counter.
+	// Counter is the address of the service, without a path, at which the desk software of
+	// the agencies' counters looks payments up. Empty disables visits to a counter.
 	Counter string
-	// Clerks are the keys of those who work there, an agency a list. None: calls to
-	// /control name a key.
+	// Clerks are the keys of the clerks, one list for each agency. When there are none,
+	// calls to /control must name a key.
 	Clerks [][]string
-	// AdvanceClock moves the clock of the whole service forward. Nil: 501.
+	// AdvanceClock moves the clock of the whole service forward. Nil answers 501.
 	AdvanceClock func(ctx context.Context, d time.Duration) error
 
 	ApprovalDelay  time.Duration // magic number 02; 5 s
 	AmbiguousDelay time.Duration // magic number 12; 8 s
-	ApprovalWindow time.Duration // how long the service waits for a payer; 5 min
-	LateDelay      time.Duration // magic number 10: how long after the window; 30 s
+	ApprovalWindow time.Duration // time that the service waits for a payer; 5 min
+	LateDelay      time.Duration // magic number 10: time from the end of the window; 30 s
 	TokenLifetime  time.Duration // of operators' access tokens; 1 h
 
 	CallbackAttempts int           // tries of one callback until a 2xx; 3
 	CallbackBackoff  time.Duration // between them, on Now; 2 s
-	// Poll is how often timers look at the clock, which bounds how late they
-	// notice that it jumped by itself; 250 ms.
+	// Poll is the interval at which timers read the clock, which can jump by itself;
+	// 250 ms.
 	Poll time.Duration
 
-	MaxCollections   int // kept in all; the oldest are forgotten; 500,000
+	MaxCollections   int // kept in all; the oldest are dropped; 500,000
 	MaxInboxMessages int // kept per inbox; 50,000
 	MaxInboxBytes    int // of bodies kept per inbox; 128 MiB
 	MaxConfirmations int // transactions kept per ERP; 500,000
@@ -151,10 +150,10 @@ type Simulator struct {
 	decisions *timers[string] // ids of collections whose script decides
 	callbacks *callbacks
 	operators map[string]operator // by name
-	gateways  map[string]*gateway // of those with an API
+	gateways  map[string]*gateway // of operators with an API
 	erps      erps
 	inboxes   inboxes
-	stopping  chan struct{} // closed when Run ends: hanging answers end then
+	stopping  chan struct{} // closed when Run ends, which ends hanging answers
 }
 
 type metrics struct {
@@ -178,8 +177,8 @@ func newMetrics(reg prometheus.Registerer) metrics {
 	}
 }
 
-// New checks the configuration and makes a simulator. Its timers and callbacks
-// run in Run; Handler answers with or without it.
+// New checks the configuration and makes a simulator. Run runs its timers and callbacks;
+// Handler also answers without Run.
 func New(cfg Config) (*Simulator, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -209,9 +208,9 @@ func New(cfg Config) (*Simulator, error) {
 	return s, nil
 }
 
-// Run carries out what payers decide and calls merchants back until ctx ends,
-// then waits for the calls under way, five seconds at most. It returns nil after
-// an orderly end. Call it once.
+// Run carries out the payers' decisions and calls merchants back until ctx ends. Then it
+// waits at most five seconds for the calls under way. It returns nil after an orderly end.
+// Call it once.
 func (s *Simulator) Run(ctx context.Context) error {
 	defer close(s.stopping)
 	group, ctx := errgroup.WithContext(ctx)
@@ -226,7 +225,7 @@ func (s *Simulator) Run(ctx context.Context) error {
 	return nil
 }
 
-// Handler serves every surface; package documentation lists them, GET / too.
+// Handler serves every surface. The package documentation and GET / list them.
 func (s *Simulator) Handler() http.Handler {
 	r := chi.NewRouter()
 	r.Use(s.count)
@@ -248,8 +247,8 @@ func (s *Simulator) Handler() http.Handler {
 	return r
 }
 
-// count counts answers by route, not by path: paths hold ids and names, which must not
-// become labels.
+// count counts answers by route, not by path, because paths contain ids and names, which
+// must not become labels.
 func (s *Simulator) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
@@ -259,8 +258,8 @@ func (s *Simulator) count(next http.Handler) http.Handler {
 	})
 }
 
-// submit enters a collection and says whether its id was free. The caller
-// schedules it once the merchant may hear of the outcome.
+// submit enters a collection and reports whether its id was free. The caller schedules it
+// when the merchant may get the outcome.
 func (s *Simulator) submit(c collection) bool {
 	if !s.book.accept(c) {
 		return false
@@ -269,14 +268,14 @@ func (s *Simulator) submit(c collection) bool {
 	return true
 }
 
-// schedule lets the script of a submitted collection decide when it is time.
+// schedule starts the timer of a submitted collection whose script decides.
 func (s *Simulator) schedule(c collection) {
 	if c.script.decides {
 		s.decisions.add(c.receivedAt.Add(c.script.after), c.id)
 	}
 }
 
-// collectionDecided follows every decision: the operator calls back.
+// collectionDecided runs after every decision. It queues the operator's callbacks.
 func (s *Simulator) collectionDecided(c collection) {
 	s.metrics.collections.WithLabelValues(c.operator, c.state).Inc()
 	s.cfg.Log.Debug("collection decided",
@@ -303,9 +302,9 @@ func (s *Simulator) collectionDecided(c collection) {
 	}
 }
 
-// pause holds an answer back on the wall clock, as a slow system would. It returns
-// false when the caller has hung up or the simulators are stopping: the 503 then
-// keeps the server from sending an implicit 200.
+// pause delays an answer by the wall clock, as a slow system does. It returns false after it
+// has answered 503, because the caller has disconnected or the simulators are stopping.
+// Without the 503 the server would send an implicit 200.
 func (s *Simulator) pause(w http.ResponseWriter, r *http.Request, d time.Duration) bool {
 	if s.wait(r.Context(), d) {
 		return true
@@ -314,7 +313,7 @@ func (s *Simulator) pause(w http.ResponseWriter, r *http.Request, d time.Duratio
 	return false
 }
 
-// wait lets d pass and says whether it did before ctx or the simulators ended.
+// wait waits for d. It returns false when ctx or the simulators end first.
 func (s *Simulator) wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -331,7 +330,7 @@ func (s *Simulator) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// readBody reads at most limit bytes, or answers why it cannot.
+// readBody reads at most limit bytes, or answers with a refusal.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,7 +20,7 @@ import (
 	"quittance/dev/simulator"
 )
 
-// clock is the time of the simulated world: it stands still until moved.
+// clock is the simulators' clock; it stands still until it is moved.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -156,7 +157,7 @@ func (w *world) try(ctx context.Context, method, path, body string, header map[s
 	return answer{resp.StatusCode, resp.Header, string(text)}, nil
 }
 
-// control posts to /control and expects to be obeyed.
+// control posts to /control and fails without a 2xx.
 func (w *world) control(path, body string) answer {
 	w.t.Helper()
 	a := w.call(http.MethodPost, "/control"+path, body, nil)
@@ -166,7 +167,60 @@ func (w *world) control(path, body string) answer {
 	return a
 }
 
-// callbacks waits until the merchant has had n calls and returns them.
+// enquire returns the answer to an enquiry, which must be a 200.
+func enquire[T any](w *world, target string, header map[string]string) (r T) {
+	w.t.Helper()
+	a := w.call(http.MethodGet, target, "", header)
+	if a.status != http.StatusOK {
+		w.t.Fatalf("enquiry: %d %s", a.status, a.body)
+	}
+	a.decode(w.t, &r)
+	return r
+}
+
+// silent posts to an operator that does not answer.
+func (w *world) silent(target, body string, header map[string]string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if a, err := w.try(ctx, http.MethodPost, target, body, header); !errors.Is(err, context.DeadlineExceeded) {
+		w.t.Fatalf("a silent operator answered %d (%v)", a.status, err)
+	}
+}
+
+// mobileMoney is a merchant of either mobile money operator.
+type mobileMoney interface {
+	request(payer string) (id string)
+	settles(id, status, reason string)
+}
+
+// takesTime checks a payer who decides after a time: the outcome before it, and then the
+// approval.
+func takesTime(t *testing.T, signIn func(*world) mobileMoney, payer string, after time.Duration, meanwhile, reason, approved, code string) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	id := signIn(w).request(payer)
+	w.control("/clock", fmt.Sprintf(`{"advance":%q}`, after-time.Millisecond))
+	m := signIn(w) // the first token may have expired
+	w.quiet(0)
+	m.settles(id, meanwhile, reason)
+	w.control("/clock", `{"advance":"1ms"}`)
+	m.settles(id, approved, code)
+	w.callbacks(1)
+	w.quiet(1)
+}
+
+// neverAnswers checks a payer who never decides.
+func neverAnswers(t *testing.T, signIn func(*world) mobileMoney, payer, status, reason string) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	id := signIn(w).request(payer)
+	w.control("/clock", `{"advance":"720h"}`)
+	w.quiet(0)
+	signIn(w).settles(id, status, reason)
+}
+
+// callbacks waits until the merchant has got n calls and returns them.
 func (w *world) callbacks(n int) []received {
 	w.t.Helper()
 	var got []received
@@ -179,7 +233,7 @@ func (w *world) callbacks(n int) []received {
 	return got
 }
 
-// quiet asserts that the merchant has had n calls and gets no more for a while.
+// quiet asserts that the merchant has got n calls and gets no more for a while.
 func (w *world) quiet(n int) {
 	w.t.Helper()
 	time.Sleep(60 * time.Millisecond) // a dozen turns of the timers

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// timers holds things to do at instants of the simulators' clock. That clock may
-// jump, so run does not sleep until an instant but looks at short intervals.
+// timers holds values that are due at instants of the simulators' clock. The clock can
+// jump, so run reads it at short intervals instead of sleeping until an instant.
 type timers[T any] struct {
 	mu   sync.Mutex
 	heap timerHeap[T]
@@ -18,7 +18,7 @@ type timers[T any] struct {
 
 type timer[T any] struct {
 	at  time.Time
-	seq int64 // keeps what falls on one instant in the order it was added
+	seq int64 // orders the values of one instant as they were added
 	v   T
 }
 
@@ -26,7 +26,7 @@ func newTimers[T any]() *timers[T] {
 	return &timers[T]{wake: make(chan struct{}, 1)}
 }
 
-// add arranges that run hands out v once the clock has reached at.
+// add makes run pass v to fire when the clock has reached at.
 func (t *timers[T]) add(at time.Time, v T) {
 	t.mu.Lock()
 	t.seq++
@@ -38,7 +38,7 @@ func (t *timers[T]) add(at time.Time, v T) {
 	}
 }
 
-// nudge makes run look at the clock at once.
+// nudge makes run read the clock at once.
 func (t *timers[T]) nudge() {
 	select {
 	case t.wake <- struct{}{}:
@@ -52,8 +52,8 @@ func (t *timers[T]) len() int {
 	return len(t.heap)
 }
 
-// pop takes the earliest thing that is due. Without one it says how long to wait
-// before looking again, at most poll.
+// pop removes the earliest due value. Without one it returns the time to wait before the
+// next call, at most poll.
 func (t *timers[T]) pop(now time.Time, poll time.Duration) (v T, wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +66,7 @@ func (t *timers[T]) pop(now time.Time, poll time.Duration) (v T, wait time.Durat
 	return heap.Pop(&t.heap).(timer[T]).v, 0, true
 }
 
-// run calls fire for each thing when it is due, one at a time, until ctx ends.
+// run calls fire for each due value, one at a time, until ctx ends.
 func (t *timers[T]) run(ctx context.Context, now func() time.Time, poll time.Duration, fire func(T)) {
 	pause := time.NewTimer(poll)
 	defer pause.Stop()

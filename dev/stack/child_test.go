@@ -31,11 +31,11 @@ func TestOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = os.Stdout.WriteString("ready\n")
-	time.Sleep(time.Minute) // killed long before
+	time.Sleep(time.Minute) // the test kills this process earlier
 }
 
-// A developer's terminal is closed, a test binary panics, CI kills a job: no
-// server may outlive that, or it holds its port and folder for ever.
+// A server ends when its owner is killed: when a terminal is closed, a test binary panics or
+// CI kills a job. Otherwise it would keep its port and folder.
 func TestServersDieWithTheirOwner(t *testing.T) {
 	t.Parallel()
 	dir := servers.Dir(t)
@@ -73,7 +73,7 @@ func TestServersDieWithTheirOwner(t *testing.T) {
 		if err := syscall.Kill(server, 0); errors.Is(err, syscall.ESRCH) {
 			return
 		}
-		// Dead, but the process that adopted it does not care to know.
+		// A zombie is dead; the process that adopted it has not reaped it.
 		if stat, err := os.ReadFile("/proc/" + line + "/stat"); err == nil && strings.Contains(string(stat), ") Z ") {
 			return
 		}

@@ -4,14 +4,13 @@
 // package of its own, stack/chdb, and so have the simulators of the outside
 // world, dev/simulator.
 //
-// Every part has the same shape: StartPart(ctx, PartConfig) returns once the
-// part answers real requests, Addr says where, Stop(ctx) ends it and frees its
-// port. The context of StartPart bounds the start alone: a part lives until
-// Stop. Parts that are processes of their own die with the process that
-// started them, however that one ends.
+// Every part has the same functions: StartPart(ctx, PartConfig) returns when the part
+// answers requests, Addr returns its address, and Stop(ctx) ends it and frees its port. The
+// context of StartPart bounds only the start; a part runs until Stop. Parts that are
+// processes of their own end with the process that started them, also when it is killed.
 //
-// Nothing here downloads anything, except FetchPostgres, which is what
-// `make deps` runs. A part that is missing is an error that says how to get it.
+// Only FetchPostgres, which `make deps` runs, downloads anything. The error about a missing
+// part names the command that fetches it.
 //
 // All parts listen on the loopback interface only and none of them is meant
 // for production: see `deploy/` for that.

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// EmbeddedBrokerConfig says where the in-process broker runs.
+// EmbeddedBrokerConfig is the configuration of the in-process broker.
 type EmbeddedBrokerConfig struct {
 	// Dir holds the topics; it is created when absent.
 	Dir string
@@ -33,8 +33,8 @@ type EmbeddedBroker struct {
 
 // StartEmbeddedBroker loads the data in Dir and listens. Only `migrate` creates topics.
 //
-// A transactional id that was used before a restart may still be fenced or in
-// an open transaction: callers add a nonce per start (architecture, rule 7).
+// A transactional id of an earlier start may still be fenced or in an open transaction, so
+// callers add a nonce for each start (architecture, rule 7).
 func StartEmbeddedBroker(ctx context.Context, cfg EmbeddedBrokerConfig) (*EmbeddedBroker, error) {
 	if cfg.Dir == "" || cfg.Port == 0 || cfg.Log == nil {
 		return nil, errors.New("starting the in-process broker: Dir, Port and Log are required")

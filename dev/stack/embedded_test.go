@@ -22,10 +22,10 @@ func TestEmbeddedBroker(t *testing.T) {
 	abortThenCommit(t, b.Addr(), "events", "tx")
 	groupCommit(t, b.Addr(), "events", "group", 2)
 	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "missing"}).FirstErr(); err == nil {
-		t.Error("a topic came into being because somebody wrote to it")
+		t.Error("a write created a topic")
 	}
 
-	// An orderly stop keeps everything, on the same folder and port.
+	// After an orderly stop, the same folder and port have all data.
 	if err := b.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

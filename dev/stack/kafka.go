@@ -32,9 +32,9 @@ var kafkaProperties string
 
 var kafkaTemplate = template.Must(template.New("kafka.properties").Option("missingkey=error").Parse(kafkaProperties))
 
-// KafkaConfig says where a single-node Apache Kafka runs. QUITTANCE_KAFKA_JVM, if
-// set, takes the place of the flags that choose its collector: brokers that live
-// for seconds are better off without G1 and the second compiler.
+// KafkaConfig is the configuration of a single-node Apache Kafka. QUITTANCE_KAFKA_JVM, if
+// set, replaces the JVM flags of the garbage collector: a broker that runs for seconds is
+// faster without G1 and the second compiler.
 type KafkaConfig struct {
 	// Dir holds the log and the metadata (Dir/data), the generated
 	// configuration and kafka.log. It is created when absent and formatted only
@@ -64,8 +64,7 @@ type Kafka struct {
 
 // StartKafka formats the data folder if it is empty, starts the broker and
 // returns once it answers metadata requests and its group and transaction
-// coordinators are there. Topics are not created on use: `migrate` creates
-// them.
+// coordinators are available. Writes do not create topics; `migrate` creates them.
 func StartKafka(ctx context.Context, cfg KafkaConfig) (*Kafka, error) {
 	if cfg.Dir == "" || cfg.Port == 0 || cfg.Log == nil {
 		return nil, errors.New("starting Kafka: Dir, Port and Log are required")
@@ -94,8 +93,8 @@ func StartKafka(ctx context.Context, cfg KafkaConfig) (*Kafka, error) {
 	return k, nil
 }
 
-// FindKafkaLibs returns the folder of Kafka's jars: override if it is not
-// empty, else as told at KafkaConfig.Libs.
+// FindKafkaLibs returns the folder of Kafka's jars: override if it is not empty, else as
+// described at KafkaConfig.Libs.
 func FindKafkaLibs(override string) (string, error) {
 	libs, err := findPart(override, "QUITTANCE_KAFKA_LIBS", filepath.Join("kafka", "libs"), func(dir string) bool {
 		jars, _ := filepath.Glob(filepath.Join(dir, "kafka-server-[0-9]*.jar"))
@@ -124,8 +123,8 @@ func (k *Kafka) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends the broker at once (SIGKILL), as a crash does. The data folder
-// stays; Restart brings it back.
+// Kill ends the broker at once (SIGKILL), as a crash does. The data folder is kept for
+// Restart.
 func (k *Kafka) Kill() error {
 	k.admin.Close()
 	if err := k.proc.kill(); err != nil {
@@ -150,8 +149,7 @@ func (k *Kafka) dataDir() string    { return filepath.Join(k.cfg.Dir, "data") }
 func (k *Kafka) properties() string { return filepath.Join(k.cfg.Dir, "kafka.properties") }
 func (k *Kafka) logPath() string    { return filepath.Join(k.cfg.Dir, "kafka.log") }
 
-// format writes the configuration, always, and gives the data folder its
-// cluster id, once.
+// format always writes the configuration. It gives a new data folder its cluster id.
 func (k *Kafka) format(ctx context.Context) error {
 	if err := os.MkdirAll(k.dataDir(), 0o755); err != nil { //nolint:gosec // a developer's folder
 		return fmt.Errorf("making the data folder: %w", err)
@@ -169,14 +167,13 @@ func (k *Kafka) format(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(k.dataDir(), "meta.properties")); err == nil {
 		return nil
 	}
-	// A first start that was cut short leaves a folder without meta.properties;
-	// the tool fills it in. A folder that has data but lost that file is not
-	// ours to overwrite: the tool refuses it.
+	// An interrupted first start leaves a folder without meta.properties, which the tool
+	// writes. The tool refuses a folder that has data but not this file.
 	id := make([]byte, 16)
 	if _, err := rand.Read(id); err != nil {
 		return fmt.Errorf("making a cluster id: %w", err)
 	}
-	// An id that begins with '-' would read as a flag on the command line.
+	// The command line would take an id that begins with '-' as a flag.
 	id[0] &= 0x7f
 	cmd := exec.CommandContext(ctx, k.java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(k.libs, "*"), //nolint:gosec // java by the PATH
 		"kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", k.properties())
@@ -199,8 +196,8 @@ func (k *Kafka) start(ctx context.Context) error {
 			"-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
 			"-cp", filepath.Join(k.libs, "*"), "kafka.Kafka", k.properties())...)
 	cmd.Dir = k.cfg.Dir
-	// SIGKILL: a broker whose owner is gone must free its ports now, and its log
-	// survives that by design.
+	// A broker whose owner has ended must free its ports at once. Its log survives a
+	// SIGKILL.
 	proc, err := startChild(cmd, k.logPath(), syscall.SIGKILL)
 	if err != nil {
 		return err
@@ -224,10 +221,9 @@ func (k *Kafka) start(ctx context.Context) error {
 	return nil
 }
 
-// probe succeeds once the broker serves: it is in its own metadata, and the
-// internal topics of groups and transactions, which the first request for a
-// coordinator creates, have leaders. Without the second part the first test on
-// a new broker would wait for them.
+// probe succeeds when the broker is in its own metadata and the internal topics of groups
+// and transactions have leaders. The first request for a coordinator creates these topics;
+// without it the first test on a new broker would wait for them.
 func (k *Kafka) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -248,8 +244,8 @@ func (k *Kafka) probe(ctx context.Context) error {
 	return nil
 }
 
-// portFree tells whether a loopback port can be bound, so that a clash is named
-// before a server hides it in its log.
+// portFree returns an error if a loopback port cannot be bound. Without it a server would
+// report the conflict only in its log.
 func portFree(port int) error {
 	ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // no name to resolve, nothing to wait for
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"quittance/dev/stack"
 )
 
-// The life of a broker on one folder: transactions and groups work, a SIGKILL
-// and a restart keep what was acknowledged, and so does an orderly stop followed
-// by a start of a new process.
+// A broker runs on one folder: transactions and groups work. After a SIGKILL and a restart,
+// and after an orderly stop and a new start, all acknowledged records are there.
 func TestKafkaSurvivesKillAndRestart(t *testing.T) {
 	t.Parallel()
 	cfg := stack.KafkaConfig{Dir: t.TempDir(), Port: freePort(t), ControllerPort: freePort(t), Log: logger(t)}
@@ -33,7 +32,7 @@ func TestKafkaSurvivesKillAndRestart(t *testing.T) {
 	abortThenCommit(t, k.Addr(), "events", "tx")
 	groupCommit(t, k.Addr(), "events", "group", 2)
 	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "missing"}).FirstErr(); err == nil {
-		t.Error("a topic came into being because somebody wrote to it")
+		t.Error("a write created a topic")
 	}
 
 	pid := k.Pid()
@@ -77,14 +76,14 @@ func TestKafkaSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A broker that cannot start says why, from its log: here its folder belongs to
-// another cluster's node.
+// The error of a broker that cannot start has the reason from its log. Here its folder
+// belongs to a node of another cluster.
 func TestKafkaThatEndsAtOnceSaysWhy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "data", "meta.properties"), "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id=7\n")
 	_, err := stack.StartKafka(t.Context(), stack.KafkaConfig{Dir: dir, Port: freePort(t), ControllerPort: freePort(t), Log: logger(t)})
 	if err == nil || !strings.Contains(err.Error(), "Stored node id 7") {
-		t.Errorf("got %v, want the broker's own words about the node id", err)
+		t.Errorf("got %v, want the broker's own message about the node id", err)
 	}
 }

@@ -93,8 +93,8 @@ func abortThenCommit(t *testing.T, addr, topic, id string) {
 	}
 }
 
-// groupCommit joins a group, reads what is there and commits, so that a later
-// member of the group gets nothing of it again.
+// groupCommit joins a group, reads the present records and commits, so that a later member
+// of the group does not get them again.
 func groupCommit(t *testing.T, addr, topic, group string, want int) {
 	t.Helper()
 	client := newClient(t, addr, kgo.ConsumeTopics(topic), kgo.ConsumerGroup(group), kgo.DisableAutoCommit(),

@@ -40,7 +40,7 @@ func FreePorts(n int) ([]int, error) {
 	var row []int
 	for at := range 2 * size {
 		port := firstPort + (start+at)%size
-		if port == firstPort || !claim(dir, port) { // a row does not go round
+		if port == firstPort || !claim(dir, port) { // the ports must be consecutive
 			release(row)
 			row = nil
 			continue

@@ -23,15 +23,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresVersion is the version that FetchPostgres gets and StartPostgres
-// looks for.
+// PostgresVersion is the version that FetchPostgres fetches and StartPostgres runs.
 const PostgresVersion = string(embeddedpostgres.V18)
 
 // nobody is the user and group that the server runs as when this process is root,
 // because PostgreSQL refuses to run as root.
 const nobody = 65534
 
-// PostgresConfig says where a PostgreSQL server runs.
+// PostgresConfig is the configuration of a PostgreSQL server.
 type PostgresConfig struct {
 	// Dir holds the cluster (Dir/data), its password (Dir/password) and
 	// postgres.log. It is created when absent. When this process is root the
@@ -103,8 +102,8 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	return p, nil
 }
 
-// FindPostgres returns the folder of PostgreSQL's programs: override if it is
-// not empty, else as told at PostgresConfig.Binaries.
+// FindPostgres returns the folder of PostgreSQL's programs: override if it is not empty,
+// else as described at PostgresConfig.Binaries.
 func FindPostgres(override string) (string, error) {
 	dir, err := findPart(override, "QUITTANCE_POSTGRES_BINARIES", filepath.Join("postgres", PostgresVersion), hasPostgres)
 	if err != nil {

@@ -34,9 +34,8 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	return conn
 }
 
-// A server as `up` runs it, with fsync, also when we are root: what was
-// committed is there after a restart, and a session that is still open does not
-// hold up the stop.
+// A server runs as `up` runs it, with fsync, also for root. Committed data is there after a
+// restart, and an open connection does not delay the stop.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	cfg := stack.PostgresConfig{Dir: filepath.Join(servers.Dir(t), "postgres"), Port: freePort(t), Log: logger(t)}
@@ -62,7 +61,7 @@ func TestPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := pgx.Connect(t.Context(), strings.Replace(p.DSN("quittance"), "quittance:", "quittance:x", 1)); err == nil {
-		t.Error("a wrong password was let in")
+		t.Error("the server accepts a wrong password")
 	}
 
 	begun = time.Now()
@@ -85,8 +84,8 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
-// Root's own folders are closed to the user that the server runs as; the error
-// must say which one it is and what to do, not "permission denied".
+// The server's user cannot enter root's own folders. The error must name the folder and the
+// mend, not "permission denied".
 func TestPostgresNamesTheFolderInTheWay(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -104,8 +103,8 @@ func TestPostgresNamesTheFolderInTheWay(t *testing.T) {
 	}
 }
 
-// The programs themselves may lie where that user cannot go: a clone in root's
-// home.
+// The server's user may be unable to reach the programs, for instance in a clone in root's
+// home. The server starts nevertheless.
 func TestPostgresProgramsOutOfReach(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -22,8 +22,7 @@ import (
 	"github.com/linkedin/goavro/v2"
 )
 
-// SchemaRegistryConfig says where the schema registry listens and keeps its
-// schemas.
+// SchemaRegistryConfig is the configuration of a schema registry.
 type SchemaRegistryConfig struct {
 	// Dir holds schemas.json; it is created when absent.
 	Dir string
@@ -454,8 +453,8 @@ func (r *SchemaRegistry) lookup(req *http.Request) (any, error) {
 	return nil, errSchemaNotFound
 }
 
-// register adds a version, unless the subject has the schema already. The same
-// schema has the same id in every subject.
+// register adds a version unless the subject already has the schema. A schema has the same
+// id in every subject.
 func (r *SchemaRegistry) register(req *http.Request) (any, error) {
 	body, err := readSchema(req)
 	if err != nil {
@@ -488,7 +487,7 @@ func (r *SchemaRegistry) register(req *http.Request) (any, error) {
 	return map[string]int{"id": id}, err
 }
 
-// compatibility is the answer to a question about a schema.
+// compatibility answers whether a schema may follow the subject's versions.
 type compatibility struct {
 	Compatible bool     `json:"is_compatible"`
 	Messages   []string `json:"messages,omitempty"`

@@ -12,9 +12,9 @@ import (
 
 const (
 	userV1 = `{"type":"record","name":"User","namespace":"t","fields":[{"name":"name","type":"string"}]}`
-	// A field more, with a default: readers of it read v1, too.
+	// One more field, with a default: its readers also read v1.
 	userV2 = `{"type":"record","name":"User","namespace":"t","fields":[{"name":"name","type":"string"},{"name":"age","type":["null","int"],"default":null}]}`
-	// A field more without a default: no reader of it reads v2.
+	// One more field, without a default: its readers cannot read v2.
 	userV3 = `{"type":"record","name":"User","namespace":"t","fields":[{"name":"name","type":"string"},{"name":"mail","type":"string"}]}`
 )
 
@@ -44,18 +44,18 @@ func TestSchemaRegistry(t *testing.T) {
 	}
 
 	if _, err := client.LookupSchema(ctx, "users/value", avro(userV1)); answered(err) != sr.ErrSubjectNotFound {
-		t.Errorf("look-up of nothing: %v", err)
+		t.Errorf("look-up of an unknown schema: %v", err)
 	}
 	v1, err := client.CreateSchema(ctx, "users/value", avro(userV1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The same schema with other spaces is the same schema: no version, no id more.
+	// The same schema with other spaces gets no new version and no new id.
 	spaced, err := client.CreateSchema(ctx, "users/value", avro("  "+userV1[:1]+"\n "+userV1[1:]))
 	if err != nil || spaced.ID != v1.ID || spaced.Version != 1 {
 		t.Errorf("registered again: %+v, %v; want id %d, version 1", spaced, err, v1.ID)
 	}
-	// In another subject, too, it keeps its id.
+	// The schema has the same id in another subject.
 	other, err := client.CreateSchema(ctx, "copies", avro(userV1))
 	if err != nil || other.ID != v1.ID {
 		t.Errorf("in another subject: %+v, %v; want id %d", other, err, v1.ID)
@@ -89,7 +89,7 @@ func TestSchemaRegistry(t *testing.T) {
 		t.Errorf("without compatibility: %+v, %v", v3, err)
 	}
 
-	// After a restart everything has the number it had.
+	// After a restart all ids and versions are the same.
 	if err := r.Stop(ctx); err != nil {
 		t.Fatal(err)
 	}

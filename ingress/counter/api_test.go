@@ -93,14 +93,20 @@ func TestWhatBecomesOfCash(t *testing.T) {
 	w.later(double.ID, 11*time.Minute)
 	w.byPhone(double)
 	w.want(w.reserve(c01, double), http.StatusConflict, "checkout.collection_in_flight")
-	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "case" || a.body["clerk"] != nil || a.body["total"] != 5050.0 {
+	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "case" || a.text("clerk") != "c01" || a.body["total"] != 5050.0 {
 		t.Errorf("taken beside the phone as %s", a.raw)
 	}
 	w.phoneSays(double, checkout.OutcomeApproved)
 	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "case" || a.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("the same again is %s", a.raw)
 	}
-	w.want(w.reverse(c02, double, id), http.StatusConflict, "counter.not_taken")
+	w.want(w.reverse(c01, double, id), http.StatusConflict, "counter.second_person_required")
+	if a := w.want(w.reverse(c02, double, id), http.StatusOK, ""); a.text("status") != "reversed" || a.text("reversed_by") != "c02" || a.body["total"] != 5050.0 {
+		t.Errorf("given back as %s", a.raw)
+	}
+	if a := w.want(w.take(c01, double, id), http.StatusOK, ""); a.text("status") != "reversed" {
+		t.Errorf("the same again is %s", a.raw)
+	}
 	if a := w.stands(c01, double); a.text("channel") != "MOBILE_MONEY" || a.body["cash"] != nil {
 		t.Errorf("it stands as %s", a.raw)
 	}
@@ -166,7 +172,7 @@ func TestLookUpsAreRefused(t *testing.T) {
 	second := w.create(func(s *checkout.Session) { s.OrderID = first.OrderID })
 	w.want(w.reserve(c01, second), http.StatusConflict, "checkout.previous_undecided")
 	w.phoneSays(first, checkout.OutcomeApproved)
-	w.want(w.reserve(c01, second), http.StatusConflict, "checkout.order_paid")
+	w.want(w.reserve(c01, second), http.StatusConflict, "checkout.order_under_review")
 }
 
 func TestEntriesAreRefused(t *testing.T) {

@@ -140,6 +140,9 @@ func (d *desk) take(ctx context.Context, t report) (s checkout.Session, became s
 	switch {
 	case a.Code == checkout.CodeCase:
 		became = takenCase
+		if c, ok := orphan(*a.Session, t.collectionID); ok && c.Resolution == checkout.ResolutionCashReturned {
+			became = takenReversed
+		}
 	case a.Session.Collection.ReversedBy != "":
 		became = takenReversed // the call is a late repetition
 	case a.Session.Paid():

@@ -52,7 +52,7 @@ func (r *refusal) problem(now time.Time) *problem.Problem {
 		return p.Saying("The service cannot answer in time. The cash may be on record: repeat the same call with the same collection_id; it counts once.")
 	case string(checkout.CodeSessionNotFound):
 		return p.Saying("Your agency has no payment with this reference. Test keys see test payments only, live keys live ones.")
-	case string(checkout.CodeOrderPaid):
+	case string(checkout.CodeOrderUnderReview):
 		return p.Saying("Money for the same order has already arrived: take no cash, and send the citizen to the agency's office.")
 	case string(checkout.CodeSessionEnded):
 		return p.Saying("%s", cmp.Or(ended[r.session.Status], "This payment has ended: take no cash."))

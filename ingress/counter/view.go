@@ -59,7 +59,7 @@ func (out *view) receipt(v visit, s checkout.Session, today bool) {
 	c := s.Collection
 	out.CollectionID, out.Clerk, out.Receipt = c.ID, c.Clerk, c.OperatorRef
 	out.PaidAt = page.Date(v.Lang, c.DecidedAt)
-	out.Late, out.Mine = !s.Paid(), c.Clerk == v.desk.Code
+	out.Late, out.Mine = !s.Paid() && s.ReversedAt.IsZero(), c.Clerk == v.desk.Code
 	out.CanReverse = c.ReversedBy == "" && today
 	if c.ReversedBy != "" {
 		out.Reversed = fmt.Sprintf(v.w.ReversedText, c.ReversedBy, page.Date(v.Lang, c.ReversedAt))

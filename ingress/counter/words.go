@@ -83,13 +83,15 @@ var french = words{
 		string(checkout.CodeReserved):          "Un autre guichet a réservé ce paiement. N’acceptez pas d’espèces.",
 		string(checkout.CodeInFlight):          "Le citoyen est en train de payer par un autre moyen. N’acceptez pas d’espèces.",
 		string(checkout.CodePreviousUndecided): "Un paiement précédent de la même commande peut encore aboutir. N’acceptez pas d’espèces ; recherchez de nouveau dans une minute.",
-		string(checkout.CodeOrderPaid):         "L’argent de cette commande est déjà arrivé. N’acceptez pas d’espèces ; le citoyen s’adresse à l’agence.",
+		string(checkout.CodeOrderUnderReview):  "L’argent de cette commande est déjà arrivé. N’acceptez pas d’espèces ; le citoyen s’adresse à l’agence.",
 		string(checkout.CodeOfferUnknown):      "Ce paiement ne peut pas être réglé en espèces.",
 		string(checkout.CodeTotalChanged):      "Le total n’est plus le même : rien n’a été enregistré. Recherchez de nouveau.",
 		string(checkout.CodeNotTaken):          "Aucune réception d’espèces de ce paiement n’est enregistrée.",
 		string(checkout.CodeTooMany):           "Trop d’espèces sont déjà enregistrées à part pour cette référence : rien de plus ne l’est. Prévenez votre responsable.",
 		string(checkout.CodeSecondPerson):      "La personne qui a reçu les espèces ne peut pas les restituer : une autre doit le faire.",
 		string(checkout.CodeReversalLate):      "Le jour de la réception est passé : l’agence s’en occupe.",
+		string(checkout.CodeTakenElsewhere):    "Ces espèces sont enregistrées pour un autre paiement de la même commande. Rien n’a été enregistré.",
+		string(checkout.CodeCaseClosed):        "L’agence a déjà réglé le sort de cette somme : ne rendez pas d’espèces.",
 	},
 }
 
@@ -136,13 +138,15 @@ var english = words{
 		string(checkout.CodeReserved):          "Another counter holds this payment. Take no cash.",
 		string(checkout.CodeInFlight):          "The citizen is paying by other means. Take no cash.",
 		string(checkout.CodePreviousUndecided): "An earlier payment of the same order may still succeed. Take no cash; look it up again in a minute.",
-		string(checkout.CodeOrderPaid):         "The money of this order has arrived already. Take no cash; the citizen turns to the agency.",
+		string(checkout.CodeOrderUnderReview):  "The money of this order has arrived already. Take no cash; the citizen turns to the agency.",
 		string(checkout.CodeOfferUnknown):      "This payment cannot be settled in cash.",
 		string(checkout.CodeTotalChanged):      "The total is another one: nothing was put on record. Look it up again.",
 		string(checkout.CodeNotTaken):          "No cash of this payment is on record.",
 		string(checkout.CodeTooMany):           "Too much cash is on record apart for this reference already: nothing more is. Tell your supervisor.",
 		string(checkout.CodeSecondPerson):      "Whoever took the cash cannot reverse it: another person has to.",
 		string(checkout.CodeReversalLate):      "The day on which it was taken is over: the agency sees to it.",
+		string(checkout.CodeTakenElsewhere):    "This cash is on record for another payment of the same order. Nothing was put on record.",
+		string(checkout.CodeCaseClosed):        "The agency has already settled this money: give no cash back.",
 	},
 }
 

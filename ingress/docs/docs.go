@@ -83,6 +83,7 @@ func New(openAPI []byte) (*Handler, error) {
 	}
 	h.resources["/openapi.yaml"] = newResource("application/yaml; charset=utf-8", openAPI)
 	h.resources["/docs"] = render("docs.html", view{Title: "Quittance API", Reference: ref, Samples: samples})
+	h.resources["/docs/webhooks"] = render("webhooks.html", view{Title: "Webhooks", Reference: ref, Samples: samples})
 	counter := slices.DeleteFunc(problem.Catalogue(problem.Counter), func(e problem.Entry) bool { return slices.Contains(e.In, problem.Ministry) })
 	h.resources["/docs/errors/"] = render("errors.html", view{Title: "Errors", Counter: counter})
 	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {

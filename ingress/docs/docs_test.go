@@ -2,6 +2,7 @@ package docs
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
@@ -166,41 +167,51 @@ func TestTitlesAgree(t *testing.T) {
 
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
-	page := get(t, server(t), "/docs")
-	if len(page) >= maxPage {
-		t.Errorf("the page has %d bytes, at most %d are good", len(page), maxPage)
-	}
-	t.Logf("/docs has %d bytes", len(page))
-	for _, part := range []string{
-		"POST</span> <code>/api/v1/checkout/sessions</code>", "GET</span> <code>/api/v1/checkout/sessions/{id}</code>",
-		"<code>order_id</code> required, string, 1–200 characters",
-		"<code>customer.phone</code> optional, string, 1–32 characters",
-		"<code>metadata</code> optional, object, at most 20 keys, keys of 1–64 characters, values: string of up to 500 characters",
-		"<code>currency</code> optional, string, one of XAF, USD,",
-		"<code>Idempotency-Key</code> required, in header",
-		"<code>page_size</code> optional, in query, integer, 1–100",
-		`<code>embed_checkout_url</code> URL or null`,
-		`"order_id": "DOSSIER-2026-0003"`,
-		`<h3 id="checkout-late-payment"><code>checkout.late_payment</code>`,
-		`<code>webhook-signature</code>`,
-		`<code>failure_code</code> string, <a href="#failurecode">FailureCode</a>`,
-		"<code>collect.approval_timeout</code>",
-		`<a href="/docs/errors/checkout.order_paid"><code>checkout.order_paid</code></a>`,
+	h := server(t)
+	docs, webhooks := get(t, h, "/docs"), get(t, h, "/docs/webhooks")
+	anchors := map[string]bool{}
+	for path, parts := range map[string][]string{
+		"/docs": {
+			"POST</span> <code>/api/v1/checkout/sessions</code>", "GET</span> <code>/api/v1/checkout/sessions/{id}</code>",
+			"<code>order_id</code> required, string, 1–200 characters",
+			"<code>customer.phone</code> optional, string, 1–32 characters",
+			"<code>metadata</code> optional, object, at most 20 keys, keys of 1–64 characters, values: string of up to 500 characters",
+			"<code>currency</code> optional, string, one of XAF, USD,",
+			"<code>Idempotency-Key</code> required, in header",
+			"<code>page_size</code> optional, in query, integer, 1–100",
+			`<code>embed_checkout_url</code> URL or null`,
+			`"order_id": "DOSSIER-2026-0003"`,
+			"<code>collect.approval_timeout</code>",
+			`<a href="/docs/errors/checkout.order_paid"><code>checkout.order_paid</code></a>`,
+		},
+		"/docs/webhooks": {
+			`<h2 id="checkout-late-payment"><code>checkout.late_payment</code>`, `<h2 id="checkout-reversed"><code>checkout.reversed</code>`,
+			`<code>webhook-signature</code>`,
+			`<code>failure_code</code> string, <a href="/docs#failurecode">FailureCode</a>`,
+		},
 	} {
-		if !strings.Contains(page, part) {
-			t.Errorf("the page lacks %s", part)
+		page := get(t, h, path)
+		if len(page) >= maxPage {
+			t.Errorf("%s has %d bytes, at most %d are good", path, len(page), maxPage)
+		}
+		t.Logf("%s has %d bytes", path, len(page))
+		for _, part := range parts {
+			if !strings.Contains(page, part) {
+				t.Errorf("%s lacks %s", path, part)
+			}
+		}
+		for _, m := range regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+			if anchors[path+"#"+m[1]] {
+				t.Errorf("%s has the id %s twice", path, m[1])
+			}
+			anchors[path+"#"+m[1]] = true
 		}
 	}
-	ids := map[string]bool{}
-	for _, m := range regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1) {
-		if ids[m[1]] {
-			t.Errorf("the id %s is there twice", m[1])
-		}
-		ids[m[1]] = true
-	}
-	for _, m := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1) {
-		if !ids[m[1]] {
-			t.Errorf("the link to #%s leads nowhere", m[1])
+	for path, page := range map[string]string{"/docs": docs, "/docs/webhooks": webhooks} {
+		for _, m := range regexp.MustCompile(`href="([^"#]*)#([^"]+)"`).FindAllStringSubmatch(page, -1) {
+			if to := cmp.Or(m[1], path) + "#" + m[2]; !anchors[to] && m[2] != "main" {
+				t.Errorf("%s has a link to %s, which leads nowhere", path, to)
+			}
 		}
 	}
 	samples, err := readSamples()
@@ -208,6 +219,10 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range samples {
+		page := docs
+		if s.Receives {
+			page = webhooks
+		}
 		if strings.Contains(s.Text, "go:build") || !strings.Contains(html.UnescapeString(page), s.Text) {
 			t.Errorf("the page does not show %s as it is", s.File)
 		}
@@ -226,7 +241,7 @@ func TestDocumentation(t *testing.T) {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	h := server(t)
-	paths := []string{"/docs", "/docs/errors/"}
+	paths := []string{"/docs", "/docs/webhooks", "/docs/errors/"}
 	for _, e := range explanations {
 		paths = append(paths, "/docs/errors/"+e.Code)
 	}

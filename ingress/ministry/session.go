@@ -13,6 +13,10 @@ func toSession(s checkout.Session, checkoutURL string) api.Session {
 		ID: s.ID, OrderID: s.OrderID, Amount: s.Amount, Currency: s.Currency, Status: api.SessionStatus(s.Status), Paid: s.Paid(),
 		PaymentRef: s.PaymentRef, CheckoutURL: checkoutURL + "/c/" + s.ID, Mode: api.SessionMode(s.Mode), ExpiresAt: timestamp(s.ExpiresAt),
 	}
+	if !s.ReversedAt.IsZero() {
+		at := timestamp(s.ReversedAt)
+		out.ReversedAt = &at
+	}
 	if s.Mode == checkout.ModeEmbedded {
 		u := checkoutURL + "/embed/" + s.ID
 		out.EmbedCheckoutURL = &u

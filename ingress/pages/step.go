@@ -147,7 +147,7 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 		again(page.FieldError{Code: page.ErrorFormStale})
 	case checkout.CodePreviousUndecided:
 		again(page.FieldError{Code: page.ErrorPreviousUndecided})
-	case checkout.CodeOrderPaid:
+	case checkout.CodeOrderUnderReview:
 		again(page.FieldError{Code: page.ErrorOrderPaid})
 	case checkout.CodeOfferUnknown:
 		st.first(http.StatusConflict, page.FieldError{Field: page.FieldOffer, Code: page.ErrorOfferUnavailable})

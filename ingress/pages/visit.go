@@ -183,6 +183,9 @@ func (v visit) ask(ctx context.Context, do checkout.Action) (a checkout.Answer, 
 
 // end returns the page of a session that has no steps left, "" when it has.
 func end(s checkout.Session, now time.Time) page.State {
+	if !s.ReversedAt.IsZero() {
+		return page.StateReversed
+	}
 	// Money that was taken, or may be, matters more than how the session ended: the
 	// citizen must not pay a second time.
 	if c := s.Collection; c != nil && s.Ended() && !s.Paid() {
@@ -244,6 +247,9 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 		out.Receipt.OperatorRef = c.OperatorRef
 	}
 	out.Receipt.NoticeRef, out.Receipt.PaidAt = s.NoticeRef, s.EndedAt
+	if s.Late {
+		out.Receipt.PaidAt = s.Collection.DecidedAt
+	}
 	out.Version, out.LiveURL = v.live(s)
 	v.write(http.StatusOK, out)
 }

@@ -132,6 +132,8 @@ func (w *world) misfit(id string) {
 func (w *world) outOfTime(id string) {
 	w.T.Helper()
 	w.Change(func() { w.Time = w.Time.Add(6 * time.Minute) })
+	w.Do(id, checkout.Tick{}) // asks the operator
+	w.Change(func() { w.Time = w.Time.Add(25 * time.Second) })
 	w.Do(id, checkout.Tick{})
 	if s := w.Session(id); s.Status != checkout.StatusFailed {
 		w.T.Fatalf("session is %s after the payer's time, want failed", s.Status)

@@ -69,15 +69,6 @@ const (
 	ReasonOutsideNetworks Reason = "outside_networks"
 )
 
-// Reasons lists all reasons.
-func Reasons() []Reason {
-	return []Reason{
-		ReasonNotAbsolute, ReasonTooLong, ReasonNotASCII, ReasonCredentials, ReasonFragment, ReasonQuery, ReasonNotHTTPS,
-		ReasonPort, ReasonIPLiteral, ReasonLocalName, ReasonInvalidName,
-		ReasonPrivate, ReasonLoopback, ReasonLinkLocal, ReasonMetadata, ReasonTranslated, ReasonReserved, ReasonOutsideNetworks,
-	}
-}
-
 // Error says that an address may not be called. Its text completes a sentence that
 // begins with "the address" and tells the owner what is wrong and how to mend it.
 // It never repeats the address, because the path may be a secret.

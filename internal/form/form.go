@@ -18,7 +18,7 @@ import (
 // safe integer, 2^53 - 1.
 const MaxAmount = 1<<53 - 1
 
-// Fault is one field at fault, as callers are told it (decisions § 2).
+// Fault is one field at fault, as answers to callers name it (decisions § 2).
 type Fault struct {
 	// Field is a dotted path such as metadata.case.
 	Field string `json:"field"`

@@ -80,7 +80,7 @@ type Allowance struct {
 	Reset time.Duration
 }
 
-// Admit counts one read of a key (registry.Principal.KeyID) and reports whether it
+// Admit counts one read of a key (identity.Principal.KeyID) and reports whether it
 // is within the limit of the minute. The limit is at least 1. When a new lease is
 // needed, one request to Postgres serves all waiting callers of the key. An error means
 // that Postgres did not answer in time, or that ctx ended; the read is then neither

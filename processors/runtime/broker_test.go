@@ -17,7 +17,7 @@ import (
 // restart.
 func TestBrokerRestart(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a broker of its own, twice")
+		t.Skip("starts its own broker twice")
 	}
 	t.Parallel()
 	ports, err := stack.FreePorts(2)

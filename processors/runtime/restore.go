@@ -51,6 +51,7 @@ func (m *membership) restore(ctx context.Context, p *partition) bool {
 	}
 }
 
+// restoreOnce makes one attempt of restore. At most maxRestores run at the same time.
 func (m *membership) restoreOnce(ctx context.Context, p *partition) error {
 	select {
 	case m.restores <- struct{}{}:
@@ -109,6 +110,7 @@ func (m *membership) restoreOnce(ctx context.Context, p *partition) error {
 	return nil
 }
 
+// storeConfig returns the configuration of the store of partition id.
 func (m *membership) storeConfig(id int32) store.Config {
 	c := store.Config{
 		Stamp:  fmt.Sprintf("%x|%d|", m.stateID, id),

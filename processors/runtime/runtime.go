@@ -101,6 +101,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// runMembership runs one membership until its end and returns its error.
 func (r *Runtime) runMembership(ctx context.Context, cache *pebble.Cache) error {
 	stateID, err := r.inspect(ctx)
 	if err != nil {

@@ -479,6 +479,7 @@ func earlier(a, b store.Deadline) store.Deadline {
 	return min(a, b)
 }
 
+// observe counts a committed transaction.
 func (m *membership) observe(t *transaction, began time.Time) {
 	m.met.transactions.WithLabelValues(outcomeCommitted).Inc()
 	m.met.records.Add(float64(t.records))
@@ -527,6 +528,7 @@ func (m *membership) ended(t *transaction, began time.Time, err error) error {
 	return fmt.Errorf("transaction of %d records and %d ticks: %w", t.records, t.ticks, err)
 }
 
+// fenced reports whether the broker refused this producer in favour of another.
 func fenced(err error) bool {
 	return errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch) || errors.Is(err, kerr.FencedInstanceID)
 }

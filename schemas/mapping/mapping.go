@@ -25,6 +25,8 @@ const (
 	CommandReverse      = "counter.reverse"
 	CommandIssueToken   = "completion_token.issue"
 	CommandConsumeToken = "completion_token.consume"
+	CommandRefund       = "case.refund_request"
+	CommandResolve      = "case.resolve"
 )
 
 // FromCommand converts a command. A Tick has no record: its error wraps
@@ -56,6 +58,7 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Outcome = &record.CollectionOutcome{
 			CollectionID: do.CollectionID, Source: string(do.Source), Status: string(do.Status), Amount: do.Amount,
 			Currency: do.Currency, OperatorRef: do.OperatorRef, FailureCode: string(do.FailureCode),
+			AskedAt: do.AskedAt, ApprovedAt: do.ApprovedAt, HonourLate: do.HonourLate,
 		}
 	case checkout.Enquire:
 		r.Type = CommandEnquire
@@ -81,6 +84,14 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 	case checkout.ConsumeToken:
 		r.Type = CommandConsumeToken
 		r.Token = &record.CompletionToken{Hash: do.Hash}
+	case checkout.OpenRefundRequest:
+		r.Type = CommandRefund
+		r.Case = &record.CaseEntry{By: do.By, Reason: do.Reason}
+	case checkout.Resolve:
+		r.Type = CommandResolve
+		r.Case = &record.CaseEntry{
+			CaseID: do.CaseID, Resolution: string(do.Resolution), Reference: do.Reference, Reason: do.Reason, By: do.By, ApprovedBy: do.ApprovedBy,
+		}
 	default:
 		return nil, fmt.Errorf("encoding command %T: %w", c.Do, checkout.ErrUnknownCommand)
 	}
@@ -113,6 +124,7 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 			CollectionID: r.Outcome.CollectionID, Source: checkout.Source(r.Outcome.Source),
 			Status: checkout.OutcomeStatus(r.Outcome.Status), Amount: r.Outcome.Amount, Currency: r.Outcome.Currency,
 			OperatorRef: r.Outcome.OperatorRef, FailureCode: checkout.FailureCode(r.Outcome.FailureCode),
+			AskedAt: r.Outcome.AskedAt, ApprovedAt: r.Outcome.ApprovedAt, HonourLate: r.Outcome.HonourLate,
 		}
 	case r.Type == CommandEnquire && r.Outcome != nil:
 		c.Do = checkout.Enquire{CollectionID: r.Outcome.CollectionID}
@@ -130,6 +142,13 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 		c.Do = checkout.IssueToken{Hash: r.Token.Hash, ClientSecretHash: r.Token.ClientSecretHash, Lifetime: time.Duration(r.Token.LifetimeMs) * time.Millisecond}
 	case r.Type == CommandConsumeToken && r.Token != nil:
 		c.Do = checkout.ConsumeToken{Hash: r.Token.Hash}
+	case r.Type == CommandRefund && r.Case != nil:
+		c.Do = checkout.OpenRefundRequest{By: r.Case.By, Reason: r.Case.Reason}
+	case r.Type == CommandResolve && r.Case != nil:
+		c.Do = checkout.Resolve{
+			CaseID: r.Case.CaseID, Resolution: checkout.Resolution(r.Case.Resolution), Reference: r.Case.Reference, Reason: r.Case.Reason,
+			By: r.Case.By, ApprovedBy: r.Case.ApprovedBy,
+		}
 	default:
 		return checkout.Command{}, fmt.Errorf("decoding command %q: %w", r.Type, checkout.ErrUnknownCommand)
 	}
@@ -147,7 +166,16 @@ func FromSession(s checkout.Session) record.Session {
 		ClientSecretHash: s.ClientSecretHash, ClientSecretSealed: s.ClientSecretSealed,
 		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
 		Status: string(s.Status), Sequence: s.Sequence, FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage,
-		Orphans: s.Orphans,
+		Orphans: s.Orphans, Late: s.Late, ReversedAt: s.ReversedAt, ReversalReason: string(s.ReversalReason), ReversalRef: s.ReversalRef,
+	}
+	if len(s.Cases) > 0 {
+		r.Cases = make([]record.Case, len(s.Cases))
+		for i, c := range s.Cases {
+			r.Cases[i] = record.Case{
+				ID: c.ID, Kind: string(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
+				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: string(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
+			}
+		}
 	}
 	if len(s.Offers) > 0 {
 		r.Offers = make([]record.Offer, len(s.Offers))
@@ -163,6 +191,7 @@ func FromSession(s checkout.Session) record.Session {
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: string(c.FailureCode), DecidedAt: c.DecidedAt,
 			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
+			ClosingEnquiryAt: c.ClosingEnquiryAt,
 		}
 	}
 	return r
@@ -180,6 +209,16 @@ func ToSession(r *record.Session) checkout.Session {
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
 		Status: checkout.Status(r.Status), Sequence: r.Sequence,
 		FailureCode: checkout.FailureCode(r.FailureCode), FailureMessage: r.FailureMessage, Orphans: r.Orphans,
+		Late: r.Late, ReversedAt: r.ReversedAt, ReversalReason: checkout.ReversalReason(r.ReversalReason), ReversalRef: r.ReversalRef,
+	}
+	if len(r.Cases) > 0 {
+		s.Cases = make([]checkout.Case, len(r.Cases))
+		for i, c := range r.Cases {
+			s.Cases[i] = checkout.Case{
+				ID: c.ID, Kind: checkout.CaseKind(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
+				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: checkout.Resolution(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
+			}
+		}
 	}
 	if len(r.Offers) > 0 {
 		s.Offers = make([]checkout.Offer, len(r.Offers))
@@ -195,6 +234,7 @@ func ToSession(r *record.Session) checkout.Session {
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: checkout.FailureCode(c.FailureCode), DecidedAt: c.DecidedAt,
 			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
+			ClosingEnquiryAt: c.ClosingEnquiryAt,
 		}
 	}
 	return s
@@ -220,7 +260,7 @@ func FromAnswer(to checkout.ReplyTo, a checkout.Answer) *record.Reply {
 	r := &record.Reply{
 		CorrelationID: to.CorrelationID, Code: string(a.Code), Replayed: a.Replayed, Faults: FromFaults(a.Faults),
 		RetryAfterMs: a.RetryAfter.Milliseconds(), QuotaLimit: int32(a.QuotaLimit), QuotaRemaining: int32(a.QuotaRemaining), //nolint:gosec // small
-		TokenExpiresAt: a.TokenExpiresAt,
+		TokenExpiresAt: a.TokenExpiresAt, CaseID: a.CaseID,
 	}
 	if a.Session != nil {
 		s := FromSession(*a.Session)
@@ -234,7 +274,7 @@ func ToAnswer(r *record.Reply) checkout.Answer {
 	a := checkout.Answer{
 		Code: checkout.Code(r.Code), Replayed: r.Replayed, Faults: ToFaults(r.Faults),
 		RetryAfter: time.Duration(r.RetryAfterMs) * time.Millisecond, QuotaLimit: int(r.QuotaLimit), QuotaRemaining: int(r.QuotaRemaining),
-		TokenExpiresAt: r.TokenExpiresAt,
+		TokenExpiresAt: r.TokenExpiresAt, CaseID: r.CaseID,
 	}
 	if r.Session != nil {
 		s := ToSession(r.Session)

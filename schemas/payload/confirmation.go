@@ -32,9 +32,13 @@ type confirmationPayment struct {
 // Event.Confirms must be true for the event.
 func Confirmation(e checkout.Event) ([]byte, error) {
 	s, c := e.Session, e.Session.Collection
+	paidAt := e.OccurredAt
+	if s.Late {
+		paidAt = c.DecidedAt // the case completed the session later
+	}
 	return json.Marshal(confirmation{
 		ERPDueRef: s.Metadata[checkout.MetadataERPDueRef], TransactionID: s.TransactionID, NoticeRef: s.NoticeRef,
-		PaymentRef: s.PaymentRef, AmountMinor: s.Amount, Currency: s.Currency, PaidAt: timestamp(e.OccurredAt),
+		PaymentRef: s.PaymentRef, AmountMinor: s.Amount, Currency: s.Currency, PaidAt: timestamp(paidAt),
 		ServiceCode: nullable(s.ServiceCode),
 		Payment: confirmationPayment{
 			Channel: string(c.Channel), OfferID: c.OfferID, OperatorRef: c.OperatorRef, PayerMasked: nullable(c.PayerMasked),

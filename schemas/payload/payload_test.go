@@ -26,12 +26,19 @@ func TestBodies(t *testing.T) {
 	failed := completed()
 	failed.Type, failed.Session.Status, failed.Session.Metadata = checkout.EventFailed, checkout.StatusFailed, nil
 	failed.Session.FailureCode, failed.Session.FailureMessage = "insufficient_funds", "No money."
+	honoured := completed()
+	honoured.Session.Late = true
+	reversed := completed()
+	reversed.Type, reversed.Session.ReversedAt, reversed.Session.ReversalReason, reversed.Session.ReversalRef = checkout.EventReversed, reversed.OccurredAt, checkout.ReversalRefunded, "R-7"
+	reversed.Detail = map[string]string{checkout.DetailWasCompleted: "true", checkout.DetailOrderPaid: "false"}
 	for name, c := range map[string]struct {
 		body func(checkout.Event) ([]byte, error)
 		of   checkout.Event
 		want string
 	}{
 		"completed": {payload.Webhook, completed(), `{"event_id":"evt_1","event":"checkout.completed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":true,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"notice_id":"notice","transaction_id":"tx","channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","fee_amount":50,"total_amount":5050,"completed_at":"2026-03-04T05:06:07.008Z"}`},
+		"honoured":  {payload.Webhook, honoured, `{"event_id":"evt_1","event":"checkout.completed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":true,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"notice_id":"notice","transaction_id":"tx","channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","fee_amount":50,"total_amount":5050,"completed_at":"2026-03-04T05:06:07.008Z","late":true}`},
+		"reversed":  {payload.Webhook, reversed, `{"event_id":"evt_1","event":"checkout.reversed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":false,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"transaction_id":"tx","items":[{"erp_due_ref":"due","amount":5000,"transaction_id":"tx","notice_id":"notice","notice_ref":"AV-1"}],"reversed_at":"2026-03-04T05:06:07.008Z","reversal_reason":"refunded","reversal_ref":"R-7","was_completed":true,"order_paid":false}`},
 		"failed":    {payload.Webhook, failed, `{"event_id":"evt_1","event":"checkout.failed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"failed","paid":false,"payment_ref":"1234567890123456","metadata":{},"service_code":"service","service_label":null,"failure_code":"insufficient_funds","failure_message":"No money."}`},
 		"confirmed": {payload.Confirmation, completed(), `{"erp_due_ref":"due","transaction_id":"tx","notice_ref":"AV-1","payment_ref":"1234567890123456","subject_ref":null,"amount_minor":5000,"currency":"XAF","partial":false,"paid_at":"2026-03-04T05:06:07.008Z","service_code":"service","payment":{"channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","payer_masked":null}}`},
 	} {

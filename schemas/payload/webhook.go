@@ -49,12 +49,37 @@ type webhookPayment struct {
 	FeeAmount     int64  `json:"fee_amount"`
 	TotalAmount   int64  `json:"total_amount"`
 	CompletedAt   string `json:"completed_at"`
+	// Late is set when an operator case completed the session after its end.
+	Late bool `json:"late,omitempty"`
 }
 
 // webhookFailure holds the additional fields of checkout.failed.
 type webhookFailure struct {
 	FailureCode    string `json:"failure_code"`
 	FailureMessage string `json:"failure_message"`
+}
+
+// webhookReversed is the body of checkout.reversed (decisions § 14).
+type webhookReversed struct {
+	webhook
+
+	TransactionID  string         `json:"transaction_id"`
+	Items          []reversedItem `json:"items"`
+	ReversedAt     string         `json:"reversed_at"`
+	ReversalReason string         `json:"reversal_reason"`
+	ReversalRef    *string        `json:"reversal_ref"`
+	WasCompleted   bool           `json:"was_completed"`
+	OrderPaid      bool           `json:"order_paid"`
+}
+
+// reversedItem is a due whose money was returned. Amount is in minor units, without
+// fees.
+type reversedItem struct {
+	ERPDueRef     *string `json:"erp_due_ref"`
+	Amount        int64   `json:"amount"`
+	TransactionID string  `json:"transaction_id"`
+	NoticeID      string  `json:"notice_id"`
+	NoticeRef     string  `json:"notice_ref"`
 }
 
 // Webhook returns the body of the webhook about an event.
@@ -73,8 +98,17 @@ func Webhook(e checkout.Event) ([]byte, error) {
 		c := s.Collection
 		w.webhookPayment = &webhookPayment{
 			NoticeID: s.NoticeID, TransactionID: s.TransactionID, Channel: string(c.Channel), OfferID: c.OfferID,
-			OperatorRef: c.OperatorRef, FeeAmount: c.Fee, TotalAmount: c.Amount, CompletedAt: timestamp(e.OccurredAt),
+			OperatorRef: c.OperatorRef, FeeAmount: c.Fee, TotalAmount: c.Amount, CompletedAt: timestamp(e.OccurredAt), Late: s.Late,
 		}
+	}
+	if e.Type == checkout.EventReversed {
+		return json.Marshal(webhookReversed{
+			webhook: w, TransactionID: s.TransactionID, ReversedAt: timestamp(s.ReversedAt), ReversalReason: string(s.ReversalReason), ReversalRef: nullable(s.ReversalRef),
+			WasCompleted: e.Detail[checkout.DetailWasCompleted] == "true", OrderPaid: e.Detail[checkout.DetailOrderPaid] == "true",
+			Items: []reversedItem{{
+				ERPDueRef: nullable(s.Metadata[checkout.MetadataERPDueRef]), Amount: s.Amount, TransactionID: s.TransactionID, NoticeID: s.NoticeID, NoticeRef: s.NoticeRef,
+			}},
+		})
 	}
 	if e.Type == checkout.EventFailed {
 		w.webhookFailure = &webhookFailure{FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage}

@@ -116,6 +116,8 @@ type Collection struct {
 	// the second clerk, who returned the cash
 	ReversedBy string
 	ReversedAt time.Time
+	// first enquiry at or after the end of the approval window
+	ClosingEnquiryAt time.Time
 }
 
 func (r *Collection) fromNative(m map[string]any) {
@@ -142,6 +144,7 @@ func (r *Collection) fromNative(m map[string]any) {
 	r.Clerk = fromNullable[string]("string", m["clerk"])
 	r.ReversedBy = fromNullable[string]("string", m["reversed_by"])
 	r.ReversedAt = fromNullable[time.Time]("long.timestamp-millis", m["reversed_at"])
+	r.ClosingEnquiryAt = fromNullable[time.Time]("long.timestamp-millis", m["closing_enquiry_at"])
 }
 
 func (r *Collection) appendTo(b []byte) []byte {
@@ -223,6 +226,12 @@ func (r *Collection) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if !r.ClosingEnquiryAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ClosingEnquiryAt)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -272,6 +281,130 @@ func (r *Collection) readFrom(d *reader) {
 	}
 	if d.present() {
 		r.ReversedAt = d.readTime()
+	}
+	if d.present() {
+		r.ClosingEnquiryAt = d.readTime()
+	}
+}
+
+// Case is a part of other records.
+type Case struct {
+	ID string
+	// late_payment, mismatch, orphan, undecided, refund_request, reversal
+	Kind         string
+	CollectionID string
+	// as reported, minor units
+	Amount      int64
+	Currency    string
+	OperatorRef string
+	Reason      string
+	// the clerk who took the cash, or who opened the case
+	By       string
+	OpenedAt time.Time
+	// null while the case is open
+	Resolution string
+	// reference of the refund or of the evidence
+	Reference string
+	ClosedBy  string
+	ClosedAt  time.Time
+}
+
+func (r *Case) fromNative(m map[string]any) {
+	r.ID = from[string](m["id"])
+	r.Kind = from[string](m["kind"])
+	r.CollectionID = from[string](m["collection_id"])
+	r.Amount = from[int64](m["amount"])
+	r.Currency = from[string](m["currency"])
+	r.OperatorRef = fromNullable[string]("string", m["operator_ref"])
+	r.Reason = fromNullable[string]("string", m["reason"])
+	r.By = fromNullable[string]("string", m["by"])
+	r.OpenedAt = from[time.Time](m["opened_at"])
+	r.Resolution = fromNullable[string]("string", m["resolution"])
+	r.Reference = fromNullable[string]("string", m["reference"])
+	r.ClosedBy = fromNullable[string]("string", m["closed_by"])
+	r.ClosedAt = fromNullable[time.Time]("long.timestamp-millis", m["closed_at"])
+}
+
+func (r *Case) appendTo(b []byte) []byte {
+	b = appendString(b, r.ID)
+	b = appendString(b, r.Kind)
+	b = appendString(b, r.CollectionID)
+	b = appendLong(b, r.Amount)
+	b = appendString(b, r.Currency)
+	if r.OperatorRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.OperatorRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	if r.By != "" {
+		b = append(b, 2)
+		b = appendString(b, r.By)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendTime(b, r.OpenedAt)
+	if r.Resolution != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Resolution)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Reference != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reference)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ClosedBy != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ClosedBy)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.ClosedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ClosedAt)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Case) readFrom(d *reader) {
+	*r = Case{}
+	r.ID = d.readString()
+	r.Kind = d.readString()
+	r.CollectionID = d.readString()
+	r.Amount = d.readLong()
+	r.Currency = d.readString()
+	if d.present() {
+		r.OperatorRef = d.readString()
+	}
+	if d.present() {
+		r.Reason = d.readString()
+	}
+	if d.present() {
+		r.By = d.readString()
+	}
+	r.OpenedAt = d.readTime()
+	if d.present() {
+		r.Resolution = d.readString()
+	}
+	if d.present() {
+		r.Reference = d.readString()
+	}
+	if d.present() {
+		r.ClosedBy = d.readString()
+	}
+	if d.present() {
+		r.ClosedAt = d.readTime()
 	}
 }
 
@@ -323,6 +456,15 @@ type Session struct {
 	FailureMessage string
 	// ids of collections with reported money that do not belong to the session
 	Orphans []string
+	// operator cases about reported money that does not complete the open session
+	Cases []Case
+	// a case completed the session after its end
+	Late bool
+	// when the session's money was returned
+	ReversedAt time.Time
+	// cash_returned, refunded
+	ReversalReason string
+	ReversalRef    string
 }
 
 func (r *Session) fromNative(m map[string]any) {
@@ -360,6 +502,11 @@ func (r *Session) fromNative(m map[string]any) {
 	r.FailureCode = fromNullable[string]("string", m["failure_code"])
 	r.FailureMessage = fromNullable[string]("string", m["failure_message"])
 	r.Orphans = fromList[string](m["orphans"])
+	r.Cases = fromRecords[Case](m["cases"])
+	r.Late = from[bool](m["late"])
+	r.ReversedAt = fromNullable[time.Time]("long.timestamp-millis", m["reversed_at"])
+	r.ReversalReason = fromNullable[string]("string", m["reversal_reason"])
+	r.ReversalRef = fromNullable[string]("string", m["reversal_ref"])
 }
 
 func (r *Session) appendTo(b []byte) []byte {
@@ -479,6 +626,32 @@ func (r *Session) appendTo(b []byte) []byte {
 		}
 	}
 	b = append(b, 0)
+	if len(r.Cases) > 0 {
+		b = appendLong(b, int64(len(r.Cases)))
+		for i := range r.Cases {
+			b = r.Cases[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	b = appendBoolean(b, r.Late)
+	if !r.ReversedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ReversedAt)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ReversalReason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ReversalReason)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ReversalRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ReversalRef)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -553,6 +726,21 @@ func (r *Session) readFrom(d *reader) {
 	}
 	for d.item() {
 		r.Orphans = append(r.Orphans, d.readString())
+	}
+	for d.item() {
+		var e Case
+		e.readFrom(d)
+		r.Cases = append(r.Cases, e)
+	}
+	r.Late = d.readBoolean()
+	if d.present() {
+		r.ReversedAt = d.readTime()
+	}
+	if d.present() {
+		r.ReversalReason = d.readString()
+	}
+	if d.present() {
+		r.ReversalRef = d.readString()
 	}
 }
 
@@ -700,7 +888,7 @@ type StartCollection struct {
 	Total            int64
 	ApprovalWindowMs int64
 	SendWithinMs     int64
-	// of the citizen's page
+	// language of the citizen's page
 	Language string
 }
 
@@ -782,6 +970,12 @@ type CollectionOutcome struct {
 	Currency    string
 	OperatorRef string
 	FailureCode string
+	// time of the enquiry that this outcome answers
+	AskedAt time.Time
+	// the operator's date of the approval
+	ApprovedAt time.Time
+	// the agency's policy for late payments
+	HonourLate bool
 }
 
 func (r *CollectionOutcome) fromNative(m map[string]any) {
@@ -792,6 +986,9 @@ func (r *CollectionOutcome) fromNative(m map[string]any) {
 	r.Currency = fromNullable[string]("string", m["currency"])
 	r.OperatorRef = fromNullable[string]("string", m["operator_ref"])
 	r.FailureCode = fromNullable[string]("string", m["failure_code"])
+	r.AskedAt = fromNullable[time.Time]("long.timestamp-millis", m["asked_at"])
+	r.ApprovedAt = fromNullable[time.Time]("long.timestamp-millis", m["approved_at"])
+	r.HonourLate = from[bool](m["honour_late"])
 }
 
 func (r *CollectionOutcome) appendTo(b []byte) []byte {
@@ -817,6 +1014,19 @@ func (r *CollectionOutcome) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if !r.AskedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.AskedAt)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.ApprovedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ApprovedAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.HonourLate)
 	return b
 }
 
@@ -835,6 +1045,13 @@ func (r *CollectionOutcome) readFrom(d *reader) {
 	if d.present() {
 		r.FailureCode = d.readString()
 	}
+	if d.present() {
+		r.AskedAt = d.readTime()
+	}
+	if d.present() {
+		r.ApprovedAt = d.readTime()
+	}
+	r.HonourLate = d.readBoolean()
 }
 
 // CompletionToken is a part of other records.
@@ -904,9 +1121,9 @@ type CounterEntry struct {
 	// the amount taken, minor units
 	Total   int64
 	Receipt string
-	// of a reservation
+	// duration of a reservation
 	WindowMs int64
-	// of a reversal
+	// reason of a reversal
 	Reason string
 }
 
@@ -953,6 +1170,81 @@ func (r *CounterEntry) readFrom(d *reader) {
 	}
 }
 
+// CaseEntry: a request of staff about a case
+type CaseEntry struct {
+	// null when a refund is requested
+	CaseID     string
+	Resolution string
+	Reference  string
+	Reason     string
+	By         string
+	ApprovedBy string
+}
+
+func (r *CaseEntry) fromNative(m map[string]any) {
+	r.CaseID = fromNullable[string]("string", m["case_id"])
+	r.Resolution = fromNullable[string]("string", m["resolution"])
+	r.Reference = fromNullable[string]("string", m["reference"])
+	r.Reason = fromNullable[string]("string", m["reason"])
+	r.By = from[string](m["by"])
+	r.ApprovedBy = fromNullable[string]("string", m["approved_by"])
+}
+
+func (r *CaseEntry) appendTo(b []byte) []byte {
+	if r.CaseID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CaseID)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Resolution != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Resolution)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Reference != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reference)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendString(b, r.By)
+	if r.ApprovedBy != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ApprovedBy)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *CaseEntry) readFrom(d *reader) {
+	*r = CaseEntry{}
+	if d.present() {
+		r.CaseID = d.readString()
+	}
+	if d.present() {
+		r.Resolution = d.readString()
+	}
+	if d.present() {
+		r.Reference = d.readString()
+	}
+	if d.present() {
+		r.Reason = d.readString()
+	}
+	r.By = d.readString()
+	if d.present() {
+		r.ApprovedBy = d.readString()
+	}
+}
+
 // Command: A request to change a session (checkout.commands). The sender adds time, ids and configuration, so that the decision is deterministic.
 type Command struct {
 	Type      string
@@ -972,6 +1264,7 @@ type Command struct {
 	By       string
 	Redirect *CollectionRedirect
 	Counter  *CounterEntry
+	Case     *CaseEntry
 }
 
 func (r *Command) fromNative(m map[string]any) {
@@ -989,6 +1282,7 @@ func (r *Command) fromNative(m map[string]any) {
 	r.By = fromNullable[string]("string", m["by"])
 	r.Redirect = fromNullableRecord[CollectionRedirect]("quittance.CollectionRedirect", m["redirect"])
 	r.Counter = fromNullableRecord[CounterEntry]("quittance.CounterEntry", m["counter"])
+	r.Case = fromNullableRecord[CaseEntry]("quittance.CaseEntry", m["case"])
 }
 
 func (r *Command) appendTo(b []byte) []byte {
@@ -1056,6 +1350,12 @@ func (r *Command) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.Case != nil {
+		b = append(b, 2)
+		b = r.Case.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1101,6 +1401,10 @@ func (r *Command) readFrom(d *reader) {
 		r.Counter = new(CounterEntry)
 		r.Counter.readFrom(d)
 	}
+	if d.present() {
+		r.Case = new(CaseEntry)
+		r.Case.readFrom(d)
+	}
 }
 
 // Reply: The answer to a command whose sender awaits it (checkout.replies).
@@ -1115,6 +1419,7 @@ type Reply struct {
 	QuotaLimit     int32
 	QuotaRemaining int32
 	TokenExpiresAt time.Time
+	CaseID         string
 }
 
 func (r *Reply) fromNative(m map[string]any) {
@@ -1127,6 +1432,7 @@ func (r *Reply) fromNative(m map[string]any) {
 	r.QuotaLimit = from[int32](m["quota_limit"])
 	r.QuotaRemaining = from[int32](m["quota_remaining"])
 	r.TokenExpiresAt = fromNullable[time.Time]("long.timestamp-millis", m["token_expires_at"])
+	r.CaseID = fromNullable[string]("string", m["case_id"])
 }
 
 func (r *Reply) appendTo(b []byte) []byte {
@@ -1155,6 +1461,12 @@ func (r *Reply) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.CaseID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CaseID)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1178,6 +1490,9 @@ func (r *Reply) readFrom(d *reader) {
 	if d.present() {
 		r.TokenExpiresAt = d.readTime()
 	}
+	if d.present() {
+		r.CaseID = d.readString()
+	}
 }
 
 // Order: State: one order of an application and mode. A paid order is kept for ever.
@@ -1186,8 +1501,10 @@ type Order struct {
 	PaidSessionID string
 	// ended sessions whose collection has no final outcome yet
 	Undecided []string
-	// sessions whose payment arrived after their end
+	// sessions with an open case that blocks the order
 	Late []string
+	// ids of collections for which clerks reported cash
+	Cash []string
 }
 
 func (r *Order) fromNative(m map[string]any) {
@@ -1195,6 +1512,7 @@ func (r *Order) fromNative(m map[string]any) {
 	r.PaidSessionID = fromNullable[string]("string", m["paid_session_id"])
 	r.Undecided = fromList[string](m["undecided"])
 	r.Late = fromList[string](m["late"])
+	r.Cash = fromList[string](m["cash"])
 }
 
 func (r *Order) appendTo(b []byte) []byte {
@@ -1224,6 +1542,13 @@ func (r *Order) appendTo(b []byte) []byte {
 		}
 	}
 	b = append(b, 0)
+	if len(r.Cash) > 0 {
+		b = appendLong(b, int64(len(r.Cash)))
+		for i := range r.Cash {
+			b = appendString(b, r.Cash[i])
+		}
+	}
+	b = append(b, 0)
 	return b
 }
 
@@ -1240,6 +1565,9 @@ func (r *Order) readFrom(d *reader) {
 	}
 	for d.item() {
 		r.Late = append(r.Late, d.readString())
+	}
+	for d.item() {
+		r.Cash = append(r.Cash, d.readString())
 	}
 }
 
@@ -1388,7 +1716,7 @@ type CollectionRequest struct {
 	NotAfter    time.Time
 	// number of this enquiry, from 1
 	Enquiry int32
-	// of the page to which the citizen returns
+	// language of the page to which the citizen returns
 	Language string
 	// end of the payer's time to approve
 	WindowEndsAt time.Time
@@ -1700,7 +2028,7 @@ func (r *Attempt) readFrom(d *reader) {
 	}
 }
 
-const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}`
+const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Session) Name() string { return "quittance.Session" }
@@ -1708,7 +2036,7 @@ func (*Session) Name() string { return "quittance.Session" }
 // Schema is the Avro schema with every named type expanded.
 func (*Session) Schema() string { return schemaSession }
 
-const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
+const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Event) Name() string { return "quittance.Event" }
@@ -1716,7 +2044,7 @@ func (*Event) Name() string { return "quittance.Event" }
 // Schema is the Avro schema with every named type expanded.
 func (*Event) Schema() string { return schemaEvent }
 
-const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]}],"name":"CounterEntry","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
+const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"honour_late","type":"boolean"}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]}],"name":"CounterEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"case","type":["null",{"fields":[{"default":null,"name":"case_id","type":["null","string"]},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"by","type":"string"},{"default":null,"name":"approved_by","type":["null","string"]}],"name":"CaseEntry","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Command) Name() string { return "quittance.Command" }
@@ -1724,7 +2052,7 @@ func (*Command) Name() string { return "quittance.Command" }
 // Schema is the Avro schema with every named type expanded.
 func (*Command) Schema() string { return schemaCommand }
 
-const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Reply","namespace":"quittance","type":"record"}`
+const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"case_id","type":["null","string"]}],"name":"Reply","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Reply) Name() string { return "quittance.Reply" }
@@ -1732,7 +2060,7 @@ func (*Reply) Name() string { return "quittance.Reply" }
 // Schema is the Avro schema with every named type expanded.
 func (*Reply) Schema() string { return schemaReply }
 
-const schemaOrder = `{"fields":[{"default":null,"name":"open_session_id","type":["null","string"]},{"default":null,"name":"paid_session_id","type":["null","string"]},{"default":[],"name":"undecided","type":{"items":"string","type":"array"}},{"default":[],"name":"late","type":{"items":"string","type":"array"}}],"name":"Order","namespace":"quittance","type":"record"}`
+const schemaOrder = `{"fields":[{"default":null,"name":"open_session_id","type":["null","string"]},{"default":null,"name":"paid_session_id","type":["null","string"]},{"default":[],"name":"undecided","type":{"items":"string","type":"array"}},{"default":[],"name":"late","type":{"items":"string","type":"array"}},{"default":[],"name":"cash","type":{"items":"string","type":"array"}}],"name":"Order","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Order) Name() string { return "quittance.Order" }

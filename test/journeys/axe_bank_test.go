@@ -29,7 +29,7 @@ func (g *gallery) bank(t *testing.T) {
 		t.Fatal(err)
 	}
 	handler := s.Handler()
-	// Each row is a transaction on which that was pressed.
+	// Each row is a transaction of its own, after this button was pressed.
 	for _, row := range []struct{ name, press, number string }{
 		{name: "bank"},
 		{name: "bank.approved", press: "approve"},
@@ -61,7 +61,7 @@ func (g *gallery) bank(t *testing.T) {
 	}
 }
 
-// cardTransaction asks for a payment by card as the service does; at is the page.
+// cardTransaction requests a card payment as the service does, and returns its page.
 func cardTransaction(t *testing.T, bank http.Handler, now time.Time) (at *url.URL) {
 	t.Helper()
 	const path = "/card/v1/transactions"

@@ -17,7 +17,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
-	cash "quittance/ingress/counter"
+	"quittance/ingress/counter"
 	"quittance/internal/identity"
 	keyquota "quittance/internal/quota"
 	"quittance/internal/secret"
@@ -26,19 +26,19 @@ import (
 	"quittance/test/servers"
 )
 
-// backroom is what the counter is told by everything behind it: the one session
-// that there is, and the one answer to whatever a clerk does with it.
+// backroom plays everything behind the counter. It has one session and one answer to all
+// commands.
 type backroom struct {
 	now    time.Time
 	found  *checkout.Session
 	answer checkout.Answer
-	mute   bool // nobody answers
-	busy   bool // the key has asked too often
+	mute   bool // no command is answered
+	busy   bool // the key's quota is used up
 }
 
 func (b *backroom) Ask(context.Context, checkout.Command) (checkout.Answer, error) {
 	if b.mute {
-		return checkout.Answer{}, errors.New("nobody answers")
+		return checkout.Answer{}, errors.New("no reply")
 	}
 	return b.answer, nil
 }
@@ -74,8 +74,7 @@ func (b *backroom) ClerkByKey(id string) (identity.ClerkPrincipal, error) {
 
 func (b *backroom) ApplicationsOf(string) []string { return nil }
 
-// counterClerks have their codes for keys; the third one is at work with live
-// payments.
+// counterClerks have their codes as keys. The third clerk takes live payments.
 var counterClerks = []identity.ClerkPrincipal{
 	{Clerk: identity.Clerk{AgencyID: "impots", Code: "c01", Name: "Guichet 1", Counter: "Hall"}, AgencyName: "Direction générale des impôts", KeyID: "01890000-0000-7000-8000-000000000001"},
 	{Clerk: identity.Clerk{AgencyID: "impots", Code: "c02", Name: "Guichet 2", Counter: "Hall"}, AgencyName: "Direction générale des impôts", KeyID: "01890000-0000-7000-8000-000000000002"},
@@ -84,20 +83,19 @@ var counterClerks = []identity.ClerkPrincipal{
 
 const counterCollection = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 
-// deskRow is a page of the counter: who asks for what, what the backroom says, and
-// how it is answered.
+// deskRow is a page of the counter: the request, the backroom and the status of the answer.
 type deskRow struct {
 	name     string // template[.variant]
 	pictured bool
-	clerk    string // empty: c01; "nobody" has not signed in
-	path     string // below /counter; ?: the session's reference
+	clerk    string // empty means c01; "nobody" means that no clerk has signed in
+	path     string // below /counter; ? stands for the session's reference
 	form     url.Values
-	status   int // zero: 200
+	status   int // 200 when zero
 	backroom
 	long bool
 }
 
-// deskRows begin with what every clerk sees.
+// deskRows returns the pages of the counter.
 func deskRows() []deskRow {
 	const (
 		held      = checkout.CollectionPending
@@ -105,7 +103,7 @@ func deskRows() []deskRow {
 		completed = checkout.StatusCompleted
 		cancelled = checkout.StatusCancelled
 	)
-	// is a session with a collection by a clerk, in cash, or none.
+	// is returns a session with a clerk's cash collection, or without one.
 	is := func(status checkout.Status, collection checkout.CollectionStatus, change ...func(*checkout.Session)) *checkout.Session {
 		s := &checkout.Session{
 			ID: "chs_1", TenantID: "impots", Amount: 5000, Currency: "XAF", ServiceLabel: "Contribution de la patente", Description: "Patente 2026",
@@ -115,7 +113,7 @@ func deskRows() []deskRow {
 		if collection != "" {
 			s.Collection = &checkout.Collection{
 				ID: counterCollection, OfferID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Status: collection, Clerk: "c01",
-				Amount: 5050, Fee: 50, Currency: "XAF", WindowEndsAt: galleryTime.Add(cash.Window),
+				Amount: 5050, Fee: 50, Currency: "XAF", WindowEndsAt: galleryTime.Add(counter.Window),
 			}
 			if collection == taken {
 				s.Collection.DecidedAt, s.Collection.OperatorRef = galleryTime, "R-12"
@@ -226,7 +224,7 @@ func deskRows() []deskRow {
 	}
 }
 
-// counterReference is a payment reference without a typing error.
+// counterReference returns a valid payment reference.
 func counterReference() string {
 	refs, err := checkout.NewReferences(make([]byte, 32))
 	if err != nil {
@@ -243,7 +241,7 @@ func counterReference() string {
 func (g *gallery) counter(t *testing.T) {
 	t.Helper()
 	b := &backroom{now: galleryTime}
-	desks, err := cash.New(cash.Config{
+	desks, err := counter.New(counter.Config{
 		Commands: b, Sessions: b, Registry: b, Identities: b, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
 		Now: func() time.Time { return b.now }, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
@@ -305,7 +303,7 @@ func (g *gallery) counter(t *testing.T) {
 			}
 			for i, body := range same {
 				if bytes.Equal(body, v.page.body) {
-					t.Errorf("%s shows what the %d. page of the counter shows", v.name, i+1)
+					t.Errorf("%s is the same as page %d of the counter", v.name, i+1)
 				}
 			}
 			same = append(same, v.page.body)
@@ -318,7 +316,7 @@ func (g *gallery) counter(t *testing.T) {
 	}
 	for template, is := range missing {
 		if is {
-			t.Errorf("nobody looks at the counter's page %s", template)
+			t.Errorf("no view shows the counter's page %s", template)
 		}
 	}
 }

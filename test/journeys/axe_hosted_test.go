@@ -11,17 +11,17 @@ import (
 	"quittance/checkout/page"
 )
 
-// look is a way in which the pages of some states look different.
+// look is a variant of the pages of some states.
 type look struct {
 	name     string
-	states   []page.State // none: all
-	french   bool         // the longer words are enough
-	widths   []int        // none: auditWidths
-	pictured []page.State // those of which docs/screens has pictures
+	states   []page.State // all when empty
+	french   bool         // only in French, which has the longer words
+	widths   []int        // auditWidths when empty
+	pictured []page.State // states with pictures in docs/screens
 	change   func(*page.View)
 }
 
-// looks begin with the plain one: everything there that the page may show.
+// looks are all variants. The first one has everything that a page can show.
 var looks = []look{
 	{name: "", pictured: page.States, change: func(*page.View) {}},
 	{name: "faulty", widths: pictureWidths, states: []page.State{page.StateChoose, page.StatePhone, page.StateReview}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {
@@ -42,7 +42,7 @@ var looks = []look{
 	}},
 	{name: "over", widths: pictureWidths, states: []page.State{page.StateWaiting}, change: func(v *page.View) { v.WindowEnds = v.Now }},
 	{name: "refused", widths: pictureWidths, states: []page.State{page.StateFailed}, change: func(v *page.View) { v.FailureCode = "collect.rejected" }},
-	// Words and amounts as long as they come.
+	// The longest words and amounts.
 	{name: "long", states: []page.State{page.StateChoose, page.StateReview, page.StateCompleted}, french: true, widths: []int{320}, change: func(v *page.View) {
 		v.Agency = "Direction générale des impôts et des domaines, circonscription de Pointe-Noire"
 		v.Service = "Contribution de la patente et des licences, régularisation des exercices antérieurs"
@@ -60,7 +60,7 @@ var looks = []look{
 	}},
 }
 
-// anyOffer are the pages that each kind of offer has words of its own on.
+// anyOffer are the states whose pages have words for each kind of offer.
 var anyOffer = []page.State{page.StateReview, page.StateWaiting, page.StateCompleted, page.StateFailed, page.StateUndecided}
 
 func asCard(v *page.View) {
@@ -68,8 +68,8 @@ func asCard(v *page.View) {
 	v.Redirect, v.FailureCode = "https://acquirer.example/pay/4f7c", "card.declined"
 }
 
-// inFrame is a page in an integrator's frame. Its scripts are left empty: nobody is
-// around it to speak to.
+// inFrame describes a page in an integrator's frame. Its scripts are empty here, because
+// no page around it answers.
 func inFrame(layout string) *page.Embed {
 	return &page.Embed{
 		Parent: "https://guichet.example", Script: "/c/assets/frame.js", Layout: layout,
@@ -77,7 +77,7 @@ func inFrame(layout string) *page.Embed {
 	}
 }
 
-// everything is a View with every field set, as if for every state at once.
+// everything returns a View with every field set, also those of other states.
 func everything(state page.State, lang money.Language) page.View {
 	xaf, _ := money.Lookup("XAF")
 	now := time.Date(2026, 11, 1, 14, 27, 22, 0, time.UTC)
@@ -101,9 +101,9 @@ func everything(state page.State, lang money.Language) page.View {
 		SuccessURL: successURL, CancelURL: cancelURL,
 	}
 	switch state {
-	case page.StatePhone: // the choice is one of operators
+	case page.StatePhone: // offers only operators
 		v.Offers = v.Offers[:2]
-	case page.StateReload: // only a frame can lose what this one asks for
+	case page.StateReload: // occurs only in a frame
 		v.Embed = inFrame("compact")
 	case page.StateUnknown, page.StateUnavailable:
 		v.Test = false
@@ -112,12 +112,12 @@ func everything(state page.State, lang money.Language) page.View {
 	return v
 }
 
-// otherwiseSeen are the pages that people print, and some in their own colours.
+// otherwiseSeen are the pages that are also viewed on paper or in the reader's own colours.
 var otherwiseSeen = map[page.State]string{
 	page.StateCash: "print", page.StateCompleted: "print", page.StateChoose: "forced", page.StateReview: "forced", page.StateWaiting: "forced",
 }
 
-// hostedTours are all hosted pages, without those that look the same as another.
+// hostedTours returns all different hosted pages.
 func hostedTours(t *testing.T, r *page.Renderer) (out []tour) {
 	t.Helper()
 	header := http.Header{}

@@ -24,8 +24,8 @@ import (
 	"quittance/test/servers"
 )
 
-// shop adds the pages of the demo shop. Its case is lived through with the real SDK
-// and a page of ours in its frame, which says what it is told to say.
+// shop adds the pages of the demo shop. Its case passes through all states with the real
+// SDK. The page in the frame is the test's own and sends the messages of each state.
 func (g *gallery) shop(t *testing.T) {
 	t.Helper()
 	orders := &shopOrders{numbers: map[string]int{}}
@@ -82,7 +82,7 @@ func (g *gallery) shop(t *testing.T) {
 		} {
 			g.tours = append(g.tours, tour{{name: row.name + "-" + string(lang), widths: auditWidths, pictured: true, page: row.page}})
 		}
-		// The frame has the layout of the width in which it was opened.
+		// The frame keeps the layout of the width at which it was opened.
 		for _, widths := range [][]int{auditWidths[:2], auditWidths[2:]} {
 			path := newCase(open)
 			g.tours = append(g.tours, shopCase(g.secure+path+query, string(lang), orders.next(strings.TrimPrefix(path, "/cases/")), widths))
@@ -90,10 +90,11 @@ func (g *gallery) shop(t *testing.T) {
 	}
 }
 
-// shownCase is the id of every case in the pictures: a case's own is drawn by lot.
+// shownCase replaces the random id of every case in the pictures.
 const shownCase = "PATENTE-7KQ2M4XW9RTA"
 
-// shopCase lives through the case at an address, over https as the SDK wants it.
+// shopCase returns the states of the case at an address, which is https because the SDK
+// requires it.
 func shopCase(path, lang string, order int, widths []int) (out tour) {
 	see := func(state string, pictured bool, v view) {
 		v.name, v.widths, v.pictured = "shop.case"+state+"-"+lang, widths, pictured
@@ -103,7 +104,7 @@ func shopCase(path, lang string, order int, widths []int) (out tour) {
 	const named = `document.querySelector("dd").textContent = "` + shownCase + `"`
 	see("", true, view{path: path, run: named, until: "#start"})
 	see(".opening", false, view{press: "#start", until: is("opening")})
-	see(".slow", false, view{until: is("slow")}) // the SDK says so after 8 s
+	see(".slow", false, view{until: is("slow")}) // the SDK reports it after 8 s
 	see(".paying", true, view{run: frameSays(page.StateChoose, "ready", `{}`), until: is("locked")})
 	see(".pending", true, view{run: frameSays(page.StateWaiting, "pending", `{ reason: "card" }`), until: is("pending")})
 	see(".over", true, view{run: frameSays(page.StateFailed, "ended", `{}`), until: is("over") + " #again"})
@@ -116,8 +117,8 @@ func shopCase(path, lang string, order int, widths []int) (out tour) {
 	return out
 }
 
-// frameSays lets the frame, once its page is there, go on to a state and say
-// something of it to the shop.
+// frameSays returns a script that waits for the frame's page, shows a state in it, and
+// sends a message of that state to the shop.
 func frameSays(state page.State, what, data string) string {
 	return `(async () => {
   while (!frames[0] || !("quittanceSecret" in frames[0])) await new Promise((done) => setTimeout(done, 20));
@@ -145,7 +146,7 @@ func (g *gallery) frame(t *testing.T) http.HandlerFunc {
 		v.Due, v.Total = 25_000, 25_075
 		var b bytes.Buffer
 		if err := r.Render(&b, v); err != nil {
-			t.Errorf("the page in the frame: %v", err)
+			t.Errorf("rendering the page in the frame: %v", err)
 		}
 		for _, h := range page.EmbedHeaders([]string{g.secure}) {
 			w.Header().Set(h.Name, h.Value)
@@ -154,15 +155,15 @@ func (g *gallery) frame(t *testing.T) http.HandlerFunc {
 	}
 }
 
-// shopOrders is the API that the shop calls. An order has a session for each try,
-// and the first payment of it waits to be verified until the test says so.
+// shopOrders plays the API that the shop calls. Verifying an order's payment waits until
+// the test closes the channel of the order.
 type shopOrders struct {
 	mu       sync.Mutex
 	numbers  map[string]int  // by order_id
 	verified []chan struct{} // by number; closed once the order is paid
 }
 
-// next is the number of a new order.
+// next returns the number of a new order.
 func (o *shopOrders) next(id string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -178,12 +179,12 @@ func (o *shopOrders) at(number int) chan struct{} {
 }
 
 func (o *shopOrders) create(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var body struct {
 		OrderID string `json:"order_id"`
 	}
-	_ = json.NewDecoder(r.Body).Decode(&asked)
+	_ = json.NewDecoder(r.Body).Decode(&body)
 	o.mu.Lock()
-	number := o.numbers[asked.OrderID]
+	number := o.numbers[body.OrderID]
 	o.mu.Unlock()
 	select {
 	case <-o.at(number):
@@ -195,11 +196,11 @@ func (o *shopOrders) create(w http.ResponseWriter, r *http.Request) {
 }
 
 func (o *shopOrders) verify(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var body struct {
 		Token string `json:"completion_token"`
 	}
-	_ = json.NewDecoder(r.Body).Decode(&asked)
-	number, _ := strconv.Atoi(strings.TrimPrefix(asked.Token, "cpt_"))
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	number, _ := strconv.Atoi(strings.TrimPrefix(body.Token, "cpt_"))
 	select {
 	case <-o.at(number):
 	case <-r.Context().Done():

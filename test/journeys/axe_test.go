@@ -18,28 +18,28 @@ import (
 	"quittance/test/harness"
 )
 
-// auditWidths are those at which every page is looked at. 320 px is also what is
-// left of a screen of 1280 px at a zoom of 400 %.
+// auditWidths are the widths at which every page is audited. 320 px is also the width of a
+// screen of 1280 px at a zoom of 400 %.
 var auditWidths = []int{320, 400, 1280}
 
-// galleryTime is when the pages are looked at.
+// galleryTime is the time that the pages show.
 var galleryTime = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// view is a page to look at.
+// view is a page to audit.
 type view struct {
-	name     string // state[.look]-language; of others' pages counter.page, shop.state, …
+	name     string // state[.look]-language; of other services counter.page, shop.state, …
 	widths   []int
 	pictured bool   // docs/screens has pictures of it
-	media    string // how it is looked at: empty as usual, "print" on paper, "forced" in the reader's own colours
+	media    string // empty for a screen, "print" for paper, "forced" for the reader's own colours
 
-	// Where it is; neither: what the view before becomes by press, run and until,
-	// see axe.mjs.
+	// The page or its path. Without either, the view is what the one before becomes by
+	// press, run and until, see axe.mjs.
 	page              *answered
 	path              string
 	press, run, until string
 }
 
-// serviceOf is whose page one of that name is, empty for the hosted page.
+// serviceOf returns the service of a view's name; empty for the hosted page.
 func serviceOf(name string) string {
 	before, _, _ := strings.Cut(name, ".")
 	before, _, _ = strings.Cut(before, "-")
@@ -50,22 +50,22 @@ func serviceOf(name string) string {
 	return ""
 }
 
-// tour is what is looked at in one tab, one after another.
+// tour is a sequence of views in one tab.
 type tour []view
 
-// in is the same view in another medium, right after it.
+// in returns a view that shows the page before it in another medium.
 func (v view) in(media string) view {
 	name, lang, _ := strings.Cut(v.name, "-")
 	return view{name: name + "." + media + "-" + lang, widths: pictureWidths, pictured: true, media: media}
 }
 
-// answered is a page as a handler answered it.
+// answered is the answer of a handler.
 type answered struct {
 	header http.Header
 	body   []byte
 }
 
-// answerTo asks a handler, without a network.
+// answerTo sends a request to a handler without a network.
 func answerTo(t *testing.T, h http.Handler, r *http.Request, status int) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -94,7 +94,7 @@ func newGallery(t *testing.T) *gallery {
 	t.Helper()
 	g := &gallery{mux: http.NewServeMux()}
 	server, secure := httptest.NewServer(g.mux), httptest.NewUnstartedServer(g.mux)
-	// A browser tries a certificate, and again when it is told to trust it.
+	// The browser first rejects the certificate, which the server would log.
 	secure.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
 	secure.StartTLS()
 	t.Cleanup(server.Close)
@@ -119,8 +119,7 @@ func newGallery(t *testing.T) *gallery {
 	return g
 }
 
-// task is what axe.mjs is asked to look at. It shows nothing at the widths that
-// only leaves out.
+// task returns the task of axe.mjs: all tours, at the widths that only returns.
 func (g *gallery) task(only func(view) []int) map[string]any {
 	var tours [][]map[string]any
 	for _, tour := range g.tours {
@@ -152,7 +151,7 @@ func (g *gallery) hosted(t *testing.T) {
 	})
 	for _, asset := range r.Assets() {
 		if strings.Contains(asset.Path, "/embed.") {
-			asset.Body = []byte(`document.body.removeAttribute("inert")`) // and nothing else, see inFrame
+			asset.Body = []byte(`document.body.removeAttribute("inert")`) // no messages, see inFrame
 		}
 		g.mux.HandleFunc("GET "+asset.Path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", asset.ContentType)
@@ -167,7 +166,7 @@ func (g *gallery) hosted(t *testing.T) {
 	})
 }
 
-// ugly is the name of a page that has all the faults which are looked for.
+// ugly is the name of a page that has every fault that the audit must find.
 const ugly = "ugly"
 
 func (g *gallery) ugly() {
@@ -178,7 +177,7 @@ func (g *gallery) ugly() {
 	g.tours = append(g.tours, tour{{name: ugly, path: "/" + ugly, widths: auditWidths}})
 }
 
-// audit is what axe.mjs says of a page.
+// audit is the report of axe.mjs about a page.
 type audit struct {
 	Page     string   `json:"page"`
 	Width    int      `json:"width"`
@@ -188,9 +187,9 @@ type audit struct {
 	Small    []string `json:"small"`
 }
 
-// Every page that citizens and clerks see, in every state, in both languages and at
-// every width: axe finds nothing, nothing has to be scrolled sideways, and whatever
-// can be pressed is at least 44 px wide and high.
+// Every page that citizens and clerks see is audited in every state, in both languages and
+// at every width. axe finds no fault, no page scrolls sideways, and every target is at
+// least 44 px wide and high.
 func TestPagesForEverybody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
@@ -210,11 +209,11 @@ func TestPagesForEverybody(t *testing.T) {
 	harness.Browse(t, 10*time.Minute, "axe.mjs", g.task(func(v view) []int { return v.widths }), func(line []byte) {
 		var a audit
 		if err := json.Unmarshal(line, &a); err != nil {
-			t.Fatalf("the browser's %q: %v", line, err)
+			t.Fatalf("the browser's line %q: %v", line, err)
 		}
 		if a.Page == ugly {
 			if !strings.Contains(strings.Join(a.Findings, " "), "color-contrast") || len(a.Small) != 1 || a.Wide <= a.Width {
-				t.Errorf("of an ugly page it is said: %s", line)
+				t.Errorf("the audit of the ugly page misses faults: %s", line)
 			}
 			return
 		}
@@ -227,14 +226,14 @@ func TestPagesForEverybody(t *testing.T) {
 			t.Errorf("%s at %d px: %s", a.Page, a.Width, finding)
 		}
 		for _, target := range a.Small {
-			t.Errorf("%s at %d px: a target of %s", a.Page, a.Width, target)
+			t.Errorf("%s at %d px: a target is too small: %s", a.Page, a.Width, target)
 		}
 		if a.Wide > a.Width {
-			t.Errorf("%s is %d px wide at %d px", a.Page, a.Wide, a.Width)
+			t.Errorf("%s is %d px wide in a window of %d px", a.Page, a.Wide, a.Width)
 		}
 	})
 	t.Logf("%d audits of %v pages in %v", audits, pages, time.Since(begun).Round(time.Second))
 	for page := range missing {
-		t.Errorf("nothing is said of %s px", page)
+		t.Errorf("the browser has not audited %s px", page)
 	}
 }

@@ -1,8 +1,9 @@
-// Package journeys pays in a real browser. TestJourneys is one table of journeys,
-// each on the hosted page with a script and without and in the demo shop's frame,
-// and afterwards a search of the log for what must not stand there.
-// TestPagesForEverybody audits every page and state with axe. TestSDKInBrowser holds
-// the SDK and the frame's script against a page of its own, TestShopInBrowser the
-// embedded checkout against what a shop and its visitors may do beside paying.
-// QUITTANCE_SCREENS=write (`make screens`) writes docs/screens.
+// Package journeys pays in a real browser. TestJourneys is one table of journeys: on the
+// hosted page with a script and without, and in the demo shop's frame. Then it searches
+// the log for secrets. QUITTANCE_JOURNEYS=PATTERN selects journeys by name. The last output
+// of the package is a list of the failed journeys.
+//
+// TestPagesForEverybody audits every page in every state with axe. TestSDKInBrowser tests
+// the SDK and the frame script with a page of the test, TestShopInBrowser the embedded
+// checkout in the demo shop. QUITTANCE_SCREENS=write (`make screens`) writes docs/screens.
 package journeys

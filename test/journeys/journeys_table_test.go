@@ -7,37 +7,37 @@ import (
 	"testing"
 )
 
-// hostedOffers are those of the demo application that take XAF, in their order.
+// hostedOffers are the demo application's offers in XAF, in their order.
 var hostedOffers = []string{"momo", "momo_b", "cash_agency"}
 
-// visitor is a row of the table: a citizen, what happens, and what must be seen
-// and known of it in the end.
+// visitor is a row of the table: what a citizen does, which pages must be shown, and what
+// the systems must know in the end.
 type visitor struct {
 	name     string
-	scenario string   // of journeys.mjs; empty: pay
-	offer    string   // empty: momo
+	scenario string   // scenario of journeys.mjs; pay when empty
+	offer    string   // momo when empty
 	answers  []string // what the citizen enters
-	at       string   // the page on which it happens
+	at       string   // page on which the scenario's event happens
 	decision string   // of the operator, afterwards
-	clock    int      // when it begins, if it needs the clock moved; see journeys.mjs
+	clock    int      // above 0 if the row needs the clock moved, see journeys.mjs
 	live     bool     // a live session, for which developer mode has no accounts
 	url      string   // instead of the session's own page
 	euros    bool     // 60.00 EUR instead of 5,000 XAF
-	hosted   bool     // only there: it is about tabs, the way back, or no frame
+	hosted   bool     // not in a frame: the row is about tabs, the way back, or an error page
 
-	pages    string // in their order, one that was shown again counts once; x? may be missed
-	noScript string // the same without a script, where it differs
-	embedded string // and in a frame
-	other    string // the pages in the second tab
-	status   string // by the API; empty: there is no session
-	event    string // the one that ended it, in the integrator's inbox; empty: none did
-	failure  string // its failure code
-	late     bool   // checkout.late_payment as well
-	collect  int    // how many collections the operators and the counter have; of cards see acquired
+	pages    string // in order; a page shown again counts once; x? may be missing
+	noScript string // pages without a script, if they differ
+	embedded string // pages in a frame, if they differ
+	other    string // pages in the second tab
+	status   string // by the API; empty without a session
+	event    string // event of the session's end in the integrator's inbox; empty for none
+	failure  string // failure code of that event
+	late     bool   // checkout.late_payment follows
+	collect  int    // number of collections at operators and counter; for cards see acquired
 	check    func(t *testing.T, v visitor, seen []shown)
 }
 
-// spellings are ways to write the magic number that ends in two digits.
+// spellings are the ways to write a magic number; %s is its last two digits.
 var spellings = map[string][]string{
 	"momo":   {"06 600 00 %s", "0660000%s", "+242 06 600 00 %s", "06-600-00-%s", "00242 0660000%s", "06.600.00.%s"},
 	"momo_b": {"05 500 00 %s", "0550000%s", "+242 05 500 00 %s", "05-500-00-%s", "00242 0550000%s", "05.500.00.%s"},
@@ -48,10 +48,10 @@ func number(offer, nn string, spelling int) string {
 	return fmt.Sprintf(spellings[offer][spelling%len(spellings[offer])], nn)
 }
 
-// toReview is a mobile money payer's way to the confirmation.
+// toReview are a mobile money payer's pages up to the confirmation.
 const toReview = "choose phone review "
 
-// byPhone is what comes of paying by each magic number (README, "Developer mode").
+// byPhone returns a payment with each magic number (README, "Developer mode").
 func byPhone(offer string) []visitor {
 	rows := []visitor{
 		{name: "01 approved at once", pages: "waiting? completed"},
@@ -82,8 +82,8 @@ func byPhone(offer string) []visitor {
 	return ended(offer, rows)
 }
 
-// byCard: the buttons of the acquirer's page, and what only its magic cards do. A
-// card takes euros, for which there is no other offer to choose.
+// byCard returns a payment with each button and each magic card of the acquirer's page.
+// The currency is the euro, for which the card is the only offer.
 func byCard() []visitor {
 	rows := []visitor{
 		{name: "approved", answers: []string{"approve"}, pages: "bankwait? completed"},
@@ -106,15 +106,15 @@ func byCard() []visitor {
 		if v.answers == nil {
 			v.answers = []string{number("card", v.name[:2], i)}
 		}
-		// A script goes to the bank by itself, without one there is a link.
-		// From a frame the bank's page opens beside it.
+		// A script goes to the bank's page by itself. Without a script the page has a link.
+		// From a frame the bank's page opens in a tab of its own.
 		_, outcome, _ := strings.Cut(v.pages, " ")
 		v.pages, v.noScript, v.embedded = "review bank "+v.pages, "review bankwait bank "+v.pages, "review bankwait "+outcome
 	}
 	return ended("card", rows)
 }
 
-// byCash: a clerk decides, or nobody comes.
+// byCash returns payments at a counter, decided by a clerk or by nobody.
 func byCash() []visitor {
 	rows := ended("cash", []visitor{
 		{name: "paid at the counter", scenario: "counter", offer: "cash_agency", collect: 1, pages: "choose cash counter completed"},
@@ -132,7 +132,7 @@ func byCash() []visitor {
 	})
 }
 
-// ended completes rows: what has no failure is paid.
+// ended fills in the status and the event of rows: those without a failure are paid.
 func ended(offer string, rows []visitor) []visitor {
 	for i := range rows {
 		v := &rows[i]
@@ -146,7 +146,7 @@ func ended(offer string, rows []visitor) []visitor {
 	return rows
 }
 
-// otherwise is what citizens do beside paying straight on.
+// otherwise returns everything that citizens do other than paying straight on.
 func otherwise() []visitor {
 	pays := func(nn string) []string { return []string{number("momo", nn, 0)} }
 	// The payer of 77 waits for /control.
@@ -160,8 +160,8 @@ func otherwise() []visitor {
 			v.hosted = true
 			v.answers = []string{number("momo", "77", 0), number("momo", "77", 1)}
 		}),
-		// A script makes the review an address that can be asked for again, which
-		// leads to the first step; without one it is the same form once more.
+		// With a script, loading the review again leads to the first step. Without one, the
+		// browser sends the form again and shows the review.
 		like(completed, func(v *visitor) {
 			v.name, v.scenario = "reload at every page", "reload"
 			v.hosted = true
@@ -199,7 +199,7 @@ func otherwise() []visitor {
 		like(cancelled, func(v *visitor) {
 			v.name, v.scenario, v.at, v.pages, v.offer = "cancels with a reference for a counter", "cancel", "cash", "choose cash cancelled", "cash_agency"
 		}),
-		// Without a script nothing loads the page again.
+		// Only a script loads the page again by itself.
 		like(cancelled, func(v *visitor) {
 			v.name, v.scenario, v.at, v.pages, v.offer = "integrator cancels while the citizen's cancel is on its way", "cancelSlow", "cash", "choose cash cancelled", "cash_agency"
 			v.hosted = true
@@ -243,7 +243,7 @@ func otherwise() []visitor {
 	}
 }
 
-// titles are what the pages are called, in French and English.
+// titles are the titles of the pages in French and English.
 var titles = map[string]map[string]string{
 	"choose":     {"fr": "Comment voulez-vous payer ?", "en": "How do you want to pay?"},
 	"none":       {"fr": "Paiement impossible pour le moment", "en": "Payment is not possible at the moment"},
@@ -265,7 +265,7 @@ var titles = map[string]map[string]string{
 	"unknown":    {"fr": "Page introuvable", "en": "Page not found"},
 }
 
-// called is the page of a title.
+// called returns the page of a title; empty if there is none.
 func called(title, lang string) string {
 	for page, in := range titles {
 		if in[lang] == title {
@@ -275,12 +275,13 @@ func called(title, lang string) string {
 	return ""
 }
 
-// formsOf are the forms of each page, by where they go; no other page has any.
+// formsOf are the forms of each page, by the last part of their action. No other page has
+// a form.
 var formsOf = map[string][]string{
 	"choose": {"offer", "cancel"}, "phone": {"phone", "cancel"}, "review": {"pay", "cancel"}, "cash": {"cancel"}, "none": {"cancel"},
 }
 
-// offerNames are what citizens call the offers.
+// offerNames are the names of the offers on the pages.
 var offerNames = map[string]map[string]string{
 	"momo":        {"fr": "MTN Mobile Money", "en": "MTN Mobile Money"},
 	"momo_b":      {"fr": "Airtel Money", "en": "Airtel Money"},
@@ -288,7 +289,7 @@ var offerNames = map[string]map[string]string{
 	"cash_agency": {"fr": "Espèces au guichet", "en": "Cash at a counter"},
 }
 
-// refusalWords is a part of what the citizen reads of a refusal.
+// refusalWords are parts of the texts that explain a failure.
 var refusalWords = map[string]map[string]string{
 	"collect.rejected":            {"fr": "Vous avez refusé le paiement", "en": "You refused the payment"},
 	"collect.insufficient_funds":  {"fr": "ne suffit pas", "en": "not enough money"},
@@ -300,13 +301,13 @@ var refusalWords = map[string]map[string]string{
 	"card.abandoned":              {"fr": "a été abandonné", "en": "was abandoned"},
 }
 
-// checkLanguages: the language changes at each page, and stays on the way.
+// checkLanguages checks that each page was shown in both languages.
 func checkLanguages(t *testing.T, _ visitor, seen []shown) {
 	langs := map[string]bool{}
 	for _, s := range seen {
 		langs[s.Step+" "+s.Lang] = true
 	}
-	for _, step := range []string{"phone", "waiting", "end"} { // from the review it leads to the number
+	for _, step := range []string{"phone", "waiting", "end"} { // the other language of the review shows the number's page
 		for _, lang := range []string{"fr", "en"} {
 			if !langs[step+" "+lang] {
 				t.Errorf("page %s was not shown in %s", step, lang)
@@ -315,7 +316,7 @@ func checkLanguages(t *testing.T, _ visitor, seen []shown) {
 	}
 }
 
-// checkFaulty: each wrong number is named in a summary that has the focus.
+// checkFaulty checks that each wrong number leads to a summary of errors with the focus.
 func checkFaulty(t *testing.T, v visitor, seen []shown) {
 	var wrong []shown
 	for _, s := range seen {
@@ -328,16 +329,16 @@ func checkFaulty(t *testing.T, v visitor, seen []shown) {
 	}
 	for i, s := range wrong {
 		if s.Focus != "errors" {
-			t.Errorf("%q leaves the focus at %q", v.answers[i+1], s.Focus)
+			t.Errorf("after %q the focus is at %q, want the summary of errors", v.answers[i+1], s.Focus)
 		}
 		if len(s.Errors) != 1 || !slices.Contains(s.Links, "#phone") {
-			t.Errorf("%q is answered with %q and the links %q", v.answers[i+1], s.Errors, s.Links)
+			t.Errorf("after %q the errors are %q and the links %q, want one error with a link to the field", v.answers[i+1], s.Errors, s.Links)
 		}
 	}
 }
 
-// checkUndecidedFirst: the second session's confirmation waits for the first's
-// operator.
+// checkUndecidedFirst checks that the second session refuses the confirmation while the
+// first session's collection is undecided.
 func checkUndecidedFirst(t *testing.T, _ visitor, seen []shown) {
 	words := map[string]string{"fr": "Nous vérifions encore auprès de l’opérateur", "en": "We are still checking with the operator"}
 	for _, s := range seen {
@@ -348,7 +349,7 @@ func checkUndecidedFirst(t *testing.T, _ visitor, seen []shown) {
 	t.Error("the second session's page does not say that the first is undecided")
 }
 
-// checkGuessed: the review names the operator whose number it is.
+// checkGuessed checks that the review names the operator of the number.
 func checkGuessed(t *testing.T, _ visitor, seen []shown) {
 	for _, s := range seen {
 		if s.Step == "review" && s.List[wordsOf[s.Lang].offer] != "Airtel Money" {

@@ -24,13 +24,13 @@ import (
 // screens is the folder of the pictures.
 const screens = harness.Root + "/docs/screens"
 
-// pictureWidths are those of a small phone and of a desk.
+// pictureWidths are the widths of a small phone and of a desktop.
 var pictureWidths = []int{320, 1280}
 
-// picture is one of the folder's: a view's name and a width.
+// picture returns the file name of a view at a width.
 func picture(name string, width int) string { return fmt.Sprintf("%s-%d.png", name, width) }
 
-// pictureWidthsOf are those at which pictures of a view are taken.
+// pictureWidthsOf returns the widths of a view's pictures.
 func pictureWidthsOf(v view) []int {
 	if !v.pictured {
 		return nil
@@ -38,14 +38,14 @@ func pictureWidthsOf(v view) []int {
 	return slices.DeleteFunc(slices.Clone(pictureWidths), func(w int) bool { return !slices.Contains(v.widths, w) })
 }
 
-// There is a picture of each page in each state, language and width, and no
-// other. QUITTANCE_SCREENS=write makes them (`make screens`); how a page looks is
-// for people to judge, so nothing compares them.
+// docs/screens has a picture of each page in each state, language and width, and no other
+// file. QUITTANCE_SCREENS=write takes the pictures (`make screens`). The test does not
+// compare their contents.
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	g := newGallery(t)
 	want := map[string]bool{}
-	var names []string // without the width, each once
+	var names []string // of the views, each once
 	for _, v := range slices.Concat(g.tours...) {
 		for _, width := range pictureWidthsOf(v) {
 			want[picture(v.name, width)] = true
@@ -58,18 +58,18 @@ func TestScreens(t *testing.T) {
 	if os.Getenv("QUITTANCE_SCREENS") == "write" {
 		g.takePictures(t, want, index)
 	}
-	said, err := os.ReadFile(filepath.Join(screens, "README.md"))
+	written, err := os.ReadFile(filepath.Join(screens, "README.md"))
 	if err != nil {
 		t.Fatalf("%v; `make screens` makes it", err)
 	}
-	if string(said) != index {
-		t.Error("the index of docs/screens is not of these pages; `make screens` makes it")
+	if string(written) != index {
+		t.Error("docs/screens/README.md does not list these pages; `make screens` writes it")
 	}
 	for _, state := range page.States {
 		for _, lang := range money.Languages {
 			for _, width := range pictureWidths {
 				if name := picture(string(state)+"-"+string(lang), width); !want[name] {
-					t.Errorf("nobody takes the picture %s", name)
+					t.Errorf("no view has the picture %s", name)
 				}
 			}
 		}
@@ -81,7 +81,7 @@ func TestScreens(t *testing.T) {
 	want["README.md"] = true
 	for _, f := range there {
 		if !want[f.Name()] {
-			t.Errorf("docs/screens has %s, which is no page's", f.Name())
+			t.Errorf("docs/screens has %s, which belongs to no page", f.Name())
 		}
 		delete(want, f.Name())
 	}
@@ -116,8 +116,8 @@ func (g *gallery) takePictures(t *testing.T, of map[string]bool, index string) {
 	}
 }
 
-// smaller is a picture in the 64 colours that it has most of: a fifth of the
-// bytes, and of pages like ours nobody sees it.
+// smaller returns a picture in its 64 most frequent colours. It has a fifth of the bytes
+// and looks the same.
 func smaller(t *testing.T, file string) []byte {
 	t.Helper()
 	const colours = 64
@@ -154,21 +154,21 @@ func smaller(t *testing.T, file string) []byte {
 	return b.Bytes()
 }
 
-// screensParts are the tables of the index, by what their names begin with.
+// screensParts are the tables of the index, each with the prefix of its names.
 var screensParts = []struct{ prefix, title, about string }{
-	{"", "The hosted checkout page", "`checkout/page`, in each of its states. What follows a point is a variant of the state: `faulty` a form that was refused, `paid` an order that is paid already, " +
-		"`none` no means of payment, `card` and `cash` another offer than mobile money, `compact` the page in an integrator's frame, `print` the page on paper, `forced` in the colours that a reader's system forces."},
-	{"counter", "The clerk's desk", "`ingress/counter`, where citizens pay in cash. What follows `counter` is the page, and its variant."},
+	{"", "The hosted checkout page", "`checkout/page`, in each of its states. The word after a dot is a variant of the state: `faulty` a form that was refused, `paid` an order that is paid already, " +
+		"`none` no means of payment, `card` and `cash` an offer other than mobile money, `compact` the page in an integrator's frame, `print` the page on paper, `forced` the page in the colours that the reader's system forces."},
+	{"counter", "The clerk's desk", "`ingress/counter`, where citizens pay in cash. The words after `counter` are the page and its variant."},
 	{"shop", "The demo shop", "`dev/shop`, an integrator's site with the checkout in its page."},
 	{"bank", "The simulated bank", "`dev/simulator`, to which developer mode sends citizens who pay by card."},
 }
 
-// screensIndex is the folder's README: each page as a phone shows it, and links
-// to how a desk does.
+// screensIndex returns the README of docs/screens: the pictures of a phone, and links to
+// those of a desktop.
 func screensIndex(names []string, taken map[string]bool) string {
 	var b strings.Builder
 	b.WriteString("# What citizens and clerks see\n\n" +
-		"Every page in French and English, at 320 px and at 1280 px. `make screens` takes the pictures again.\n")
+		"Every page in French and English, at widths of 320 px and 1280 px. `make screens` takes the pictures again.\n")
 	for _, part := range screensParts {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| | Français, 320 px | English, 320 px | 1280 px |\n|---|---|---|---|\n", part.title, part.about)
 		for _, full := range names {

@@ -26,8 +26,8 @@ import (
 	"quittance/test/harness"
 )
 
-// The SDK and the frame script in a real browser, on pages of the test's own
-// that are held as the embedded page is, and say whatever a case wants.
+// The SDK and the frame script run in a real browser, on pages of the test that embed a
+// checkout page of the test. That page sends the messages that each case needs.
 func TestSDKInBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
@@ -37,7 +37,7 @@ func TestSDKInBrowser(t *testing.T) {
 	checkout := httptest.NewServer(embedStub(func() string { return host.URL }))
 	hosts := func() http.Handler {
 		r := chi.NewRouter()
-		sdk.Routes(r) // for those who serve the script themselves
+		sdk.Routes(r) // an integrator may serve the script itself
 		r.Get("/*", func(w http.ResponseWriter, r *http.Request) {
 			script := fmt.Sprintf(`<script src="%s/sdk/%s/quittance.js" crossorigin integrity="%s"></script>`,
 				checkout.URL, sdk.Version, sdk.Integrity()[sdk.Version]["quittance.js"])
@@ -60,7 +60,7 @@ func TestSDKInBrowser(t *testing.T) {
 	stranger := httptest.NewUnstartedServer(hosts())
 	host = httptest.NewUnstartedServer(hosts())
 	for _, s := range []*httptest.Server{host, stranger} {
-		// A browser tries a certificate, and again when it is told to trust it.
+		// The browser first rejects the certificate, which the server would log.
 		s.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
 		s.StartTLS()
 	}
@@ -72,9 +72,8 @@ func TestSDKInBrowser(t *testing.T) {
 	})
 }
 
-// The demo shop, with the real checkout in its frame: a case is unlocked by the
-// shop's back end and by nothing else, and the page around the checkout learns
-// nothing that it could be unlocked by.
+// The demo shop has the real checkout in its frame. Only the shop's back end unlocks a
+// case, and the page around the checkout gets nothing that could unlock it.
 func TestShopInBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation and a browser")
@@ -84,9 +83,9 @@ func TestShopInBrowser(t *testing.T) {
 	var s harness.Session
 	u.Post(t, harness.GuichetKey, fmt.Sprintf(`{"order_id":"not-here-%s","amount":5000,"mode":"embedded"}`, uuid.NewString())).Into(t, &s)
 	if s.ClientSecret == nil {
-		t.Fatal("an embedded session without client_secret")
+		t.Fatal("the embedded session has no client_secret")
 	}
-	// A site that no application names.
+	// The stranger is not in the embed origins of any application.
 	stranger := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = io.WriteString(w, `<!doctype html><html lang="fr"><title>Another site</title><body>`)
@@ -99,7 +98,7 @@ func TestShopInBrowser(t *testing.T) {
 		"stranger": stranger.URL, "session": s.ID + ":" + *s.ClientSecret,
 	})
 	if len(secrets) == 0 {
-		t.Error("the browser was given no secret")
+		t.Error("the script reports no secret that the browser got")
 	}
 	log, err := os.ReadFile(u.Stderr())
 	if err != nil {
@@ -115,8 +114,8 @@ func TestShopInBrowser(t *testing.T) {
 // atShop is the demo shop's port, from the service's.
 const atShop = 8
 
-// runCases runs a script of named cases, and sees each of them pass. It returns
-// the secrets that the script was given.
+// runCases runs a script of named cases and fails unless each of them passes. It returns
+// the secrets that the script reports.
 func runCases(t *testing.T, script string, task map[string]any) (secrets []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(harness.Root, "test/tools/browser", script))
@@ -131,21 +130,21 @@ func runCases(t *testing.T, script string, task map[string]any) (secrets []strin
 		t.Fatalf("%s has no cases", script)
 	}
 	harness.Browse(t, 6*time.Minute, script, task, func(line []byte) {
-		var said struct {
+		var result struct {
 			Passed, Fault string
 			Secrets       []string
 		}
-		if err := json.Unmarshal(line, &said); err != nil {
-			t.Fatalf("the browser's %q: %v", line, err)
+		if err := json.Unmarshal(line, &result); err != nil {
+			t.Fatalf("the browser's line %q: %v", line, err)
 		}
-		if said.Secrets != nil {
-			secrets = said.Secrets
+		if result.Secrets != nil {
+			secrets = result.Secrets
 			return
 		}
-		if said.Fault != "" {
-			t.Errorf("in the browser: %s", said.Fault)
+		if result.Fault != "" {
+			t.Errorf("in the browser: %s", result.Fault)
 		}
-		missing = slices.DeleteFunc(missing, func(m string) bool { return strings.HasPrefix(said.Passed+said.Fault, m) })
+		missing = slices.DeleteFunc(missing, func(m string) bool { return strings.HasPrefix(result.Passed+result.Fault, m) })
 	})
 	if len(missing) > 0 {
 		t.Errorf("%s did not run %q", script, missing)
@@ -153,15 +152,14 @@ func runCases(t *testing.T, script string, task map[string]any) (secrets []strin
 	return secrets
 }
 
-// deadAddress is where nobody listens.
+// deadAddress returns an address at which nothing listens.
 func deadAddress(t *testing.T) string {
 	t.Helper()
 	return program.Local(harness.Ports(t, 1)[0])
 }
 
-// embedStub answers as the embedded page does, as far as a frame goes: by the
-// session's id a page that behaves, or one of the days when it does not. Pages of
-// the one host may hold it.
+// embedStub plays the service of an embedded page. The session's id selects a page that
+// works or one with a fault. Only pages of host may embed it.
 func embedStub(host func() string) http.Handler {
 	r := chi.NewRouter()
 	sdk.Routes(r)
@@ -215,8 +213,8 @@ func embedStub(host func() string) http.Handler {
 if (quittanceSecret) say("ready");
 if (document.documentElement.dataset.id === "chs_early") say("pending", { reason: "card" });`,
 		"/newer.js": `parent.postMessage({ ns: "quittance.checkout", v: 1, cid: "", seq: 0, type: "hello", data: { versions: [2] } }, document.documentElement.dataset.parent);`,
-		// Says to the page that holds or opened it what the frame would, and to each
-		// frame beside it what the page would.
+		// Sends the frame's messages to the page that embeds or opened it, and the page's
+		// messages to each other frame.
 		"/spoof.js": `window.heard = [];
 addEventListener("message", (e) => { if (!e.data.spoof) heard.push(e.data); });
 const whom = parent !== window ? parent : opener;

@@ -1,5 +1,5 @@
-// For tests: keeps every message that this page sees, those of the SDK's ports
-// included, in window.messages.
+// For tests: keeps every message that this page gets, also those of the SDK's ports, in
+// window.messages.
 (() => {
   "use strict";
   const messages = (window.messages = []);

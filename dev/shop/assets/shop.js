@@ -1,5 +1,5 @@
-// Holds the checkout on a case's page. What it says of the payment is for the
-// citizen to read; what unlocks the case is on the back end.
+// Shows the checkout on a case's page. Its messages are for the citizen to read; only the
+// back end unlocks the case.
 (() => {
   "use strict";
   const section = document.getElementById("payment");
@@ -61,7 +61,7 @@
     }
   }
 
-  // The token is good for ten minutes: time enough to ask again.
+  // The token is valid for ten minutes, so a failed call is repeated.
   async function complete({ completion_token }) {
     say("checking");
     for (let attempt = 1; attempt <= 5; attempt++) {

@@ -18,8 +18,8 @@ import (
 // envChild marks a process as the child and carries its configuration.
 const envChild = "QUITTANCE_CHDB_CHILD"
 
-// childConfig is what the parent tells the child. The listening socket comes as
-// file descriptor 3.
+// childConfig is the child's configuration, set by the parent. The listening socket is file
+// descriptor 3.
 type childConfig struct {
 	Library string
 	Dir     string
@@ -28,14 +28,14 @@ type childConfig struct {
 
 const listenerFD = 3
 
-// init makes this process the engine's if Start started it: see the package
-// documentation. It runs before main and before any test, and does not return.
+// init runs the engine if Start has started this process, see the package documentation.
+// Then it does not return, and main and tests do not run.
 func init() {
 	text := os.Getenv(envChild) //nolint:forbidigo // the parent's message, no configuration
 	if text == "" {
 		return
 	}
-	// Standard error is the parent's: it logs each line.
+	// The parent reads standard error and logs each line.
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if err := child(text, log); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -88,19 +88,19 @@ func child(text string, log *slog.Logger) error {
 		return fmt.Errorf("serving: %w", err)
 	case <-ctx.Done():
 	}
-	// Queries in flight may finish; a long one is cut off, as by a power cut,
-	// which MergeTree survives.
+	// Running queries may finish. A long query is cut off, which MergeTree survives like a
+	// power cut.
 	drain, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	if err := server.Shutdown(drain); err != nil {
 		log.Warn("ending with queries still running", slog.Any("error", err))
-		return nil // closing the engine under them would crash
+		return nil // closing the engine during a query would crash
 	}
 	engine.close()
 	return nil
 }
 
-// lockDir keeps a second engine off the folder; the library itself does not.
+// lockDir prevents a second engine on the folder; the library itself does not.
 func lockDir(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("making the data folder: %w", err)

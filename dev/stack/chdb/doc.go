@@ -8,16 +8,15 @@
 //
 // # Importing this package has an effect
 //
-// The child is this very executable, started again with an environment variable
-// that an init function here looks for: it then never reaches main. So the
-// bridge works from the quittance binary and from every test binary, nobody has
-// to call a hook first, and there is no second program to build and find. A
-// process of its own is needed because libchdb is native code that replaces
-// signal handlers and may crash; neither may take the service with it.
+// The child is the same executable, started with an environment variable. An init function
+// of this package finds the variable and runs the child, which never reaches main. So the
+// bridge works from quittance-dev and from every test binary, without a hook to call and
+// without a second program. The engine needs a process of its own, because libchdb is native
+// code that replaces signal handlers and can crash.
 //
 // # What it answers
 //
-// GET /ping and GET / say "Ok.". A query comes as the parameter query, as the
+// GET /ping and GET / answer "Ok.". A query comes as the parameter query, as the
 // body of a POST, or split over both, as in ClickHouse. Understood parameters:
 // database, default_format, client_protocol_version, query_id, param_NAME
 // (values of {NAME:Type} placeholders), and every other parameter as a setting
@@ -29,8 +28,8 @@
 // ClickHouse's own block compression (compress, decompress), external tables,
 // statements separated by semicolons. Request bodies may be gzip.
 //
-// There are no users: it listens where it is told to, on loopback, and turns
-// away requests that a web page made.
+// There are no users and passwords. It listens on loopback, at the configured address, and
+// refuses requests of web pages.
 //
-// DESIGN.md says how it works inside.
+// DESIGN.md describes the internals.
 package chdb

@@ -21,14 +21,14 @@ import (
 	"time"
 )
 
-// Config is how an engine is started.
+// Config is the configuration of an engine.
 type Config struct {
-	// Library is the path of libchdb.so; FindLibrary looks for it when empty.
+	// Library is the path of libchdb.so; when empty, FindLibrary finds it.
 	Library string
-	// Dir is the data folder, made if absent. One engine at a time.
+	// Dir is the data folder of one engine; it is created when absent.
 	Dir string
-	// Addr is where to listen, host:port; 127.0.0.1:0 when empty. Keep it on
-	// loopback: there is no password.
+	// Addr is the host:port to listen on; 127.0.0.1:0 when empty. It must be on loopback,
+	// because there is no password.
 	Addr string
 	// MaxBody is the largest request body in bytes; 1 GiB when zero.
 	MaxBody int64
@@ -112,9 +112,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 // Addr is where the engine listens, host:port.
 func (s *Server) Addr() string { return s.addr }
 
-// Stop lets running queries finish for three seconds, ends the child and frees
-// the port. When ctx ends first the child is killed; what was inserted is kept
-// in any case. Stopping twice is fine.
+// Stop waits up to three seconds for running queries, ends the child and frees the port.
+// When ctx ends first, it kills the child; inserted data is kept. A second Stop does
+// nothing.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopOnce.Do(func() { close(s.stop) })
 	select {
@@ -203,7 +203,7 @@ func (s *Server) spawn() (*process, error) {
 	// /proc/self/exe is this program even if its file was replaced meanwhile.
 	cmd := exec.Command("/proc/self/exe") //nolint:noctx // it ends by Stop, in order
 	cmd.Args = []string{"quittance-clickhouse"}
-	// The child does not inherit our environment, which may hold secrets.
+	// The child does not inherit the environment, which may contain secrets.
 	cmd.Env = []string{envChild + "=" + s.config, "TZ=UTC", "LANG=C.UTF-8"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH"} {
 		if value, ok := os.LookupEnv(name); ok { //nolint:forbidigo // passed on, not read
@@ -211,7 +211,8 @@ func (s *Server) spawn() (*process, error) {
 		}
 	}
 	cmd.ExtraFiles = []*os.File{s.socket}
-	// A group of its own: Ctrl-C in a terminal is for the parent, which ends us.
+	// A group of its own: Ctrl-C in a terminal reaches the parent only, which then stops the
+	// child.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	out, err := cmd.StderrPipe()
 	if err != nil {
@@ -220,9 +221,8 @@ func (s *Server) spawn() (*process, error) {
 	cmd.Stdout = cmd.Stderr
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)
-	// The death signal comes when the thread that started the child ends, not
-	// when the process does (golang.org/issue/27505): this goroutine keeps its
-	// thread until the child has gone.
+	// The kernel sends the death signal when the thread that forked ends, not the process
+	// (golang.org/issue/27505). This goroutine keeps its thread until the child has ended.
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -279,7 +279,7 @@ func (p *process) how() string {
 
 // end sends SIGTERM, waits for five seconds, then kills the child.
 func (p *process) end() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has gone
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has ended
 	select {
 	case <-p.exited:
 	case <-time.After(5 * time.Second):
@@ -288,6 +288,6 @@ func (p *process) end() {
 }
 
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // an error means that it has gone
+	_ = p.cmd.Process.Kill() // an error means that it has ended
 	<-p.exited
 }

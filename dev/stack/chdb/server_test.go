@@ -256,7 +256,7 @@ func TestInlineDataIsNeverSQL(t *testing.T) {
 	if r.body != want {
 		t.Errorf("got %q, want %q", r.body, want)
 	}
-	// Nor does broken data leave anything behind.
+	// Broken data inserts nothing.
 	bad := do(t, s, http.MethodPost, "?query=INSERT+INTO+"+db+".t+FORMAT+TSV", strings.NewReader("10\tten\nnonsense\n"))
 	if bad.status != http.StatusBadRequest || count(t, conn, "SELECT count() FROM t") != 9 {
 		t.Errorf("%+v, %d rows", bad, count(t, conn, "SELECT count() FROM t"))
@@ -285,7 +285,7 @@ func TestCurl(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r := get(t, s, "SELECT currentDatabase()"); r.body != "default\n" {
-		t.Errorf("a request saw another's database: %+v", r)
+		t.Errorf("a request uses the database of another request: %+v", r)
 	}
 	for _, path := range []string{"ping", ""} {
 		if r := do(t, s, http.MethodGet, path, nil); r.status != http.StatusOK || r.body != "Ok.\n" {
@@ -339,7 +339,7 @@ func TestErrors(t *testing.T) {
 	}
 
 	if r := do(t, s, http.MethodPost, "", strings.NewReader("SELECT 1"), "Origin", "https://evil.example"); r.status != http.StatusForbidden {
-		t.Errorf("a web page was served: %+v", r)
+		t.Errorf("a web page's request is answered: %+v", r)
 	}
 	if r := do(t, s, http.MethodDelete, "", nil); r.status != http.StatusMethodNotAllowed {
 		t.Errorf("%+v", r)
@@ -350,7 +350,7 @@ func TestErrors(t *testing.T) {
 	if !errors.As(err, &exc) || exc.Code != 60 || exc.CodeName != "UNKNOWN_TABLE" {
 		t.Errorf("clickhouse-go sees %#v", err)
 	}
-	// An error in mid-result reaches the client as one, not as a short result.
+	// An error in the middle of a result reaches the client as an error, not as a short result.
 	rows, err := conn.Query(t.Context(), "SELECT number, throwIf(number = 900000) FROM numbers(1000000) SETTINGS max_threads = 1")
 	if err == nil {
 		for rows.Next() {
@@ -398,7 +398,7 @@ func TestClientThatGoesAway(t *testing.T) {
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
 	}
-	// An insert cut off in the middle inserts nothing.
+	// An incomplete insert inserts nothing.
 	c, err := net.Dial("tcp", s.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -407,7 +407,7 @@ func TestClientThatGoesAway(t *testing.T) {
 	_ = c.Close()
 	time.Sleep(200 * time.Millisecond)
 	if n := count(t, conn, "SELECT count() FROM t"); n != 0 {
-		t.Errorf("%d rows of an insert that never ended", n)
+		t.Errorf("%d rows of an incomplete insert, want none", n)
 	}
 }
 
@@ -477,8 +477,8 @@ func TestSameBatchTwiceIsOneUnderFinal(t *testing.T) {
 	}
 }
 
-// The child is killed with rows just acknowledged: they are there when it has
-// come back by itself, at the same address.
+// The child is killed after rows were acknowledged. It restarts by itself at the same
+// address and has the rows.
 func TestKillKeepsTheData(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -498,7 +498,7 @@ func TestKillKeepsTheData(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("did not come back: %v", err)
+			t.Fatalf("the engine did not restart: %v", err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -512,7 +512,7 @@ func TestKillKeepsTheData(t *testing.T) {
 		t.Errorf("second engine: %v", err)
 	}
 
-	// And an orderly stop keeps it too, for another start.
+	// After an orderly stop and another start the rows are there as well.
 	if err := s.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,7 @@ import (
 	"unsafe"
 )
 
-// kernelAction is struct sigaction as the kernel has it, which is not as libc
-// has it.
+// kernelAction is the kernel's struct sigaction, which differs from libc's.
 type kernelAction struct {
 	handler  uintptr
 	flags    uint64
@@ -20,8 +19,8 @@ const numSignals = 64
 // actions are the handlers of signals 1 to 64.
 type actions [numSignals + 1]kernelAction
 
-// saveActions reads every signal's handler from the kernel. os/signal cannot: it
-// knows what Go registered, not what a library put in its place.
+// saveActions reads every signal's handler from the kernel. os/signal knows only the
+// handlers that Go registered, not those of a library.
 func saveActions() (*actions, error) {
 	var a actions
 	for sig := 1; sig <= numSignals; sig++ {
@@ -33,7 +32,7 @@ func saveActions() (*actions, error) {
 	return &a, nil
 }
 
-// restore puts the handlers back.
+// restore restores the saved handlers.
 func (a *actions) restore() error {
 	for sig := 1; sig <= numSignals; sig++ {
 		if sig == int(syscall.SIGKILL) || sig == int(syscall.SIGSTOP) {

@@ -11,8 +11,8 @@ import (
 
 const envVictim = "QUITTANCE_CHDB_TEST_VICTIM"
 
-// The engine took SIGSEGV for itself: a nil dereference in Go, which should be a
-// panic that net/http recovers from, hung the process instead.
+// The engine replaced the handler of SIGSEGV. A nil dereference in Go then hung the process
+// instead of causing a panic that net/http recovers from.
 func TestNilDereferenceStillPanics(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(envVictim) != "" {
@@ -43,7 +43,7 @@ func victim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := e.open(); err == nil { // nor do later connections take it
+	if s, err := e.open(); err == nil { // later connections must not replace it either
 		s.close()
 	}
 	func() {

@@ -4,14 +4,13 @@ import (
 	"strings"
 )
 
-// statement is what the bridge must know about a query's text. The engine parses the
-// query itself.
+// statement holds the parts of a query that the bridge needs. The engine parses the query
+// itself.
 type statement struct {
-	// text is what to run. For an insert with data it is the INSERT without its
-	// FORMAT clause and data.
+	// text is the statement to run; for an insert with data, the INSERT without its FORMAT
+	// clause and data.
 	text string
-	// insertFormat is the format of the data that follows; empty for everything
-	// else.
+	// insertFormat is the format of an insert's data; empty for other statements.
 	insertFormat string
 	// data is the offset in the query at which that data begins.
 	data int
@@ -23,9 +22,8 @@ type statement struct {
 
 var errMultiStatement = refuse(codeSyntax, "Syntax error (Multi-statements are not allowed)")
 
-// parseStatement finds where an INSERT's data begins, which output format a
-// query names, and whether there is more than one statement: the library would
-// run them all.
+// parseStatement finds the beginning of an INSERT's data and the output format of a query.
+// It refuses more than one statement, because the library would run them all.
 func parseStatement(sql string) (statement, error) {
 	l := lexer{src: sql}
 	first := l.next()
@@ -50,7 +48,7 @@ func parseStatement(sql string) (statement, error) {
 			st.text = sql[:t.start]
 			return st, nil
 		case t.is("TOTALS"):
-			st.selects = false // totals come once, not with each piece
+			st.selects = false // totals come once at the end
 		case depth == 0 && t.is("FORMAT") && !prev.is("."):
 			ahead := l
 			name := ahead.next()
@@ -72,7 +70,7 @@ func parseInsert(sql string, l lexer) (statement, error) {
 		if t.is(")") {
 			depth--
 		}
-		// A table or a database may be called like a keyword.
+		// A table or a database may have the name of a keyword.
 		if depth != 0 || prev.is(".") || prev.is("INTO") || prev.is("TABLE") {
 			continue
 		}
@@ -95,8 +93,8 @@ func parseInsert(sql string, l lexer) (statement, error) {
 	return statement{text: sql}, nil
 }
 
-// skipLineEnd steps over what separates FORMAT X from its data: the rest of the
-// line if it is blank.
+// skipLineEnd skips the separator between FORMAT X and its data: the rest of the line if it
+// is blank.
 func skipLineEnd(s string, i int) int {
 	j := i
 	for j < len(s) && (s[j] == ' ' || s[j] == '\t' || s[j] == '\r') {
@@ -108,7 +106,7 @@ func skipLineEnd(s string, i int) int {
 	if j == len(s) {
 		return j
 	}
-	return i + 1 // the data begin on the same line, after one separator
+	return i + 1 // the data begins on the same line, after one separator
 }
 
 type tokenKind int
@@ -126,13 +124,13 @@ type token struct {
 	start, end int
 }
 
-// is compares a word without regard to case, or a sign.
+// is compares a token with a sign or, ignoring case, with a word.
 func (t token) is(s string) bool {
 	return (t.kind == tokenWord || t.kind == tokenSign) && strings.EqualFold(t.text, s)
 }
 
-// lexer splits ClickHouse's SQL as far as is needed to tell words from strings
-// and comments. It is a value: a copy looks ahead.
+// lexer splits ClickHouse's SQL into words, strings, signs and comments. It is a value, so
+// that a copy can look ahead.
 type lexer struct {
 	src string
 	pos int
@@ -162,7 +160,7 @@ func (l *lexer) next() token {
 	return token{kind: kind, text: l.src[start:l.pos], start: start, end: l.pos}
 }
 
-// skip steps over blanks and comments.
+// skip skips blanks and comments.
 func (l *lexer) skip() {
 	for l.pos < len(l.src) {
 		rest := l.src[l.pos:]

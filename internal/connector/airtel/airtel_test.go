@@ -286,7 +286,7 @@ func TestCallbacks(t *testing.T) {
 		}
 	}
 	for _, body := range []string{
-		`{"transaction":{"id":"` + id + `","status_code":"TS"}}`, // with dashes: not as we told it
+		`{"transaction":{"id":"` + id + `","status_code":"TS"}}`, // with dashes, unlike our id in the request
 		`{"transaction":{"id":"BBZMiscxy","status_code":"TS"}}`,
 		`{"transaction":{"id":"` + bare(id) + `00","status_code":"TS"}}`,
 		`{"transaction":{"id":"` + bare(id) + `","status_code":"SUCCESS"}}`,

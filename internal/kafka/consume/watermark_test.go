@@ -39,7 +39,7 @@ func TestWatermarkMarksOnlyWhatIsDoneWithoutAGap(t *testing.T) {
 	w.Release()
 	w.Done(21)
 	if len(marked) != 2 {
-		t.Errorf("marked %v after the partition was taken away", marked)
+		t.Errorf("marked %v after Release", marked)
 	}
 }
 

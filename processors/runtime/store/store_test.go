@@ -165,7 +165,7 @@ func TestDeadlinesAreIndexed(t *testing.T) {
 		if keys, next := due(t, s, 499, 10); fmt.Sprint(keys) != "[k0 k5]" || !next.Equal(time.Unix(500, 0)) {
 			t.Fatalf("due %v, next %v", keys, next)
 		}
-		// The index is as it was after it has been opened again.
+		// After a restart the index is the same.
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

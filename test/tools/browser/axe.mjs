@@ -1,31 +1,29 @@
-// Looks at pages at several widths as somebody does who sees badly, zooms in or
-// has large fingers, and prints what is wrong, a JSON object a line:
-// {"page", "width", "findings", "wide", "small"}.
+// Audits pages at several widths for people with low vision, a large zoom or large
+// fingers. It prints a JSON object a line: {"page", "width", "findings", "wide", "small"}.
 //
 //   node axe.mjs '{"base": "http://…", "origins": [base, …], "tours": [[{"name": …, "path": "/…", "widths": [320]}, …]], "shots": "/…"}'
 //
-// A tour is what is looked at in one tab, in this order. A view with a path goes
-// there; one without is what became of the page before once something was pressed
-// (press, a selector), said (run, a script) and waited for (until, a selector of
-// what is in sight then). media is print, forced (colours) or empty. A view without
-// widths is on the way only. With shots, a folder, pictures are taken instead:
-// <name>-<width>.png.
+// A tour is a sequence of views in one tab. A view with a path is loaded. A view without
+// a path is what the page before becomes when a selector is pressed (press), a script is
+// run (run), and a selector is visible (until). media is print, forced (colours) or empty.
+// A view without widths is passed without an audit. With shots, a folder, the script takes
+// pictures instead: <name>-<width>.png.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch, limited, task, tell, watch } from './chromium.mjs';
 
 const atOnce = 3;
 const axe = readFileSync(join(task.modules, 'node_modules/axe-core/axe.min.js'), 'utf8');
-const browser = await launch({ lean: !task.shots }); // pictures are of what citizens have
+const browser = await launch({ lean: !task.shots }); // pictures show what citizens see
 
 const tabs = [];
 async function tabOf(worker) {
   if (!tabs[worker]) {
     const context = await browser.newContext({ locale: 'fr-CG', ignoreHTTPSErrors: true });
     context.setDefaultTimeout(90_000);
-    await context.addInitScript(axe); // in frames as well; twice as quick as afterwards
+    await context.addInitScript(axe); // also in frames; twice as fast as adding it later
     tabs[worker] = await context.newPage();
-    // So that a picture is the same each time: the clock of the page stands still.
+    // The page's clock stands still, so that a picture is the same each time.
     if (task.shots) await tabs[worker].addInitScript(() => { performance.now = () => 0; });
     watch(tabs[worker], task.origins, (fault) => tell({ page: tabs[worker].showing, fault }));
   }
@@ -67,21 +65,21 @@ async function picture(tab, page, width) {
   tell({ page, width });
 }
 
-// wide runs in the page: how wide it is, with what does not fit into its frames.
+// wide runs in the page. It returns the page's width, with the excess of its frames.
 function wide() {
   const spare = Array.from(frames, ({ innerWidth, document: d }) => d.documentElement.scrollWidth - innerWidth);
   return document.documentElement.scrollWidth + Math.max(0, ...spare);
 }
 
-// small runs in the page: what one can press and is less than 44 px wide or high,
-// words in a sentence aside. A radio is pressed by its label as well.
+// small runs in the page. It returns the targets that are less than 44 px wide or high,
+// except links in a sentence. The label of a radio button counts as its target.
 function small() {
   const out = [];
   for (const e of document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary')) {
     if (!e.checkVisibility()) continue;
     const around = e.parentElement.textContent.trim() !== e.textContent.trim();
     if (getComputedStyle(e).display === 'inline' && around) continue;
-    // What skips to the content is out of sight until it has the focus.
+    // The link that skips to the content is out of sight until it has the focus.
     if (e.getBoundingClientRect().right < 0) e.focus();
     const boxes = [e, ...e.labels && ['radio', 'checkbox'].includes(e.type) ? e.labels : []].map((x) => x.getBoundingClientRect());
     const width = Math.max(...boxes.map((b) => b.right)) - Math.min(...boxes.map((b) => b.left));

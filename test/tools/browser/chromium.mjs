@@ -1,28 +1,28 @@
-// What the tests in a browser share: the system's Chromium, the words in which a
-// script reports, and what no page of ours may do.
+// Shared by the browser tests: the system's Chromium, the output of a script, and the
+// checks of every page.
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
-// The task comes as the one argument. Every task names modules (the folder that
-// holds what is fetched), chromium (its path) and shell (that of Chromium without a
-// window, if there is one).
+// The task is the only argument. Every task has modules (the folder of the fetched
+// packages), chromium (its path) and, if installed, shell (the path of Chromium without a
+// window).
 export const task = JSON.parse(process.argv[2]);
 
 export function required(name) {
   return createRequire(join(task.modules, 'package.json'))(name);
 }
 
-// A quarter of what it costs Chromium to open a page is spent on processes and
-// documents kept ready for the next one. It heeds the last list of features alone, so
-// that what of Playwright's own matters here is repeated.
+// Chromium spends a quarter of the cost of a page on processes and documents kept ready for
+// the next page. It applies only the last list of features, so this list repeats the
+// features of Playwright's list that matter here.
 const spared = [
   'RenderDocument', 'SpareRendererForSitePerProcess',
   'AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades', 'HttpsFirstBalancedModeAutoEnable',
   'LensOverlay', 'MediaRouter', 'PaintHolding', 'ThirdPartyStoragePartitioning', 'OptimizationHints', 'AimEnabled', 'PreconnectToSearch',
 ];
 
-// launch starts Chromium: lean, which is without a window of its own where that
-// (task.shell) is installed, or as citizens have it.
+// launch starts Chromium. A lean one saves work and has no window if task.shell is
+// installed; the other is the browser of citizens.
 export function launch({ lean = true } = {}) {
   const shell = lean && task.shell;
   return required('playwright-core').chromium.launch({
@@ -37,13 +37,13 @@ export function launch({ lean = true } = {}) {
   });
 }
 
-// tell prints an object as a line.
+// tell prints an object as a line of JSON.
 export function tell(what) {
   console.log(JSON.stringify(what));
 }
 
-// watch tells fault of each error on a page, and of each question to anybody but
-// the service. A page that is answered with 4xx is no error of the page's.
+// watch calls fault for each error on a page, and for each request to an origin that is
+// not listed. An answer 4xx is not an error of the page.
 export function watch(page, origins, fault) {
   page.on('pageerror', (e) => fault(`script: ${e.message}`));
   page.on('console', (m) => {
@@ -54,14 +54,14 @@ export function watch(page, origins, fault) {
   });
 }
 
-// leaks are the words that the page around a frame could see and must not: in any
-// message how the payment stands, what is paid or for whom, and anywhere at all the
-// session and its secret. The page keeps its messages in window.messages.
+// leaks returns what the page around a frame sees and must not see: the payment's status,
+// amount or order in a message, and the session or its secret anywhere. The page keeps its
+// messages in window.messages.
 export async function leaks(page, both, others = []) {
-  const said = await page.evaluate(() => window.messages);
-  const messages = JSON.stringify(said);
-  // Random digits are no amount.
-  const drawn = said.flatMap(({ data }) => [data?.cid, data?.data?.completion_token]).filter(Boolean);
+  const sent = await page.evaluate(() => window.messages);
+  const messages = JSON.stringify(sent);
+  // Random identifiers can contain the digits of an amount.
+  const drawn = sent.flatMap(({ data }) => [data?.cid, data?.data?.completion_token]).filter(Boolean);
   const plain = drawn.reduce((text, word) => text.replaceAll(word, ''), messages);
   const known = await page.evaluate(() => JSON.stringify([
     document.documentElement.outerHTML, location.href, history.state, document.cookie, { ...localStorage }, { ...sessionStorage },
@@ -75,8 +75,8 @@ export async function leaks(page, both, others = []) {
   ];
 }
 
-// limited runs what is made of the items, at most n at a time, and tells it by
-// which of the n.
+// limited calls run for each item, at most n at a time, with the item and the number of
+// the worker.
 export async function limited(n, items, run) {
   const waiting = items.slice();
   await Promise.all(Array.from({ length: n }, async (_, worker) => {
@@ -84,13 +84,13 @@ export async function limited(n, items, run) {
   }));
 }
 
-// moment lets milliseconds pass.
+// moment waits some milliseconds.
 export function moment(ms) {
   return new Promise((done) => { setTimeout(done, ms); });
 }
 
-// runCases runs named cases, at most n at a time, and tells {"passed": name} or
-// {"fault": text} of each. task.only, if set, is a pattern of those meant.
+// runCases runs named cases, at most n at a time, and prints {"passed": name} or
+// {"fault": text} for each. task.only, if set, is a pattern of the cases to run.
 export function runCases(n, cases) {
   const meant = Object.entries(cases).filter(([name]) => !task.only || new RegExp(task.only).test(name));
   return limited(n, meant, async ([name, run]) => {

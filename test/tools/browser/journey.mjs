@@ -1,11 +1,11 @@
-// Pays one session on its hosted page, as a citizen does, in the system's
-// Chromium, and prints what each page showed, a JSON object a line.
+// Pays one session on its hosted page as a citizen does, in the system's Chromium. It
+// prints a JSON object a line for each page.
 //
 //   node journey.mjs '{"url": "http://…/c/chs_…", "phone": "06 600 00 01", …}'
 //
-// Members: url, phone, language (fr or en: asked for by the page's own link),
-// javascript, modules (the folder that holds playwright-core), chromium (its
-// path), shots (a folder for screenshots, none when empty).
+// Members: url, phone, language (fr or en, chosen by the page's link), javascript, modules
+// (the folder of playwright-core), chromium (its path), shots (a folder for screenshots;
+// none when empty).
 import { launch, task, tell } from './chromium.mjs';
 
 const widths = [1280, 320];
@@ -24,7 +24,7 @@ try {
 
   await page.goto(task.url);
   if (task.language === 'en') await page.click('a[hreflang=en]');
-  if (await page.locator('button[name=offer]').count()) { // more than one means to pay
+  if (await page.locator('button[name=offer]').count()) { // there is more than one offer
     await look('choose');
     await page.click('button[name=offer][value=momo]');
   }
@@ -37,7 +37,7 @@ try {
   await page.waitForURL((u) => !u.pathname.endsWith('/pay'));
   if (await page.locator('#live').count()) await look('waiting');
   if (task.javascript) {
-    await page.waitForSelector('.mark'); // nobody presses anything
+    await page.waitForSelector('.mark'); // the page changes by itself
   } else {
     for (const until = Date.now() + patience; (await page.locator('.mark').count()) === 0; ) {
       if (Date.now() > until) throw new Error('no result');
@@ -67,7 +67,7 @@ try {
   await browser.close();
 }
 
-// clean makes every kind of space a plain one.
+// clean replaces every kind of space by a plain one.
 function clean(s) {
   return s.replace(/\s+/gu, ' ').trim();
 }

@@ -3,20 +3,20 @@
 //   node paint.mjs '{"first": {"url": …, "within": 1500, "tries": 3}}'
 //   node paint.mjs '{"paid": {"payments": [{"url", "collection"}], "control": …}}'
 //
-// first loads a page that the browser has never seen: over a line of 400 ms and
-// 400 kbit/s, with a processor six times slower, until one of the tries paints
-// within so many ms; {"paint", "requests", "bytes", "encodings"}. bytes are those
-// of the answers with their headers, as sent.
+// first loads a page with an empty cache, over a line of 400 ms and 400 kbit/s, with a
+// processor six times slower. It repeats this until a try paints within the given
+// milliseconds, at most tries times: {"paint", "requests", "bytes", "encodings"}. bytes
+// counts the answers with their headers, as sent.
 //
-// paid opens pages that wait for their payers, approves each collection and tells
-// how long it took until the page had painted the receipt: {"paid": ms}.
+// paid opens pages that wait for their payers and approves each collection. It prints the
+// time until the page has painted the receipt: {"paid": ms}.
 import { launch, moment, task, tell } from './chromium.mjs';
 
 const line = { offline: false, latency: 400, downloadThroughput: 400_000 / 8, uploadThroughput: 400_000 / 8 };
 const slower = 6;
-// Of one host a browser asks six things at once, and a live page keeps one of them.
+// A browser has six connections to a host, and each live page keeps one of them.
 const pagesOfWindow = 4;
-const apart = 300; // two approvals, ms
+const apart = 300; // between two approvals, ms
 
 const browser = await launch({ lean: false });
 try {
@@ -64,10 +64,10 @@ async function paid({ payments, control }) {
       tabs.push(tab);
     }
   }
-  await moment(2500); // a page does not load itself again sooner than 2 s
+  await moment(2500); // a page loads itself again after 2 s at the earliest
   await Promise.all(payments.map(async ({ collection }, n) => {
     await moment(n * apart);
-    // Whoever asks forty pages all the time what they show measures that.
+    // Polling forty pages would distort the measurement, so this waits for an event.
     const tab = tabs[n], again = tab.waitForEvent('domcontentloaded', { timeout: 60_000 }), approved = Date.now();
     const answer = await fetch(`${control}/collections/${collection}/approve`, { method: 'POST' });
     if (!answer.ok) throw new Error(`approving: ${answer.status}`);
@@ -78,7 +78,7 @@ async function paid({ payments, control }) {
   }));
 }
 
-// painted is when the page first showed something, in ms since it was asked for.
+// painted returns the time of the first paint, in ms since the request.
 async function painted(tab) {
   await tab.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length);
   return tab.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime);

@@ -1,13 +1,12 @@
-// Pays in the demo shop, as a citizen does, with the real checkout in its frame,
-// in the system's Chromium, and prints a JSON object a line: {"passed": name} or
-// {"fault": text}, and {"secrets": […]}: what the browser was given.
+// Pays in the demo shop as a citizen does, with the real checkout in its frame, in the
+// system's Chromium. It prints a JSON object a line: {"passed": name} or {"fault": text},
+// and {"secrets": […]} with the secrets that the browser got.
 //
 //   node sdk-shop.mjs '{"shop": "https://…", "checkout": "http://…", "control": "http://…/control", "stranger": "https://…", "session": "chs_…:chs_secret_…", …}'
 //
-// Members: shop, checkout, control (of the simulators), stranger, an origin that
-// may not hold the checkout; session, the client secret of a session of the
-// shop's application; modules (the folder that
-// holds playwright-core), chromium (its path).
+// Members: shop, checkout, control (of the simulators); stranger, an origin that may not
+// embed the checkout; session, the client secret of a session of the shop's application;
+// modules (the folder of playwright-core), chromium (its path).
 import assert from 'node:assert/strict';
 import { launch, leaks, runCases, task, tell } from './chromium.mjs';
 
@@ -16,8 +15,8 @@ const secrets = new Set();
 
 const browser = await launch();
 
-// open opens a page of the shop; every answer that gives the browser a session
-// is kept in page.sessions.
+// open opens a page of the shop. It keeps the sessions that the browser gets in
+// page.sessions.
 async function open(path, { viewport = { width: 1280, height: 900 }, context } = {}) {
   context ||= await browser.newContext({ ignoreHTTPSErrors: true, viewport, locale: 'fr-CG' });
   context.setDefaultTimeout(patience);
@@ -47,7 +46,7 @@ async function begin(page) {
   await frameOf(page).locator('button[name=offer]').first().waitFor();
 }
 
-// choose goes to the review of a payment by a number.
+// choose goes to the review of a payment with a phone number.
 async function choose(page, phone) {
   const frame = frameOf(page);
   await frame.locator('button[name=offer][value=momo]').click();
@@ -66,13 +65,13 @@ async function pay(page, phone) {
   await confirm(page);
 }
 
-// collection waits for the operator's one that waits for a payer.
+// collection waits for the pending collection of a payer and returns its id.
 async function collection(payer) {
   for (const until = Date.now() + patience; ; await new Promise((done) => setTimeout(done, 200))) {
     const all = await (await fetch(`${task.control}/collections?status=pending`)).json();
     const mine = all.filter((c) => c.payer.endsWith(payer));
     if (mine.length) return mine[0].id;
-    if (Date.now() > until) throw new Error(`the operator is not asked for ${payer}`);
+    if (Date.now() > until) throw new Error(`the operator has no pending collection of ${payer}`);
   }
 }
 
@@ -81,7 +80,7 @@ async function approve(payer) {
   assert.ok(answer.ok, await answer.text());
 }
 
-// unlocked: the browser says so, and the shop's back end as well.
+// unlocked waits until the browser and the shop's back end report the case as unlocked.
 async function unlocked(page) {
   await state(page, 'unlocked');
   const id = await page.getAttribute('#payment', 'data-case');
@@ -91,8 +90,7 @@ async function unlocked(page) {
   await other.close();
 }
 
-// discreet holds all that the page around the checkout could see against what it
-// must not learn.
+// discreet checks that the page around the checkout sees nothing that it must not know.
 async function discreet(page, ...words) {
   assert.ok(page.sessions.length > 0, 'no session was seen');
   assert.deepEqual(await leaks(page, page.sessions.flatMap((s) => s.split(':')), words), []);
@@ -127,15 +125,15 @@ const cases = {
     const box = await page.locator('#checkout iframe').boundingBox();
     assert.ok(box.width <= 360, JSON.stringify(box));
     await frame.locator('main[data-state=waiting]').waitFor();
-    await frame.waitForFunction(() => document.documentElement.scrollHeight <= innerHeight + 1); // nothing scrolls inside
-    // The button pressed was far down; what is said next begins in sight.
+    await frame.waitForFunction(() => document.documentElement.scrollHeight <= innerHeight + 1); // the frame does not scroll
+    // The pressed button was far down; the next page must begin in view.
     const heading = await frame.locator('h1').boundingBox();
     assert.ok(heading.y >= 0 && heading.y + heading.height <= 740, `the heading is at ${JSON.stringify(heading)}`);
     await unlocked(page);
   },
 
-  async 'says that a card payment is under way'() {
-    const page = await open('/lab?notice=visa'); // in euros, which only the card takes
+  async 'shows that a card payment is under way'() {
+    const page = await open('/lab?notice=visa'); // in euros, for which the card is the only offer
     await page.evaluate(() => document.addEventListener('quittance:checkout.pending', (e) => { window.pending = [e.target.id, e.detail]; }));
     await page.click('#start');
     await confirm(page);
@@ -150,7 +148,7 @@ const cases = {
     await discreet(page);
   },
 
-  async 'fits the frame to its content when it is asked to'() {
+  async 'fits the frame to its content with the option resize'() {
     const page = await open('/lab?layout=compact&resize=auto&locale=fr');
     await begin(page);
     const fits = () => page.waitForFunction((origin) => {
@@ -163,7 +161,7 @@ const cases = {
     await discreet(page);
   },
 
-  async 'a refusal ends the session, and a new try is a new one'() {
+  async 'a refusal ends the session, and the next try has a new one'() {
     const page = await open('/lab');
     await pay(page, '06 600 00 04');
     await state(page, 'over');
@@ -201,7 +199,7 @@ const cases = {
     assert.equal(new Set(page.sessions).size, 1, 'the same session');
   },
 
-  async 'lets nobody press what its scripts are not there for'() {
+  async 'disables buttons until their scripts are loaded'() {
     const context = await browser.newContext({ ignoreHTTPSErrors: true });
     await context.route(/\/embed\.\w+\.js$/, async (route) => {
       await new Promise((done) => setTimeout(done, 2000));
@@ -230,7 +228,7 @@ const cases = {
     assert.equal(new Set([...one.sessions, ...two.sessions]).size, 1);
   },
 
-  async 'shows nothing to a page that lies about its origin'() {
+  async 'shows nothing in a page that names a wrong origin'() {
     const context = await browser.newContext({ ignoreHTTPSErrors: true });
     const [id, secret] = task.session.split(':');
     for (const parent of [task.shop, task.stranger, '']) {
@@ -245,17 +243,17 @@ const cases = {
         return new Promise((done) => { f.onload = done; });
       }, `${task.checkout}/embed/${id}?${new URLSearchParams({ client_secret: secret, parent_origin: parent })}`);
       await page.waitForTimeout(500);
-      assert.equal(page.frames()[1].url(), 'chrome-error://chromewebdata/', `it is shown to ${parent || 'nobody'}`);
+      assert.equal(page.frames()[1].url(), 'chrome-error://chromewebdata/', `the frame is shown with the parent ${parent || 'missing'}`);
       assert.deepEqual(await page.evaluate(() => messages), []);
     }
-    // Nor outside a frame.
+    // It is not shown outside a frame either.
     const page = await context.newPage();
     const answer = await page.goto(`${task.checkout}/embed/${id}?${new URLSearchParams({ client_secret: secret, parent_origin: task.shop })}`);
     assert.equal(answer.status(), 403);
     await context.close();
   },
 
-  async 'says that the origin is rejected'() {
+  async 'reports that the origin is rejected'() {
     const context = await browser.newContext({ ignoreHTTPSErrors: true });
     const page = await context.newPage();
     await page.goto(`${task.stranger}/lies`);
@@ -267,7 +265,7 @@ const cases = {
     await context.close();
   },
 
-  async 'hears nobody else'() {
+  async 'ignores messages of others'() {
     const page = await open('/lab');
     await begin(page);
     const popup = page.waitForEvent('popup');
@@ -286,7 +284,7 @@ const cases = {
       opener.frames[0].postMessage(message('connect', {}), '*', [channel.port2]);
     });
     await page.waitForFunction(() => messages.some((m) => m.data.type === 'complete'));
-    await choose(page, '06 600 00 01'); // what it was told to forget it would show now
+    await choose(page, '06 600 00 01'); // a forged message, if accepted, would show now
     assert.deepEqual(await spoofer.evaluate(() => heard), []);
     assert.equal(await page.getAttribute('#payment', 'data-state'), 'locked');
     await spoofer.close();
@@ -311,14 +309,14 @@ const cases = {
     assert.equal(await other.locator('#unlocked').count(), 0);
   },
 
-  async 'knows a case that is paid already'() {
+  async 'unlocks a case that is already paid'() {
     const page = await open('/');
     await page.click('button[value=vignette]');
     await page.waitForSelector('#payment');
     const id = await page.getAttribute('#payment', 'data-case');
     await begin(page);
     await choose(page, '06 600 00 01');
-    // The citizen's browser is closed before it can hand on the token.
+    // The citizen closes the browser before it sends the token.
     await page.route('**/completion', (route) => route.abort());
     await confirm(page);
     await frameOf(page).locator('.mark.ok').waitFor();

@@ -1,12 +1,11 @@
-// Holds the browser SDK and the frame script against a page of the test's own
-// server, in the system's Chromium, and prints a JSON object a line:
-// {"passed": name} or {"fault": text}.
+// Tests the browser SDK and the frame script on pages of the test's server, in the system's
+// Chromium. It prints a JSON object a line: {"passed": name} or {"fault": text}.
 //
 //   node sdk.mjs '{"host": "https://…", "stranger": "https://…", "checkout": "http://…", "dead": "http://…", …}'
 //
-// Members: host, an origin that may hold the checkout; stranger, one that may
-// not; checkout, where it is; dead, an origin where nothing is; modules (the
-// folder that holds playwright-core), chromium (its path).
+// Members: host, an origin that may embed the checkout; stranger, an origin that may not;
+// checkout, the checkout's origin; dead, an origin at which nothing listens; modules (the
+// folder of playwright-core), chromium (its path).
 import assert from 'node:assert/strict';
 import { launch, runCases, task } from './chromium.mjs';
 
@@ -17,9 +16,9 @@ const patience = 40_000;
 
 const browser = await launch();
 
-// open opens a page that logs every message, those of the SDK's ports included,
-// and in which window.start(options, target) mounts a checkout, logging what it
-// is told into window.calls. Time stands still there, but for page.clock.runFor.
+// open opens a page that logs every message, also those of the SDK's ports. In the page,
+// window.start(options, target) mounts a checkout and logs its callbacks into window.calls.
+// The page's time stands still except during page.clock.runFor.
 async function open(url = task.host, viewport = { width: 1280, height: 900 }) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true, viewport });
   context.setDefaultTimeout(patience);
@@ -28,7 +27,7 @@ async function open(url = task.host, viewport = { width: 1280, height: 900 }) {
     window.messages = [];
     window.calls = [];
     window.acks = { drop: 0, sent: 0 };
-    window.loads = 0; // of frames with a page of another origin, an error's included
+    window.loads = 0; // loads of frames with a page of another origin, also error pages
     document.addEventListener('load', (e) => {
       try { e.target.contentWindow?.location.href; } catch { loads++; }
     }, true);
@@ -62,8 +61,8 @@ async function open(url = task.host, viewport = { width: 1280, height: 900 }) {
   return page;
 }
 
-// until waits for what is true in the page. It asks from outside: a page behind
-// another draws no frames, which Playwright's own wait counts.
+// until waits until a condition is true in the page. It asks from outside, because
+// Playwright's own wait counts drawn frames and a hidden page draws none.
 async function until(page, what, argument) {
   for (const end = Date.now() + patience; !(await page.evaluate(what, argument));) {
     if (Date.now() > end) throw new Error(`never: ${what}`);
@@ -73,14 +72,14 @@ async function until(page, what, argument) {
 
 const start = (page, options = {}, target) =>
   page.evaluate(async ([o, t]) => void (await start(o, t)), [{ clientSecret: both, ...options }, target]);
-// What was called, as JSON has it: without what is undefined.
+// Returns the logged callbacks as JSON, without undefined members.
 const calls = async (page, name) => JSON.parse(await page.evaluate((n) => JSON.stringify(calls.filter((c) => !n || c[1] === n)), name));
 const called = (page, name, n = 1) => until(page, ([w, k]) => calls.filter((c) => c[1] === w).length >= k, [name, n]);
 const embedded = (page) => page.frames().find((f) => f.url().startsWith(`${task.checkout}/embed/`));
 const say = (frame, type, data) => frame.evaluate(([t, d]) => say(t, d), [type, data]);
 const ported = (page, type) => page.evaluate((t) => messages.filter((m) => m.on === 'port' && (!t || m.data.type === t)), type);
 const loaded = (page, n) => until(page, (k) => loads >= k, n);
-// probe lets the moment come when the SDK asks whether the service answers.
+// probe advances the time until the SDK asks whether the service answers.
 const probe = async (page) => {
   const asked = page.waitForEvent('response', (r) => r.url().endsWith('/sdk/integrity.json'));
   await page.clock.runFor(8000);
@@ -101,7 +100,7 @@ async function ready(options, viewport) {
 }
 
 const cases = {
-  async 'shows the frame, and keeps the secret to itself'() {
+  async 'shows the frame, and keeps the secret out of the page'() {
     const page = await open();
     const depth = await page.evaluate(() => history.length);
     await start(page);
@@ -133,12 +132,12 @@ const cases = {
     assert.ok(!known.includes(secret), `the page knows the secret: …${known.slice(known.indexOf(secret) - 300, known.indexOf(secret) + 100)}`);
     assert.ok(!known.includes(session), `the page knows the session id: …${known.slice(known.indexOf(session) - 300, known.indexOf(session) + 100)}`);
     assert.equal(await page.evaluate(() => history.length), depth);
-    // Chromium says this of every frame with these two, which the checkout needs
-    // and which cannot escape, being of another origin.
+    // Chromium warns about every frame with these two permissions. The checkout needs both,
+    // and it cannot leave its sandbox because it has another origin.
     assert.deepEqual(page.consoles.filter((m) => !m.startsWith('An iframe which has both allow-scripts and allow-same-origin')), []);
   },
 
-  async 'chooses the layout by the window, unless it is told'() {
+  async 'chooses the layout by the window, unless an option sets it'() {
     const small = await ready({}, { width: 360, height: 700 });
     assert.deepEqual(await calls(small), [['', 'Ready', { layout: 'compact' }]]);
     const box = await small.locator('#pay iframe').boundingBox();
@@ -149,7 +148,7 @@ const cases = {
     assert.match(await embedded(told).evaluate(() => window.asked), /layout=compact&locale=en$/);
   },
 
-  async 'asks a function for the secret'() {
+  async 'calls a function for the secret'() {
     const page = await open();
     await page.evaluate(async (s) => {
       const checkout = await Quittance.initEmbeddedCheckout({ fetchClientSecret: async () => s, onReady: () => calls.push(['', 'Ready']) });
@@ -158,7 +157,7 @@ const cases = {
     await called(page, 'Ready');
   },
 
-  async 'refuses with the mend in the text'() {
+  async 'refuses wrong options with the mend in the text'() {
     const page = await open();
     await refused(page, () => start({ clientSecret: 'sk_test_Key0' }), /sk_ key.*back end/);
     await refused(page, () => start({ fetchClientSecret: () => 'chs_1:sk_live_Key0' }), /sk_ key/);
@@ -184,7 +183,7 @@ const cases = {
     await called(module, 'Ready');
   },
 
-  async 'says what may be said and nothing else'() {
+  async 'passes on permitted messages and no others'() {
     const page = await ready({ resize: 'auto' });
     const frame = embedded(page);
     const more = { paid: true, status: 'completed', order_id: 'ORDER-1', amount: 5000, session_id: session, client_secret: secret };
@@ -226,7 +225,7 @@ const cases = {
     assert.equal(new Set((await ported(page)).map((m) => m.data.cid)).size, 1);
   },
 
-  async 'ends with the same bytes however it ended, once'() {
+  async 'sends the same bytes for every kind of end, once'() {
     const page = await ready();
     for (const how of ['failed', 'expired', 'cancelled']) await say(embedded(page), 'ended', { status: how, reason: how });
     await say(embedded(page), 'closed');
@@ -261,13 +260,13 @@ const cases = {
     assert.deepEqual(await calls(page, 'Complete'), [['', 'Complete', { completion_token: 'cpt_once' }]]);
   },
 
-  async 'keeps what the page said before anybody listened'() {
+  async 'keeps messages that the page sent before the connection'() {
     const page = await ready({ clientSecret: `chs_early:${secret}` });
     await called(page, 'Pending');
     assert.deepEqual((await ported(page)).map((m) => [m.data.type, m.data.seq]), [['ready', 1], ['pending', 2]]);
   },
 
-  async 'follows the height only when it was asked to'() {
+  async 'follows the height only with the option resize'() {
     const fixed = await ready();
     const auto = await ready({ resize: 'auto' });
     for (const page of [fixed, auto]) await embedded(page).evaluate(() => { document.body.style.height = '900px'; });
@@ -278,7 +277,7 @@ const cases = {
     assert.equal((await fixed.locator('#pay iframe').boundingBox()).height, 560);
   },
 
-  async 'leads a reloaded frame back, three times'() {
+  async 'navigates a reloaded frame back, three times'() {
     const page = await ready();
     for (let n = 1; n <= 3; n++) {
       await embedded(page).evaluate(() => location.reload());
@@ -293,20 +292,20 @@ const cases = {
     assert.equal(cids.size, 4, 'each connection has its own cid');
   },
 
-  async 'hears nobody but its own frame'() {
+  async 'accepts messages of its own frame only'() {
     const page = await ready();
     await page.evaluate(([stranger, checkout]) => {
-      // A stranger's frame, and the checkout's own origin in another frame.
+      // A frame of a stranger, and another frame of the checkout's origin.
       for (const src of [`${stranger}/spoof`, `${checkout}/spoof`]) {
         const f = document.createElement('iframe');
         f.src = src;
         document.body.append(f);
       }
-      // The page itself: the right words from the wrong window.
+      // The page itself sends valid messages from the wrong window.
       postMessage({ ns: 'quittance.checkout', v: 1, cid: '', seq: 0, type: 'hello', data: { versions: [1], need: 'navigate' } }, '*');
     }, [task.stranger, task.checkout]);
     const spoofed = (n) => until(page, (k) => messages.filter((m) => m.data.spoof).length === k, n);
-    await spoofed(6); // behind a window that comes now a frame would not go on loading
+    await spoofed(6); // a window that opens now would hide the page, and a hidden frame does not load
     const popup = page.waitForEvent('popup');
     await page.evaluate((stranger) => void open(`${stranger}/spoof`), task.stranger);
     await (await popup).waitForLoadState();
@@ -315,24 +314,24 @@ const cases = {
     await called(page, 'Close');
     const spoofs = page.frames().filter((f) => f.url().endsWith('/spoof'));
     for (const f of [...spoofs, await popup]) assert.deepEqual(await f.evaluate(() => heard), [], `${f.url()} heard something`);
-    // It has heard its own, and nobody else.
+    // It has accepted the messages of its own frame only.
     assert.deepEqual(await calls(page), [['', 'Ready', { layout: 'large' }], ['', 'Close', null]]);
     assert.equal((await ported(page)).length, 2);
   },
 
-  async 'hears nobody who has taken its frame over'() {
+  async 'ignores a stranger in its frame'() {
     const page = await ready();
     await embedded(page).evaluate((to) => { location.href = to; }, `${task.stranger}/spoof`);
     await until(page, () => messages.filter((m) => m.data.spoof).length === 3);
-    await page.waitForTimeout(500); // long enough to be led back, or answered
+    await page.waitForTimeout(500); // long enough for a navigation or an answer
     const taken = page.frames().find((f) => f.url() === `${task.stranger}/spoof`);
     assert.ok(taken, 'the frame was led back');
     assert.deepEqual(await taken.evaluate(() => heard), []);
     assert.deepEqual(await calls(page), [['', 'Ready', { layout: 'large' }]]);
   },
 
-  async 'speaks to nobody but the validated parent'() {
-    // A page that frames the checkout by itself, without the SDK.
+  async 'sends messages to the validated parent only'() {
+    // This page embeds the checkout without the SDK.
     const page = await open();
     const frame = async (query) => {
       await page.evaluate((src) => {
@@ -369,7 +368,7 @@ const cases = {
       { message: { ns: 'other' } }, { message: { v: 2 } }, { message: { type: 'hello' } }, { message: { cid: '0' } },
       { message: { cid: 'g'.repeat(32) } }, { message: { cid: undefined } }, { ports: 0 },
     ]) assert.deepEqual(await connect(wrong), [], JSON.stringify(wrong));
-    // A sibling that got hold of the frame's window, even one of the parent's origin.
+    // A sibling frame has a reference to the frame's window; it may have the parent's origin.
     for (const sibling of [task.stranger, task.host]) {
       await page.evaluate((src) => {
         const f = document.createElement('iframe');
@@ -385,13 +384,13 @@ const cases = {
     await say(embedded(page), 'closed');
     await page.waitForTimeout(300);
     assert.deepEqual(await page.evaluate(() => got), [], 'a second connection took the first one’s place');
-    // A frame without a parent says nothing and breaks nothing.
+    // A checkout page outside a frame sends nothing and has no error.
     await page.goto(`${task.checkout}/embed/${session}?client_secret=${secret}&parent_origin=${encodeURIComponent(task.host)}`);
     assert.equal(await page.evaluate(() => window.quittanceSecret), secret);
     assert.ok(!page.url().includes('secret'));
   },
 
-  async 'holds two checkouts apart'() {
+  async 'keeps two checkouts apart'() {
     const page = await open();
     await page.evaluate(async (s) => {
       await start({ clientSecret: s, name: 'one' }, '#pay');
@@ -408,24 +407,24 @@ const cases = {
     await say(await inside('#pay'), 'complete', { completion_token: 'cpt_1' });
     await called(page, 'Complete');
     assert.deepEqual((await calls(page, 'Complete'))[0][0], 'one');
-    // Whoever empties the element by hand may mount again as well.
+    // After the page has emptied the element itself, a checkout can be mounted again.
     await page.evaluate(() => { document.querySelector('#pay').textContent = ''; first.mount('#pay'); });
     await called(page, 'Ready', 4);
     await page.evaluate(() => first.destroy());
     assert.equal(await page.locator('iframe').count(), 1);
   },
 
-  async 'is told apart: refused here'() {
+  async 'reports its cause: the origin is refused'() {
     const page = await open(task.stranger);
     await start(page);
     await loaded(page, 1);
     await page.clock.runFor(8000);
-    await loaded(page, 2); // it asks once more
+    await loaded(page, 2); // it loads the frame once more
     await page.clock.runFor(12_000);
     assert.deepEqual(await calls(page), [['', 'Slow', null], ['', 'Error', { code: 'origin_rejected', retryable: false }]]);
   },
 
-  async 'is told apart: nothing there'() {
+  async 'reports its cause: nothing listens'() {
     const page = await open(task.host + '/own');
     const probed = page.waitForEvent('requestfailed', (r) => r.url().endsWith('/sdk/integrity.json'));
     await start(page, { checkoutOrigin: task.dead });
@@ -436,7 +435,7 @@ const cases = {
     assert.deepEqual(await calls(page), [['', 'Slow', null], ['', 'Error', { code: 'network', retryable: true }]]);
   },
 
-  async 'is told apart: it hangs'() {
+  async 'reports its cause: the service hangs'() {
     const page = await open();
     await start(page, { clientSecret: `chs_hangs:${secret}` });
     await probe(page);
@@ -444,7 +443,7 @@ const cases = {
     assert.deepEqual(await calls(page), [['', 'Slow', null], ['', 'Error', { code: 'network', retryable: true }]]);
   },
 
-  async 'is told apart: the page never gets ready'() {
+  async 'reports its cause: the page never gets ready'() {
     const page = await open();
     await start(page, { clientSecret: `chs_dumb:${secret}` });
     await loaded(page, 1);
@@ -465,7 +464,7 @@ const cases = {
     assert.deepEqual((await calls(page)).map((c) => c[1]), ['Slow', 'Ready']);
   },
 
-  async 'leaves it at what the page said is wrong'() {
+  async 'reports the error of the page and nothing after it'() {
     const page = await open();
     await start(page, { clientSecret: `chs_dumb:${secret}` });
     await loaded(page, 1);
@@ -475,7 +474,7 @@ const cases = {
     assert.deepEqual(await calls(page), [['', 'Error', { code: 'session_not_found', retryable: false }]]);
   },
 
-  async 'is silent when it is taken off the page in time'() {
+  async 'reports nothing after it is unmounted in time'() {
     const page = await open(task.stranger);
     await start(page);
     await page.evaluate(() => checkout.unmount());
@@ -483,7 +482,7 @@ const cases = {
     assert.deepEqual(await calls(page), []);
   },
 
-  async 'says when it is too old for the service'() {
+  async 'reports that it is too old for the service'() {
     const page = await open();
     await start(page, { clientSecret: `chs_newer:${secret}` });
     await called(page, 'Error');

@@ -1,4 +1,4 @@
-"""What the configuration cannot say of the requests that schemathesis makes."""
+"""Changes to the requests of schemathesis that its configuration cannot express."""
 
 import os
 
@@ -9,10 +9,10 @@ from schemathesis.core.parameters import ParameterLocation
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Name the key's own agency wherever a query that is meant to be valid names one.
+    """Set tenant_id to the key's own agency in queries that are meant to be valid.
 
-    Another agency is rightly refused, which a schema cannot express, and what
-    schemathesis takes from an earlier answer may be a session's id.
+    The service rightly refuses another agency, which a schema cannot express.
+    schemathesis may also take a session's id of an earlier answer for it.
     """
     query = case.meta and case.meta.components.get(ParameterLocation.QUERY)
     if query and query.mode == GenerationMode.NEGATIVE:

@@ -2,10 +2,10 @@
 //
 //   node receive.mjs MODULES SECRET…
 //
-// MODULES is the folder that holds node_modules, as an absolute path. It prints the port of 127.0.0.1
-// on which it listens and serves until its standard input ends. A POST to /N is
-// verified with the Nth secret, from 0: 204 when the library says that it is
-// genuine, 401 when not.
+// MODULES is the absolute path of the folder that contains node_modules. The receiver
+// prints the port of 127.0.0.1 on which it listens, and serves until its standard input
+// ends. A POST to /N is verified with the Nth secret, from 0: 204 if the library accepts
+// it, 401 if not.
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';

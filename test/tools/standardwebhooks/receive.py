@@ -3,8 +3,8 @@
     python receive.py SECRET...
 
 prints the port of 127.0.0.1 on which it listens and serves until its standard
-input ends. A POST to /N is verified with the Nth secret, from 0: 204 when the
-library says that it is genuine, 401 when not.
+input ends. A POST to /N is verified with the Nth secret, from 0: 204 if the
+library accepts it, 401 if not.
 """
 
 import sys

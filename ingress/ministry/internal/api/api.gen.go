@@ -69,7 +69,7 @@ type Completion struct {
 	NoticeID string `json:"notice_id"`
 	OrderID  string `json:"order_id"`
 
-	// Paid True only when the status is completed.
+	// Paid True only when the status is completed and the money was not given back.
 	Paid         bool    `json:"paid"`
 	ServiceCode  *string `json:"service_code"`
 	ServiceLabel *string `json:"service_label"`
@@ -119,11 +119,14 @@ type Session struct {
 	Mode    SessionMode `json:"mode"`
 	OrderID string      `json:"order_id"`
 
-	// Paid True only when the status is completed.
+	// Paid True only when the status is completed and the money was not given back.
 	Paid bool `json:"paid"`
 
 	// PaymentRef The citizen gives it at a counter.
 	PaymentRef string `json:"payment_ref"`
+
+	// ReversedAt When the money of the session was given back: ISO 8601, UTC. Absent otherwise.
+	ReversedAt *string `json:"reversed_at,omitempty"`
 
 	// Status open, or how the session ended.
 	Status SessionStatus `json:"status"`

@@ -1,0 +1,407 @@
+package checkout
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// CaseKind says which money a case is about (decisions § 14).
+type CaseKind string
+
+// The kinds of cases that the processor opens.
+const (
+	// CaseLatePayment is an approval after the session ended.
+	CaseLatePayment CaseKind = "late_payment"
+	// CaseMismatch is an approval of another amount or currency, or a refusal after an
+	// approval.
+	CaseMismatch CaseKind = "mismatch"
+	// CaseOrphan is a report of a collection that nobody knows, cash beside another
+	// payment, or the surplus of an honoured mismatch.
+	CaseOrphan CaseKind = "orphan"
+	// CaseUndecided is a collection that its operator has not decided a day after its
+	// window.
+	CaseUndecided CaseKind = "undecided"
+	// CaseRefundRequest is a request of staff to give back a completed payment.
+	CaseRefundRequest CaseKind = "refund_request"
+	// CaseReversal is money of a completed session that was given back. A person tells
+	// the ERP.
+	CaseReversal CaseKind = "reversal"
+)
+
+// CaseKinds has all kinds.
+func CaseKinds() []CaseKind {
+	return []CaseKind{CaseLatePayment, CaseMismatch, CaseOrphan, CaseUndecided, CaseRefundRequest, CaseReversal}
+}
+
+// Resolution is the exit of a case's money.
+type Resolution string
+
+// The resolutions. Staff choose the first five. The others close a case without staff.
+const (
+	// ResolutionHonour completes the ended session with its late money.
+	ResolutionHonour Resolution = "honour"
+	// ResolutionRefund records that the money was given back.
+	ResolutionRefund Resolution = "refund"
+	// ResolutionApproved and ResolutionRefused decide an undecided collection, as if its
+	// operator had.
+	ResolutionApproved Resolution = "approved"
+	ResolutionRefused  Resolution = "refused"
+	// ResolutionWriteOff closes the case with evidence.
+	ResolutionWriteOff Resolution = "write_off"
+	// ResolutionAcknowledge closes a case that moves no money.
+	ResolutionAcknowledge Resolution = "acknowledge"
+
+	// ResolutionCashReturned is a second clerk's reversal on the same day.
+	ResolutionCashReturned Resolution = "cash_returned"
+	// ResolutionSuperseded is the operator's final word about an undecided collection.
+	ResolutionSuperseded Resolution = "superseded"
+)
+
+// Case is money that fits no open session, and its exit. It is part of its session's
+// state, so that the money has exactly one exit.
+type Case struct {
+	// ID is derived from the session and the event that opened the case.
+	ID   string
+	Kind CaseKind
+	// CollectionID is the collection of the money. An orphan's is not the session's.
+	CollectionID string
+	// Amount in minor units of Currency, as it was reported.
+	Amount      int64
+	Currency    string
+	OperatorRef string
+	// Reason says why a report did not fit, or why staff opened the case.
+	Reason string
+	// By is the clerk who took the cash, or who opened the case.
+	By       string
+	OpenedAt time.Time
+
+	// Resolution is empty while the case is open.
+	Resolution Resolution
+	Reference  string // of the refund or of the evidence
+	ClosedBy   string // the clerk, or who proposed the resolution
+	ClosedAt   time.Time
+}
+
+// Open reports whether the money has no exit yet.
+func (c Case) Open() bool { return c.Resolution == "" }
+
+// blocks reports whether the order cannot be paid again before the case is closed. A
+// report of a collection that nobody knows does not block: it proves no payment of this
+// order. Nor does a surplus, whose order is paid.
+func (c Case) blocks() bool {
+	switch c.Kind {
+	case CaseLatePayment, CaseMismatch:
+		return c.Open()
+	case CaseOrphan:
+		return c.Open() && c.By != ""
+	case CaseUndecided, CaseRefundRequest, CaseReversal:
+	}
+	return false
+}
+
+// Case returns the session's case with the id.
+func (s Session) Case(id string) (Case, bool) {
+	return s.findCase(func(c Case) bool { return c.ID == id })
+}
+
+func (s Session) findCase(match func(Case) bool) (Case, bool) {
+	i := slices.IndexFunc(s.Cases, match)
+	if i < 0 {
+		return Case{}, false
+	}
+	return s.Cases[i], true
+}
+
+func (s Session) openCase(kind CaseKind) (Case, bool) {
+	return s.findCase(func(c Case) bool { return c.Kind == kind && c.Open() })
+}
+
+// underReview reports whether money of the session is in an open case that blocks its
+// order.
+func (s Session) underReview() bool { return slices.ContainsFunc(s.Cases, Case.blocks) }
+
+// caseID derives a case's id from the event that opens it.
+func caseID(sessionID string, sequence int64) string {
+	sum := sha256.Sum256([]byte("case|" + sessionID + "#" + strconv.FormatInt(sequence, 10)))
+	return "case_" + strings.ToLower(idEncoding.EncodeToString(sum[:20]))
+}
+
+// Resolve closes a case. Two members of staff have agreed on it.
+type Resolve struct {
+	CaseID     string
+	Resolution Resolution
+	// Reference names the refund or the evidence.
+	Reference string
+	Reason    string
+	// By proposed the resolution, ApprovedBy approved it.
+	By, ApprovedBy string
+}
+
+// OpenRefundRequest opens a case about a completed payment.
+type OpenRefundRequest struct{ By, Reason string }
+
+func (Resolve) action()           {}
+func (OpenRefundRequest) action() {}
+
+// undecidedAfter is the time after the end of an approval window from which on an
+// undecided collection is a case.
+const undecidedAfter = 24 * time.Hour
+
+// undecidedCaseAt returns when an undecided collection becomes a case; zero for never.
+func (s Session) undecidedCaseAt() time.Time {
+	c := s.Collection
+	if !s.Ended() || c == nil || c.Status != CollectionUndecided || c.Mismatched || c.Channel == ChannelCash {
+		return time.Time{}
+	}
+	if _, open := s.openCase(CaseUndecided); open {
+		return time.Time{}
+	}
+	return c.WindowEndsAt.Add(undecidedAfter)
+}
+
+// open emits an event that opens a case.
+func (d *decider) open(s Session, t EventType, c Case, ch change, detail map[string]string) Session {
+	c.ID, c.OpenedAt = caseID(s.ID, s.Sequence+1), d.cmd.At
+	ch.opens = &c
+	if detail == nil {
+		detail = map[string]string{}
+	}
+	detail[DetailCaseID], detail[DetailCaseKind] = c.ID, string(c.Kind)
+	return d.settle(d.emit(s, t, ch, detail))
+}
+
+// closeCase emits the event that closes a case.
+func (d *decider) closeCase(s Session, c Case, do Resolve) Session {
+	closed := c
+	closed.Resolution, closed.Reference, closed.ClosedBy, closed.ClosedAt = do.Resolution, do.Reference, do.By, d.cmd.At
+	detail := map[string]string{
+		DetailCaseID: c.ID, DetailCaseKind: string(c.Kind), DetailResolution: string(do.Resolution),
+		DetailReportedAmount: strconv.FormatInt(c.Amount, 10), DetailReportedCurr: c.Currency,
+	}
+	for name, value := range map[string]string{
+		DetailReference: do.Reference, DetailReason: do.Reason, DetailBy: do.By, DetailApprovedBy: do.ApprovedBy,
+	} {
+		if value != "" {
+			detail[name] = value
+		}
+	}
+	return d.settle(d.emit(s, EventCaseResolved, change{closes: &closed}, detail))
+}
+
+// settle makes the order agree with a session: whether it is open, paid, undecided or
+// under review. It is a function of the session alone.
+func (d *decider) settle(s Session) Session {
+	k := s.orderKey()
+	o := d.order(k)
+	o.Undecided = toggled(o.Undecided, s.ID, s.Ended() && !s.Collection.Final() && !s.Collection.Mismatched)
+	o.Late = toggled(o.Late, s.ID, s.underReview())
+	o.OpenSessionID = claimed(o.OpenSessionID, s.ID, s.Status == StatusOpen)
+	o.PaidSessionID = claimed(o.PaidSessionID, s.ID, s.Paid())
+	d.putOrder(k, o)
+	return s
+}
+
+// claimed returns who holds a place of which holder is the holder now, after the session
+// took it or left it.
+func claimed(holder, id string, in bool) string {
+	switch {
+	case in:
+		return id
+	case holder == id:
+		return ""
+	}
+	return holder
+}
+
+// toggled returns the list with the id or without it.
+func toggled(ids []string, id string, in bool) []string {
+	if in {
+		return with(ids, id)
+	}
+	return without(ids, id)
+}
+
+func (d *decider) openRefundRequest(do OpenRefundRequest) Answer {
+	s, ok := d.visible()
+	if !ok {
+		return Answer{Code: CodeSessionNotFound}
+	}
+	if c, open := s.openCase(CaseRefundRequest); open {
+		return Answer{Code: CodeOK, Session: &s, CaseID: c.ID, Replayed: true}
+	}
+	if !s.Paid() {
+		return Answer{Code: CodeNotCompleted, Session: &s}
+	}
+	s = d.open(s, EventCaseOpened, Case{
+		Kind: CaseRefundRequest, CollectionID: s.Collection.ID, Amount: s.Collection.Amount, Currency: s.Currency, By: do.By, Reason: do.Reason,
+	}, change{}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
+	return Answer{Code: CodeOK, Session: &s, CaseID: s.Cases[len(s.Cases)-1].ID}
+}
+
+// resolve carries out what staff agreed on.
+func (d *decider) resolve(do Resolve) Answer {
+	s, ok := d.visible()
+	if !ok {
+		return Answer{Code: CodeSessionNotFound}
+	}
+	c, ok := s.Case(do.CaseID)
+	switch {
+	case !ok:
+		return Answer{Code: CodeCaseNotFound, Session: &s}
+	case !c.Open() && c.Resolution == do.Resolution && c.Reference == do.Reference:
+		return Answer{Code: CodeOK, Session: &s, CaseID: c.ID, Replayed: true}
+	case !c.Open():
+		return Answer{Code: CodeCaseClosed, Session: &s}
+	case !c.Kind.Allows(do.Resolution):
+		return Answer{Code: CodeCaseNotAllowed, Session: &s}
+	}
+	code := CodeOK
+	switch do.Resolution {
+	case ResolutionHonour:
+		s, code = d.honour(s, c, do)
+	case ResolutionRefund:
+		s = d.closeCase(s, c, do)
+		if c.Kind == CaseLatePayment || c.Kind == CaseRefundRequest {
+			s = d.giveBack(s, reversal{reason: ReversalRefunded, reference: do.Reference, by: do.By})
+		}
+	case ResolutionApproved, ResolutionRefused:
+		s = d.decideByHand(s, c, do)
+	case ResolutionWriteOff, ResolutionAcknowledge:
+		s = d.closeCase(s, c, do)
+	case ResolutionCashReturned, ResolutionSuperseded: // Allows has refused them
+	}
+	return Answer{Code: code, Session: &s, CaseID: c.ID}
+}
+
+// Allows reports whether staff can close a case of the kind so (decisions § 14).
+func (k CaseKind) Allows(r Resolution) bool {
+	switch r {
+	case ResolutionHonour:
+		return k == CaseLatePayment || k == CaseMismatch
+	case ResolutionRefund:
+		return k == CaseLatePayment || k == CaseMismatch || k == CaseOrphan || k == CaseRefundRequest
+	case ResolutionWriteOff:
+		return k == CaseLatePayment || k == CaseMismatch || k == CaseOrphan
+	case ResolutionApproved, ResolutionRefused:
+		return k == CaseUndecided
+	case ResolutionAcknowledge:
+		return k == CaseReversal || k == CaseRefundRequest
+	case ResolutionCashReturned, ResolutionSuperseded:
+	}
+	return false
+}
+
+// honour completes an ended session with the money of one of its cases. An open session
+// of the same order that waits for no money is cancelled, so that the order is paid once.
+func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
+	total := s.Collection.Amount
+	if c.Kind == CaseMismatch && (c.CollectionID != s.Collection.ID || c.Currency != s.Collection.Currency || c.Amount < total || c.Reason == reasonRefused) {
+		return s, CodeCaseNotAllowed
+	}
+	o := d.order(s.orderKey())
+	switch {
+	case !s.Ended():
+		return s, CodeInFlight
+	case o.PaidSessionID != "":
+		return s, CodeOrderPaid
+	case !s.ReversedAt.IsZero():
+		return s, CodeCaseNotAllowed
+	}
+	if o.OpenSessionID != "" {
+		if open, ok := d.session(o.OpenSessionID); ok {
+			if open.InFlight() {
+				return s, CodeInFlight
+			}
+			d.finish(open, EventCancelled, change{}, map[string]string{DetailBy: string(ByCase), DetailCaseID: c.ID})
+		}
+	}
+	s = d.closeCase(s, c, do)
+	s = d.finish(s, EventCompleted, change{late: true, outcome: &Outcome{OperatorRef: c.OperatorRef}, decided: c.OpenedAt}, map[string]string{
+		DetailLate: "true", DetailCaseID: c.ID, DetailBy: do.By,
+	})
+	if surplus := c.Amount - total; surplus > 0 {
+		id := c.CollectionID + "-surplus"
+		s = d.open(s, EventCollectionOrphaned, Case{Kind: CaseOrphan, CollectionID: id, Amount: surplus, Currency: c.Currency, OperatorRef: c.OperatorRef}, change{}, map[string]string{
+			DetailCollectionID: id, DetailReportedAmount: strconv.FormatInt(surplus, 10), DetailReportedCurr: c.Currency, DetailOperatorRef: c.OperatorRef,
+		})
+	}
+	return s, CodeOK
+}
+
+// decideByHand decides an undecided collection on staff's evidence. Money of an ended
+// session is then late, and honoured only by another resolution.
+func (d *decider) decideByHand(s Session, c Case, do Resolve) Session {
+	s = d.closeCase(s, c, do)
+	o := Outcome{CollectionID: c.CollectionID, Source: SourceStaff, Amount: s.Collection.Amount, Currency: s.Collection.Currency, OperatorRef: do.Reference}
+	if do.Resolution == ResolutionApproved {
+		o.Status = OutcomeApproved
+		return d.approved(s, o)
+	}
+	o.Status = OutcomeRefused
+	return d.refused(s, o)
+}
+
+// ReversalReason says how money was given back.
+type ReversalReason string
+
+// The reasons of checkout.reversed.
+const (
+	ReversalCashReturned ReversalReason = "cash_returned"
+	ReversalRefunded     ReversalReason = "refunded"
+)
+
+// reversal is what checkout.reversed adds to the session.
+type reversal struct {
+	reason    ReversalReason
+	reference string
+	by        string
+}
+
+// giveBack records that the session's money was given back, and tells the integrator. The
+// ERP that has a confirmation of it is told by a person.
+func (d *decider) giveBack(s Session, r reversal) Session {
+	confirmed := s.Confirms()
+	detail := map[string]string{
+		DetailWasCompleted: strconv.FormatBool(s.Paid()), DetailReason: string(r.reason), DetailBy: r.by, DetailReference: r.reference,
+	}
+	o := d.order(s.orderKey())
+	detail[DetailOrderPaid] = strconv.FormatBool(o.PaidSessionID != "" && o.PaidSessionID != s.ID)
+	s = d.settle(d.emit(s, EventReversed, change{reversal: &r}, detail))
+	if confirmed {
+		s = d.open(s, EventCaseOpened, Case{
+			Kind: CaseReversal, CollectionID: s.Collection.ID, Amount: s.Collection.Amount, Currency: s.Currency, By: r.by, Reason: string(r.reason),
+		}, change{}, map[string]string{DetailBy: r.by, DetailReason: string(r.reason)})
+	}
+	return s
+}
+
+// supersede closes the cases of the session's collection that a report of the operator
+// replaces.
+func (d *decider) supersede(s Session, kinds ...CaseKind) Session {
+	for _, c := range s.Cases {
+		if c.Open() && c.CollectionID == s.Collection.ID && slices.Contains(kinds, c.Kind) {
+			s = d.closeCase(s, c, Resolve{Resolution: ResolutionSuperseded})
+		}
+	}
+	return s
+}
+
+// honourable reports whether the agency's policy completes the ended session with its
+// late money without staff (decisions § 14, "Late money on its own").
+func (d *decider) honourable(s Session, do Outcome) bool {
+	timedOut := s.Status == StatusExpired || s.Status == StatusFailed && s.FailureCode == s.Collection.timeout()
+	o := d.order(s.orderKey())
+	return do.HonourLate && timedOut && s.Collection.Channel != ChannelCash &&
+		!do.ApprovedAt.IsZero() && !do.ApprovedAt.After(s.EndedAt.Add(honourWithin)) &&
+		o.OpenSessionID == "" && o.PaidSessionID == "" && len(o.Undecided) == 0 && len(o.Late) == 1
+}
+
+// honourWithin is how long after a session's end an approval may be dated that the
+// agency's policy honours.
+const honourWithin = 24 * time.Hour
+
+// ByPolicy is who resolves a case that the agency's policy honours.
+const ByPolicy = "policy"

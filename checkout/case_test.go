@@ -1,0 +1,519 @@
+package checkout_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quittance/checkout"
+)
+
+const (
+	late      = checkout.EventLatePayment
+	completed = checkout.EventCompleted
+	failed    = checkout.EventFailed
+	returned  = checkout.EventReversed
+	opened    = checkout.EventCaseOpened
+	resolved  = checkout.EventCaseResolved
+)
+
+// openCase is the one open case of a session.
+func (w *world) openCase(id string) checkout.Case {
+	w.t.Helper()
+	var open []checkout.Case
+	for _, c := range w.sessions[id].Cases {
+		if c.Open() {
+			open = append(open, c)
+		}
+	}
+	if len(open) != 1 {
+		w.t.Fatalf("%s has open cases %+v, want one", id, open)
+	}
+	return open[0]
+}
+
+func (w *world) resolve(id, caseID string, r checkout.Resolution) checkout.Answer {
+	w.t.Helper()
+	return w.ask(checkout.Command{SessionID: id, Do: checkout.Resolve{CaseID: caseID, Resolution: r, Reference: "ref", Reason: "reason", By: "staff one", ApprovedBy: "staff two"}})
+}
+
+// lateMoney makes the session with an approval after its window.
+func (w *world) lateMoney(id, order string) {
+	w.t.Helper()
+	w.create(id, order)
+	w.collect(id)
+	w.advance(window)
+	w.outcome(id, approved())
+}
+
+func (w *world) reported(id string, amount int64, currency string) {
+	w.t.Helper()
+	o := approved()
+	o.Amount, o.Currency = amount, currency
+	w.outcome(id, o)
+}
+
+func TestCases(t *testing.T) {
+	t.Parallel()
+	type types = []checkout.EventType
+	for _, row := range []struct {
+		name   string
+		do     func(w *world)
+		status checkout.Status
+		paid   bool
+		events types
+	}{
+		{"a late payment is honoured: the session is completed, the order is paid", func(w *world) {
+			w.lateMoney("a", "o")
+			wantCode(w.t, w.create("b", "o"), checkout.CodeOrderUnderReview)
+			c := w.openCase("a")
+			if c.Kind != checkout.CaseLatePayment || c.Amount != 5075 || c.Currency != "XAF" {
+				w.t.Errorf("the case is %+v", c)
+			}
+			w.advance(48 * time.Hour)
+			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeOK)
+			wantReplay(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeOK)
+			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRefund), checkout.CodeCaseClosed)
+			s := w.sessions["a"]
+			if !s.Late || s.FailureCode != "" || !s.EndedAt.Equal(w.now) || !s.Collection.DecidedAt.Equal(w.now.Add(-48*time.Hour)) {
+				w.t.Errorf("honoured as %+v with %+v", s, s.Collection)
+			}
+			wantCode(w.t, w.create("c", "o"), checkout.CodeOrderPaid)
+		}, checkout.StatusCompleted, true, types{requested, failed, late, resolved, completed}},
+		{"a late payment is refunded: the order is free", func(w *world) {
+			w.lateMoney("a", "o")
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund), checkout.CodeOK)
+			e := w.events[len(w.events)-1]
+			if e.Detail[checkout.DetailWasCompleted] != "false" || e.Detail[checkout.DetailOrderPaid] != "false" || e.Detail[checkout.DetailReason] != "refunded" || e.Session.ReversalRef != "ref" {
+				w.t.Errorf("reversed as %v", e.Detail)
+			}
+			wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
+		}, checkout.StatusFailed, false, types{requested, failed, late, resolved, returned}},
+		{"a late payment is written off: the order is free, nobody is told of money given back", func(w *world) {
+			w.lateMoney("a", "o")
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionWriteOff), checkout.CodeOK)
+			wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
+		}, checkout.StatusFailed, false, types{requested, failed, late, resolved}},
+		{"honouring cancels an open session of the order that waits for no money", func(w *world) {
+			w.create("a", "o")
+			w.collect("a")
+			w.advance(window)
+			w.create("b", "o")
+			w.outcome("a", approved())
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
+			w.want("b", checkout.StatusCancelled, created, checkout.EventCancelled)
+		}, checkout.StatusCompleted, true, types{requested, failed, late, resolved, completed}},
+		{"honouring is refused while another session of the order collects", func(w *world) {
+			w.create("a", "o")
+			w.collect("a")
+			w.advance(window)
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+			w.create("b", "o")
+			w.collect("b")
+			w.outcome("a", approved())
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeInFlight)
+			w.outcome("b", approved())
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOrderPaid)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund), checkout.CodeOK)
+			if e := w.events[len(w.events)-1]; e.Detail[checkout.DetailOrderPaid] != "true" {
+				w.t.Errorf("the order is paid by b, and the reversal says %v", e.Detail)
+			}
+		}, checkout.StatusFailed, false, types{requested, failed, checkout.EventCollectionRefused, late, resolved, returned}},
+		{"more than the total is honoured, the surplus is an orphan", func(w *world) {
+			w.create("a", "o")
+			w.collect("a")
+			w.reported("a", 6000, "XAF")
+			mismatch := w.openCase("a")
+			wantCode(w.t, w.resolve("a", mismatch.ID, checkout.ResolutionHonour), checkout.CodeInFlight)
+			w.advance(window)
+			wantCode(w.t, w.resolve("a", mismatch.ID, checkout.ResolutionHonour), checkout.CodeOK)
+			surplus := w.openCase("a")
+			if surplus.Kind != checkout.CaseOrphan || surplus.Amount != 925 || surplus.Currency != "XAF" {
+				w.t.Errorf("the surplus is %+v", surplus)
+			}
+			wantCode(w.t, w.resolve("a", surplus.ID, checkout.ResolutionRefund), checkout.CodeOK)
+			w.outcome("a", approved()) // the operator corrects itself: the money is there already
+			w.reported("a", 6000, "XAF")
+		}, checkout.StatusCompleted, true, types{requested, checkout.EventCollectionMismatched, failed, resolved, completed, checkout.EventCollectionOrphaned, resolved}},
+		{"less than the total, and another currency, are not honoured", func(w *world) {
+			for i, m := range []struct {
+				amount   int64
+				currency string
+			}{{5074, "XAF"}, {6000, "EUR"}, {5075, "EUR"}} {
+				id, order := fmt.Sprint("m", i), fmt.Sprint("om", i)
+				w.create(id, order)
+				w.collect(id)
+				w.advance(window)
+				w.reported(id, m.amount, m.currency)
+				wantCode(w.t, w.resolve(id, w.openCase(id).ID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
+				wantCode(w.t, w.resolve(id, w.openCase(id).ID, checkout.ResolutionRefund), checkout.CodeOK)
+				wantCode(w.t, w.create("n"+id, order), checkout.CodeOK)
+			}
+			w.create("a", "o")
+		}, checkout.StatusOpen, false, nil},
+		{"a refusal after an approval is no money to honour", func(w *world) {
+			w.lateMoney("a", "o")
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, Amount: 9000, Currency: "XAF"})
+			for _, c := range w.sessions["a"].Cases {
+				if c.Kind == checkout.CaseMismatch {
+					wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
+				}
+			}
+		}, checkout.StatusFailed, false, types{requested, failed, late, checkout.EventCollectionMismatched}},
+		{"undecided for a day: a case, once; the operator's word closes it", func(w *world) {
+			w.create("a", "o")
+			w.collect("a")
+			w.advance(5*time.Minute + 24*time.Hour - time.Millisecond)
+			if len(w.sessions["a"].Cases) != 0 {
+				w.t.Error("a case before its time")
+			}
+			w.advance(time.Millisecond)
+			c := w.openCase("a")
+			if c.Kind != checkout.CaseUndecided || c.Amount != 5075 {
+				w.t.Errorf("the case is %+v", c)
+			}
+			w.advance(30 * 24 * time.Hour)
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionApproved), checkout.CodeCaseClosed)
+			wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
+		}, checkout.StatusFailed, false, types{requested, failed, opened, resolved, checkout.EventCollectionRefused}},
+		{"undecided is decided by hand: approved is a late payment, held even where the policy honours", func(w *world) {
+			w.create("a", "o")
+			w.collect("a")
+			w.advance(25 * time.Hour)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionWriteOff), checkout.CodeCaseNotAllowed)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionApproved), checkout.CodeOK)
+			if c := w.openCase("a"); c.Kind != checkout.CaseLatePayment {
+				w.t.Errorf("then %+v", c)
+			}
+		}, checkout.StatusFailed, false, types{requested, failed, opened, resolved, late}},
+		{"undecided is decided by hand: refused frees the order", func(w *world) {
+			w.create("a", "o")
+			w.collect("a")
+			w.advance(25 * time.Hour)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefused), checkout.CodeOK)
+			w.create("b", "o")
+			wantCode(w.t, w.collect("b"), checkout.CodeOK)
+		}, checkout.StatusFailed, false, types{requested, failed, opened, resolved, checkout.EventCollectionRefused}},
+		{"an exact report after another amount replaces that case: one sum, one case", func(w *world) {
+			w.create("a", "o")
+			w.collect("a")
+			w.advance(window)
+			w.reported("a", 50, "XAF")
+			w.reported("a", 5075, "XAF")
+			if c := w.openCase("a"); c.Kind != checkout.CaseLatePayment {
+				w.t.Errorf("the case is %+v", c)
+			}
+		}, checkout.StatusFailed, false, types{requested, failed, checkout.EventCollectionMismatched, resolved, late}},
+		{"staff ask for a refund of a completed payment, and record it", func(w *world) {
+			w.create("a", "o")
+			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff one", Reason: "wrong taxpayer"}}), checkout.CodeNotCompleted)
+			w.collect("a")
+			w.outcome("a", approved())
+			a := w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff one", Reason: "wrong taxpayer"}})
+			wantCode(w.t, a, checkout.CodeOK)
+			wantReplay(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff two", Reason: "again"}}), checkout.CodeOK)
+			wantCode(w.t, w.create("b", "o"), checkout.CodeOrderPaid)
+			if a.CaseID != w.openCase("a").ID {
+				w.t.Errorf("told %s, is %s", a.CaseID, w.openCase("a").ID)
+			}
+			wantCode(w.t, w.resolve("a", a.CaseID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
+			wantCode(w.t, w.resolve("a", a.CaseID, checkout.ResolutionRefund), checkout.CodeOK)
+			if e := w.events[len(w.events)-1]; e.Detail[checkout.DetailWasCompleted] != "true" {
+				w.t.Errorf("reversed as %v", e.Detail)
+			}
+			wantCode(w.t, w.create("c", "o"), checkout.CodeOK)
+		}, checkout.StatusCompleted, false, types{requested, completed, opened, resolved, returned}},
+		{"the refund of a payment that the ERP knows is a case for a person", func(w *world) {
+			s := draft("a", "o")
+			s.Metadata = map[string]string{checkout.MetadataERPDueRef: "due-1"}
+			w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Do: checkout.Create{Session: s, IdempotencyKey: "k", CreationsPerMinute: 1000}})
+			w.collect("a")
+			w.outcome("a", approved())
+			a := w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff one", Reason: "charge-back"}})
+			w.resolve("a", a.CaseID, checkout.ResolutionRefund)
+			c := w.openCase("a")
+			if c.Kind != checkout.CaseReversal {
+				w.t.Errorf("the case is %+v", c)
+			}
+			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionAcknowledge), checkout.CodeOK)
+		}, checkout.StatusCompleted, false, types{requested, completed, opened, resolved, returned, opened, resolved}},
+		{"an unknown case, and another application's session", func(w *world) {
+			w.lateMoney("a", "o")
+			wantCode(w.t, w.resolve("a", "case_x", checkout.ResolutionRefund), checkout.CodeCaseNotFound)
+			wantCode(w.t, w.resolve("none", "case_x", checkout.ResolutionRefund), checkout.CodeSessionNotFound)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, "something else"), checkout.CodeCaseNotAllowed)
+		}, checkout.StatusFailed, false, types{requested, failed, late}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			row.do(w)
+			w.want("a", row.status, append(types{created}, row.events...)...)
+			if s := w.sessions["a"]; s.Paid() != row.paid {
+				t.Errorf("paid %v, want %v", s.Paid(), row.paid)
+			}
+		})
+	}
+}
+
+// An agency that honours late payments does so only where nothing is in doubt.
+func TestPolicyHonoursLatePayments(t *testing.T) {
+	t.Parallel()
+	honoured := func(w *world, id string) bool {
+		o := approved()
+		o.HonourLate, o.ApprovedAt = true, w.now
+		w.outcome(id, o)
+		return w.sessions[id].Paid()
+	}
+	begin := func(t *testing.T) *world {
+		t.Helper()
+		w := newWorld(t)
+		w.create("a", "o")
+		w.collect("a")
+		return w
+	}
+	for name, c := range map[string]struct {
+		do   func(w *world) bool
+		want bool
+	}{
+		"timed out":  {func(w *world) bool { w.advance(window); return honoured(w, "a") }, true},
+		"after 24 h": {func(w *world) bool { w.advance(window + 24*time.Hour); return honoured(w, "a") }, true},
+		"after more": {func(w *world) bool { w.advance(window + 24*time.Hour + time.Second); return honoured(w, "a") }, false},
+		"cancelled":  {func(w *world) bool { w.cancel("a"); return honoured(w, "a") }, false},
+		"refused before": {func(w *world) bool {
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+			return honoured(w, "a")
+		}, false},
+		"another session is open": {func(w *world) bool { w.advance(window); w.create("b", "o"); return honoured(w, "a") }, false},
+		"another sum of the order is held": {func(w *world) bool {
+			w.advance(window)
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+			w.create("b", "o")
+			w.collect("b")
+			w.advance(window)
+			w.reported("a", 5075, "XAF")
+			return honoured(w, "b")
+		}, false},
+		"no date": {func(w *world) bool { w.advance(window); w.reported("a", 5075, "XAF"); return w.sessions["a"].Paid() }, false},
+		"dated in time, told late": {func(w *world) bool {
+			w.advance(window)
+			at := w.now
+			w.advance(72 * time.Hour)
+			o := approved()
+			o.HonourLate, o.ApprovedAt = true, at
+			w.outcome("a", o)
+			return w.sessions["a"].Paid()
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := begin(t)
+			if got := c.do(w); got != c.want {
+				t.Errorf("paid %v, want %v", got, c.want)
+			}
+			if s := w.sessions["a"]; s.Collection.Status == checkout.CollectionApproved && !s.Paid() {
+				w.openCase("a") // held
+			}
+		})
+	}
+}
+
+// Reversed cash was "paid" everywhere, and nobody was told.
+func TestReversedCashIsNotPaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.withCash("a", "o")
+	w.desk("c01").reserve("a", "k1")
+	w.desk("c01").take("a", "k1")
+	wantCode(t, w.desk("c02").reverse("a", "k1"), checkout.CodeOK)
+	s := w.sessions["a"]
+	if s.Paid() || s.Status != checkout.StatusCompleted || s.ReversalReason != checkout.ReversalCashReturned || !s.ReversedAt.Equal(w.now) {
+		t.Errorf("the session is %+v", s)
+	}
+	if last := w.events[len(w.events)-1]; last.Type != returned || !last.Type.Webhook() || last.Detail[checkout.DetailWasCompleted] != "true" {
+		t.Errorf("the last event is %+v", last)
+	}
+	wantCode(t, w.create("b", "o"), checkout.CodeOK)
+}
+
+// Cash beside another payment could not be given back on record.
+func TestCashBesideAnotherPayment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.withCash("a", "o")
+	w.desk("c01").reserve("a", "k1")
+	w.advance(counterWindow)
+	w.collect("a")
+	w.outcome("a", approved())
+	wantCode(t, w.desk("c01").take("a", "k1"), checkout.CodeCase)
+	wantCode(t, w.desk("c01").reverse("a", "k1"), checkout.CodeSecondPerson)
+	wantCode(t, w.desk("c02").reverse("a", "k1"), checkout.CodeOK)
+	wantReplay(t, w.desk("c02").reverse("a", "k1"), checkout.CodeOK)
+	if s := w.sessions["a"]; !s.Paid() || s.Cases[0].Resolution != checkout.ResolutionCashReturned {
+		t.Errorf("paid %v, case %+v", s.Paid(), s.Cases[0])
+	}
+	// Staff have refunded other such cash: a clerk cannot give it back again.
+	wantCode(t, w.desk("c01").take("a", "k2"), checkout.CodeCase)
+	wantCode(t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund), checkout.CodeOK)
+	wantCode(t, w.desk("c02").reverse("a", "k2"), checkout.CodeCaseClosed)
+	// The day after is too late for a clerk.
+	wantCode(t, w.desk("c01").take("a", "k3"), checkout.CodeCase)
+	w.advance(24 * time.Hour)
+	wantCode(t, w.desk("c02").reverse("a", "k3"), checkout.CodeReversalLate)
+}
+
+// A desk confirmed the same cash in two sessions of the order, and it counted twice.
+func TestCashOfAnotherSessionOfTheOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.withCash("a", "o")
+	w.desk("c01").reserve("a", "k1")
+	w.desk("c01").take("a", "k1")
+	wantCode(t, w.desk("c02").reverse("a", "k1"), checkout.CodeOK)
+	w.withCash("b", "o")
+	wantCode(t, w.desk("c01").take("b", "k1"), checkout.CodeTakenElsewhere)
+	w.want("b", checkout.StatusOpen, created)
+	wantCode(t, w.desk("c01").take("b", "k2"), checkout.CodeOK)
+}
+
+func TestTokensEndWithAReversal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := draft("a", "o")
+	s.ClientSecretHash = []byte("secret")
+	w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Do: checkout.Create{Session: s, IdempotencyKey: "k", CreationsPerMinute: 1000}})
+	w.collect("a")
+	w.outcome("a", approved())
+	issue := func(hash string) checkout.Answer {
+		return w.ask(checkout.Command{SessionID: "a", Do: checkout.IssueToken{Hash: []byte(hash), ClientSecretHash: []byte("secret"), Lifetime: time.Hour}})
+	}
+	consume := func(hash string) checkout.Answer {
+		return w.ask(checkout.Command{ApplicationID: app, Do: checkout.ConsumeToken{Hash: []byte(hash)}})
+	}
+	wantCode(t, issue("used"), checkout.CodeOK)
+	wantCode(t, issue("unused"), checkout.CodeOK)
+	wantCode(t, consume("used"), checkout.CodeOK)
+	a := w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff", Reason: "r"}})
+	w.resolve("a", a.CaseID, checkout.ResolutionRefund)
+	wantCode(t, consume("used"), checkout.CodeTokenConsumed)
+	wantCode(t, consume("unused"), checkout.CodeTokenExpired)
+	wantCode(t, issue("another"), checkout.CodeNotCompleted)
+}
+
+// resolveSome adds what staff do to a random history.
+func resolveSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.Command)) {
+	s := w.sessions[id]
+	if len(s.Cases) == 0 || rapid.IntRange(0, 3).Draw(t, "opens") == 0 {
+		send(t, checkout.Command{SessionID: id, Do: checkout.OpenRefundRequest{By: "staff", Reason: "r"}})
+		return
+	}
+	c := rapid.SampledFrom(s.Cases).Draw(t, "case")
+	r := rapid.SampledFrom([]checkout.Resolution{
+		checkout.ResolutionHonour, checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionApproved, checkout.ResolutionRefused,
+		checkout.ResolutionWriteOff, checkout.ResolutionAcknowledge,
+	}).Draw(t, "resolution")
+	send(t, checkout.Command{SessionID: id, Do: checkout.Resolve{CaseID: c.ID, Resolution: r, Reference: "ref", By: "staff one", ApprovedBy: "staff two"}})
+}
+
+// caseInvariants: no order stays blocked without an open case, each case has one exit, and
+// no sum is counted twice.
+func caseInvariants(t *rapid.T, w *world) {
+	for k, o := range w.orders {
+		for _, id := range o.Late {
+			s, open := w.sessions[id], 0
+			for _, c := range s.Cases {
+				if c.Open() {
+					open++
+				}
+			}
+			if open == 0 {
+				t.Fatalf("order %s is blocked by %s, which has no open case: %+v", k.OrderID, id, s.Cases)
+			}
+		}
+		for _, id := range o.Undecided {
+			if _, ok := w.sessions[id].Deadline(); !ok {
+				t.Fatalf("order %s waits for %s, which nobody asks about", k.OrderID, id)
+			}
+		}
+		if id := o.PaidSessionID; id != "" && !w.sessions[id].Paid() {
+			t.Fatalf("order %s is paid by %s, which is not paid", k.OrderID, id)
+		}
+	}
+	exits, reversals := map[string]int{}, map[string]int{}
+	for _, e := range w.events {
+		if e.Type == resolved {
+			id := e.Detail[checkout.DetailCaseID]
+			if exits[id]++; exits[id] > 1 {
+				t.Fatalf("case %s has two exits", id)
+			}
+		}
+		if e.Type == returned {
+			if reversals[e.SessionID]++; reversals[e.SessionID] > 1 || e.Session.Paid() {
+				t.Fatalf("%s is reversed %d times, paid %v", e.SessionID, reversals[e.SessionID], e.Session.Paid())
+			}
+		}
+	}
+	for id, s := range w.sessions {
+		open, ids := 0, map[string]bool{}
+		for _, c := range s.Cases {
+			if ids[c.ID] {
+				t.Fatalf("%s has case %s twice", id, c.ID)
+			}
+			ids[c.ID] = true
+			if c.Open() != (exits[c.ID] == 0) {
+				t.Fatalf("case %s is open %v after %d exits", c.ID, c.Open(), exits[c.ID])
+			}
+			// Money that is booked as paid, or was given back, is in no open case.
+			if c.Open() && c.Kind == checkout.CaseLatePayment {
+				open++
+				if s.Paid() || !s.ReversedAt.IsZero() {
+					t.Fatalf("%s is paid %v, reversed %v, and has the open case %+v", id, s.Paid(), s.ReversedAt, c)
+				}
+			}
+		}
+		if open > 1 {
+			t.Fatalf("the late money of %s is in %d open cases", id, open)
+		}
+		approved := s.Collection != nil && s.Collection.Status == checkout.CollectionApproved
+		if approved && !s.Paid() && s.ReversedAt.IsZero() && open == 0 && !writtenOff(s) {
+			t.Fatalf("the money of %s is nowhere: %+v", id, s)
+		}
+	}
+}
+
+func writtenOff(s checkout.Session) bool {
+	for _, c := range s.Cases {
+		if c.Kind == checkout.CaseLatePayment && c.Resolution == checkout.ResolutionWriteOff {
+			return true
+		}
+	}
+	return false
+}
+
+// resolveAll closes every case, and then no order is blocked.
+func resolveAll(t *rapid.T, w *world) {
+	for id, s := range w.sessions {
+		for _, c := range s.Cases {
+			if !c.Open() {
+				continue
+			}
+			r := checkout.ResolutionWriteOff
+			switch c.Kind {
+			case checkout.CaseUndecided:
+				r = checkout.ResolutionRefused
+			case checkout.CaseRefundRequest, checkout.CaseReversal:
+				r = checkout.ResolutionAcknowledge
+			case checkout.CaseLatePayment, checkout.CaseMismatch, checkout.CaseOrphan:
+			}
+			w.decide(checkout.Command{SessionID: id, Do: checkout.Resolve{CaseID: c.ID, Resolution: r, By: "staff one", ApprovedBy: "staff two"}})
+		}
+	}
+	for k, o := range w.orders {
+		if len(o.Late) > 0 {
+			t.Fatalf("order %s is blocked by %v although every case is closed", k.OrderID, o.Late)
+		}
+	}
+}
