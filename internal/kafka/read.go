@@ -80,7 +80,7 @@ func (c Config) ReadAll(ctx context.Context, topic string, each func(*kgo.Record
 		return nil, err
 	}
 	defer cl.Close()
-	spans, err := bounds(ctx, kadm.NewClient(cl), topic)
+	spans, err := Bounds(ctx, kadm.NewClient(cl), topic)
 	if err != nil {
 		return nil, err
 	}
