@@ -1,6 +1,5 @@
-# Everything that is fetched lands in .deps, pinned, and nothing is fetched
-# elsewhere: `make deps` for what `make run` needs, `make deps/test` for the
-# rest. Remove .deps to start afresh.
+# `make deps` fetches what `make run` needs, `make deps/test` everything else. All versions
+# are pinned and everything is stored in .deps. Remove .deps to fetch it again.
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOFUMPT_VERSION       := v0.12.0
@@ -10,18 +9,18 @@ OAPI_CODEGEN_VERSION  := v2.8.2
 DEPS := .deps
 BIN  := $(DEPS)/bin
 
-# No C compiler is needed, no version control stamp (a clone of another user
-# would make `go build` fail on it), and no other toolchain is fetched.
+# CGO_ENABLED=0 builds without a C compiler. -buildvcs=false omits the version control
+# stamp, which makes `go build` fail in a clone of another user.
 export CGO_ENABLED := 0
 GOBUILD := go build -buildvcs=false
 
-# Flags of `make run`, each with the program's own default when empty:
+# Flags of `make run`; an empty one means the program's default:
 # make run BROKER=kafka PORT=9000 DATA=/srv/quittance
 BROKER ?=
 PORT   ?=
 DATA   ?=
 
-# What `make test` tests, and further flags of go test:
+# The packages of `make test`, and further flags of go test:
 # make test PACKAGES=./checkout/... TESTFLAGS='-run Fees -v'
 PACKAGES  ?= ./...
 TESTFLAGS ?=
@@ -34,11 +33,11 @@ MAKEFLAGS += --no-print-directory
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z\/-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# ---- what is fetched ----
+# ---- fetching ----
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch what tests and lint need as well: Kafka, Java, Chromium, linters
+deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -55,7 +54,7 @@ $(DEPS)/.chdb: dev/stack/chdb/npm/package-lock.json | $(DEPS)
 	@dev/tools/npm-ci dev/stack/chdb/npm $(DEPS)/chdb
 	@touch $@
 
-# The version is that of the module in go.mod.
+# The module in go.mod determines the version.
 $(DEPS)/.postgres: $(DEPS)/.go
 	@go run ./dev/stack/fetchpostgres $(DEPS)/postgres
 	@touch $@
@@ -67,7 +66,7 @@ $(DEPS)/.kafka: deploy/kafka/pom.xml | $(DEPS)
 	@dev/tools/kafka-jars $(DEPS)/kafka/libs
 	@touch $@
 
-# Chromium without a window costs half as much; where there is none, tests use the other.
+# Chromium without a window needs half the time. Without it tests use the other Chromium.
 $(DEPS)/.browser: test/tools/browser/package-lock.json | $(DEPS)
 	@dev/tools/need node npm chromium
 	@dev/tools/need chromium-headless-shell || echo "going on without chromium-headless-shell: tests take longer" >&2
@@ -75,7 +74,7 @@ $(DEPS)/.browser: test/tools/browser/package-lock.json | $(DEPS)
 	@dev/tools/npm-ci test/tools/browser $(DEPS)/browser
 	@touch $@
 
-# Python 3.11, whose wheels requirements.txt pins, or later.
+# requirements.txt pins wheels for Python 3.11 or later.
 $(DEPS)/.schemathesis: test/tools/schemathesis/requirements.txt test/tools/schemathesis/install | $(DEPS)
 	@dev/tools/need python3
 	@echo "fetching schemathesis (95 MB)" >&2
@@ -88,8 +87,8 @@ $(DEPS)/.standardwebhooks: test/tools/standardwebhooks/requirements.txt test/too
 	@test/tools/standardwebhooks/install $(DEPS)/standardwebhooks
 	@touch $@
 
-# gotool installs a program under its name and its name with the version: the
-# second is the target, so that another version is another target.
+# gotool installs a program under its name, and under its name with the version. The second
+# file is the target, so that another version is another target.
 define gotool
 $(BIN)/$(1)-$(2): | $(BIN)
 	@echo "building $(1) $(2)" >&2
@@ -103,45 +102,46 @@ $(eval $(call gotool,oapi-codegen,$(OAPI_CODEGEN_VERSION),github.com/oapi-codege
 
 GENERATORS := $(BIN)/sqlc-$(SQLC_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION)
 
-# ---- what is run ----
+# ---- running ----
 
 .PHONY: run
 run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everything on this machine, in developer mode (BROKER=kafka, PORT=, DATA=)
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev up $(if $(BROKER),--broker $(BROKER)) $(if $(PORT),--port $(PORT)) $(if $(DATA),--data $(DATA))
 
-# Brokers live for seconds, the linter vets, and nobody debugs these binaries.
+# The flags save time: brokers run for seconds, the linter runs vet, and nobody debugs these
+# binaries.
 .PHONY: test
-test: deps/test ## run all tests on real servers, which it starts and stops (PACKAGES=, TESTFLAGS=)
+test: deps/test ## run all tests; it starts and stops their real servers (PACKAGES=, TESTFLAGS=)
 	@$(GOBUILD) -o $(BIN)/ ./cmd/quittance ./cmd/quittance-dev ./test/servers/testservers
 	@QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" \
 		QUITTANCE_TEST_QUITTANCE=$(CURDIR)/$(BIN)/quittance QUITTANCE_TEST_QUITTANCE_DEV=$(CURDIR)/$(BIN)/quittance-dev \
 		$(BIN)/testservers -up $(BIN)/quittance-dev -- go test -p 2 -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS) $(PACKAGES)
 
-# The crash test brings its own servers: it kills them.
+# The crash test starts servers of its own, because it kills them.
 .PHONY: test/crash
-test/crash: deps/test ## kill processes under load for a minute, then count what was lost or doubled
+test/crash: deps/test ## kill processes under load for a minute, then count lost and doubled records
 	@rm -f $(DEPS)/crash-report.txt
 	@QUITTANCE_CRASH=full QUITTANCE_CRASH_REPORT=$(CURDIR)/$(DEPS)/crash-report.txt \
 		go test -count=1 -v -timeout 20m -run '^TestCrash$$' ./test/crash; \
 		status=$$?; cat $(DEPS)/crash-report.txt 2>/dev/null; exit $$status
 
 .PHONY: test/contract
-test/contract: deps/test ## hold each statement of the contract's ministry sections against the running service
+test/contract: deps/test ## check each statement of the contract's ministry sections on the running service
 	@rm -f $(DEPS)/contract-report.txt
 	@QUITTANCE_CONTRACT_REPORT=$(CURDIR)/$(DEPS)/contract-report.txt \
 		go test -count=1 -timeout 10m -run '^TestContract$$' ./test/contract >$(DEPS)/contract-output.txt 2>&1; \
 		status=$$?; cat $(DEPS)/contract-report.txt 2>/dev/null; [ $$status -eq 0 ] || cat $(DEPS)/contract-output.txt; exit $$status
 
 .PHONY: test/linearizability
-test/linearizability: deps/test ## hold 200 histories of concurrent requests, with kills, against the model, and see a broken build caught
+test/linearizability: deps/test ## check 200 histories of concurrent requests, with kills, against the model, and that it rejects a broken build
 	@rm -f $(DEPS)/linearizability-report.txt
 	@QUITTANCE_LINEARIZABILITY=full QUITTANCE_LINEARIZABILITY_REPORT=$(CURDIR)/$(DEPS)/linearizability-report.txt \
 		go test -count=1 -v -timeout 30m -parallel 1 -run '^(TestLinearizability|TestLinearizabilityModel|TestBrokenOverlayIsCaught)$$' ./test/linear; \
 		status=$$?; cat $(DEPS)/linearizability-report.txt 2>/dev/null; exit $$status
 
 .PHONY: test/schemathesis
-test/schemathesis: deps/test ## hold 5,000 requests, made from openapi.yaml, and their answers against it
+test/schemathesis: deps/test ## send 5,000 requests made from openapi.yaml and validate their answers against it
 	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$' ./test/contract
 
 .PHONY: test/fuzz
@@ -152,28 +152,28 @@ test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60
 	@go test ./checkout -run '^$$' -fuzz '^FuzzRoutableIDs$$' -fuzztime $(or $(SECONDS_EACH),60)s
 
 .PHONY: bench
-bench: deps/test ## measure creations per second beside the raw echo of the same broker
+bench: deps/test ## measure creations per second and the raw echo of the same broker
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev bench create
 
 .PHONY: bench/quota
-bench/quota: deps/test ## count the creations of flooding applications at four ingresses, and what they cost the others
+bench/quota: deps/test ## flood four ingresses with creations, count them, and measure their cost for other applications
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev bench quota
 
 .PHONY: bench/delivery
-bench/delivery: deps/test ## measure deliveries, also beside faulty endpoints, and count what kills and outages lose (an hour)
+bench/delivery: deps/test ## measure deliveries, also beside faulty endpoints, and count losses by kills and outages (an hour)
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev bench delivery
 
 .PHONY: bench/live
-bench/live: deps ## approve the payments of 500 waiting citizens, and measure how soon each is told
+bench/live: deps ## approve the payments of 500 waiting citizens, and measure when each page shows it
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev bench live
 
 # It needs the machine for itself: other work would delay what is timed.
 .PHONY: test/budgets
-test/budgets: deps/test ## hold the first paint, and how soon 500 waiting citizens are told that they have paid, against the budgets
+test/budgets: deps/test ## compare with the budgets the first paint, and when 500 waiting citizens see that they have paid
 	@rm -f $(DEPS)/budgets-report.txt
 	@QUITTANCE_BUDGETS_REPORT=$(CURDIR)/$(DEPS)/budgets-report.txt \
 		go test -count=1 -timeout 10m -run '^TestBudgets$$' ./test/budgets; \
@@ -183,20 +183,20 @@ test/budgets: deps/test ## hold the first paint, and how soon 500 waiting citize
 screens: deps/test ## take the pictures of docs/screens again
 	@QUITTANCE_SCREENS=write go test -count=1 -timeout 10m -run '^TestScreens$$' ./test/journeys
 
-# ---- what is checked ----
+# ---- checking ----
 
 .PHONY: lint
-lint: deps/test ## check style, faults and the borders between packages
+lint: deps/test ## check style, faults and the imports between packages
 	@$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
 
 .PHONY: generate
-generate: deps $(GENERATORS) ## make the generated code again
+generate: deps $(GENERATORS) ## generate the generated code
 	@PATH="$(CURDIR)/$(BIN):$$PATH" go generate ./...
 	@$(BIN)/sqlc-$(SQLC_VERSION) generate
 	@$(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config ingress/ministry/internal/api/config.yaml ingress/ministry/openapi.yaml
 
 .PHONY: generate/check
-generate/check: deps $(GENERATORS) ## fail if that would change anything
+generate/check: deps $(GENERATORS) ## fail if the generated code is not up to date
 	@dev/tools/generate-check $(MAKE) generate
 
 .PHONY: verify

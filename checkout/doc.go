@@ -12,9 +12,9 @@
 //
 // Decide reads what is known (View) and one Command. It returns Events, effects
 // (collection requests, notifications), the entries that change, and the answer.
-// Every stored session is the session that its last event carries: events are
-// snapshots. All times, ids and configuration come stamped in the command, so
-// deciding twice gives the same decision.
+// Events are snapshots: the stored session is always the session in its last event. The
+// command has all times, ids and configuration, so that deciding it twice gives the same
+// decision.
 //
 // A terminal status never changes. Money that arrives afterwards is a late payment: an
 // event, never a transition. Only a definite refusal or the end of the approval window

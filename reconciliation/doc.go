@@ -24,11 +24,11 @@
 //	SELECT tenant_id, currency, count() AS payments, sum(amount) AS due, sum(fee_amount) AS fees
 //	FROM payments WHERE livemode AND toDate(completed_at) = today() GROUP BY tenant_id, currency
 //
-// A payment in cash that a second clerk gave back has reversed_at. The reversal is an
-// entry of its own.
+// A cash payment that a second clerk gave back has the time in reversed_at. The
+// reversal is an entry of its own.
 //
 // Amounts are integers in minor units (XAF has no decimals, EUR two). Times are UTC.
 // Phone numbers are masked.
 //
-// All functions work in the database of the connection that they are given.
+// All functions work in the database of their connection.
 package reconciliation

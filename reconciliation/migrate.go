@@ -21,7 +21,7 @@ import (
 //go:embed migrations/*.sql views/*.sql
 var files embed.FS
 
-// ErrPending says that the database lacks migrations of this build.
+// ErrPending is the error of a database that lacks migrations of this build.
 var ErrPending = errors.New("ClickHouse has pending migrations: run `quittance migrate`")
 
 type migration struct {
@@ -95,7 +95,7 @@ func Check(ctx context.Context, conn driver.Conn) error {
 	return fmt.Errorf("%w (%s)", ErrPending, strings.Join(names, ", "))
 }
 
-// pending are the migrations that the database lacks.
+// pending returns the migrations that the database lacks.
 func pending(ctx context.Context, conn driver.Conn, all []migration) ([]migration, error) {
 	var applied []uint32
 	if err := conn.QueryRow(ctx, "SELECT groupUniqArray(version) FROM schema_migrations").Scan(&applied); err != nil {
@@ -104,7 +104,7 @@ func pending(ctx context.Context, conn driver.Conn, all []migration) ([]migratio
 	return slices.DeleteFunc(slices.Clone(all), func(m migration) bool { return slices.Contains(applied, m.version) }), nil
 }
 
-// load reads a folder's statements in order of their numbers.
+// load reads the statements of a folder in the order of their numbers.
 func load(dir string) ([]migration, error) {
 	names, err := fs.Glob(files, dir+"/*.sql") // sorted
 	if err != nil {

@@ -28,7 +28,7 @@ var begin = time.Date(2026, 1, 31, 23, 59, 58, 250_000_000, time.UTC)
 
 func ptr(t time.Time) *time.Time { return &t }
 
-// migrated is a database of the test's own.
+// migrated returns a migrated database for one test.
 func migrated(t *testing.T) driver.Conn {
 	t.Helper()
 	conn := connect(t)
@@ -49,7 +49,7 @@ func connect(t *testing.T) driver.Conn {
 	return conn
 }
 
-// event is one of a session's events, a second after the one before.
+// event returns an event of a session, a second after the previous one.
 func event(session string, sequence int64, name, status string, amount int64) journal.Entry {
 	at := begin.Add(time.Duration(sequence) * time.Second)
 	e := journal.Entry{
@@ -98,7 +98,7 @@ func insert(t *testing.T, conn driver.Conn, entries ...journal.Entry) {
 	}
 }
 
-// lines is a query's result, a line a row, columns between bars.
+// lines returns the result of a query: a line for each row, with bars between columns.
 func lines(t *testing.T, conn driver.Conn, columns, rest string) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), "SELECT concatWithSeparator('|', "+columns+") "+rest)
@@ -223,7 +223,7 @@ func TestDeliveries(t *testing.T) {
 		delivery("a", "dlv_1", "webhook", 1, "failed", 0),
 		delivery("a", "dlv_1", "webhook", 2, "deferred", time.Second),
 		delivery("a", "dlv_1", "webhook", 2, "delivered", 2*time.Second),
-		// Another worker had sent it too and recorded so later.
+		// Another worker sent it too and recorded its outcome later.
 		delivery("a", "dlv_1", "webhook", 3, "failed", 3*time.Second),
 		delivery("a", "dlv_2", "erp", 1, "failed", 0),
 		delivery("a", "dlv_2", "erp", 2, "deferred", time.Second),
@@ -244,7 +244,7 @@ func TestPayments(t *testing.T) {
 	for _, s := range []string{"a", "b", "c", "d", "e"} {
 		entries = append(entries, event(s, 1, "checkout.created", "open", 5000), event(s, 2, "checkout.completed", "completed", 5000))
 	}
-	// Cash that was given back: an entry, no other state.
+	// Cash that was given back: a further entry, the same status.
 	reversed := event("d", 3, "collection.reversed", "completed", 5000)
 	reversed.CompletedAt = event("d", 2, "checkout.completed", "completed", 5000).CompletedAt
 	entries = append(entries,
@@ -317,7 +317,7 @@ func TestInvalidEntriesAreRefused(t *testing.T) {
 	}
 }
 
-// A big batch, twice, with the rate in the log.
+// A big batch is inserted twice. The rate is logged.
 func TestInsertManyTwice(t *testing.T) {
 	t.Parallel()
 	conn := migrated(t)

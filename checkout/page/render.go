@@ -306,7 +306,7 @@ func (c *content) wait(v View) {
 	c.Left = int64(left / time.Second)
 	c.Until = fmt.Sprintf(c.W.WaitUntil, Clock(v.WindowEnds))
 	c.Clock = c.W.WaitClockOne
-	// Rounded up, so that nobody hurries without need; less than a minute has its own
+	// Rounded up, so that no citizen hurries without need. Less than a minute has its own
 	// text.
 	if minutes := int(math.Ceil(left.Minutes())); minutes > 1 {
 		c.Clock = fmt.Sprintf(c.W.WaitClock, minutes)

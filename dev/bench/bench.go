@@ -15,50 +15,51 @@ import (
 	"quittance/internal/kafka"
 )
 
-// Clients are the closed loop's numbers of clients.
+// Clients are the numbers of clients of the closed loop.
 var Clients = []int{1, 64, 512}
 
-// Shares are the open loop's rates, of the closed loop's highest.
+// Shares are the rates of the open loop, as shares of the highest rate of the closed
+// loop.
 var Shares = []float64{0.5, 0.8}
 
 const (
-	// openClients is how many connections the open loop may have in use.
+	// openClients is the number of connections of the open loop.
 	openClients = 1024
 	warmup      = time.Second
-	// firstLoad wakes the service up (connections, the JIT of the broker) and
-	// leaves commands for the echo to send.
+	// firstLoad opens connections, lets the broker's JVM compile its code and writes
+	// commands, which the echo sends later.
 	firstLoad    = 3 * time.Second
 	readyWithin  = 60 * time.Second
-	tolerateLost = 0.01 // share of calls that may fail before the numbers mean nothing
+	tolerateLost = 0.01 // share of calls that may fail; above it the result is invalid
 )
 
 // Config of a benchmark. Kafka, Topology, Ingress, Keys and Log are required.
 type Config struct {
-	// Kafka is the service's broker and installation; the echo makes its topics
-	// beside the service's, with the same prefix.
+	// Kafka names the broker and the prefix of the service's topics. The topics of the
+	// echo get the same prefix.
 	Kafka    kafka.Config
 	Topology *kafka.Topology
 	// Ingress is host:port of the service.
 	Ingress string
-	// Keys are the applications' keys, see Registry. Clients share them out.
+	// Keys are the keys of the applications, see Registry. The clients use them in turn.
 	Keys []string
-	// Length of each measurement without its warm-up of a second, 6 s when zero.
+	// Length of each measurement, after a warm-up of a second. 6 s when zero.
 	Length time.Duration
-	// Rounds of all measurements, 3 when zero.
+	// Rounds of all measurements. 3 when zero.
 	Rounds int
-	// Profile is called beside one more load of 512 clients, which does not
-	// count. It returns when it has seen enough; the load lasts for length.
+	// Profile is called once, during a load of 512 clients after all measurements, which
+	// lasts for length. Nil for none.
 	Profile func(ctx context.Context, length time.Duration) error
-	// Transactions are how many records the processor has decided so far, and in
-	// how many transactions; nil when nobody knows.
+	// Transactions returns how many records the processor has decided so far, and in how
+	// many transactions. Nil when that is unknown.
 	Transactions func(ctx context.Context) (records, transactions float64, err error)
-	// Processes whose use of the machine is told.
+	// Processes are those whose CPU time the report shows.
 	Processes []Process
 	// Log receives progress.
 	Log *slog.Logger
 }
 
-// Benchmark measures once.
+// Benchmark is one measurement.
 type Benchmark struct {
 	cfg     Config
 	run     string
@@ -66,7 +67,7 @@ type Benchmark struct {
 	echo    *echo
 }
 
-// New checks the configuration.
+// New returns a benchmark, or an error when the configuration is incomplete.
 func New(cfg Config) (*Benchmark, error) {
 	if len(cfg.Kafka.Brokers) == 0 || cfg.Topology == nil || cfg.Ingress == "" || len(cfg.Keys) == 0 || cfg.Log == nil {
 		return nil, errors.New("benchmark configuration: Kafka, Topology, Ingress, Keys and Log are required")
@@ -78,18 +79,18 @@ func New(cfg Config) (*Benchmark, error) {
 		cfg.Rounds = 3
 	}
 	if cfg.Length < time.Second || cfg.Rounds < 1 {
-		return nil, errors.New("benchmark configuration: measurements last a second or more, and there is at least one round")
+		return nil, errors.New("benchmark configuration: Length must be a second or more, and Rounds 1 or more")
 	}
 	return &Benchmark{cfg: cfg, run: uuid.NewString()[:8], numbers: &atomic.Int64{}}, nil
 }
 
-// Run measures and writes the report to out. It fails when the service or the
-// echo answers too seldom for the numbers to mean anything.
+// Run measures and writes the report to out. It returns an error when more than one call
+// in a hundred fails.
 func (b *Benchmark) Run(ctx context.Context, out io.Writer) error {
 	if err := b.ready(ctx, b.creators(1)[0]); err != nil {
 		return fmt.Errorf("waiting for the service: %w", err)
 	}
-	b.cfg.Log.Info("the service answers; first load")
+	b.cfg.Log.Info("the service answers, the first load begins")
 	closedLoop(ctx, b.creators(64), 0, firstLoad)
 	values, size, err := commands(ctx, b.cfg.Kafka, b.cfg.Topology)
 	if err != nil {
@@ -134,7 +135,7 @@ func (b *Benchmark) echoers(n int) []caller {
 	return out
 }
 
-// ready waits until a call succeeds.
+// ready repeats a call until it succeeds.
 func (b *Benchmark) ready(ctx context.Context, c caller) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -173,14 +174,14 @@ func (b *Benchmark) measure(ctx context.Context) (results, error) {
 					r.echo[n] = append(r.echo[n], s)
 					r.echoUsed[n] = append(r.echoUsed[n], used())
 					r.echoBatch[n] = append(r.echoBatch[n], batch())
-					b.told("echo", round, n, s)
+					b.measured("echo", round, n, s)
 					continue
 				}
 				s := closedLoop(ctx, b.creators(n), warmup, b.cfg.Length)
 				r.service[n] = append(r.service[n], s)
 				r.used[n] = append(r.used[n], used())
 				r.batch[n] = append(r.batch[n], batch())
-				b.told("create", round, n, s)
+				b.measured("create", round, n, s)
 				top = max(top, s.rate)
 			}
 		}
@@ -191,7 +192,7 @@ func (b *Benchmark) measure(ctx context.Context) (results, error) {
 			s := openLoop(ctx, b.creators(openClients), share*top, warmup, b.cfg.Length)
 			r.open[i] = append(r.open[i], s)
 			r.offered = append(r.offered, share*top)
-			b.told("create, open loop", round, openClients, s)
+			b.measured("create, open loop", round, openClients, s)
 		}
 		if err := ctx.Err(); err != nil {
 			return results{}, fmt.Errorf("measuring: %w", err)
@@ -200,8 +201,8 @@ func (b *Benchmark) measure(ctx context.Context) (results, error) {
 	return r, b.profile(ctx)
 }
 
-// batch measures, from now until its result is called, how many records went
-// into one transaction on average; 0 when nobody knows.
+// batch counts from now until its result is called. The result returns how many records
+// one transaction had on average, or 0 when that is unknown.
 func (b *Benchmark) batch(ctx context.Context, ofEcho bool) func() float64 {
 	count := func() (records, transactions float64) {
 		if ofEcho {
@@ -226,7 +227,7 @@ func (b *Benchmark) batch(ctx context.Context, ofEcho bool) func() float64 {
 	}
 }
 
-// profile has the service profiled under the heaviest load, after what counts.
+// profile takes profiles of the service under the heaviest load.
 func (b *Benchmark) profile(ctx context.Context) error {
 	if b.cfg.Profile == nil {
 		return nil
@@ -243,7 +244,7 @@ func (b *Benchmark) profile(ctx context.Context) error {
 	return nil
 }
 
-func (b *Benchmark) told(what string, round, clients int, s sample) {
+func (b *Benchmark) measured(what string, round, clients int, s sample) {
 	b.cfg.Log.Info("measured", slog.String("what", what), slog.Int("round", round+1), slog.Int("clients", clients),
 		slog.Int("per_s", int(s.rate)), slog.String("p50", s.p50.Round(10*time.Microsecond).String()),
 		slog.String("p99", s.p99.Round(10*time.Microsecond).String()), slog.Int("failed", s.failed))

@@ -71,7 +71,7 @@ func TestClosedLoopCountsWithinItsWindow(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 		return nil
 	}), 200*time.Millisecond, 500*time.Millisecond)
-	// 4 clients at most 50 times a second each.
+	// Each of the 4 clients can call at most 50 times a second.
 	if s.rate > 200 || s.rate < 50 {
 		t.Errorf("rate %.0f/s, want up to 200", s.rate)
 	}
@@ -80,8 +80,8 @@ func TestClosedLoopCountsWithinItsWindow(t *testing.T) {
 	}
 }
 
-// The service stands still for a moment. Those who would have come meanwhile
-// waited as well, though nobody had sent their requests.
+// The service stops for a moment. Requests that were due in that time waited too,
+// although no client had sent them yet.
 func TestOpenLoopCountsFromTheSchedule(t *testing.T) {
 	t.Parallel()
 	const stall = 400 * time.Millisecond
@@ -131,7 +131,7 @@ func TestCreatorSendsWholeRequests(t *testing.T) {
 			t.Errorf("call %d: %v", i, err)
 		}
 		if i == 2 && !strings.Contains(err.Error(), "429") {
-			t.Errorf("the error does not tell the answer: %v", err)
+			t.Errorf("the error does not show the answer: %v", err)
 		}
 	}
 }
@@ -213,6 +213,6 @@ func TestReportEndsWithTheNumbers(t *testing.T) {
 	}
 	r.service[64][0].failed = 50
 	if r.check() == nil {
-		t.Error("a service that does not answer passes")
+		t.Error("a service that does not answer passes the check")
 	}
 }

@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// createPath is the contract's creation.
+// createPath is the path of a creation.
 const createPath = "/api/v1/checkout/sessions"
 
-// callTimeout is beyond what ingress lets a request wait, so that its own answer
-// is seen.
+// callTimeout is longer than ingress lets a request wait, so that the client sees the
+// answer of ingress and not its own timeout.
 const callTimeout = 5 * time.Second
 
-// creator is an integrator's client on one connection that it keeps. It writes
-// and reads that connection itself: net/http's client hands every request
-// through three goroutines, which on a shared machine would be measured too.
+// creator is an integrator's client with one persistent connection, which it writes and
+// reads itself. The client of net/http needs three goroutines for a request; on a shared
+// machine their CPU time would count as the service's.
 type creator struct {
 	addr string
 	key  string
 	run  string
-	n    *atomic.Int64 // numbers the creations of the run
+	n    *atomic.Int64 // number of the last creation of the run
 
 	conn net.Conn
 	in   *bufio.Reader
@@ -35,7 +35,7 @@ type creator struct {
 	body bytes.Buffer
 }
 
-// call creates one session; any answer but 201 is an error.
+// call creates one session. Any answer but 201 is an error.
 func (c *creator) call(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
@@ -71,8 +71,8 @@ func (c *creator) call(ctx context.Context) (err error) {
 	return nil
 }
 
-// request writes the next creation into c.out: a mode that citizens are sent to,
-// all the fields that integrators usually fill, an order and a key of its own.
+// request writes the next creation into c.out, with an order and an Idempotency-Key of
+// its own and all fields that integrators usually fill.
 func (c *creator) request() {
 	n := c.n.Add(1)
 	c.body.Reset()

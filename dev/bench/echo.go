@@ -18,27 +18,27 @@ import (
 	"quittance/schemas"
 )
 
-// The echo's topics, beside the service's and with as many partitions: what
-// comes in, the two that one transaction writes.
+// Topics of the echo: its input, and the two topics that each transaction writes. They
+// have as many partitions as the topics of commands, events and replies.
 const (
 	topicEchoIn    = "bench.echo.in"
 	topicEchoOut   = "bench.echo.out"
 	topicEchoReply = "bench.echo.reply"
 )
 
-// echoTimeout is how long a client waits for its reply, as in ingress.
+// echoTimeout is how long a client waits for its reply, the same as in ingress.
 const echoTimeout = 2 * time.Second
 
-// errNoReply says that a record was not echoed in time.
+// errNoReply means that a reply did not come in time.
 var errNoReply = errors.New("no echo in time")
 
-// echo is the floor: the least that a command and its reply cost on this broker.
+// echo is the least that a command and its reply cost on this broker.
 type echo struct {
 	cfg      kafka.Config
 	log      *slog.Logger
 	topology *kafka.Topology
-	// values are what is sent in turn: commands of the service itself, so that
-	// they have its size and compress as its do.
+	// values are sent in turn. They are commands of the service, so that they have the
+	// same size and compress as well.
 	values [][]byte
 
 	producer, replies *kgo.Client
@@ -51,7 +51,7 @@ type echo struct {
 	waiting map[string]chan<- struct{}
 }
 
-// newEcho makes the echo's topics and clients. Run must be called to close them.
+// newEcho creates the topics and the clients. Run closes the clients.
 func newEcho(ctx context.Context, cfg kafka.Config, topology *kafka.Topology, values [][]byte, log *slog.Logger) (*echo, error) {
 	e := &echo{cfg: cfg, log: log, topology: topology, values: values, waiting: map[string]chan<- struct{}{}}
 	var err error
@@ -71,7 +71,7 @@ func newEcho(ctx context.Context, cfg kafka.Config, topology *kafka.Topology, va
 			return nil, err
 		}
 	}
-	// As ingress reads: one partition, from its end, committed records only.
+	// Ingress reads replies in the same way: one partition, committed records only.
 	e.replies, err = cfg.Client(
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{cfg.Prefix + topicEchoReply: {0: kgo.NewOffset().AtStart()}}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
@@ -80,7 +80,7 @@ func newEcho(ctx context.Context, cfg kafka.Config, topology *kafka.Topology, va
 		e.close()
 		return nil, err
 	}
-	// As processors/runtime works.
+	// The settings of processors/runtime.
 	e.processor, err = kgo.NewGroupTransactSession(
 		kgo.SeedBrokers(cfg.Brokers...), kgo.ClientID("quittance-bench"),
 		kgo.ConsumerGroup(cfg.Prefix+"bench-echo"), kgo.ConsumeTopics(cfg.Prefix+topicEchoIn), kgo.TransactionalID(cfg.Prefix+"bench-echo"),
@@ -117,7 +117,7 @@ func (e *echo) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// process is the loop of a processor that decides nothing.
+// process is the loop of a processor without decisions.
 func (e *echo) process(ctx context.Context) error {
 	for {
 		fetches := e.processor.PollFetches(ctx)
@@ -150,7 +150,7 @@ func (e *echo) transaction(ctx context.Context, fetches kgo.Fetches) error {
 		return fmt.Errorf("ending an echo: %w", err)
 	}
 	if !committed {
-		e.log.Debug("a transaction of the echo was aborted") // while the group forms
+		e.log.Debug("a transaction of the echo was aborted") // it happens while the group forms
 		return nil
 	}
 	e.records.Add(int64(fetches.NumRecords()))
@@ -158,7 +158,7 @@ func (e *echo) transaction(ctx context.Context, fetches kgo.Fetches) error {
 	return nil
 }
 
-// read hands replies to those who wait for them.
+// read wakes up the callers whose replies have come.
 func (e *echo) read(ctx context.Context) error {
 	for {
 		fetches := e.replies.PollFetches(ctx)

@@ -8,30 +8,29 @@ import (
 	"time"
 )
 
-// caller sends one request and waits for its answer. It is one client: not for
-// concurrent use.
+// caller is one client. Not for concurrent use.
 type caller interface {
+	// call sends a request and waits for its answer.
 	call(ctx context.Context) error
-	// hangUp lets go of a connection; the next call makes another.
+	// hangUp closes the connection. The next call opens another.
 	hangUp()
 }
 
-// afterError keeps a client whose calls fail at once from spinning.
+// afterError is the pause of a client after an error, so that it does not spin.
 const afterError = 20 * time.Millisecond
 
-// sample is what one measurement saw.
+// sample is the result of one measurement.
 type sample struct {
 	// rate of answers within the window, per second.
 	rate     float64
 	p50, p99 time.Duration
 	calls    int
 	failed   int
-	// firstError is one of them, for the reader.
+	// firstError is the error of one of the failed calls.
 	firstError error
 }
 
-// tally gathers one client's latencies; each client has its own, so that
-// counting costs no lock.
+// tally gathers the latencies of one client, so that counting needs no lock.
 type tally struct {
 	latencies []time.Duration
 	answered  int
@@ -57,7 +56,7 @@ func (t *tally) add(w window, due, ended time.Time, err error) {
 	}
 }
 
-// window is the time in which calls count; before it is the warm-up.
+// window is the time in which calls count, after the warm-up.
 type window struct{ begin, end time.Time }
 
 func newWindow(warmup, length time.Duration) window {
@@ -65,7 +64,7 @@ func newWindow(warmup, length time.Duration) window {
 	return window{begin, begin.Add(length)}
 }
 
-// sum makes one sample of the clients' tallies.
+// sum makes one sample of the tallies of all clients.
 func (w window) sum(tallies []tally) sample {
 	var s sample
 	var all []time.Duration
@@ -85,7 +84,8 @@ func (w window) sum(tallies []tally) sample {
 	return s
 }
 
-// quantile of sorted latencies: the smallest that at least the share q does not exceed.
+// quantile returns the smallest latency that at least the share q does not exceed, of
+// sorted latencies.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -94,7 +94,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(max(i, 0), len(sorted)-1)]
 }
 
-// closedLoop has every client send its next request when the last is answered.
+// closedLoop makes every client send its next request when the last is answered.
 func closedLoop(ctx context.Context, clients []caller, warmup, length time.Duration) sample {
 	w := newWindow(warmup, length)
 	tallies := make([]tally, len(clients))
@@ -119,12 +119,11 @@ func closedLoop(ctx context.Context, clients []caller, warmup, length time.Durat
 	return w.sum(tallies)
 }
 
-// openLoop sends requests at the times of a Poisson process of `rate` per second,
-// each by whichever client is free. One that finds none waits, and its wait
-// counts.
+// openLoop sends requests at the times of a Poisson process of `rate` per second. A free
+// client sends each one. While no client is free the request waits, and its wait counts.
 func openLoop(ctx context.Context, clients []caller, rate float64, warmup, length time.Duration) sample {
 	w := newWindow(warmup, length)
-	arrivals := make(chan time.Time, 1+int(2*rate*(warmup+length).Seconds())) // the schedule never waits for anybody
+	arrivals := make(chan time.Time, 1+int(2*rate*(warmup+length).Seconds())) // large enough that the schedule never waits
 	tallies := make([]tally, len(clients))
 	var wg sync.WaitGroup
 	for i, c := range clients {
@@ -152,7 +151,7 @@ func openLoop(ctx context.Context, clients []caller, rate float64, warmup, lengt
 	return w.sum(tallies)
 }
 
-// median of the rounds, number by number.
+// median returns the median of each number of the rounds.
 func median(samples []sample) sample {
 	if len(samples) == 0 {
 		return sample{}
@@ -169,7 +168,7 @@ func median(samples []sample) sample {
 		p50:  time.Duration(of(func(s sample) float64 { return float64(s.p50) })),
 		p99:  time.Duration(of(func(s sample) float64 { return float64(s.p99) })),
 	}
-	for _, s := range samples { // faults are not averaged away
+	for _, s := range samples { // failures are added up: a median would hide them
 		m.calls += s.calls
 		m.failed += s.failed
 		if m.firstError == nil {
@@ -179,7 +178,7 @@ func median(samples []sample) sample {
 	return m
 }
 
-// middle is the median of values; 0 of none.
+// middle returns the median of values, or 0 for none.
 func middle(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	switch n := len(v); {

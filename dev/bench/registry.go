@@ -8,13 +8,13 @@ import (
 // ServiceCode is the catalogue service of the benchmark's sessions.
 const ServiceCode = "patente"
 
-// maxCreations is the highest quota that a registry file takes.
+// maxCreations is the highest quota that a registry file allows.
 const maxCreations = 10_000_000
 
-// Registry returns a registry file of n agencies with one application each, whose
-// quota the benchmark does not reach, and the key of each. Commands and state are
-// partitioned by agency, so many agencies fill every partition. The keys are public:
-// they are for a service in developer mode that the benchmark starts itself.
+// Registry returns a registry file of n agencies with one application each, and the keys
+// of the applications. The benchmark does not reach their quotas. Commands and state are
+// partitioned by agency, so many agencies fill every partition. The keys are public: they
+// are valid only in the installation that the benchmark starts.
 func Registry(n int) (file []byte, keys []string) {
 	var b strings.Builder
 	b.WriteString("agencies:\n")

@@ -12,18 +12,18 @@ import (
 // results of all rounds.
 type results struct {
 	cfg  Config
-	size int // of a command, in bytes, on average
+	size int // average size of a command in bytes
 
 	service, echo  map[int][]sample // by number of clients
 	used, echoUsed map[int][]usage
-	batch          map[int][]float64 // records of a transaction
+	batch          map[int][]float64 // records per transaction
 	echoBatch      map[int][]float64
 	open           [][]sample // by share
-	offered        []float64  // of every round, share by share
+	offered        []float64  // arrivals per second: the shares of the first round, then of the next
 }
 
-// check refuses numbers of a service that did not answer. What an open loop's
-// overload loses is a result, and told.
+// check returns an error when too many calls of a closed loop failed. Failures of the
+// open loop under overload are a result, which the report shows.
 func (r results) check() error {
 	look := func(what string, samples []sample) error {
 		m := median(samples)
@@ -43,19 +43,18 @@ func (r results) check() error {
 	return nil
 }
 
-// Bars of the first measure.
+// Limits of the two ratios.
 const (
 	barRatio = 0.2
 	barTimes = 3.0
 )
 
-// write prints the tables, and as its last line the numbers that are compared
-// from run to run.
+// write prints the tables. Its last line has the numbers to compare from run to run.
 func (r results) write(out io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("Create → 201, beside the raw echo of the same broker (%s).", strings.Join(r.cfg.Kafka.Brokers, ","))
-	line("One ingress and one processor, each a process of its own; no sinks, which no 201 waits for. %d CPUs,", runtime.NumCPU())
+	line("One ingress and one processor, each a process of its own; no sinks, since no 201 waits for them. %d CPUs,", runtime.NumCPU())
 	line("shared with the broker and the clients. %d applications. A command, and a record of the echo, has %d bytes.", len(r.cfg.Keys), r.size)
 	line("Medians of %d rounds of %s, echo and service in turns.", r.cfg.Rounds, r.cfg.Length)
 	line("")
@@ -98,7 +97,7 @@ func (r results) write(out io.Writer) error {
 	return nil
 }
 
-// usage tells who computed how much, and how much for one answer.
+// usage shows the CPUs that each process used, and its CPU time per answer.
 func (r results) usage(samples []sample, used []usage) string {
 	answers := 0.0
 	for _, s := range samples {

@@ -13,11 +13,11 @@ import (
 	"quittance/schemas"
 )
 
-// maxValues is how many commands the echo sends in turn.
+// maxValues is the number of different commands that the echo sends.
 const maxValues = 4096
 
-// commands reads commands that the service has written, up to maxValues, and
-// their average size.
+// commands returns up to maxValues commands that the service has written, and their
+// average size.
 func commands(ctx context.Context, cfg kafka.Config, topology *kafka.Topology) (values [][]byte, size int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -1,9 +1,7 @@
 package simulator_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -44,6 +42,8 @@ func (w *world) application(id string) *application {
 	}
 	return &application{world: w, token: token.AccessToken}
 }
+
+func airtelMerchant(w *world) mobileMoney { return w.application("one") }
 
 func (m *application) header(id string) map[string]string {
 	return map[string]string{
@@ -99,13 +99,7 @@ type airtelResult struct {
 
 func (m *application) enquire(id string) airtelResult {
 	m.t.Helper()
-	a := m.call(http.MethodGet, airtelEnquiry+id, "", m.header(id))
-	if a.status != http.StatusOK {
-		m.t.Fatalf("enquiry: %d %s", a.status, a.body)
-	}
-	var r airtelResult
-	a.decode(m.t, &r)
-	return r
+	return enquire[airtelResult](m.world, airtelEnquiry+id, m.header(id))
 }
 
 // settles waits until the operator reports status and code, and checks that only
@@ -181,28 +175,13 @@ func TestAirtelMagicNumbersThatTakeTime(t *testing.T) {
 		{"12", "TA", "DP00800001000", 8 * time.Second},
 	} {
 		t.Run(row.nn, func(t *testing.T) {
-			t.Parallel()
-			m := newWorld(t, nil).application("one")
-			id := m.request("0550000" + row.nn)
-			m.control("/clock", fmt.Sprintf(`{"advance":%q}`, row.after-time.Millisecond))
-			m = m.application("one") // the first token may be over
-			m.quiet(0)
-			m.settles(id, row.meanwhile, row.code)
-			m.control("/clock", `{"advance":"1ms"}`)
-			m.settles(id, "TS", airtelPaid)
-			m.callbacks(1)
-			m.quiet(1)
+			takesTime(t, airtelMerchant, "0550000"+row.nn, row.after, row.meanwhile, row.code, "TS", airtelPaid)
 		})
 	}
 }
 
 func TestAirtelMagicNumber03NeverAnswers(t *testing.T) {
-	t.Parallel()
-	m := newWorld(t, nil).application("one")
-	id := m.request("055000003")
-	m.control("/clock", `{"advance":"720h"}`)
-	m.quiet(0)
-	m.application("one").settles(id, "TIP", airtelWorking)
+	neverAnswers(t, airtelMerchant, "055000003", "TIP", airtelWorking)
 }
 
 // 07 is refused at the request and not kept; 11 fails once and then works.
@@ -364,11 +343,7 @@ func TestAirtelOutageAndSilence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if a, err := m.try(ctx, http.MethodPost, airtelPayments, string(body), m.header(silent)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("a silent operator answered %d (%v)", a.status, err)
-	}
+	m.silent(airtelPayments, string(body), m.header(silent))
 	m.callbacks(2)
 	m.control("/airtel", `{"reset":true}`)
 	m.settles(silent, "TS", airtelPaid)

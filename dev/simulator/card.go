@@ -101,7 +101,7 @@ type hostedPage struct {
 func (s *Simulator) cardRoutes(r chi.Router) {
 	r.Group(func(r chi.Router) {
 		r.Use(s.misbehave(operatorCard, func(w http.ResponseWriter, status int) {
-			cardRefuse(w, status, "internal_error", "Something went wrong")
+			refuseCode(w, status, "internal_error", "Something went wrong")
 		}))
 		r.Post("/v1/transactions", s.cardCreate)
 		r.Get("/v1/transactions/{reference}", s.cardEnquire)
@@ -109,12 +109,8 @@ func (s *Simulator) cardRoutes(r chi.Router) {
 	r.Get("/pay/{transaction_id}", s.cardShow)
 	r.Post("/pay/{transaction_id}", s.cardPay)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
-		cardRefuse(w, http.StatusNotFound, "no_such_path", "There is no such path")
+		refuseCode(w, http.StatusNotFound, "no_such_path", "There is no such path")
 	})
-}
-
-func cardRefuse(w http.ResponseWriter, status int, code, message string) {
-	writeJSON(w, status, map[string]string{"code": code, "message": message})
 }
 
 // secretOf returns the secret that a merchant shares with the acquirer.
@@ -143,19 +139,19 @@ func hexSHA256(body []byte) string {
 func (s *Simulator) cardAuthorize(w http.ResponseWriter, r *http.Request, body []byte) (merchant string, ok bool) {
 	parts := cardAuthorization.FindStringSubmatch(r.Header.Get("Authorization"))
 	if parts == nil {
-		cardRefuse(w, http.StatusUnauthorized, "signature_missing", `send Authorization: HMAC-SHA256 merchant="…", timestamp="…", signature="…"`)
+		refuseCode(w, http.StatusUnauthorized, "signature_missing", `send Authorization: HMAC-SHA256 merchant="…", timestamp="…", signature="…"`)
 		return "", false
 	}
 	merchant, timestamp := parts[1], parts[2]
 	secret, known := s.secretOf(merchant)
 	want := cardSignature(secret, "request", merchant, timestamp, r.Method, r.URL.RequestURI(), hexSHA256(body))
 	if !known || !hmac.Equal([]byte(want), []byte(parts[3])) {
-		cardRefuse(w, http.StatusUnauthorized, "signature_invalid", "the signature is not this merchant's of this request")
+		refuseCode(w, http.StatusUnauthorized, "signature_invalid", "the signature is not this merchant's of this request")
 		return "", false
 	}
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil || time.Unix(seconds, 0).Sub(s.cfg.Timestamp()).Abs() > cardClockSkew {
-		cardRefuse(w, http.StatusUnauthorized, "timestamp_out_of_range", "the timestamp is more than five minutes from now")
+		refuseCode(w, http.StatusUnauthorized, "timestamp_out_of_range", "the timestamp is more than five minutes from now")
 		return "", false
 	}
 	return merchant, true
@@ -209,14 +205,14 @@ func (s *Simulator) cardCreate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !isJSON(r) {
-		cardRefuse(w, http.StatusUnsupportedMediaType, "content_type_invalid", "Content-Type must be application/json")
+		refuseCode(w, http.StatusUnsupportedMediaType, "content_type_invalid", "Content-Type must be application/json")
 		return
 	}
 	var q cardRequest
 	decoder := json.NewDecoder(strings.NewReader(string(body)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&q); err != nil || decoder.More() {
-		cardRefuse(w, http.StatusBadRequest, "body_invalid", "the body is not the JSON of a transaction; amount is a whole number, expires_at is RFC 3339")
+		refuseCode(w, http.StatusBadRequest, "body_invalid", "the body is not the JSON of a transaction; amount is a whole number, expires_at is RFC 3339")
 		return
 	}
 	now := s.cfg.Now()
@@ -226,11 +222,11 @@ func (s *Simulator) cardCreate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if code, message := q.fault(merchant, now); code != "" {
-		cardRefuse(w, http.StatusUnprocessableEntity, code, message)
+		refuseCode(w, http.StatusUnprocessableEntity, code, message)
 		return
 	}
 	if q.Amount == cardFailingAmount && s.gateways[operatorCard].failsFirst(q.Reference) {
-		cardRefuse(w, http.StatusInternalServerError, "internal_error", "Something went wrong")
+		refuseCode(w, http.StatusInternalServerError, "internal_error", "Something went wrong")
 		return
 	}
 	c := collection{
@@ -254,7 +250,7 @@ func (s *Simulator) cardReplay(w http.ResponseWriter, r *http.Request, merchant 
 		return
 	}
 	if c.operator != operatorCard || c.account != merchant || c.amount != strconv.FormatInt(q.Amount, 10) || c.currency != q.Currency {
-		cardRefuse(w, http.StatusConflict, "reference_conflict", "there is a transaction of this reference with another amount or currency")
+		refuseCode(w, http.StatusConflict, "reference_conflict", "there is a transaction of this reference with another amount or currency")
 		return
 	}
 	writeJSON(w, http.StatusOK, cardCreated(c))
@@ -275,7 +271,7 @@ func (s *Simulator) cardEnquire(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Query().Get("merchant") != merchant {
-		cardRefuse(w, http.StatusUnprocessableEntity, "merchant_mismatch", "merchant is not the one who signed")
+		refuseCode(w, http.StatusUnprocessableEntity, "merchant_mismatch", "merchant is not the one who signed")
 		return
 	}
 	id := chi.URLParam(r, "reference")
@@ -284,7 +280,7 @@ func (s *Simulator) cardEnquire(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !found || c.operator != operatorCard || c.account != merchant {
-		cardRefuse(w, http.StatusNotFound, "transaction_not_found", "there is no transaction of this reference")
+		refuseCode(w, http.StatusNotFound, "transaction_not_found", "there is no transaction of this reference")
 		return
 	}
 	s.book.enquired(id)

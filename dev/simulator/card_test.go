@@ -97,13 +97,7 @@ type cardState struct {
 func (m *shop) state(id string) cardState {
 	m.t.Helper()
 	target := cardPath + "/" + id + "?merchant=" + m.merchant
-	a := m.call(http.MethodGet, target, "", m.sign(http.MethodGet, target, ""))
-	if a.status != http.StatusOK {
-		m.t.Fatalf("enquiry: %d %s", a.status, a.body)
-	}
-	var s cardState
-	a.decode(m.t, &s)
-	return s
+	return enquire[cardState](m.world, target, m.sign(http.MethodGet, target, ""))
 }
 
 // press posts the page's form and returns the answer, not followed.
@@ -207,7 +201,7 @@ func TestCardChoicesThatTakeTime(t *testing.T) {
 		after                     time.Duration
 		callbacks                 int
 	}{
-		{"", "pending", "expired", 5 * time.Minute, 1}, // nobody comes
+		{"", "pending", "expired", 5 * time.Minute, 1}, // no button is pressed
 		{"4000 0000 0000 0002", "pending", "approved", 5 * time.Second, 1},
 		{"4000 0000 0000 0003", "pending", "expired", 5 * time.Minute, 0},
 		{"4000 0000 0000 0010", "pending", "approved", 5*time.Minute + 30*time.Second, 1},
@@ -221,7 +215,7 @@ func TestCardChoicesThatTakeTime(t *testing.T) {
 			o := m.open()
 			if row.number != "" {
 				m.choose(o, "pay", row.number)
-				m.choose(o, "decline", "") // in another tab: the first choice stands
+				m.choose(o, "decline", "") // in another tab; the first choice counts
 			}
 			m.control("/clock", fmt.Sprintf(`{"advance":%q}`, row.after-time.Millisecond))
 			m.quiet(0)

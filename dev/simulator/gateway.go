@@ -120,6 +120,11 @@ func (s *Simulator) accept(w http.ResponseWriter, r *http.Request, c collection,
 	s.schedule(c)
 }
 
+// refuseCode answers with a refusal of MTN or of the card acquirer.
+func refuseCode(w http.ResponseWriter, status int, code, message string) {
+	writeJSON(w, status, map[string]string{"code": code, "message": message})
+}
+
 // isJSON reports whether the request declares its body as JSON.
 func isJSON(r *http.Request) bool {
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))

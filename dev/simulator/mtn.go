@@ -57,27 +57,17 @@ var mtnRejections = []string{
 	"INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "SERVICE_UNAVAILABLE", "INTERNAL_PROCESSING_ERROR",
 }
 
-// mtnError is the body of MTN's refusals.
-type mtnError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
 func (s *Simulator) mtnRoutes(r chi.Router) {
 	r.Use(s.misbehave(operatorMTN, func(w http.ResponseWriter, status int) {
-		mtnRefuse(w, status, "SERVICE_UNAVAILABLE", "The service is temporarily unavailable")
+		refuseCode(w, status, "SERVICE_UNAVAILABLE", "The service is temporarily unavailable")
 	}))
 	r.Post("/collection/token/", s.mtnIssueToken)
 	r.Post("/collection/token", s.mtnIssueToken)
 	r.Post("/collection/v1_0/requesttopay", s.mtnRequestToPay)
 	r.Get("/collection/v1_0/requesttopay/{reference}", s.mtnStatus)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
-		mtnRefuse(w, http.StatusNotFound, "RESOURCE_NOT_FOUND", "Resource not found")
+		refuseCode(w, http.StatusNotFound, "RESOURCE_NOT_FOUND", "Resource not found")
 	})
-}
-
-func mtnRefuse(w http.ResponseWriter, status int, code, message string) {
-	writeJSON(w, status, mtnError{Code: code, Message: message})
 }
 
 // mtnGatewayRefuse answers as the API gateway in front of MTN does.
@@ -108,7 +98,7 @@ func (s *Simulator) mtnIssueToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(body) > 0 {
-		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "The token request takes no body")
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "The token request takes no body")
 		return
 	}
 	now := s.cfg.Now()
@@ -213,30 +203,30 @@ func (s *Simulator) mtnRequestToPay(w http.ResponseWriter, r *http.Request) {
 	}
 	reference, err := uuid.Parse(r.Header.Get("X-Reference-Id"))
 	if err != nil || reference.Version() != 4 || len(r.Header.Get("X-Reference-Id")) != 36 {
-		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "X-Reference-Id must be a UUID of version 4")
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Reference-Id must be a UUID of version 4")
 		return
 	}
 	environment := r.Header.Get("X-Target-Environment")
 	if environment == "" {
-		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "X-Target-Environment is missing")
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Target-Environment is missing")
 		return
 	}
 	callbackURL := r.Header.Get("X-Callback-Url")
 	if callbackURL != "" && !isAbsoluteURL(callbackURL) {
-		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "X-Callback-Url must be an absolute URL")
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Callback-Url must be an absolute URL")
 		return
 	}
 	if !isJSON(r) {
-		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "Content-Type must be application/json")
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "Content-Type must be application/json")
 		return
 	}
 	var q mtnRequest
 	if err := json.Unmarshal(body, &q); err != nil {
-		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "the body is not the JSON of a request to pay; every value is a string")
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "the body is not the JSON of a request to pay; every value is a string")
 		return
 	}
 	if code, message := q.fault(environment); code != "" {
-		mtnRefuse(w, http.StatusBadRequest, code, message)
+		refuseCode(w, http.StatusBadRequest, code, message)
 		return
 	}
 
@@ -249,12 +239,12 @@ func (s *Simulator) mtnRequestToPay(w http.ResponseWriter, r *http.Request) {
 		script: s.magicScript(local, mtnMagicPrefix),
 	}
 	if c.script.failFirst && s.gateways[operatorMTN].failsFirst(c.id) {
-		mtnRefuse(w, http.StatusInternalServerError, "INTERNAL_PROCESSING_ERROR", "An internal error occurred while processing.")
+		refuseCode(w, http.StatusInternalServerError, "INTERNAL_PROCESSING_ERROR", "An internal error occurred while processing.")
 		return
 	}
 	if !s.submit(c) {
 		if s.holdBack(w, r) {
-			mtnRefuse(w, http.StatusConflict, "RESOURCE_ALREADY_EXIST", "Duplicated reference id. Creation of resource failed.")
+			refuseCode(w, http.StatusConflict, "RESOURCE_ALREADY_EXIST", "Duplicated reference id. Creation of resource failed.")
 		}
 		return
 	}
@@ -272,12 +262,12 @@ func (s *Simulator) mtnStatus(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Header.Get("X-Target-Environment") == "" {
-		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "X-Target-Environment is missing")
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Target-Environment is missing")
 		return
 	}
 	id := strings.ToLower(chi.URLParam(r, "reference"))
 	if _, err := uuid.Parse(id); err != nil {
-		mtnRefuse(w, http.StatusBadRequest, "BAD_REQUEST", "the reference id must be a UUID")
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "the reference id must be a UUID")
 		return
 	}
 	c, found := s.book.get(id, s.cfg.Now())
@@ -285,7 +275,7 @@ func (s *Simulator) mtnStatus(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !found || c.operator != operatorMTN || c.account != account {
-		mtnRefuse(w, http.StatusNotFound, "RESOURCE_NOT_FOUND", "Requested resource was not found.")
+		refuseCode(w, http.StatusNotFound, "RESOURCE_NOT_FOUND", "Requested resource was not found.")
 		return
 	}
 	s.book.enquired(id)

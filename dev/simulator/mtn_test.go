@@ -1,9 +1,7 @@
 package simulator_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -40,6 +38,8 @@ func (w *world) login(user string) *merchant {
 	}
 	return &merchant{world: w, user: user, token: grant.AccessToken}
 }
+
+func mtnMerchant(w *world) mobileMoney { return w.login("user") }
 
 func basic(user, password string, header map[string]string) map[string]string {
 	req := http.Request{Header: http.Header{}}
@@ -90,13 +90,7 @@ type result struct {
 
 func (m *merchant) status(reference string) result {
 	m.t.Helper()
-	a := m.call(http.MethodGet, "/mtn/collection/v1_0/requesttopay/"+reference, "", m.header(reference))
-	if a.status != http.StatusOK {
-		m.t.Fatalf("status: %d %s", a.status, a.body)
-	}
-	var r result
-	a.decode(m.t, &r)
-	return r
+	return enquire[result](m.world, "/mtn/collection/v1_0/requesttopay/"+reference, m.header(reference))
 }
 
 // settles waits until the operator reports status and reason, and checks that
@@ -168,28 +162,13 @@ func TestMagicNumbersThatTakeTime(t *testing.T) {
 		{"12", "PENDING", "ONGOING", 8 * time.Second},
 	} {
 		t.Run(row.nn, func(t *testing.T) {
-			t.Parallel()
-			m := newWorld(t, nil).login("user")
-			reference := m.request("2420660000" + row.nn)
-			m.control("/clock", fmt.Sprintf(`{"advance":%q}`, row.after-time.Millisecond))
-			m.quiet(0)
-			m.settles(reference, row.meanwhile, row.reason)
-			m.control("/clock", `{"advance":"1ms"}`)
-			m.settles(reference, "SUCCESSFUL", "")
-			m.callbacks(1)
-			m.quiet(1)
+			takesTime(t, mtnMerchant, "2420660000"+row.nn, row.after, row.meanwhile, row.reason, "SUCCESSFUL", "")
 		})
 	}
 }
 
 func TestMagicNumber03NeverAnswers(t *testing.T) {
-	t.Parallel()
-	m := newWorld(t, nil).login("user")
-	reference := m.request("242066000003")
-	m.control("/clock", `{"advance":"720h"}`)
-	m = m.login("user") // the first token is long over
-	m.quiet(0)
-	m.settles(reference, "PENDING", "")
+	neverAnswers(t, mtnMerchant, "242066000003", "PENDING", "")
 }
 
 // The first request of 11 is answered 500 and not registered; the same
@@ -284,7 +263,7 @@ func TestCallbackIsTriedAgain(t *testing.T) {
 	m := w.login("user")
 	reference := m.request("242066000001")
 	m.callbacks(1)
-	m.quiet(1) // the clock stands: no second try yet
+	m.quiet(1) // no second try while the clock stands still
 	m.clock.advance(2 * time.Second)
 	m.quiet(2) // nor is it entered before the answer has been read
 	m.clock.advance(2 * time.Second)
@@ -445,11 +424,7 @@ func TestMTNOutageAndSilence(t *testing.T) {
 	// is never answered.
 	m.control("/mtn", `{"delay":"5m"}`)
 	silent := uuid.NewString()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if a, err := m.try(ctx, http.MethodPost, "/mtn/collection/v1_0/requesttopay", payment("242066000001"), m.header(silent)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("a silent operator answered %d (%v)", a.status, err)
-	}
+	m.silent("/mtn/collection/v1_0/requesttopay", payment("242066000001"), m.header(silent))
 	if c := m.callbacks(2)[1]; c.path != "/callback/"+silent {
 		t.Errorf("second callback at %s", c.path)
 	}

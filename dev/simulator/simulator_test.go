@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -164,6 +165,59 @@ func (w *world) control(path, body string) answer {
 		w.t.Fatalf("POST /control%s %s: %d %s", path, body, a.status, a.body)
 	}
 	return a
+}
+
+// enquire returns the answer to an enquiry, which must be a 200.
+func enquire[T any](w *world, target string, header map[string]string) (r T) {
+	w.t.Helper()
+	a := w.call(http.MethodGet, target, "", header)
+	if a.status != http.StatusOK {
+		w.t.Fatalf("enquiry: %d %s", a.status, a.body)
+	}
+	a.decode(w.t, &r)
+	return r
+}
+
+// silent posts to an operator that does not answer.
+func (w *world) silent(target, body string, header map[string]string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if a, err := w.try(ctx, http.MethodPost, target, body, header); !errors.Is(err, context.DeadlineExceeded) {
+		w.t.Fatalf("a silent operator answered %d (%v)", a.status, err)
+	}
+}
+
+// mobileMoney is a merchant of either mobile money operator.
+type mobileMoney interface {
+	request(payer string) (id string)
+	settles(id, status, reason string)
+}
+
+// takesTime checks a payer who decides after a time: the outcome before it, and then the
+// approval.
+func takesTime(t *testing.T, signIn func(*world) mobileMoney, payer string, after time.Duration, meanwhile, reason, approved, code string) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	id := signIn(w).request(payer)
+	w.control("/clock", fmt.Sprintf(`{"advance":%q}`, after-time.Millisecond))
+	m := signIn(w) // the first token may have expired
+	w.quiet(0)
+	m.settles(id, meanwhile, reason)
+	w.control("/clock", `{"advance":"1ms"}`)
+	m.settles(id, approved, code)
+	w.callbacks(1)
+	w.quiet(1)
+}
+
+// neverAnswers checks a payer who never decides.
+func neverAnswers(t *testing.T, signIn func(*world) mobileMoney, payer, status, reason string) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	id := signIn(w).request(payer)
+	w.control("/clock", `{"advance":"720h"}`)
+	w.quiet(0)
+	signIn(w).settles(id, status, reason)
 }
 
 // callbacks waits until the merchant has got n calls and returns them.

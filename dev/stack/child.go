@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
+
+	"quittance/dev/stack/program"
 )
 
 // child is a running process that ends when this process ends.
@@ -114,7 +114,7 @@ func (c *child) waitReady(ctx context.Context, interval time.Duration, logPath s
 	for {
 		select {
 		case <-c.done:
-			return &exitError{state: c.cmd.ProcessState.String(), logPath: logPath, tail: tail(logPath, 4096)}
+			return &exitError{state: c.cmd.ProcessState.String(), logPath: logPath, tail: program.Tail(logPath, 4096)}
 		case <-ctx.Done():
 			return errors.Join(fmt.Errorf("waiting for readiness: %w (log: %s)", ctx.Err(), logPath), last)
 		case <-tick.C:
@@ -125,28 +125,11 @@ func (c *child) waitReady(ctx context.Context, interval time.Duration, logPath s
 	}
 }
 
-// exitError says that a process ended before it was ready.
+// exitError is the error of a process that ended before it was ready.
 type exitError struct{ state, logPath, tail string }
 
 func (e *exitError) Error() string {
 	return fmt.Sprintf("ended before it was ready: %s; end of %s:\n%s", e.state, e.logPath, e.tail)
-}
-
-// tail returns up to n bytes from the end of a file, or the error of reading it.
-func tail(path string, n int64) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = f.Close() }()
-	if end, err := f.Seek(0, io.SeekEnd); err == nil {
-		_, _ = f.Seek(max(0, end-n), io.SeekStart)
-	}
-	b, err := io.ReadAll(f)
-	if err != nil {
-		return err.Error()
-	}
-	return strings.TrimSpace(string(b))
 }
 
 // findPart looks for a fetched part, a path below a `.deps` folder: first in

@@ -11,8 +11,8 @@ import (
 // maxReceipt is how many characters the number of a receipt has at most.
 const maxReceipt = 64
 
-// report is what a clerk says of a reservation: the cash is in the till. It decides;
-// nobody is asked for this money. The desk sends it again with the same collectionID
+// report is a clerk's statement that the cash of a reservation is in the till. It decides
+// the collection; no operator is asked. The desk repeats it with the same collectionID
 // until it is answered: the same id is the same cash.
 type report struct {
 	paymentRef, collectionID string

@@ -24,7 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
-	cash "quittance/ingress/counter"
+	"quittance/ingress/counter"
 	"quittance/ingress/problem"
 	"quittance/internal/commands"
 	"quittance/internal/identity"
@@ -67,8 +67,8 @@ agencies:
 `
 
 var (
-	_ cash.Sessions = (*sessions.Reader)(nil)
-	_ cash.Asker    = (*commands.Checkout)(nil)
+	_ counter.Sessions = (*sessions.Reader)(nil)
+	_ counter.Asker    = (*commands.Checkout)(nil)
 )
 
 // world is what a counter needs: a processor and a read model in memory, without delay.
@@ -163,7 +163,7 @@ func (w *world) phoneSays(s checkout.Session, status checkout.OutcomeStatus) {
 }
 
 // serve starts a counter over a world.
-func serve(t *testing.T, change ...func(*cash.Config)) *world {
+func serve(t *testing.T, change ...func(*counter.Config)) *world {
 	t.Helper()
 	_, pool := servers.Database(t)
 	refs, err := checkout.NewReferences(make([]byte, 32))
@@ -192,14 +192,14 @@ func serve(t *testing.T, change ...func(*cash.Config)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := cash.Config{
+	cfg := counter.Config{
 		Commands: w, Sessions: w, Registry: agencies, Identities: clerks, Reads: reads, Keys: keys, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {
 		c(&cfg)
 	}
-	desks, err := cash.New(cfg)
+	desks, err := counter.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func (w *world) call(key, method, path string, body any) answer {
 		}
 		reader = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequestWithContext(w.T.Context(), method, w.url+cash.Prefix+path, reader)
+	req, err := http.NewRequestWithContext(w.T.Context(), method, w.url+counter.Prefix+path, reader)
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func (w *world) call(key, method, path string, body any) answer {
 	if err := json.Unmarshal(raw, &a.body); err != nil {
 		w.T.Fatalf("%s %s answers %d %s", method, path, a.status, raw)
 	}
-	conforms(w.T, method, cash.Prefix+path, a)
+	conforms(w.T, method, counter.Prefix+path, a)
 	for _, private := range []string{"contact-name", "+242060000000", "internal note", "ck_test_C", "ck_live_C"} {
 		if strings.Contains(a.raw, private) {
 			w.T.Errorf("%s %s tells %q: %s", method, path, private, raw)

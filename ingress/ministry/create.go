@@ -20,7 +20,7 @@ import (
 	"quittance/internal/registry"
 )
 
-// secretLabel tells the seals of client_secrets from other seals.
+// secretLabel separates the seals of client_secrets from other seals.
 const secretLabel = "client_secret"
 
 // CreateSession answers POST /checkout/sessions.

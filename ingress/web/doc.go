@@ -1,6 +1,6 @@
-// Package web is what all our pages share, except the checkout page itself: layout,
-// language, security headers, refusal of posts from other sites, sealed cookies
-// and forms. It also measures the requests of the whole edge (Measure).
+// Package web has what all sets of pages share, except the checkout page itself: layout,
+// language, security headers, refusal of posts from other sites, sealed cookies and
+// forms. It also measures the requests of the whole edge (Measure).
 //
 // A set of pages is a [Site]. One of its pages is a template, its texts in a
 // [language.Table], and a handler:

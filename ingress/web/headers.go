@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Protect sets the security headers of every page of ours. The policy is the page's
+// Protect sets the security headers of a page. The policy is the page's
 // Content-Security-Policy, referrer its Referrer-Policy.
 func Protect(h http.Header, policy, referrer string) {
 	h.Set("Content-Security-Policy", policy)

@@ -20,7 +20,7 @@ type SignIn struct {
 	// Cookie is the cookie's name. Over https it gets the prefix __Host-, which only
 	// https may set.
 	Cookie string
-	// Label tells the seals of several sites apart.
+	// Label separates the seals of several sites.
 	Label string
 	Keys  Sealer
 	// PublicURL is where browsers reach the site; with https the cookie is Secure.

@@ -1,6 +1,6 @@
-// Package call makes HTTP calls to servers that are not ours: endpoints of
-// integrators and systems of agencies. It limits where a call may go, how long it
-// may take and how much of an answer is read, and it classifies failures.
+// Package call makes HTTP calls to servers of other organisations: endpoints of
+// integrators and systems of agencies. It limits the addresses that are called, the
+// time a call takes and the size of the answer that is read. It classifies failures.
 package call
 
 import (
@@ -26,18 +26,18 @@ import (
 const (
 	dialTimeout  = 5 * time.Second
 	callTimeout  = 15 * time.Second
-	answerWait   = 2 * time.Second // for the body: the status alone counts
+	answerWait   = 2 * time.Second // for the body; the status is already known
 	answerLimit  = 16 << 10
 	answerKept   = 1 << 10
 	headerLimit  = 64 << 10
-	idleInAll    = 2048 // more than a worker has calls under way, of one host too
+	idleInAll    = 2048 // more than the calls that a worker has under way, even to one host
 	idleFor      = 90 * time.Second
 	redirectFrom = 300
 	redirectTo   = 399
 )
 
-// Classes of failures of calls without an answer. They contain no host, no address
-// and no text of a library's error.
+// Classes of failures without an answer. They contain no host, no address and no text
+// of a library's error.
 const (
 	FaultTimeout     = "timeout"
 	FaultAddress     = "address_refused" // the detail is an address.Reason
@@ -45,8 +45,8 @@ const (
 	FaultTLS         = "tls" // the detail is one of TLS…
 	FaultConnect     = "connection_refused"
 	FaultConnection  = "connection_broken"
-	FaultUnusable    = "destination_unusable" // no such secret, credential or setting
-	FaultInterrupted = "interrupted"          // by us, at shutdown: the result is unknown
+	FaultUnusable    = "destination_unusable" // a secret, credential or setting is missing
+	FaultInterrupted = "interrupted"          // the caller's context ended; the result is unknown
 )
 
 // Details of FaultTLS.
@@ -54,31 +54,31 @@ const (
 	TLSExpired          = "certificate_expired"
 	TLSNotYetValid      = "certificate_not_yet_valid"
 	TLSUnknownAuthority = "unknown_authority" // self-signed, or an intermediate certificate is not sent
-	TLSWrongHost        = "wrong_host"        // a certificate for other names
-	TLSOther            = "other"             // older than TLS 1.2, no TLS at all, another fault of a certificate
+	TLSWrongHost        = "wrong_host"        // the certificate is for other names
+	TLSOther            = "other"             // older than TLS 1.2, no TLS at all, another fault of the certificate
 )
 
-// Result of one call: the status of the answer, or a fault.
+// Result is the result of one call: the status of the answer, or a fault.
 type Result struct {
 	Status int
 	// Fault is a class of failure, empty when there was an answer.
 	Fault string
-	// Detail says more of some classes: an address.Reason, or one of TLS….
+	// Detail refines some classes: an address.Reason, or one of TLS….
 	Detail string
-	// Answer is at most the first 1 KiB of the answer's body, valid UTF-8.
+	// Answer is at most the first 1 KiB of the answer's body, as valid UTF-8.
 	Answer string
-	// RetryAfter is what the answer asked for, zero when it did not.
+	// RetryAfter is the delay that the answer asked for; zero: none.
 	RetryAfter time.Duration
 	Duration   time.Duration
 }
 
-// OK says that the answer was a 2xx.
+// OK reports whether the answer was a 2xx.
 func (r Result) OK() bool { return r.Status >= 200 && r.Status <= 299 }
 
-// Timeout says that no answer came in time.
+// Timeout reports whether the call ended without an answer in time.
 func (r Result) Timeout() bool { return r.Fault == FaultTimeout }
 
-// Reason is a short text for people: the fault, with its detail behind a colon
+// Reason returns a short text for people: the fault with its detail behind a colon
 // (address_refused:private_address), or the kind of status.
 func (r Result) Reason() string {
 	switch {
@@ -95,22 +95,22 @@ func (r Result) Reason() string {
 	}
 }
 
-// Config of a Client; the zero value calls public names only.
+// Config configures a Client. The zero value calls public names only.
 type Config struct {
-	// Rule says which addresses may be called.
+	// Rule decides which addresses may be called.
 	Rule address.Rule
-	// Roots are the certificate authorities to trust; nil takes the system's.
+	// Roots are the trusted certificate authorities; nil: the system's.
 	Roots *x509.CertPool
-	// Resolver resolves names; nil takes the system's.
+	// Resolver resolves names; nil: the system's.
 	Resolver *net.Resolver
-	// Timeout of a call in all; 0 takes 15 s.
+	// Timeout of the whole call; zero: 15 s.
 	Timeout time.Duration
 }
 
-// Client makes calls to strangers' servers under a rule about addresses: no proxy,
-// no redirects, no decompression, TLS 1.2 or later, 5 s to connect, 5 s for TLS,
-// 15 s in all. It reads at most 16 KiB of the answer's body, for at most 2 s. Safe
-// for concurrent use.
+// Client calls untrusted servers under a rule about addresses. It uses no proxy,
+// follows no redirects and decompresses nothing. It requires TLS 1.2 or later. A call
+// takes at most 5 s to connect, 5 s for TLS and 15 s in all. The client reads at most
+// 16 KiB of the answer's body, for at most 2 s. Safe for concurrent use.
 type Client struct {
 	check     func(raw string) (*url.URL, error)
 	timeout   time.Duration
@@ -127,16 +127,16 @@ func New(cfg Config) *Client {
 	return c
 }
 
-// NewLoopback makes a client that only calls this machine, at addresses that check
-// accepts. It is for integrators who try events on their own machine.
+// NewLoopback makes a client that calls this machine only, at addresses that check
+// accepts. Integrators try events on their own machine with it.
 func NewLoopback(check func(raw string) (*url.URL, error)) *Client {
 	via := transport(Config{}, address.ControlLoopback)
 	return &Client{check: check, timeout: callTimeout, transport: via, loopback: via}
 }
 
-// transport keeps idle connections up to a limit for all hosts together. With a
-// limit per host, endpoints that share a host would open and close a connection at
-// every call.
+// transport makes a transport that limits idle connections for all hosts together.
+// With a limit per host, endpoints that share a host would open and close a connection
+// at every call.
 func transport(cfg Config, control func(network, address string, c syscall.RawConn) error) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: control, Resolver: cfg.Resolver}
 	return &http.Transport{
@@ -181,13 +181,13 @@ func (c *Client) Close() {
 	}
 }
 
-// Post sends body with exactly these headers (and Content-Length) and reads the
+// Post sends a body with exactly these headers and Content-Length, and reads the
 // answer. A failure is a Result with a Fault.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) Result {
 	return c.call(ctx, http.MethodPost, url, header, body)
 }
 
-// Get sends a GET in the same way.
+// Get sends a GET with exactly these headers, and reads the answer.
 func (c *Client) Get(ctx context.Context, url string, header http.Header) Result {
 	return c.call(ctx, http.MethodGet, url, header, nil)
 }
@@ -208,7 +208,7 @@ func (c *Client) call(ctx context.Context, method, raw string, header http.Heade
 	req.Header = header
 	via := c.transport
 	if to.Scheme == "http" {
-		via = c.loopback // Check lets http pass in developer mode only
+		via = c.loopback // check accepts http in developer mode only
 	}
 	// RoundTrip and not http.Client: it follows no redirect and keeps no cookies.
 	resp, err := via.RoundTrip(req)
@@ -218,9 +218,9 @@ func (c *Client) call(ctx context.Context, method, raw string, header http.Heade
 	defer func() { _ = resp.Body.Close() }()
 	r = Result{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header)}
 	if r.Status == http.StatusSwitchingProtocols {
-		return r // what follows is the connection itself: no deadline would end its reading
+		return r // the body is the connection itself, and no deadline would end its reading
 	}
-	// The status decides; a body that breaks off or comes slowly changes nothing.
+	// The status decides. A body that is cut off or slow is not a failure.
 	defer time.AfterFunc(answerWait, cancel).Stop()
 	read, _ := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
 	r.Answer = keep(read)
@@ -246,7 +246,7 @@ func fault(ctx context.Context, err error) Result {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return Result{Fault: FaultConnect}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return Result{Fault: FaultConnection} // in a handshake too
+		return Result{Fault: FaultConnection} // also during a handshake
 	case errors.Is(err, errTLS):
 		return Result{Fault: FaultTLS, Detail: tlsDetail(err)}
 	default:
@@ -266,7 +266,7 @@ func tlsDetail(err error) string {
 	case errors.As(err, &name):
 		return TLSWrongHost
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && time.Now().Before(invalid.Cert.NotBefore):
-		return TLSNotYetValid // Go has one reason for both
+		return TLSNotYetValid // Go has one reason for this and for TLSExpired
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return TLSExpired
 	default:
@@ -274,7 +274,7 @@ func tlsDetail(err error) string {
 	}
 }
 
-// retryAfter is RFC 9110's header in seconds or as a date.
+// retryAfter reads the header of RFC 9110, which has seconds or a date.
 func retryAfter(h http.Header) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" {
@@ -287,14 +287,14 @@ func retryAfter(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	from, err := http.ParseTime(h.Get("Date")) // the destination's own clock, when it says
+	from, err := http.ParseTime(h.Get("Date")) // by the destination's own clock
 	if err != nil {
 		from = time.Now()
 	}
 	return max(at.Sub(from), 0)
 }
 
-// keep is the beginning of an answer as text that Postgres and Avro take.
+// keep returns the beginning of an answer as text that Postgres and Avro accept.
 func keep(b []byte) string {
 	if len(b) > answerKept {
 		b = b[:answerKept]

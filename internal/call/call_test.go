@@ -54,7 +54,7 @@ func post(t testing.TB, c *call.Client, url string) call.Result {
 	return c.Post(t.Context(), url, http.Header{}, []byte("{}"))
 }
 
-// raw is a receiver that reads requests' heads and then writes what it likes. It
+// raw is a receiver that reads the head of a request and then writes arbitrary bytes. It
 // counts connections and the bytes that it could write.
 type raw struct {
 	net.Listener
@@ -121,7 +121,7 @@ func write(s string) func(io.Writer) {
 	return func(w io.Writer) { _, _ = io.WriteString(w, s) }
 }
 
-// forEver writes first, then more for as long as it can.
+// forEver writes first, then more until writing fails.
 func forEver(first, more string, pause time.Duration) func(io.Writer) {
 	return func(w io.Writer) {
 		_, err := io.WriteString(w, first)
@@ -132,8 +132,8 @@ func forEver(first, more string, pause time.Duration) func(io.Writer) {
 	}
 }
 
-// What a receiver may do to us, and what we make of it. The memory is that of
-// the whole process, so nothing else runs meanwhile.
+// The client's results for hostile and faulty receivers. The test measures the memory of
+// the whole process, so no other test runs at the same time.
 func TestAnswers(t *testing.T) {
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
@@ -197,7 +197,7 @@ func TestAnswers(t *testing.T) {
 			if r.Timeout() != (c.reason == call.FaultTimeout) {
 				t.Errorf("a time-out: %v", r.Timeout())
 			}
-			// Of the whole process, whose other tests allocate as well.
+			// The memory of the whole process, in which other tests allocate too.
 			if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
 				t.Errorf("%d bytes of memory", n)
 			}
@@ -227,7 +227,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Redirects are answers. Nothing is sent where they point, whoever is there.
+// A redirect is an answer. Nothing is sent to its target.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	other := newRaw(t, "127.0.0.1:0", write(okEmpty))
@@ -245,7 +245,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// dns is a name server. Each name has its answers in order, the last for ever.
+// dns is a name server. It gives the answers of a name in order and then repeats the last.
 type dns struct {
 	mu      sync.Mutex
 	answers map[string][][]netip.Addr
@@ -263,8 +263,8 @@ func (d *dns) set(name string, answers ...[]string) {
 	d.answers[name+"."] = parsed
 }
 
-// next are the addresses of the family that is asked for; the question for A
-// comes with one for AAAA, and both have the same answer.
+// next returns the addresses of the requested family. The questions for A and AAAA come
+// together and use the same answer.
 func (d *dns) next(name string, t dnsmessage.Type, asked map[string]int) ([]netip.Addr, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -337,8 +337,8 @@ func (d *dns) reply(question []byte, asked map[string]int) ([]byte, error) {
 	return m.Pack()
 }
 
-// What a name resolves to decides at the dial, whatever it resolved to when it
-// was registered; the reason is on record.
+// The address that a name resolves to at the dial decides, not an earlier one. The result
+// contains the reason.
 func TestNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	names, resolver := newDNS(t)
@@ -369,7 +369,7 @@ func TestNamesAreRefused(t *testing.T) {
 		host := name + ".example.org"
 		names.set(host, c.addrs)
 		want := call.FaultAddress + ":" + string(c.want)
-		// A webhook's port is 443; a backend's is the one where somebody listens.
+		// A webhook's port is 443. A backend's port is the listener's.
 		webhook := client(t, call.Config{Resolver: resolver})
 		if r := post(t, webhook, "https://"+host+"/"); r.Reason() != want {
 			t.Errorf("%s: %q, want %q", name, r.Reason(), want)
@@ -387,8 +387,8 @@ func TestNamesAreRefused(t *testing.T) {
 	}
 }
 
-// What is refused of an address as it is written is refused before its name is
-// asked for, with the same reason that registration gives (internal/address).
+// An address with a forbidden text is refused before its name is resolved, with the same
+// reason as at registration (internal/address).
 func TestAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	resolver := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
@@ -417,8 +417,8 @@ func TestAddressesAreRefused(t *testing.T) {
 	}
 }
 
-// A name that answers with an allowed address first and with another later is
-// followed to the first only.
+// A name resolves to an allowed address first and to another later. Only the first is
+// called.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	names, resolver := newDNS(t)
@@ -448,8 +448,8 @@ func TestRebinding(t *testing.T) {
 	if r := post(t, own, url); r.Reason() != outside {
 		t.Errorf("after it: %+v", r)
 	}
-	// Of several addresses those that are allowed are called, in any order, and
-	// never the others, not even when the allowed one does not answer.
+	// Of several addresses only the allowed ones are called, in any order, even when an allowed
+	// one does not answer.
 	for _, addrs := range [][]string{{"127.0.0.9", "127.0.0.1"}, {"127.0.0.1", "127.0.0.9"}} {
 		names.set("hooks.example.org", addrs)
 		if r := post(t, own, url); !r.OK() {
@@ -460,8 +460,8 @@ func TestRebinding(t *testing.T) {
 	if r := post(t, own, url); r.Reason() != call.FaultConnect && r.Reason() != outside {
 		t.Errorf("nobody at the allowed address: %+v", r)
 	}
-	// The same for public addresses. 3ffe::/16 was the 6bone's and is routed
-	// nowhere; it passes the rule.
+	// The same for public addresses. 3ffe::/16 belonged to the 6bone and is no longer routed.
+	// The rule allows it.
 	public := client(t, call.Config{Rule: address.Rule{Backend: true}, Roots: ca.roots, Resolver: resolver, Timeout: time.Second})
 	names.set("public.example.org", []string{"3ffe::1"}, []string{"127.0.0.9"})
 	if r := post(t, public, "https://public.example.org:"+port+"/"); r.Fault == call.FaultAddress || r.OK() {
@@ -536,8 +536,8 @@ func (a *authority) issue(t testing.TB, l leaf) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// What is wrong with a certificate, or with TLS as such, has a name; and nothing
-// is sent over it.
+// Each fault of a certificate or of TLS has a name, and nothing is sent over such a
+// connection.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	names, resolver := newDNS(t)
@@ -621,8 +621,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Connections are kept: as many as were under way at once, also when many
-// endpoints share a host.
+// As many connections are kept as were under way at once, also when many endpoints share a
+// host.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	const endpoints, atOnce, rounds = 20, 64, 3

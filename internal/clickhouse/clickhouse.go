@@ -2,7 +2,7 @@
 //
 // A URL names the server and the database:
 //
-//	http://127.0.0.1:8085/quittance                    HTTP, as the engine of developer mode speaks it
+//	http://127.0.0.1:8085/quittance                    HTTP, the protocol of developer mode's engine
 //	https://user:password@host:8443/quittance          HTTP over TLS
 //	clickhouse://user:password@host:9000/quittance     the native protocol; clickhouse://…?secure=true with TLS
 //
@@ -34,7 +34,7 @@ var defaults = map[string]string{
 	"max_idle_conns": "2",
 }
 
-// Conn is a pool of connections, safe for concurrent use.
+// Conn is a pool of connections. It is safe for concurrent use.
 type Conn = driver.Conn
 
 // Open connects to the server and database that the URL names and pings the server,
@@ -72,10 +72,10 @@ func Quote(name string) string {
 	return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
 }
 
-// ErrAddress says that a URL does not have one of the forms of the package comment.
+// ErrAddress is the error of a URL that has none of the forms in the package comment.
 var ErrAddress = errors.New("a ClickHouse address is http(s)://host:port/database or clickhouse://host:port/database")
 
-// parse reads the URL. where is the part of it that may appear in messages.
+// parse reads the URL. where is the part of the URL that may appear in messages.
 func parse(address string) (opts *clickhouse.Options, where string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"quittance/schemas/record"
 )
 
-// failingFor is how long nothing but failures suspends a destination.
+// failingFor is the time without a success after which a destination is suspended.
 const failingFor = 5 * 24 * time.Hour
 
-// Apply writes outcomes together with the moves of the positions in one
-// transaction, or nothing. An outcome of an earlier round than its row's decides
-// nothing, except that Delivered is final whenever it comes. Errors are consume.ErrMoved
-// and those of Postgres; after one of those Apply may have written.
+// Apply writes outcomes and the moves of the positions in one transaction. An outcome
+// of an earlier round than its row's changes nothing, unless it is Delivered, which
+// always counts. Errors are consume.ErrMoved and those of Postgres. After an error of
+// Postgres the transaction may have committed.
 func (s *Store) Apply(ctx context.Context, outcomes []*record.Attempt, moves []consume.Move) error {
 	if err := s.ensureDays(ctx, outcomes); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (s *Store) Apply(ctx context.Context, outcomes []*record.Attempt, moves []c
 		if err := positions.Move(ctx, tx, moves); err != nil || len(outcomes) == 0 {
 			return err
 		}
-		// Destinations first, as everywhere (lockDestinations).
+		// Destinations are locked before deliveries (lockDestinations).
 		if err := s.upsertDestinations(ctx, tx, s.fold(outcomes)); err != nil {
 			return err
 		}
@@ -52,11 +52,11 @@ type change struct {
 	succeeded   bool
 	failing     *time.Time // first failure since the last success in the batch
 	lastFailure *time.Time
-	hold        *time.Time // nothing is to be sent until then
-	gone        *time.Time // when it answered 410
+	hold        *time.Time // end of a hold
+	gone        *time.Time // time of a 410
 }
 
-// fold sums outcomes up by destination, in the order of lockDestinations.
+// fold combines outcomes by destination, in the order of lockDestinations.
 func (s *Store) fold(outcomes []*record.Attempt) []*change {
 	suspending := s.kinds.Names(func(r Registration) bool { return r.Suspends })
 	byID := map[[2]string]*change{}
@@ -80,8 +80,8 @@ func (s *Store) fold(outcomes []*record.Attempt) []*change {
 			}
 		case OutcomeDeferred:
 			switch a.Reason {
-			case ReasonMailboxFull, ReasonRateLimited: // these say how much is waiting, not how the destination is
-			case ReasonSuspended: // suspended_at holds it, and the suspension may be over by now
+			case ReasonMailboxFull, ReasonRateLimited: // the destination itself is not at fault
+			case ReasonSuspended: // suspended_at decides; the suspension may have ended
 			default:
 				c.hold = &a.NextAttemptAt
 			}
@@ -128,8 +128,8 @@ func (s *Store) upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*ch
 	return failed("writing destinations", err)
 }
 
-// insertDestinations makes the rows that are missing, and locks them all. A
-// destination is its kind and its id.
+// insertDestinations makes the missing rows of destinations (kind and id) and locks
+// all of them.
 func insertDestinations(ctx context.Context, tx pgx.Tx, destinations [][]any) error {
 	if _, err := tx.Exec(ctx, `
 		INSERT INTO delivery_destinations (kind, destination_id)
@@ -141,14 +141,14 @@ func insertDestinations(ctx context.Context, tx pgx.Tx, destinations [][]any) er
 	return lockDestinations(ctx, tx, destinations)
 }
 
-// insertDeliveries inserts rowOf outcomes.
+// insertDeliveries inserts the rows that rowOf returns.
 const insertDeliveries = `
 		INSERT INTO deliveries AS d (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id,
 			livemode, occurred_at, state, attempts, round, first_attempt_at, last_outcome_at, next_attempt_at, http_status, reason, body)
 		SELECT * FROM unnest($1::date[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
 			$10::bool[], $11::timestamptz[], $12::text[], $13::int[], $14::int[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::int[], $19::text[], $20::bytea[])`
 
-// rowOf is the row of a delivery that has no outcome but this one.
+// rowOf returns the row of a delivery after its first outcome.
 func rowOf(a *record.Attempt) []any {
 	d, state, attempts, next, body := &a.Delivery, stateOf[Outcome(a.Outcome)], a.Delivery.Attempt, zeronull.Timestamptz{}, a.Delivery.Body
 	if Outcome(a.Outcome) == OutcomeDeferred {
@@ -158,7 +158,7 @@ func rowOf(a *record.Attempt) []any {
 		next = zeronull.Timestamptz(a.NextAttemptAt)
 	}
 	if state == StateDelivered {
-		body = nil // all others, exhausted ones too, may still be sent
+		body = nil // in every other state, also exhausted, it may still be sent
 	}
 	return []any{
 		day(d.OccurredAt), d.DeliveryID, d.Kind, d.DestinationID, d.EventID, d.Event, d.ApplicationID, d.TenantID, d.SessionID,
@@ -194,7 +194,7 @@ func upsertDeliveries(ctx context.Context, tx pgx.Tx, outcomes []*record.Attempt
 	return nil
 }
 
-// insertAttempts keeps the calls that were made; a deferred delivery made none.
+// insertAttempts stores the attempts. A deferred delivery made none.
 func insertAttempts(ctx context.Context, tx pgx.Tx, outcomes []*record.Attempt) error {
 	var rows [][]any
 	for _, a := range outcomes {

@@ -23,7 +23,7 @@ func bench(t *testing.T) *deliverytest.Bench {
 	})
 }
 
-// refused is the code of a refused operation.
+// refused returns the code of a refused operation.
 func refused(err error) string {
 	var e *operation.Error
 	if errors.As(err, &e) {
@@ -32,8 +32,8 @@ func refused(err error) string {
 	return ""
 }
 
-// Each operation that changes something is on record with its actor; one that
-// changes nothing, is refused, or has no actor leaves no trace and no change.
+// Each operation that changes something is recorded with its actor. An operation that
+// changes nothing, is refused or has no actor leaves no record and no change.
 func TestOperationsAreRecorded(t *testing.T) {
 	t.Parallel()
 	b := bench(t)

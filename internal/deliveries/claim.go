@@ -11,19 +11,19 @@ import (
 
 const (
 	claimLease     = 30 * time.Second       // from the claim to Kafka's acknowledgement
-	queuedLease    = 24 * time.Hour         // on the topic, until the worker's outcome; the topic keeps 7 days
-	perDestination = 2                      // times its cap on the topic at once
+	queuedLease    = 24 * time.Hour         // from the acknowledgement to the worker's outcome; the topic keeps 7 days
+	perDestination = 2                      // deliveries on the topic at once, as a multiple of the destination's cap
 	destinations   = 200                    // per claim
-	lineWait       = 200 * time.Millisecond // until a destination is looked at again
-	keepDays       = 60                     // of closed deliveries, which can be sent again as long
-	holdFor        = 30 * 24 * time.Hour    // of a suspended destination's deliveries
+	lineWait       = 200 * time.Millisecond // between two claims of one destination
+	keepDays       = 60                     // for which closed deliveries are kept and can be sent again
+	holdFor        = 30 * 24 * time.Hour    // for which deliveries to a suspended destination wait
 )
 
-// Claim leases deliveries that are due at destinations that are not on hold, and
-// returns them as they go on their topic, in a new round. At most twice a
-// destination's cap is on the topic at once, and one at a time after its breaker
-// was open, until one is delivered. A lease lasts 30 s: produce the deliveries
-// within it, then call MarkQueued. now is the service's clock.
+// Claim leases due deliveries and returns them as they go on their topic, in a new
+// round. It passes over destinations that are suspended or on hold. At most twice a
+// destination's cap is on the topic at once. After a hold it is one delivery at a
+// time until one is delivered. A lease lasts 30 s: produce the deliveries within it,
+// then call MarkQueued. now is the service's clock.
 func (s *Store) Claim(ctx context.Context, now time.Time) ([]record.Delivery, error) {
 	type due struct {
 		Kind    Kind
@@ -76,8 +76,8 @@ func claimOf(ctx context.Context, tx pgx.Tx, kind Kind, id string, now time.Time
 	if err != nil {
 		return nil, err
 	}
-	// To the end of the line, so that destinations without room keep none from the
-	// front; or out of the line when nothing waits.
+	// The destination goes to the end of the line, so that destinations without room
+	// do not block the front. When nothing waits it leaves the line.
 	_, err = tx.Exec(ctx, `
 		UPDATE delivery_destinations SET next_due_at =
 			(SELECT greatest(min(next_attempt_at), $3) FROM deliveries WHERE kind = $1 AND destination_id = $2 AND state = 'waiting' HAVING count(*) > 0)
@@ -85,8 +85,8 @@ func claimOf(ctx context.Context, tx pgx.Tx, kind Kind, id string, now time.Time
 	return claimed, err
 }
 
-// MarkQueued lengthens the leases of claimed deliveries that are on their topic:
-// from now on Kafka holds them.
+// MarkQueued lengthens the leases of claimed deliveries, which are on their topic
+// now.
 func (s *Store) MarkQueued(ctx context.Context, claimed []record.Delivery) error {
 	var rows, destinations [][]any
 	for i := range claimed {
@@ -107,8 +107,8 @@ func (s *Store) MarkQueued(ctx context.Context, claimed []record.Delivery) error
 	})
 }
 
-// ReturnLeases makes deliveries whose lease has run out wait again, due at once.
-// now is the service's clock.
+// ReturnLeases sets deliveries whose lease has run out to waiting and due now. now is
+// the service's clock.
 func (s *Store) ReturnLeases(ctx context.Context, now time.Time) error {
 	late, err := destinationsOf(ctx, s.pool, `SELECT DISTINCT kind, destination_id FROM deliveries WHERE state = 'queued' AND lease_until < clock_timestamp()`)
 	if err != nil || len(late) == 0 {
@@ -132,9 +132,9 @@ func (s *Store) ReturnLeases(ctx context.Context, now time.Time) error {
 	})
 }
 
-// Tidy expires deliveries that have waited for a suspended destination for 30
-// days, and drops the tables of days that are older than 60 days and have nothing
-// open. now is the service's clock.
+// Tidy exhausts deliveries that have waited for a suspended destination for 30 days.
+// It drops the tables of days that are older than 60 days and have no open
+// deliveries. now is the service's clock.
 func (s *Store) Tidy(ctx context.Context, now time.Time) error {
 	if err := s.expireHeld(ctx, now.Add(-holdFor)); err != nil {
 		return err
@@ -153,8 +153,8 @@ func (s *Store) Tidy(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// expireHeld exhausts deliveries that have waited since before a time for
-// destinations that were suspended before it.
+// expireHeld exhausts waiting deliveries whose last outcome and whose destination's
+// suspension are both older than the given time.
 func (s *Store) expireHeld(ctx context.Context, before time.Time) error {
 	return s.tx(ctx, "expiring held deliveries", func(tx pgx.Tx) error {
 		suspended, err := destinationsOf(ctx, tx, `

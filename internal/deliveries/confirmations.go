@@ -11,8 +11,8 @@ import (
 	"quittance/schemas/record"
 )
 
-// acceptConfirmations notes which payments an ERP has accepted. The note outlives
-// the deliveries of its day.
+// acceptConfirmations stores which payments an ERP has accepted. These rows outlive
+// the daily tables of deliveries.
 func (s *Store) acceptConfirmations(ctx context.Context, tx pgx.Tx, outcomes []*record.Attempt) error {
 	confirming := s.kinds.Names(func(r Registration) bool { return r.Confirms })
 	var accepted []*record.Attempt
@@ -21,8 +21,8 @@ func (s *Store) acceptConfirmations(ctx context.Context, tx pgx.Tx, outcomes []*
 			accepted = append(accepted, a)
 		}
 	}
-	// The read model writes the same rows. Both write them in one order, so they do
-	// not deadlock.
+	// The read model writes the same rows. Both write them in the same order and so
+	// cannot deadlock.
 	slices.SortStableFunc(accepted, func(a, b *record.Attempt) int { return strings.Compare(a.Delivery.EventID, b.Delivery.EventID) })
 	accepted = slices.CompactFunc(accepted, func(a, b *record.Attempt) bool { return a.Delivery.EventID == b.Delivery.EventID })
 	if len(accepted) == 0 {
@@ -36,16 +36,16 @@ func (s *Store) acceptConfirmations(ctx context.Context, tx pgx.Tx, outcomes []*
 		INSERT INTO erp_confirmations AS c (transaction_id, tenant_id, livemode, accepted_at)
 		SELECT * FROM unnest($1::text[], $2::text[], $3::bool[], $4::timestamptz[])
 		ON CONFLICT (transaction_id) DO UPDATE SET accepted_at = coalesce(c.accepted_at, excluded.accepted_at)`, byColumn(rows)...)
-	return failed("noting accepted confirmations", err)
+	return failed("storing accepted confirmations", err)
 }
 
-// outstandingWhere selects the payments whose confirmation an ERP has not
-// accepted. An agency without an ERP in the payment's mode is owed none.
+// outstandingWhere selects the payments whose confirmation an ERP has not accepted. It
+// leaves out agencies that have no ERP in the payment's mode.
 const outstandingWhere = `
 	FROM erp_confirmations c JOIN erp_settings s ON s.agency_id::text = c.tenant_id AND s.live = c.livemode
 	WHERE c.accepted_at IS NULL AND c.session_id IS NOT NULL`
 
-// Outstanding is a completed payment without an accepted confirmation, and why.
+// Outstanding is a completed payment without an accepted confirmation, and the reason.
 type Outstanding struct {
 	TransactionID string
 	SessionID     string
@@ -53,8 +53,8 @@ type Outstanding struct {
 	Agency      string
 	Live        bool
 	CompletedAt time.Time
-	// DeliveryID, and the fields below it, are empty when no attempt is on record:
-	// the confirmation is on its way, or was never planned.
+	// DeliveryID and the fields below it are empty when no outcome is recorded: the
+	// confirmation is on its way, or was never planned.
 	DeliveryID    string
 	State         string
 	Attempts      int
@@ -62,12 +62,11 @@ type Outstanding struct {
 	NextAttemptAt time.Time // zero: no attempt is planned
 }
 
-// Parked says that nothing sends the confirmation until a person retries it.
+// Parked reports whether the confirmation waits for a person to retry it.
 func (o Outstanding) Parked() bool { return o.State == StateNeedsOperator || o.State == StateExhausted }
 
-// OutstandingConfirmations lists completed payments whose ERP has not accepted the
-// confirmation, the oldest first, at most 10,000. The answer must be empty or
-// explained. now is the service's clock.
+// OutstandingConfirmations returns completed payments whose ERP has not accepted the
+// confirmation, the oldest first, at most 10,000. now is the service's clock.
 func (s *Store) OutstandingConfirmations(ctx context.Context, now time.Time) ([]Outstanding, error) {
 	return collect[Outstanding](ctx, s.pool, "listing outstanding confirmations", `
 		SELECT c.transaction_id, c.session_id, a.slug, c.livemode, c.completed_at,
@@ -78,8 +77,8 @@ func (s *Store) OutstandingConfirmations(ctx context.Context, now time.Time) ([]
 		ORDER BY c.completed_at, c.transaction_id`, now, s.kinds.Names(func(r Registration) bool { return r.Confirms }))
 }
 
-// CountOutstanding is how many confirmations are outstanding, and when the oldest
-// of their payments was completed; zero: there are none.
+// CountOutstanding returns the number of outstanding confirmations and the time at
+// which the oldest of their payments was completed; zero: there are none.
 func (s *Store) CountOutstanding(ctx context.Context) (n int64, oldest time.Time, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT count(*), coalesce(min(c.completed_at), '0001-01-01Z')`+outstandingWhere).Scan(&n, &oldest)
 	return n, oldest, failed("counting outstanding confirmations", err)

@@ -10,40 +10,42 @@ import (
 	"quittance/internal/operation"
 )
 
-// resumeAfter gives the workers, which ask once a second, time to learn that a
-// destination is resumed: they would defer what came sooner.
+// resumeAfter is the delay between a resumption and the first delivery. The workers
+// ask for suspensions once a second and defer deliveries that come sooner.
 const resumeAfter = 2 * time.Second
 
 // Reasons of a suspension.
 const (
 	SuspendedGone     = "gone"     // it answered 410
-	SuspendedFailing  = "failing"  // nothing but failures for five days
+	SuspendedFailing  = "failing"  // no success in five days
 	SuspendedOperator = "operator" // a person suspended it
 )
 
-// DestinationStatus is what the store knows of a destination.
+// DestinationStatus is the status of a destination.
 type DestinationStatus struct {
 	Kind          Kind
 	DestinationID string
-	// Deliveries by state.
+	// Numbers of deliveries by state.
 	Waiting, Queued, NeedsOperator, Exhausted int64
-	// Oldest event that is waiting, queued or needs an operator; zero: none.
+	// Oldest is the time of the oldest event that is waiting, queued or needs an
+	// operator; zero: none.
 	Oldest time.Time
-	// FailingSince is the first failure after the last success; zero: not failing.
+	// FailingSince is the time of the first failure after the last success; zero: not
+	// failing.
 	FailingSince time.Time
-	// HoldUntil is until when nothing is sent. In the past: one delivery at a time
-	// until one succeeds. Zero: not held.
+	// HoldUntil is the end of a hold, during which nothing is sent. After the hold one
+	// delivery at a time is sent until one succeeds. Zero: not held.
 	HoldUntil time.Time
-	// SuspendedAt is since when nothing is sent until an operator resumes it, and
-	// SuspendedReason why; zero: not suspended.
+	// SuspendedAt is the time of the suspension and SuspendedReason its reason.
+	// Nothing is sent until an operator resumes the destination. Zero: not suspended.
 	SuspendedAt     time.Time
 	SuspendedReason string
 }
 
-// Statuses are those of all destinations that ever had an outcome or were
-// suspended, by kind and id.
+// Statuses returns the status of every destination that ever had an outcome or was
+// suspended, sorted by kind and id.
 func (s *Store) Statuses(ctx context.Context) ([]DestinationStatus, error) {
-	// In three parts, one for each partial index of the deliveries.
+	// The SELECTs of "open" correspond to the partial indexes of the deliveries.
 	return collect[DestinationStatus](ctx, s.pool, "reading the status of destinations", `
 		WITH open AS (
 			SELECT kind, destination_id, state, count(*) AS n, min(occurred_at) AS oldest FROM deliveries WHERE state = 'waiting' GROUP BY 1, 2, 3
@@ -65,8 +67,9 @@ func (s *Store) Statuses(ctx context.Context) ([]DestinationStatus, error) {
 // statusColumns are the last fields of DestinationStatus.
 const statusColumns = `coalesce(d.failing_since, '0001-01-01Z'), coalesce(d.hold_until, '0001-01-01Z'), coalesce(d.suspended_at, '0001-01-01Z'), coalesce(d.suspended_reason, '')`
 
-// lockDestination locks a destination and returns its status without counts; a
-// destination without a row has only its name.
+// lockDestination locks a destination's row and returns its status without numbers of
+// deliveries. For a destination without a row it locks nothing, and the status has
+// only kind and id.
 func lockDestination(ctx context.Context, tx pgx.Tx, kind Kind, id string) (DestinationStatus, error) {
 	s := DestinationStatus{Kind: kind, DestinationID: id}
 	err := tx.QueryRow(ctx, `SELECT `+statusColumns+` FROM delivery_destinations d WHERE kind = $1 AND destination_id = $2 FOR UPDATE`, kind, id).
@@ -77,7 +80,7 @@ func lockDestination(ctx context.Context, tx pgx.Tx, kind Kind, id string) (Dest
 	return s, failed("locking a destination", err)
 }
 
-// refuseSuspended is an Error when the destination is suspended.
+// refuseSuspended returns an operation.Error when the destination is suspended.
 func (s DestinationStatus) refuseSuspended() error {
 	if s.SuspendedAt.IsZero() {
 		return nil
@@ -85,10 +88,10 @@ func (s DestinationStatus) refuseSuspended() error {
 	return operation.Refuse(CodeSuspended, "", operation.Args{"kind": s.Kind, "destination": s.DestinationID, "at": s.SuspendedAt})
 }
 
-// Suspend ends the sending to a destination within a second, until it is resumed.
-// Its deliveries are kept for 30 days. A destination that is suspended already
-// keeps the time and the reason: changed is false. now is the service's clock. It
-// is refused for kinds that are never suspended.
+// Suspend stops the sending to a destination within a second, until it is resumed.
+// Its deliveries are kept for 30 days. If the destination is already suspended, its
+// time and reason stay and changed is false. now is the service's clock. Kinds that
+// are never suspended are refused.
 func (s *Store) Suspend(ctx context.Context, actor operation.Actor, kind Kind, id string, now time.Time) (status DestinationStatus, changed bool, err error) {
 	reg, err := s.kinds.Of(kind)
 	if err != nil {
@@ -120,10 +123,10 @@ func (s *Store) Suspend(ctx context.Context, actor operation.Actor, kind Kind, i
 	return status, changed, nil
 }
 
-// Resume lets a destination have its deliveries again: it ends a suspension and a
-// hold, forgets since when it has been failing, and makes all waiting deliveries
-// due. was is the status before, due how many were waiting. now is the service's
-// clock. An interrupted Resume can be repeated: the suspension ends last.
+// Resume restarts the sending to a destination: it ends a suspension and a hold,
+// clears FailingSince, and makes all waiting deliveries due. was is the status before
+// it, due the number of deliveries that were waiting. now is the service's clock. An
+// interrupted Resume can be repeated, because it ends the suspension last.
 func (s *Store) Resume(ctx context.Context, actor operation.Actor, kind Kind, id string, now time.Time, progress Progress) (was DestinationStatus, due int, err error) {
 	const doing = "resuming a destination"
 	err = s.tx(ctx, doing, func(tx pgx.Tx) (err error) {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// catchUpPatience bounds the wait for the schedule to have applied all recorded
-	// outcomes. Without the bound, a schedule that is down would stop all
-	// deliveries; with it, some are sent twice.
+	// catchUpPatience bounds the wait until the schedule has applied all recorded
+	// outcomes. Without the bound, a schedule that is down would stop all deliveries.
+	// With it, some deliveries may be sent twice.
 	catchUpPatience = 10 * time.Second
 	catchUpAsk      = 20 * time.Millisecond
 )
 
-// History answers workers from Postgres. Safe for concurrent use.
+// History answers the workers' questions from Postgres. Safe for concurrent use.
 type History struct {
 	store *Store
 	adm   *kadm.Client
@@ -33,22 +33,18 @@ func NewHistory(cfg kafka.Config, client *kgo.Client, store *Store) *History {
 	return &History{store: store, adm: kadm.NewClient(client), topic: cfg.Prefix + schemas.TopicAttempts}
 }
 
-// CatchUp waits until Postgres has all outcomes that Kafka has now, at most 10 s.
+// CatchUp waits for at most 10 s until Postgres has all outcomes that Kafka has now.
 func (h *History) CatchUp(ctx context.Context) error {
 	_, err := h.caughtUp(ctx, catchUpPatience)
 	return err
 }
 
 // caughtUp waits for a bounded time until Postgres has all outcomes that Kafka has
-// now, and says whether it has.
+// now. It reports whether Postgres has them.
 func (h *History) caughtUp(ctx context.Context, patience time.Duration) (bool, error) {
-	ends, err := kafka.Offsets(h.adm.ListEndOffsets(ctx, h.topic))
+	bounds, err := kafka.Bounds(ctx, h.adm, h.topic)
 	if err != nil {
-		return false, failed("asking for the end of outcomes", err)
-	}
-	starts, err := kafka.Offsets(h.adm.ListStartOffsets(ctx, h.topic))
-	if err != nil {
-		return false, failed("asking for the start of outcomes", err)
+		return false, err
 	}
 	for begun := time.Now(); ; {
 		at, err := h.store.Positions(ctx, h.topic)
@@ -56,8 +52,8 @@ func (h *History) caughtUp(ctx context.Context, patience time.Duration) (bool, e
 			return false, err
 		}
 		behind := false
-		for p, end := range ends {
-			behind = behind || (end > starts[p] && at[p] < end)
+		for p, span := range bounds {
+			behind = behind || (span.To > span.From && at[p] < span.To)
 		}
 		if !behind || time.Since(begun) > patience {
 			return !behind, nil
@@ -68,8 +64,8 @@ func (h *History) caughtUp(ctx context.Context, patience time.Duration) (bool, e
 	}
 }
 
-// Settled are the ids of those deliveries that need no sending: they have an end,
-// wait in the schedule, or are on the topic in a later round. refs is not empty.
+// Settled returns the ids of deliveries that need no sending: they are final, wait in
+// the schedule, or are on the topic in a later round. refs must not be empty.
 func (h *History) Settled(ctx context.Context, refs []Ref) (map[string]bool, error) {
 	var rows [][]any
 	for _, r := range refs {
@@ -81,7 +77,7 @@ func (h *History) Settled(ctx context.Context, refs []Ref) (map[string]bool, err
 		WHERE d.state = 'delivered' OR d.round > r.round OR (d.round = r.round AND d.state <> 'queued')`, byColumn(rows)...)
 }
 
-// Suspended are the destinations of a kind to which nothing is sent.
+// Suspended returns the ids of the suspended destinations of a kind.
 func (h *History) Suspended(ctx context.Context, kind Kind) (map[string]bool, error) {
 	return collectMap[string, bool](ctx, h.store.pool, "asking for suspended destinations",
 		`SELECT destination_id, true FROM delivery_destinations WHERE suspended_at IS NOT NULL AND kind = $1`, kind)

@@ -9,83 +9,84 @@ import (
 	"quittance/schemas/record"
 )
 
-// Kind is the name of a kind of delivery. It stands in rows and records, in
-// metrics and in the names of consumer groups, and never changes.
+// Kind is the name of a kind of delivery. Rows, records, metrics and the names of
+// consumer groups contain it, so it never changes.
 type Kind string
 
-// Registration is all that the rest of the service needs to know of a kind.
+// Registration describes a kind of delivery to the rest of the service.
 type Registration struct {
 	Kind Kind
-	// Notifications is the topic of the events to deliver, Deliveries the topic of
-	// the planned deliveries; both without the installation's prefix.
+	// Notifications is the topic of the events to deliver. Deliveries is the topic of
+	// the planned deliveries. Both names lack the installation's prefix.
 	Notifications, Deliveries string
-	// Suspends: sending to a destination ends after 410 Gone, after five days of
-	// nothing but failures, or when an operator suspends it. Otherwise nothing is
-	// ever withheld.
+	// Suspends is true when destinations of the kind can be suspended: by 410 Gone,
+	// by five days without a success, or by an operator.
 	Suspends bool
-	// Redelivers: an operator may have an accepted delivery sent once more.
+	// Redelivers is true when an operator may send an accepted delivery once more.
 	Redelivers bool
-	// Confirms: an accepted delivery settles the payment's row in
-	// erp_confirmations; the event's id is the transaction_id.
+	// Confirms is true when an accepted delivery settles the payment's row in
+	// erp_confirmations. The event's id is the transaction_id.
 	Confirms bool
-	// Directory knows the destinations. It may be nil where nothing is planned,
-	// sent or claimed: for operations on rows.
+	// Directory has the destinations. It may be nil for operations on rows, which
+	// plan, send and claim nothing.
 	Directory Directory
-	// Entries are the destinations in a directory of the registry.
+	// Entries returns the destinations in a directory of the registry.
 	Entries func(dir registry.Directory) []Entry
 }
 
 // Entry is a destination as operators see it.
 type Entry struct {
 	Kind Kind
-	ID   string // as deliveries have it
-	Name string // what operators call it
-	// Title begins a sentence about it.
+	ID   string // the DestinationID of its deliveries
+	Name string // what operators type
+	// Title is the subject of a sentence about the destination.
 	Title string
-	// Owner names whose it is. The others are empty where the owner has none.
+	// Owner is the name of the owner. Agency, ApplicationID and Application are empty
+	// when they do not apply to the owner.
 	Owner, Agency, ApplicationID, Application string
 	URL                                       string
-	Events                                    []string // empty: all of its kind
+	Events                                    []string // empty: all events of the kind
 	Modes                                     []string // test, live or both
 	MaxInFlight, MaxPerSecond                 int      // as in Destination
-	// Signing is how many secrets sign now, and OldEndsAt when the older of two
-	// ends; zero: none ends.
+	// Signing is the number of secrets that sign now. OldEndsAt is the time at which
+	// the older of two secrets ends; zero: no secret ends.
 	Signing   int
 	OldEndsAt time.Time
-	// Facts are further facts, each with its name.
+	// Facts are further pairs of name and value.
 	Facts [][2]string
 }
 
-// Directory knows the destinations of a kind as they are configured now. It
-// answers from memory and is safe for concurrent use.
+// Directory has the destinations of a kind as they are configured now. It answers
+// from memory and is safe for concurrent use.
 type Directory interface {
-	// Destinations are the ids of those that a notification goes to.
+	// Destinations returns the ids of the destinations of a notification.
 	Destinations(n *record.Notification) []string
-	// Destination is one by its id; false when it does not exist (any more).
+	// Destination finds a destination by its id. It returns false when there is none.
 	Destination(id string) (Destination, bool)
 }
 
-// Destination is what the engine knows of where deliveries go.
+// Destination is a destination as the sending engine sees it.
 type Destination struct {
-	// MaxInFlight calls at once; at least 1.
+	// MaxInFlight is the number of calls at once; at least 1.
 	MaxInFlight int
-	// MaxPerSecond calls may begin; 0 is no limit.
+	// MaxPerSecond is the number of calls that may begin in a second; 0: no limit.
 	MaxPerSecond int
-	// Locked destinations wait: this process cannot open their secrets.
+	// Locked is true when this process cannot open the secrets of the destination.
+	// Its deliveries wait.
 	Locked bool
 }
 
-// Stage is a topic and the group that reads it, both without the prefix.
+// Stage is a topic and the consumer group that reads it, both without the prefix.
 type Stage struct {
 	Topic, Group string
 }
 
-// Planning is the stage that turns notifications into deliveries.
+// Planning returns the stage that turns notifications into deliveries.
 func (r Registration) Planning() Stage {
 	return Stage{Topic: r.Notifications, Group: string(r.Kind) + "-planner"}
 }
 
-// Sending is the stage that sends deliveries.
+// Sending returns the stage that sends deliveries.
 func (r Registration) Sending() Stage {
 	return Stage{Topic: r.Deliveries, Group: string(r.Kind) + "-worker"}
 }
@@ -93,7 +94,7 @@ func (r Registration) Sending() Stage {
 // Kinds are the registered kinds.
 type Kinds []Registration
 
-// Entries are the destinations of all kinds in a directory of the registry.
+// Entries returns the destinations of all kinds in a directory of the registry.
 func (k Kinds) Entries(dir registry.Directory) (all []Entry) {
 	for _, r := range k {
 		all = append(all, r.Entries(dir)...)
@@ -111,7 +112,7 @@ func (k Kinds) Entry(dir registry.Directory, named string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Of is the registration of a kind. A kind that is not registered is an error.
+// Of returns the registration of a kind. A kind that is not registered is an error.
 func (k Kinds) Of(kind Kind) (Registration, error) {
 	for _, r := range k {
 		if r.Kind == kind {
@@ -121,8 +122,8 @@ func (k Kinds) Of(kind Kind) (Registration, error) {
 	return Registration{}, fmt.Errorf("unknown kind of delivery %q", string(kind))
 }
 
-// Names are the kinds for which pick is true, in the order of their registration;
-// nil picks all.
+// Names returns the names of the kinds for which pick is true, in the order of their
+// registration. A nil pick selects all kinds.
 func (k Kinds) Names(pick func(Registration) bool) []string {
 	var names []string
 	for _, r := range k {

@@ -46,8 +46,8 @@ func (*notices) Judge(_ *record.Delivery, r call.Result, now time.Time) delivery
 	return delivery.Verdict{Outcome: deliveries.OutcomeFailed, NextAttemptAt: now.Add(time.Second), Unhealthy: true}
 }
 
-// A kind that is registered is planned, sent, retried by the schedule and replayed;
-// nothing else has to know of it.
+// A registered kind is planned, sent, retried by the schedule and replayed without further
+// code.
 func TestKindIsARegistration(t *testing.T) {
 	t.Parallel()
 	b := bench(t)

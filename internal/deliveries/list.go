@@ -12,9 +12,9 @@ import (
 	"quittance/internal/operation"
 )
 
-// Codes of refused operations (operation.Error). In brackets: their Args.
+// Codes of refused operations (operation.Error). Their Args are in brackets.
 const (
-	CodeUnknown        = "delivery.unknown"            // no delivery has this id (days: how long deliveries are kept)
+	CodeUnknown        = "delivery.unknown"            // no delivery has this id (days: for which deliveries are kept)
 	CodeAccepted       = "delivery.accepted"           // the destination has accepted it (at)
 	CodeBodyGone       = "delivery.body_gone"          // the bytes to send are no longer kept
 	CodeStateUnknown   = "delivery.state_unknown"      // no such state (states)
@@ -39,31 +39,32 @@ type Delivery struct {
 	OccurredAt    time.Time // of the event
 	State         string
 	Attempts      int // calls made
-	// FirstAttemptAt is zero before the first call, NextAttemptAt unless the
-	// delivery waits.
+	// FirstAttemptAt is zero before the first call. NextAttemptAt is zero unless the
+	// delivery is waiting.
 	FirstAttemptAt, LastOutcomeAt, NextAttemptAt time.Time
 	// HTTPStatus and Reason of the last outcome; 0 and empty: none.
 	HTTPStatus int
 	Reason     string
-	// Sendable: the bytes to send are kept. Those of an accepted delivery are not.
+	// Sendable is true while the bytes to send are stored. Those of an accepted
+	// delivery are deleted.
 	Sendable bool
 }
 
-// deliveryColumns are the fields of Delivery in their order.
+// deliveryColumns are the columns of Delivery in the order of its fields.
 const deliveryColumns = `d.delivery_id, d.kind, d.destination_id, d.event_id, d.event, d.application_id, d.tenant_id, d.session_id, d.livemode, d.occurred_at,
 	d.state, d.attempts, coalesce(d.first_attempt_at, '0001-01-01Z'), d.last_outcome_at, coalesce(d.next_attempt_at, '0001-01-01Z'), coalesce(d.http_status, 0), coalesce(d.reason, ''), d.body IS NOT NULL`
 
-// keptDays are the days that have a table of deliveries.
+// keptDays selects the days that have a table of deliveries.
 const keptDays = `SELECT to_date(right(relid::text, 8), 'YYYYMMDD') AS day FROM pg_partition_tree('deliveries') WHERE isleaf`
 
-// daysKept are those, the newest first.
+// daysKept returns the days that have a table of deliveries, the newest first.
 func (s *Store) daysKept(ctx context.Context) ([]time.Time, error) {
 	rows, _ := s.pool.Query(ctx, keptDays+` ORDER BY day DESC`) // the rows carry its error
 	return pgx.CollectRows(rows, pgx.RowTo[time.Time])
 }
 
-// find is a delivery by its id. The id does not tell the day, so it looks once
-// into the index of each daily table; LIMIT forces that plan.
+// find returns a delivery by its id. The id does not contain the day, so find looks
+// once into the index of each daily table. LIMIT forces that plan.
 func find(ctx context.Context, q querier, id string) (Delivery, error) {
 	found, err := collect[Delivery](ctx, q, "finding a delivery", `
 		SELECT `+deliveryColumns+` FROM (`+keptDays+`) k
@@ -85,11 +86,11 @@ type Filter struct {
 	Since, Until time.Time
 	// After is the id of the last delivery of the previous list.
 	After string
-	// Limit is how many at most, at least 1.
+	// Limit is the largest number of deliveries to return, at least 1.
 	Limit int
 }
 
-// List lists deliveries, those of the newest events first. An unknown State or
+// List returns deliveries, those of the newest events first. An unknown State or
 // After is refused.
 func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	const doing = "listing deliveries"
@@ -136,7 +137,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	if err != nil {
 		return nil, failed(doing, err)
 	}
-	// Day by day, so that the newest do not wait for a search of all days.
+	// One query a day: the newest deliveries need no search of all days.
 	var out []Delivery
 	for _, on := range days {
 		if !until.IsZero() && on.After(until) || !f.Since.IsZero() && !on.AddDate(0, 0, 1).After(f.Since) {
@@ -155,22 +156,22 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	return out, nil
 }
 
-// Attempt is a call that was made.
+// Attempt is one call to the destination.
 type Attempt struct {
 	Number   int // from 1
 	At       time.Time
 	Outcome  Outcome
 	Duration time.Duration
-	// HTTPStatus is 0 when there was no answer; Reason says why.
+	// HTTPStatus is 0 when there was no answer. Reason then says why.
 	HTTPStatus int
 	Reason     string
-	// Answer is the beginning of the answer's body. It comes from a stranger: make
-	// control characters harmless before a terminal shows it.
+	// Answer is the beginning of the answer's body. It is untrusted: escape control
+	// characters before a terminal shows it.
 	Answer string
 }
 
-// Show is a delivery with all calls that were made, the oldest first. An unknown
-// id is refused.
+// Show returns a delivery and its attempts, the oldest first. An unknown id is
+// refused.
 func (s *Store) Show(ctx context.Context, id string) (Delivery, []Attempt, error) {
 	d, err := find(ctx, s.pool, id)
 	if err != nil {

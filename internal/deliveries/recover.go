@@ -12,29 +12,28 @@ import (
 	"quittance/internal/operation"
 )
 
-// RecoverEvery is how often AdvanceRecoveries is to be called.
+// RecoverEvery is the interval between two calls of AdvanceRecoveries.
 const RecoverEvery = time.Second
 
-// recoverAtMost bounds what one step makes due, whatever the rate.
+// recoverAtMost is the largest number of deliveries that one step makes due.
 const recoverAtMost = 5000
 
-// RecoveryRequest selects the deliveries to make due again: those to the
-// destination, of events from Since (inclusive) to Until (exclusive) by the
-// service's clock, that the destination has not accepted.
+// RecoveryRequest selects the deliveries to make due again: the deliveries of events
+// from Since (inclusive) to Until (exclusive), by the service's clock, that the
+// destination has not accepted.
 type RecoveryRequest struct {
 	Kind          Kind
 	DestinationID string
 	Since, Until  time.Time
-	// PerSecond bounds how many become due in a second.
+	// PerSecond is the largest number of deliveries that become due in a second.
 	PerSecond int
 }
 
-// Recovery is a job that any running schedule works through. After a restart it
-// goes on where it was.
+// Recovery is a job that any running schedule advances. It survives restarts.
 type Recovery struct {
 	ID string
 	RecoveryRequest
-	// Total is how many deliveries there were at the start, Done how many have been
+	// Total is the number of deliveries at the start. Done is the number that were
 	// made due.
 	Total, Done int64
 	CreatedAt   time.Time
@@ -42,22 +41,22 @@ type Recovery struct {
 	Cancelled   bool
 }
 
-// Running says whether the recovery has still work to do.
+// Running reports whether the recovery has not finished.
 func (r Recovery) Running() bool { return r.FinishedAt.IsZero() }
 
 // recoverable selects the deliveries of a recovery.
 const recoverable = `kind = $1 AND destination_id = $2 AND occurred_at >= $3 AND occurred_at < $4
 	AND state IN ('waiting', 'needs_operator', 'exhausted') AND body IS NOT NULL`
 
-// CountRecoverable is how many deliveries a request would make due.
+// CountRecoverable returns the number of deliveries that a request would make due.
 func (s *Store) CountRecoverable(ctx context.Context, req RecoveryRequest) (n int64, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM deliveries WHERE `+recoverable, req.Kind, req.DestinationID, req.Since, req.Until).Scan(&n)
 	return n, failed("counting deliveries to recover", err)
 }
 
-// StartRecovery starts one. A destination has one at a time: when one runs
-// already, started is false and r is that one. now is the service's clock. It is
-// refused when the destination is suspended.
+// StartRecovery starts a recovery. A destination has one at a time: when one is
+// already running, started is false and r is the running one. now is the service's
+// clock. A suspended destination is refused.
 func (s *Store) StartRecovery(ctx context.Context, actor operation.Actor, req RecoveryRequest, now time.Time) (r Recovery, started bool, err error) {
 	total, err := s.CountRecoverable(ctx, req)
 	if err != nil {
@@ -94,12 +93,13 @@ func (s *Store) StartRecovery(ctx context.Context, actor operation.Actor, req Re
 	return r, started, err
 }
 
-// ReadRecovery is a recovery as it is now. An unknown id is refused.
+// ReadRecovery returns a recovery. An unknown id is refused.
 func (s *Store) ReadRecovery(ctx context.Context, id string) (Recovery, error) {
 	return s.readRecovery(ctx, `WHERE id = $1`, id)
 }
 
-// LatestRecovery is a destination's newest. It is refused when there never was one.
+// LatestRecovery returns a destination's newest recovery. A destination without one is
+// refused.
 func (s *Store) LatestRecovery(ctx context.Context, kind Kind, destinationID string) (Recovery, error) {
 	return s.readRecovery(ctx, `WHERE kind = $1 AND destination_id = $2 ORDER BY id DESC LIMIT 1`, kind, destinationID)
 }
@@ -118,7 +118,7 @@ func (s *Store) readRecovery(ctx context.Context, which string, args ...any) (Re
 	return found[0], nil
 }
 
-// CancelRecovery ends a recovery; what it has made due stays due. now is the
+// CancelRecovery ends a recovery. Deliveries that it has made due stay due. now is the
 // service's clock.
 func (s *Store) CancelRecovery(ctx context.Context, actor operation.Actor, id string, now time.Time) error {
 	return s.tx(ctx, "cancelling a recovery", func(tx pgx.Tx) error {
@@ -130,9 +130,9 @@ func (s *Store) CancelRecovery(ctx context.Context, actor operation.Actor, id st
 	})
 }
 
-// AdvanceRecoveries makes the next deliveries of each running recovery due: those
-// of one RecoverEvery. It returns the recoveries that have finished. now is the
-// service's clock.
+// AdvanceRecoveries makes the next deliveries of each running recovery due, as many as
+// one interval of RecoverEvery allows. It returns the recoveries that have finished.
+// now is the service's clock.
 func (s *Store) AdvanceRecoveries(ctx context.Context, now time.Time) (finished []Recovery, err error) {
 	rows, _ := s.pool.Query(ctx, `SELECT id FROM delivery_recoveries WHERE finished_at IS NULL ORDER BY id`) // the rows carry its error
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -151,13 +151,14 @@ func (s *Store) AdvanceRecoveries(ctx context.Context, now time.Time) (finished 
 	return finished, errors.Join(errs...)
 }
 
-// advance makes the next deliveries of a recovery due and says whether it finished.
+// advance makes the next deliveries of a recovery due. The returned FinishedAt is set
+// when the recovery has finished.
 func (s *Store) advance(ctx context.Context, id string, now time.Time) (r Recovery, err error) {
 	err = s.tx(ctx, "advancing a recovery", func(tx pgx.Tx) error {
 		r = Recovery{ID: id}
 		var cursorAt time.Time
 		var cursorID string
-		// Another instance may be advancing it, or may just have done so.
+		// No rows: another instance is advancing the recovery, or has just advanced it.
 		err := tx.QueryRow(ctx, `
 			SELECT kind, destination_id, since, until, per_second, coalesce(cursor_at, since), coalesce(cursor_id, '') FROM delivery_recoveries
 			WHERE id = $1 AND finished_at IS NULL AND (advanced_at IS NULL OR advanced_at < clock_timestamp() - $2::interval * 0.9)

@@ -17,63 +17,57 @@ import (
 
 const (
 	replayAtOnce = 500
-	// replayPatience bounds the wait for the schedule to have applied all recorded
-	// outcomes: without them it is unknown what was delivered.
+	// replayPatience bounds the wait until the schedule has applied all recorded
+	// outcomes. Before that it is unknown what was delivered.
 	replayPatience = 15 * time.Second
-	// reasonReplayed is a row's reason until its first attempt.
+	// reasonReplayed is the reason in a row before its first attempt.
 	reasonReplayed = "replayed"
 )
 
-// Replay is a replay of notifications. All fields but Only, Redelivery, DryRun and
-// Progress are required.
+// Replay describes a replay of notifications. All fields except Only, Redelivery,
+// DryRun and Progress are required.
 type Replay struct {
 	Kafka kafka.Config
 	Codec *schemas.Codec
 	Kind  Kind
-	// Since (inclusive) and Until (exclusive) bound when the notifications were
-	// written, by the broker's clock.
+	// Since (inclusive) and Until (exclusive) bound the time at which the notifications
+	// were written, by the broker's clock.
 	Since, Until time.Time
 	// Now is the service's clock.
 	Now func() time.Time
 
-	// Only is the destination to replay for; empty: all.
+	// Only is the id of the destination to replay for; empty: all destinations.
 	Only string
-	// Redelivery names a redelivery: what was accepted is sent once more, as a
-	// delivery of its own. The event and its id stay the same; the delivery's id
-	// derives from this name, so that the same replay repeated sends nothing twice.
-	// Empty: what was accepted is left alone.
+	// Redelivery is the name of a redelivery. An accepted delivery is then sent once
+	// more, as a delivery of its own. The event and its id stay the same. The
+	// delivery's id is derived from this name, so a repeated replay sends nothing
+	// twice. Empty: accepted deliveries are not sent again.
 	Redelivery string
-	// DryRun changes nothing.
+	// DryRun counts and changes nothing.
 	DryRun bool
-	// Progress is told, now and then, how many records of how many are done.
+	// Progress is called from time to time with the number of records done and in all.
 	Progress kafka.Progress
 }
 
-// Replayed counts what happened to the deliveries of a range of notifications; in
-// a dry run, what would happen.
+// Replayed has the numbers of a replay; of a dry run, the numbers that a replay would
+// have.
 type Replayed struct {
-	Events int64
-	// Unaddressed events have no destination, as configured now.
-	Unaddressed int64
-	// Made deliveries did not exist and are now due.
-	Made int64
-	// Accepted ones were accepted and are left alone.
-	Accepted int64
-	// Scheduled ones wait for their next attempt.
-	Scheduled int64
-	// Parked ones need an operator or are exhausted: a retry or a recovery sends
-	// them.
-	Parked int64
-	// UnderWay ones are planned and not settled yet.
-	UnderWay int64
-	// Unreadable records cannot be decoded.
+	Events      int64
+	Unaddressed int64 // events without a destination, as configured now
+	// Numbers of deliveries.
+	Made      int64 // did not exist and are now due
+	Accepted  int64 // were accepted and are not sent again
+	Scheduled int64 // wait for their next attempt
+	Parked    int64 // need an operator or are exhausted: a retry or a recovery sends them
+	UnderWay  int64 // are planned and not settled
+	// Unreadable is the number of records that cannot be decoded.
 	Unreadable int64
 }
 
-// Replay makes the missing deliveries of a range of notifications: those to
-// destinations that did not subscribe then, or that a lost database knew of. It
-// puts them into the schedule, which sends them under each destination's cap. It
-// sends nothing that is under way or was accepted, and may run beside planners and
+// Replay makes the missing deliveries of a range of notifications. They are missing
+// when the destination did not subscribe at the time, or when the database was lost.
+// Replay puts them into the schedule, which sends them under each destination's cap.
+// It sends nothing that is under way or was accepted, and may run beside planners and
 // workers. It is refused while the schedule has not applied all outcomes.
 func (s *Store) Replay(ctx context.Context, actor operation.Actor, cfg Replay) (Replayed, error) {
 	kind, err := s.kinds.Of(cfg.Kind)
@@ -88,10 +82,10 @@ func (s *Store) Replay(ctx context.Context, actor operation.Actor, cfg Replay) (
 	adm := kadm.NewClient(cl)
 	r := &replay{Replay: cfg, store: s, actor: actor, kind: kind, underWay: map[string]struct{}{}}
 
-	// The order matters. What the planner has settled by now is on the topic of
-	// deliveries. What the workers have not settled of that is under way. What they
-	// have settled is an outcome, and the schedule has applied it at the end of the
-	// wait.
+	// The order matters. Each notification that the planner has settled by now has its
+	// deliveries on their topic. Of those deliveries, the ones that the workers have
+	// not settled are under way. The settled ones have an outcome, and the schedule has
+	// applied it at the end of the wait.
 	topic := cfg.Kafka.Prefix + kind.Notifications
 	spans, err := kafka.Between(ctx, adm, topic, cfg.Since, cfg.Until)
 	if err != nil {
@@ -103,7 +97,7 @@ func (s *Store) Replay(ctx context.Context, actor operation.Actor, cfg Replay) (
 	}
 	for p, span := range spans {
 		if open, ok := unplanned[p]; ok {
-			span.To = min(span.To, open.From) // the planner comes to the rest
+			span.To = min(span.To, open.From) // the planner plans the rest
 			spans[p] = span
 		}
 	}
@@ -141,7 +135,7 @@ func (s *Store) Replay(ctx context.Context, actor operation.Actor, cfg Replay) (
 	return r.replayed, err
 }
 
-// replay is one that runs.
+// replay is a running Replay.
 type replay struct {
 	Replay
 	store    *Store
@@ -184,7 +178,7 @@ func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
 	return r.flush(ctx)
 }
 
-// flush makes the batch's deliveries that do not exist.
+// flush makes those deliveries of the batch that do not exist.
 func (r *replay) flush(ctx context.Context) error {
 	batch := r.batch
 	r.batch = nil
@@ -210,12 +204,12 @@ func (r *replay) flush(ctx context.Context) error {
 		}
 	}
 	r.replayed.Made += made
-	r.replayed.Scheduled += int64(len(missing)) - made // another process has made them meanwhile
+	r.replayed.Scheduled += int64(len(missing)) - made // another process made these in the meantime
 	return nil
 }
 
-// sort counts the deliveries that exist and are left alone, and returns those that
-// are missing and those that were accepted.
+// sort returns the deliveries that are missing and those that were accepted. It counts
+// the others.
 func (r *replay) sort(ctx context.Context, batch []record.Delivery) (missing, accepted []record.Delivery, err error) {
 	if len(batch) == 0 {
 		return nil, nil, nil
@@ -245,14 +239,14 @@ func (r *replay) sort(ctx context.Context, batch []record.Delivery) (missing, ac
 	return missing, accepted, nil
 }
 
-// make puts deliveries into the schedule, due now, and says how many did not
+// make puts deliveries into the schedule, due now. made is the number that did not
 // exist.
 func (r *replay) make(ctx context.Context, batch []record.Delivery) (made int64, err error) {
 	now := r.Now()
 	attempts := make([]*record.Attempt, len(batch))
 	var rows, destinations [][]any
 	for i, d := range batch {
-		// As if it had been deferred: no attempt is counted.
+		// Like a deferred delivery: no attempt is counted.
 		attempts[i] = &record.Attempt{Delivery: d, Outcome: string(OutcomeDeferred), At: now, NextAttemptAt: now, Reason: reasonReplayed}
 		rows, destinations = append(rows, rowOf(attempts[i])), append(destinations, []any{d.Kind, d.DestinationID})
 	}

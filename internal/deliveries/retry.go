@@ -10,29 +10,30 @@ import (
 	"quittance/internal/operation"
 )
 
-// Operations are changes of rows: a running schedule and its workers see them
-// within a second.
+// Operations change rows. The running schedules and workers see a change within a
+// second.
 
-// atOnce is how many deliveries change under one lock of their destination: the
-// schedule waits for the lock with the outcomes of all destinations.
+// atOnce is the largest number of deliveries that change under one lock of their
+// destination. The schedule waits for that lock with the outcomes of all
+// destinations.
 const atOnce = 2000
 
-// Progress is told how many of how many deliveries were changed so far.
+// Progress is called with the number of deliveries changed so far and in all.
 type Progress func(done, total int)
 
-// Retried is a delivery that is to be sent again.
+// Retried is a delivery that will be sent again.
 type Retried struct {
 	Delivery
-	// OnItsWay: it was on its topic already; nothing had to be done.
+	// OnItsWay is true when the delivery was already on its topic and nothing changed.
 	OnItsWay bool
-	// HoldUntil is set when its destination is sent nothing until then.
+	// HoldUntil is the end of its destination's hold; zero: not on hold.
 	HoldUntil time.Time
 }
 
-// Retry makes one more call due now, whatever the schedule had decided. Outcomes
-// of an earlier round that come late no longer decide, except Delivered. now is
-// the service's clock. It is refused when the delivery was accepted or is unknown,
-// when its bytes are gone, and when its destination is suspended.
+// Retry makes a delivery due now. Late outcomes of earlier rounds no longer count,
+// except Delivered. now is the service's clock. Retry is refused when the delivery was
+// accepted or is unknown, when its bytes are deleted, and when its destination is
+// suspended.
 func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now time.Time) (Retried, error) {
 	var out Retried
 	err := s.tx(ctx, "retrying a delivery", func(tx pgx.Tx) error {
@@ -44,7 +45,7 @@ func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now
 		if err != nil {
 			return err
 		}
-		if d, err = find(ctx, tx, id); err != nil { // again: under the lock it no longer changes
+		if d, err = find(ctx, tx, id); err != nil { // again: it may have changed before the lock
 			return err
 		}
 		out = Retried{Delivery: d}
@@ -78,10 +79,9 @@ func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now
 	return out, nil
 }
 
-// RetryAll retries all deliveries of a destination that are in a state, and says
-// how many. When it is interrupted, what was done stays. now is the service's
-// clock. It is refused when the destination is suspended or the state is not one
-// of Retryable.
+// RetryAll retries all deliveries of a destination that are in a state and returns
+// their number. An interruption undoes nothing. now is the service's clock. RetryAll is
+// refused when the destination is suspended or the state is not one of Retryable.
 func (s *Store) RetryAll(ctx context.Context, actor operation.Actor, kind Kind, id, state string, now time.Time, progress Progress) (int, error) {
 	if !slices.Contains(Retryable, state) {
 		return 0, operation.Refuse(CodeNotRetryable, "state", operation.Args{"state": state, "states": Retryable})
@@ -96,9 +96,10 @@ type keyed struct {
 	At time.Time // of the event
 }
 
-// makeDue makes deliveries of a destination due that are in a state now, the
-// oldest events first, in parts, so that the schedule waits for one part at most.
-// check may refuse each part. Each part is recorded. doing says what for, in errors.
+// makeDue makes the deliveries of a destination that are in a state due, the oldest
+// events first. It works in parts, so that the schedule waits for one part at most.
+// check may refuse each part. Each part is recorded. doing is the beginning of an
+// error's text.
 func (s *Store) makeDue(ctx context.Context, doing string, actor operation.Actor, kind Kind, id, state string, now time.Time, progress Progress, check func(DestinationStatus) error) (int, error) {
 	all, err := collect[keyed](ctx, s.pool, doing, `
 		SELECT occurred_on, delivery_id, occurred_at FROM deliveries WHERE kind = $1 AND destination_id = $2 AND state = '`+state+`' AND body IS NOT NULL
@@ -107,7 +108,7 @@ func (s *Store) makeDue(ctx context.Context, doing string, actor operation.Actor
 		return 0, err
 	}
 	done, total := 0, len(all)
-	for first := true; first || len(all) > 0; first = false { // once also when there are none: check decides
+	for first := true; first || len(all) > 0; first = false { // once even without deliveries: check may refuse
 		part := all[:ofOneDay(all)]
 		var n int
 		err := s.tx(ctx, doing, func(tx pgx.Tx) error {
@@ -134,7 +135,7 @@ func (s *Store) makeDue(ctx context.Context, doing string, actor operation.Actor
 	return done, nil
 }
 
-// ofOneDay is how many of the first deliveries make a part: at most atOnce, of one
+// ofOneDay returns the length of the first part: at most atOnce deliveries, all of one
 // day, so that only one table is searched.
 func ofOneDay(list []keyed) (n int) {
 	for n < len(list) && n < atOnce && list[n].On.Equal(list[0].On) {
@@ -143,9 +144,9 @@ func ofOneDay(list []keyed) (n int) {
 	return n
 }
 
-// sendNow makes deliveries of one destination, which is locked, and of one day due
-// now if they are still in one of the states. The round goes up, so that outcomes
-// of the round before no longer decide, not even while the deliveries wait.
+// sendNow makes deliveries due now that are still in one of the states. They belong to
+// one day and to one destination, which the caller has locked. Their round goes up, so
+// that outcomes of the previous round no longer count.
 func sendNow(ctx context.Context, tx pgx.Tx, kind Kind, id string, list []keyed, states []string, now time.Time) (int, error) {
 	ids := make([]string, len(list))
 	for i := range list {

@@ -21,14 +21,14 @@ const (
 	slowRetry = time.Minute
 )
 
-// LastStep is the number of the schedule's last attempt, from 1. The policy of a
-// kind decides what follows it.
+// LastStep is the number of the schedule's last attempt; the first is 1. The policy of
+// a kind decides what follows it.
 const LastStep = len(steps)
 
-// RetryDelay is how long to wait after the given attempt (from 1) failed. It is the
-// step's delay ±20 %. If the destination asked for a delay, it is that, but at
-// least the step's delay and at most twice as long. After 429 or a time-out it is
-// at least a minute. Past the last step it is a day.
+// RetryDelay returns the delay after a failed attempt (from 1): the step's delay
+// ±20 %. If the destination asked for a delay, RetryDelay returns that delay, but at
+// least the step's delay and at most twice the step's delay. After 429 or a time-out
+// the delay is at least a minute. After the last step it is a day.
 func RetryDelay(attempt int, r call.Result) time.Duration {
 	step := daily
 	if attempt < LastStep {

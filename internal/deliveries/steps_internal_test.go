@@ -9,8 +9,8 @@ import (
 	"quittance/internal/call"
 )
 
-// Delays are the step's ±20 %, or what was asked for between the step and twice
-// that, and a minute at least after 429 and time-outs.
+// A delay is the step's delay ±20 %, or the requested delay between the step's and twice
+// the step's. After 429 and time-outs it is at least a minute.
 func TestRetryDelay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

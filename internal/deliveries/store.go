@@ -23,13 +23,13 @@ const (
 	StateExhausted     = "exhausted"
 )
 
-// States lists them all.
+// States lists all states.
 var States = []string{StateWaiting, StateQueued, StateDelivered, StateNeedsOperator, StateExhausted}
 
 // Retryable are the states from which an operator can have a delivery sent again.
 var Retryable = []string{StateWaiting, StateNeedsOperator, StateExhausted}
 
-// stateOf is the state that an outcome leads to.
+// stateOf is the state of a delivery after an outcome.
 var stateOf = map[Outcome]string{
 	OutcomeDelivered:     StateDelivered,
 	OutcomeFailed:        StateWaiting,
@@ -38,7 +38,7 @@ var stateOf = map[Outcome]string{
 	OutcomeExhausted:     StateExhausted,
 }
 
-// Known says whether an outcome is one of Outcomes.
+// Known reports whether the outcome is one of Outcomes.
 func (o Outcome) Known() bool { return stateOf[o] != "" }
 
 // Store is the tables of deliveries in Postgres. Safe for concurrent use; several
@@ -55,15 +55,15 @@ func NewStore(pool *pgxpool.Pool, kinds Kinds) *Store {
 	return &Store{pool: pool, kinds: kinds}
 }
 
-// Kinds are those that the store was made with.
+// Kinds returns the kinds that the store was made with.
 func (s *Store) Kinds() Kinds { return s.kinds }
 
-// tx runs do in a transaction. doing says what for, in the error.
+// tx runs do in a transaction. doing is the beginning of the error's text.
 func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) error {
 	return failed(doing, pgx.BeginFunc(ctx, s.pool, do))
 }
 
-// failed returns err with what was being done; nil when err is nil.
+// failed returns err behind the text of what was being done. It returns nil for nil.
 func failed(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -76,15 +76,15 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// collect returns the rows of a query. A row is a struct T with its columns in their
-// order.
+// collect returns the rows of a query as structs. The fields of T are in the order of
+// the columns.
 func collect[T any](ctx context.Context, q querier, doing, sql string, args ...any) ([]T, error) {
 	rows, _ := q.Query(ctx, sql, args...) // the rows carry its error
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 	return out, failed(doing, err)
 }
 
-// collectMap returns the rows of a query that has two columns: key and value.
+// collectMap returns the rows of a query with two columns, key and value.
 func collectMap[K comparable, V any](ctx context.Context, q querier, doing, sql string, args ...any) (map[K]V, error) {
 	rows, _ := q.Query(ctx, sql, args...) // the rows carry its error
 	out := map[K]V{}
@@ -97,15 +97,14 @@ func collectMap[K comparable, V any](ctx context.Context, q querier, doing, sql 
 // lockDays serialises the making and dropping of daily tables.
 const lockDays = 0x71756974 // "quit"
 
-// day is the UTC day that a delivery is kept under.
+// day returns the UTC day of an event. A delivery is in the table of that day.
 func day(occurredAt time.Time) time.Time {
 	return occurredAt.UTC().Truncate(24 * time.Hour)
 }
 
 func suffix(day time.Time) string { return day.Format("20060102") }
 
-// ensureDays makes the daily tables of the outcomes' deliveries, where they are
-// missing.
+// ensureDays makes the missing daily tables for the deliveries of outcomes.
 func (s *Store) ensureDays(ctx context.Context, outcomes []*record.Attempt) error {
 	missing := map[string]time.Time{}
 	for _, a := range outcomes {
@@ -140,7 +139,7 @@ func (s *Store) ensureDays(ctx context.Context, outcomes []*record.Attempt) erro
 	return nil
 }
 
-// dropDay drops the tables of a day unless something in them is still open.
+// dropDay drops the tables of a day unless a delivery in them is still open.
 func (s *Store) dropDay(ctx context.Context, name string) error {
 	table, attempts := pgx.Identifier{"deliveries_" + name}.Sanitize(), pgx.Identifier{"delivery_attempts_" + name}.Sanitize()
 	err := s.tx(ctx, "dropping the deliveries of "+name, func(tx pgx.Tx) error {
@@ -160,8 +159,8 @@ func (s *Store) dropDay(ctx context.Context, name string) error {
 	return err
 }
 
-// Positions are the next offsets of a topic of outcomes to apply, by partition. A
-// partition without any is missing.
+// Positions returns, by partition, the offset of the next outcome to apply. The map
+// lacks partitions of which nothing was applied.
 func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, error) {
 	return positions.Read(ctx, s.pool, topic)
 }
@@ -181,14 +180,14 @@ func lockDestinations(ctx context.Context, tx pgx.Tx, destinations [][]any) erro
 	return failed("locking destinations", err)
 }
 
-// destinationsOf returns the destinations that a query selects: kind and id.
+// destinationsOf returns the destinations (kind and id) that a query selects.
 func destinationsOf(ctx context.Context, q querier, sql string, args ...any) ([][]any, error) {
 	rows, _ := q.Query(ctx, sql, args...) // the rows carry its error
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
 }
 
-// byColumn returns the columns of rows, of which there is at least one. They are
-// the parameters of unnest.
+// byColumn transposes rows, of which there is at least one: it returns one array for
+// each column, as unnest takes them.
 func byColumn(rows [][]any) []any {
 	columns := make([]any, len(rows[0]))
 	for i := range columns {

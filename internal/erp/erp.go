@@ -1,6 +1,6 @@
-// Package erp calls the agencies' own systems (integration contract, "ERP REST"):
-// it authenticates, keeps to the networks that the agency names, confirms payments
-// and asks for health. An ERP's credentials are used nowhere else.
+// Package erp calls the agencies' own systems (integration contract, "ERP REST"). It
+// authenticates, calls only the networks that the agency names, confirms payments and
+// asks for health. No other package uses an ERP's credentials.
 package erp
 
 import (
@@ -19,8 +19,8 @@ import (
 
 const userAgent = "Quittance-ERP/1.0"
 
-// ID names an agency's ERP in a mode: impots/test. The agency is given by its id
-// in what is stored, and by its slug in what people read.
+// ID returns the name of an agency's ERP in a mode: impots/test. Stored names contain
+// the agency's id. Names that people read contain its slug.
 func ID(agency string, live bool) string {
 	if live {
 		return agency + "/live"
@@ -28,17 +28,17 @@ func ID(agency string, live bool) string {
 	return agency + "/test"
 }
 
-// ParseID is the agency and the mode of an ID; false for other texts.
+// ParseID returns the agency and the mode of an ID. ok is false for other texts.
 func ParseID(id string) (agency string, live, ok bool) {
 	agency, mode, ok := strings.Cut(id, "/")
 	return agency, mode == "live", ok && agency != "" && (mode == "live" || mode == "test")
 }
 
-// Config is what a Client needs; the zero value is production's.
+// Config configures a Client. Production uses the zero value.
 type Config struct {
 	// Loopback allows loopback ERPs over http.
 	Loopback bool
-	// Roots are the certificate authorities to trust; nil takes the system's.
+	// Roots are the trusted certificate authorities; nil: the system's.
 	Roots *x509.CertPool
 }
 
@@ -47,10 +47,10 @@ type Client struct {
 	cfg Config
 
 	mu  sync.Mutex
-	via map[string]restricted // by ID: a connection made under one agency's networks serves no other
+	via map[string]restricted // by ID, so that agencies with different networks share no connection
 }
 
-// restricted calls to some networks only.
+// restricted is a client that calls some networks only.
 type restricted struct {
 	networks []netip.Prefix
 	client   *call.Client
@@ -59,7 +59,7 @@ type restricted struct {
 // New makes a client.
 func New(cfg Config) *Client { return &Client{cfg: cfg, via: map[string]restricted{}} }
 
-// Confirm posts a payment confirmation. Its Idempotency-Key is the transaction_id.
+// Confirm posts a payment confirmation. The Idempotency-Key is the transaction_id.
 func (c *Client) Confirm(ctx context.Context, s registry.ERPSettings, transactionID string, body []byte) call.Result {
 	h, ok := header(s)
 	if !ok {
@@ -81,9 +81,10 @@ func (c *Client) Health(ctx context.Context, s registry.ERPSettings) call.Result
 
 func url(s registry.ERPSettings, path string) string { return strings.TrimRight(s.BaseURL, "/") + path }
 
-// header has the fields of every call; false when the credential is not usable.
-func header(s registry.ERPSettings) (http.Header, bool) {
-	h := http.Header{}
+// header returns the header fields of a call. ok is false when the credential is not
+// usable.
+func header(s registry.ERPSettings) (h http.Header, ok bool) {
+	h = http.Header{}
 	h.Set("Accept", "application/json")
 	h.Set("User-Agent", userAgent)
 	secret := s.Auth.Secret.Reveal()
@@ -100,7 +101,7 @@ func header(s registry.ERPSettings) (http.Header, bool) {
 	return h, !s.Locked
 }
 
-// to is the client for an ERP's networks, as configured now.
+// to returns the client for the networks of an ERP, as configured now.
 func (c *Client) to(s registry.ERPSettings) *call.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()

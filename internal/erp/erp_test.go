@@ -12,8 +12,8 @@ import (
 	deliverytest "quittance/test/deliveries"
 )
 
-// A confirmation is posted with each of the three kinds of credentials, and not at
-// all without a usable one.
+// A confirmation is posted with each of the three kinds of credentials. Without a usable
+// credential it is not posted.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	r := deliverytest.NewReceiver(t, "Idempotency-Key")
@@ -45,7 +45,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// The networks of one agency's ERP are not another's, and change with its settings.
+// Each agency's ERP has its own networks, which change with its settings.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	r := deliverytest.NewReceiver(t, "Idempotency-Key")

@@ -7,15 +7,16 @@ import (
 	"quittance/internal/registry"
 )
 
-// Agencies is the registry, which answers from memory. Safe for concurrent use.
+// Agencies is the part of the registry that Probe needs. It answers from memory and is
+// safe for concurrent use.
 type Agencies interface {
-	// ERP is the agency's ERP for live or test payments; false when it has none.
+	// ERP returns the agency's ERP for live or test payments; false when it has none.
 	ERP(agencyID string, live bool) (registry.ERPSettings, bool)
-	// Agencies are all of them.
+	// Agencies returns all agencies.
 	Agencies() []registry.Agency
 }
 
-// Health is how an ERP answered.
+// Health is the answer of an ERP to the question for its health.
 type Health struct {
 	// Agency by its slug.
 	Agency string
@@ -23,10 +24,10 @@ type Health struct {
 	Result call.Result
 }
 
-// Name is the agency and the mode: impots/test.
+// Name returns the agency and the mode: impots/test.
 func (h Health) Name() string { return ID(h.Agency, h.Live) }
 
-// Probe asks every ERP for its health, all at the same time.
+// Probe asks all ERPs for their health at the same time.
 func (c *Client) Probe(ctx context.Context, registry Agencies) []Health {
 	answers, n := make(chan Health), 0
 	for _, a := range registry.Agencies() {

@@ -7,34 +7,33 @@ import (
 	"quittance/internal/kafka/consume"
 )
 
-// EntryType says what an entry is about.
+// EntryType is the kind of fact that an entry records.
 type EntryType = string
 
-// The types of entries.
+// Types of entries.
 const (
-	// EntryTypeEvent is an event of a session, with the session as it stood
-	// afterwards.
+	// EntryTypeEvent is an event of a session, with the session after the event.
 	EntryTypeEvent EntryType = "event"
-	// EntryTypeDelivery is what became of one attempt to deliver a webhook or an
-	// ERP confirmation.
+	// EntryTypeDelivery is the outcome of one attempt to deliver a webhook or an ERP
+	// confirmation.
 	EntryTypeDelivery EntryType = "delivery"
 	// EntryTypeStatement is a line of an operator's or a bank's statement.
 	EntryTypeStatement EntryType = "statement"
 )
 
-// EntryTypes lists them all.
+// EntryTypes lists all types.
 var EntryTypes = []EntryType{EntryTypeEvent, EntryTypeDelivery, EntryTypeStatement}
 
-// Entry is a row of the journal. All of it must follow from the record that it is
-// made of, ID and OccurredAt above all: the same record gives the same entry each
-// time it is read. Absent text is empty, absent amounts are 0, absent
-// times are nil. Amounts are minor units of Currency, times UTC to the
-// millisecond. It holds no phone number but a masked one.
+// Entry is a row of the journal. Every field, above all ID and OccurredAt, is derived
+// from a Kafka record only, so the same record gives the same entry each time it is
+// read. Absent text is empty, absent amounts are 0, absent times are nil. Amounts are
+// minor units of Currency. Times are UTC to the millisecond. Phone numbers are masked.
 type Entry struct {
-	// ID is unique among all entries and the same at every writing.
+	// ID is unique among all entries, and the same whenever the entry is written.
 	ID   string    `ch:"entry_id"`
 	Type EntryType `ch:"entry_type"`
-	// OccurredAt, by its month and day, is part of an entry's place.
+	// OccurredAt selects the partition by its month and is part of the sorting key by
+	// its day.
 	OccurredAt time.Time `ch:"occurred_at"`
 	// Event is checkout.completed and the like.
 	Event   string `ch:"event"`
@@ -67,7 +66,7 @@ type Entry struct {
 	CompletedAt  *time.Time        `ch:"completed_at"`
 	FailureCode  string            `ch:"failure_code"`
 
-	// CollectionID is the reference that the operator was told.
+	// CollectionID is the reference that the operator has.
 	CollectionID     string `ch:"collection_id"`
 	CollectionStatus string `ch:"collection_status"`
 	Channel          string `ch:"channel"`
@@ -77,7 +76,7 @@ type Entry struct {
 	FeeAmount        int64  `ch:"fee_amount"`
 	// TotalAmount is what the citizen pays: amount and fee.
 	TotalAmount int64 `ch:"total_amount"`
-	// Detail is what the event adds to the session.
+	// Detail has the event's own facts, beside the session.
 	Detail map[string]string `ch:"detail"`
 
 	DeliveryID string `ch:"delivery_id"`
@@ -92,12 +91,12 @@ type Entry struct {
 	NextAttemptAt   *time.Time `ch:"next_attempt_at"`
 }
 
-// ErrInvalidEntry says that the journal cannot keep an entry; writing it again
-// gives the same answer.
+// ErrInvalidEntry is the error of an entry that the journal cannot store. Writing it
+// again gives the same error.
 var ErrInvalidEntry = fmt.Errorf("invalid journal entry: %w", consume.ErrRefused)
 
-// The times that the table's partitions are made for. A time outside of them is a
-// mistake of the writer; DateTime64 would change it silently.
+// Bounds of the times that the table's partitions are made for. A time outside of them
+// is a mistake of the writer, which DateTime64 would change silently.
 var (
 	earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)

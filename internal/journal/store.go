@@ -1,6 +1,5 @@
-// Package journal writes the reconciliation journal in ClickHouse. The table and
-// the queries over it are in package reconciliation. Whoever writes entries, such
-// as the sink of events, uses this package.
+// Package journal writes entries of the reconciliation journal to ClickHouse. Package
+// reconciliation has the table and its views.
 package journal
 
 import (
@@ -16,7 +15,7 @@ import (
 	"quittance/internal/kafka/consume"
 )
 
-// ErrRefused says that ClickHouse refuses entries because of what is in them.
+// ErrRefused is the error of entries that ClickHouse refuses because of their content.
 var ErrRefused = fmt.Errorf("journal entry refused by ClickHouse: %w", consume.ErrRefused)
 
 // Store writes the journal. It is safe for concurrent use.
@@ -25,8 +24,8 @@ type Store struct{ conn driver.Conn }
 // NewStore makes a store on a migrated database. It does not close the connection.
 func NewStore(conn driver.Conn) *Store { return &Store{conn} }
 
-// columns are those of Entry. The statement names them, so that a column that a
-// newer build has added takes its default.
+// columns are the columns of Entry. The statement names them, so that a column that a
+// newer build has added gets its default.
 var columns = func() string {
 	t := reflect.TypeFor[Entry]()
 	names := make([]string, t.NumField())
@@ -36,15 +35,15 @@ var columns = func() string {
 	return strings.Join(names, ", ")
 }()
 
-// Insert writes entries in one batch. The same entries again, in any batches, leave
-// one row each under FINAL. An empty batch does nothing. Few big batches are better
+// Insert writes entries in one batch. An entry that is inserted again, in any batch,
+// stays one row under FINAL. An empty batch does nothing. Few big batches are faster
 // than many small ones.
 //
-// An invalid entry (ErrInvalidEntry) refuses the batch before anything is written.
-// ErrRefused says that an entry of the batch is refused; a single entry is called
-// refused only after ClickHouse has refused it twice and has taken another entry in
-// between, because a server with a fault of its own refuses everything. After any
-// other error the batch may have been written: insert it again.
+// When an entry is invalid, Insert writes nothing and returns ErrInvalidEntry.
+// ErrRefused means that ClickHouse refuses an entry of the batch. For a batch of one
+// entry Insert returns it only after ClickHouse has refused the entry twice and has
+// accepted another entry in between, because a faulty server refuses everything. After
+// any other error the batch may have been written: insert it again.
 func (s *Store) Insert(ctx context.Context, entries []Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -54,11 +53,11 @@ func (s *Store) Insert(ctx context.Context, entries []Entry) error {
 		return err
 	}
 	if len(entries) == 1 {
-		// An entry that is in the journal, inserted again, changes nothing.
+		// Inserting an entry of the journal again changes nothing.
 		if other := s.conn.Exec(ctx, "INSERT INTO journal SELECT * FROM journal LIMIT 1"); other != nil {
 			return fmt.Errorf("%w; an entry of the journal is refused too: %w", err, other)
 		}
-		// Once more: the cause may be over.
+		// Try again: the cause may be gone.
 		if err = s.insert(ctx, entries); err == nil || !refuses(err) {
 			return err
 		}
@@ -88,8 +87,8 @@ func (s *Store) insert(ctx context.Context, entries []Entry) error {
 	return nil
 }
 
-// passing are ClickHouse's codes for faults that end by waiting or by an operator's
-// work, and that concern all entries alike.
+// passing are ClickHouse's codes for faults that concern all entries alike. They end
+// after some time, or an operator ends them.
 var passing = map[int32]bool{
 	16:  true, // NO_SUCH_COLUMN_IN_TABLE
 	60:  true, // UNKNOWN_TABLE
@@ -121,14 +120,14 @@ var passing = map[int32]bool{
 	999: true, // KEEPER_EXCEPTION
 }
 
-// refuses says whether an insert failed because of what is in it, as far as its
-// error tells: the same batch would fail again.
+// refuses reports whether an insert seems to have failed because of its content: the
+// same batch would fail again.
 func refuses(err error) bool {
 	var exc *clickhouse.Exception
 	if !errors.As(err, &exc) {
 		return false // the network, a proxy, our own time limit
 	}
-	// The code of this message has a second meaning. A batch of more than a hundred
-	// months must be divided.
+	// The code of this message is also in passing. A batch of more than a hundred months
+	// must be divided.
 	return !passing[exc.Code] || strings.Contains(exc.Message, "Too many partitions for single INSERT")
 }

@@ -119,7 +119,7 @@ func Load(ctx context.Context, c Config, cl *kgo.Client) (*Topology, error) {
 		t.partitions[topic.Name] = n
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("%w: %s missing; run `quittance migrate`", ErrTopics, strings.Join(missing, ", "))
+		return nil, fmt.Errorf("%w: missing %s; run `quittance migrate`", ErrTopics, strings.Join(missing, ", "))
 	}
 	return t, t.check(c.topics())
 }
@@ -175,10 +175,6 @@ func Migrate(ctx context.Context, c Config, cl *kgo.Client) (created []string, e
 			together[t.Together] = n
 		}
 	}
-	replication := c.Replication
-	if replication == 0 {
-		replication = -1
-	}
 	adm := kadm.NewClient(cl)
 	for _, t := range c.topics() {
 		name, config := c.Prefix+t.Name, topicConfig(t)
@@ -192,7 +188,7 @@ func Migrate(ctx context.Context, c Config, cl *kgo.Client) (created []string, e
 		if t.Together != "" {
 			n = cmp.Or(together[t.Together], c.Partitions, n)
 		}
-		if _, err := adm.CreateTopic(ctx, n, replication, config, name); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		if _, err := adm.CreateTopic(ctx, n, cmp.Or(c.Replication, -1), config, name); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 			return created, fmt.Errorf("creating topic %s: %w", name, err)
 		}
 		created = append(created, name)

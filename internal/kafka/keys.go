@@ -29,18 +29,12 @@ func CheckKeys(ctx context.Context, c Config, t *Topology, codec *schemas.Codec)
 	}
 	defer cl.Close()
 	topic := t.Name(schemas.TopicEvents)
-	adm := kadm.NewClient(cl)
-	starts, err := Offsets(adm.ListStartOffsets(ctx, topic))
+	spans, err := Bounds(ctx, kadm.NewClient(cl), topic)
 	if err != nil {
-		return fmt.Errorf("asking for the start of %s: %w", topic, err)
+		return err
 	}
-	ends, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
-	if err != nil {
-		return fmt.Errorf("asking for the end of %s: %w", topic, err)
-	}
-	spans := map[int32]Span{}
-	for p, from := range starts {
-		spans[p] = Span{From: from, To: min(ends[p], from+keySample)}
+	for p, s := range spans {
+		spans[p] = Span{From: s.From, To: min(s.To, s.From+keySample)}
 	}
 	errKeyed := errors.New("keyed by agency")
 	err = c.Read(ctx, topic, spans, nil, func(r *kgo.Record) (more bool, err error) {

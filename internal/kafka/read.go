@@ -82,7 +82,24 @@ func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // the group has never read
 		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
 	}
-	stable, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
+	spans, err := Bounds(ctx, adm, topic)
+	if err != nil {
+		return nil, err
+	}
+	for p, s := range spans {
+		if at, ok := committed.Lookup(topic, p); ok {
+			s.From = max(s.From, at.At)
+		}
+		if spans[p] = s; s.From >= s.To {
+			delete(spans, p)
+		}
+	}
+	return spans, nil
+}
+
+// Bounds returns the span of each partition, from the first to the last stable offset.
+func Bounds(ctx context.Context, adm *kadm.Client, topic string) (map[int32]Span, error) {
+	ends, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
 	if err != nil {
 		return nil, fmt.Errorf("asking for the end of %s: %w", topic, err)
 	}
@@ -92,12 +109,7 @@ func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[
 	}
 	spans := map[int32]Span{}
 	for p, from := range starts {
-		if at, ok := committed.Lookup(topic, p); ok {
-			from = max(from, at.At)
-		}
-		if from < stable[p] {
-			spans[p] = Span{From: from, To: stable[p]}
-		}
+		spans[p] = Span{From: from, To: ends[p]}
 	}
 	return spans, nil
 }

@@ -10,14 +10,14 @@ import (
 )
 
 // Headers of a processor's poison record. They follow the headers of schemas.Poison. A
-// value that cannot be produced is omitted; HeaderOmitted has its size in bytes.
+// value that cannot be produced is omitted; headerOmitted has its size in bytes.
 const (
-	HeaderAttempts = "quittance-attempts"
-	HeaderKind     = "quittance-kind"
-	HeaderOmitted  = "quittance-value-omitted"
+	headerAttempts = "quittance-attempts"
+	headerKind     = "quittance-kind"
+	headerOmitted  = "quittance-value-omitted"
 )
 
-// Kinds of poison, the value of HeaderKind.
+// Kinds of poison, the value of headerKind.
 const (
 	// poisonRecord: an input record.
 	poisonRecord = "record"
@@ -28,9 +28,9 @@ const (
 
 // toPoison adds the poison record of rec to t. It goes to partition 0.
 func (m *membership) toPoison(t *transaction, rec *kgo.Record, kind string, cause error, attempts int) {
-	p := schemas.Poison(m.cfg.PoisonTopic, rec, cause, schemas.Header(HeaderAttempts, strconv.Itoa(attempts)), schemas.Header(HeaderKind, kind))
+	p := schemas.Poison(m.cfg.PoisonTopic, rec, cause, schemas.Header(headerAttempts, strconv.Itoa(attempts)), schemas.Header(headerKind, kind))
 	if attempts >= bareFailures {
-		p.Headers = append(p.Headers, schemas.Header(HeaderOmitted, strconv.Itoa(len(rec.Value))))
+		p.Headers = append(p.Headers, schemas.Header(headerOmitted, strconv.Itoa(len(rec.Value))))
 		p.Value = nil
 	}
 	t.poison++

@@ -61,7 +61,7 @@ func TestRule2FailedProduceAborts(t *testing.T) {
 		var found []string
 		poison := map[string]string{}
 		for _, r := range w.read(w.poison) {
-			poison[string(r.Value)] = header(r, HeaderAttempts)
+			poison[string(r.Value)] = header(r, headerAttempts)
 		}
 		for _, cmd := range []string{"mid", "big"} {
 			if poison[cmd] != "3" {

@@ -51,8 +51,8 @@ func TestPoisonGoesToItsTopicAlone(t *testing.T) {
 	}
 	for _, r := range got {
 		x := want[string(r.Value)]
-		if header(r, HeaderAttempts) != x[0] || header(r, schemas.HeaderOffset) != x[1] || !strings.Contains(header(r, schemas.HeaderError), x[2]) ||
-			header(r, schemas.HeaderTopic) != w.input || header(r, schemas.HeaderPartition) != "1" || header(r, HeaderKind) != poisonRecord || string(r.Key) != "k" {
+		if header(r, headerAttempts) != x[0] || header(r, schemas.HeaderOffset) != x[1] || !strings.Contains(header(r, schemas.HeaderError), x[2]) ||
+			header(r, schemas.HeaderTopic) != w.input || header(r, schemas.HeaderPartition) != "1" || header(r, headerKind) != poisonRecord || string(r.Key) != "k" {
 			t.Errorf("poison %q with headers %v, want %v", r.Value, r.Headers, x)
 		}
 	}
@@ -72,7 +72,7 @@ func TestPoisonThatIsTooLarge(t *testing.T) {
 		t.Fatalf("found %q", bad)
 	}
 	got := w.read(w.poison)
-	if len(got) != 1 || got[0].Value != nil || header(got[0], HeaderOmitted) != fmt.Sprint(len(cmd)) {
+	if len(got) != 1 || got[0].Value != nil || header(got[0], headerOmitted) != fmt.Sprint(len(cmd)) {
 		t.Fatalf("poison %v", got)
 	}
 	if n := value(i.met.poison); n != 1 {
@@ -136,7 +136,7 @@ func TestTicksComeOnceForEachDeadline(t *testing.T) {
 		t.Errorf("ticks %v", ticks)
 	}
 	bad := w.read(w.poison)
-	if len(bad) != 1 || header(bad[0], HeaderKind) != poisonTick || string(bad[0].Key) != "badtick" {
+	if len(bad) != 1 || header(bad[0], headerKind) != poisonTick || string(bad[0].Key) != "badtick" {
 		t.Errorf("poison %v", bad)
 	}
 }

@@ -1,5 +1,5 @@
--- One row a session, as its last event left it. Columns carry the journal's
--- alias throughout: without it ClickHouse reads them as the view's own columns.
+-- One row for each session, with its state after its last event. Every column has
+-- the journal's alias: without it ClickHouse reads the view's own column.
 CREATE OR REPLACE VIEW sessions AS
 SELECT
     j.session_id AS session_id,
@@ -26,16 +26,16 @@ SELECT
     argMax(j.service_label, j.sequence) AS service_label,
     argMax(j.metadata, j.sequence) AS metadata,
     (countIf(j.event = 'checkout.late_payment') > 0)::Bool AS late_payment,
-    -- In a tuple: argMax by itself passes over NULL, and would bring back the
-    -- time of an earlier event.
+    -- In a tuple, because argMax ignores NULL and would return the time of an
+    -- earlier event.
     argMax(tuple(j.created_at), j.sequence).1 AS created_at,
     argMax(tuple(j.expires_at), j.sequence).1 AS expires_at,
     argMax(tuple(j.ended_at), j.sequence).1 AS ended_at,
     argMax(tuple(j.completed_at), j.sequence).1 AS completed_at,
-    -- Who took cash, and who gave it back: clerks, by their codes.
+    -- The codes of the clerks who took cash and gave it back.
     anyIf(j.detail['by'], j.event IN ('checkout.completed', 'checkout.late_payment') AND j.channel = 'CASH') AS clerk,
     anyIf(j.detail['by'], j.event = 'collection.reversed') AS reversed_by,
-    -- Cash that a second clerk gave back: the session stays completed.
+    -- The time at which a second clerk gave cash back. The session stays completed.
     minOrNullIf(j.occurred_at, j.event = 'collection.reversed') AS reversed_at,
     argMax(j.occurred_at, j.sequence) AS updated_at,
     max(j.sequence) AS sequence

@@ -1,6 +1,5 @@
--- One row a delivery: a webhook on its way to an endpoint, a confirmation on its
--- way to an ERP. Delivered is final, whatever was recorded after it; otherwise
--- the last outcome counts.
+-- One row for each delivery: a webhook to an endpoint, or a confirmation to an ERP.
+-- The outcome is "delivered" if it was ever recorded, otherwise the last outcome.
 CREATE OR REPLACE VIEW deliveries AS
 SELECT
     j.delivery_id AS delivery_id,
@@ -16,9 +15,9 @@ SELECT
     argMax(j.http_status, (j.outcome = 'delivered', j.attempt, j.occurred_at)) AS http_status,
     argMax(j.duration_ms, (j.outcome = 'delivered', j.attempt, j.occurred_at)) AS duration_ms,
     argMax(j.reason, (j.outcome = 'delivered', j.attempt, j.occurred_at)) AS reason,
-    -- In a tuple: argMax by itself passes over NULL.
+    -- In a tuple, because argMax ignores NULL.
     argMax(tuple(j.next_attempt_at), (j.outcome = 'delivered', j.attempt, j.occurred_at)).1 AS next_attempt_at,
-    -- A deferral costs no attempt.
+    -- A deferral is not counted as an attempt.
     maxIf(j.attempt, j.outcome != 'deferred') AS attempts,
     min(j.occurred_at) AS first_outcome_at,
     max(j.occurred_at) AS last_outcome_at,

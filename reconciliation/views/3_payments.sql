@@ -1,7 +1,7 @@
--- One row a completed session, with the state of its confirmation to the
--- agency's ERP: none (nothing was sent so far, or there is no ERP), pending,
--- accepted, needs_operator. A session that pays several dues is accepted when
--- each of its confirmations is.
+-- One row for each completed session, with the state of its confirmation to the
+-- agency's ERP: none (nothing was sent yet, or there is no ERP), pending, accepted,
+-- needs_operator. A session that pays several dues is accepted when each of its
+-- confirmations is accepted.
 CREATE OR REPLACE VIEW payments AS
 SELECT
     s.session_id     AS session_id,

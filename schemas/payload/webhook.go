@@ -72,7 +72,7 @@ type webhookReversed struct {
 	OrderPaid      bool           `json:"order_paid"`
 }
 
-// reversedItem is a due whose money was given back. Amount is in minor units, without
+// reversedItem is a due whose money was returned. Amount is in minor units, without
 // fees.
 type reversedItem struct {
 	ERPDueRef     *string `json:"erp_due_ref"`

@@ -303,7 +303,7 @@ type Case struct {
 	OpenedAt time.Time
 	// null while the case is open
 	Resolution string
-	// of the refund or of the evidence
+	// reference of the refund or of the evidence
 	Reference string
 	ClosedBy  string
 	ClosedAt  time.Time
@@ -456,11 +456,11 @@ type Session struct {
 	FailureMessage string
 	// ids of collections with reported money that do not belong to the session
 	Orphans []string
-	// money that fits no open session, and its exit
+	// operator cases about reported money that does not complete the open session
 	Cases []Case
-	// completed after it had ended, by a case
+	// a case completed the session after its end
 	Late bool
-	// when the session's money was given back
+	// when the session's money was returned
 	ReversedAt time.Time
 	// cash_returned, refunded
 	ReversalReason string
@@ -888,7 +888,7 @@ type StartCollection struct {
 	Total            int64
 	ApprovalWindowMs int64
 	SendWithinMs     int64
-	// of the citizen's page
+	// language of the citizen's page
 	Language string
 }
 
@@ -970,7 +970,7 @@ type CollectionOutcome struct {
 	Currency    string
 	OperatorRef string
 	FailureCode string
-	// of the enquiry that this answers
+	// time of the enquiry that this outcome answers
 	AskedAt time.Time
 	// the operator's date of the approval
 	ApprovedAt time.Time
@@ -1121,9 +1121,9 @@ type CounterEntry struct {
 	// the amount taken, minor units
 	Total   int64
 	Receipt string
-	// of a reservation
+	// duration of a reservation
 	WindowMs int64
-	// of a reversal
+	// reason of a reversal
 	Reason string
 }
 
@@ -1170,7 +1170,7 @@ func (r *CounterEntry) readFrom(d *reader) {
 	}
 }
 
-// CaseEntry: what staff ask about a case
+// CaseEntry: a request of staff about a case
 type CaseEntry struct {
 	// null when a refund is requested
 	CaseID     string
@@ -1501,9 +1501,9 @@ type Order struct {
 	PaidSessionID string
 	// ended sessions whose collection has no final outcome yet
 	Undecided []string
-	// sessions of which an open case blocks the order
+	// sessions with an open case that blocks the order
 	Late []string
-	// collections, by id, of which clerks reported cash
+	// ids of collections for which clerks reported cash
 	Cash []string
 }
 
@@ -1716,7 +1716,7 @@ type CollectionRequest struct {
 	NotAfter    time.Time
 	// number of this enquiry, from 1
 	Enquiry int32
-	// of the page to which the citizen returns
+	// language of the page to which the citizen returns
 	Language string
 	// end of the payer's time to approve
 	WindowEndsAt time.Time

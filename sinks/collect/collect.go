@@ -20,8 +20,7 @@ import (
 	"quittance/schemas"
 )
 
-// Config of a Sink. Zero values of the numbers mean the defaults that their
-// comments name.
+// Config configures a Sink. The fields up to Metrics are required.
 type Config struct {
 	Kafka    kafka.Config
 	Topology *kafka.Topology
@@ -29,26 +28,26 @@ type Config struct {
 
 	// Connectors by offer id.
 	Connectors map[string]connector.Connector
-	// Account is an agency's merchant account for an offer, of test or live mode;
-	// false when there is none (any more). It is asked at every call.
+	// Account returns an agency's merchant account for an offer in test or live mode;
+	// false when there is none. The sink calls it before each call of an operator.
 	Account func(tenantID string, live bool, offerID string) (connector.Account, bool)
 	// Signer signs callback addresses.
 	Signer connector.Signer
-	// PublicURL is where operators reach the service: callbacks go below it.
+	// PublicURL is the address under which operators call back.
 	PublicURL string
-	// Sealer seals the redirects that operators answer with.
+	// Sealer seals the redirects in operators' answers.
 	Sealer connector.Sealer
-	// CheckoutURL is where citizens reach the checkout pages: an operator's own
-	// page sends them back there.
+	// CheckoutURL is the address of the checkout pages. An operator's own page sends
+	// citizens back there.
 	CheckoutURL string
 
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 
-	// Backlog is how many records are in hand; beyond it none are fetched; 16,384.
+	// Backlog is the largest number of records in hand; 16,384 when zero.
 	Backlog int
-	// DrainTimeout bounds how long calls under way are waited for at the end; 8 s.
+	// DrainTimeout bounds the wait for calls under way at shutdown; 8 s when zero.
 	DrainTimeout time.Duration
 }
 
@@ -72,15 +71,16 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Sink works off collections.requests. Make it with New and call Run once.
+// Sink processes collections.requests. Make it with New and call Run once.
 type Sink struct {
 	cfg      Config
 	consumer *consume.Consumer
+	produce  func(ctx context.Context, records ...*kgo.Record) error // the consumer's
 	requests *prometheus.CounterVec
 	calls    *prometheus.HistogramVec
 	slots    slots
 	newest   newest
-	// complain keeps an operator's outage from filling the log.
+	// complain limits the log lines of an operator's outage.
 	complain rate.Sometimes
 }
 
@@ -95,10 +95,10 @@ func New(cfg Config) (*Sink, error) {
 		cfg: cfg, slots: slots{by: map[slot]*semaphore.Weighted{}}, newest: newest{byID: map[string]enquiries{}},
 		complain: rate.Sometimes{Interval: time.Second},
 		requests: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_collect_requests_total", Help: "Collection requests worked off, by what came of them.",
+			Name: "quittance_collect_requests_total", Help: "Collection requests processed, by outcome.",
 		}, []string{"operator", "kind", "outcome"}),
 		calls: with.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "quittance_collect_call_seconds", Help: "Calls to operators, the wait for a turn included.",
+			Name: "quittance_collect_call_seconds", Help: "Duration of calls to operators, including the wait for a slot.",
 			Buckets: []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40},
 		}, []string{"operator", "call", "outcome"}),
 	}
@@ -124,15 +124,16 @@ func New(cfg Config) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.produce = s.consumer.Produce
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "quittance_collect_in_hand", Help: "Collection requests read and not done.",
 	}, func() float64 { return float64(s.consumer.InHand()) })
 	return s, nil
 }
 
-// Run works until ctx ends, then finishes the calls under way, DrainTimeout at
-// most, commits, and leaves the group. What waits is left to the next member.
-// The error is nil after an orderly end.
+// Run works until ctx ends, then waits for the calls under way, at most for
+// DrainTimeout, commits, leaves the group and returns nil. Waiting records are left to
+// the next member. It returns an error only when it could not begin.
 func (s *Sink) Run(ctx context.Context) error {
 	return consume.Each(ctx, s.consumer, s.decode, func(ctx, calls context.Context, j *job) bool {
 		j.waiting, j.calls = ctx, calls

@@ -35,8 +35,8 @@ import (
 	"quittance/test/servers"
 )
 
-// client is the tests' own: a test server that closes takes the connections of
-// the default one with it, those of tests beside it too.
+// client is used in place of http.DefaultClient: a test server that closes also closes
+// the default client's connections of other tests.
 var client = &http.Client{Transport: &http.Transport{}}
 
 const (
@@ -45,7 +45,7 @@ const (
 	app      = "018f0000-0000-7000-8000-00000000000a"
 )
 
-// clock is the machine's, moved forward.
+// clock is the machine's clock, moved forward.
 type clock struct{ offset atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Now().UTC().Add(time.Duration(c.offset.Load())) }
@@ -208,7 +208,7 @@ func (w *world) control(path, body string) {
 	}
 }
 
-// run starts a sink and returns how to end it.
+// run starts a sink and returns a function that stops it.
 func (w *world) run(configure ...func(*collect.Config)) (stop func()) {
 	w.t.Helper()
 	cfg := collect.Config{
@@ -267,7 +267,7 @@ func (w *world) sendBytes(key string, value []byte) {
 	}
 }
 
-// outcomes are the reports on a collection so far.
+// outcomes returns the reports on a collection so far.
 func (w *world) outcomes(id string) []checkout.Outcome {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -309,13 +309,13 @@ func (w *world) committed() {
 	})
 }
 
-// taken is what the operator has of a collection.
+// taken is the operator's record of a collection.
 type taken struct {
 	n          int // how often it is there
 	duplicates int // how often it was asked for again
 }
 
-// atOperator is what the operator has, by collection.
+// atOperator returns the operator's records by collection.
 func (w *world) atOperator() map[string]taken {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.operator+"/control/collections", http.NoBody)
@@ -428,8 +428,8 @@ func TestRequestsAndEnquiries(t *testing.T) {
 	}
 }
 
-// The same at an operator that knows ids without dashes, names no amount and
-// refuses an unknown payer at once.
+// The same with an operator whose ids have no dashes, whose answers have no amount, and
+// which refuses an unknown payer at once.
 func TestAirtel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -475,7 +475,13 @@ func TestAirtel(t *testing.T) {
 		if (got.OperatorRef != "") != (want.Status == checkout.OutcomeApproved) {
 			t.Errorf("operator's reference %q of %s", got.OperatorRef, want.Status)
 		}
-		want.CollectionID, got.OperatorRef = q.CollectionID, ""
+		if want.Source == checkout.SourceEnquiry {
+			want.AskedAt = q.RequestedAt.Truncate(time.Millisecond)
+		}
+		if !got.AskedAt.Equal(want.AskedAt) {
+			t.Errorf("asked at %v, want %v", got.AskedAt, want.AskedAt)
+		}
+		want.CollectionID, want.AskedAt, got.AskedAt, got.OperatorRef = q.CollectionID, time.Time{}, time.Time{}, ""
 		if got != want {
 			t.Errorf("outcome %+v, want %+v", got, want)
 		}
@@ -488,8 +494,8 @@ func TestAirtel(t *testing.T) {
 	}
 }
 
-// The sink dies after the operator took the request and before it could say so.
-// The next one reads the same record: one debit, and its outcome is found.
+// The sink dies after the operator accepted the request and before the sink reported it.
+// The next sink reads the same record: there is one debit, and its outcome is reported.
 func TestKilledBetweenRequestAndCommand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -514,21 +520,8 @@ func TestKilledBetweenRequestAndCommand(t *testing.T) {
 	}
 }
 
-// An operator that says nothing, to nothing, has refused nothing.
-func TestSilentOperator(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.faults.Next(1_000_000, mtnCall, connectors.Silent)
-	w.run()
-	q := w.request("collect", approves, time.Second)
-	w.send(q)
-	w.committed()
-	if got := w.outcomes(q.CollectionID); len(got) != 0 {
-		t.Errorf("outcomes %+v, want none", got)
-	}
-}
-
-// The answer to the request is lost; the operator, asked about it, has it.
+// The answer to the request is lost. An enquiry shows that the operator has the request,
+// so it is not sent again.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -546,7 +539,8 @@ func TestTooLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 
-	// Sent in time by a reader that died, read again too late: not sent again, found.
+	// A reader that died had sent the request in time. It is read again too late: it is not
+	// sent again, and its outcome is reported.
 	sent := w.request("collect", approves, time.Minute)
 	momo, err := mtn.New(connector.Config{Now: w.clock.now})
 	if err != nil {
@@ -578,7 +572,7 @@ func TestTooLate(t *testing.T) {
 		t.Errorf("a late request was sent")
 	}
 
-	// Late, and the operator cannot be asked.
+	// The request is late, and the operator does not answer enquiries.
 	w.faults.Next(1_000_000, mtnCall, connectors.Error500)
 	dead := w.request("collect", approves, -time.Second)
 	w.send(dead)
@@ -588,31 +582,8 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// An outage until the clock jumps beyond not_after: the request is given up at
-// once, not when a pause is over, and nothing is collected afterwards.
-func TestClockJumpsDuringAnOutage(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.faults.Next(1_000_000, asks, connectors.Error500)
-	w.run()
-	q := w.request("collect", approves, time.Hour)
-	w.send(q)
-	time.Sleep(time.Second)
-	w.clock.offset.Store(int64(time.Hour + 5*time.Minute))
-	w.faults.Clear()
-	w.committed()
-	w.eventually("unknown", func() bool { return len(w.outcomes(q.CollectionID)) == 1 })
-	if o := w.outcomes(q.CollectionID)[0]; o.Status != checkout.OutcomeUnknown {
-		t.Errorf("outcome %+v", o)
-	}
-	if n, _ := w.debits(q.CollectionID); n != 0 {
-		t.Error("a late request was sent")
-	}
-}
-
-// After a loss of the group's offsets a week of requests is read again: none of
-// the old ones reaches the operator or is reported on, and a current one does not
-// wait behind them.
+// After a loss of the group's offsets a week of requests is read again. No old request
+// reaches the operator or is reported, and a current one does not wait behind them.
 func TestOldRequestsKeepNoneWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -675,7 +646,7 @@ func TestOldRequestsKeepNoneWaiting(t *testing.T) {
 	}
 }
 
-// counting counts requests for money, by collection.
+// counting is a connector that counts requests for money by collection.
 type counting struct {
 	connector.Connector
 	mu sync.Mutex
@@ -695,8 +666,8 @@ func (c *counting) of(id string) int {
 	return c.n[id]
 }
 
-// A member whose partition went to another one in the middle of its tries makes
-// no further request for money of it.
+// A partition moves to another member while the first one repeats a request. The first
+// member makes no further request for money of that partition.
 func TestRevokedAsksNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -769,8 +740,8 @@ func TestCallbackBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// Members come and go while requests are worked off: each payment is asked for
-// once, none is lost.
+// Members join and leave while requests are processed. Each payment is requested once and
+// none is lost.
 func TestRebalance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -791,8 +762,8 @@ func TestRebalance(t *testing.T) {
 	w.once(all...)
 }
 
-// One hanging payment does not keep the others waiting, nor are its successors
-// committed before it.
+// One hanging payment does not delay the others. The offsets behind it are not committed
+// before it.
 func TestOneHangsOthersGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -830,11 +801,9 @@ func TestOneHangsOthersGoOn(t *testing.T) {
 	w.once(append(others, stuck)...)
 }
 
-// Two enquiries of one collection are in hand while the operator is away: only
-// the later one is made in the end.
-// The agency's account is replaced while a payment is under way. The new one knows
-// nothing of it, which must not be reported: "unknown" frees the order, and the
-// payer would be asked a second time.
+// The agency's account is replaced while a payment is under way. The new account does not
+// have the payment. That must not be reported as unknown: it would free the order, and
+// the payer would be asked a second time.
 func TestAnotherAccountIsNotAsked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -851,27 +820,7 @@ func TestAnotherAccountIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestLaterEnquiryOvertakes(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.faults.Next(1_000_000, enquires, connectors.Error500)
-	metrics := prometheus.NewRegistry()
-	w.run(func(c *collect.Config) { c.Metrics = metrics })
-	q := w.request("enquire", "", time.Minute)
-	q.Enquiry = 1
-	w.send(q)
-	q.Enquiry = 2
-	w.send(q)
-	w.eventually("the first is dropped", func() bool { return counted(t, metrics, "overtaken") == 1 })
-	w.faults.Clear()
-	w.committed()
-	w.eventually("one outcome", func() bool { return len(w.outcomes(q.CollectionID)) > 0 })
-	if got := counted(t, metrics, string(checkout.OutcomeUnknown)); got != 1 {
-		t.Errorf("%v outcomes, want 1", got)
-	}
-}
-
-// counted is how many requests came to an outcome.
+// counted returns the number of requests with an outcome.
 func counted(t *testing.T, metrics prometheus.Gatherer, outcome string) float64 {
 	t.Helper()
 	families, err := metrics.Gather()
@@ -929,7 +878,8 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// A token that the operator has forgotten costs nobody a payment.
+// The operator no longer accepts a token. The sink fetches another, and the payment is
+// requested.
 func TestTokenExpired(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
@@ -948,7 +898,7 @@ func TestTokenExpired(t *testing.T) {
 	w.once(second)
 }
 
-// redirects are the reports on where the payer of a collection goes on.
+// redirects returns the reports of the page on which the payer of a collection continues.
 func (w *world) redirects(id string) []checkout.Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -961,8 +911,8 @@ func (w *world) redirects(id string) []checkout.Command {
 	return out
 }
 
-// An operator that redirects: the page is reported sealed, the same at every
-// redelivery, and enquiries say the rest.
+// An operator redirects the payer. The page is reported sealed and is the same at every
+// redelivery. An enquiry then shows the approval.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -980,7 +930,8 @@ func TestRedirect(t *testing.T) {
 	})
 	q := w.request("collect", "", time.Minute)
 	q.OfferID, q.Currency, q.WindowEndsAt = checkout.OfferCard, "EUR", w.clock.now().Add(5*time.Minute)
-	// The first answer is lost: the operator has the payment, and nobody its page.
+	// The first answer is lost: the operator has the payment, but the page's address is not
+	// known.
 	w.faults.Next(1, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/v1/transactions") }, connectors.CutAfter)
 	w.send(q, q) // a redelivery
 	w.eventually("two redirects", func() bool { return len(w.redirects(q.CollectionID)) == 2 })
@@ -1008,7 +959,7 @@ func TestRedirect(t *testing.T) {
 		t.Errorf("log %s", text)
 	}
 
-	// The citizen pays there, is sent back, and the next enquiry tells of it.
+	// The citizen pays there and is sent back. The next enquiry returns the approval.
 	u, err := url.Parse(pages[0].URL)
 	if err != nil {
 		t.Fatal(err)
@@ -1045,7 +996,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// syncBuffer is a buffer that several write to.
+// syncBuffer is a buffer for concurrent writers.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -1063,7 +1014,7 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// What a test acquirer approves is no money.
+// A session of live mode never uses the page of a test acquirer.
 func TestLiveSessionAtATestAcquirer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,45 +1,49 @@
 // Package collect is the sink that talks to operators. It reads
-// collections.requests, asks for money or about it, and turns what operators say
-// into commands on checkout.commands. It decides nothing and keeps nothing that
-// matters: a request counts as done, and its offset may be committed, when there
-// is nothing to report or the broker has the report.
+// collections.requests, asks operators for money or about payments, and turns their
+// answers into commands on checkout.commands. It makes no decision about a session and
+// stores nothing. A request is done, and its offset may be committed, when the broker
+// has the report or when there is nothing to report.
 //
-// # Once, however often it is read
+// # Repeated records
 //
-// A record may come again: after a crash between the call and the commit, after a
-// rebalance. The operator is then asked again with the same id, which is the same
-// collection to it. A request that is too late (not_after) is not sent: it may
-// have been sent before, so the operator is asked about it. What the operator
-// then does not know is reported as unknown, never as a refusal; the processor
-// believes an unknown one minute after not_after, when whatever was sent has
-// arrived or never will.
+// A record may be read again: after a crash between the call and the commit, or after a
+// rebalance. The sink then asks the operator again with the same id, which the operator
+// takes for the same collection. A request that is too late (not_after) is not sent.
+// An earlier reader may have sent it, so the sink asks the operator about it. A payment
+// that the operator does not know is reported as unknown, never as a refusal. The
+// processor accepts an unknown one minute after not_after, because a request that was
+// sent in time has arrived by then.
 //
-// # Trouble
+// # Faults
 //
-//   - Not sent, 5xx, no answer: again with the same id after a pause, until
-//     not_after. Where the operator may have the request, it is asked about it first.
-//   - An operator that cannot be asked: nothing is reported. The payment stays
-//     pending, and the processor enquires on its own schedule.
-//   - Kafka away: reports wait, offsets stay.
-//   - Pending is not reported: nothing changed.
+//   - The request was not sent, the operator answers 5xx or does not answer: the sink
+//     tries again with the same id after a pause, until not_after. If the operator may
+//     have the request, the sink first asks about it.
+//   - The operator does not answer questions either: nothing is reported. The payment
+//     stays pending, and the processor enquires on its own schedule.
+//   - Kafka is unavailable: reports wait, and offsets stay.
+//   - The operator answers that the payment is pending: nothing is reported, unless the
+//     enquiry was requested after the approval window. Then the session waits for the
+//     answer.
 //
-// # Enquiries that pile up
+// # Overtaken enquiries
 //
-// The processor emits an enquiry every ten seconds while it matters, whether or
-// not the last was answered. So an enquiry that still waits its turn when a later
-// one of the same collection arrives is dropped: the later one is in hand, and
-// says more.
+// The processor emits an enquiry every ten seconds while the result matters, even when
+// the previous one has no answer. When a later enquiry of the same collection arrives,
+// the sink drops earlier ones that still wait for their turn.
 //
 // # Old records
 //
-// A request for money is settled without a call and without a report fifteen
-// minutes after not_after, an enquiry when the processor's next one was due more
-// than about fifteen minutes ago: the processor enquires on its own schedule until
-// the payment is final. So a week of records that is read again, because the
-// group's offsets were lost, keeps no current one waiting. They are counted as old.
+// The sink settles a request for money without a call and without a report fifteen
+// minutes after not_after. It settles an enquiry in the same way when the processor's
+// next enquiry was due more than about fifteen minutes ago. The processor enquires on
+// its own schedule until the payment is final, so nothing is lost. When the group's
+// offsets are lost and a week of records is read again, current records do not wait
+// behind old ones. Old records are counted.
 //
-// # A partition that moves to another member
+// # Partitions that move
 //
-// Calls under way are finished and reported. No further request for money begins
-// here: the new owner reads the record and decides by its own clock.
+// When a partition moves to another member, calls under way are finished and reported.
+// No further request for money begins here: the new owner reads the record and decides
+// by its own clock.
 package collect

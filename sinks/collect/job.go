@@ -23,30 +23,30 @@ const (
 	kindCollect = string(checkout.RequestCollect)
 	kindEnquire = string(checkout.RequestEnquire)
 
-	// enquiryPatience is how long an enquiry is tried again when the operator does
-	// not answer. The processor's next one comes anyway; this bounds how much a
-	// dead operator holds back the offsets.
+	// enquiryPatience bounds the time in which an enquiry is tried again while the
+	// operator does not answer. The bound keeps a dead operator from holding back the
+	// offsets; the processor emits the next enquiry anyway.
 	enquiryPatience = time.Minute
-	// lateGrace is how much longer than not_after a request for money that was begun
-	// in time may take, tokens and all. It stays well below the minute after which
-	// the processor believes that an unknown payment will never come.
+	// lateGrace is the time after not_after that a request for money, begun in time, may
+	// still take, including the fetching of a token. It is well below the minute after
+	// which the processor accepts that an operator does not know the payment.
 	lateGrace = 20 * time.Second
-	// oldAfter is how long after not_after a request is too old to be worked off.
-	// It is longer than any approval window.
+	// oldAfter is the time after not_after at which a request is too old to be
+	// processed. It is longer than any approval window.
 	oldAfter = 15 * time.Minute
-	// lateTries is how often the operator is asked about a request that came too late.
+	// lateTries is the number of times an operator is asked about a late request.
 	lateTries = 3
 
 	backoffStart = 250 * time.Millisecond
 	backoffMax   = 5 * time.Second
-	// glance bounds a pause between two looks at the clock, which may jump.
+	// glance bounds the time between two readings of the clock, which may jump.
 	glance = 500 * time.Millisecond
 )
 
 // environmentLive is the checkout_environment of real money.
 const environmentLive = "live"
 
-// Values of the outcome label beside the operator's own statuses.
+// Values of the outcome label, in addition to the statuses of operators' answers.
 const (
 	outcomePoison    = "poison"
 	outcomeOvertaken = "overtaken"
@@ -55,23 +55,23 @@ const (
 	outcomeLeft      = "left"
 )
 
-// errNoAccount: the agency does not have the merchant account (any more).
-var errNoAccount = &connector.Error{Doing: "finding the agency's account", Fault: connector.FaultCredentials, Err: errors.New("none configured, or another than the collection was begun with")}
+// errNoAccount is the error of an agency that does not have the merchant account.
+var errNoAccount = &connector.Error{Doing: "finding the agency's account", Fault: connector.FaultCredentials, Err: errors.New("the agency has no account, or not the one that the collection began with")}
 
-// job works off one record.
+// job processes one record.
 type job struct {
 	sink   *Sink
 	record *kgo.Record
-	// waiting ends with the sink's Run, or when the partition goes to another member;
-	// calls end with the drain.
+	// waiting ends with the sink's Run, or when the partition moves to another member.
+	// calls ends with the drain.
 	waiting, calls context.Context
 
 	request   record.CollectionRequest
 	connector connector.Connector
 }
 
-// do returns true when the record needs nothing any more, false when it is left
-// to the next member.
+// do processes the record. It returns true when the record is done, false when it is
+// left to the next member.
 func (j *job) do() bool {
 	var outcome string
 	switch {
@@ -86,15 +86,14 @@ func (j *job) do() bool {
 	return outcome != outcomeLeft
 }
 
-// old says whether the processor has scheduled a later enquiry than this record
-// would make, one that is due by now or came long ago. It goes on scheduling them
-// until the payment is final, so an old record needs neither a call nor a report:
-// after a loss of the group's offsets a week of them is read again, and current
-// requests wait behind them.
+// old reports whether a later enquiry of the processor has been due for oldAfter. The
+// processor enquires until the payment is final, so an old record needs neither a call
+// nor a report. After a loss of the group's offsets a week of old records is read again,
+// and current requests would wait behind them.
 //
-// A request for money was followed by enquiries within seconds. Enquiries come ever
-// more rarely, up to daily: the wait for the next is at most five times as long as
-// it has taken to this one.
+// The first enquiry follows a request for money within seconds. Later intervals grow up
+// to a day. An interval is at most five times as long as the time from not_after to the
+// enquiry before it.
 func (j *job) old() bool {
 	q := &j.request
 	now := j.sink.cfg.Now()
@@ -117,7 +116,7 @@ func (j *job) count(outcome string) {
 	j.sink.requests.WithLabelValues(operator, kind, outcome).Inc()
 }
 
-// decode reads a request of this version. Poison is counted.
+// decode reads a request. It counts records that are invalid.
 func (s *Sink) decode(r *kgo.Record) (*job, error) {
 	j := &job{sink: s, record: r}
 	err := s.cfg.Codec.Decode(r.Value, &j.request)
@@ -130,9 +129,10 @@ func (s *Sink) decode(r *kgo.Record) (*job, error) {
 	return j, err
 }
 
-// errInvariant says that a record is none that a processor of ours writes.
+// errInvariant is the error of a record that no processor of this version writes.
 var errInvariant = fmt.Errorf("not a collection request of this version: %w", consume.ErrRefused)
 
+// check validates the request and finds its connector.
 func (j *job) check() error {
 	q := &j.request
 	c, ok := j.sink.cfg.Connectors[q.OfferID]
@@ -150,7 +150,8 @@ func (j *job) check() error {
 	return nil
 }
 
-// collect asks for the money until the operator has the request or it is too late.
+// collect asks for the money until the operator has the request or it is too late. Like
+// late and enquireAbout it returns the name of the outcome.
 func (j *job) collect() string {
 	for n := 0; ; n++ {
 		o, err := j.ask()
@@ -167,7 +168,7 @@ func (j *job) collect() string {
 		}
 		j.warn("asking for money", err)
 		if connector.Uncertain(err) {
-			// The operator may have it. If it says so there is no need to ask again.
+			// The operator may have the request. If it does, do not send it again.
 			o, enquiry := j.enquire(nil)
 			switch {
 			case errors.Is(enquiry, errLeft):
@@ -182,15 +183,16 @@ func (j *job) collect() string {
 	}
 }
 
-// redirects says whether the payer goes on at the operator's own page, which only
-// the answer to the request tells: it is asked for again until it has come.
+// redirects reports whether the payer continues on the operator's own page. Only the
+// answer to the request contains the page's address, so the request is repeated until
+// it is answered.
 func (j *job) redirects() bool {
 	_, reachesPayers := j.connector.(connector.PayerReader)
 	return !reachesPayers
 }
 
-// late asks about a request that may have been sent by an earlier reader of this
-// record, or by nobody. An operator that cannot be asked leaves it pending.
+// late asks about a request that is too late to be sent. An earlier reader of the record
+// may have sent it. When the operator does not answer, the payment stays pending.
 func (j *job) late() string {
 	for n := 0; ; n++ {
 		o, err := j.enquire(nil)
@@ -209,7 +211,7 @@ func (j *job) late() string {
 	}
 }
 
-// enquireAbout asks what became of a collection.
+// enquireAbout asks about the result of a collection.
 func (j *job) enquireAbout() string {
 	q := &j.request
 	j.sink.newest.arrive(q.CollectionID, q.Enquiry)
@@ -236,15 +238,15 @@ func (j *job) enquireAbout() string {
 	}
 }
 
-// What ends an attempt without a word of the operator.
+// Reasons why a call was not made or was cancelled.
 var (
 	errLate      = errors.New("too late to ask for money")
 	errLeft      = errors.New("left to the next member")
 	errOvertaken = errors.New("a later enquiry is in hand")
 )
 
-// ask makes one request for money, unless it is too late or another member's by
-// the time its turn comes.
+// ask makes one request for money. It makes none when, once it has a slot, it is too
+// late or the record belongs to another member.
 func (j *job) ask() (connector.Outcome, error) {
 	q := &j.request
 	begun := time.Now()
@@ -275,7 +277,7 @@ func (j *job) ask() (connector.Outcome, error) {
 	return o, j.called(kindCollect, begun, o, err)
 }
 
-// returnURL is the citizen's page, in the language that they were reading.
+// returnURL returns the address of the citizen's page, in the citizen's language.
 func (j *job) returnURL() string {
 	address := j.sink.cfg.CheckoutURL + "/c/" + j.request.SessionID
 	if j.request.Language != "" {
@@ -284,9 +286,9 @@ func (j *job) returnURL() string {
 	return address
 }
 
-// account is the merchant account that the collection belongs to; false when the
-// agency has none now, or another: that one knows nothing of this collection, and
-// must not be believed when it says so.
+// account returns the merchant account of the collection. It returns false when the
+// agency now has none, or another: the other account does not have this collection, and
+// its answer "unknown" would be wrong.
 func (j *job) account() (connector.Account, bool) {
 	q := &j.request
 	account, ok := j.sink.cfg.Account(q.TenantID, q.Livemode, q.OfferID)
@@ -296,7 +298,7 @@ func (j *job) account() (connector.Account, bool) {
 	return account, true
 }
 
-// enquire makes one enquiry, unless unwanted says otherwise when its turn comes.
+// enquire makes one enquiry, unless unwanted returns true once it has a slot.
 func (j *job) enquire(unwanted func() bool) (connector.Outcome, error) {
 	q := &j.request
 	begun := time.Now()
@@ -316,7 +318,8 @@ func (j *job) enquire(unwanted func() bool) (connector.Outcome, error) {
 	return o, j.called(kindEnquire, begun, o, err)
 }
 
-// called counts a call. One that the end of the drain broke off is left.
+// called counts a call and returns its error. A call that the end of the drain cancelled
+// is not counted, and the error is errLeft.
 func (j *job) called(call string, begun time.Time, o connector.Outcome, err error) error {
 	if err != nil && j.calls.Err() != nil {
 		return errLeft
@@ -329,8 +332,9 @@ func (j *job) called(call string, begun time.Time, o connector.Outcome, err erro
 	return err
 }
 
-// pause waits before the next try, as long as the operator wants but not beyond
-// until. It says whether the sink still runs and the record is still ours.
+// pause waits before the next try: for the backoff or the delay that the operator asked
+// for, but not beyond until. It reports whether the sink still runs and the record still
+// belongs to this member.
 func (j *job) pause(n int, err error, until time.Time) bool {
 	wait := backoff(n)
 	var e *connector.Error
@@ -347,15 +351,15 @@ func (j *job) pause(n int, err error, until time.Time) bool {
 	return j.waiting.Err() == nil
 }
 
-// backoff doubles with each try and is scattered, so that what failed together
-// does not come back together.
+// backoff returns a delay that doubles with each try. It is random, so that requests
+// that failed together are not repeated together.
 func backoff(n int) time.Duration {
 	d := min(backoffStart<<min(n, 10), backoffMax)
 	return d/2 + rand.N(d) //nolint:gosec // no secret
 }
 
-// report sends what the operator said, if it changes anything, and returns the
-// outcome's name.
+// report writes the operator's answer as a command, if it changes anything. It returns
+// the name of the outcome.
 func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	q := &j.request
 	j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelDebug, "operator answered",
@@ -374,9 +378,10 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 			return string(o.Status)
 		}
 		if (o.Redirect.Environment == environmentLive) != q.Livemode {
-			// The account is one of the other mode: its approval would be no money, or
-			// a test would take some. Nobody has its page, so nothing can come of it.
-			j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelError, "the agency's account is of the other mode",
+			// The account is of the other mode: a live payment would move no money, or a
+			// test would take real money. No payer has the address of the page, so nobody
+			// can pay there.
+			j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelError, "the agency's account is of the other mode (test or live)",
 				slog.String("operator", j.connector.Operator()), slog.String("tenant_id", q.TenantID), slog.Bool("livemode", q.Livemode),
 				slog.String("environment", o.Redirect.Environment))
 			return j.report(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailurePayeeUnavailable, Reason: "other_mode"}, source)
@@ -405,7 +410,7 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 		value, err = j.sink.cfg.Codec.Encode(command)
 	}
 	if err != nil {
-		// A fault of the program. The record keeps until it is mended.
+		// A fault of the program. The poison topic keeps the record until the fault is fixed.
 		if j.sink.consumer.SetAside(j.calls, j.record, fmt.Errorf("reporting an outcome: %w", err)) {
 			return outcomePoison
 		}
@@ -421,18 +426,19 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	return string(o.Status)
 }
 
-// closing reports whether the request is an enquiry from after the approval window.
+// closing reports whether the request is an enquiry that was requested after the
+// approval window.
 func (j *job) closing() bool {
 	q := &j.request
 	return q.Kind == kindEnquire && !q.WindowEndsAt.IsZero() && !q.RequestedAt.Before(q.WindowEndsAt)
 }
 
-// produce returns true once all replicas have the record. It tries until the
-// drain ends.
+// produce writes a record to all replicas. It tries until the drain ends and reports
+// whether it succeeded.
 func (j *job) produce(r *kgo.Record) bool {
 	for n := 0; ; n++ {
-		again := *r // the client writes into what it is given
-		err := j.sink.consumer.Produce(j.calls, &again)
+		again := *r // the client changes the record
+		err := j.sink.produce(j.calls, &again)
 		if err == nil {
 			return true
 		}
@@ -446,10 +452,10 @@ func (j *job) produce(r *kgo.Record) bool {
 	}
 }
 
-// warn logs trouble with an operator or the broker, at most once a second.
+// warn logs a failure of an operator or the broker, at most once a second.
 func (j *job) warn(doing string, err error) {
 	j.sink.complain.Do(func() {
-		j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelWarn, "collection request meets trouble",
+		j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelWarn, "a step of a collection request failed",
 			slog.String("doing", doing), slog.String("operator", j.connector.Operator()), slog.String("collection_id", j.request.CollectionID),
 			slog.String("session_id", j.request.SessionID), slog.Any("error", err))
 	})

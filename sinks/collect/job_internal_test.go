@@ -7,7 +7,8 @@ import (
 	"quittance/schemas/record"
 )
 
-// An enquiry is not old before the processor's next one is due, and is some day.
+// An enquiry is not old before the processor's next enquiry is due. Every enquiry becomes
+// old at some time.
 func TestOldMeansThatTheNextIsDue(t *testing.T) {
 	t.Parallel()
 	requested := time.Date(2026, 3, 4, 10, 0, 0, 0, time.UTC)

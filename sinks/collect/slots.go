@@ -7,15 +7,16 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// slots bounds the calls under way. Requests for money and enquiries have places
-// of their own: a crowd of enquiries, which wait for the operator's rate, never
-// keeps a citizen waiting. Safe for concurrent use.
+// slots bounds the calls under way. Requests for money and enquiries have separate
+// slots, so that many enquiries, which wait for the operator's rate, never delay a
+// citizen's payment. Safe for concurrent use.
 type slots struct {
 	mu sync.Mutex
 	by map[slot]*semaphore.Weighted
 }
 
-// slot names a bound: of an operator's calls of a kind, or of an account's enquiries.
+// slot is the key of a bound: of an operator's calls of a kind, or of an account's
+// enquiries.
 type slot struct {
 	operator string
 	kind     string
@@ -43,7 +44,8 @@ func (s *slots) of(key slot, size int64) *semaphore.Weighted {
 	return w
 }
 
-// collect waits for a turn to ask an operator for money.
+// collect waits for a slot to ask an operator for money. ok is false when ctx ended
+// first.
 func (s *slots) collect(ctx context.Context, operator string) (release func(), ok bool) {
 	w := s.of(slot{operator: operator, kind: kindCollect}, callsAtOnce)
 	if w.Acquire(ctx, 1) != nil {
@@ -52,7 +54,8 @@ func (s *slots) collect(ctx context.Context, operator string) (release func(), o
 	return func() { w.Release(1) }, true
 }
 
-// enquire waits for a turn to ask an operator about a payment of an account.
+// enquire waits for a slot to ask an operator about a payment of an account. ok is false
+// when ctx ended first.
 func (s *slots) enquire(ctx context.Context, operator, tenant string, live bool) (release func(), ok bool) {
 	account := s.of(slot{operator, kindEnquire, tenant, live}, accountEnquiries)
 	if account.Acquire(ctx, 1) != nil {
@@ -66,21 +69,20 @@ func (s *slots) enquire(ctx context.Context, operator, tenant string, live bool)
 	return func() { w.Release(1); account.Release(1) }, true
 }
 
-// newest knows the latest enquiry of each collection that has one in hand. Safe
-// for concurrent use.
+// newest has the number of the latest enquiry of each collection that has one in hand.
+// Safe for concurrent use.
 type newest struct {
 	mu   sync.Mutex
 	byID map[string]enquiries
 }
 
-// enquiries of one collection: how many are in hand, and the latest number that
-// came while there were any.
+// enquiries are those of one collection.
 type enquiries struct {
 	inHand int
-	latest int32
+	latest int32 // the highest number since inHand was zero
 }
 
-// arrive notes an enquiry.
+// arrive adds an enquiry.
 func (n *newest) arrive(id string, number int32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,14 +90,14 @@ func (n *newest) arrive(id string, number int32) {
 	n.byID[id] = enquiries{e.inHand + 1, max(e.latest, number)}
 }
 
-// overtaken says whether a later enquiry of the collection has come.
+// overtaken reports whether a later enquiry of the collection has arrived.
 func (n *newest) overtaken(id string, number int32) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.byID[id].latest > number
 }
 
-// leave ends an enquiry.
+// leave removes an enquiry.
 func (n *newest) leave(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 const (
 	breakerWindow   = time.Minute
 	breakerBuckets  = 6
-	breakerMinimum  = 10 // calls in the window before the share of failures counts
+	breakerMinimum  = 10 // calls in the window; with fewer the share of failures does not count
 	breakerTimeouts = 3  // in a row
 	breakerFirst    = 30 * time.Second
 	breakerLongest  = 10 * time.Minute
 )
 
-// breakerState says whether a destination may be called.
+// breakerState decides how a destination may be called.
 type breakerState int
 
 const (
@@ -25,14 +25,14 @@ const (
 	breakerProbing                     // one call at a time until one succeeds
 )
 
-// breakerNames are those of the states that are counted.
+// breakerNames are the names of the states that the gauge counts.
 var breakerNames = map[breakerState]string{breakerOpen: "open", breakerProbing: "probing"}
 
-// breaker stops calls to a destination that fails. It opens when at least half of
-// at least ten calls within a minute failed, or after three time-outs in a row. It
-// stays open for 30 s, twice as long each further time, at most ten minutes. Then
-// one call at a time probes. The zero value is closed. The caller holds the
-// worker's lock.
+// breaker stops calls to a destination that fails. It opens when at least half of at
+// least ten calls within a minute failed, or after three time-outs in a row. It stays
+// open for 30 s, each further time for twice as long, at most ten minutes. Then it
+// probes: one call at a time, until one succeeds. The zero value is closed. The caller
+// holds the worker's lock.
 type breaker struct {
 	open     bool
 	reopenAt time.Time
@@ -44,7 +44,7 @@ type breaker struct {
 	}
 }
 
-// state at a moment.
+// state returns the state at a time.
 func (b *breaker) state(now time.Time) breakerState {
 	switch {
 	case !b.open:
@@ -56,8 +56,8 @@ func (b *breaker) state(now time.Time) breakerState {
 	}
 }
 
-// succeeded counts a successful call. Only a probe closes the breaker: a call that
-// was under way when it opened does not show that the destination takes more.
+// succeeded counts a successful call. Only a probe closes the breaker. A call that was
+// under way when the breaker opened does not show that the destination has recovered.
 func (b *breaker) succeeded(now time.Time) {
 	if b.open && !now.Before(b.reopenAt) {
 		*b = breaker{}
@@ -66,8 +66,8 @@ func (b *breaker) succeeded(now time.Time) {
 	b.bucket(now).ok++
 }
 
-// failed counts a failed call. A failed probe opens the breaker again; a call that
-// was under way when it opened changes nothing.
+// failed counts a failed call. A failed probe opens the breaker again. A call that was
+// under way when the breaker opened changes nothing.
 func (b *breaker) failed(now time.Time, timeout bool) {
 	if b.open {
 		if !now.Before(b.reopenAt) {
@@ -87,15 +87,15 @@ func (b *breaker) failed(now time.Time, timeout bool) {
 	}
 }
 
-// wait opens the breaker for as long as the destination has asked for.
+// wait opens the breaker for the time that the destination has asked for.
 func (b *breaker) wait(now time.Time, d time.Duration) {
 	if until := now.Add(min(d, breakerLongest)); !b.open || until.After(b.reopenAt) {
 		b.open, b.reopenAt = true, until
 	}
 }
 
-// asksToWait is how long the destination asks for no calls at all, by RFC 6585
-// (429) or RFC 9110 (503); 0 when it does not ask.
+// asksToWait returns the time for which the destination asks for no calls at all, by
+// RFC 6585 (429) or RFC 9110 (503). It returns zero when the destination does not ask.
 func asksToWait(r call.Result) time.Duration {
 	if r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable {
 		return r.RetryAfter
@@ -132,7 +132,7 @@ func (b *breaker) window(now time.Time) (ok, fail int) {
 	return ok, fail
 }
 
-// idle says that the breaker is as a new one.
+// idle reports whether the breaker behaves like a new one.
 func (b *breaker) idle(now time.Time) bool {
 	ok, fail := b.window(now)
 	return !b.open && b.timeouts == 0 && ok+fail == 0

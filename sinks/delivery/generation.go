@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -21,12 +22,12 @@ import (
 const (
 	fetchWait  = 500 * time.Millisecond
 	fetchBytes = 4 << 20
-	askAtOnce  = 500                   // deliveries per question to Postgres
-	askAfter   = 20 * time.Millisecond // without another record
+	askAtOnce  = 500                   // deliveries in one question to Postgres
+	askAfter   = 20 * time.Millisecond // without another record, fewer are asked about
 	retryEvery = time.Second
 )
 
-// generations joins the group for one generation after the other.
+// generations works through the generations of the group until ctx ends.
 func (w *Worker) generations(ctx context.Context, group *kafkago.ConsumerGroup) error {
 	for {
 		gen, err := group.Next(ctx)
@@ -39,28 +40,27 @@ func (w *Worker) generations(ctx context.Context, group *kafkago.ConsumerGroup) 
 		}
 		trackers := map[int]*consume.Watermark{}
 		assigned := gen.Assignments[w.topic]
-		ready := make([]chan struct{}, 0, len(assigned))
+		var readers sync.WaitGroup
 		for _, a := range assigned {
 			t := consume.NewWatermark(max(a.Offset, 0))
 			trackers[a.ID] = t
-			done := make(chan struct{})
-			ready = append(ready, done)
+			readers.Add(1)
 			gen.Start(func(gctx context.Context) {
-				defer close(done)
+				defer readers.Done()
 				w.consume(gctx, a, t)
 				t.Stop()
 			})
 		}
 		w.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "partitions assigned", slog.String("topic", w.topic), slog.Int("partitions", len(assigned)), slog.Int("generation", int(gen.ID)))
-		gen.Start(func(gctx context.Context) { w.commit(gctx, gen, trackers, ready) })
+		gen.Start(func(gctx context.Context) { w.commit(gctx, gen, trackers, &readers) })
 	}
 }
 
-// commit commits the low watermarks while the generation lasts. When it ends,
-// calls under way get some time to finish, the offsets that they settle are
-// committed, and then the trackers are revoked: the outcome of a later answer is
-// recorded, but settles no offset.
-func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers map[int]*consume.Watermark, readers []chan struct{}) {
+// commit commits the low watermarks during the generation. When the generation ends,
+// calls under way get some time to finish. Then commit commits the offsets that they
+// have settled and releases the trackers: the outcome of a later answer is recorded,
+// but settles no offset.
+func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers map[int]*consume.Watermark, readers *sync.WaitGroup) {
 	committed := map[int]int64{}
 	commit := func() {
 		offsets := map[int]int64{}
@@ -72,7 +72,7 @@ func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers m
 		if len(offsets) == 0 {
 			return
 		}
-		// Without any lock: a commit of an older generation is refused by the broker.
+		// No lock is needed: the broker refuses a commit of an older generation.
 		if err := gen.CommitOffsets(map[string]map[int]int64{w.topic: offsets}); err != nil {
 			w.cfg.Log.LogAttrs(context.Background(), slog.LevelWarn, "committing offsets", slog.String("topic", w.topic), slog.Any("error", err))
 			return
@@ -105,9 +105,7 @@ func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers m
 	for _, t := range trackers {
 		t.Release()
 	}
-	for _, done := range readers {
-		<-done
-	}
+	readers.Wait()
 }
 
 func waiting(trackers map[int]*consume.Watermark) int {
@@ -119,7 +117,7 @@ func waiting(trackers map[int]*consume.Watermark) int {
 }
 
 // consume reads one partition until the generation ends. It never waits for a
-// destination. Records that may have been sent before wait for Postgres.
+// destination. It waits for Postgres with records that may have been sent before.
 func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *consume.Watermark) {
 	start, end, ok := w.bounds(ctx, a)
 	if !ok {
@@ -158,7 +156,7 @@ func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *
 			repeat := slices.ContainsFunc(m.Headers, func(h kafkago.Header) bool { return h.Key == headerRepeat })
 			if ok && (m.Offset < end || repeat) {
 				old = append(old, arrival{d, position{t, m.Offset}})
-				// It may have been sent a moment ago: Postgres must catch up before it is asked.
+				// It may have been sent just now: Postgres must catch up before it is asked.
 				caughtUp = caughtUp && !repeat
 			} else if ok {
 				w.acceptOld(ctx, &old, &caughtUp)
@@ -174,12 +172,14 @@ func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *
 	}
 }
 
+// arrival is a delivery that was read and not yet accepted.
 type arrival struct {
 	delivery *record.Delivery
 	at       position
 }
 
-// bounds are the offset to start from and the partition's end now.
+// bounds returns the offset to start from and the partition's end. It tries until it
+// has them or ctx ends.
 func (w *Worker) bounds(ctx context.Context, a kafkago.PartitionAssignment) (start, end int64, ok bool) {
 	adm := kadm.NewClient(w.producer)
 	for {
@@ -193,7 +193,7 @@ func (w *Worker) bounds(ctx context.Context, a kafkago.PartitionAssignment) (sta
 			case a.Offset < 0:
 				return offset, end, true
 			case a.Offset > end:
-				// The broker has lost records, or it is another one.
+				// The broker has lost records, or it is another broker.
 				w.cfg.Log.LogAttrs(ctx, slog.LevelError, "committed offset lies beyond the partition's end: reading it from its start",
 					slog.String("topic", w.topic), slog.Int("partition", a.ID), slog.Int64("committed", a.Offset), slog.Int64("end", end))
 				return offset, end, true
@@ -223,8 +223,8 @@ func listOffset(ctx context.Context, list func(context.Context, ...string) (kadm
 	return o.Offset, o.Err
 }
 
-// read decodes a record. One that cannot be decoded goes to the poison topic; its
-// offset is settled when Kafka has acknowledged that.
+// read decodes a record. A record that cannot be decoded goes to the poison topic. Its
+// offset is settled when Kafka has acknowledged the copy.
 func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *consume.Watermark) (*record.Delivery, bool) {
 	d := &record.Delivery{}
 	err := decode(ctx, w.cfg.Codec, m.Value, d)
@@ -251,16 +251,15 @@ func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *
 	return nil, false
 }
 
-// acceptOld accepts deliveries that may have been sent before: by the partition's
-// previous owner, or because a planner has written them twice. Those that are
-// delivered or wait in the schedule are settled instead. While Postgres is away it
-// waits.
+// acceptOld accepts deliveries that may have been sent before: the partition's previous
+// owner may have sent them, or a planner may have written them twice. It settles those
+// that need no sending. It waits while Postgres is unavailable.
 func (w *Worker) acceptOld(ctx context.Context, old *[]arrival, caughtUp *bool) {
 	if len(*old) == 0 {
 		return
 	}
-	// Adopt before asking Postgres: a job that is under way now could be settled and
-	// deleted by the time of the answer, and the delivery would be sent twice.
+	// Adopt before asking Postgres. Otherwise a job that is under way now could be
+	// settled and deleted before the answer comes, and the delivery would be sent twice.
 	batch := slices.DeleteFunc(*old, func(o arrival) bool { return w.adopt(o.delivery, o.at) })
 	*old = nil
 	if len(batch) == 0 {
@@ -269,7 +268,7 @@ func (w *Worker) acceptOld(ctx context.Context, old *[]arrival, caughtUp *bool) 
 	settled, ok := w.ask(ctx, batch, caughtUp)
 	if !ok {
 		for _, o := range batch {
-			o.at.tracker.Forget() // the generation ended: these stay unsettled
+			o.at.tracker.Forget() // the generation ended; the offset stays unsettled
 		}
 		return
 	}
@@ -282,7 +281,9 @@ func (w *Worker) acceptOld(ctx context.Context, old *[]arrival, caughtUp *bool) 
 	}
 }
 
-func (w *Worker) ask(ctx context.Context, batch []arrival, caughtUp *bool) (map[string]bool, bool) {
+// ask returns the ids of those deliveries of the batch that need no sending. It tries
+// until it has an answer; ok is false when ctx ended first.
+func (w *Worker) ask(ctx context.Context, batch []arrival, caughtUp *bool) (settled map[string]bool, ok bool) {
 	refs := make([]deliveries.Ref, len(batch))
 	for i, o := range batch {
 		refs[i] = deliveries.Ref{DeliveryID: o.delivery.DeliveryID, OccurredAt: o.delivery.OccurredAt, Round: o.delivery.Round}
@@ -294,7 +295,6 @@ func (w *Worker) ask(ctx context.Context, batch []arrival, caughtUp *bool) (map[
 			*caughtUp = err == nil
 		}
 		if err == nil {
-			var settled map[string]bool
 			if settled, err = w.cfg.History.Settled(ctx, refs); err == nil {
 				return settled, true
 			}
@@ -309,7 +309,7 @@ func (w *Worker) ask(ctx context.Context, batch []arrival, caughtUp *bool) (map[
 	}
 }
 
-// decode tries again while the schema registry cannot be reached.
+// decode decodes a value. It tries again while the schema registry is unavailable.
 func decode(ctx context.Context, codec *schemas.Codec, value []byte, into record.Record) error {
 	for {
 		err := codec.Decode(value, into)

@@ -13,13 +13,13 @@ const (
 	laneSlow = "slow"
 )
 
-// lane is a set of call slots. Slow destinations have a lane of their own, so that
-// they never take the slots of quick ones, however many they are.
+// lane is a set of call slots. Slow destinations have a lane of their own, so that they
+// never take the slots of quick ones.
 type lane struct {
 	name    string
 	slots   int
 	used    int
-	waiting []*mailbox // for a slot, first come first served
+	waiting []*mailbox // for a slot, in the order of their arrival
 }
 
 // position is the place of a delivery on its topic, in one generation.
@@ -28,33 +28,32 @@ type position struct {
 	offset  int64
 }
 
-// job is one delivery that the worker has accepted. It has several positions when
-// its delivery was read again, for example after a rebalance while its call was
-// under way: it is sent once.
+// job is one delivery that the worker has accepted. A delivery that is read again, for
+// example after a rebalance while its call is under way, gives the same job a further
+// position. It is sent once.
 type job struct {
 	delivery  *record.Delivery
 	positions []position
-	lane      *lane // whose slot it has; nil when its call is not under way
-	concluded bool  // its outcome is on its way to Kafka
+	lane      *lane // the lane whose slot it has; nil: no call is under way
+	concluded bool  // its outcome is decided and on its way to Kafka
 }
 
 // mailbox has the waiting jobs of one destination and the state of its calls. The
-// worker's lock covers it.
+// worker's lock protects it.
 type mailbox struct {
 	id       string
 	queue    []*job
 	inFlight int
-	slow     bool // starts its calls in the slow lane
-	inLine   bool // is in a lane's waiting list
-	paced    bool // waits for its rate
+	slow     bool // its calls start in the slow lane
+	inLine   bool // it is in a lane's waiting list
+	paced    bool // it waits for its rate
 	pace     pace
 	breaker  breaker
-	shown    breakerState // as counted in the gauge
-	// gone is when it answered 410, until Postgres has had time to suspend it.
+	shown    breakerState // the state that the gauge counts it in
+	// gone is the time of a 410. It is cleared when Postgres has had time to suspend
+	// the destination.
 	gone time.Time
 }
-
-func (m *mailbox) push(j *job) { m.queue = append(m.queue, j) }
 
 func (m *mailbox) pop() *job {
 	j := m.queue[0]
@@ -66,7 +65,8 @@ func (m *mailbox) pop() *job {
 	return j
 }
 
-// capacity is how many calls may be under way at once: one while probing.
+// capacity returns the number of calls that may be under way at once: one while
+// probing.
 func (m *mailbox) capacity(d deliveries.Destination, state breakerState) int {
 	if state == breakerProbing {
 		return 1

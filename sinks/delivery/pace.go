@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	paceBurst = 20              // a twentieth of a second's calls may begin at once
+	paceBurst = 20              // one twentieth of the calls of a second may begin at once
 	paceWait  = 5 * time.Second // a delivery that would wait longer is deferred
 )
 
-// pace keeps the calls of a destination below its rate, by the machine's clock.
-// The zero value has no limit. The caller holds the worker's lock.
+// pace limits the rate of the calls to a destination, by the machine's clock. The zero
+// value has no limit. The caller holds the worker's lock.
 type pace struct {
 	limiter *rate.Limiter
 	limit   int
 }
 
-// take returns 0 when a call may begin now, and otherwise how long to wait.
+// take returns zero when a call may begin now, otherwise the time to wait.
 func (p *pace) take(now time.Time, perSecond int) time.Duration {
 	if perSecond <= 0 {
 		p.limiter, p.limit = nil, 0
@@ -35,8 +35,8 @@ func (p *pace) take(now time.Time, perSecond int) time.Duration {
 	return max(r.DelayFrom(now), time.Millisecond)
 }
 
-// backlog says whether one more delivery may wait behind the queued ones, and how
-// long those take.
+// backlog returns the time that the queued deliveries take, and whether one more may
+// wait behind them.
 func (p *pace) backlog(perSecond, queued int) (time.Duration, bool) {
 	if perSecond <= 0 {
 		return 0, true

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever the rate and however often it is asked, no second has more calls than
-// the rate and one burst, and asking again when told to is enough to get on.
+// At every rate, no second has more calls than the rate and one burst. A caller that asks
+// again after the returned wait gets its calls.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -30,11 +30,12 @@ type PlannerConfig struct {
 	Metrics prometheus.Registerer
 }
 
-// Planner turns each notification into one delivery per destination. Offsets are
-// committed some time after the acknowledgement of the deliveries; a repetition
-// gives the same delivery ids. Another planner may have planned what stood on a
-// partition before it was assigned here, without committing it: such deliveries are
-// marked, and the worker asks whether they are settled before it sends them.
+// Planner turns each notification into one delivery per destination. It commits
+// offsets some time after the acknowledgement of the deliveries. A notification that is
+// planned again gives the same delivery ids. A previous planner may have planned the
+// records that were on a partition before its assignment, without committing them. The
+// planner marks their deliveries, and the worker asks whether they are settled before
+// it sends them.
 type Planner struct {
 	cfg      PlannerConfig
 	source   string
@@ -43,12 +44,12 @@ type Planner struct {
 	count    *counters
 
 	mu sync.Mutex
-	// seen is, by partition, the end of the notifications that another planner may
-	// have planned; missing until that was asked.
+	// seen is, by partition, the end of the notifications that another planner may have
+	// planned. It lacks partitions whose end is not known yet.
 	seen map[int32]int64
 }
 
-// headerRepeat marks a delivery that may stand on its topic already.
+// headerRepeat marks a delivery that may already be on its topic.
 const headerRepeat = "repeat"
 
 // NewPlanner makes a planner. It connects when it runs.
@@ -69,11 +70,11 @@ func NewPlanner(cfg PlannerConfig) (*Planner, error) {
 	return p, err
 }
 
-// planWithin bounds the writing of a batch of deliveries.
+// planWithin bounds the time in which a batch of deliveries is written.
 const planWithin = 30 * time.Second
 
-// Run plans until ctx ends, then returns nil. What was read and not acknowledged
-// is planned again by the next planner.
+// Run plans until ctx ends, then returns nil. The next planner plans the notifications
+// again whose deliveries were not acknowledged.
 func (p *Planner) Run(ctx context.Context) error {
 	return consume.Batch(ctx, p.consumer, p.decode, p.plan)
 }
@@ -113,7 +114,7 @@ func (p *Planner) plan(ctx context.Context, notifications []notification, moves 
 		}
 	}
 	if err := p.consumer.Produce(ctx, out...); err != nil {
-		// Some of them may stand on the topic: these partitions hold repetitions now.
+		// Some of them may be on the topic: they are repetitions when planned again.
 		for _, m := range moves {
 			p.forget(m.Topic, m.Partition)
 		}
@@ -124,17 +125,17 @@ func (p *Planner) plan(ctx context.Context, notifications []notification, moves 
 	return nil
 }
 
-// forget has a partition's end asked for again.
+// forget deletes what is known of a partition's end. It will be asked for again.
 func (p *Planner) forget(_ string, partition int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.seen, partition)
 }
 
-// repeats are, by partition, the ends of the notifications that may have been
-// planned before. The end of a partition now is never below the one at its
-// assignment: asking late marks too many, never too few. All notifications of a
-// partition that is missing may have been planned.
+// repeats returns, by partition, the end of the notifications that may have been
+// planned before. Notifications of a missing partition may all have been planned. The
+// end of a partition never falls below the end at its assignment, so a late question
+// marks too many deliveries, never too few.
 func (p *Planner) repeats(ctx context.Context, moves []consume.Move) map[int32]int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +144,7 @@ func (p *Planner) repeats(ctx context.Context, moves []consume.Move) map[int32]i
 	}
 	ends, err := p.consumer.Ends(ctx, p.source)
 	if err != nil {
-		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking where notifications end; all of these may be planned again", slog.Any("error", err))
+		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "asking for the ends of notifications; all deliveries of this batch are marked as repetitions", slog.Any("error", err))
 	}
 	for partition, end := range ends {
 		if _, ok := p.seen[partition]; !ok {

@@ -14,20 +14,20 @@ type Verdict struct {
 	Outcome deliveries.Outcome
 	// NextAttemptAt is set with OutcomeFailed.
 	NextAttemptAt time.Time
-	// Unhealthy: the destination is at fault, not the delivery. It counts for the
-	// breaker.
+	// Unhealthy is true when the destination is at fault, not the delivery. The breaker
+	// counts such calls as failures.
 	Unhealthy bool
-	// Gone: the destination asked never to be called again.
+	// Gone is true when the destination asked never to be called again.
 	Gone bool
 }
 
-// Policy is how the deliveries of a kind are sent and what answers mean. Safe for
-// concurrent use.
+// Policy sends the deliveries of a kind and judges the answers. Safe for concurrent
+// use.
 type Policy interface {
 	// Send makes one call and reads the answer, within the call's time limit. The
 	// result's fault is call.FaultInterrupted when ctx ended first.
 	Send(ctx context.Context, d *record.Delivery) call.Result
-	// Judge says what the result means for the delivery, whose Attempt is the
-	// attempt just made and whose FirstAttemptAt is set.
+	// Judge decides what the result means for the delivery. The delivery's Attempt is
+	// the attempt just made, and its FirstAttemptAt is set.
 	Judge(d *record.Delivery, r call.Result, now time.Time) Verdict
 }

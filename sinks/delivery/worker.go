@@ -24,39 +24,39 @@ import (
 )
 
 const (
-	defaultGoodSlots      = 256 // of WorkerConfig
 	defaultSessionTimeout = 10 * time.Second
 
+	goodSlots      = 256   // calls at once in the good lane
 	slowSlots      = 1024  // calls at once in the slow lane
 	mailboxLimit   = 8192  // deliveries that wait for one destination
 	inHandLimit    = 65536 // deliveries that wait in all
 	slowAfter      = 500 * time.Millisecond
 	fairShare      = 64              // slots of a mailbox when the worker as a whole is full
-	drainRevoke    = 2 * time.Second // for calls under way when partitions go elsewhere
-	drainStop      = 7 * time.Second // for calls under way at the end
+	drainRevoke    = 2 * time.Second // for calls under way when partitions move
+	drainStop      = 7 * time.Second // for calls under way at shutdown
 	commitEvery    = 200 * time.Millisecond
-	outcomeLinger  = 10 * time.Millisecond // no caller waits for an outcome; batching them halves the broker's work
+	outcomeLinger  = 10 * time.Millisecond // no caller waits for an outcome; batching halves the broker's work
 	holdsEvery     = time.Second
-	goneFor        = 4 * time.Second
-	deferFull      = time.Second     // to the next try after a full mailbox
-	deferUnknown   = 5 * time.Minute // … when the destination is not known
-	deferHeld      = time.Minute     // … when the destination is suspended: a resumption finds it waiting
-	deferSpread    = 2 * time.Second
+	goneFor        = 4 * time.Second // until Postgres has the suspension
+	deferFull      = time.Second     // when the mailbox is full
+	deferUnknown   = 5 * time.Minute // when the destination is unknown
+	deferHeld      = time.Minute     // when the destination is suspended; a resumption makes it due
+	deferSpread    = 2 * time.Second // random part of deferFull
 	flushPatience  = 3 * time.Second
 	forgetEvery    = time.Minute
 	joinBackoff    = time.Second
 	heartbeatEvery = time.Second
 )
 
-// History is the schedule's knowledge, in Postgres.
+// History answers questions about earlier outcomes, from Postgres.
 type History interface {
 	// CatchUp waits for a bounded time until all outcomes recorded up to now are in
-	// Postgres. An error means that Postgres or Kafka is away.
+	// Postgres. An error means that Postgres or Kafka is unavailable.
 	CatchUp(ctx context.Context) error
-	// Settled are the ids among refs that need no sending: delivered, or waiting in
-	// the schedule. An error means that Postgres is away.
+	// Settled returns the ids among refs that need no sending: they are delivered or
+	// wait in the schedule. An error means that Postgres is unavailable.
 	Settled(ctx context.Context, refs []deliveries.Ref) (map[string]bool, error)
-	// Suspended are the destinations of the kind to which nothing is sent.
+	// Suspended returns the ids of the suspended destinations of the kind.
 	Suspended(ctx context.Context, kind deliveries.Kind) (map[string]bool, error)
 }
 
@@ -72,8 +72,6 @@ type WorkerConfig struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 
-	// GoodSlots are the calls at once in the good lane; 256 when zero.
-	GoodSlots int
 	// SessionTimeout of the group: how long after a member's death its partitions
 	// move; 10 s when zero.
 	SessionTimeout time.Duration
@@ -86,7 +84,7 @@ type Worker struct {
 	group string
 	count *counters
 
-	mu        sync.Mutex // covers the rest; never held over a call, a produce or a query
+	mu        sync.Mutex // protects mailboxes to stopping; never held over a call, a produce or a query
 	mailboxes map[string]*mailbox
 	jobs      map[string]*job // by delivery id, until the outcome is acknowledged
 	queued    int
@@ -96,12 +94,13 @@ type Worker struct {
 	stopping  bool
 
 	producer *kgo.Client
+	produce  func(context.Context, *kgo.Record, func(*kgo.Record, error)) // the producer's
 	calls    sync.WaitGroup
 	callCtx  context.Context //nolint:containedctx // calls outlive Run's context by the drain
 	fatal    chan error
 }
 
-// NewWorker makes a worker. It connects when it runs; Run may be called once.
+// NewWorker makes a worker. It connects when it runs. Run may be called once.
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if cfg.Codec == nil || cfg.Kind.Directory == nil || cfg.Policy == nil || cfg.History == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("delivery worker: Codec, Kind with its Directory, Policy, History, Now, Log and Metrics are required")
@@ -111,14 +110,14 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	return &Worker{
 		cfg: cfg, topic: cfg.Kafka.Prefix + sending.Topic, group: cfg.Kafka.Prefix + sending.Group,
 		count: newCounters(cfg.Metrics, cfg.Kind.Kind), mailboxes: map[string]*mailbox{}, jobs: map[string]*job{},
-		good: lane{name: laneGood, slots: cmp.Or(cfg.GoodSlots, defaultGoodSlots)}, slow: lane{name: laneSlow, slots: slowSlots},
+		good: lane{name: laneGood, slots: goodSlots}, slow: lane{name: laneSlow, slots: slowSlots},
 		fatal: make(chan error, 1),
 	}, nil
 }
 
-// Run sends until ctx ends, then gives calls under way about 7 s and returns nil.
-// Calls that take longer are cancelled without an outcome; they are made again
-// later. An outcome that cannot be recorded is an error.
+// Run sends until ctx ends, then gives calls under way about 7 s and returns nil. It
+// cancels calls that take longer. They have no outcome and are made again later. An
+// outcome that cannot be recorded is an error.
 func (w *Worker) Run(ctx context.Context) error {
 	var err error
 	w.producer, err = w.cfg.Kafka.Client(kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(outcomeLinger), kgo.MaxBufferedRecords(100_000))
@@ -126,6 +125,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer w.producer.Close()
+	w.produce = w.producer.Produce
 	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: w.group, Brokers: w.cfg.Kafka.Brokers, Topics: []string{w.topic}, StartOffset: kafkago.FirstOffset,
 		SessionTimeout: w.cfg.SessionTimeout, RebalanceTimeout: w.cfg.SessionTimeout + drainRevoke, HeartbeatInterval: heartbeatEvery,
@@ -155,16 +155,16 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.mu.Lock()
 		w.stopping = true
 		w.mu.Unlock()
-		return group.Close() // ends the generation, which drains, and leaves the group
+		return group.Close() // ends the generation, which then drains, and leaves the group
 	})
 	err = g.Wait()
 
-	hangUp() // the calls still under way have had their time
+	hangUp() // the time of the calls under way is over
 	w.calls.Wait()
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushPatience)
 	defer cancel()
 	if ferr := w.producer.Flush(flush); ferr != nil && err == nil {
-		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "outcomes not recorded at shutdown, their deliveries are sent again", slog.Any("error", ferr))
+		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "outcomes were not recorded at shutdown; their deliveries are sent again", slog.Any("error", ferr))
 	}
 	return err
 }
@@ -192,7 +192,7 @@ func (w *Worker) accept(d *record.Delivery, at position) {
 	now := w.cfg.Now()
 	reason, until := w.refuse(m, dest, known, now)
 	if reason == "" {
-		m.push(j)
+		m.queue = append(m.queue, j)
 		w.queued++
 		w.count.waiting.Inc()
 		w.pump(m)
@@ -205,14 +205,15 @@ func (w *Worker) accept(d *record.Delivery, at position) {
 	}
 }
 
-// adopt gives a delivery's position to the job that the worker has for it already,
-// waiting or under way, and says whether there is one.
+// adopt adds a position to the job that the worker already has for a delivery. It
+// reports whether there is such a job.
 func (w *Worker) adopt(d *record.Delivery, at position) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.adoptLocked(d, at)
 }
 
+// adoptLocked is adopt for a caller that holds the lock.
 func (w *Worker) adoptLocked(d *record.Delivery, at position) bool {
 	j := w.jobs[d.DeliveryID]
 	if j == nil || j.concluded && d.Round > j.delivery.Round {
@@ -223,8 +224,8 @@ func (w *Worker) adoptLocked(d *record.Delivery, at position) bool {
 	return true
 }
 
-// refuse says why a mailbox takes no delivery now, and until when; an empty reason
-// means that it takes one.
+// refuse returns the reason why a mailbox takes no delivery now, and until when. An
+// empty reason means that it takes one.
 func (w *Worker) refuse(m *mailbox, dest deliveries.Destination, known bool, now time.Time) (reason string, until time.Time) {
 	if !known {
 		return deliveries.ReasonNoDestination, now.Add(deferUnknown)
@@ -283,7 +284,7 @@ func (w *Worker) pump(m *mailbox) {
 	}
 }
 
-// pumpAfter calls pump when the mailbox's rate allows. The caller holds the lock.
+// pumpAfter calls pump after a wait for the mailbox's rate. The caller holds the lock.
 func (w *Worker) pumpAfter(m *mailbox, wait time.Duration) {
 	if m.paced {
 		return
@@ -299,20 +300,23 @@ func (w *Worker) pumpAfter(m *mailbox, wait time.Duration) {
 	})
 }
 
-// freeSlot gives a lane's slot back and lets others start. The caller holds the lock.
+// freeSlot frees a lane's slot and starts calls that wait for it. The caller holds the
+// lock.
 func (w *Worker) freeSlot(l *lane) {
 	l.used--
 	w.count.inFlight.WithLabelValues(l.name).Dec()
 	w.serveLine(l)
 }
 
+// serveLine starts calls of the mailboxes that wait for a lane's slots. The caller
+// holds the lock.
 func (w *Worker) serveLine(l *lane) {
 	for l.used < l.slots && len(l.waiting) > 0 {
 		m := l.waiting[0]
 		l.waiting[0] = nil
 		l.waiting = l.waiting[1:]
 		m.inLine = false
-		w.pump(m) // it queues again, behind the others, if it needs more slots
+		w.pump(m) // it waits again, behind the others, if it needs more slots
 	}
 }
 
@@ -348,14 +352,13 @@ func (w *Worker) call(m *mailbox, j *job) {
 	w.record(j, a)
 }
 
-// slowDown moves a call that is unanswered for too long to the slow lane, and its
-// destination with it. The slow lane may then hold more calls than it has slots;
-// it starts none until it has room.
+// slowDown moves an unanswered call to the slow lane, and its destination with it. The
+// slow lane may then have more calls than slots. It starts no call until it has room.
 func (w *Worker) slowDown(m *mailbox, j *job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if j.lane != &w.good {
-		return // it was answered meanwhile, or is in the slow lane already
+		return // it was answered, or is already in the slow lane
 	}
 	m.slow = true
 	j.lane = &w.slow
@@ -364,7 +367,8 @@ func (w *Worker) slowDown(m *mailbox, j *job) {
 	w.freeSlot(&w.good)
 }
 
-// conclude takes the call off the mailbox and lets the next one start.
+// conclude ends a call: it updates the breaker and the lane of the mailbox, frees the
+// slot, and starts or defers the waiting deliveries.
 func (w *Worker) conclude(m *mailbox, j *job, r call.Result, v Verdict, now time.Time) {
 	w.mu.Lock()
 	l := j.lane
@@ -404,8 +408,8 @@ func (w *Worker) conclude(m *mailbox, j *job, r call.Result, v Verdict, now time
 	}
 }
 
-// empty takes all waiting jobs out of a mailbox, to be deferred. The caller holds
-// the lock.
+// empty takes all waiting jobs out of a mailbox. The caller holds the lock, and defers
+// the jobs afterwards.
 func (w *Worker) empty(m *mailbox) []*job {
 	put := m.queue
 	m.queue = nil
@@ -417,6 +421,7 @@ func (w *Worker) empty(m *mailbox) []*job {
 	return put
 }
 
+// showBreaker updates the gauge of breakers. The caller holds the lock.
 func (w *Worker) showBreaker(m *mailbox, now time.Time) {
 	state := m.breaker.state(now)
 	if state == m.shown {
@@ -431,7 +436,7 @@ func (w *Worker) showBreaker(m *mailbox, now time.Time) {
 	m.shown = state
 }
 
-// abandon forgets a call that was cancelled. Its result is unknown, so it has no
+// abandon removes the job of a cancelled call. Its result is unknown, so it has no
 // outcome and its offset stays unsettled.
 func (w *Worker) abandon(m *mailbox, j *job) {
 	w.mu.Lock()
@@ -445,7 +450,7 @@ func (w *Worker) abandon(m *mailbox, j *job) {
 	w.freeSlot(l)
 }
 
-// deferred records that no call was made. That costs no attempt.
+// deferred records that no call was made. The attempt is not counted.
 func (w *Worker) deferred(j *job, reason string, now, until time.Time) {
 	w.count.deferred.WithLabelValues(reason).Inc()
 	w.mu.Lock()
@@ -454,21 +459,21 @@ func (w *Worker) deferred(j *job, reason string, now, until time.Time) {
 	w.record(j, &record.Attempt{Delivery: d, Outcome: string(deliveries.OutcomeDeferred), At: now, Reason: reason, NextAttemptAt: until})
 }
 
-// record writes an outcome. The offsets of its delivery are settled only when
-// Kafka has acknowledged it.
+// record writes an outcome to Kafka. It settles the offsets of the delivery when Kafka
+// has acknowledged the outcome.
 func (w *Worker) record(j *job, a *record.Attempt) {
 	if deliveries.Outcome(a.Outcome) == deliveries.OutcomeDelivered {
-		a.Delivery.Body = nil // of all others the schedule keeps the bytes to send
+		a.Delivery.Body = nil // after any other outcome the schedule stores the bytes to send
 	}
 	w.mu.Lock()
-	a.Delivery.Round = j.delivery.Round // it may have been read again in a later round
+	a.Delivery.Round = j.delivery.Round // the delivery may have been read again in a later round
 	w.mu.Unlock()
 	value, err := w.cfg.Codec.Encode(a)
 	if err != nil {
 		w.fail(fmt.Errorf("recording the outcome of %s: %w", a.Delivery.DeliveryID, err))
 		return
 	}
-	w.producer.Produce(context.WithoutCancel(w.callCtx), &kgo.Record{
+	w.produce(context.WithoutCancel(w.callCtx), &kgo.Record{
 		Topic: w.cfg.Kafka.Prefix + schemas.TopicAttempts, Key: []byte(a.Delivery.DestinationID), Value: value,
 	}, func(_ *kgo.Record, err error) {
 		if err != nil {
@@ -479,6 +484,7 @@ func (w *Worker) record(j *job, a *record.Attempt) {
 	})
 }
 
+// settle settles the offsets of a job whose outcome is in Kafka.
 func (w *Worker) settle(j *job) {
 	w.mu.Lock()
 	if w.jobs[j.delivery.DeliveryID] == j {
@@ -492,7 +498,7 @@ func (w *Worker) settle(j *job) {
 	}
 }
 
-// fail ends Run: no later offset may be committed past an outcome that is not
+// fail ends Run with an error. No offset may be committed past an outcome that is not
 // recorded.
 func (w *Worker) fail(err error) {
 	select {
@@ -501,8 +507,8 @@ func (w *Worker) fail(err error) {
 	}
 }
 
-// drop removes jobs from the mailboxes that were not started and whose partitions
-// are no longer read here: the next owner of the partition sends them.
+// drop removes waiting jobs from the mailboxes whose partitions are no longer read
+// here. The next owner of the partition sends them.
 func (w *Worker) drop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -530,7 +536,7 @@ func (w *Worker) drop() {
 	}
 }
 
-// followHolds reads suspensions and resumptions from Postgres.
+// followHolds reads suspensions and resumptions from Postgres until ctx ends.
 func (w *Worker) followHolds(ctx context.Context) error {
 	failing := false
 	for {
@@ -539,18 +545,18 @@ func (w *Worker) followHolds(ctx context.Context) error {
 			w.mu.Lock()
 			for id := range w.suspended {
 				if m := w.mailboxes[id]; m != nil && !held[id] {
-					m.breaker, m.gone = breaker{}, time.Time{} // an operator has resumed it and expects calls at once
+					m.breaker, m.gone = breaker{}, time.Time{} // an operator has resumed it: call it at once
 				}
 			}
 			w.suspended = held
 			for _, m := range w.mailboxes {
 				if !m.gone.IsZero() && time.Since(m.gone) > goneFor {
-					m.gone = time.Time{} // by now Postgres has the suspension, and decides from here on
+					m.gone = time.Time{} // Postgres has the suspension now
 				}
 			}
 			w.mu.Unlock()
 		} else if ctx.Err() == nil && !failing {
-			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading suspended destinations, keeping those known", slog.Any("error", err))
+			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading suspended destinations; the known ones stay suspended", slog.Any("error", err))
 		}
 		failing = err != nil
 		if !consume.Sleep(ctx, holdsEvery) {
@@ -559,7 +565,7 @@ func (w *Worker) followHolds(ctx context.Context) error {
 	}
 }
 
-// forgetIdle deletes mailboxes that are empty and have no state to keep.
+// forgetIdle deletes mailboxes that are empty and have no state, until ctx ends.
 func (w *Worker) forgetIdle(ctx context.Context) error {
 	for consume.Sleep(ctx, forgetEvery) {
 		w.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	deliverytest "quittance/test/deliveries"
 )
 
-// An agency's ERP has four calls at once unless the registry says otherwise,
-// however many confirmations wait, and all that it may have.
+// However many confirmations wait, an agency's ERP gets exactly its cap of calls at once:
+// four, or the number in the registry.
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	b := bench(t)

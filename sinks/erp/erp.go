@@ -1,6 +1,6 @@
-// Package erp sends payment confirmations to the agencies' own systems: a kind of
-// delivery (integration contract, "ERP payment confirmation"; contract-decisions
-// § 10). A confirmation is never dropped and an ERP is never disabled.
+// Package erp is the kind of delivery that sends payment confirmations to the agencies'
+// own systems (integration contract, "ERP payment confirmation"; contract-decisions
+// § 10). A confirmation is never dropped and an ERP is never suspended.
 package erp
 
 import (
@@ -18,23 +18,23 @@ import (
 	"quittance/sinks/delivery"
 )
 
-// DefaultMaxInFlight is how many calls an agency's ERP gets at once unless the
-// registry says otherwise.
+// DefaultMaxInFlight is the number of calls to an ERP at once, unless the registry has
+// another number.
 const DefaultMaxInFlight = 4
 
 // Kind is the name of this kind of delivery.
 const Kind deliveries.Kind = "erp"
 
-// ERPs is the registry's part. It answers from memory and is safe for concurrent
-// use.
+// ERPs is the part of the registry that this kind needs. It answers from memory and is
+// safe for concurrent use.
 type ERPs interface {
-	// ERP is the agency's ERP for live or test payments; false when it has none.
+	// ERP returns the agency's ERP for live or test payments; false when it has none.
 	ERP(agencyID string, live bool) (registry.ERPSettings, bool)
 }
 
-// Registration is this kind of delivery. A destination's id is erp.ID of an agency
-// and a mode. For operations on rows, which ask for no destination, erps may be
-// nil.
+// Registration returns the registration of confirmations. A destination's id is erp.ID
+// of an agency's id and a mode. erps may be nil for operations on rows, which use no
+// directory.
 func Registration(erps ERPs) deliveries.Registration {
 	r := deliveries.Registration{
 		Kind: Kind, Notifications: schemas.TopicConfirmations, Deliveries: schemas.TopicERPDeliveries, Confirms: true,
@@ -51,7 +51,7 @@ func Registration(erps ERPs) deliveries.Registration {
 	return r
 }
 
-// entry is an ERP as operators see it.
+// entry returns an ERP as operators see it.
 func entry(e registry.ERPEntry) deliveries.Entry {
 	return deliveries.Entry{
 		Kind: Kind, ID: erp.ID(e.AgencyID, e.Live), Name: e.Name(), Title: "The ERP " + e.Name(), Owner: e.Agency, Agency: e.Agency, URL: e.BaseURL,
@@ -62,8 +62,8 @@ func entry(e registry.ERPEntry) deliveries.Entry {
 // directory is the registry's ERPs as destinations.
 type directory struct{ erps ERPs }
 
-// Destinations is the ERP that a confirmation goes to. An agency without an ERP in
-// the payment's mode gets none; that is counted.
+// Destinations returns the id of the ERP of a confirmation. It returns none when the
+// agency has no ERP in the payment's mode; the planner counts such confirmations.
 func (d directory) Destinations(n *record.Notification) []string {
 	if _, ok := d.erps.ERP(n.TenantID, n.Livemode); !ok {
 		return nil
@@ -71,7 +71,7 @@ func (d directory) Destinations(n *record.Notification) []string {
 	return []string{erp.ID(n.TenantID, n.Livemode)}
 }
 
-// Destination is an agency's ERP.
+// Destination returns the cap of an agency's ERP.
 func (d directory) Destination(id string) (deliveries.Destination, bool) {
 	s, ok := d.settings(id)
 	return deliveries.Destination{MaxInFlight: cmp.Or(s.MaxInFlight, DefaultMaxInFlight), Locked: s.Locked}, ok
@@ -105,10 +105,9 @@ func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
 	return p.client.Confirm(ctx, s, d.EventID, d.Body)
 }
 
-// Judge says what an answer means. A 2xx is success, and so is a 409 if the
-// agency's settings say so. 408, 425, 429, 5xx and faults of the network are
-// retried by the schedule. After its last step, and after any other answer, an
-// operator decides.
+// Judge decides what an answer means. A 2xx is success. A 409 is success if the agency's
+// settings say so. After 408, 425, 429, 5xx and faults of the network the schedule
+// tries again. After its last step, and after any other answer, an operator decides.
 func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) delivery.Verdict {
 	if r.OK() {
 		return delivery.Verdict{Outcome: deliveries.OutcomeDelivered}
@@ -125,7 +124,7 @@ func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) deliver
 	return v
 }
 
-// temporary says that the same request may succeed later.
+// temporary reports whether the same request may succeed later.
 func temporary(r call.Result) bool {
 	switch r.Status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:

@@ -20,7 +20,7 @@ import (
 	"quittance/test/servers"
 )
 
-// erps is the registry's part.
+// erps is the part of the registry that the sink needs.
 type erps struct {
 	mu sync.Mutex
 	by map[string]registry.ERPSettings
@@ -34,17 +34,17 @@ func (e *erps) ERP(agency string, live bool) (registry.ERPSettings, bool) {
 	return s, ok
 }
 
-// caller calls this machine over http too.
+// caller makes a client that also calls this machine over http.
 func caller() *erpclient.Client { return erpclient.New(erpclient.Config{Loopback: true}) }
 
-// sender confirms to these ERPs.
+// sender makes a policy for these ERPs.
 func sender(b *deliverytest.Bench, e *erps) delivery.WorkerConfig {
 	return b.Sender(erp.Registration(e), erp.NewPolicy(e, caller()))
 }
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// Every answer's meaning (contract-decisions § 10).
+// The verdict on each answer (contract-decisions § 10).
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	e := &erps{by: map[string]registry.ERPSettings{"a/test": {ConflictIsDone: true}, "b/test": {}}}
@@ -84,9 +84,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A confirmation goes to the agency's ERP of its mode, once, with its
-// transaction as the idempotency key; an agency without one gets none; an ERP
-// that is down gets it later; a refusal is parked and kept.
+// A confirmation goes once to the agency's ERP of its mode, with the transaction_id as
+// the idempotency key. An agency without an ERP gets none. An ERP that is down gets it
+// later. A refused confirmation waits for an operator.
 func TestConfirmations(t *testing.T) {
 	t.Parallel()
 	b := bench(t)

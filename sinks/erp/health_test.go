@@ -22,15 +22,15 @@ import (
 	"quittance/test/servers"
 )
 
-// agencies adds them to the ERPs.
+// agencies adds a list of agencies to the ERPs.
 type agencies struct{ *erps }
 
 func (a agencies) Agencies() []registry.Agency {
 	return []registry.Agency{{ID: "1", Slug: "impots"}, {ID: "2", Slug: "douanes"}, {ID: "3", Slug: "port"}}
 }
 
-// An ERP is up when it answers its health with a 2xx to who may ask, from the
-// networks that it is allowed; an agency without one is not told of.
+// An ERP is up when it answers the authenticated question for its health with a 2xx, from
+// an allowed network. An agency without an ERP has no gauge.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	well := deliverytest.NewReceiver(t, "Idempotency-Key")
@@ -79,9 +79,9 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// The standing query names each completed payment whose ERP has not accepted the
-// confirmation, with what is known of it, and no other; whichever of completion
-// and acceptance is seen first.
+// OutstandingConfirmations returns exactly the completed payments whose ERP has not
+// accepted the confirmation, with their deliveries. The order in which completion and
+// acceptance are stored does not matter.
 func TestOwedConfirmations(t *testing.T) {
 	t.Parallel()
 	b := bench(t)

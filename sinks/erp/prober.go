@@ -13,10 +13,10 @@ import (
 	"quittance/internal/registry"
 )
 
-// probeEvery is how often each ERP is asked for its health.
+// probeEvery is the interval between two questions for the health of the ERPs.
 const probeEvery = 30 * time.Second
 
-// ProberConfig is what a Prober needs; all fields are required.
+// ProberConfig configures a Prober. All fields are required.
 type ProberConfig struct {
 	Agencies erp.Agencies
 	Client   *erp.Client
@@ -24,9 +24,8 @@ type ProberConfig struct {
 	Metrics  prometheus.Registerer
 }
 
-// Prober asks each agency's ERP for its health and keeps the gauges
-// quittance_erp_up and quittance_erp_probe_seconds. Nothing depends on its
-// findings.
+// Prober asks each agency's ERP for its health and sets the gauges quittance_erp_up and
+// quittance_erp_probe_seconds. Deliveries do not depend on the answers.
 type Prober struct {
 	cfg     ProberConfig
 	up      *prometheus.GaugeVec
@@ -56,7 +55,7 @@ func (p *Prober) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		p.up.Reset() // an ERP may have gone from the registry
+		p.up.Reset() // the registry may have lost an ERP
 		p.seconds.Reset()
 		for _, h := range found {
 			mode, up, value := registry.Mode(h.Live), h.Result.OK(), 0.0

@@ -25,7 +25,7 @@ import (
 	"quittance/test/servers"
 )
 
-// signoffChild is what a worker process of its own is told.
+// signoffChild is the configuration of a worker in a process of its own.
 type signoffChild struct {
 	Kafka                    kafka.Config
 	DSN, SchemaRegistry, URL string
@@ -38,8 +38,8 @@ func oneERP(url string) *erps {
 	return &erps{by: map[string]registry.ERPSettings{"agency/test": {BaseURL: url, Auth: auth, Networks: loopback}}}
 }
 
-// TestSignoffChild is no test: it is the process that the test below stops and
-// kills, a worker as it is in service.
+// TestSignoffChild is not a test. It is the process that the test below stops and kills:
+// a worker as in service.
 func TestSignoffChild(t *testing.T) {
 	text := os.Getenv(signoffEnv)
 	if text == "" {
@@ -65,10 +65,10 @@ func TestSignoffChild(t *testing.T) {
 	}).Run(t.Context())
 }
 
-// The ERP has accepted a confirmation and the worker dies before it has read
-// that: stopped before the answer is written, killed after it. Its successor
-// confirms again under the same Idempotency-Key, with the same bytes, by which
-// the ERP knows that it has it.
+// The ERP has accepted a confirmation and the worker dies before it has read the answer:
+// the worker is stopped before the answer is written and killed after it. Its successor
+// sends the same bytes under the same Idempotency-Key, so the ERP recognises the
+// repetition.
 func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -122,7 +122,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 		t.Helper()
 		deliverytest.Eventually(t, id+" is delivered", func() bool { return b.State(t, erp.Kind, id, "agency/test") == "delivered" })
 	}
-	// The topic's one key is the agency: the first stands at 0, tx-1 at 1, tx-2 at 2.
+	// The agency is the only key on the topic: the first record has offset 0, tx-1 1, tx-2 2.
 	committed := func() int64 {
 		at, err := kadm.NewClient(b.Client).FetchOffsets(t.Context(), b.Kafka.Prefix+"erp-worker")
 		if err != nil {

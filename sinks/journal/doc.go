@@ -2,17 +2,17 @@
 // deliveries.attempts from Kafka and inserts them into ClickHouse in batches
 // (internal/journal).
 //
-// # What it promises
+// # Guarantees
 //
-// Every committed record becomes one entry of the journal, whatever process dies
-// on the way. Offsets are committed after the insert. A crash between the two
-// inserts a batch twice; entries have the same id and content both times, and the
-// journal shows one. For the same reason a replay of a whole topic does no harm.
+// Every committed record becomes one entry of the journal, also when a process dies.
+// Offsets are committed after the insert. After a crash between the two a batch is
+// inserted twice. Its entries have the same ids and contents both times, so the journal
+// shows each once. For the same reason the replay of a whole topic changes nothing.
 //
-// While ClickHouse is away the sink tries again with growing pauses, stays in its
-// consumer group, and catches up afterwards. Nothing else of the service waits for
+// While ClickHouse is unavailable the sink tries again with growing pauses and stays in
+// its consumer group. Afterwards it catches up. No other part of the service waits for
 // it.
 //
-// A record that cannot be decoded, or whose entry the journal cannot keep, goes to
-// journal.poison (internal/kafka/consume), is counted, and the sink goes on.
+// A record that cannot be decoded, or whose entry the journal cannot store, is counted
+// and goes to journal.poison (internal/kafka/consume). The sink goes on with the next.
 package journal

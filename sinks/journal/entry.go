@@ -8,12 +8,11 @@ import (
 	"quittance/schemas/record"
 )
 
-// statusCompleted is the one status whose end is a payment.
+// statusCompleted is the status of a paid session.
 const statusCompleted = "completed"
 
-// fromEvent is the entry of an event: the event and the session as it stood
-// afterwards. The customer's contact data, the agency's note and everything
-// secret stay out of the journal.
+// fromEvent returns the entry of an event: the event and the session after it. It leaves
+// out the customer's contact data, the agency's note and all secrets.
 func fromEvent(e *record.Event) journal.Entry {
 	out := journal.Entry{
 		ID: e.EventID, Type: journal.EntryTypeEvent, OccurredAt: e.OccurredAt,
@@ -38,9 +37,9 @@ func fromEvent(e *record.Event) journal.Entry {
 	return out
 }
 
-// fromAttempt is the entry of a delivery's outcome. One attempt has several when
-// it was deferred first, or when two workers made it around a rebalance; each
-// is kept.
+// fromAttempt returns the entry of a delivery's outcome. One attempt has several
+// outcomes when it was deferred first, or when two workers made it around a rebalance.
+// The journal has an entry for each.
 func fromAttempt(a *record.Attempt) journal.Entry {
 	d := &a.Delivery
 	return journal.Entry{
@@ -52,7 +51,7 @@ func fromAttempt(a *record.Attempt) journal.Entry {
 	}
 }
 
-// optional is nil for the zero time.
+// optional returns nil for the zero time.
 func optional(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

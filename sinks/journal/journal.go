@@ -25,7 +25,7 @@ const (
 	longestPause         = 10 * time.Second
 )
 
-// Config is how a journal sink is made.
+// Config configures a Journal.
 type Config struct {
 	// Kafka is the broker and the installation on it; required.
 	Kafka kafka.Config
@@ -33,10 +33,10 @@ type Config struct {
 	Codec *schemas.Codec
 	// Store writes entries; required.
 	Store *journal.Store
-	// BatchSize is how many records a batch has at most; 10,000 when zero.
+	// BatchSize is the largest number of records in a batch; 10,000 when zero.
 	BatchSize int
-	// BatchWait is how long a batch waits for more after its first record; a
-	// second when zero. ClickHouse wants few big inserts.
+	// BatchWait is the time that a batch waits for more records after its first; a
+	// second when zero. Few big inserts suit ClickHouse.
 	BatchWait time.Duration
 	// InsertTimeout bounds one try to insert; a minute when zero.
 	InsertTimeout time.Duration
@@ -97,14 +97,14 @@ func New(cfg Config) (*Journal, error) {
 	return j, nil
 }
 
-// Run journals until ctx ends, then returns nil; an insert under way is finished
-// first, within a few seconds. It returns an error only when it could not begin.
+// Run writes the journal until ctx ends, then returns nil. It first finishes an insert
+// under way, within a few seconds. It returns an error only when it could not begin.
 func (j *Journal) Run(ctx context.Context) error {
 	return consume.Batch(ctx, j.consumer, j.decode, j.insert)
 }
 
-// decode makes a record's entry. Errors that come back each time are
-// schemas.ErrUndecodable and journal.ErrInvalidEntry.
+// decode returns the entry of a record. The errors schemas.ErrUndecodable and
+// journal.ErrInvalidEntry are permanent.
 func (j *Journal) decode(r *kgo.Record) (journal.Entry, error) {
 	var entry journal.Entry
 	if r.Topic == j.cfg.Kafka.Prefix+schemas.TopicEvents {
@@ -123,7 +123,7 @@ func (j *Journal) decode(r *kgo.Record) (journal.Entry, error) {
 	return entry, entry.Validate()
 }
 
-// insert writes entries. The consumer group has the positions.
+// insert writes entries. The consumer group stores the positions.
 func (j *Journal) insert(ctx context.Context, entries []journal.Entry, _ []consume.Move) error {
 	begun := time.Now()
 	if err := j.cfg.Store.Insert(ctx, entries); err != nil || len(entries) == 0 {

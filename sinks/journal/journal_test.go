@@ -26,7 +26,7 @@ import (
 	"quittance/test/servers"
 )
 
-// world is an installation of a test's own: three topics, a codec, a journal.
+// world is an installation for one test: three topics, a codec and a journal.
 type world struct {
 	t     *testing.T
 	kafka kafka.Config
@@ -106,7 +106,7 @@ func (w *world) run(conn driver.Conn) (reg *prometheus.Registry, stop func()) {
 
 var begin = time.Date(2026, 3, 31, 23, 0, 0, 5_000_000, time.UTC)
 
-// session is a life of a session in three events.
+// session returns the three events of a session.
 func session(n int) []record.Record {
 	id := fmt.Sprintf("chs_%05d", n)
 	base := record.Session{
@@ -180,7 +180,7 @@ func (w *world) produce(from, to int) {
 	}
 }
 
-// eventually waits for something that the sink does.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -190,7 +190,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// committed is whether the group has read everything.
+// committed reports whether the group has committed everything.
 func (w *world) committed() bool {
 	lags, err := w.admin.Lag(w.t.Context(), w.kafka.Prefix+"journal")
 	if err != nil || lags.Error() != nil {
@@ -266,15 +266,15 @@ func TestJournalsEventsAndOutcomes(t *testing.T) {
 	if line != want {
 		t.Errorf("got  %q\nwant %q", line, want)
 	}
-	// What must not be here is nowhere in the table.
+	// No contact data and no note is in the table.
 	var leaked uint64
 	if err := w.conn.QueryRow(t.Context(), "SELECT countIf(position(toString(tuple(*)), '+24206') > 0 OR position(toString(tuple(*)), 'secret note') > 0) FROM journal").Scan(&leaked); err != nil || leaked != 0 {
 		t.Errorf("%d rows with contact data, %v", leaked, err)
 	}
 }
 
-// A sink dies between the insert and the commit, or an operator replays the
-// topics: the same records come again and change nothing.
+// A sink dies between the insert and the commit, or an operator replays the topics. The
+// same records are read again and change nothing.
 func TestReadingAgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -295,7 +295,7 @@ func TestReadingAgainChangesNothing(t *testing.T) {
 	w.check(200)
 }
 
-// Records of aborted transactions are none of the journal's business.
+// Records of aborted transactions are not in the journal.
 func TestAbortedTransactionsAreNotJournalled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -396,8 +396,8 @@ func (w *world) setAside(bad ...*kgo.Record) {
 	}
 }
 
-// ClickHouse refuses two entries among good ones: these go in, those are set
-// aside, and nothing stops.
+// ClickHouse refuses two entries of a batch. They are set aside, and the others are
+// inserted.
 func TestWhatClickHouseRefusesIsSetAside(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -429,8 +429,8 @@ func TestWhatClickHouseRefusesIsSetAside(t *testing.T) {
 	}
 }
 
-// A ClickHouse that answers and refuses everything is wrong in itself: nothing
-// is set aside, the journal waits for it.
+// ClickHouse answers and refuses everything: the fault is its own. Nothing is set aside,
+// and the sink waits.
 func TestClickHouseRefusesEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -466,7 +466,7 @@ func TestClickHouseRefusesEverything(t *testing.T) {
 	}
 }
 
-// ClickHouse goes away and comes back: the journal loses nothing and catches up.
+// ClickHouse stops and starts again. The sink loses nothing and catches up.
 func TestClickHouseAway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -499,7 +499,7 @@ func TestClickHouseAway(t *testing.T) {
 	w.check(150)
 }
 
-// Sinks come and go while records arrive.
+// Sinks join and leave while records arrive.
 func TestSinksShareTheWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -523,8 +523,8 @@ func TestNewWantsItsParts(t *testing.T) {
 	}
 }
 
-// Poison whose cause is gone is journalled by a replay, by the headers of this
-// release and by those of the first.
+// A replay journals poison whose cause is gone. It reads the headers of this release and
+// those of the first.
 func TestReplayOfPoison(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,25 +11,22 @@ import (
 	"quittance/internal/kafka/consume"
 )
 
-// Replayed says what a replay found.
+// Replayed has the numbers of a replay.
 type Replayed struct {
-	// Entries that were written again; in a dry run, that would be.
+	// Entries is the number of entries that were written again. A dry run writes none
+	// and counts them.
 	Entries int64
-	// Unreadable records cannot be decoded, or make no valid entry.
+	// Unreadable is the number of records that cannot be decoded or make no valid entry.
 	Unreadable int64
 }
 
-// Replay journals again what was written to a topic from since to until
-// (consume.Replay). The same records make the same entries, of which FINAL shows
-// one. topic is checkout.events, deliveries.attempts or this sink's poison topic.
+// Replay writes the entries of a topic's records from since to until again
+// (consume.Replay). The same records make the same entries, of which FINAL shows one.
+// topic is checkout.events, deliveries.attempts or this sink's poison topic.
 func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (out Replayed, err error) {
-	write := j.cfg.Store.Insert
-	if dryRun {
-		write = nil
-	}
-	out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, progress, func(r *kgo.Record) ([]journal.Entry, error) {
+	out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, dryRun, progress, func(r *kgo.Record) ([]journal.Entry, error) {
 		entry, err := j.decode(r)
 		return []journal.Entry{entry}, err
-	}, write)
+	}, j.cfg.Store.Insert)
 	return out, err
 }

@@ -1,8 +1,7 @@
-// Package readmodel applies checkout.events to the read model of sessions in
-// Postgres (internal/sessions).
+// Package readmodel applies checkout.events to the read model of sessions in Postgres
+// (internal/sessions).
 //
-// The position of each partition is written in the transaction that writes the
-// rows: a batch is applied with its positions or not at all.
+// One transaction writes the rows of a batch and the positions of its partitions.
 package readmodel
 
 import (
@@ -21,7 +20,7 @@ import (
 	"quittance/schemas"
 )
 
-// Config of a ReadModel. All fields are required, except Metrics.
+// Config configures a ReadModel. All fields except Metrics are required.
 type Config struct {
 	Kafka   kafka.Config
 	Codec   *schemas.Codec
@@ -43,9 +42,6 @@ func New(cfg Config) (*ReadModel, error) {
 	if cfg.Codec == nil || cfg.Store == nil {
 		return nil, errors.New("read model: Codec and Store are required")
 	}
-	if cfg.Metrics == nil {
-		cfg.Metrics = prometheus.NewRegistry()
-	}
 	with := promauto.With(cfg.Metrics)
 	events := with.NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_readmodel_events_total", Help: "Events read, by outcome: applied or poison.",
@@ -53,7 +49,7 @@ func New(cfg Config) (*ReadModel, error) {
 	r := &ReadModel{
 		cfg: cfg, applied: events.WithLabelValues("applied"),
 		types: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_checkout_events_total", Help: "Events by type and mode (test, live; none when of no session), counted when the read model has them; building it anew counts them again.",
+			Name: "quittance_checkout_events_total", Help: "Events by type and mode (test, live; none for an event of no session), counted when the read model has them. A rebuild counts them again.",
 		}, []string{"event", "mode"}),
 	}
 	for _, t := range checkout.EventTypes() {
@@ -87,14 +83,14 @@ const (
 	modeNone = "none"
 )
 
-// Run applies events until ctx ends, and returns nil then; a batch under way is
-// finished first. While Kafka or Postgres is away it waits. It returns an error
-// only when it could not begin.
+// Run applies events until ctx ends, then returns nil. It first finishes a batch under
+// way. While Kafka or Postgres is unavailable it waits. It returns an error only when it
+// could not begin.
 func (r *ReadModel) Run(ctx context.Context) error {
 	return consume.Batch(ctx, r.consumer, r.decode, r.apply)
 }
 
-// event is what a record holds.
+// event is the content of a record.
 type event struct {
 	kind     checkout.EventType
 	snapshot *sessions.Snapshot // nil for an event of no session
@@ -105,7 +101,7 @@ func (r *ReadModel) decode(rec *kgo.Record) (event, error) {
 	return event{kind, snapshot}, err
 }
 
-// apply writes the snapshots of events and the moves of the positions.
+// apply writes the snapshots of events and moves the positions.
 func (r *ReadModel) apply(ctx context.Context, events []event, moves []consume.Move) error {
 	if err := r.cfg.Store.Apply(ctx, snapshots(events), moves); err != nil {
 		return err

@@ -135,7 +135,7 @@ func runs(t *testing.T, run func(context.Context) error) (stop func()) {
 
 func app(n int) string { return fmt.Sprintf("018f0000-0000-7000-8000-%012d", n) }
 
-// agency is that of an application.
+// agency returns the agency of an application.
 func agency(app string) string { return "agency of " + app }
 
 func (w *world) session(n int, app string, sequence int64) checkout.Session {
@@ -165,7 +165,8 @@ func (w *world) produce(t *testing.T, records ...*kgo.Record) {
 	}
 }
 
-// sum is what the read model holds: sessions and the sum of their sequences.
+// sum is the content of the read model: the number of sessions and the sum of their
+// sequences.
 func (w *world) sum(t *testing.T) (sessions, sequences int64) {
 	t.Helper()
 	if err := w.pool.QueryRow(t.Context(), `SELECT count(*), coalesce(sum(sequence), 0) FROM sessions`).Scan(&sessions, &sequences); err != nil {
@@ -183,7 +184,7 @@ func within(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// atEnd tells whether every position stands at its partition's high watermark.
+// atEnd reports whether every position is at its partition's high watermark.
 func (w *world) atEnd(t *testing.T) bool {
 	t.Helper()
 	topic := w.topology.Name(schemas.TopicEvents)
@@ -224,8 +225,8 @@ func TestOrderAndRepetitionDoNotMatter(t *testing.T) {
 	}
 }
 
-// A read that begins after an acknowledgement shows it, on an instance that never
-// heard of it, with aborted transactions before, between and behind.
+// A read that begins after an acknowledgement shows the acknowledged command, also on
+// another instance, and also between aborted transactions.
 func TestReadsShowWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -330,7 +331,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 	}
 }
 
-// counted is the value of a counter with one label, or with none.
+// counted returns the value of a counter with at most one label.
 func counted(t *testing.T, from *prometheus.Registry, name, outcome string) float64 {
 	t.Helper()
 	families, err := from.Gather()
@@ -362,8 +363,8 @@ func lag(t *testing.T, from *prometheus.Registry) float64 {
 	return 0
 }
 
-// Instances come and go in the middle of a stream: partitions move, two may
-// believe to own one, and in the end every event has been applied.
+// Instances join and leave while events arrive. Partitions move, and two instances may
+// both act as the owner of one. In the end every event is applied.
 func TestInstancesShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -390,13 +391,14 @@ func TestInstancesShare(t *testing.T) {
 	w.sink(t, w.pool)
 	<-written
 	within(t, "applying", func() bool { return w.atEnd(t) })
-	// Every event is a session of its own, so that none can hide another's loss.
+	// Every event has a session of its own. A later event of the same session would hide a
+	// lost one.
 	if n, _ := w.sum(t); n != sessions*sequences {
 		t.Errorf("%d sessions, want %d", n, sessions*sequences)
 	}
 }
 
-// gate is a way to Postgres that can be shut.
+// gate is a proxy to Postgres that can be closed.
 type gate struct {
 	mu    sync.Mutex
 	shut  bool
@@ -458,8 +460,8 @@ func TestPostgresComesAndGoes(t *testing.T) {
 	stop, metrics := w.sink(t, openPool(t, dsn))
 	w.produce(t, w.event(t, w.session(1000, app(0), 1)))
 	within(t, "joining the group", func() bool { return w.atEnd(t) })
-	// Other sessions in each round: a later event of the same session would hide
-	// that one was lost.
+	// Each round has other sessions. A later event of the same session would hide a lost
+	// one.
 	for round := range 6 {
 		g.set(round%2 == 1)
 		for n := range 20 {
@@ -481,7 +483,7 @@ func TestPostgresComesAndGoes(t *testing.T) {
 	}
 }
 
-// What is derived can be thrown away.
+// The read model is deleted and rebuilt from the events.
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -500,7 +502,7 @@ func TestRebuild(t *testing.T) {
 		t.Errorf("%d sessions with sequences of %d, want 20 with 40", n, sum)
 	}
 	stop()
-	// A broker that has less than was applied: another one, or one that lost data.
+	// The broker has fewer events than were applied: it is another broker, or it lost data.
 	if _, err := w.pool.Exec(t.Context(), `UPDATE readmodel_positions SET next = next + 1000`); err != nil {
 		t.Fatal(err)
 	}
@@ -508,8 +510,8 @@ func TestRebuild(t *testing.T) {
 	within(t, "beginning again", func() bool { return w.atEnd(t) })
 }
 
-// Migration 0013 makes the rows again from the events: until the sink has read them
-// all, reads are refused; then a reader sees the sessions as before.
+// Migration 0013 rebuilds the rows from the events. Reads are refused until the sink has
+// read all events. Then a reader sees the same sessions as before.
 func TestMigrationToSnapshots(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -547,7 +549,8 @@ func TestMigrationToSnapshots(t *testing.T) {
 	check("before")
 	stop()
 
-	// As the first release has left it: rows of columns, positions at the end.
+	// The database as the first release left it: rows without snapshots, positions at the
+	// end.
 	events := w.topology.Name(schemas.TopicEvents)
 	positions, err := sessions.NewStore(w.pool).Positions(t.Context(), events)
 	if err != nil {
@@ -578,7 +581,7 @@ func TestMigrationToSnapshots(t *testing.T) {
 	check("after")
 }
 
-// Poison whose cause is gone is applied by a replay; positions stay.
+// A replay applies poison whose cause is gone. Positions stay.
 func TestReplayOfPoison(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,26 +11,22 @@ import (
 	"quittance/internal/sessions"
 )
 
-// Replayed says what a replay found.
+// Replayed has the numbers of a replay.
 type Replayed struct {
-	// Events that were applied again; in a dry run, that would be.
+	// Events is the number of events that were applied again. A dry run applies none and
+	// counts them.
 	Events int64
-	// Unreadable records cannot be decoded.
+	// Unreadable is the number of records that cannot be decoded.
 	Unreadable int64
 }
 
-// Replay applies the events again that were written to a topic from since to until
-// (consume.Replay). A session that stands at a later event stays as it is, so that a
-// replay only adds what is missing. topic is checkout.events or this sink's poison
-// topic.
+// Replay applies the events of a topic from since to until again (consume.Replay). A
+// session that already has a later event stays unchanged, so a replay only adds missing
+// events. topic is checkout.events or this sink's poison topic.
 func (r *ReadModel) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (out Replayed, err error) {
-	write := func(ctx context.Context, found []sessions.Snapshot) error { return r.cfg.Store.Apply(ctx, found, nil) }
-	if dryRun {
-		write = nil
-	}
-	out.Events, out.Unreadable, err = consume.Replay(ctx, r.consumer, topic, since, until, progress, func(rec *kgo.Record) ([]sessions.Snapshot, error) {
+	out.Events, out.Unreadable, err = consume.Replay(ctx, r.consumer, topic, since, until, dryRun, progress, func(rec *kgo.Record) ([]sessions.Snapshot, error) {
 		e, err := r.decode(rec)
 		return snapshots([]event{e}), err
-	}, write)
+	}, func(ctx context.Context, found []sessions.Snapshot) error { return r.cfg.Store.Apply(ctx, found, nil) })
 	return out, err
 }

@@ -22,11 +22,11 @@ const (
 	undeliveredNeedsOperator = "needs_operator"
 )
 
-// peekPatience bounds the reading of the topics.
+// peekPatience bounds the time in which the topics are read.
 const peekPatience = 5 * time.Second
 
-// gauges shows how late deliveries are, even when no worker runs: deliveries
-// without an attempt are looked up on the topics.
+// gauges sets the gauges of deliveries. It reads deliveries without an attempt from the
+// topics, so the gauges are right even when no worker runs.
 func (s *Schedule) gauges(ctx context.Context, adm *kadm.Client) error {
 	untried, kafkaErr := s.untried(ctx, adm)
 	type key struct {
@@ -85,7 +85,8 @@ func (s *Schedule) gauges(ctx context.Context, adm *kadm.Client) error {
 	return kafkaErr
 }
 
-// age of a time in seconds; 0 for the zero time and for what lies ahead.
+// age returns the age of a time in seconds. It is 0 for the zero time and for a time in
+// the future.
 func age(at, now time.Time) float64 {
 	if at.IsZero() {
 		return 0
@@ -93,8 +94,8 @@ func age(at, now time.Time) float64 {
 	return max(0, now.Sub(at).Seconds())
 }
 
-// untried is the time of the oldest event of each kind that planner and worker have
-// not settled; zero when there is none.
+// untried returns, by kind, the time of the oldest event that planner or worker have not
+// settled; zero: none.
 func (s *Schedule) untried(ctx context.Context, adm *kadm.Client) (map[deliveries.Kind]time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, peekPatience)
 	defer cancel()
@@ -122,10 +123,9 @@ func (s *Schedule) untried(ctx context.Context, adm *kadm.Client) (map[deliverie
 	return out, nil
 }
 
-// untriedSince is the time of the event of a notification, or of a delivery that a
-// planner has written. It is false for a delivery that the schedule has put on the
-// topic, which has a row and is counted there, and for poison, which planner and
-// worker count.
+// untriedSince returns the time of the event of a notification, or of a delivery that a
+// planner has written. It returns false for a delivery that the schedule has written,
+// because its row is counted, and for a record that cannot be decoded.
 func untriedSince(codec *schemas.Codec, notification bool, value []byte) (time.Time, bool) {
 	if notification {
 		var n record.Notification
@@ -137,7 +137,7 @@ func untriedSince(codec *schemas.Codec, notification bool, value []byte) (time.T
 	return d.OccurredAt, err == nil && d.Round == 0
 }
 
-// earlier of two times, of which zero is none.
+// earlier returns the earlier of two times. The zero time counts as missing.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

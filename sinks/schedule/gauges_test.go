@@ -17,8 +17,8 @@ import (
 	"quittance/test/servers"
 )
 
-// How late deliveries are shows also while nobody plans or sends them, and tells
-// what was never tried from what is tried again, held, or for a person to decide.
+// The gauges show how late deliveries are, even without a planner and a worker. They
+// distinguish untried deliveries from those that are retried, held or parked.
 func TestOldestUndelivered(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -56,8 +56,8 @@ func TestOldestUndelivered(t *testing.T) {
 		n.OccurredAt = b.Now().Add(-time.Duration(hoursAgo)*time.Hour - time.Minute)
 		return n
 	}
-	// One aborted, one that no planner has read, and on the topic of deliveries one
-	// that no worker has, behind one that the schedule has put there again.
+	// One notification is aborted and one is not planned. On the topic of deliveries there is
+	// one that no worker has read, behind one that the schedule has produced again.
 	b.Notify(t, schemas.TopicWebhooks, false, at(50, b.Notification("evt_aborted", "app")))
 	b.Notify(t, schemas.TopicWebhooks, true, at(3, b.Notification("evt_unplanned", "app")), at(2, b.Notification("evt_later", "app")))
 	for i, hoursAgo := range []int{40, 5} {

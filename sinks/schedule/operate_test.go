@@ -19,7 +19,7 @@ import (
 	deliverytest "quittance/test/deliveries"
 )
 
-// today is outcome of an event that occurs now, whose day is kept.
+// today is outcome for an event that occurs now, so that its day is not dropped.
 func today(b *deliverytest.Bench, event, destination string, o deliveries.Outcome, round, attempt int32, next time.Time) *record.Attempt {
 	a := outcome(b, event, destination, o, round, attempt, next)
 	a.Delivery.OccurredAt = b.Now()
@@ -39,7 +39,7 @@ func applied(t *testing.T, b *deliverytest.Bench, attempts ...*record.Attempt) {
 	}
 }
 
-// refusal holds an error against the code and the values of a refused operation.
+// refusal checks that an error is a refused operation with this code and these values.
 func refusal(t *testing.T, err error, code string, values ...any) {
 	t.Helper()
 	var refused *operation.Error
@@ -63,15 +63,16 @@ func retry(t *testing.T, b *deliverytest.Bench, event, destination string) deliv
 	return r
 }
 
-// An operator retries while the record of the round before stands on the topic
-// still, or its outcome comes a second time: what that says then is history, unless
-// it says that the delivery was accepted.
+// An operator retries while the record of the previous round is still on the topic, or
+// its outcome comes a second time. Outcomes of the previous round no longer count, unless
+// the delivery was accepted.
 func TestRetryOutlivesLateOutcomes(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
 	deliverytest.Start(t, b.Schedule(t))
 	far := b.Now().Add(time.Hour)
-	// On hold, so that nothing is claimed before the late outcomes are there.
+	// The destination is on hold, so that nothing is claimed before the late outcomes are
+	// applied.
 	held := today(b, "held", "d", deliveries.OutcomeDeferred, 0, 1, far)
 	held.Reason = deliveries.ReasonBreakerOpen
 	first := map[string]deliveries.Outcome{
@@ -117,7 +118,7 @@ func TestRetryOutlivesLateOutcomes(t *testing.T) {
 	if s := b.State(t, webhook.Kind, "accepted", "other"); s != "delivered" {
 		t.Errorf("what was accepted late is %s", s)
 	}
-	// Now on the topic in a later round: the first one still decides nothing.
+	// Now it is on the topic in a later round. Outcomes of the first round still do not count.
 	applied(t, b, late...)
 	for _, event := range []string{"parked", "exhausted", "waiting"} {
 		if s := b.State(t, webhook.Kind, event, "d"); s != "queued" {
@@ -133,7 +134,7 @@ func TestRetryOutlivesLateOutcomes(t *testing.T) {
 	refusal(t, err, deliveries.CodeUnknown)
 }
 
-// many makes a delivery into n more of its kind, which wait for an hour.
+// many copies a delivery n times. The copies wait for an hour.
 func many(t *testing.T, b *deliverytest.Bench, like string, n int) {
 	t.Helper()
 	if _, err := b.Pool.Exec(t.Context(), `
@@ -157,8 +158,8 @@ func standing(t *testing.T, b *deliverytest.Bench, destination string) deliverie
 	return all[i]
 }
 
-// An endpoint that is gone keeps thousands; resumed, all of them are due, and
-// nothing of why it was suspended is left.
+// Thousands of deliveries wait for an endpoint that is gone. After a resumption all of
+// them are due, and the reason of the suspension is cleared.
 func TestSuspendAndResume(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -195,7 +196,7 @@ func TestSuspendAndResume(t *testing.T) {
 	b.Advance(3 * time.Second)
 	deliverytest.Eventually(t, "its share is produced", func() bool { return len(produced(t, b)) == 16 })
 
-	// One that never had an outcome.
+	// An endpoint that never had an outcome.
 	as, changed, err = b.Store.Suspend(t.Context(), deliverytest.Actor, webhook.Kind, "new", b.Now())
 	if err != nil || !changed || as.SuspendedReason != deliveries.SuspendedOperator || as.SuspendedAt.IsZero() {
 		t.Errorf("suspended: %q, changed %v, %v", as.SuspendedReason, changed, err)
@@ -211,8 +212,8 @@ func TestSuspendAndResume(t *testing.T) {
 	}
 }
 
-// What the schedule gave up is there to be sent: after its last step, and after it
-// was held for too long.
+// Exhausted deliveries can still be sent: those that failed at the last step, and those
+// that were held for too long.
 func TestRetryAll(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -254,7 +255,7 @@ func TestRetryAll(t *testing.T) {
 	if s := b.State(t, webhook.Kind, "parked", "d"); s != "needs_operator" {
 		t.Errorf("another state: %s", s)
 	}
-	// Of an installation that dropped the bytes of what was exhausted.
+	// An earlier release deleted the bytes of exhausted deliveries.
 	if _, err := b.Pool.Exec(t.Context(), `UPDATE deliveries SET body = NULL WHERE destination_id = 'd2'`); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +263,7 @@ func TestRetryAll(t *testing.T) {
 	refusal(t, err, deliveries.CodeBodyGone)
 }
 
-// Page by page everything comes once, the newest first, whatever the day.
+// Pages of the list contain every delivery once, the newest first, over several days.
 func TestListAndShowDeliveries(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -344,7 +345,7 @@ func TestListAndShowDeliveries(t *testing.T) {
 	}
 }
 
-// As TestDestinationsAreLockedFirst, for what operators do.
+// Like TestDestinationsAreLockedFirst, for the operations.
 func TestOperationsLockTheDestinationFirst(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -390,9 +391,9 @@ func TestOperationsLockTheDestinationFirst(t *testing.T) {
 	}
 }
 
-// A 410 that was answered before somebody resumed the endpoint, and that the
-// schedule learns of afterwards, does not suspend it again; a later one does.
-// What was put off while it was suspended holds nothing up either.
+// A 410 from before a resumption, applied after it, does not suspend the endpoint again.
+// A later 410 does. Deliveries that were deferred during the suspension put no hold on
+// the endpoint.
 func TestResumeOutlivesLateOutcomes(t *testing.T) {
 	t.Parallel()
 	b := bench(t)

@@ -10,10 +10,9 @@ import (
 	deliverytest "quittance/test/deliveries"
 )
 
-// A receiver was down for days: some of what it should have got waits for its
-// next attempt, some is exhausted, some a person was to decide. A recovery makes
-// all of it due, at its rate, over a restart of the schedule in its middle, and
-// what is still on its way from before decides nothing any more.
+// A receiver was down for days. Some of its deliveries wait for the next attempt, some are
+// exhausted, some need an operator. A recovery makes all of them due at its rate, also
+// when the schedule restarts in between. Outcomes of earlier rounds no longer count.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -58,7 +57,7 @@ func TestRecovery(t *testing.T) {
 	if p := progress(); p.Done != 24 || p.Cancelled {
 		t.Fatalf("%+v", p)
 	}
-	// An outcome that was under way says once more what it said before.
+	// An outcome of the earlier round comes again.
 	late := outcome(b, "evt_09", "own", deliveries.OutcomeExhausted, 0, 3, later)
 	late.Delivery.OccurredAt = late.Delivery.OccurredAt.Add(9 * time.Minute)
 	outcomes(t, b, late)
@@ -86,7 +85,7 @@ func TestRecovery(t *testing.T) {
 		}
 	}
 
-	// Nothing is sent to an endpoint that is suspended; it is to be resumed.
+	// A suspended endpoint is refused: it must be resumed.
 	if _, err := b.Pool.Exec(t.Context(), `UPDATE delivery_destinations SET suspended_at = now(), suspended_reason = 'gone' WHERE destination_id = 'own'`); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +118,7 @@ func TestRecoveryCancelled(t *testing.T) {
 	if err != nil || r.Running() || !r.Cancelled || r.Done == 20 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	// It can be asked for again, and does what is left.
+	// A further recovery makes the remaining deliveries due.
 	r, started, err := b.Store.StartRecovery(t.Context(), deliverytest.Actor, deliveries.RecoveryRequest{
 		Kind: webhook.Kind, DestinationID: "own", Until: b.Now(), PerSecond: 1000,
 	}, b.Now())

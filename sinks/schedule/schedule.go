@@ -1,13 +1,15 @@
-// Package schedule is the sink of delivery outcomes: it applies them to Postgres
-// and puts deliveries that are due on their topic again. The rows and their rules
-// are package deliveries.
+// Package schedule is the sink of delivery outcomes. It applies them to Postgres and
+// puts due deliveries on their topic again. Package deliveries has the rows and their
+// rules.
 //
 // Outcomes (deliveries.attempts) are applied exactly once, because the position of
-// each partition is written in the same transaction. Only after the broker has lost
-// data are all outcomes of a partition applied again: then calls are listed twice,
-// and states stay as they are. Due deliveries are claimed by a
-// lease in a short transaction and then produced. After a crash between the two
-// the lease runs out, and the delivery is claimed again in the next round.
+// each partition is written in the same transaction. Only when the broker has lost data
+// are all outcomes of a partition applied again. Then attempts are listed twice, and
+// the states of deliveries stay the same.
+//
+// A short transaction claims due deliveries by a lease. Then they are produced. After
+// a crash between the two the lease runs out, and the delivery is claimed again in the
+// next round.
 package schedule
 
 import (
@@ -47,11 +49,11 @@ type Config struct {
 	Codec *schemas.Codec
 	// Deliveries needs the Directory of each kind.
 	Deliveries *deliveries.Store
-	// Now is the service's clock; when it jumps, retries fall due.
+	// Now is the service's clock. Retries are due by it.
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
-	// Poll is how often to look for what is due, at most a second; 250 ms when zero.
+	// Poll is the interval between two claims, at most a second; 250 ms when zero.
 	Poll time.Duration
 }
 
@@ -106,8 +108,8 @@ func New(cfg Config) (*Schedule, error) {
 	}, nil
 }
 
-// Run applies outcomes and produces what is due until ctx ends, then returns nil.
-// While Postgres is away it waits, and catches up.
+// Run applies outcomes and produces due deliveries until ctx ends, then returns nil.
+// While Postgres is unavailable it waits. Afterwards it catches up.
 func (s *Schedule) Run(ctx context.Context) error {
 	consumer, err := consume.New(consume.Config{
 		Kafka: s.cfg.Kafka, Group: "delivery-schedule", Topics: []string{schemas.TopicAttempts}, Poison: schemas.TopicPoisonDeliveries,
@@ -137,12 +139,12 @@ func (s *Schedule) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// now gives a chore the service's time.
+// now passes the service's time to a chore.
 func (s *Schedule) now(do func(context.Context, time.Time) error) func(context.Context) error {
 	return func(ctx context.Context) error { return do(ctx, s.cfg.Now()) }
 }
 
-// recoveries advances each running recovery by a second's worth.
+// recoveries makes the next deliveries of each running recovery due.
 func (s *Schedule) recoveries(ctx context.Context, now time.Time) error {
 	finished, err := s.cfg.Deliveries.AdvanceRecoveries(ctx, now)
 	for _, r := range finished {
@@ -151,11 +153,12 @@ func (s *Schedule) recoveries(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// every does a chore at intervals of real time; an error is Postgres or Kafka being away.
+// every does a chore at intervals of real time. It logs an error, which means that
+// Postgres or Kafka is unavailable.
 func (s *Schedule) every(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) error {
 	for {
 		if err := do(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "chore of the schedule left undone", slog.String("chore", what), slog.Any("error", err))
+			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a chore of the schedule failed", slog.String("chore", what), slog.Any("error", err))
 		}
 		if !consume.Sleep(ctx, interval) {
 			return nil
@@ -163,7 +166,7 @@ func (s *Schedule) every(ctx context.Context, interval time.Duration, what strin
 	}
 }
 
-// decode reads an outcome of this version.
+// decode reads an outcome.
 func (s *Schedule) decode(r *kgo.Record) (*record.Attempt, error) {
 	var a record.Attempt
 	if err := s.cfg.Codec.Decode(r.Value, &a); err != nil {
@@ -183,7 +186,7 @@ func (s *Schedule) apply(ctx context.Context, outcomes []*record.Attempt, moves 
 	return nil
 }
 
-// claims looks for what is due, more often while it finds something.
+// claims claims due deliveries until ctx ends, more often while there are some.
 func (s *Schedule) claims(ctx context.Context, cl *kgo.Client) error {
 	for {
 		n, err := s.claim(ctx, cl)
@@ -200,8 +203,8 @@ func (s *Schedule) claims(ctx context.Context, cl *kgo.Client) error {
 	}
 }
 
-// claim leases what is due and may go, produces it, and notes that it is on the
-// topic. What is not acknowledged goes again when its lease has run out.
+// claim leases due deliveries, produces them and marks them as queued. A delivery that
+// Kafka does not acknowledge is claimed again when its lease has run out.
 func (s *Schedule) claim(ctx context.Context, cl *kgo.Client) (int, error) {
 	claimed, err := s.cfg.Deliveries.Claim(ctx, s.cfg.Now())
 	if err != nil || len(claimed) == 0 {

@@ -16,7 +16,7 @@ import (
 	"quittance/test/servers"
 )
 
-// outcomes are written to deliveries.attempts as a worker would.
+// outcomes writes attempts to deliveries.attempts, like a worker.
 func outcomes(t testing.TB, b *deliverytest.Bench, attempts ...*record.Attempt) {
 	t.Helper()
 	for _, a := range attempts {
@@ -55,8 +55,8 @@ func produced(t testing.TB, b *deliverytest.Bench) []record.Delivery {
 	return out
 }
 
-// Delivered is final whenever it comes, outcomes of earlier rounds decide
-// nothing, and a deferred outcome costs no attempt.
+// Delivered is final in any round. Other outcomes of earlier rounds do not count. A
+// deferred outcome is not counted as an attempt.
 func TestOrderOfOutcomes(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -77,7 +77,7 @@ func TestOrderOfOutcomes(t *testing.T) {
 			t.Errorf("%s produced with attempt %d, round %d, %d bytes; want attempt %d, round 1", d.EventID, d.Attempt, d.Round, len(d.Body), want)
 		}
 	}
-	// It is on the topic in round 1: what round 0 says late is history.
+	// It is on the topic in round 1: a late outcome of round 0 does not count.
 	outcomes(t, b, outcome(b, "again", "d1", deliveries.OutcomeFailed, 0, 1, b.Now().Add(-time.Second)), outcome(b, "marker", "d3", deliveries.OutcomeFailed, 0, 1, far))
 	deliverytest.Eventually(t, "marker applied", func() bool { return state("marker", "d3") == "waiting" })
 	outcomes(t, b, outcome(b, "parked", "d1", deliveries.OutcomeDelivered, 0, 1, far))
@@ -91,7 +91,7 @@ func TestOrderOfOutcomes(t *testing.T) {
 		t.Errorf("%d records produced, want 2", n)
 	}
 
-	// What a worker is told of all this after a crash.
+	// The answers that a worker gets after a crash.
 	h := b.History()
 	if err := h.CatchUp(t.Context()); err != nil {
 		t.Fatal(err)
@@ -123,8 +123,8 @@ func TestOrderOfOutcomes(t *testing.T) {
 	}
 }
 
-// A destination that is dead with thousands waiting gets twice its cap, one that
-// is on hold nothing, and neither keeps another from its turn.
+// A dead destination with thousands of waiting deliveries gets twice its cap, and one on
+// hold gets nothing. Neither delays another destination.
 func TestCapsAndHolds(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -160,7 +160,7 @@ func TestCapsAndHolds(t *testing.T) {
 	outcomes(t, b, outcome(b, "held-probe", "held", deliveries.OutcomeDelivered, 0, 1, past))
 	deliverytest.Eventually(t, "its share after a success", func() bool { return count()["held"] == 16 })
 
-	// A crash between claim and produce: the lease runs out, the round goes up.
+	// After a crash between claim and produce the lease runs out and the round goes up.
 	stop()
 	if _, err := b.Pool.Exec(t.Context(), `UPDATE deliveries SET lease_until = now() - interval '1 second' WHERE state = 'queued' AND destination_id = 'other'`); err != nil {
 		t.Fatal(err)
@@ -172,8 +172,8 @@ func TestCapsAndHolds(t *testing.T) {
 	}
 }
 
-// Five days of nothing but failures suspend an endpoint; a success in between
-// does not count as such.
+// Five days without a success suspend an endpoint. A success in between restarts the five
+// days.
 func TestFailingForDaysSuspends(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -246,7 +246,7 @@ func TestFailuresBeforeAResumptionDoNotSuspend(t *testing.T) {
 	if suspended() {
 		t.Error("old failures suspended the endpoint again")
 	}
-	// Failures after the resumption count as ever.
+	// Failures after the resumption count.
 	apply(outcome(b, "e2", "d", deliveries.OutcomeFailed, 0, 1, far))
 	b.Advance(5*24*time.Hour + time.Minute)
 	apply(outcome(b, "e2", "d", deliveries.OutcomeFailed, 0, 2, far))
@@ -255,8 +255,8 @@ func TestFailuresBeforeAResumptionDoNotSuspend(t *testing.T) {
 	}
 }
 
-// A database that is restored from a backup is behind Kafka's committed offsets:
-// the schedule goes on from where Postgres stands.
+// A database that is restored from a backup is behind Kafka's committed offsets. The
+// schedule continues at the positions in Postgres.
 func TestBeginsWherePostgresStands(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -275,9 +275,8 @@ func TestBeginsWherePostgresStands(t *testing.T) {
 	deliverytest.Eventually(t, "applied again", func() bool { return b.State(t, webhook.Kind, "e1", "d") == "waiting" })
 }
 
-// Whoever changes deliveries waits for their destination's lock before it has
-// locked any: who holds the destination, as a batch does, can go on to its
-// deliveries without a deadlock.
+// Every change of deliveries locks their destination first, before it locks a delivery.
+// So a batch that has locked the destination can lock its deliveries without a deadlock.
 func TestDestinationsAreLockedFirst(t *testing.T) {
 	t.Parallel()
 	b := bench(t)

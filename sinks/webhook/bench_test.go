@@ -11,9 +11,9 @@ import (
 	deliverytest "quittance/test/deliveries"
 )
 
-// BenchmarkOneEndpoint is the whole way of b.N events to one endpoint with 64
-// calls at once: committed on webhooks, planned, signed, sent, recorded, and in
-// Postgres. Broker, database and receiver share the machine.
+// BenchmarkOneEndpoint sends b.N events to one endpoint with 64 calls at once: from the
+// commit on webhooks through planning, signing, sending and recording to Postgres.
+// Broker, database and receiver share the machine.
 func BenchmarkOneEndpoint(b *testing.B) {
 	house := bench(b)
 	own := deliverytest.NewReceiver(b, eventID)

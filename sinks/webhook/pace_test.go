@@ -13,8 +13,8 @@ import (
 	deliverytest "quittance/test/deliveries"
 )
 
-// An endpoint with a rate gets no more than that in any second, however much
-// there is and wherever it waits; its neighbour does not wait for it.
+// An endpoint with a rate gets at most that number of calls in any second, from the mailbox
+// and from the schedule. Another endpoint does not wait for it.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -57,8 +57,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// A receiver that asks for two minutes without calls has them, for all its
-// events, and then gets one to begin with.
+// A receiver asks for two minutes without calls. It gets no call in that time, of any
+// event. Then it gets one call first.
 func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -100,7 +100,7 @@ func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
 	}
 }
 
-// Whoever resumes an endpoint whose breaker is open wants to see it called.
+// An operator resumes an endpoint whose breaker is open. It is called at once.
 func TestResumeClosesTheBreaker(t *testing.T) {
 	t.Parallel()
 	b := bench(t)

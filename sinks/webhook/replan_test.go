@@ -14,10 +14,10 @@ import (
 	deliverytest "quittance/test/deliveries"
 )
 
-// A planner dies between the acknowledgement of what it planned and the commit of
-// its offsets. Whoever comes next plans the same again: deliveries that were
-// accepted meanwhile, that are under way, and that wait for their next attempt.
-// None of them is sent for that.
+// A planner dies between the acknowledgement of its deliveries and the commit of its
+// offsets. Its successor plans the same notifications again: some deliveries are already
+// accepted, some are under way, some wait for their next attempt. None is sent a second
+// time because of that.
 func TestPlannedTwiceIsSentOnce(t *testing.T) {
 	t.Parallel()
 	b := bench(t)

@@ -17,10 +17,10 @@ import (
 	deliverytest "quittance/test/deliveries"
 )
 
-// An endpoint is added after events it should have had, while another still
-// hangs with some of them in hand. A replay sends the first what it lacks, once,
-// however often it is run, and nobody anything twice; only when told to does it
-// send again what was accepted, and that once for each word.
+// An endpoint is added after events that it should have had, while calls to another one
+// hang. A replay sends the missing deliveries to the first endpoint once, however often it
+// runs, and sends nothing twice. Accepted deliveries are sent again only in a named
+// redelivery, once for each name.
 func TestReplayFillsGapsOnly(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -100,7 +100,7 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 		}
 	}
 
-	// The integrator lost what it had accepted, and asks for it.
+	// The integrator has lost accepted events and asks for them.
 	for _, made := range []int64{20, 0} {
 		got, err := replay("restored backup", "quick", false)
 		if err != nil || got.Made != made {
@@ -116,7 +116,7 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 		t.Errorf("quick has %v, slow %d", quick.Count(), len(slow.Got()))
 	}
 
-	// Nobody can say what is delivered while outcomes are not applied.
+	// While outcomes are not applied it is unknown what is delivered.
 	stop()
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", ids("c", 1))...)
 	deliverytest.Eventually(t, "an outcome that nobody applies", func() bool { return quick.Count()["evt_c00000"] == 1 && slow.Count()["evt_c00000"] == 1 })

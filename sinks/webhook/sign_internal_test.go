@@ -11,8 +11,8 @@ import (
 	"quittance/internal/secret"
 )
 
-// Secrets of a registry file need not be padded base64; every one signs, and
-// where the library takes the secret it takes the signature.
+// Secrets of a registry file may lack the padding of base64. Every secret signs, and where
+// the library accepts the secret it accepts the signature.
 func TestKeysOfSecrets(t *testing.T) {
 	t.Parallel()
 	at := time.Now()

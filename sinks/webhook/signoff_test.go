@@ -30,10 +30,10 @@ import (
 	"quittance/test/servers"
 )
 
-// What follows is about the moment at which a delivery counts as done: when its
-// outcome stands in Kafka, not when the receiver has answered, and not before.
+// The tests of this file check when a delivery is done: when its outcome is in Kafka, not
+// when the receiver has answered.
 
-// signoffChild is what a worker process of its own is told.
+// signoffChild is the configuration of a worker in a process of its own.
 type signoffChild struct {
 	Kafka                    kafka.Config
 	DSN, SchemaRegistry, URL string
@@ -41,8 +41,8 @@ type signoffChild struct {
 
 const signoffEnv = "QUITTANCE_WEBHOOK_SIGNOFF_CHILD"
 
-// TestSignoffChild is no test: it is the process that the tests below stop and
-// kill, a worker as it is in service.
+// TestSignoffChild is not a test. It is the process that the tests below stop and kill: a
+// worker as in service.
 func TestSignoffChild(t *testing.T) {
 	text := os.Getenv(signoffEnv)
 	if text == "" {
@@ -73,7 +73,7 @@ func TestSignoffChild(t *testing.T) {
 	}).Run(t.Context())
 }
 
-// process is the child.
+// process is a child process.
 type process struct {
 	*exec.Cmd
 	dead sync.Once
@@ -110,7 +110,7 @@ func (p *process) kill() {
 	p.dead.Do(func() { _ = p.Process.Kill(); _ = p.Wait() })
 }
 
-// standing is where an event's delivery stands on webhooks.deliveries.
+// standing is the place of an event's delivery on webhooks.deliveries.
 func standing(t *testing.T, b *deliverytest.Bench, event string) (partition int32, offset int64) {
 	t.Helper()
 	for _, r := range b.Records(t, schemas.TopicWebhooksDeliveries) {
@@ -126,7 +126,7 @@ func standing(t *testing.T, b *deliverytest.Bench, event string) (partition int3
 	return 0, 0
 }
 
-// committed are the group's offsets by partition; none is 0.
+// committed returns the group's offsets by partition. A missing offset is 0.
 func committed(t *testing.T, b *deliverytest.Bench) map[int32]int64 {
 	t.Helper()
 	at, err := kadm.NewClient(b.Client).FetchOffsets(t.Context(), b.Kafka.Prefix+"webhook-worker")
@@ -142,11 +142,11 @@ func committed(t *testing.T, b *deliverytest.Bench) map[int32]int64 {
 	return out
 }
 
-// The receiver has answered 200 and the worker dies before it has read that:
-// stopped before the answer is written, killed after it. Its successor sends the
-// event again under the same id, with the same bytes and a timestamp and
-// signature of its own. The event behind it, delivered meanwhile, has been
-// settled above it; it is neither lost nor repeated.
+// The receiver has answered 200 and the worker dies before it has read the answer: the
+// worker is stopped before the answer is written and killed after it. Its successor sends
+// the event again under the same id, with the same bytes and a new timestamp and
+// signature. The next event was delivered and settled before the crash. It is neither lost
+// nor repeated.
 func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -245,7 +245,7 @@ func timestamp(t *testing.T, r deliverytest.Request) int64 {
 	return n
 }
 
-// gate kills the worker at its first connection, before anything of it is read.
+// gate kills the worker at its first connection, before a byte of it is read.
 type gate struct {
 	net.Listener
 	first sync.Once
@@ -265,8 +265,8 @@ func (g *gate) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// The worker dies when it has connected, before the receiver has seen a byte of
-// the request: its successor sends the event.
+// The worker connects and dies before the receiver has read a byte of the request. Its
+// successor sends the event.
 func TestKilledBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -309,10 +309,10 @@ func TestKilledBeforeTheRequest(t *testing.T) {
 	}
 }
 
-// Quick, slow and hanging endpoints share a partition: at every moment each
-// record below the group's committed offset has an outcome on
-// deliveries.attempts. While calls hang the group stands at the first of them,
-// however much is delivered behind it; then it goes to the end.
+// Quick, slow and hanging endpoints share a partition. At all times each record below the
+// group's committed offset has an outcome on deliveries.attempts. While calls hang, the
+// committed offset is that of the first of them, although later records are delivered.
+// Afterwards it goes to the end.
 func TestCommittedOffsetStaysBelowTheUnsettled(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -340,7 +340,7 @@ func TestCommittedOffsetStaysBelowTheUnsettled(t *testing.T) {
 
 	type moment struct{ committed, first int64 }
 	var low, samples int64
-	// check reads the group's offset first: what lies below it was settled before.
+	// check reads the group's offset first: the records below it were settled before.
 	check := func() (m moment, delivered int) {
 		m.committed = committed(t, b)[partition]
 		outcomes := map[string]int32{} // the latest round with an outcome, from 1
@@ -413,8 +413,8 @@ func hanging(r *deliverytest.Receiver) []deliverytest.Request {
 	return out
 }
 
-// inPartition is a name that begins with prefix and, as a key, goes to the
-// partition of a topic that has four.
+// inPartition returns a name that begins with prefix and, as a key, goes to the given one
+// of four partitions.
 func inPartition(prefix string, partition int) string {
 	p := kgo.StickyKeyPartitioner(nil).ForTopic("")
 	for i := 0; ; i++ {

@@ -22,8 +22,8 @@ import (
 	deliverytest "quittance/test/deliveries"
 )
 
-// verifiers are receivers made with the Standard Webhooks libraries, each of
-// which verifies what is posted to /N with the Nth secret and answers 204, or 401.
+// verifiers are receivers that use the Standard Webhooks libraries. Each verifies a
+// request to /N with the Nth secret and answers 204 or 401.
 func verifiers(t *testing.T, secrets ...string) map[string]string {
 	t.Helper()
 	absolute := func(path string) string {
@@ -95,10 +95,9 @@ func receiver(t *testing.T, program string, args []string) (url string) {
 	return "http://127.0.0.1:" + strings.TrimSpace(line)
 }
 
-// Receivers of integrators, written with the libraries of the standard, take what
-// we send: before a rotation, during its overlap with the old secret and with the
-// new, and after it with the new alone, at once when there is no overlap. They
-// take nothing that was changed on the way.
+// Receivers with the libraries of the standard accept our webhooks: before a rotation;
+// during its overlap with the old secret and with the new one; after it, or at once without
+// an overlap, with the new one alone. They refuse a webhook that was changed on the way.
 func TestStandardWebhooksLibraries(t *testing.T) {
 	t.Parallel()
 	b := bench(t)

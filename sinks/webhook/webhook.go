@@ -1,5 +1,5 @@
-// Package webhook sends an application's events to the endpoints that subscribe to
-// them: the kind of delivery for signed webhooks (integration contract, "Events";
+// Package webhook is the kind of delivery that sends an application's events as signed
+// webhooks to the endpoints that subscribe to them (integration contract, "Events";
 // contract-decisions § 5; Standard Webhooks 1.0).
 package webhook
 
@@ -25,7 +25,7 @@ import (
 	"quittance/sinks/delivery"
 )
 
-// keepFor is how old a delivery grows before it is exhausted.
+// keepFor is the time after the first attempt at which a delivery is exhausted.
 const keepFor = 30 * 24 * time.Hour
 
 const (
@@ -33,35 +33,35 @@ const (
 	userAgent     = "Quittance-Webhooks/1.0"
 )
 
-// Endpoints is the registry's part. It answers from memory and is safe for
-// concurrent use.
+// Endpoints is the part of the registry that this kind needs. It answers from memory
+// and is safe for concurrent use.
 type Endpoints interface {
-	// Endpoints are those to which an event of the application goes now: its own
-	// and, where a platform key made the session, the platform's.
+	// Endpoints returns the endpoints that subscribe to an event of the application:
+	// its own and, when a platform key made the session, the platform's.
 	Endpoints(applicationID string, platform, live bool, event string) []registry.WebhookEndpoint
-	// Endpoint is an endpoint by id; false when there is none (any more).
+	// Endpoint finds an endpoint by its id; false when there is none.
 	Endpoint(id string) (registry.WebhookEndpoint, bool)
 }
 
-// Config is what a Policy needs. Endpoints and Now are required.
+// Config configures a Policy. Endpoints and Now are required.
 type Config struct {
 	Endpoints Endpoints
 	// Now is the service's clock.
 	Now func() time.Time
-	// Timestamp is the clock of webhook-timestamp, which receivers compare with
-	// their own; nil takes Now.
+	// Timestamp is the clock of webhook-timestamp, which receivers compare with their
+	// own clock; nil: Now.
 	Timestamp func() time.Time
 	// Loopback allows loopback endpoints over http.
 	Loopback bool
-	// Roots are the certificate authorities to trust; nil takes the system's.
+	// Roots are the trusted certificate authorities; nil: the system's.
 	Roots *x509.CertPool
 }
 
 // Kind is the name of this kind of delivery.
 const Kind deliveries.Kind = "webhook"
 
-// Registration is this kind of delivery. For operations on rows, which ask for no
-// destination, endpoints may be nil.
+// Registration returns the registration of webhooks. endpoints may be nil for
+// operations on rows, which use no directory.
 func Registration(endpoints Endpoints) deliveries.Registration {
 	r := deliveries.Registration{
 		Kind: Kind, Notifications: schemas.TopicWebhooks, Deliveries: schemas.TopicWebhooksDeliveries, Suspends: true, Redelivers: true,
@@ -78,7 +78,7 @@ func Registration(endpoints Endpoints) deliveries.Registration {
 	return r
 }
 
-// entry is an endpoint as operators see it.
+// entry returns an endpoint as operators see it.
 func entry(e registry.EndpointEntry) deliveries.Entry {
 	out := deliveries.Entry{
 		Kind: Kind, ID: e.ID, Name: e.ID, Title: "Endpoint " + e.ID + " of " + e.Owner(), Owner: e.Owner(), Agency: e.Agency, ApplicationID: e.ApplicationID, Application: e.Application,
@@ -99,8 +99,8 @@ func entry(e registry.EndpointEntry) deliveries.Entry {
 // directory is the registry's endpoints as the engine sees them.
 type directory struct{ endpoints Endpoints }
 
-// Destinations are the endpoints that a notification goes to (decisions § 5,
-// "Fan-out").
+// Destinations returns the ids of the endpoints of a notification (contract-decisions
+// § 5, "Fan-out").
 func (d directory) Destinations(n *record.Notification) []string {
 	var ids []string
 	for _, e := range d.endpoints.Endpoints(n.ApplicationID, n.Platform, n.Livemode, n.Event) {
@@ -109,7 +109,7 @@ func (d directory) Destinations(n *record.Notification) []string {
 	return ids
 }
 
-// Destination is an endpoint.
+// Destination returns the caps of an endpoint.
 func (d directory) Destination(id string) (deliveries.Destination, bool) {
 	e, ok := d.endpoints.Endpoint(id)
 	return deliveries.Destination{
@@ -117,7 +117,7 @@ func (d directory) Destination(id string) (deliveries.Destination, bool) {
 	}, ok
 }
 
-// Policy signs and judges webhooks. Safe for concurrent use.
+// Policy sends webhooks and judges the answers. Safe for concurrent use.
 type Policy struct {
 	endpoints Endpoints
 	timestamp func() time.Time
@@ -140,7 +140,7 @@ func NewPolicy(cfg Config) (*Policy, error) {
 func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
 	e, ok := p.endpoints.Endpoint(d.DestinationID)
 	if !ok || e.Locked || len(e.Secrets) == 0 {
-		return call.Result{Fault: call.FaultUnusable} // nothing leaves unsigned
+		return call.Result{Fault: call.FaultUnusable} // a webhook is never sent unsigned
 	}
 	header, err := Sign(e.Secrets, d.EventID, p.timestamp(), d.Body)
 	if err != nil {
@@ -149,17 +149,17 @@ func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
 	return p.client.Post(ctx, e.URL, header, d.Body)
 }
 
-// Sign makes the headers of an attempt: one signature per secret.
+// Sign returns the headers of an attempt, with one signature for each secret.
 func Sign(secrets []secret.Text, eventID string, at time.Time, body []byte) (http.Header, error) {
 	signatures := make([]string, 0, len(secrets))
 	for _, s := range secrets {
 		wh, err := standardwebhooks.NewWebhookRaw(secret.WebhookKey(s))
 		if err != nil {
-			return nil, errors.New("signing secret is unusable") // the library's error could show it
+			return nil, errors.New("signing secret is unusable") // the library's error may contain the secret
 		}
 		signature, err := wh.Sign(eventID, at, body)
 		if err != nil {
-			return nil, errors.New("signing failed")
+			return nil, errors.New("signing the webhook")
 		}
 		signatures = append(signatures, signature)
 	}
@@ -173,10 +173,10 @@ func Sign(secrets []secret.Text, eventID string, at time.Time, body []byte) (htt
 	return h, nil
 }
 
-// Judge says what an answer means. Only a 2xx is success; a redirect is not. After
-// any other answer the delivery is tried again by the schedule's steps, then daily,
-// until it is thirty days old. A 410 means that the endpoint is gone: its
-// deliveries are held.
+// Judge decides what an answer means. Only a 2xx is success; a redirect is a failure.
+// After any other answer the delivery is tried again by the schedule's steps and then
+// daily, until 30 days after its first attempt. A 410 means that the endpoint is gone:
+// it is suspended, and its deliveries wait.
 func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) delivery.Verdict {
 	if r.OK() {
 		return delivery.Verdict{Outcome: deliveries.OutcomeDelivered}

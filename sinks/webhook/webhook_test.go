@@ -38,7 +38,7 @@ const (
 	eventID = "X-Service-Event-Id"
 )
 
-// endpoints is the registry's part: endpoint id to endpoint, application to ids.
+// endpoints is the part of the registry that the sink needs.
 type endpoints struct {
 	mu   sync.Mutex
 	by   map[string]registry.WebhookEndpoint
@@ -113,11 +113,9 @@ func notifications(b *deliverytest.Bench, application string, events []string) [
 	return out
 }
 
-// Everything of the happy path and of the bad records: the application's and the
-// platform's endpoint get the event once, signed with every active secret, with
-// the stored bytes; a transaction that a processor aborted leads to nothing,
-// although kafka-go hands out aborted records; garbage is set aside; and none of
-// it comes again after a restart.
+// The application's and the platform's endpoint get an event once, with the stored bytes,
+// signed with every active secret. Nothing is sent for an aborted transaction, although
+// kafka-go returns aborted records. After a restart nothing is sent again.
 func TestDeliveredOnceAndSigned(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -165,8 +163,8 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 		}
 	}
 
-	// Even a group that has lost its offsets reads everything again and sends
-	// nothing of it: Postgres knows.
+	// A group that has lost its offsets reads everything again and sends nothing, because
+	// Postgres has the outcomes.
 	stop()
 	adm := kadm.NewClient(b.Client)
 	if _, err := adm.DeleteGroup(t.Context(), b.Kafka.Prefix+"webhook-worker"); err != nil {
@@ -180,8 +178,8 @@ func TestDeliveredOnceAndSigned(t *testing.T) {
 	}
 }
 
-// A record that cannot be decoded goes to poison with its place, and the records
-// behind it go on; also on the worker's topic.
+// A record that cannot be decoded goes to the poison topic with its topic, partition and
+// offset, and the records behind it are processed; also on the worker's topic.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -207,8 +205,8 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// A receiver that was down gets everything when it is up again, with the ids of
-// the first attempts, once each, after the clock has passed the retries.
+// A receiver that was down gets every event once when it is up again, with the ids of the
+// first attempts, when the clock has passed the retries.
 func TestDownThenUp(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -260,41 +258,8 @@ func TestDownThenUp(t *testing.T) {
 	}
 }
 
-// Destinations hang, with more calls than the good lane has slots; another goes
-// on. Were the slots shared, it would wait for their time-outs, 15 s.
-func TestHangingDestinationsDoNotSlowAnother(t *testing.T) {
-	t.Parallel()
-	b := bench(t)
-	good, bad := deliverytest.NewReceiver(t, eventID), deliverytest.NewReceiver(t, eventID)
-	bad.Answer(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	e := newEndpoints()
-	e.add("good", registry.WebhookEndpoint{ID: "good", URL: good.URL})
-	const hanging, slots = 4, 8
-	var calls []*record.Notification
-	for i := range hanging {
-		app := fmt.Sprintf("bad%d", i)
-		e.add(app, registry.WebhookEndpoint{ID: app, URL: bad.URL})
-		calls = append(calls, notifications(b, app, ids(app, 20))...)
-	}
-	cfg := config(t, b, e)
-	cfg.GoodSlots = slots
-	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
-	b.Notify(t, schemas.TopicWebhooks, true, calls...)
-	deliverytest.Eventually(t, "the bad ones fill the lane", func() bool { return len(bad.Got()) >= slots })
-	events := ids("g", 100)
-	begun := time.Now()
-	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "good", events)...)
-	deliverytest.Eventually(t, "the good one has everything", func() bool { return len(good.Count()) == len(events) })
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("100 events took %v beside destinations that hang", took)
-	}
-	if n := len(bad.Got()); n > hanging*registry.DefaultMaxInFlight {
-		t.Errorf("the bad ones have %d calls under way, their caps are %d", n, hanging*registry.DefaultMaxInFlight)
-	}
-}
-
-// A 410 suspends: nothing more is sent, everything is held, and goes out when
-// the endpoint is resumed.
+// A 410 suspends an endpoint: nothing more is sent to it. Its deliveries wait and are sent
+// when it is resumed.
 func TestGoneIsHeldUntilResumed(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -327,8 +292,8 @@ func TestGoneIsHeldUntilResumed(t *testing.T) {
 	})
 }
 
-// Redirects are failures and are not followed; addresses that may not be called
-// are not, whatever the registry says.
+// Redirects are failures and are not followed. Forbidden addresses are not called, even
+// when the registry contains them.
 func TestRedirectAndAddressRefused(t *testing.T) {
 	t.Parallel()
 	other := deliverytest.NewReceiver(t, eventID)
@@ -374,7 +339,7 @@ func TestRedirectAndAddressRefused(t *testing.T) {
 	}
 }
 
-// What each answer means, and when to come again (contract-decisions § 5).
+// The verdict on each answer and the time of the next attempt (contract-decisions § 5).
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	p, err := webhook.NewPolicy(webhook.Config{Endpoints: newEndpoints(), Now: time.Now})
@@ -412,8 +377,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Two workers share the work; a third joins and one goes while calls are under
-// way. Nothing is lost, and what comes twice was under way then.
+// Two workers share the work. A third joins and one leaves while calls are under way.
+// Nothing is lost, and only calls that were under way are made twice.
 func TestRebalanceInMidFlight(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -447,9 +412,9 @@ func TestRebalanceInMidFlight(t *testing.T) {
 	settled(t, b)
 }
 
-// Calls that outlast a rebalance: where the partition stays, what is read again
-// is the call under way and not another; where it goes, it is sent again. Either
-// answer is recorded, and nothing is left open.
+// Calls last longer than a rebalance. When the partition stays, the delivery that is read
+// again joins the call under way. When the partition moves, the delivery is sent again.
+// Both answers are recorded and all offsets are settled.
 func TestReadAgainWhileUnderWay(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -481,7 +446,7 @@ func TestReadAgainWhileUnderWay(t *testing.T) {
 	settled(t, b)
 }
 
-// settled waits until the group stands at the ends of its partitions.
+// settled waits until the group has committed the ends of its partitions.
 func settled(t testing.TB, b *deliverytest.Bench) {
 	t.Helper()
 	adm := kadm.NewClient(b.Client)
@@ -500,7 +465,7 @@ func settled(t testing.TB, b *deliverytest.Bench) {
 	})
 }
 
-// awayHistory is a Postgres that does not answer at first.
+// awayHistory is a History whose Postgres is unavailable at first.
 type awayHistory struct {
 	delivery.History
 	away  atomic.Bool
@@ -515,7 +480,7 @@ func (h *awayHistory) Settled(ctx context.Context, refs []deliveries.Ref) (map[s
 	return h.History.Settled(ctx, refs)
 }
 
-// What may have been sent before waits for Postgres; it is not guessed.
+// A delivery that may have been sent before waits until Postgres answers.
 func TestWaitsForPostgresBeforeSendingOldRecords(t *testing.T) {
 	t.Parallel()
 	b := bench(t)
@@ -538,7 +503,7 @@ func TestWaitsForPostgresBeforeSendingOldRecords(t *testing.T) {
 	deliverytest.Eventually(t, "sent", func() bool { return own.Count()["evt_1"] == 1 })
 }
 
-// child is what a worker process of its own is told.
+// child is the configuration of a worker in a process of its own.
 type child struct {
 	Kafka                             kafka.Config
 	DSN, SchemaRegistry, URL, StallAt string
@@ -546,7 +511,7 @@ type child struct {
 
 const childEnv = "QUITTANCE_WEBHOOK_TEST_CHILD"
 
-// stalling stops for ever before or after the call, to be killed there.
+// stalling is a policy that blocks for ever before or after the call.
 type stalling struct {
 	*webhook.Policy
 	at string
@@ -560,7 +525,7 @@ func (s stalling) Send(ctx context.Context, d *record.Delivery) call.Result {
 	select {}
 }
 
-// TestWorkerChild is no test: it is the process that TestKilled kills.
+// TestWorkerChild is not a test. It is the process that TestKilled kills.
 func TestWorkerChild(t *testing.T) {
 	text := os.Getenv(childEnv)
 	if text == "" {
@@ -594,8 +559,8 @@ func TestWorkerChild(t *testing.T) {
 	_ = w.Run(t.Context())
 }
 
-// Killed between the 2xx and the outcome, a delivery is repeated with the same
-// id; killed before the request, it is sent. (SIGKILL of a real process.)
+// A worker is killed with SIGKILL. Between the 2xx and the outcome: the delivery is
+// repeated with the same id. Before the request: it is sent.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for at, before := range map[string]int{"before": 0, "after": 1} {

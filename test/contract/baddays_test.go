@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/dev/bench/measure"
 	devstack "quittance/dev/stack"
 	"quittance/dev/stack/program"
 	"quittance/internal/connector"
@@ -467,7 +468,7 @@ func (d *badDays) postgresAway(t *testing.T) {
 	under := d.Create(t, "paid-while-Postgres-is-away")
 	c := d.pending(t, under)
 	server := d.Child(t, "postgres")
-	all := append(harness.ChildrenOf(t, server), server)
+	all := append(measure.Children(server), server)
 	resume := func() {
 		for _, pid := range all {
 			_ = syscall.Kill(pid, syscall.SIGCONT)

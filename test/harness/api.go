@@ -77,7 +77,7 @@ func (u *Up) CreateFrom(t *testing.T, key, body string) Session {
 func (u *Up) Session(t *testing.T, id string) Session {
 	t.Helper()
 	var s Session
-	Eventually(t, "GET answers", func() error {
+	Eventually(t, "reading a session", func() error {
 		a, err := u.Send(t.Context(), http.MethodGet, u.Sessions("/"+id), "", "Authorization", "Bearer "+GuichetKey)
 		if err != nil || a.Status != http.StatusOK {
 			return fmt.Errorf("%d %s %w", a.Status, a.Body, err)
@@ -87,11 +87,11 @@ func (u *Up) Session(t *testing.T, id string) Session {
 	return s
 }
 
-// Becomes waits until a session has a status.
+// Becomes waits until a session has a status, and returns it.
 func (u *Up) Becomes(t *testing.T, id, status string) Session {
 	t.Helper()
 	var s Session
-	Eventually(t, "session is "+status, func() error {
+	Eventually(t, "waiting until a session is "+status, func() error {
 		if s = u.Session(t, id); s.Status != status {
 			return fmt.Errorf("it is %s", s.Status)
 		}

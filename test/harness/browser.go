@@ -16,14 +16,13 @@ import (
 	"quittance/test/servers"
 )
 
-// Browse runs a script of test/tools/browser with a task, to which it adds where
-// the browser and what drives it are, and calls told with each line that the
-// script prints.
+// Browse runs a script of test/tools/browser with a task. It adds the paths of the browser
+// and of its driver to the task, and calls told with each line that the script prints.
 func Browse(t *testing.T, patience time.Duration, script string, task map[string]any, told func(line []byte)) {
 	t.Helper()
 	modules := Absolute(t, ".deps/browser")
 	if _, err := os.Stat(filepath.Join(modules, "node_modules/playwright-core")); err != nil {
-		t.Fatalf("what drives the browser is missing, `make deps/test` fetches it: %v", err)
+		t.Fatalf("the driver of the browser is missing, `make deps/test` fetches it: %v", err)
 	}
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {

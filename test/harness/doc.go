@@ -1,13 +1,13 @@
-// Package harness runs the finished programs for the suites under test: real
-// processes of the binary that `go build` makes, on real servers, with clients that
-// speak to them as integrators, citizens, operators and agencies do.
+// Package harness runs the finished programs for the suites under test: real processes of
+// the binary that `go build` makes, on real servers. Its clients send requests as
+// integrators, citizens, operators and agencies do.
 //
-//   - Up is one `quittance-dev up`, with all that a developer has around it.
-//   - Stack is servers and processes, one for each instance of a role, that a suite
-//     may kill and start again.
+//   - Up is one `quittance-dev up`, with all parts that a developer has.
+//   - Stack is servers, and one process for each instance of a role. A suite may kill
+//     them and start them again.
 //   - Browse runs a script of test/tools/browser in Chromium.
-//   - Operator types commands beside an Up. Topics reads what a Stack has in Kafka.
+//   - Operator runs commands against an Up. OpenTopics reads the topics of a Stack.
 //
-// A suite keeps its assertions; the harness only fails a test when the machinery
-// itself does not work.
+// The assertions are in the suites. The harness fails a test only when a part of it does
+// not work. What benchmarks need too is in dev/bench and dev/stack/program.
 package harness

@@ -13,10 +13,10 @@ import (
 	"quittance/dev/stack/program"
 )
 
-// Operator types commands beside an Up.
+// Operator runs commands against an Up.
 type Operator struct{ *Up }
 
-// run runs a command to its end.
+// run runs a command and waits until it has ended.
 func (o Operator) run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	path, err := Binary()
@@ -36,23 +36,23 @@ func (o Operator) run(t *testing.T, args ...string) (stdout, stderr string, err 
 	return out.String(), says.String(), err
 }
 
-// Says is what a command prints, which must succeed and hold a text.
+// Says returns the output of a command, which must succeed and contain a text.
 func (o Operator) Says(t *testing.T, want string, args ...string) string {
 	t.Helper()
 	stdout, stderr, err := o.run(t, args...)
 	if err != nil || !strings.Contains(stdout, want) || stderr != "" {
-		t.Errorf("quittance %s: %v\n%s%s\nwant it to say %q", strings.Join(args, " "), err, stdout, stderr, want)
+		t.Errorf("quittance %s: %v\n%s%s\nwant the text %q", strings.Join(args, " "), err, stdout, stderr, want)
 	}
 	return stdout
 }
 
-// Refused is a command that is refused in words, with exit code 1.
+// Refused runs a command that must fail with exit code 1 and a text on stderr.
 func (o Operator) Refused(t *testing.T, want string, args ...string) {
 	t.Helper()
 	o.fails(t, 1, want, args...)
 }
 
-// Misused is a command line that is wrong: words, and exit code 2.
+// Misused runs a wrong command line. It must fail with exit code 2 and a text on stderr.
 func (o Operator) Misused(t *testing.T, want string, args ...string) {
 	t.Helper()
 	o.fails(t, 2, want, args...)

@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
 	"quittance/dev/bench/client"
+	"quittance/dev/stack/program"
 )
 
-// Control tells the world outside how to behave.
+// Control posts to /control of the simulators.
 func (u *Up) Control(t *testing.T, path, body string) Answer {
 	t.Helper()
 	a := u.Call(t, http.MethodPost, u.URL(AtSimulators, "/control/"+path), body, "Content-Type", "application/json")
@@ -25,7 +24,7 @@ func (u *Up) Control(t *testing.T, path, body string) Answer {
 	return a
 }
 
-// Advance moves the clock of the installation and of the world outside.
+// Advance moves the clock of the installation and of the simulators forward.
 func (u *Up) Advance(t *testing.T, by time.Duration) {
 	t.Helper()
 	u.Control(t, "clock", fmt.Sprintf(`{"advance": %q}`, by))
@@ -54,17 +53,17 @@ func (u *Up) Collected(t *testing.T, s Session) Collection {
 	return c
 }
 
-// Message is a webhook that came.
+// Message is a webhook as the simulated receiver shows it.
 type Message struct {
 	Headers        map[string]string `json:"headers"`
 	Body           string            `json:"body"`
 	SignatureValid *bool             `json:"signature_valid"`
 	Answered       int               `json:"answered"`
 
-	Event Notice `json:"-"` // the body
+	Event Notice `json:"-"` // the decoded body
 }
 
-// Notice is the body of a webhook, as far as suites look at it.
+// Notice is the body of a webhook, without the fields that no suite reads.
 type Notice struct {
 	EventID   string `json:"event_id"`
 	Event     string `json:"event"`
@@ -74,7 +73,7 @@ type Notice struct {
 	Paid      bool   `json:"paid"`
 }
 
-// Inbox has the webhooks about a session, oldest first.
+// Inbox returns the webhooks about a session, oldest first.
 func (u *Up) Inbox(t *testing.T, id string) (out []Message) {
 	t.Helper()
 	var all []Message
@@ -90,22 +89,22 @@ func (u *Up) Inbox(t *testing.T, id string) (out []Message) {
 	return out
 }
 
-// Delivered waits for a webhook that the receiver took, and returns it.
+// Delivered waits for a webhook that the receiver answered with 200, and returns it.
 func (u *Up) Delivered(t *testing.T, id, event string) (got Message) {
 	t.Helper()
-	Eventually(t, event+" is delivered", func() error {
+	Eventually(t, "waiting for the delivery of "+event, func() error {
 		for _, m := range u.Inbox(t, id) {
 			if m.Event.Event == event && m.Answered == http.StatusOK {
 				got = m
 				return nil
 			}
 		}
-		return errors.New("it is not")
+		return errors.New("it is not delivered")
 	})
 	return got
 }
 
-// Acceptance is what an ERP accepted.
+// Acceptance is a confirmation that an ERP has accepted.
 type Acceptance struct {
 	TransactionID string `json:"transaction_id"`
 	Accepted      int    `json:"accepted"`
@@ -116,7 +115,7 @@ type Acceptance struct {
 	} `json:"body"`
 }
 
-// Confirmations are those of a session that the agency's ERP accepted.
+// Confirmations returns the confirmations of a session that the agency's ERP has accepted.
 func (u *Up) Confirmations(t *testing.T, s Session) (out []Acceptance) {
 	t.Helper()
 	var erp struct {
@@ -131,18 +130,18 @@ func (u *Up) Confirmations(t *testing.T, s Session) (out []Acceptance) {
 	return out
 }
 
-// Confirmed waits until the ERP has accepted the confirmation of a session.
+// Confirmed waits until the ERP has accepted a confirmation of a session.
 func (u *Up) Confirmed(t *testing.T, s Session) {
 	t.Helper()
-	Eventually(t, "the ERP has accepted", func() error {
+	Eventually(t, "waiting for the ERP", func() error {
 		if len(u.Confirmations(t, s)) == 0 {
-			return errors.New("it has not")
+			return errors.New("it has accepted no confirmation")
 		}
 		return nil
 	})
 }
 
-// Rows is what ClickHouse answers to a query, a row a line.
+// Rows returns the rows that ClickHouse answers to a query.
 func (u *Up) Rows(t *testing.T, query string) ([]map[string]any, error) {
 	t.Helper()
 	a, err := u.Send(t.Context(), http.MethodPost, u.URL(AtClickHouse, "/"), query+" FORMAT JSONEachRow")
@@ -164,33 +163,29 @@ func (u *Up) Rows(t *testing.T, query string) ([]map[string]any, error) {
 	}
 }
 
-// Journalled waits until the journal has an event of a session, and says how
-// often it has.
+// Journalled waits until the journal has an event of a session. It returns how many times
+// the journal has it.
 func (u *Up) Journalled(t *testing.T, id, event string) (n int) {
 	t.Helper()
-	Eventually(t, "the journal has "+event, func() error {
+	Eventually(t, "waiting until the journal has "+event, func() error {
 		rows, err := u.Rows(t, fmt.Sprintf("SELECT entry_id FROM quittance.journal FINAL WHERE entry_type = 'event' AND session_id = '%s' AND event = '%s'", id, event))
 		if err != nil {
 			return err
 		}
 		if n = len(rows); n == 0 {
-			return errors.New("it has not")
+			return errors.New("it does not")
 		}
 		return nil
 	})
 	return n
 }
 
-// Metric is the sum of a metric over its labels.
-func (u *Up) Metric(t *testing.T, name string) (sum float64) {
+// Metric returns a metric, the sum over its labels.
+func (u *Up) Metric(t *testing.T, name string) float64 {
 	t.Helper()
-	a := u.Call(t, http.MethodGet, u.URL(AtHealth, "/metrics"), "")
-	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{[^}]*\})? (\S+)$`).FindAllSubmatch(a.Body, -1) {
-		v, err := strconv.ParseFloat(string(m[1]), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum += v
+	sum, err := program.SumMetric(u.Call(t, http.MethodGet, u.URL(AtHealth, "/metrics"), "").Body, name)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return sum
 }

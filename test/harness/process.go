@@ -13,16 +13,16 @@ import (
 	"quittance/test/servers"
 )
 
-// Binary is the path of quittance-dev: what QUITTANCE_TEST_QUITTANCE_DEV names, else
-// built once for the suite. Production is quittance in the same way, by
+// Binary returns the path of quittance-dev: the value of QUITTANCE_TEST_QUITTANCE_DEV, or
+// a binary that it builds once for the suite. Production does the same for quittance with
 // QUITTANCE_TEST_QUITTANCE.
 var (
 	Binary     = Build("quittance-dev")
 	Production = Build("quittance")
 )
 
-// Build builds one of the programs once, with further flags of go build. Without flags
-// it takes the program that the environment names.
+// Build returns a function that builds one of the programs once, with further flags of go
+// build. Without flags it takes the binary that the environment names.
 func Build(name string, flags ...string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		variable := "QUITTANCE_TEST_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
@@ -47,8 +47,8 @@ func Build(name string, flags ...string) func() (string, error) {
 	})
 }
 
-// Ports are free ports. A process that is killed finds its port free when it comes
-// back.
+// Ports returns n free ports. They stay free for a process that is killed and started
+// again.
 func Ports(t testing.TB, n int) []int {
 	t.Helper()
 	if n == 0 {
@@ -61,11 +61,10 @@ func Ports(t testing.TB, n int) []int {
 	return out
 }
 
-// Root is the module's folder, seen from a suite. The program finds there what was
-// fetched.
+// Root is the folder of the module, seen from a suite. The program finds .deps there.
 const Root = "../.."
 
-// Absolute is the absolute path of a file of the module.
+// Absolute returns the absolute path of a file of the module.
 func Absolute(t testing.TB, path string) string {
 	t.Helper()
 	out, err := filepath.Abs(filepath.Join(Root, path))

@@ -19,7 +19,7 @@ const (
 	DouanesAgency  = "018f0000-0000-7000-8000-000000000002"
 )
 
-// demoRegistry is the registry file of `quittance-dev up`.
+// demoRegistry returns the registry file of `quittance-dev up`.
 func demoRegistry(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile(Absolute(t, program.DemoRegistry))
@@ -29,8 +29,8 @@ func demoRegistry(t testing.TB) string {
 	return string(text)
 }
 
-// WithoutQuota writes the demo registry with quotas that no suite reaches, and
-// returns the file.
+// WithoutQuota writes a copy of the demo registry into dir, with quotas that no suite
+// reaches. It returns the file of the copy.
 func WithoutQuota(t testing.TB, dir string) string {
 	t.Helper()
 	file, err := program.WithoutQuota(filepath.Join(Root, program.DemoRegistry), dir)
@@ -40,7 +40,7 @@ func WithoutQuota(t testing.TB, dir string) string {
 	return file
 }
 
-// PublishedSecrets are the keys, signing secrets and tokens of the demo registry.
+// PublishedSecrets returns the keys, signing secrets and tokens of the demo registry.
 func PublishedSecrets(t testing.TB) (out []string) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`sk_(?:test|live)_\w+|whsec_\w+|token: (\w+)`).FindAllStringSubmatch(demoRegistry(t), -1) {
@@ -51,7 +51,7 @@ func PublishedSecrets(t testing.TB) (out []string) {
 		out = append(out, m[0])
 	}
 	if len(out) < 10 {
-		t.Fatalf("the demo registry has the secrets %q only", out)
+		t.Fatalf("the demo registry has only the secrets %q", out)
 	}
 	return out
 }

@@ -38,13 +38,13 @@ const (
 	simulatorInFile = "http://127.0.0.1:8081"
 )
 
-// Stack is an installation: servers of its own, since a suite may kill the broker,
-// and the program's processes.
+// Stack is an installation: processes of the program, and servers of its own, since a
+// suite may kill the broker.
 type Stack struct {
 	Dir        string
 	Kafka      *devstack.Kafka
 	Database   devstack.PostgresConfig
-	Server     *devstack.Postgres // of that configuration, the one that runs now
+	Server     *devstack.Postgres // the running server of that configuration
 	Pool       *pgxpool.Pool
 	Engine     *chdb.Server
 	ClickHouse string // host:port
@@ -56,31 +56,31 @@ type Stack struct {
 
 	postgres string           // URL
 	schemas  string           // URL of the schema registry
-	outside  *program.Process // the simulators: no suite kills the world outside
+	outside  *program.Process // the simulators, which no suite kills
 }
 
-// Application is one of the registry's, with its key.
+// Application is an application of the registry, with its key.
 type Application struct {
 	ID, Tenant, Slug, Key string
 }
 
-// Shape is what a stack consists of.
+// Shape says which roles a stack has.
 type Shape struct {
-	// Registry makes the registry file; it fills the stack's Apps.
+	// Registry returns the registry file. It may fill the stack's Apps.
 	Registry func(*Stack) string
-	// Numbers of instances. Sinks is the number of each sink.
+	// Numbers of instances. Sinks is the number of instances of each sink.
 	Ingresses, Processors, Sinks int
 	// Only are the names of the sinks that run; all when empty.
 	Only []string
-	// Program builds what runs; Binary when nil.
+	// Program returns the path of the program; Binary when nil.
 	Program func() (string, error)
 }
 
-// EveryRole is every role twice.
+// EveryRole has two instances of every role.
 var EveryRole = Shape{Registry: (*Stack).Applications, Ingresses: 2, Processors: 2, Sinks: 2}
 
-// NewStack starts everything: servers, migrations, the registry, the roles of the
-// shape.
+// NewStack starts the servers, migrates, applies the registry and starts the roles of the
+// shape. Everything ends with the test.
 func NewStack(t testing.TB, dir string, of Shape) *Stack {
 	t.Helper()
 	build := of.Program
@@ -141,7 +141,7 @@ func (s *Stack) servers(ctx context.Context, t testing.TB) {
 	t.Cleanup(s.Pool.Close)
 }
 
-// configure migrates and seeds.
+// configure migrates and applies the registry.
 func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry string) {
 	t.Helper()
 	port := Ports(t, 1)[0]
@@ -171,8 +171,8 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry stri
 	s.outside = s.Program.Process("simulate", program.Local(Ports(t, 1)[0]), "simulate", "--port", strconv.Itoa(port-1))
 }
 
-// Applications makes the registry: agencies with an ERP each, applications with
-// an endpoint each and quotas that the load does not reach.
+// Applications returns a registry: agencies with an ERP each, and applications with an
+// endpoint each and with quotas that no suite reaches.
 func (s *Stack) Applications() string {
 	var b strings.Builder
 	b.WriteString("agencies:\n")
@@ -206,7 +206,7 @@ func (s *Stack) Applications() string {
 	return b.String()
 }
 
-// start starts the roles and waits until all can work.
+// start starts the roles and waits until all are ready.
 func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	t.Helper()
 	t.Cleanup(s.stop)
@@ -236,7 +236,7 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 				continue
 			}
 			args := []string{"sink", sink, "--instance", instance}
-			if sink == "collect" { // each has its operator call back another ingress
+			if sink == "collect" { // the operator calls back another ingress for each instance
 				args = append(args, "--callback-url", s.Ingress[n%of.Ingresses])
 			}
 			add(sink+"-"+instance, args...)
@@ -252,7 +252,7 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	}
 }
 
-// stop kills whatever runs.
+// stop kills all processes.
 func (s *Stack) stop() {
 	all := append([]*program.Process{s.outside}, s.Fleet...)
 	for _, p := range all {
@@ -263,26 +263,26 @@ func (s *Stack) stop() {
 	}
 }
 
-// Outputs shows the end of what every process has said.
+// Outputs logs the end of the output of every process.
 func (s *Stack) Outputs(t testing.TB) {
 	t.Helper()
 	for _, p := range append([]*program.Process{s.outside}, s.Fleet...) {
-		t.Logf("---- the end of what %s said (it ended by itself %d times)\n%s", p.Name, p.Unexpected.Load(), program.Tail(p.LogFile(), 3<<10))
+		t.Logf("---- the end of the output of %s, which has ended by itself %d times\n%s", p.Name, p.Unexpected.Load(), program.Tail(p.LogFile(), 3<<10))
 	}
 }
 
-// StartPostgres starts the server again, after it was stopped.
+// StartPostgres starts the database server again, after it was stopped.
 func (s *Stack) StartPostgres(ctx context.Context) (err error) {
 	s.Server, err = devstack.StartPostgres(ctx, s.Database)
 	return err
 }
 
-// WebhookKinds are the events that an endpoint may ask for. They are spelt out here
-// on purpose.
+// WebhookKinds are the events that an endpoint can subscribe to. They are written out, so
+// that a change of the service's own list fails a suite.
 var WebhookKinds = []string{"checkout.completed", "checkout.failed", "checkout.cancelled", "checkout.expired", "checkout.late_payment"}
 
-// How long a client goes on trying, and how long one of its requests waits for an
-// answer.
+// JourneyPatience is how long a client repeats a request. RequestPatience is how long each
+// request waits for its answer.
 const (
 	JourneyPatience = 2 * time.Minute
 	RequestPatience = 8 * time.Second

@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"quittance/dev/bench/client"
+	"quittance/dev/bench/measure"
 	"quittance/dev/stack/program"
 	"quittance/test/servers"
 )
 
-// Ports of an `up`, from the service's (developer-mode documentation of README).
+// Ports of an `up`, counted from the port of the service; see README.
 const (
 	AtService    = 0
 	AtSimulators = 1
@@ -32,24 +33,23 @@ const (
 // since the machine may be busy.
 const Soon = client.Soon
 
-// Up is a `quittance-dev up` of a test, as a newcomer starts it.
+// Up is a `quittance-dev up` of a test.
 type Up struct {
-	Dir      string // of this test: data, output, registry
+	Dir      string // of its data, output and registry
 	Port     int
 	Registry string // file
 	Client   *http.Client
-	Banner   string // what Start has read from its standard output
+	Banner   string // standard output when it was ready
 
 	args    []string
 	running *program.Up
 	begun   bool // at least once
 }
 
-// Shared is the `quittance-dev up` that all suites share which only read and create.
-// QUITTANCE_TEST_INSTALLATION says where it is; without it each suite starts one. Its
-// registry is that of WithoutQuota, and it logs everything. A test that moves the
-// clock, controls the world outside for everybody or counts what all have done starts
-// its own.
+// Shared returns the `quittance-dev up` of all suites that only read and create. It is the
+// one that QUITTANCE_TEST_INSTALLATION names; without that variable each suite starts one.
+// It has the registry of WithoutQuota and logs everything. A test starts its own when it
+// moves the clock, changes the simulators for other tests, or reads global counts.
 func Shared(t *testing.T) *Up {
 	t.Helper()
 	address, err := sharedAddress()
@@ -85,23 +85,23 @@ var sharedAddress = sync.OnceValues(func() (string, error) {
 	return server.Addr, nil
 })
 
-// NewUp makes an `up` that has not been started. Its folder goes with the test.
+// NewUp returns an `up` that is not started yet. Its folder is removed with the test.
 func NewUp(t *testing.T, args ...string) *Up {
 	t.Helper()
 	port := Ports(t, program.UpPorts)[0]
 	return &Up{Dir: servers.Dir(t), Port: port, Registry: program.DemoRegistry, args: args, Client: client.New(port).HTTP}
 }
 
-// URL is the address of a path at one of the ports.
+// URL returns the URL of a path at one of the ports.
 func (u *Up) URL(part int, path string) string { return "http://" + program.Local(u.Port+part) + path }
 
-// Stderr is the file of the program's log.
+// Stderr returns the file of the program's log.
 func (u *Up) Stderr() string { return filepath.Join(u.Dir, "stderr.log") }
 
-// Data is the folder that --data names.
+// Data returns the folder of --data.
 func (u *Up) Data() string { return filepath.Join(u.Dir, "data") }
 
-// Start starts it and waits for the block that says it is ready.
+// Start starts it and waits until it is ready.
 func (u *Up) Start(t *testing.T) {
 	t.Helper()
 	path, err := Binary()
@@ -119,14 +119,14 @@ func (u *Up) Start(t *testing.T) {
 		t.Cleanup(func() {
 			u.End(30 * time.Second)
 			if t.Failed() {
-				t.Logf("the end of what up said:\n%s", program.Tail(u.Stderr(), 8<<10))
+				t.Logf("the end of its log:\n%s", program.Tail(u.Stderr(), 8<<10))
 			}
 		})
 	}
 	u.Banner = u.running.Banner
 }
 
-// End tells it to end, by force after patience, and says how long that took.
+// End stops it, kills it after patience, and returns how long that took.
 func (u *Up) End(patience time.Duration) time.Duration {
 	if u.running == nil {
 		return 0
@@ -139,39 +139,16 @@ func (u *Up) End(patience time.Duration) time.Duration {
 	return time.Since(begun)
 }
 
-// Child is the process id of a child whose name has a prefix.
+// Child returns the process id of a child whose name has a prefix.
 func (u *Up) Child(t *testing.T, prefix string) int {
 	t.Helper()
-	for _, pid := range ChildrenOf(t, u.running.Pid) {
+	for _, pid := range measure.Children(u.running.Pid) {
 		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(filepath.Base(strings.SplitN(string(name), "\x00", 2)[0]), prefix) {
 			return pid
 		}
 	}
 	t.Fatalf("up has no child %s…", prefix)
 	return 0
-}
-
-// ChildrenOf are the processes that a process has started and that still run.
-func ChildrenOf(t *testing.T, parent int) (out []int) {
-	t.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		// pid (name) state ppid …, and a name may hold anything.
-		_, rest, _ := strings.Cut(string(text), ") ")
-		fields := strings.Fields(rest)
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
-			out = append(out, pid)
-		}
-	}
-	return out
 }
 
 // Eventually repeats check until it returns nil, for up to Soon.
@@ -182,7 +159,7 @@ func Eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// AtOnce does all of it at the same moment.
+// AtOnce calls all functions at the same time and waits until all have returned.
 func AtOnce(do ...func()) {
 	var all sync.WaitGroup
 	for _, f := range do {

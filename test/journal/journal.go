@@ -25,7 +25,7 @@ type StatusSum struct {
 }
 
 // SumsByStatus adds up all sessions of the journal by status and currency, in that
-// order. The read model and the processor's state must give the same sums.
+// order.
 func SumsByStatus(ctx context.Context, conn driver.Conn) ([]StatusSum, error) {
 	var out []StatusSum
 	err := conn.Select(ctx, &out, `SELECT status, currency, count() AS sessions,

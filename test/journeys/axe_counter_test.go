@@ -17,7 +17,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
-	cash "quittance/ingress/counter"
+	"quittance/ingress/counter"
 	"quittance/internal/identity"
 	keyquota "quittance/internal/quota"
 	"quittance/internal/secret"
@@ -113,7 +113,7 @@ func deskRows() []deskRow {
 		if collection != "" {
 			s.Collection = &checkout.Collection{
 				ID: counterCollection, OfferID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Status: collection, Clerk: "c01",
-				Amount: 5050, Fee: 50, Currency: "XAF", WindowEndsAt: galleryTime.Add(cash.Window),
+				Amount: 5050, Fee: 50, Currency: "XAF", WindowEndsAt: galleryTime.Add(counter.Window),
 			}
 			if collection == taken {
 				s.Collection.DecidedAt, s.Collection.OperatorRef = galleryTime, "R-12"
@@ -241,7 +241,7 @@ func counterReference() string {
 func (g *gallery) counter(t *testing.T) {
 	t.Helper()
 	b := &backroom{now: galleryTime}
-	desks, err := cash.New(cash.Config{
+	desks, err := counter.New(counter.Config{
 		Commands: b, Sessions: b, Registry: b, Identities: b, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
 		Now: func() time.Time { return b.now }, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})

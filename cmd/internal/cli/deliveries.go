@@ -203,12 +203,12 @@ func span(since, until string, now time.Time) (from, to time.Time, err error) {
 // deliveries adds a table of deliveries, or the line none when there are none.
 func (p *page) deliveries(none string, list []deliveries.Delivery, names map[string]string) {
 	p.table(none, "ID,OCCURRED,ENDPOINT,EVENT,STATE,CALLS,LAST ANSWER,NEXT CALL", mapped(list, func(d deliveries.Delivery) []any {
-		return []any{d.ID, moment(d.OccurredAt), nameOf(d, names), d.Event, d.State, d.Attempts, answerSaid(d.HTTPStatus, d.Reason), momentOr(d.NextAttemptAt, "-")}
+		return []any{d.ID, moment(d.OccurredAt), nameOf(d, names), d.Event, d.State, d.Attempts, answerText(d.HTTPStatus, d.Reason), momentOr(d.NextAttemptAt, "-")}
 	}))
 }
 
-// answerSaid returns the status of a call, or the reason why there is none.
-func answerSaid(status int, reason string) string {
+// answerText returns the status of a call, or the reason why there is none.
+func answerText(status int, reason string) string {
 	switch {
 	case status != 0:
 		return strconv.Itoa(status)
@@ -252,7 +252,7 @@ func (p *page) delivery(d deliveries.Delivery, to string, calls []deliveries.Att
 		{"Session", d.SessionID},
 		{"State", d.State},
 		{"Next call", momentOr(d.NextAttemptAt, "")},
-		{"Last outcome", answerSaid(d.HTTPStatus, d.Reason) + ", " + moment(d.LastOutcomeAt)},
+		{"Last outcome", answerText(d.HTTPStatus, d.Reason) + ", " + moment(d.LastOutcomeAt)},
 	})
 	if slices.Contains(deliveries.Retryable, d.State) && d.Sendable {
 		p.say("`quittance deliveries retry %s` sends it now.", d.ID)
@@ -263,7 +263,7 @@ func (p *page) delivery(d deliveries.Delivery, to string, calls []deliveries.Att
 	}
 	p.say("")
 	p.table("", "CALL,AT,TOOK,OUTCOME,STATUS,ANSWER BEGINS", mapped(calls, func(c deliveries.Attempt) []any {
-		return []any{c.Number, moment(c.At), c.Duration, c.Outcome, answerSaid(c.HTTPStatus, c.Reason), beginning(c.Answer)}
+		return []any{c.Number, moment(c.At), c.Duration, c.Outcome, answerText(c.HTTPStatus, c.Reason), beginning(c.Answer)}
 	}))
 }
 

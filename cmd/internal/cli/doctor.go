@@ -115,7 +115,7 @@ func (m *Meta) checks(needs map[roles.Need]bool) []Check {
 		out = append(out, Check{"clickhouse", m.checkClickHouse})
 	}
 	if needs[roles.NeedERPs] {
-		out = append(out, Check{"erps", m.checkERPs}, Check{"confirmations", m.checkOwed})
+		out = append(out, Check{"erps", m.checkERPs}, Check{"confirmations", m.checkConfirmations})
 	}
 	return out
 }
@@ -232,23 +232,23 @@ func (m *Meta) checkERPs(ctx context.Context) (string, error) {
 }
 
 const (
-	owedShown = 5
-	// owedPatience is how long a completed payment may have no attempt on record.
-	owedPatience = time.Minute
+	outstandingShown = 5
+	// outstandingPatience is how long a completed payment may have no attempt on record.
+	outstandingPatience = time.Minute
 )
 
-// checkOwed lists the completed payments that an ERP has not accepted, with the reason of
+// checkConfirmations lists the completed payments that an ERP has not accepted, with the reason of
 // each (delivery.md, "ERP"). It is an error if one of them has no next attempt.
-func (m *Meta) checkOwed(ctx context.Context) (found string, err error) {
+func (m *Meta) checkConfirmations(ctx context.Context) (found string, err error) {
 	err = m.onDatabase(ctx, func(ctx context.Context, m *Meta) error {
-		owed, err := m.deliveries().OutstandingConfirmations(ctx, m.now)
+		outstanding, err := m.deliveries().OutstandingConfirmations(ctx, m.now)
 		if err != nil {
 			return err
 		}
 		var explained, stuck []string
-		for _, o := range owed {
-			switch said := owedSaid(o); {
-			case o.Parked(), o.DeliveryID == "" && m.now.Sub(o.CompletedAt) > owedPatience:
+		for _, o := range outstanding {
+			switch said := outstandingText(o); {
+			case o.Parked(), o.DeliveryID == "" && m.now.Sub(o.CompletedAt) > outstandingPatience:
 				stuck = append(stuck, said)
 			default:
 				explained = append(explained, said)
@@ -266,14 +266,14 @@ func (m *Meta) checkOwed(ctx context.Context) (found string, err error) {
 }
 
 func listed(said []string) string {
-	if len(said) > owedShown {
-		said = append(slices.Clone(said[:owedShown]), "and more")
+	if len(said) > outstandingShown {
+		said = append(slices.Clone(said[:outstandingShown]), "and more")
 	}
 	return strings.Join(said, "; ")
 }
 
-// owedSaid describes a payment that an ERP has not accepted, with the reason.
-func owedSaid(o deliveries.Outstanding) string {
+// outstandingText describes a payment that an ERP has not accepted, with the reason.
+func outstandingText(o deliveries.Outstanding) string {
 	what := fmt.Sprintf("transaction %s of %s, completed at %s", o.TransactionID, erp.ID(o.Agency, o.Live), moment(o.CompletedAt))
 	switch {
 	case o.DeliveryID == "":

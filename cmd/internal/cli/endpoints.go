@@ -109,11 +109,11 @@ func stateName(st deliveries.DestinationStatus, now time.Time) string {
 	return "ok"
 }
 
-// statusSaid returns the state for people.
-func statusSaid(st deliveries.DestinationStatus, now time.Time) string {
+// statusText returns the state for people.
+func statusText(st deliveries.DestinationStatus, now time.Time) string {
 	switch stateName(st, now) {
 	case "suspended":
-		return "suspended since " + moment(st.SuspendedAt) + ", " + suspensionSaid[st.SuspendedReason]
+		return "suspended since " + moment(st.SuspendedAt) + ", " + suspensionReasons[st.SuspendedReason]
 	case "on_hold":
 		if st.FailingSince.IsZero() {
 			return "on hold until " + moment(st.HoldUntil)
@@ -125,8 +125,8 @@ func statusSaid(st deliveries.DestinationStatus, now time.Time) string {
 	return "ok"
 }
 
-// suspensionSaid says why an endpoint is suspended.
-var suspensionSaid = map[string]string{
+// suspensionReasons says why an endpoint is suspended.
+var suspensionReasons = map[string]string{
 	deliveries.SuspendedGone:     "because it answered 410 Gone",
 	deliveries.SuspendedFailing:  "after five days in which every call failed",
 	deliveries.SuspendedOperator: "by an operator",
@@ -149,7 +149,7 @@ func listEndpoints() Command {
 				none, heading := "there are no webhook endpoints and no ERPs yet; add them with `quittance seed FILE`", "ID,KIND,OWNER,URL,WAITING,NEEDS OPERATOR,EXHAUSTED,OLDEST UNDELIVERED,STATE"
 				p.table(none, heading, mapped(all, func(d destination) []any {
 					st := d.status
-					return []any{d.Name, d.Kind, d.Owner, d.URL, st.Waiting + st.Queued, st.NeedsOperator, st.Exhausted, momentOr(st.Oldest, "-"), statusSaid(st, m.now)}
+					return []any{d.Name, d.Kind, d.Owner, d.URL, st.Waiting + st.Queued, st.NeedsOperator, st.Exhausted, momentOr(st.Oldest, "-"), statusText(st, m.now)}
 				}))
 			})
 		},
@@ -196,7 +196,7 @@ func (p *page) endpoint(d destination, latest []deliveries.Delivery, now time.Ti
 		{"Calls", fmt.Sprintf("at most %d at once, %s", d.MaxInFlight, rate)},
 		{"Signing secrets", signing},
 	}, d.Facts, [][2]string{
-		{"State", statusSaid(st, now)},
+		{"State", statusText(st, now)},
 		{"Waiting", fmt.Sprintf("%d, and %d on their way", st.Waiting, st.Queued)},
 		{"Needs operator", fmt.Sprint(st.NeedsOperator)},
 		{"Exhausted", fmt.Sprint(st.Exhausted)},
@@ -245,7 +245,7 @@ func suspendEndpoint() Command {
 			}
 			return m.showChanged(ctx, d, func(p *page) {
 				if !changed {
-					p.say("%s was suspended before, at %s, %s, and stays suspended.", d.Title, moment(was.SuspendedAt), suspensionSaid[was.SuspendedReason])
+					p.say("%s was suspended before, at %s, %s, and stays suspended.", d.Title, moment(was.SuspendedAt), suspensionReasons[was.SuspendedReason])
 					return
 				}
 				p.say("%s is suspended: within a second nothing more is sent to it.", d.Title)
@@ -276,7 +276,7 @@ func resumeEndpoint() Command {
 				}
 				what := "nothing waited for it"
 				if due > 0 {
-					what = deliveriesSaid(due) + " that waited for it " + isAre(due) + " due now"
+					what = deliveriesText(due) + " that waited for it " + isAre(due) + " due now"
 				}
 				p.say("%s %s; %s.", d.Title, said, what)
 			}, "made_due", due)
@@ -332,10 +332,10 @@ func brokenOff(err error, done int) error {
 	if done == 0 || isRefused(err, "") {
 		return err
 	}
-	return fmt.Errorf("%w; %s are due now, give the command again for the others", err, deliveriesSaid(done))
+	return fmt.Errorf("%w; %s are due now, give the command again for the others", err, deliveriesText(done))
 }
 
-func deliveriesSaid(n int) string {
+func deliveriesText(n int) string {
 	if n == 1 {
 		return "1 delivery"
 	}

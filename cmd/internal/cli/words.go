@@ -17,15 +17,15 @@ import (
 
 // words has the texts for the codes of refused operations.
 var words = map[string]func(operation.Args) string{
-	deliveries.CodeUnknown:        said("no delivery has this id: either it was not attempted yet, or its event is more than {days} days old; `quittance deliveries list` shows the others"),
-	deliveries.CodeAccepted:       said("was accepted at {at}; `quittance replay` sends it again"),
-	deliveries.CodeBodyGone:       said("the body of the delivery is no longer kept; `quittance replay` sends the event again"),
-	deliveries.CodeStateUnknown:   said("no delivery has this state; the states are: {states}"),
-	deliveries.CodeNotRetryable:   said("deliveries that are {state} cannot be retried; those that can are: {states}"),
-	deliveries.CodeSuspended:      said("the endpoint is suspended since {at}: nothing is sent to it; `quittance endpoints resume {destination}` sends all that waits"),
-	deliveries.CodeNeverSuspended: said("an ERP is never suspended: every payment must reach it; while it fails, its confirmations wait and are sent again automatically"),
-	deliveries.CodeNoRecovery:     said("there is no such recovery"),
-	deliveries.CodeBehind:         said("the schedule has not applied all outcomes, so the state of deliveries is not known; check that `quittance sink schedule` runs, then try again"),
+	deliveries.CodeUnknown:        filled("no delivery has this id: either it was not attempted yet, or its event is more than {days} days old; `quittance deliveries list` shows the others"),
+	deliveries.CodeAccepted:       filled("was accepted at {at}; `quittance replay` sends it again"),
+	deliveries.CodeBodyGone:       filled("the body of the delivery is no longer kept; `quittance replay` sends the event again"),
+	deliveries.CodeStateUnknown:   filled("no delivery has this state; the states are: {states}"),
+	deliveries.CodeNotRetryable:   filled("deliveries that are {state} cannot be retried; those that can are: {states}"),
+	deliveries.CodeSuspended:      filled("the endpoint is suspended since {at}: nothing is sent to it; `quittance endpoints resume {destination}` sends all that waits"),
+	deliveries.CodeNeverSuspended: filled("an ERP is never suspended: every payment must reach it; while it fails, its confirmations wait and are sent again automatically"),
+	deliveries.CodeNoRecovery:     filled("there is no such recovery"),
+	deliveries.CodeBehind:         filled("the schedule has not applied all outcomes, so the state of deliveries is not known; check that `quittance sink schedule` runs, then try again"),
 
 	"agency.unknown": func(a operation.Args) string {
 		agencies, _ := a["agencies"].([]string)
@@ -38,45 +38,45 @@ var words = map[string]func(operation.Args) string{
 		}
 		return "no agency has this id or slug; there are: " + some(agencies)
 	},
-	"agency.without_integrator": said("{agency} has no integrator application, so that platform keys cannot target it; mark one of its applications with integrator: true and apply the file with `quittance seed FILE`"),
-	"application.ambiguous":     said("several applications have this name, give the id: {applications}"),
+	"agency.without_integrator": filled("{agency} has no integrator application, so that platform keys cannot target it; mark one of its applications with integrator: true and apply the file with `quittance seed FILE`"),
+	"application.ambiguous":     filled("several applications have this name, give the id: {applications}"),
 	"application.unknown": func(a operation.Args) string {
 		if applications, _ := a["applications"].([]string); len(applications) > 0 {
 			return "no application has this id or name; there are: " + some(applications)
 		}
 		return "there are no applications yet: add one with `quittance seed FILE`"
 	},
-	"clerk.code_malformed":      said("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
-	"clerk.counter_malformed":   said("must be 1 to {most} printable characters: the desk or place; a new clerk needs one"),
-	"clerk.key_unknown":         said("no clerk's key has the id {id}; `quittance clerks list` shows them"),
-	"clerk.name_malformed":      said("must be 1 to {most} printable characters; a new clerk needs one"),
-	"clerk.not_a_name":          said("that is neither AGENCY/CODE, such as impots/c01, nor the id of a key; `quittance clerks list` shows them"),
-	"clerk.too_many_keys":       said("{clerk} has {keys} in force already, the maximum; end one with `quittance clerks revoke KEY_ID`"),
-	"clerk.unknown":             said("no agency has such a clerk; `quittance clerks list` shows them as AGENCY/CODE"),
-	"endpoint.overlap_negative": said("must not be negative: 0 ends the old secret at once"),
-	"endpoint.too_many_secrets": said("{signing} secrets sign already, and {most} is the most: the older one ends at {ends_at}; rotate again after that, or end both at once with --overlap 0"),
-	"endpoint.unknown":          said("no webhook endpoint has this id; `quittance endpoints list` shows them"),
-	"key.no_room_to_overlap":    said("key {id} cannot overlap with a new one: {owner} has another of its mode in force, {other}, and {most} is the most; end that one with `quittance keys revoke {other_id}`, or replace this one at once with --overlap 0"),
-	"key.not_an_id":             said("that is no id of a key, which looks like 018f0000-0000-7000-8000-0000000000aa; `quittance keys list` shows them"),
-	"key.over":                  said("key {id} is {state}; make a new one with `quittance keys create`"),
-	"key.overlap_negative":      said("must not be negative: 0 ends the old key at once"),
-	"key.reads_out_of_range":    said("must be from 1 to {most}"),
-	"key.rotated":               said("key {id} was rotated already and ends at {ends_at}; rotate the key that replaced it, or end this one with `quittance keys revoke {id}`"),
-	"key.too_many":              said("{owner} has {keys} in force already, and {most} is the most; replace one with `quittance keys rotate KEY_ID --overlap 0`, or end one with `quittance keys revoke KEY_ID`"),
-	"key.unknown":               said("no key has the id {id}; `quittance keys list` shows them"),
-	"staff.key_missing":         said("set QUITTANCE_STAFF_KEY to the st_ key of the person who acts; `quittance staff add` makes one"),
-	"staff.key_unknown":         said("QUITTANCE_STAFF_KEY holds no key of staff; set it to the whole st_ key as `quittance staff add` showed it"),
-	"staff.name_malformed":      said("must be 1 to {most} printable characters: the person's name"),
-	"staff.name_taken":          said("{name} exists already and is {state}; names of staff are never used twice, so give a name that tells the two apart"),
-	"staff.needs_proposer":      said("{group} has two members or more, so that one of them proposes a new one: set QUITTANCE_STAFF_KEY to the key of a member; another one then runs `quittance staff approve`"),
-	"staff.not_approved":        said("the key in QUITTANCE_STAFF_KEY, of {name}, is not approved yet; another member runs `quittance staff approve {id}`"),
-	"staff.not_proposed":        said("{name} waits for no approval: the state is {state}; `quittance staff list` shows all"),
-	"staff.other_group":         said("members of {group} decide about this, and the key in QUITTANCE_STAFF_KEY is of {own}; ask a member of {group}"),
-	"staff.proposer_revoked":    said("whoever proposed {name} is revoked; end the proposal with `quittance staff revoke` and propose another name with `quittance staff add`"),
-	"staff.revoked":             said("the key in QUITTANCE_STAFF_KEY, of {name}, is revoked; use another person's key"),
-	"staff.second_person":       said("whoever proposes a member cannot approve it: another member of {group} runs `quittance staff approve`"),
-	"staff.unknown":             said("no member of staff has this id or name; `quittance staff list` shows them"),
-	"key.without_agencies":      said("a platform key needs the agencies that it may act for"),
+	"clerk.code_malformed":      filled("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
+	"clerk.counter_malformed":   filled("must be 1 to {most} printable characters: the desk or place; a new clerk needs one"),
+	"clerk.key_unknown":         filled("no clerk's key has the id {id}; `quittance clerks list` shows them"),
+	"clerk.name_malformed":      filled("must be 1 to {most} printable characters; a new clerk needs one"),
+	"clerk.not_a_name":          filled("that is neither AGENCY/CODE, such as impots/c01, nor the id of a key; `quittance clerks list` shows them"),
+	"clerk.too_many_keys":       filled("{clerk} has {keys} in force already, the maximum; end one with `quittance clerks revoke KEY_ID`"),
+	"clerk.unknown":             filled("no agency has such a clerk; `quittance clerks list` shows them as AGENCY/CODE"),
+	"endpoint.overlap_negative": filled("must not be negative: 0 ends the old secret at once"),
+	"endpoint.too_many_secrets": filled("{signing} secrets sign already, and {most} is the most: the older one ends at {ends_at}; rotate again after that, or end both at once with --overlap 0"),
+	"endpoint.unknown":          filled("no webhook endpoint has this id; `quittance endpoints list` shows them"),
+	"key.no_room_to_overlap":    filled("key {id} cannot overlap with a new one: {owner} has another of its mode in force, {other}, and {most} is the most; end that one with `quittance keys revoke {other_id}`, or replace this one at once with --overlap 0"),
+	"key.not_an_id":             filled("that is no id of a key, which looks like 018f0000-0000-7000-8000-0000000000aa; `quittance keys list` shows them"),
+	"key.over":                  filled("key {id} is {state}; make a new one with `quittance keys create`"),
+	"key.overlap_negative":      filled("must not be negative: 0 ends the old key at once"),
+	"key.reads_out_of_range":    filled("must be from 1 to {most}"),
+	"key.rotated":               filled("key {id} was rotated already and ends at {ends_at}; rotate the key that replaced it, or end this one with `quittance keys revoke {id}`"),
+	"key.too_many":              filled("{owner} has {keys} in force already, and {most} is the most; replace one with `quittance keys rotate KEY_ID --overlap 0`, or end one with `quittance keys revoke KEY_ID`"),
+	"key.unknown":               filled("no key has the id {id}; `quittance keys list` shows them"),
+	"staff.key_missing":         filled("set QUITTANCE_STAFF_KEY to the st_ key of the person who acts; `quittance staff add` makes one"),
+	"staff.key_unknown":         filled("QUITTANCE_STAFF_KEY holds no key of staff; set it to the whole st_ key as `quittance staff add` showed it"),
+	"staff.name_malformed":      filled("must be 1 to {most} printable characters: the person's name"),
+	"staff.name_taken":          filled("{name} exists already and is {state}; names of staff are never used twice, so give a name that tells the two apart"),
+	"staff.needs_proposer":      filled("{group} has two members or more, so that one of them proposes a new one: set QUITTANCE_STAFF_KEY to the key of a member; another one then runs `quittance staff approve`"),
+	"staff.not_approved":        filled("the key in QUITTANCE_STAFF_KEY, of {name}, is not approved yet; another member runs `quittance staff approve {id}`"),
+	"staff.not_proposed":        filled("{name} waits for no approval: the state is {state}; `quittance staff list` shows all"),
+	"staff.other_group":         filled("members of {group} decide about this, and the key in QUITTANCE_STAFF_KEY is of {own}; ask a member of {group}"),
+	"staff.proposer_revoked":    filled("whoever proposed {name} is revoked; end the proposal with `quittance staff revoke` and propose another name with `quittance staff add`"),
+	"staff.revoked":             filled("the key in QUITTANCE_STAFF_KEY, of {name}, is revoked; use another person's key"),
+	"staff.second_person":       filled("whoever proposes a member cannot approve it: another member of {group} runs `quittance staff approve`"),
+	"staff.unknown":             filled("no member of staff has this id or name; `quittance staff list` shows them"),
+	"key.without_agencies":      filled("a platform key needs the agencies that it may act for"),
 }
 
 // inWords returns the text for a refused operation. It leaves out what was being done,
@@ -123,9 +123,9 @@ func fileFaults(err error) error {
 
 var placeholder = regexp.MustCompile(`\{\w+\}`)
 
-// said returns a function that replaces {name} in a text by the value of that name, and
+// filled returns a function that replaces {name} in a text by the value of that name, and
 // {keys} by the number, mode and list of the keys.
-func said(text string) func(operation.Args) string {
+func filled(text string) func(operation.Args) string {
 	return func(args operation.Args) string {
 		return placeholder.ReplaceAllStringFunc(text, func(name string) string {
 			switch value := args[strings.Trim(name, "{}")].(type) {

@@ -12,7 +12,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/callbacks"
-	cash "quittance/ingress/counter"
+	"quittance/ingress/counter"
 	"quittance/ingress/docs"
 	"quittance/ingress/ministry"
 	"quittance/ingress/pages"
@@ -82,7 +82,7 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	counters, err := cash.New(cash.Config{
+	counters, err := counter.New(counter.Config{
 		Commands: h, Sessions: sessions, Registry: b.Registry, Identities: b.Identities, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})

@@ -1,7 +1,7 @@
-// Package flood measures the quota of creations: integrators of whom some offer ten
-// times what they may create, at several instances of ingress, and others that stay
-// below. It counts what each was granted in each UTC minute, and shows what the flood
-// costs those who stay below.
+// Package flood measures the quota of creations. Some applications send ten times as many
+// creations as their quota, to several instances of ingress; others stay below theirs.
+// The package counts what each application got in each UTC minute, and measures what the
+// flood costs the applications that stay below.
 package flood
 
 import (
@@ -17,28 +17,28 @@ import (
 	"quittance/schemas"
 )
 
-// Instances is the number of ingresses that the flood comes to.
+// Instances is the number of ingresses that get the flood.
 const Instances = 4
 
 // The flood, in creations a minute and application.
 const (
-	granted  = 30 // what the contract grants
-	flooding = 10 // applications that offer far more than their quota
-	offered  = 300
-	numQuiet = 8 // applications that stay below it, one on each partition
-	below    = 20
+	granted  = 30  // default quota of the contract
+	flooding = 10  // number of applications that flood
+	offered  = 300 // by each of them
+	numQuiet = 8   // number of applications that stay below their quota, one on each partition
+	below    = 20  // by each of them
 )
 
-// How long a client goes on trying, and how long one of its requests waits for an
-// answer.
+// journeyPatience is how long a client repeats a request. requestPatience is how long
+// each request waits for its answer.
 const (
 	journeyPatience = 2 * time.Minute
 	requestPatience = 8 * time.Second
 )
 
-// Registry is a registry file of the applications, with the default quota, and their
-// keys. Each is of an agency of its own, spread over the partitions. The flooding ones
-// come first.
+// Registry returns a registry file of the applications, with the default quota, and their
+// keys. Each application has an agency of its own, and the agencies are spread over the
+// partitions. The flooding applications come first.
 func Registry() (file string, keys []string) {
 	var b strings.Builder
 	b.WriteString("agencies:\n")
@@ -55,7 +55,7 @@ func Registry() (file string, keys []string) {
 	return b.String(), keys
 }
 
-// agencyOn is a new agency id whose commands go to the partition.
+// agencyOn returns a new agency id whose commands go to the partition.
 func agencyOn(partition int32) string {
 	for {
 		if id := uuid.NewString(); schemas.PartitionOf(id, schemas.DefaultPartitions) == partition {
@@ -68,8 +68,8 @@ func agencyOn(partition int32) string {
 type Config struct {
 	Ingress []string // base URLs of Instances ingresses
 	Keys    []string // of Registry
-	// Quiet is how many whole minutes pass before the flood, Flooded how many it lasts,
-	// at least one.
+	// Quiet is the number of whole minutes before the flood. Flooded is the number of
+	// whole minutes of the flood, at least 1.
 	Quiet, Flooded int
 	// Say receives progress and figures; nil discards them.
 	Say func(format string, args ...any)
@@ -77,15 +77,15 @@ type Config struct {
 
 // Result of a flood.
 type Result struct {
-	// Faults are what was wrong: with the count, with an answer, or that too little
-	// happened to show anything. There are none when the quota holds.
+	// Faults are wrong counts and wrong answers. A flood that was too small to show
+	// anything is a fault too. There are none when the quota holds.
 	Faults []string
-	// Line is the figures in one line, for machines.
+	// Line has the figures in one line, for programs.
 	Line string
 }
 
-// Run waits for a whole minute, makes the load, and judges it. It takes the minutes of
-// the configuration and up to one more.
+// Run waits for the next whole minute, makes the load and judges the answers. It takes
+// the minutes of the configuration and up to one more.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if len(cfg.Ingress) != Instances || len(cfg.Keys) != flooding+numQuiet || cfg.Flooded < 1 || cfg.Quiet < 0 {
 		return Result{}, fmt.Errorf("a flood needs %d ingresses, %d keys and a minute at least", Instances, flooding+numQuiet)
@@ -94,8 +94,8 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	if say == nil {
 		say = func(string, ...any) {}
 	}
-	// The flood begins before its first minute, so that it is met in full flight, and
-	// ends after the last: the next one's quota is its own.
+	// The flood begins before its first minute and ends after its last, so that it is at
+	// its full rate during all of them.
 	lead, tail := 2400*time.Millisecond, 1600*time.Millisecond
 	if cfg.Quiet > 0 {
 		lead = 0
@@ -121,7 +121,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 		Faults: slices.Concat(l.faults, verdict),
 		Line:   fmt.Sprintf("minutes=%d exact=%s", cfg.Flooded, map[bool]string{true: "yes", false: "no"}[len(verdict) == 0]),
 	}
-	// A run in which little happened would prove little.
+	// A smaller load than planned would prove nothing.
 	if wanted := cfg.Flooded * flooding * (offered - granted) * 9 / 10; len(l.refused) < wanted {
 		r.Faults = append(r.Faults, fmt.Sprintf("%d creations were refused, want %d at least", len(l.refused), wanted))
 	}
@@ -138,8 +138,8 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	return r, nil
 }
 
-// below is how long the creations took, sorted, that quiet applications sent from one
-// time to another.
+// below returns the sorted latencies of the creations that quiet applications sent in
+// [from, to).
 func (l *load) below(from, to time.Time) (took []time.Duration) {
 	for _, a := range l.accepted {
 		if a.app >= flooding && !a.sent.Before(from) && a.sent.Before(to) {
@@ -155,22 +155,10 @@ func distribution(took []time.Duration) string {
 		len(took), percentile(took, 0.5), percentile(took, 0.9), percentile(took, 0.99), percentile(took, 1))
 }
 
-// percentile of sorted durations, in milliseconds; 0 of none.
+// percentile returns a percentile of sorted durations in milliseconds, or 0 for none.
 func percentile(sorted []time.Duration, p float64) float64 {
 	if len(sorted) == 0 {
 		return 0
 	}
 	return float64(sorted[min(int(p*float64(len(sorted))), len(sorted)-1)]) / float64(time.Millisecond)
-}
-
-// pause lets d pass and says whether it did before ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

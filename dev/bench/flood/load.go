@@ -16,11 +16,12 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/checkout"
+	"quittance/dev/bench/measure"
 )
 
-// load is integrators of whom some flood the service. A request that gets no answer
-// is sent again with the same key until it does, so that the outcome of everything
-// that is counted is known. Safe for concurrent use.
+// load is the applications. A request without an answer is sent again with the same key
+// until it has one, so that the outcome of every creation is known. Safe for concurrent
+// use.
 type load struct {
 	ingress []string // base URLs
 	keys    []string
@@ -33,20 +34,20 @@ type load struct {
 	faults            []string
 }
 
-// answer is what became of a creation.
+// answer is the outcome of a creation.
 type answer struct {
 	app        int // index
 	order, key string
 
 	status    int
 	session   string
-	remaining int       // of the quota, as the answer tells; -1 when it does not
-	sent      time.Time // the first time when accepted, else the last
+	remaining int       // rest of the quota, from the answer; -1 when the answer has none
+	sent      time.Time // of the first request when it was accepted, else of the last
 	answered  time.Time
 }
 
-// run has the quiet applications create at once, so that the service is warm, and the
-// others from one time on, all until to.
+// run makes the quiet applications create from now on, which also warms the service up,
+// and the flooding ones from a time on. All end at to.
 func (l *load) run(ctx context.Context, from, to time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, to.Add(journeyPatience))
 	defer cancel()
@@ -61,11 +62,11 @@ func (l *load) run(ctx context.Context, from, to time.Time) {
 	all.Wait()
 }
 
-// stayBelow creates one after the other, evenly spread.
+// stayBelow sends one creation after the other, evenly spread.
 func (l *load) stayBelow(ctx context.Context, app int, to time.Time) {
 	const every = time.Minute / below
 	next := time.Now().Add(every * time.Duration(app-flooding) / numQuiet)
-	for n := app; next.Before(to) && pause(ctx, time.Until(next)); n++ {
+	for n := app; next.Before(to) && measure.Pause(ctx, time.Until(next)); n++ {
 		if a, ok := l.create(ctx, app, n); ok && a.status != http.StatusCreated {
 			l.fault("application %d, which is below its quota, was refused at %s", app, a.sent.Format(time.TimeOnly))
 		}
@@ -74,13 +75,13 @@ func (l *load) stayBelow(ctx context.Context, app int, to time.Time) {
 	}
 }
 
-// flood offers creations to all instances at once, whatever becomes of those
-// before, and has one that was accepted answered again in between: all the time
-// that some of the quota is left and all the time that none is.
+// flood sends creations to all instances at the same time, without waiting for earlier
+// answers. In between it sends an accepted creation again, while some of the quota is
+// left and while none is left.
 func (l *load) flood(ctx context.Context, all *sync.WaitGroup, app int, from, to time.Time) {
 	const every = Instances * time.Minute / offered
 	next := from.Add(every * time.Duration(app) / flooding)
-	for n := 0; next.Before(to) && pause(ctx, time.Until(next)); n++ {
+	for n := 0; next.Before(to) && measure.Pause(ctx, time.Until(next)); n++ {
 		for instance := range Instances {
 			all.Go(func() { _, _ = l.create(ctx, app, instance) })
 		}
@@ -91,7 +92,7 @@ func (l *load) flood(ctx context.Context, all *sync.WaitGroup, app int, from, to
 	}
 }
 
-// create creates a new order's session; ok is false when ctx ended first.
+// create creates the session of a new order. ok is false when there was no answer.
 func (l *load) create(ctx context.Context, app, instance int) (answer, bool) {
 	a := answer{app: app, order: uuid.NewString(), key: uuid.NewString()}
 	ok := l.ask(ctx, &a, instance, false)
@@ -110,9 +111,9 @@ func (l *load) create(ctx context.Context, app, instance int) (answer, bool) {
 	return a, true
 }
 
-// replay sends an accepted creation again. An instance sheds what is far beyond
-// the quota before it can know a replay, but this flood does not go as far: 75
-// creations and 9 replays a minute and instance, of 120.
+// replay sends an accepted creation again. An instance that gets more than 120 requests a
+// minute of an application refuses them before it can recognize a replay. This flood
+// stays below that: 75 creations and 9 replays a minute for each instance.
 func (l *load) replay(ctx context.Context, app, instance int) {
 	l.mu.Lock()
 	first, ok := l.latest[app]
@@ -133,8 +134,8 @@ func (l *load) replay(ctx context.Context, app, instance int) {
 	l.replays++
 }
 
-// ask sends a creation until it is answered, each time to another instance, and
-// checks the answer. It returns false, after a fault, when there was none.
+// ask sends a creation until it is answered, each time to another instance, and checks
+// the answer. It returns false when there was no correct answer; that is a fault.
 func (l *load) ask(ctx context.Context, a *answer, instance int, again bool) bool {
 	body, err := json.Marshal(map[string]any{"order_id": a.order, "amount": 5000, "description": "Quota test"})
 	if err != nil {
@@ -159,7 +160,7 @@ func (l *load) ask(ctx context.Context, a *answer, instance int, again bool) boo
 		l.mu.Lock()
 		l.retries++
 		l.mu.Unlock()
-		if !pause(ctx, time.Second) {
+		if !measure.Pause(ctx, time.Second) {
 			l.fault("application %d had no answer for order %s", a.app, a.order)
 			return false
 		}
@@ -183,12 +184,12 @@ func (l *load) post(ctx context.Context, base string, a answer, body []byte) (st
 	return resp.StatusCode, resp.Header, text, err
 }
 
-// rateLimit is the header of a quota of creations: what is left, and the seconds
-// until there is more.
+// rateLimit is the RateLimit header of the quota of creations: the rest, and the seconds
+// until the quota is full again.
 var rateLimit = regexp.MustCompile(`^"creations";r=(\d+);t=(\d+)$`)
 
-// read checks an answer as the contract and its decisions (§§ 1, 2) have it. One
-// to a request that was sent before may be a replay, which was not counted now.
+// read checks an answer against the contract and its decisions (§§ 1, 2). The answer to a
+// request that was sent before may be a replay, which does not count.
 func (a *answer) read(status int, header http.Header, text []byte, before bool) error {
 	a.status, a.remaining = status, -1
 	var body struct{ ID, Code string }
@@ -225,7 +226,7 @@ func (a *answer) read(status int, header http.Header, text []byte, before bool) 
 		case err != nil || after < 1 || after > 60:
 			return fmt.Errorf("Retry-After is %q, want 1 to 60", header.Get("Retry-After"))
 		case a.answered.Add(time.Duration(after) * time.Second).Before(nextMinute):
-			return fmt.Errorf("Retry-After is %d, which is still in the same minute", after)
+			return fmt.Errorf("Retry-After is %d, which ends in the same minute", after)
 		case body.Code != "generic.rate_limited" || a.remaining != 0:
 			return fmt.Errorf("code %q with %d creations left", body.Code, a.remaining)
 		}

@@ -7,16 +7,16 @@ import (
 	"quittance/checkout"
 )
 
-// appMinute is a UTC minute of an application, numbered as the keys are.
+// appMinute is a UTC minute of an application.
 type appMinute struct {
-	app    int
+	app    int   // index of its key
 	minute int64 // since 1970
 }
 
-// judge counts what was accepted by the minute of the command's stamp, which is the
-// one in the session's id. A flooding application must have got exactly its quota in
-// each whole minute of the flood. No application may have got more in any minute, or
-// have been refused in a minute in which some of its quota was left.
+// judge counts the accepted creations by the minute of their command, which is in the id
+// of the session. A flooding application must get exactly its quota in each whole minute
+// of the flood. No application may get more in any minute, and none may be refused in a
+// minute in which some of its quota is left.
 func (l *load) judge(flood, end time.Time) (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	got := map[appMinute]int{}
@@ -29,14 +29,14 @@ func (l *load) judge(flood, end time.Time) (faults []string) {
 		sessions[a.session] = true
 		in := appMinute{a.app, minuteOf(a.session, a.answered)}
 		got[in]++
-		if a.remaining < 0 { // the answer was lost, and its replay does not tell
+		if a.remaining < 0 { // the answer was lost, and its replay has no rest
 			continue
 		}
 		if left[in] == nil {
 			left[in] = map[int]bool{}
 		}
 		if left[in][a.remaining] || a.remaining >= granted {
-			fault("application %d was told twice, or wrongly, that %d creations were left in %s", a.app, a.remaining, in.clock())
+			fault("two answers to application %d, or a wrong one, say that %d creations are left in %s", a.app, a.remaining, in.clock())
 		}
 		left[in][a.remaining] = true
 	}
@@ -52,14 +52,14 @@ func (l *load) judge(flood, end time.Time) (faults []string) {
 			}
 		}
 	}
-	told := map[appMinute]bool{}
+	reported := map[appMinute]bool{}
 	for _, r := range l.refused {
 		in := appMinute{r.app, r.sent.Unix() / 60}
-		if in.minute != r.answered.Unix()/60 || told[in] {
-			continue // it may have been stamped in either
+		if in.minute != r.answered.Unix()/60 || reported[in] {
+			continue // the command may be of either minute
 		}
 		if got[in] < granted {
-			told[in] = true
+			reported[in] = true
 			fault("application %d was refused in %s, in which it got %d creations of %d", r.app, in.clock(), got[in], granted)
 		}
 	}
@@ -68,8 +68,8 @@ func (l *load) judge(flood, end time.Time) (faults []string) {
 
 func (m appMinute) clock() string { return time.Unix(m.minute*60, 0).UTC().Format("15:04") }
 
-// minuteOf is the UTC minute of a session id, which sorts by its time: that of
-// the command's stamp. The stamp is not later than the answer.
+// minuteOf returns the UTC minute of a session id. Ids sort by the time of the command,
+// which is not later than the answer.
 func minuteOf(session string, answered time.Time) int64 {
 	m := answered.UTC().Truncate(time.Minute)
 	for session < checkout.NewSessionID(m, 0, [16]byte{}) {

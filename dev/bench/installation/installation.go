@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,7 +32,7 @@ import (
 const StartWithin = 4 * time.Minute
 
 // closeWithin bounds the end of everything that was started.
-const closeWithin = 30 * time.Second
+const closeWithin = time.Minute
 
 // Config of an installation. Log is required.
 type Config struct {
@@ -240,9 +242,14 @@ func During(ctx context.Context, processes []*program.Process, do func(context.C
 func (i *Installation) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
+	var ending sync.WaitGroup
 	for _, p := range i.processes {
-		p.Quit()
+		ending.Go(func() {
+			p.Signal(syscall.SIGTERM) // so that it leaves its group, which could not be deleted otherwise
+			p.Quit()
+		})
 	}
+	ending.Wait()
 	var errs []error
 	switch {
 	case i.Kafka != nil:
@@ -286,7 +293,11 @@ func Forget(ctx context.Context, cfg kafka.Config) error {
 		return fmt.Errorf("listing the benchmark's groups: %w", err)
 	}
 	if names := ours(groups.Groups()); len(names) > 0 {
-		if _, err := adm.DeleteGroups(ctx, names...); err != nil {
+		deleted, err := adm.DeleteGroups(ctx, names...)
+		if err == nil {
+			err = deleted.Error()
+		}
+		if err != nil {
 			return fmt.Errorf("deleting the benchmark's groups: %w", err)
 		}
 	}

@@ -1,0 +1,332 @@
+package collect
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+	"quittance/internal/kafka"
+	"quittance/internal/secret"
+	"quittance/schemas"
+	"quittance/schemas/mapping"
+	"quittance/schemas/record"
+	"quittance/test/servers"
+)
+
+// operator is a connector whose answers a test decides. Each call takes a while.
+type operator struct {
+	connector.Connector
+	takes            time.Duration
+	collects         atomic.Int64
+	enquiries        atomic.Int64
+	collect, enquire func() (connector.Outcome, error)
+}
+
+func (*operator) Operator() string { return "test" }
+
+// Payer makes it an operator that reaches payers by their number.
+func (*operator) Payer(input string) (string, error) { return input, nil }
+
+func (o *operator) Collect(ctx context.Context, _ connector.Account, _ connector.Request) (connector.Outcome, error) {
+	o.collects.Add(1)
+	return o.answer(ctx, o.collect)
+}
+
+func (o *operator) Enquire(ctx context.Context, _ connector.Account, _ connector.Reference) (connector.Outcome, error) {
+	o.enquiries.Add(1)
+	return o.answer(ctx, o.enquire)
+}
+
+func (o *operator) answer(ctx context.Context, with func() (connector.Outcome, error)) (connector.Outcome, error) {
+	select {
+	case <-ctx.Done():
+		return connector.Outcome{}, &connector.Error{Doing: "calling", Fault: connector.FaultTimeout, Sent: true, Err: ctx.Err()}
+	case <-time.After(o.takes):
+		return with()
+	}
+}
+
+// fails is an answer with a fault.
+func fails(fault connector.FaultKind) func() (connector.Outcome, error) {
+	return func() (connector.Outcome, error) {
+		return connector.Outcome{}, &connector.Error{Doing: "calling", Fault: fault, Sent: true}
+	}
+}
+
+func says(status checkout.OutcomeStatus) func() (connector.Outcome, error) {
+	return func() (connector.Outcome, error) { return connector.Outcome{Status: status}, nil }
+}
+
+type account struct{}
+
+func (account) Fingerprint() string { return "f" }
+
+// numbered is a schema registry in memory.
+type numbered struct{ n int }
+
+func (*numbered) IDs(context.Context, string) ([]int, error) { return nil, nil }
+
+func (n *numbered) ID(context.Context, string, string, bool) (int, error) { n.n++; return n.n, nil }
+
+func (*numbered) Schema(_ context.Context, id int) (string, error) {
+	return "", fmt.Errorf("schema %d: %w", id, schemas.ErrUndecodable)
+}
+
+// desk is a sink without a broker: a test gives it jobs and keeps the reports. It
+// lives in a bubble of synctest.
+type desk struct {
+	*Sink
+	t       *testing.T
+	metrics *prometheus.Registry
+	offset  atomic.Int64 // of the clock
+	mu      sync.Mutex
+	reports []checkout.Outcome
+}
+
+func (d *desk) now() time.Time { return time.Now().UTC().Add(time.Duration(d.offset.Load())) }
+
+// reported returns the reports so far.
+func (d *desk) reported() []checkout.Outcome {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.reports
+}
+
+// outcomes returns the number of requests with an outcome.
+func (d *desk) outcomes(outcome string) (n float64) {
+	families, err := d.metrics.Gather()
+	if err != nil {
+		d.t.Error(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if f.GetName() == "quittance_collect_requests_total" && l.GetName() == "outcome" && l.GetValue() == outcome {
+					n += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return n
+}
+
+// do processes a request and returns what job.do returns.
+func (d *desk) do(q record.CollectionRequest) bool {
+	j := &job{sink: d.Sink, waiting: d.t.Context(), calls: d.t.Context(), request: q}
+	if err := j.check(); err != nil {
+		d.t.Error(err)
+	}
+	return j.do()
+}
+
+func (d *desk) request(kind string, within time.Duration) record.CollectionRequest {
+	now := d.now()
+	return record.CollectionRequest{
+		Kind: kind, CollectionID: "collection", SessionID: checkout.NewSessionID(now, 0, [16]byte{1}), ApplicationID: "app", TenantID: "agency",
+		OfferID: checkout.OfferMomo, Amount: 5075, Currency: "XAF", Payer: "242066000001", RequestedAt: now, NotAfter: now.Add(within),
+	}
+}
+
+// bubble runs a test with a desk in a bubble of synctest.
+func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
+	t.Helper()
+	codec, err := schemas.NewCodec(t.Context(), &numbered{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Only the number of partitions comes from a broker.
+	commands := slices.DeleteFunc(schemas.Topics(), func(t schemas.Topic) bool { return t.Name != schemas.TopicCommands })
+	config := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2, Topics: commands}
+	client, err := config.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := kafka.Migrate(t.Context(), config, client); err != nil {
+		t.Fatal(err)
+	}
+	topology, err := kafka.Load(t.Context(), config, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = kadm.NewClient(client).DeleteTopics(t.Context(), topology.Name(schemas.TopicCommands))
+	keys := secret.GenerateKeys()
+	synctest.Test(t, func(t *testing.T) {
+		d := &desk{t: t, metrics: prometheus.NewRegistry()}
+		var err error
+		if d.Sink, err = New(Config{
+			Kafka: config, Topology: topology, Codec: codec, Connectors: map[string]connector.Connector{checkout.OfferMomo: o},
+			Account: func(string, bool, string) (connector.Account, bool) { return account{}, true },
+			Signer:  keys, Sealer: keys, PublicURL: "https://pay.example", CheckoutURL: "https://pay.example",
+			Now: d.now, Log: slog.New(slog.DiscardHandler), Metrics: d.metrics,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		d.produce = func(_ context.Context, records ...*kgo.Record) error {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			for _, r := range records {
+				var c record.Command
+				if err := codec.Decode(r.Value, &c); err != nil {
+					t.Error(err)
+				}
+				command, err := mapping.ToCommand(&c)
+				if err != nil {
+					t.Error(err)
+				}
+				d.reports = append(d.reports, command.Do.(checkout.Outcome))
+			}
+			return nil
+		}
+		test(t, d)
+	})
+}
+
+// An operator that answers neither requests nor enquiries leads to no report. The
+// request is not sent after not_after, and the operator is asked three more times.
+func TestSilentOperator(t *testing.T) {
+	t.Parallel()
+	o := &operator{takes: 10 * time.Second, collect: fails(connector.FaultTimeout), enquire: fails(connector.FaultTimeout)}
+	bubble(t, o, func(t *testing.T, d *desk) {
+		begun := time.Now()
+		if !d.do(d.request(kindCollect, time.Second)) || d.outcomes(outcomeSilent) != 1 {
+			t.Error("the record is not done")
+		}
+		if got := d.reported(); len(got) != 0 {
+			t.Errorf("outcomes %+v, want none", got)
+		}
+		if n, asked := o.collects.Load(), o.enquiries.Load(); n != 1 || asked != 1+lateTries {
+			t.Errorf("%d requests and %d enquiries, want 1 and %d", n, asked, 1+lateTries)
+		}
+		if took := time.Since(begun); took > 5*o.takes+2*backoffMax {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// During an outage the clock jumps beyond not_after. The request is given up at once, not
+// at the end of a pause, and nothing is collected afterwards.
+func TestClockJumpsDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	down.Store(true)
+	o := &operator{takes: time.Millisecond, enquire: says(checkout.OutcomeUnknown)}
+	o.collect = func() (connector.Outcome, error) {
+		if down.Load() {
+			return connector.Outcome{}, &connector.Error{Doing: "calling", Fault: connector.FaultServer, Sent: true, RetryAfter: time.Minute}
+		}
+		return connector.Outcome{Status: checkout.OutcomePending}, nil
+	}
+	bubble(t, o, func(t *testing.T, d *desk) {
+		done := make(chan bool)
+		go func() { done <- d.do(d.request(kindCollect, time.Hour)) }()
+		time.Sleep(time.Second)
+		before := o.collects.Load()
+		jumped := time.Now()
+		d.offset.Store(int64(time.Hour + 5*time.Minute))
+		down.Store(false)
+		if !<-done {
+			t.Error("the record is left")
+		}
+		if took := time.Since(jumped); took > glance+time.Second {
+			t.Errorf("given up %v after the jump", took)
+		}
+		if got := d.reported(); len(got) != 1 || got[0].Status != checkout.OutcomeUnknown {
+			t.Errorf("outcomes %+v", got)
+		}
+		if before == 0 || o.collects.Load() != before {
+			t.Errorf("%d requests before the jump, %d in all: a late request was sent", before, o.collects.Load())
+		}
+	})
+}
+
+// Two enquiries of one collection are in hand while the operator is unavailable. Only
+// the later one is made.
+func TestLaterEnquiryOvertakes(t *testing.T) {
+	t.Parallel()
+	var up atomic.Bool
+	o := &operator{takes: time.Millisecond}
+	o.enquire = func() (connector.Outcome, error) {
+		if up.Load() {
+			return connector.Outcome{Status: checkout.OutcomeUnknown}, nil
+		}
+		return fails(connector.FaultServer)()
+	}
+	bubble(t, o, func(t *testing.T, d *desk) {
+		q := d.request(kindEnquire, time.Minute)
+		var both sync.WaitGroup
+		for q.Enquiry = range int32(2) {
+			enquiry := q
+			both.Go(func() {
+				if !d.do(enquiry) {
+					t.Error("the record is left")
+				}
+			})
+			synctest.Wait()
+		}
+		time.Sleep(2 * backoffMax)
+		if n := d.outcomes(outcomeOvertaken); n != 1 {
+			t.Errorf("%v enquiries dropped, want the first", n)
+		}
+		up.Store(true)
+		both.Wait()
+		if got := d.reported(); len(got) != 1 || d.outcomes(string(checkout.OutcomeUnknown)) != 1 {
+			t.Errorf("outcomes %+v, want 1", got)
+		}
+	})
+}
+
+// An enquiry is tried again for a minute while the operator does not answer. Then it is
+// settled without a report.
+func TestEnquiryPatience(t *testing.T) {
+	t.Parallel()
+	o := &operator{takes: 10 * time.Second, enquire: fails(connector.FaultTimeout)}
+	bubble(t, o, func(t *testing.T, d *desk) {
+		begun := time.Now()
+		if !d.do(d.request(kindEnquire, time.Minute)) || d.outcomes(outcomeSilent) != 1 || len(d.reported()) != 0 {
+			t.Errorf("not settled without a report: %+v", d.reported())
+		}
+		if took := time.Since(begun); took < enquiryPatience || took > enquiryPatience+o.takes+2*backoffMax {
+			t.Errorf("tried for %v", took)
+		}
+	})
+}
+
+// An operator that asks for a delay is not called before its end.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	var last time.Time
+	var waits []time.Duration
+	o := &operator{takes: time.Millisecond}
+	o.enquire = func() (connector.Outcome, error) {
+		if !last.IsZero() {
+			waits = append(waits, time.Since(last))
+		}
+		if last = time.Now(); len(waits) == 3 {
+			return says(checkout.OutcomeApproved)()
+		}
+		return connector.Outcome{}, &connector.Error{Doing: "calling", Fault: connector.FaultBusy, RetryAfter: 12 * time.Second}
+	}
+	bubble(t, o, func(t *testing.T, d *desk) {
+		if !d.do(d.request(kindEnquire, time.Minute)) || len(d.reported()) != 1 {
+			t.Errorf("reported %+v", d.reported())
+		}
+		for _, wait := range waits {
+			if wait < 12*time.Second || wait > 13*time.Second {
+				t.Errorf("called again after %v", wait)
+			}
+		}
+	})
+}
