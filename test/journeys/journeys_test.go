@@ -175,7 +175,7 @@ func TestJourneys(t *testing.T) {
 	t.Logf("%d journeys in %v", len(journeys), time.Since(begun).Round(time.Second))
 	for _, j := range journeys {
 		if !t.Run(j.name, func(t *testing.T) { checkJourney(t, u, j) }) && len(j.faults) == 0 {
-			failed(j.name, "every page came, but not as the table has it: see its output above")
+			failed(j.name, "the pages or the outcome differ from the table, see its output above")
 		}
 	}
 	t.Run("the acquirer is asked once for each", func(t *testing.T) { acquired(t, u, journeys) })

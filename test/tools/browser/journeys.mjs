@@ -328,9 +328,9 @@ const scenarios = {
     await changed(tab);
     await look(tab);
   },
-  // The clock jumps far beyond the end of the session and the ten minutes after it for which
-  // the frame's secret stays valid. Until the processor has ended the session, the frame
-  // would show an unknown session.
+  // The client secret of an open session is valid until expires_at, that of an ended one for
+  // ten more minutes. Between the jump of the clock and the processor's end of the session,
+  // the frame would show an unknown session.
   async expired({ tab, walk, mark, look, go, row }) {
     await walk(tab, row.at);
     await mark(task.clock.length - 1);
