@@ -17,6 +17,7 @@ const (
 	TopicConfirmations      = "erp.confirmations"
 	TopicERPDeliveries      = "erp.deliveries"
 	TopicAttempts           = "deliveries.attempts"
+	TopicReferences         = "references"
 	TopicPoisonCommands     = "checkout.commands.poison"
 	TopicPoisonCollections  = "collections.requests.poison"
 	TopicPoisonReadmodel    = "readmodel.poison"
@@ -77,6 +78,7 @@ func Topics() []Topic {
 		effect(TopicWebhooksDeliveries, "endpoint id", "quittance.Delivery"),
 		effect(TopicERPDeliveries, "agency and mode", "quittance.Delivery"),
 		effect(TopicAttempts, "endpoint id, or agency and mode", "quittance.Attempt"),
+		Topic{Name: TopicReferences, Partitions: 1, Compacted: true, Key: "counter", Records: []string{"quittance.ReferenceBlock"}},
 		poison(TopicPoisonCollections),
 		poison(TopicPoisonReadmodel),
 		poison(TopicPoisonJournal),
