@@ -17,6 +17,7 @@ const (
 	TopicConfirmations      = "erp.confirmations"
 	TopicERPDeliveries      = "erp.deliveries"
 	TopicAttempts           = "deliveries.attempts"
+	TopicReferences         = "references"
 	TopicPoisonCommands     = "checkout.commands.poison"
 	TopicPoisonCollections  = "collections.requests.poison"
 	TopicPoisonReadmodel    = "readmodel.poison"
@@ -88,6 +89,7 @@ func Topics() []Topic {
 		effect(TopicWebhooksDeliveries, defaultRetentionEffects, "endpoint id", "quittance.Delivery"),
 		effect(TopicERPDeliveries, defaultRetentionEffects, "agency and mode", "quittance.Delivery"),
 		effect(TopicAttempts, defaultRetentionHistory, "endpoint id, or agency and mode", "quittance.Attempt"),
+		Topic{Name: TopicReferences, Partitions: 1, Compacted: true, Key: "counter", Records: []string{"quittance.ReferenceBlock"}},
 		poison(TopicPoisonCollections),
 		poison(TopicPoisonReadmodel),
 		poison(TopicPoisonJournal),

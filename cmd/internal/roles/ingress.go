@@ -39,7 +39,9 @@ func (b *Base) ingress() error {
 	}
 	b.Run("commands", h.Run)
 	b.Run("commands probe", b.probe(h))
-	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{Postgres: b.Pool, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log})
+	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
+		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log,
+	})
 	if err != nil {
 		return err
 	}
