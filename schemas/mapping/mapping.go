@@ -83,7 +83,7 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Token = &record.CompletionToken{Hash: do.Hash, ClientSecretHash: do.ClientSecretHash, LifetimeMs: do.Lifetime.Milliseconds()}
 	case checkout.ConsumeToken:
 		r.Type = CommandConsumeToken
-		r.Token = &record.CompletionToken{Hash: do.Hash}
+		r.Token = &record.CompletionToken{Hash: do.Hash, OrderID: do.OrderID}
 	case checkout.OpenRefundRequest:
 		r.Type = CommandRefund
 		r.Case = &record.CaseEntry{By: do.By, Reason: do.Reason}
@@ -141,7 +141,7 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 	case r.Type == CommandIssueToken && r.Token != nil:
 		c.Do = checkout.IssueToken{Hash: r.Token.Hash, ClientSecretHash: r.Token.ClientSecretHash, Lifetime: time.Duration(r.Token.LifetimeMs) * time.Millisecond}
 	case r.Type == CommandConsumeToken && r.Token != nil:
-		c.Do = checkout.ConsumeToken{Hash: r.Token.Hash}
+		c.Do = checkout.ConsumeToken{Hash: r.Token.Hash, OrderID: r.Token.OrderID}
 	case r.Type == CommandRefund && r.Case != nil:
 		c.Do = checkout.OpenRefundRequest{By: r.Case.By, Reason: r.Case.Reason}
 	case r.Type == CommandResolve && r.Case != nil:
