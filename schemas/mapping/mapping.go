@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/schemas/payload"
 	"quittance/schemas/record"
 )
 
@@ -253,6 +254,41 @@ func FromEvent(e checkout.Event) *record.Event {
 		r.Session = &s
 	}
 	return r
+}
+
+// ToEvent converts an event of checkout.events. It lacks what FromEvent leaves out.
+func ToEvent(r *record.Event) checkout.Event {
+	e := checkout.Event{
+		ID: r.EventID, Type: checkout.EventType(r.Type), SessionID: r.SessionID, Sequence: r.Sequence, OccurredAt: r.OccurredAt, Detail: r.Detail,
+	}
+	if r.Session != nil {
+		e.Session = ToSession(r.Session)
+		e.Session.Sequence = r.Sequence
+	}
+	return e
+}
+
+// ToConfirmation returns the notification that confirms a payment to the ERP of the
+// agency. Event.Confirms must be true for the event. The result depends on the event's
+// record only, so that it can be made again from checkout.events.
+func ToConfirmation(e checkout.Event) (*record.Notification, error) {
+	return notification(e, e.Session.TransactionID, payload.Confirmation)
+}
+
+// ToWebhook returns the notification of an event that integrators can subscribe to.
+func ToWebhook(e checkout.Event) (*record.Notification, error) {
+	return notification(e, e.ID, payload.Webhook)
+}
+
+func notification(e checkout.Event, id string, body func(checkout.Event) ([]byte, error)) (*record.Notification, error) {
+	b, err := body(e)
+	if err != nil {
+		return nil, fmt.Errorf("writing the body of %s: %w", e.Type, err)
+	}
+	return &record.Notification{
+		EventID: id, Event: string(e.Type), ApplicationID: e.Session.ApplicationID, TenantID: e.Session.TenantID,
+		SessionID: e.SessionID, Livemode: e.Session.Live, Platform: e.Session.Platform, OccurredAt: e.OccurredAt, Body: b,
+	}, nil
 }
 
 // FromAnswer converts the answer to the request that waits at to.
