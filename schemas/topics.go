@@ -22,6 +22,7 @@ const (
 	TopicPoisonReadmodel    = "readmodel.poison"
 	TopicPoisonJournal      = "journal.poison"
 	TopicPoisonDeliveries   = "deliveries.poison"
+	TopicPoisonCases        = "cases.poison"
 )
 
 // Topic describes a topic.
@@ -81,6 +82,7 @@ func Topics() []Topic {
 		poison(TopicPoisonReadmodel),
 		poison(TopicPoisonJournal),
 		poison(TopicPoisonDeliveries),
+		poison(TopicPoisonCases),
 	)
 }
 

@@ -59,6 +59,7 @@ func Table() []Role {
 		{KindSink, "webhook", "sends webhooks", registry, (*Base).webhook},
 		{KindSink, "erp", "confirms payments to the agencies' ERPs", append(registry, NeedERPs), (*Base).erp},
 		{KindSink, "schedule", "makes deliveries due again", registry, (*Base).schedule},
+		{KindSink, "cases", "opens operator cases and carries out what staff agreed on", []Need{NeedPostgres}, (*Base).cases},
 		{KindSink, "readmodel", "writes sessions to Postgres", []Need{NeedPostgres}, (*Base).readmodel},
 		{KindSink, "journal", "writes events and attempts to ClickHouse", []Need{NeedClickHouse}, (*Base).journal},
 	}
