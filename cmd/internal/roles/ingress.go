@@ -36,7 +36,9 @@ func (b *Base) ingress() error {
 		return err
 	}
 	b.Run("commands probe", b.probe(h))
-	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{Postgres: b.Pool, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log})
+	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
+		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log,
+	})
 	if err != nil {
 		return err
 	}
