@@ -144,7 +144,7 @@ func (c *Cases) every(ctx context.Context, pause time.Duration, doing string, do
 	for failing := false; ; {
 		err := do(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
-			c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, doing+" failed; it is tried again", slog.Any("error", err))
+			c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a step of operator cases failed; it is tried again", slog.String("doing", doing), slog.Any("error", err))
 		}
 		failing = err != nil
 		if !consume.Sleep(ctx, pause) {
