@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"strconv"
 
 	"github.com/spf13/pflag"
 
@@ -27,8 +29,8 @@ func benchCreate(use, short string, examples ...string) cli.Command {
 	b := &bench.Create{}
 	return benchCommand(use, short, examples, &b.Broker, func(f *pflag.FlagSet) {
 		f.Float64Var(&b.Seconds, "seconds", 6, "length of each measurement, after a warm-up of one second")
-		f.IntVar(&b.Rounds, "rounds", 3, "how many times everything is measured; medians are printed")
-		f.IntVar(&b.Applications, "applications", 64, "how many applications share the creations")
+		countVar(f, &b.Rounds, "rounds", 3, "how many times everything is measured; medians are printed")
+		countVar(f, &b.Applications, "applications", 64, "how many applications share the creations")
 		f.StringVar(&b.Profiles, "profile", "", "folder for CPU and allocation profiles of ingress and processor under 512 clients")
 	}, func(ctx context.Context, m *cli.Meta) error {
 		b.Log = m.Log
@@ -49,8 +51,11 @@ func benchDelivery() cli.Command {
 	b := delivery.Config{}
 	return benchCommand("delivery", "Measure deliveries, also beside faulty endpoints, and count what kills and outages lose (an hour)",
 		[]string{"bench delivery", "bench delivery --scenario single,fanout --runs 1"}, &b.Broker, func(f *pflag.FlagSet) {
-			f.StringSliceVar(&b.Scenarios, "scenario", nil, "scenarios to run, all when empty:"+delivery.Help())
-			f.IntVar(&b.Runs, "runs", 3, "runs of each scenario; medians are judged")
+			f.Func("scenario", "`names` of the scenarios to run, separated by commas; all when empty:"+delivery.Help(), func(text string) (err error) {
+				b.Scenarios, err = delivery.Parse(text)
+				return err
+			})
+			countVar(f, &b.Runs, "runs", 3, "runs of each scenario; medians are judged")
 		}, func(ctx context.Context, m *cli.Meta) error {
 			b.Log = m.Log
 			return delivery.Run(ctx, b, m.Out)
@@ -63,7 +68,7 @@ func benchLive() cli.Command {
 		[]string{"bench live", "bench live --citizens 100 --broker kafka"}, nil, func(f *pflag.FlagSet) {
 			f.StringVar(&b.Broker, "broker", brokerEmbedded, "broker of the installation: embedded, kafka, or host:port of a running Kafka")
 			f.StringVar(&b.Registry, "registry", "deploy/dev/registry.yaml", "demo registry file")
-			f.IntVar(&b.Citizens, "citizens", 500, "citizens who wait at the same time")
+			countVar(f, &b.Citizens, "citizens", 500, "citizens who wait at the same time")
 		}, func(ctx context.Context, m *cli.Meta) error {
 			b.Log = m.Log
 			return live.Run(ctx, b, m.Out)
@@ -86,4 +91,25 @@ func benchCommand(use, short string, examples []string, broker *string, own func
 		},
 		Run: run,
 	}
+}
+
+// count is the value of a flag for a number of 1 or more.
+type count struct{ to *int }
+
+// countVar declares a flag for a number of 1 or more.
+func countVar(f *pflag.FlagSet, to *int, name string, value int, usage string) {
+	*to = value
+	f.Var(count{to}, name, usage)
+}
+
+func (c count) String() string { return strconv.Itoa(*c.to) }
+func (c count) Type() string   { return "number" }
+
+func (c count) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return errors.New("must be a number of 1 or more")
+	}
+	*c.to = n
+	return nil
 }

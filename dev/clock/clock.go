@@ -21,7 +21,7 @@ import (
 	"quittance/internal/clock"
 )
 
-// interval is how often a follower reads the offset.
+// interval is the time between a follower's readings of the offset.
 const interval = 250 * time.Millisecond
 
 // patience bounds one reading, so that a follower notices soon when Postgres is

@@ -29,13 +29,14 @@ import (
 )
 
 const (
-	// quiet is how long no event arrives before the listener asks the broker whether
-	// it is available.
+	// quiet is the time without an event after which the listener asks whether the broker
+	// is available.
 	quiet     = 5 * time.Second
 	askWithin = 10 * time.Second
 )
 
-// ErrForward says that events may not be forwarded to a URL. The text says why.
+// ErrForward is the error of a URL to which events may not be forwarded. Its text has the
+// reason.
 var ErrForward = errors.New("events are forwarded to this machine alone")
 
 // Listener reads the events of an installation, signs them as for an endpoint, and

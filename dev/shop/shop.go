@@ -257,7 +257,7 @@ func (s *Shop) find(r *http.Request) (kase, bool) {
 	return *c, true
 }
 
-// checkout gives the browser the client secret of the case's session, or says that
+// checkout gives the browser the client secret of the case's session, or answers that
 // nothing is left to pay.
 func (s *Shop) checkout(w http.ResponseWriter, r *http.Request) {
 	c, ok := s.find(r)

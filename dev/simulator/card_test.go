@@ -201,7 +201,7 @@ func TestCardChoicesThatTakeTime(t *testing.T) {
 		after                     time.Duration
 		callbacks                 int
 	}{
-		{"", "pending", "expired", 5 * time.Minute, 1}, // nobody comes
+		{"", "pending", "expired", 5 * time.Minute, 1}, // no button is pressed
 		{"4000 0000 0000 0002", "pending", "approved", 5 * time.Second, 1},
 		{"4000 0000 0000 0003", "pending", "expired", 5 * time.Minute, 0},
 		{"4000 0000 0000 0010", "pending", "approved", 5*time.Minute + 30*time.Second, 1},
@@ -215,7 +215,7 @@ func TestCardChoicesThatTakeTime(t *testing.T) {
 			o := m.open()
 			if row.number != "" {
 				m.choose(o, "pay", row.number)
-				m.choose(o, "decline", "") // in another tab: the first choice stands
+				m.choose(o, "decline", "") // in another tab; the first choice counts
 			}
 			m.control("/clock", fmt.Sprintf(`{"advance":%q}`, row.after-time.Millisecond))
 			m.quiet(0)

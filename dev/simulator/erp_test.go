@@ -36,7 +36,7 @@ func (w *world) confirm(key string, body map[string]any, header map[string]strin
 	return w.call(http.MethodPost, "/erp/impots/payment-confirmations", string(text), all)
 }
 
-// erpBook is what GET /control/erp/{agency} shows.
+// erpBook is the answer of GET /control/erp/{agency}.
 type erpBook struct {
 	Totals struct {
 		Attempts, Accepted, Repeated, Refused int

@@ -125,7 +125,7 @@ func TestInboxListsAndPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *simulator.Config) { c.MaxInboxMessages = 5 })
 	if got := w.inbox("a"); len(got) != 0 {
-		t.Fatalf("a fresh inbox holds %v", got)
+		t.Fatalf("a new inbox has %v", got)
 	}
 	post := func(body string) {
 		w.call(http.MethodPost, "/inbox/a", body, map[string]string{"X-Service-Event-Id": "evt_" + body})

@@ -263,7 +263,7 @@ func TestCallbackIsTriedAgain(t *testing.T) {
 	m := w.login("user")
 	reference := m.request("242066000001")
 	m.callbacks(1)
-	m.quiet(1) // the clock stands: no second try yet
+	m.quiet(1) // no second try while the clock stands still
 	m.clock.advance(2 * time.Second)
 	m.quiet(2) // nor is it entered before the answer has been read
 	m.clock.advance(2 * time.Second)

@@ -17,7 +17,7 @@ const (
 	causeWrongPIN          cause = "wrong_pin"
 )
 
-// script is what a payer does with a request to pay. The zero value waits for
+// script is the behaviour of a payer. The zero value waits for
 // /control and calls back once.
 type script struct {
 	decides   bool          // if false, only /control decides

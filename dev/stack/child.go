@@ -125,7 +125,7 @@ func (c *child) waitReady(ctx context.Context, interval time.Duration, logPath s
 	}
 }
 
-// exitError says that a process ended before it was ready.
+// exitError is the error of a process that ended before it was ready.
 type exitError struct{ state, logPath, tail string }
 
 func (e *exitError) Error() string {

@@ -50,7 +50,7 @@ func TestServersDieWithTheirOwner(t *testing.T) {
 	}
 	said := make([]byte, len("ready\n"))
 	if _, err := io.ReadFull(out, said); err != nil || string(said) != "ready\n" {
-		t.Fatalf("the owner said %q, %v", said, err)
+		t.Fatalf("the owner printed %q, %v", said, err)
 	}
 	file, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
 	if err != nil {

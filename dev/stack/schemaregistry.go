@@ -49,7 +49,7 @@ type SchemaRegistry struct {
 	state registryState // never changed in place: a new state is saved, then assigned
 }
 
-// registryState is what schemas.json holds.
+// registryState is the content of schemas.json.
 type registryState struct {
 	// Schemas by id, minus one.
 	Schemas []string `json:"schemas"`

@@ -42,13 +42,9 @@ func (h *History) CatchUp(ctx context.Context) error {
 // caughtUp waits for a bounded time until Postgres has all outcomes that Kafka has
 // now. It reports whether Postgres has them.
 func (h *History) caughtUp(ctx context.Context, patience time.Duration) (bool, error) {
-	ends, err := kafka.Offsets(h.adm.ListEndOffsets(ctx, h.topic))
+	bounds, err := kafka.Bounds(ctx, h.adm, h.topic)
 	if err != nil {
-		return false, failed("asking for the end of outcomes", err)
-	}
-	starts, err := kafka.Offsets(h.adm.ListStartOffsets(ctx, h.topic))
-	if err != nil {
-		return false, failed("asking for the start of outcomes", err)
+		return false, err
 	}
 	for begun := time.Now(); ; {
 		at, err := h.store.Positions(ctx, h.topic)
@@ -56,8 +52,8 @@ func (h *History) caughtUp(ctx context.Context, patience time.Duration) (bool, e
 			return false, err
 		}
 		behind := false
-		for p, end := range ends {
-			behind = behind || (end > starts[p] && at[p] < end)
+		for p, span := range bounds {
+			behind = behind || (span.To > span.From && at[p] < span.To)
 		}
 		if !behind || time.Since(begun) > patience {
 			return !behind, nil

@@ -1,6 +1,10 @@
 // Package identity holds who acts: applications and the platform with their API keys,
-// and the clerks of agencies' counters with their keys. All keys are created, revoked
-// and rotated in the same way.
+// the clerks of agencies' counters, and the staff who resolve operator cases, with their
+// keys. All keys are created, revoked and rotated in the same way.
+//
+// Staff belong to an agency or to operations. While such a group has fewer than two members
+// in force, whoever runs the installation makes its members on the command line. After
+// that one member proposes a new one and another approves.
 //
 // Identities are read together with the registry, so that a key and its application or
 // agency have the same revision. A revocation reaches every instance within a second.

@@ -32,6 +32,7 @@ var (
 	ErrKeyEnded            = fmt.Errorf("%w: rotated, and the overlap is over", ErrUnauthorized)
 	ErrApplicationInactive = fmt.Errorf("%w: its application is not active", ErrUnauthorized)
 	ErrClerkInactive       = fmt.Errorf("%w: its clerk is not active", ErrUnauthorized)
+	ErrStaffInactive       = fmt.Errorf("%w: its holder is not approved, or was revoked", ErrUnauthorized)
 )
 
 // Config of Identities. Registry, Pool, Log and Now are required.
@@ -59,6 +60,7 @@ type snapshot struct {
 	digests  map[string]registry.Digest // by key id
 	byAge    []Key                      // oldest first
 	clerks   map[clerkID]Clerk
+	staff    []Staff           // oldest first
 	cash     map[cashDesk]bool // an active clerk has a key in force
 }
 
@@ -99,6 +101,13 @@ func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot
 	}
 	for _, r := range clerks {
 		s.clerks[clerkID{r.AgencyID, r.Code}] = Clerk(r)
+	}
+	staff, err := q.Staff(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading staff: %w", err)
+	}
+	for _, r := range staff {
+		s.staff = append(s.staff, toStaff(r))
 	}
 	keys, err := q.Keys(ctx)
 	if err != nil {
@@ -147,6 +156,8 @@ type Family struct {
 var (
 	APIKeys   = Family{"sk_test_", "sk_live_", regexp.MustCompile(`^sk_(?:test|live)_[0-9A-Za-z]{20,200}$`)}
 	ClerkKeys = Family{"ck_test_", "ck_live_", regexp.MustCompile(`^ck_(?:test|live)_[0-9A-Za-z]{20,200}$`)}
+	// StaffKeys have one spelling for both modes, and are stored as live.
+	StaffKeys = Family{"st_", "st_", regexp.MustCompile(`^st_[0-9A-Za-z]{20,200}$`)}
 )
 
 // Mode returns the mode of a key of the family; ok is false for any other text.
@@ -226,6 +237,15 @@ func (s *snapshot) find(f Family, key string) (Key, error) {
 // use notes the use of a valid key. The error says why a key is not valid.
 func (i *Identities) use(s *snapshot, k Key) error {
 	now := i.cfg.Now()
+	if err := s.valid(k, now); err != nil {
+		return err
+	}
+	i.uses.note(k.ID, now)
+	return nil
+}
+
+// valid returns an error that says why a key is not valid.
+func (s *snapshot) valid(k Key, now time.Time) error {
 	state := k.State(now)
 	switch {
 	case state == KeyStateRevoked:
@@ -234,10 +254,11 @@ func (i *Identities) use(s *snapshot, k Key) error {
 		return ErrKeyEnded
 	case k.ClerkCode != "" && !s.clerks[k.clerk()].Active:
 		return ErrClerkInactive
+	case k.StaffID != "" && !s.member(k.StaffID).InForce():
+		return ErrStaffInactive
 	case k.ApplicationID != "" && !s.registry.Applications[k.ApplicationID].Active:
 		return ErrApplicationInactive
 	}
-	i.uses.note(k.ID, now)
 	return nil
 }
 

@@ -26,7 +26,8 @@ const MaxKeys = 2
 // MaxReadsPerMinute is the largest quota of a platform key.
 const MaxReadsPerMinute = 10_000_000
 
-// Key is a key of an application, the platform or a clerk, without its secret.
+// Key is a key of an application, the platform, a clerk or a member of staff, without its
+// secret.
 type Key struct {
 	ID            string
 	Live          bool
@@ -37,17 +38,19 @@ type Key struct {
 	ReadsPerMinute int
 	// ClerkAgencyID and ClerkCode name the holder of a clerk's key.
 	ClerkAgencyID, ClerkCode string
-	CreatedAt                time.Time
-	RevokedAt                time.Time // zero: not revoked
-	EndsAt                   time.Time // end of the overlap of its rotation; zero: not rotated
-	LastUsedAt               time.Time // in whole seconds, some seconds late; zero: never
-	reads                    *int64    // ReadsPerMinute as it is stored; nil: the default
+	// StaffID names the holder of a key of staff.
+	StaffID    string
+	CreatedAt  time.Time
+	RevokedAt  time.Time // zero: not revoked
+	EndsAt     time.Time // end of the overlap of its rotation; zero: not rotated
+	LastUsedAt time.Time // in whole seconds, some seconds late; zero: never
+	reads      *int64    // ReadsPerMinute as it is stored; nil: the default
 }
 
 func toKey(r db.ApiKey) Key {
 	return Key{
 		ID: r.ID, Live: r.Live, ApplicationID: value(r.ApplicationID), AgencyIDs: r.Agencies, ReadsPerMinute: cmp.Or(int(value(r.ReadsPerMinute)), registry.DefaultReadsPerMinute),
-		ClerkAgencyID: value(r.ClerkAgencyID), ClerkCode: value(r.ClerkCode), CreatedAt: r.CreatedAt,
+		ClerkAgencyID: value(r.ClerkAgencyID), ClerkCode: value(r.ClerkCode), StaffID: value(r.StaffID), CreatedAt: r.CreatedAt,
 		RevokedAt: value(r.RevokedAt), EndsAt: value(r.EndsAt), LastUsedAt: value(r.LastUsedAt), reads: r.ReadsPerMinute,
 	}
 }
@@ -92,21 +95,27 @@ func (k Key) InForce(now time.Time) bool {
 }
 
 // Platform reports whether the key is the platform's.
-func (k Key) Platform() bool { return k.ApplicationID == "" && k.ClerkCode == "" }
+func (k Key) Platform() bool { return k.api() && k.ApplicationID == "" }
+
+// api reports whether the key is an application's or the platform's.
+func (k Key) api() bool { return k.ClerkCode == "" && k.StaffID == "" }
 
 func (k Key) clerk() clerkID { return clerkID{k.ClerkAgencyID, k.ClerkCode} }
 
 func (k Key) family() Family {
-	if k.ClerkCode != "" {
+	switch {
+	case k.ClerkCode != "":
 		return ClerkKeys
+	case k.StaffID != "":
+		return StaffKeys
 	}
 	return APIKeys
 }
 
-// SameHolder reports whether two keys belong to the same application or clerk, or both
-// to the platform.
+// SameHolder reports whether two keys belong to the same application, clerk or member of
+// staff, or both to the platform.
 func (k Key) SameHolder(o Key) bool {
-	return k.ApplicationID == o.ApplicationID && k.clerk() == o.clerk()
+	return k.ApplicationID == o.ApplicationID && k.clerk() == o.clerk() && k.StaffID == o.StaffID
 }
 
 // KeyEntry is an API key as operators see it: with names, without its secret.
@@ -168,7 +177,7 @@ func ListKeys(ctx context.Context, pool *pgxpool.Pool) ([]KeyEntry, error) {
 	var out []KeyEntry
 	err := view(ctx, pool, func(s *snapshot) {
 		for _, k := range s.byAge {
-			if k.ClerkCode == "" {
+			if k.api() {
 				out = append(out, s.entry(k))
 			}
 		}
@@ -293,7 +302,7 @@ func (t *Tx) apiKey(id string) (Key, error) {
 	if !ok {
 		return Key{}, operation.Refuse("key.not_an_id", "id", nil)
 	}
-	if k, ok := t.keys[t.digests[parsed]]; ok && k.ClerkCode == "" {
+	if k, ok := t.keys[t.digests[parsed]]; ok && k.api() {
 		return k, nil
 	}
 	return Key{}, operation.Refuse("key.unknown", "id", operation.Args{"id": parsed})

@@ -1,12 +1,29 @@
 -- name: Clerks :many
 SELECT * FROM clerks ORDER BY agency_id, code;
 
+-- name: Staff :many
+SELECT * FROM staff ORDER BY created_at, id;
+
 -- name: Keys :many
 SELECT * FROM api_keys ORDER BY id;
 
+-- name: InsertStaff :exec
+INSERT INTO staff (id, name, folded, agency_id, clerks, created_at, proposed_by, approved_at)
+VALUES (@id, @name, @folded, sqlc.narg('agency_id'), @clerks, @created_at, sqlc.narg('proposed_by'), sqlc.narg('approved_at'));
+
+-- name: ApproveStaff :exec
+UPDATE staff SET approved_by = @approved_by, approved_at = @approved_at WHERE id = @id;
+
+-- name: RevokeStaff :exec
+UPDATE staff SET revoked_at = @revoked_at WHERE id = @id;
+
+-- A revocation waits for the transaction that acts for the staff.
+-- name: LockStaff :many
+SELECT * FROM staff WHERE id = ANY(@ids::uuid[]) ORDER BY id FOR SHARE;
+
 -- name: InsertKey :exec
-INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, live, agencies, reads_per_minute, created_at)
-VALUES (@id, @hash, sqlc.narg('application_id'), sqlc.narg('clerk_agency_id'), sqlc.narg('clerk_code'), @live, @agencies,
+INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, staff_id, live, agencies, reads_per_minute, created_at)
+VALUES (@id, @hash, sqlc.narg('application_id'), sqlc.narg('clerk_agency_id'), sqlc.narg('clerk_code'), sqlc.narg('staff_id'), @live, @agencies,
     sqlc.narg('reads_per_minute'), @created_at);
 
 -- A parameter that is null leaves the column as it is.

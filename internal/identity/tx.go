@@ -79,7 +79,7 @@ func (t *Tx) AddKey(ctx context.Context, k Key, s secret.Text, reads *int64) (id
 	digest := registry.DigestOf(s)
 	row := db.InsertKeyParams{
 		ID: uuid.Must(uuid.NewV7()).String(), Hash: digest[:], Live: k.Live, Agencies: append([]string{}, k.AgencyIDs...), ReadsPerMinute: reads, CreatedAt: t.tx.Now,
-		ApplicationID: given(k.ApplicationID), ClerkAgencyID: given(k.ClerkAgencyID), ClerkCode: given(k.ClerkCode),
+		ApplicationID: given(k.ApplicationID), ClerkAgencyID: given(k.ClerkAgencyID), ClerkCode: given(k.ClerkCode), StaffID: given(k.StaffID),
 	}
 	if err := t.q.InsertKey(ctx, row); err != nil {
 		return "", fmt.Errorf("storing the key: %w", err)

@@ -29,7 +29,7 @@ func CheckKeys(ctx context.Context, c Config, t *Topology, codec *schemas.Codec)
 	}
 	defer cl.Close()
 	topic := t.Name(schemas.TopicEvents)
-	spans, err := bounds(ctx, kadm.NewClient(cl), topic)
+	spans, err := Bounds(ctx, kadm.NewClient(cl), topic)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // the group has never read
 		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
 	}
-	spans, err := bounds(ctx, adm, topic)
+	spans, err := Bounds(ctx, adm, topic)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[
 	return spans, nil
 }
 
-// bounds returns the span of each partition, from the first to the last stable offset.
-func bounds(ctx context.Context, adm *kadm.Client, topic string) (map[int32]Span, error) {
+// Bounds returns the span of each partition, from the first to the last stable offset.
+func Bounds(ctx context.Context, adm *kadm.Client, topic string) (map[int32]Span, error) {
 	ends, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
 	if err != nil {
 		return nil, fmt.Errorf("asking for the end of %s: %w", topic, err)

@@ -25,8 +25,22 @@ type Agency struct {
 	// DefaultService is the code of the service for dues without a mapping; empty for
 	// none. An inactive service is not used.
 	DefaultService string
-	CreatedAt      time.Time
+	// LatePayments says what happens to money that arrives after a session's end.
+	LatePayments LatePayments
+	// SingleApprovalBelow is the amount in XAF below which one member of staff resolves an
+	// operator case without another one; 0 for none.
+	SingleApprovalBelow int64
+	CreatedAt           time.Time
 }
+
+// LatePayments is an agency's policy for late payments (decisions § 14).
+type LatePayments string
+
+// The policies. LatePaymentsHold is the default.
+const (
+	LatePaymentsHold   LatePayments = "hold"   // staff decide
+	LatePaymentsHonour LatePayments = "honour" // the processor honours at once what is in no doubt
+)
 
 // Application is an integrator's application of one agency.
 type Application struct {

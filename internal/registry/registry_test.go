@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -164,13 +165,14 @@ func TestAccountOfAnEarlierRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Exec(t, `DELETE FROM goose_db_version WHERE version_id = 14`)
-	h.Exec(t, `ALTER TABLE connector_accounts DROP COLUMN flags`)
-	h.Exec(t, `ALTER TABLE connector_accounts ADD COLUMN xaf boolean NOT NULL DEFAULT false`)
-	h.Exec(t, `INSERT INTO connector_accounts VALUES ($1, true, 'card', 'https://acquirer.example.org', $2, true)`, registries.AgencyA, sealed)
-	if err := postgres.Migrate(t.Context(), h.DSN); err != nil {
+	text, err := os.ReadFile("../postgres/migrations/0014_account_flags.sql")
+	if err != nil {
 		t.Fatal(err)
 	}
+	up, down, _ := strings.Cut(string(text), "-- +goose Down")
+	h.Exec(t, down)
+	h.Exec(t, `INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, xaf) VALUES ($1, true, 'card', 'https://acquirer.example.org', $2, true)`, registries.AgencyA, sealed)
+	h.Exec(t, up)
 	want := card.Account{BaseURL: "https://acquirer.example.org", Merchant: "impots", Secret: "s3cret-of-card", XAF: true}
 	if a, ok := h.Open(t).MerchantAccount(registries.AgencyA, true, checkout.OfferCard); !ok || a.Locked || a.Account != want {
 		t.Errorf("account = %+v, %v", a, ok)

@@ -114,7 +114,10 @@ func (l *loader) agencies(q *db.Queries) {
 	s := l.s
 	read(l, "the platform", q.Platform, func(r db.PlatformRow) { s.Revision, s.Platform.EmbedOrigins = r.Revision, r.EmbedOrigins })
 	read(l, "agencies", q.Agencies, func(r db.Agency) {
-		s.Agencies[r.ID] = Agency{ID: r.ID, Slug: r.Slug, Name: r.Name, DefaultService: value(r.DefaultService), CreatedAt: r.CreatedAt.UTC()}
+		s.Agencies[r.ID] = Agency{
+			ID: r.ID, Slug: r.Slug, Name: r.Name, DefaultService: value(r.DefaultService), LatePayments: LatePayments(r.LatePayments),
+			SingleApprovalBelow: r.SingleApprovalBelow, CreatedAt: r.CreatedAt.UTC(),
+		}
 	})
 	read(l, "services", q.Services, func(r db.Service) {
 		s.Services[r.ID], s.byCode[codeKey{r.AgencyID, r.Code}] = Service(r), Service(r)

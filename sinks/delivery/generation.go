@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -39,20 +40,19 @@ func (w *Worker) generations(ctx context.Context, group *kafkago.ConsumerGroup) 
 		}
 		trackers := map[int]*consume.Watermark{}
 		assigned := gen.Assignments[w.topic]
-		ready := make([]chan struct{}, 0, len(assigned))
+		var readers sync.WaitGroup
 		for _, a := range assigned {
 			t := consume.NewWatermark(max(a.Offset, 0))
 			trackers[a.ID] = t
-			done := make(chan struct{})
-			ready = append(ready, done)
+			readers.Add(1)
 			gen.Start(func(gctx context.Context) {
-				defer close(done)
+				defer readers.Done()
 				w.consume(gctx, a, t)
 				t.Stop()
 			})
 		}
 		w.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "partitions assigned", slog.String("topic", w.topic), slog.Int("partitions", len(assigned)), slog.Int("generation", int(gen.ID)))
-		gen.Start(func(gctx context.Context) { w.commit(gctx, gen, trackers, ready) })
+		gen.Start(func(gctx context.Context) { w.commit(gctx, gen, trackers, &readers) })
 	}
 }
 
@@ -60,7 +60,7 @@ func (w *Worker) generations(ctx context.Context, group *kafkago.ConsumerGroup) 
 // calls under way get some time to finish. Then commit commits the offsets that they
 // have settled and releases the trackers: the outcome of a later answer is recorded,
 // but settles no offset.
-func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers map[int]*consume.Watermark, readers []chan struct{}) {
+func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers map[int]*consume.Watermark, readers *sync.WaitGroup) {
 	committed := map[int]int64{}
 	commit := func() {
 		offsets := map[int]int64{}
@@ -105,9 +105,7 @@ func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers m
 	for _, t := range trackers {
 		t.Release()
 	}
-	for _, done := range readers {
-		<-done
-	}
+	readers.Wait()
 }
 
 func waiting(trackers map[int]*consume.Watermark) int {

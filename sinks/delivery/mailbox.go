@@ -55,8 +55,6 @@ type mailbox struct {
 	gone time.Time
 }
 
-func (m *mailbox) push(j *job) { m.queue = append(m.queue, j) }
-
 func (m *mailbox) pop() *job {
 	j := m.queue[0]
 	m.queue[0] = nil

@@ -192,7 +192,7 @@ func (w *Worker) accept(d *record.Delivery, at position) {
 	now := w.cfg.Now()
 	reason, until := w.refuse(m, dest, known, now)
 	if reason == "" {
-		m.push(j)
+		m.queue = append(m.queue, j)
 		w.queued++
 		w.count.waiting.Inc()
 		w.pump(m)

@@ -24,13 +24,9 @@ type Replayed struct {
 // (consume.Replay). The same records make the same entries, of which FINAL shows one.
 // topic is checkout.events, deliveries.attempts or this sink's poison topic.
 func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (out Replayed, err error) {
-	write := j.cfg.Store.Insert
-	if dryRun {
-		write = nil
-	}
-	out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, progress, func(r *kgo.Record) ([]journal.Entry, error) {
+	out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, dryRun, progress, func(r *kgo.Record) ([]journal.Entry, error) {
 		entry, err := j.decode(r)
 		return []journal.Entry{entry}, err
-	}, write)
+	}, j.cfg.Store.Insert)
 	return out, err
 }

@@ -42,9 +42,6 @@ func New(cfg Config) (*ReadModel, error) {
 	if cfg.Codec == nil || cfg.Store == nil {
 		return nil, errors.New("read model: Codec and Store are required")
 	}
-	if cfg.Metrics == nil {
-		cfg.Metrics = prometheus.NewRegistry()
-	}
 	with := promauto.With(cfg.Metrics)
 	events := with.NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_readmodel_events_total", Help: "Events read, by outcome: applied or poison.",

@@ -24,13 +24,9 @@ type Replayed struct {
 // session that already has a later event stays unchanged, so a replay only adds missing
 // events. topic is checkout.events or this sink's poison topic.
 func (r *ReadModel) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (out Replayed, err error) {
-	write := func(ctx context.Context, found []sessions.Snapshot) error { return r.cfg.Store.Apply(ctx, found, nil) }
-	if dryRun {
-		write = nil
-	}
-	out.Events, out.Unreadable, err = consume.Replay(ctx, r.consumer, topic, since, until, progress, func(rec *kgo.Record) ([]sessions.Snapshot, error) {
+	out.Events, out.Unreadable, err = consume.Replay(ctx, r.consumer, topic, since, until, dryRun, progress, func(rec *kgo.Record) ([]sessions.Snapshot, error) {
 		e, err := r.decode(rec)
 		return snapshots([]event{e}), err
-	}, write)
+	}, func(ctx context.Context, found []sessions.Snapshot) error { return r.cfg.Store.Apply(ctx, found, nil) })
 	return out, err
 }

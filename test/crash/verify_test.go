@@ -86,7 +86,7 @@ type confirmation struct {
 	accepted    int // number of answers 201
 }
 
-// store is one of the places that keep sessions.
+// store is a place that keeps sessions.
 type store struct {
 	name     string
 	sessions map[string]standing

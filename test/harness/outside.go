@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
 	"quittance/dev/bench/client"
+	"quittance/dev/stack/program"
 )
 
 // Control posts to /control of the simulators.
@@ -182,15 +181,11 @@ func (u *Up) Journalled(t *testing.T, id, event string) (n int) {
 }
 
 // Metric returns a metric, the sum over its labels.
-func (u *Up) Metric(t *testing.T, name string) (sum float64) {
+func (u *Up) Metric(t *testing.T, name string) float64 {
 	t.Helper()
-	a := u.Call(t, http.MethodGet, u.URL(AtHealth, "/metrics"), "")
-	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{[^}]*\})? (\S+)$`).FindAllSubmatch(a.Body, -1) {
-		v, err := strconv.ParseFloat(string(m[1]), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum += v
+	sum, err := program.SumMetric(u.Call(t, http.MethodGet, u.URL(AtHealth, "/metrics"), "").Body, name)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return sum
 }

@@ -79,8 +79,8 @@ func failed(journey, fault string) {
 }
 
 // Citizens pay by every offer and see every outcome: on the hosted page with a script,
-// without a script, and in the shop's frame. The page around the frame learns nothing of
-// the payment, and the log holds no secret. QUITTANCE_JOURNEYS is a pattern of the names
+// without a script, and in the shop's frame. The page around the frame gets no
+// data of the payment, and the log has no secret. QUITTANCE_JOURNEYS is a pattern of the names
 // of the journeys to run.
 func TestJourneys(t *testing.T) {
 	if testing.Short() {
@@ -175,7 +175,7 @@ func TestJourneys(t *testing.T) {
 	t.Logf("%d journeys in %v", len(journeys), time.Since(begun).Round(time.Second))
 	for _, j := range journeys {
 		if !t.Run(j.name, func(t *testing.T) { checkJourney(t, u, j) }) && len(j.faults) == 0 {
-			failed(j.name, "every page came, but not as the table has it: see its output above")
+			failed(j.name, "the pages or the outcome differ from the table, see its output above")
 		}
 	}
 	t.Run("the acquirer is asked once for each", func(t *testing.T) { acquired(t, u, journeys) })
@@ -253,12 +253,12 @@ func checkJourney(t *testing.T, u *harness.Up, j *journeyOf) {
 	}
 }
 
-// decides is the least time that a payer takes whose row wants to see the page that waits
+// decides is the shortest time until a decision in the rows that must show the waiting page
 // (magic numbers 02, 08 and 12).
 const decides = 5 * time.Second
 
-// slow reports whether the browser showed the page after the confirmation later than
-// that, so that the citizen may not have seen the page that waits.
+// slow reports whether the browser showed the page after the confirmation later than that.
+// Then the decision may have come before the waiting page.
 func (j *journeyOf) slow(tab int) bool {
 	i := slices.IndexFunc(j.seen, func(s shown) bool { return s.Tab == tab && s.After > 0 })
 	return j.scenario == "" && i >= 0 && time.Duration(j.seen[i].After)*time.Millisecond > decides
@@ -410,7 +410,7 @@ func checkKnown(t *testing.T, u *harness.Up, j *journeyOf) {
 			Failure string `json:"failure_code"`
 		}
 		if err := json.Unmarshal([]byte(m.Body), &body); err != nil || m.Event.Event == "checkout.failed" && body.Failure != j.failure {
-			t.Errorf("%s tells %q, want %q (%v)", m.Event.Event, body.Failure, j.failure, err)
+			t.Errorf("%s has the failure code %q, want %q (%v)", m.Event.Event, body.Failure, j.failure, err)
 		}
 		if m.SignatureValid == nil || !*m.SignatureValid {
 			t.Errorf("signature of %s is not valid", m.Event.Event)

@@ -39,6 +39,9 @@ func TestRefusal(t *testing.T) {
 		{"clerk.key_unknown", "id", operation.Args{"id": "A"}, []string{"id A", "`quittance clerks list`"}},
 		{"endpoint.unknown", "id", nil, []string{"`quittance endpoints list`"}},
 		{"endpoint.too_many_secrets", "overlap", operation.Args{"signing": 2, "most": 2, "ends_at": "T"}, []string{"--overlap: 2 secrets sign", "ends at T", "--overlap 0"}},
+		{"staff.needs_proposer", "", operation.Args{"group": "impots"}, []string{"impots has two members", "QUITTANCE_STAFF_KEY", "`quittance staff approve`"}},
+		{"staff.not_approved", "", operation.Args{"name": "Paul", "id": "A"}, []string{"of Paul", "`quittance staff approve A`"}},
+		{"staff.unknown", "id", nil, []string{"KEY_ID: ", "`quittance staff list`"}},
 		{"code.without_words", "", operation.Args{"a": 1}, []string{"code.without_words a=1"}},
 	} {
 		err := refusal(fmt.Errorf("doing: %w", operation.Refuse(c.code, c.field, c.args)), "KEY_ID")

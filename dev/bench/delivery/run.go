@@ -58,6 +58,18 @@ func Names() []string {
 	return out
 }
 
+// Parse reads the names of scenarios, separated by commas. It returns an error when one is
+// unknown.
+func Parse(text string) ([]string, error) {
+	names := strings.Split(text, ",")
+	for _, name := range names {
+		if !slices.Contains(Names(), name) {
+			return nil, fmt.Errorf("no scenario is called %q; there are %s", name, strings.Join(Names(), ", "))
+		}
+	}
+	return names, nil
+}
+
 // Help lists the scenarios and what they do, one a line.
 func Help() string {
 	var b strings.Builder
@@ -71,7 +83,7 @@ func Help() string {
 type Config struct {
 	// Broker is host:port of a running Kafka. When it is empty, each scenario starts one.
 	Broker string
-	// Scenarios are the names of those that run; all when empty.
+	// Scenarios are the names of those that run, see Parse. All when empty.
 	Scenarios []string
 	// Runs of each scenario, at least 1.
 	Runs int
@@ -84,13 +96,12 @@ type Config struct {
 // or wrongly signed, or when a limit is missed. When it cannot go on, it writes what it
 // has measured so far.
 func Run(ctx context.Context, cfg Config, out io.Writer) error {
-	chosen, err := cfg.chosen()
-	if err != nil {
-		return err
+	if cfg.Runs < 1 {
+		return errors.New("the number of runs must be 1 or more")
 	}
 	r := NewReport(Full, cfg.Runs, func(line string) { cfg.Log.Info("measured", slog.String("result", line)) })
 	var faults []string
-	for _, s := range chosen {
+	for _, s := range cfg.chosen() {
 		if s.OwnBroker && cfg.Broker != "" {
 			r.line("%s: left out, it restarts the broker, and this one is not the benchmark's own", s.Name)
 			continue
@@ -113,21 +124,11 @@ func Run(ctx context.Context, cfg Config, out io.Writer) error {
 }
 
 // chosen returns the scenarios of the configuration in the order of Scenarios.
-func (c Config) chosen() (out []Scenario, err error) {
-	if c.Runs < 1 {
-		return nil, errors.New("--runs must be 1 or more")
+func (c Config) chosen() []Scenario {
+	if len(c.Scenarios) == 0 {
+		return Scenarios
 	}
-	for _, name := range c.Scenarios {
-		if !slices.Contains(Names(), name) {
-			return nil, fmt.Errorf("no scenario is called %q; there are %s", name, strings.Join(Names(), ", "))
-		}
-	}
-	for _, s := range Scenarios {
-		if len(c.Scenarios) == 0 || slices.Contains(c.Scenarios, s.Name) {
-			out = append(out, s)
-		}
-	}
-	return out, nil
+	return slices.DeleteFunc(slices.Clone(Scenarios), func(s Scenario) bool { return !slices.Contains(c.Scenarios, s.Name) })
 }
 
 // scenario does all runs of a scenario.

@@ -102,7 +102,7 @@ func (c Config) start(ctx context.Context, dir string, args []string) (*program.
 	}
 	registry, err := program.WithoutQuota(c.Registry, dir)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, fmt.Errorf("%w; name the demo registry with --registry, or run in the folder of the module", err)
 	}
 	ports, err := stack.FreePorts(program.UpPorts)
 	if err != nil {

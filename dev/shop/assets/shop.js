@@ -47,7 +47,7 @@
         onComplete: complete,
         // The session is over and cannot be paid any more: a new try is a new one.
         onSessionEnd: () => say("over"),
-        // What may pass by itself the checkout says in its own frame.
+        // The checkout shows errors that can pass by themselves in its own frame.
         onError: ({ code, retryable }) => ready && retryable || say("failed", code),
         onClose() {
           checkout.unmount();

@@ -80,10 +80,10 @@ type engine struct {
 	anchor *session
 }
 
-// openEngine opens the data folder. The first connection of a process replaces
-// the handlers of nine signals, SIGSEGV among them; Go needs its own, as a nil
-// dereference would hang instead of panicking. Later connections leave them
-// alone (measured with 26.7.3).
+// openEngine opens the data folder and restores the signal handlers. The first connection
+// of a process replaces the handlers of nine signals, also that of SIGSEGV, without which a
+// nil dereference in Go would hang instead of panicking. Later connections replace none
+// (measured with 26.7.3).
 func openEngine(lib *library, dir string) (*engine, error) {
 	e := &engine{lib: lib, dir: dir}
 	before, err := saveActions()
@@ -157,8 +157,8 @@ func cstring(s string) (unsafe.Pointer, uintptr) {
 	return unsafe.Pointer(&b[0]), uintptr(len(s))
 }
 
-// parameters are values of {name:Type} placeholders as the C interface takes
-// them: parallel arrays. They live on Go's heap, which does not move.
+// parameters are the values of {name:Type} placeholders in the form of the C interface:
+// parallel arrays. They are on Go's heap, which does not move.
 type parameters struct {
 	names, values       []unsafe.Pointer
 	nameLens, valueLens []uintptr
@@ -192,8 +192,7 @@ func (s *session) bytes(result uintptr) []byte {
 	return unsafe.Slice((*byte)(s.lib.resultBuffer(result)), n)
 }
 
-// query runs one statement and hands its whole result to emit, which must not
-// keep it.
+// query runs one statement and passes its whole result to emit, which must not keep it.
 func (s *session) query(sql, format string, params map[string]string, emit func([]byte) error) error {
 	q, n := cstring(sql)
 	f, fn := cstring(format)
@@ -217,9 +216,9 @@ func (s *session) exec(sql string) error { return s.query(sql, "Null", nil, nil)
 // errNotStreamable is the library's answer to every statement except SELECT.
 const errNotStreamable = "Streaming query is not supported"
 
-// stream runs a SELECT and hands its result to emit piece by piece: each piece
-// is complete in the format, with a header of its own if the format has one.
-// It stops early, and stops the query, when emit fails or ctx ends.
+// stream runs a SELECT and passes its result to emit in pieces. Each piece is complete in
+// the format, with a header of its own if the format has one. When emit fails or ctx ends,
+// it stops the query.
 func (s *session) stream(ctx context.Context, sql, format string, params map[string]string, emit func([]byte) error) error {
 	q, n := cstring(sql)
 	f, fn := cstring(format)
@@ -265,11 +264,11 @@ func (s *session) fetch(handle uintptr, emit func([]byte) error) (more bool, err
 	return true, emit(out)
 }
 
-// insertChunk is how much of an insert's data is handed over at a time; the
-// library takes chunks that end anywhere.
+// insertChunk is the size of the pieces of an insert's data. The library takes pieces that
+// end anywhere.
 const insertChunk = 1 << 20
 
-// bodyError says that a request body could not be read to its end.
+// bodyError is the error of an incomplete request body.
 type bodyError struct{ err error }
 
 func (e *bodyError) Error() string { return "reading the data of the insert: " + e.err.Error() }

@@ -24,7 +24,7 @@ const (
 	// maxQuery is the longest text of a query. ClickHouse's own limit
 	// (max_query_size) is below it; an insert's data does not count.
 	maxQuery = 1 << 20
-	// maxSessions is how many queries run at a time; others wait.
+	// maxSessions is the number of queries that run at the same time; others wait.
 	maxSessions = 8
 	// maxMemory is the default of the setting max_memory_usage. A query that needs more
 	// fails, and the process continues.

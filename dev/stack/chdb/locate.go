@@ -12,10 +12,11 @@ import (
 // EnvLibrary is the environment variable that may name libchdb.so.
 const EnvLibrary = "QUITTANCE_CHDB_LIB"
 
-// ErrNoLibrary says that libchdb was found nowhere.
+// ErrNoLibrary is the error of a missing libchdb.
 var ErrNoLibrary = errors.New("the ClickHouse engine (libchdb) is not here: run `make deps`")
 
-// libraryPath is where npm puts the engine below the folder of fetched parts.
+// libraryPath is the path of the engine below the folder of fetched parts, as npm installs
+// it.
 func libraryPath() string {
 	arch := "x64"
 	if runtime.GOARCH == "arm64" {
@@ -27,7 +28,7 @@ func libraryPath() string {
 // FindLibrary returns the path of libchdb.so. It looks below .deps of the
 // working directory and of each folder above it, then in the user's cache
 // folder (quittance/chdb/…), then at QUITTANCE_CHDB_LIB. When there is none the
-// error wraps ErrNoLibrary and says what to run.
+// error wraps ErrNoLibrary and names the command to run.
 func FindLibrary() (string, error) {
 	var places []string
 	if dir, err := os.Getwd(); err == nil {

@@ -219,16 +219,26 @@ func (p *Process) Get(ctx context.Context, path string) ([]byte, error) {
 	return text, nil
 }
 
-// Metric returns a metric of the process, the sum over its labels.
-func (p *Process) Metric(ctx context.Context, name string) (sum float64, err error) {
+// Metric returns a metric of the process, see SumMetric.
+func (p *Process) Metric(ctx context.Context, name string) (float64, error) {
 	text, err := p.Get(ctx, "/metrics")
 	if err != nil {
 		return 0, err
 	}
+	sum, err := SumMetric(text, name)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	return sum, nil
+}
+
+// SumMetric returns the value of a metric in the answer of /metrics, the sum over its
+// labels. A metric that is absent is 0.
+func SumMetric(text []byte, name string) (sum float64, err error) {
 	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{[^}]*\})? (\S+)$`).FindAllSubmatch(text, -1) {
 		v, err := strconv.ParseFloat(string(m[1]), 64)
 		if err != nil {
-			return 0, fmt.Errorf("reading the metric %s of %s: %w", name, p.Name, err)
+			return 0, fmt.Errorf("reading the metric %s: %w", name, err)
 		}
 		sum += v
 	}

@@ -11,13 +11,13 @@ import (
 
 // Replay reads the records of a topic again, with times from since up to but not including
 // until. topic has no prefix and may be the poison topic. Replay passes the items to write,
-// Config.AtOnce in one call; if write is nil, it only counts them. It moves no position and
-// joins no group, so the consumer need not run. progress may be nil.
-func Replay[T any](ctx context.Context, c *Consumer, topic string, since, until time.Time, progress kafka.Progress, decode func(*kgo.Record) ([]T, error), write func(context.Context, []T) error) (applied, unreadable int64, err error) {
+// Config.AtOnce in one call; a dry run only counts them. Replay moves no position and joins
+// no group, so the consumer need not run. progress may be nil.
+func Replay[T any](ctx context.Context, c *Consumer, topic string, since, until time.Time, dryRun bool, progress kafka.Progress, decode func(*kgo.Record) ([]T, error), write func(context.Context, []T) error) (applied, unreadable int64, err error) {
 	var items []T
 	flush := func() error {
 		defer func() { items = items[:0] }()
-		if write == nil {
+		if dryRun {
 			return nil
 		}
 		bounded, cancel := context.WithTimeout(ctx, c.cfg.Timeout)

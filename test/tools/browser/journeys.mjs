@@ -6,9 +6,9 @@
 //
 // api is the address of the sessions and key the integrator's key. control is the
 // simulators' /control and shop the demo shop. A row is {name, scenario, url, id, ref,
-// order, offer, answers, script, lang, at, clock}: scenario names one of the scenarios
-// below, answers are what the citizen enters, script says whether the browser runs
-// scripts. A row with frame, {notice, layout, ends}, is embedded: the notice that is
+// order, offer, answers, script, lang, at, clock}: scenario is the name of a scenario
+// below, answers are what the citizen enters, script is true if the browser runs scripts.
+// A row with frame, {notice, layout, ends}, is embedded: the notice that is
 // paid, the layout of the frame, and the state in which the page around it must end. It
 // learns url, id, ref and order itself.
 //
@@ -20,7 +20,7 @@
 //   - Every wait is for something that the page or a system shows, and ends after
 //     patience at the earliest.
 //   - A payer decides by /control after the page was seen, not after seconds. Where the
-//     seconds of a magic number count, "after" tells how long the page took.
+//     seconds of a magic number count, "after" is the time that the page took.
 //   - A 503 after the service's own time limit is an answer: the citizen tries again.
 //   - Payers who approve 30 s after their window confirm when all others are at the mark.
 import { launch, leaks, limited, moment, task, tell, watch } from './chromium.mjs';
@@ -37,25 +37,37 @@ let failed = 0;
 const marks = task.clock.map(() => {
   const mark = {};
   mark.promise = new Promise((resolve, reject) => Object.assign(mark, { resolve, reject }));
+  mark.promise.catch(() => {}); // rows that wait for it report its error
   return mark;
 });
 const clocked = task.rows.filter((row) => row.clock);
 const reached = task.clock.map(() => new Set());
-// At each mark: the rows that confirm last, and the promise that all others are there.
-const lastOf = task.clock.map((_, n) => clocked.filter((row) => row.scenario === 'late' && row.clock === n + 1));
-const others = lastOf.map((rows) => {
-  const ready = {};
-  ready.promise = new Promise((resolve) => { ready.resolve = resolve; });
-  ready.wants = clocked.length - rows.length;
-  if (!ready.wants) ready.resolve();
-  return ready;
+// At each mark, the rows that confirm last: all others have arrived (ready), and these rows
+// have been looked at after the mark (over).
+const last = task.clock.map((_, n) => {
+  const rows = new Set(clocked.filter((row) => row.scenario === 'late' && row.clock === n + 1).map((row) => row.name));
+  const of = { rows, others: clocked.length - rows.size, left: new Set(rows) };
+  of.ready = new Promise((resolve) => { of.resolveReady = resolve; });
+  of.over = new Promise((resolve) => { of.resolveOver = resolve; });
+  if (!of.others) of.resolveReady();
+  if (!rows.size) of.resolveOver();
+  return of;
 });
+
+// lookedAt notes that a row that confirmed last has been looked at, or has ended.
+function lookedAt(row) {
+  const of = last[row.clock - 1];
+  if (of?.left.delete(row.name) && !of.left.size) of.resolveOver();
+}
 
 async function play(row, worker) {
   const c = row.frame ? new Framed(row) : new Citizen(row);
   try {
     if (failed >= enough) throw new Error(`not played, since ${enough} journeys have failed`);
-    if (row.clock > 1) await c.mark(-1);
+    if (row.clock > 1) {
+      await c.mark(-1);
+      await last[row.clock - 2].over; // these rows have seconds; opening pages would slow them
+    }
     await c.begin();
     await c.arrive(worker);
     await scenarios[row.scenario](c);
@@ -66,18 +78,19 @@ async function play(row, worker) {
   if (c.faults.length) failed++;
   c.rest();
   if (row.clock) task.clock.forEach((_, n) => arrived(n, row));
+  lookedAt(row);
   await c.leave();
   tell({ row: row.name, session: row.id, seen: c.seen, faults: c.faults });
 }
 
-// hands bounds how many citizens of the rows with a clock act at once before their
-// first mark: a machine that opens thirty pages at once is too slow for the SDK.
+// hands bounds how many citizens of rows with a clock act at once before their first mark.
+// The SDK gives up after 20 s, and a machine that opens thirty pages at once is slower.
 const hands = { free: atOnce, waiting: [] };
 
-// windowOf is a browser that remembers nothing of others, but style and script.
-// It is shared by the rows of a worker, one after another, as are its tabs: a new
-// one costs more than a whole journey. Frames have windows of their own: behind
-// another tab nothing is drawn, and what is not drawn in a frame cannot be pressed.
+// windowOf returns a browser context of a worker, with a cache of its own. The rows of a
+// worker share it and its tabs, because a new one costs more than a whole journey. Rows in
+// frames have windows of their own: a hidden tab draws nothing, and a button in a frame
+// that is not drawn cannot be pressed.
 const windows = new Map();
 function windowOf(worker, { script, frame }) {
   const name = `${worker} ${script} ${!!frame}`;
@@ -94,14 +107,13 @@ function windowOf(worker, { script, frame }) {
 function arrived(n, row) {
   if (reached[n].size === clocked.length) return;
   reached[n].add(row.name);
-  const early = [...reached[n]].filter((name) => !lastOf[n].some((last) => last.name === name));
-  if (early.length === others[n].wants) others[n].resolve();
+  if ([...reached[n]].filter((name) => !last[n].rows.has(name)).length === last[n].others) last[n].resolveReady();
   if (reached[n].size === clocked.length) post(`${task.control}/clock`, { advance: task.clock[n] }).then(marks[n].resolve, marks[n].reject);
 }
 
-// Every scenario begins with an empty tab and ends at what the citizen sees last.
+// Every scenario begins with an empty tab and ends with the last page that the citizen sees.
 const scenarios = {
-  // Straight on.
+  // The citizen pays straight on.
   async pay({ tab, walk }) { await walk(tab); },
 
   // The payer approves once the page has been seen that waits for it.
@@ -118,7 +130,7 @@ const scenarios = {
     await approve(tab);
   },
 
-  // Both are asked to confirm, and both do.
+  // The citizen confirms in both tabs.
   async twoTabs({ tab, newTab, walk, go, row, approve }) {
     const other = await newTab();
     await walk(tab, 'review');
@@ -290,7 +302,7 @@ const scenarios = {
     await changed(tab);
     await look(tab);
   },
-  // The acquirer says at the end of the window that nobody came.
+  // The acquirer reports at the end of the window that the payment was abandoned.
   async abandoned(c) {
     await scenarios.undecided(c);
     if (!await c.place(c.tab).locator('main a.button[href*="lang="]').count()) return;
@@ -302,8 +314,9 @@ const scenarios = {
   async late(c) {
     await c.walk(c.tab, 'review');
     c.rest();
-    await others[c.row.clock - 1].promise;
+    await last[c.row.clock - 1].ready;
     await scenarios.undecided(c);
+    lookedAt(c.row);
     await c.mark(1);
     await c.becomes(c.tab);
     await c.look(c.tab);
@@ -315,9 +328,13 @@ const scenarios = {
     await changed(tab);
     await look(tab);
   },
+  // The client secret of an open session is valid until expires_at, that of an ended one for
+  // ten more minutes. Between the jump of the clock and the processor's end of the session,
+  // the frame would show an unknown session.
   async expired({ tab, walk, mark, look, go, row }) {
     await walk(tab, row.at);
     await mark(task.clock.length - 1);
+    await ends(row, 'expired');
     await go(tab, row.at);
     await look(tab);
   },
@@ -461,8 +478,8 @@ class Citizen {
     } while (await this.recovered(tab) && await this.place(tab).locator(what).count());
   }
 
-  // recovered leaves a page that says that the service is unavailable, by its link, and
-  // says whether there was one.
+  // recovered leaves a page about an unavailable service by its link. It returns whether
+  // there was such a page.
   async recovered(tab) {
     for (let was = false, end = Date.now() + patience; ; was = true) {
       const { title } = await this.read(tab);
@@ -489,8 +506,8 @@ class Citizen {
     }
   }
 
-  // changed waits until the page no longer says that it waits. With a script the page
-  // changes by itself, without one the citizen follows « Vérifier ».
+  // changed waits until the tab shows another page than the waiting one. With a script the
+  // page changes by itself, without one the citizen follows « Vérifier ».
   async changed(tab) {
     this.awaited = 'a page other than the waiting one';
     do {
@@ -569,7 +586,7 @@ class Citizen {
     }
   }
 
-  // explain says what was awaited, why it did not come, and what the tabs show now.
+  // explain describes a failure: what was awaited, what the tabs show, and the error.
   async explain(e) {
     const pages = await Promise.all(this.tabs.filter((tab) => !tab.isClosed()).map((tab) => Promise.race([
       this.place(tab).evaluate(read).then(({ step, title }) => `${step} « ${title} »`).catch(() => 'a page that cannot be read'),
@@ -580,7 +597,7 @@ class Citizen {
   }
 }
 
-// Framed is a citizen in the frame of the shop's page, which logs every message.
+// Framed plays a row in the frame of the shop's page, which logs every message.
 class Framed extends Citizen {
   async newTab() {
     const tab = await this.emptyTab();
@@ -629,7 +646,7 @@ class Framed extends Citizen {
     await bank.close();
   }
 
-  // end holds that the page around the frame knows what it must and nothing else.
+  // end checks the messages that the page around the frame has got, and that nothing leaks.
   async end() {
     const { tab, row } = this;
     this.awaited = `the shop’s page in state ${row.frame.ends}`;

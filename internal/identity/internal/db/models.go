@@ -21,6 +21,7 @@ type ApiKey struct {
 	EndsAt         *time.Time
 	ClerkAgencyID  *string
 	ClerkCode      *string
+	StaffID        *string
 }
 
 type Clerk struct {
@@ -30,4 +31,17 @@ type Clerk struct {
 	Counter   string
 	Active    bool
 	CreatedAt time.Time
+}
+
+type Staff struct {
+	ID         string
+	Name       string
+	Folded     string
+	AgencyID   *string
+	Clerks     []string
+	CreatedAt  time.Time
+	ProposedBy *string
+	ApprovedBy *string
+	ApprovedAt *time.Time
+	RevokedAt  *time.Time
 }

@@ -10,6 +10,21 @@ import (
 	"time"
 )
 
+const approveStaff = `-- name: ApproveStaff :exec
+UPDATE staff SET approved_by = $1, approved_at = $2 WHERE id = $3
+`
+
+type ApproveStaffParams struct {
+	ApprovedBy *string
+	ApprovedAt *time.Time
+	ID         string
+}
+
+func (q *Queries) ApproveStaff(ctx context.Context, arg ApproveStaffParams) error {
+	_, err := q.db.Exec(ctx, approveStaff, arg.ApprovedBy, arg.ApprovedAt, arg.ID)
+	return err
+}
+
 const clerks = `-- name: Clerks :many
 SELECT agency_id, code, name, counter, active, created_at FROM clerks ORDER BY agency_id, code
 `
@@ -56,9 +71,9 @@ func (q *Queries) EndKey(ctx context.Context, arg EndKeyParams) error {
 }
 
 const insertKey = `-- name: InsertKey :exec
-INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, live, agencies, reads_per_minute, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7,
-    $8, $9)
+INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, staff_id, live, agencies, reads_per_minute, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
+    $9, $10)
 `
 
 type InsertKeyParams struct {
@@ -67,6 +82,7 @@ type InsertKeyParams struct {
 	ApplicationID  *string
 	ClerkAgencyID  *string
 	ClerkCode      *string
+	StaffID        *string
 	Live           bool
 	Agencies       []string
 	ReadsPerMinute *int64
@@ -80,6 +96,7 @@ func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) error {
 		arg.ApplicationID,
 		arg.ClerkAgencyID,
 		arg.ClerkCode,
+		arg.StaffID,
 		arg.Live,
 		arg.Agencies,
 		arg.ReadsPerMinute,
@@ -88,8 +105,38 @@ func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) error {
 	return err
 }
 
+const insertStaff = `-- name: InsertStaff :exec
+INSERT INTO staff (id, name, folded, agency_id, clerks, created_at, proposed_by, approved_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+`
+
+type InsertStaffParams struct {
+	ID         string
+	Name       string
+	Folded     string
+	AgencyID   *string
+	Clerks     []string
+	CreatedAt  time.Time
+	ProposedBy *string
+	ApprovedAt *time.Time
+}
+
+func (q *Queries) InsertStaff(ctx context.Context, arg InsertStaffParams) error {
+	_, err := q.db.Exec(ctx, insertStaff,
+		arg.ID,
+		arg.Name,
+		arg.Folded,
+		arg.AgencyID,
+		arg.Clerks,
+		arg.CreatedAt,
+		arg.ProposedBy,
+		arg.ApprovedAt,
+	)
+	return err
+}
+
 const keys = `-- name: Keys :many
-SELECT id, hash, application_id, live, agencies, reads_per_minute, created_at, revoked_at, last_used_at, ends_at, clerk_agency_id, clerk_code FROM api_keys ORDER BY id
+SELECT id, hash, application_id, live, agencies, reads_per_minute, created_at, revoked_at, last_used_at, ends_at, clerk_agency_id, clerk_code, staff_id FROM api_keys ORDER BY id
 `
 
 func (q *Queries) Keys(ctx context.Context) ([]ApiKey, error) {
@@ -114,6 +161,43 @@ func (q *Queries) Keys(ctx context.Context) ([]ApiKey, error) {
 			&i.EndsAt,
 			&i.ClerkAgencyID,
 			&i.ClerkCode,
+			&i.StaffID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const lockStaff = `-- name: LockStaff :many
+SELECT id, name, folded, agency_id, clerks, created_at, proposed_by, approved_by, approved_at, revoked_at FROM staff WHERE id = ANY($1::uuid[]) ORDER BY id FOR SHARE
+`
+
+// A revocation waits for the transaction that acts for the staff.
+func (q *Queries) LockStaff(ctx context.Context, ids []string) ([]Staff, error) {
+	rows, err := q.db.Query(ctx, lockStaff, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Staff
+	for rows.Next() {
+		var i Staff
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Folded,
+			&i.AgencyID,
+			&i.Clerks,
+			&i.CreatedAt,
+			&i.ProposedBy,
+			&i.ApprovedBy,
+			&i.ApprovedAt,
+			&i.RevokedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -137,6 +221,55 @@ type RevokeKeyParams struct {
 func (q *Queries) RevokeKey(ctx context.Context, arg RevokeKeyParams) error {
 	_, err := q.db.Exec(ctx, revokeKey, arg.RevokedAt, arg.ID)
 	return err
+}
+
+const revokeStaff = `-- name: RevokeStaff :exec
+UPDATE staff SET revoked_at = $1 WHERE id = $2
+`
+
+type RevokeStaffParams struct {
+	RevokedAt *time.Time
+	ID        string
+}
+
+func (q *Queries) RevokeStaff(ctx context.Context, arg RevokeStaffParams) error {
+	_, err := q.db.Exec(ctx, revokeStaff, arg.RevokedAt, arg.ID)
+	return err
+}
+
+const staff = `-- name: Staff :many
+SELECT id, name, folded, agency_id, clerks, created_at, proposed_by, approved_by, approved_at, revoked_at FROM staff ORDER BY created_at, id
+`
+
+func (q *Queries) Staff(ctx context.Context) ([]Staff, error) {
+	rows, err := q.db.Query(ctx, staff)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Staff
+	for rows.Next() {
+		var i Staff
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Folded,
+			&i.AgencyID,
+			&i.Clerks,
+			&i.CreatedAt,
+			&i.ProposedBy,
+			&i.ApprovedBy,
+			&i.ApprovedAt,
+			&i.RevokedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const updateGrant = `-- name: UpdateGrant :exec

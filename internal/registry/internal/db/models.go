@@ -10,11 +10,13 @@ import (
 )
 
 type Agency struct {
-	ID             string
-	Slug           string
-	Name           string
-	DefaultService *string
-	CreatedAt      time.Time
+	ID                  string
+	Slug                string
+	Name                string
+	DefaultService      *string
+	CreatedAt           time.Time
+	LatePayments        string
+	SingleApprovalBelow int64
 }
 
 type Application struct {

@@ -12,7 +12,7 @@ import (
 )
 
 const agencies = `-- name: Agencies :many
-SELECT id, slug, name, default_service, created_at FROM agencies ORDER BY id
+SELECT id, slug, name, default_service, created_at, late_payments, single_approval_below FROM agencies ORDER BY id
 `
 
 func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
@@ -30,6 +30,8 @@ func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
 			&i.Name,
 			&i.DefaultService,
 			&i.CreatedAt,
+			&i.LatePayments,
+			&i.SingleApprovalBelow,
 		); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,399 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"quittance/internal/form"
+	"quittance/internal/identity/internal/db"
+	"quittance/internal/operation"
+	"quittance/internal/secret"
+)
+
+// firstStaff is the number of members that a group needs to decide about others. Until it
+// has them, whoever runs the installation makes its members.
+const firstStaff = 2
+
+// Staff is a person who resolves operator cases.
+type Staff struct {
+	ID string
+	// Name is unique, also among those who were revoked. Events hold it.
+	Name string
+	// AgencyID is the person's agency; empty for operations.
+	AgencyID string
+	// Clerks are what the person is called at counters: agency id/clerk code.
+	Clerks    []string
+	CreatedAt time.Time
+	// ProposedBy and ApprovedBy are ids of other staff; empty when the person was made on
+	// the command line.
+	ProposedBy, ApprovedBy string
+	ApprovedAt             time.Time // zero: the key is not valid yet
+	RevokedAt              time.Time // zero: not revoked
+}
+
+func toStaff(r db.Staff) Staff {
+	return Staff{
+		ID: r.ID, Name: r.Name, AgencyID: value(r.AgencyID), Clerks: r.Clerks, CreatedAt: r.CreatedAt, ProposedBy: value(r.ProposedBy),
+		ApprovedBy: value(r.ApprovedBy), ApprovedAt: value(r.ApprovedAt), RevokedAt: value(r.RevokedAt),
+	}
+}
+
+// StaffState is the state of a member of staff.
+type StaffState string
+
+// The states of staff. Only those who are active are in force.
+const (
+	StaffStateProposed StaffState = "proposed" // waits for the approval of another one
+	StaffStateActive   StaffState = "active"
+	StaffStateRevoked  StaffState = "revoked"
+)
+
+// State returns the state of the person.
+func (s Staff) State() StaffState {
+	switch {
+	case !s.RevokedAt.IsZero():
+		return StaffStateRevoked
+	case s.ApprovedAt.IsZero():
+		return StaffStateProposed
+	}
+	return StaffStateActive
+}
+
+// InForce reports whether the person may act.
+func (s Staff) InForce() bool { return s.State() == StaffStateActive }
+
+// Operations reports whether the person belongs to no agency and acts for all.
+func (s Staff) Operations() bool { return s.AgencyID == "" }
+
+// ActsFor reports whether the person may act for the agency. An empty id is no agency's.
+func (s Staff) ActsFor(agencyID string) bool { return s.Operations() || s.AgencyID == agencyID }
+
+// IsClerk reports whether the person is the clerk of an agency.
+func (s Staff) IsClerk(agencyID, code string) bool {
+	return slices.Contains(s.Clerks, agencyID+"/"+code)
+}
+
+// Actor returns the person as the actor of an operation that came from a place.
+func (s Staff) Actor(origin string) operation.Actor {
+	return operation.Actor{Kind: operation.ActorPerson, Name: s.ID, Origin: origin}
+}
+
+// StaffEntry is a member of staff as operators see it.
+type StaffEntry struct {
+	Staff
+	Agency string   // slug; empty for operations
+	Known  []string // the person's clerks as AGENCY/CODE
+}
+
+// Group names those who decide about the person.
+func (e StaffEntry) Group() string {
+	if e.Operations() {
+		return "operations"
+	}
+	return e.Agency
+}
+
+// MintedStaff is a new member of staff with the secret of the key. The secret is not
+// stored: show it once.
+type MintedStaff struct {
+	StaffEntry
+	Secret secret.Text
+}
+
+// StaffRequest asks for a new member of staff.
+type StaffRequest struct {
+	Name   string
+	Agency string // by id or slug; empty for operations
+	// Clerks are what the person is called at counters, as AGENCY/CODE.
+	Clerks []string
+}
+
+// ListStaff lists all staff, the oldest first.
+func ListStaff(ctx context.Context, pool *pgxpool.Pool) ([]StaffEntry, error) {
+	var out []StaffEntry
+	err := view(ctx, pool, func(s *snapshot) {
+		for _, m := range s.staff {
+			out = append(out, s.staffEntry(m))
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing staff: %w", err)
+	}
+	return out, nil
+}
+
+// AuthenticateStaff finds the person with a key. A refusal is an *operation.Error.
+func AuthenticateStaff(ctx context.Context, pool *pgxpool.Pool, key string, now time.Time) (person StaffEntry, err error) {
+	failed := view(ctx, pool, func(s *snapshot) {
+		var m Staff
+		if m, err = s.byKey(key, now); err == nil {
+			person = s.staffEntry(m)
+		}
+	})
+	return person, errors.Join(failed, err)
+}
+
+// LockStaff reads staff by id within a transaction. A revocation waits for the end of the
+// transaction.
+func LockStaff(ctx context.Context, tx pgx.Tx, ids ...string) (map[string]Staff, error) {
+	rows, err := db.New(tx).LockStaff(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reading staff: %w", err)
+	}
+	out := map[string]Staff{}
+	for _, r := range rows {
+		out[r.ID] = toStaff(r)
+	}
+	return out, nil
+}
+
+// AddStaff makes a member of staff with a key. While the group has fewer than two members
+// in force, the key is valid at once and by is empty. After that by is the key of the
+// member who proposes the new one, whose own key is valid when another member has called
+// ApproveStaff. now is the time of the service's clock. A refusal is an *operation.Error
+// with the field name, agency, clerk or staff-key. After an error nothing has changed.
+func AddStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, by string, req StaffRequest, now time.Time) (MintedStaff, error) {
+	var minted MintedStaff
+	err := change(ctx, pool, now, func(t *Tx) error {
+		m := Staff{ID: uuid.Must(uuid.NewV7()).String(), Name: strings.Join(strings.Fields(req.Name), " "), CreatedAt: now}
+		if !form.IsLine(m.Name, maxName) {
+			return operation.Refuse("staff.name_malformed", "name", operation.Args{"most": maxName})
+		}
+		if known, taken := t.findStaff(m.Name); taken {
+			return operation.Refuse("staff.name_taken", "name", operation.Args{"name": known.Name, "state": known.State()})
+		}
+		if req.Agency != "" {
+			a, err := t.agency(req.Agency)
+			if err != nil {
+				return err
+			}
+			m.AgencyID = a.ID
+		}
+		var err error
+		if m.Clerks, err = t.clerksOf(req.Clerks); err != nil {
+			return err
+		}
+		if actor, err = t.proposes(actor, by, &m); err != nil {
+			return err
+		}
+		if err := t.q.InsertStaff(ctx, db.InsertStaffParams{
+			ID: m.ID, Name: m.Name, Folded: folded(m.Name), AgencyID: given(m.AgencyID), Clerks: m.Clerks, CreatedAt: now,
+			ProposedBy: given(m.ProposedBy), ApprovedAt: unlessZero(m.ApprovedAt),
+		}); err != nil {
+			return fmt.Errorf("storing the member of staff: %w", err)
+		}
+		k, err := t.mint(ctx, Key{Live: true, StaffID: m.ID})
+		if err != nil {
+			return err
+		}
+		minted = MintedStaff{StaffEntry: t.staffEntry(t.member(m.ID)), Secret: k.Secret}
+		return t.recordStaff(ctx, actor, "staff.add", minted.StaffEntry)
+	})
+	if err != nil {
+		return MintedStaff{}, fmt.Errorf("adding a member of staff: %w", err)
+	}
+	return minted, nil
+}
+
+// proposes decides whether a new member is in force at once, and returns who acts.
+func (t *Tx) proposes(actor operation.Actor, by string, m *Staff) (operation.Actor, error) {
+	members := 0
+	for _, s := range t.staff {
+		if s.InForce() && s.AgencyID == m.AgencyID {
+			members++
+		}
+	}
+	group := t.staffEntry(*m).Group()
+	if members < firstStaff {
+		m.ApprovedAt = t.tx.Now
+		return actor, nil
+	}
+	if by == "" {
+		return actor, operation.Refuse("staff.needs_proposer", "", operation.Args{"group": group})
+	}
+	proposer, err := t.byKey(by, t.tx.Now)
+	if err != nil {
+		return actor, err
+	}
+	if proposer.AgencyID != m.AgencyID {
+		return actor, operation.Refuse("staff.other_group", "", operation.Args{"group": group, "own": t.staffEntry(proposer).Group()})
+	}
+	m.ProposedBy = proposer.ID
+	return proposer.Actor(actor.Origin), nil
+}
+
+// ApproveStaff makes the key of a proposed member valid. by is the key of another member of
+// the group than the one who proposed. named is the id or the name. now is the time of the
+// service's clock. A refusal is an *operation.Error. After an error nothing has changed.
+func ApproveStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, by, named string, now time.Time) (StaffEntry, error) {
+	var approved StaffEntry
+	err := change(ctx, pool, now, func(t *Tx) error {
+		approver, err := t.byKey(by, now)
+		if err != nil {
+			return err
+		}
+		m, err := t.staffNamed(named)
+		if err != nil {
+			return err
+		}
+		group := t.staffEntry(m).Group()
+		switch {
+		case m.State() != StaffStateProposed:
+			return operation.Refuse("staff.not_proposed", "id", operation.Args{"name": m.Name, "state": m.State()})
+		case approver.AgencyID != m.AgencyID:
+			return operation.Refuse("staff.other_group", "", operation.Args{"group": group, "own": t.staffEntry(approver).Group()})
+		case approver.ID == m.ProposedBy:
+			return operation.Refuse("staff.second_person", "", operation.Args{"group": group})
+		case !t.member(m.ProposedBy).InForce():
+			return operation.Refuse("staff.proposer_revoked", "id", operation.Args{"name": m.Name})
+		}
+		if err := t.q.ApproveStaff(ctx, db.ApproveStaffParams{ID: m.ID, ApprovedBy: &approver.ID, ApprovedAt: &now}); err != nil {
+			return fmt.Errorf("approving %s: %w", m.ID, err)
+		}
+		if _, err := t.reread(ctx, ""); err != nil {
+			return err
+		}
+		approved = t.staffEntry(t.member(m.ID))
+		return t.recordStaff(ctx, approver.Actor(actor.Origin), "staff.approve", approved)
+	})
+	if err != nil {
+		return StaffEntry{}, fmt.Errorf("approving a member of staff: %w", err)
+	}
+	return approved, nil
+}
+
+// RevokeStaff ends a member of staff and all keys of the person, permanently. The person's
+// proposals lapse. One who was revoked before stays so, and changed is false. named is the
+// id or the name. now is the time of the service's clock. A refusal is an *operation.Error.
+// After an error nothing has changed.
+func RevokeStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, named string, now time.Time) (revoked StaffEntry, changed bool, err error) {
+	err = change(ctx, pool, now, func(t *Tx) error {
+		m, err := t.staffNamed(named)
+		if err != nil {
+			return err
+		}
+		if changed = m.State() != StaffStateRevoked; !changed {
+			revoked = t.staffEntry(m)
+			return nil
+		}
+		if err := t.q.RevokeStaff(ctx, db.RevokeStaffParams{ID: m.ID, RevokedAt: &now}); err != nil {
+			return fmt.Errorf("revoking %s: %w", m.ID, err)
+		}
+		for _, k := range t.byAge {
+			if k.StaffID == m.ID && k.InForce(now) {
+				if _, err := t.end(ctx, k, 0); err != nil {
+					return err
+				}
+			}
+		}
+		if _, err := t.reread(ctx, ""); err != nil {
+			return err
+		}
+		revoked = t.staffEntry(t.member(m.ID))
+		return t.recordStaff(ctx, actor, "staff.revoke", revoked)
+	})
+	if err != nil {
+		return StaffEntry{}, false, fmt.Errorf("revoking a member of staff: %w", err)
+	}
+	return revoked, changed, nil
+}
+
+func (t *Tx) recordStaff(ctx context.Context, actor operation.Actor, action string, e StaffEntry) error {
+	return operation.Record(ctx, t.tx, actor, t.tx.Now, operation.Entry{Action: action, Subject: e.ID, Detail: map[string]any{"group": e.Group(), "clerks": e.Known}})
+}
+
+// byKey finds the person with a key that is valid now.
+func (s *snapshot) byKey(key string, now time.Time) (Staff, error) {
+	if key == "" {
+		return Staff{}, operation.Refuse("staff.key_missing", "", nil)
+	}
+	k, err := s.find(StaffKeys, key)
+	if err == nil {
+		err = s.valid(k, now)
+	}
+	switch m := s.member(k.StaffID); {
+	case err == nil:
+		return m, nil
+	case m.State() == StaffStateProposed && m.ID != "":
+		return Staff{}, operation.Refuse("staff.not_approved", "", operation.Args{"name": m.Name, "id": m.ID})
+	case m.State() == StaffStateRevoked:
+		return Staff{}, operation.Refuse("staff.revoked", "", operation.Args{"name": m.Name})
+	}
+	return Staff{}, operation.Refuse("staff.key_unknown", "", nil)
+}
+
+// member returns the person with an id, or the zero Staff.
+func (s *snapshot) member(id string) Staff {
+	i := slices.IndexFunc(s.staff, func(m Staff) bool { return m.ID == id })
+	if i < 0 {
+		return Staff{}
+	}
+	return s.staff[i]
+}
+
+func (s *snapshot) findStaff(name string) (Staff, bool) {
+	i := slices.IndexFunc(s.staff, func(m Staff) bool { return folded(m.Name) == folded(name) })
+	if i < 0 {
+		return Staff{}, false
+	}
+	return s.staff[i], true
+}
+
+// staffNamed finds a person by id or name. The error does not repeat the text, because it
+// may be a secret.
+func (s *snapshot) staffNamed(named string) (Staff, error) {
+	if id, ok := form.CanonicalUUID(named); ok && s.member(id).ID != "" {
+		return s.member(id), nil
+	}
+	if m, ok := s.findStaff(named); ok {
+		return m, nil
+	}
+	return Staff{}, operation.Refuse("staff.unknown", "id", nil)
+}
+
+// clerksOf resolves AGENCY/CODE.
+func (t *Tx) clerksOf(named []string) ([]string, error) {
+	out := []string{}
+	for _, name := range named {
+		agency, code, _ := strings.Cut(name, "/")
+		c, ok := t.findClerk(agency, code)
+		if !ok {
+			return nil, operation.Refuse("clerk.unknown", "clerk", nil)
+		}
+		if ref := c.AgencyID + "/" + c.Code; !slices.Contains(out, ref) {
+			out = append(out, ref)
+		}
+	}
+	return out, nil
+}
+
+func (s *snapshot) staffEntry(m Staff) StaffEntry {
+	e := StaffEntry{Staff: m, Agency: s.registry.Agencies[m.AgencyID].Slug, Known: []string{}}
+	for _, ref := range m.Clerks {
+		agency, code, _ := strings.Cut(ref, "/")
+		e.Known = append(e.Known, s.registry.Agencies[agency].Slug+"/"+code)
+	}
+	return e
+}
+
+// folded returns a name without differences of case and of Unicode's spellings.
+func folded(name string) string {
+	return cases.Fold().String(norm.NFKC.String(strings.Join(strings.Fields(name), " ")))
+}
+
+func unlessZero(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
