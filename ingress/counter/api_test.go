@@ -8,7 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"quittance/checkout"
+	"quittance/ingress/counter"
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
 	"quittance/test/registries"
@@ -264,6 +268,42 @@ func TestAnswerIsLost(t *testing.T) {
 	w.Change(func() { w.blind = sessions.ErrBehind })
 	w.want(w.take(c01, s, id), http.StatusServiceUnavailable, "generic.unavailable")
 	w.want(w.reserve(c01, s), http.StatusServiceUnavailable, "generic.unavailable")
+}
+
+// Two sessions with one reference: the clerk takes no cash. Cash that was reserved before
+// is recorded for its own session.
+func TestAmbiguousReference(t *testing.T) {
+	t.Parallel()
+	metrics := prometheus.NewRegistry()
+	w := serve(t, func(cfg *counter.Config) { cfg.Metrics = metrics })
+	s := w.create(nil)
+	id := w.held(c01, s)
+	twin := w.create(func(twin *checkout.Session) { twin.PaymentRef = s.PaymentRef })
+	for range 2 {
+		a := w.want(w.reserve(c01, s), http.StatusConflict, "counter.reference_ambiguous")
+		if !strings.Contains(a.text("detail"), "take no cash") {
+			t.Errorf("the clerk reads %s", a.raw)
+		}
+		w.want(w.stands(c01, s), http.StatusConflict, "counter.reference_ambiguous")
+		w.want(w.take(c01, s, uuid.NewString()), http.StatusConflict, "counter.reference_ambiguous")
+		w.want(w.take(c01, s, id), http.StatusOK, "")
+	}
+	w.signedIn(c01).post("look-up", "payment_ref", s.PaymentRef).want(http.StatusConflict, "Plusieurs paiements portent cette référence")
+	w.Change(func() {
+		if !w.Sessions[s.ID].Paid() || w.Sessions[twin.ID].Collection != nil {
+			t.Errorf("reserved: %s, twin: %+v", w.Sessions[s.ID].Status, w.Sessions[twin.ID].Collection)
+		}
+	})
+	w.want(w.reverse(c02, s, id), http.StatusOK, "")
+	families, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if n := f.GetMetric()[0].GetCounter().GetValue(); f.GetName() == "quittance_counter_ambiguous_references_total" && n != 10 {
+			t.Errorf("%v ambiguous look-ups are counted, want 10", n)
+		}
+	}
 }
 
 func TestReferencesCannotBeTried(t *testing.T) {

@@ -76,8 +76,9 @@ type Counter struct {
 	site   *web.Site
 	signIn *web.SignIn
 
-	entries *prometheus.CounterVec
-	signIns *prometheus.CounterVec
+	entries   *prometheus.CounterVec
+	signIns   *prometheus.CounterVec
+	ambiguous prometheus.Counter
 }
 
 // How long a clerk stays signed in: after signing in, and after the last request.
@@ -110,6 +111,9 @@ func New(cfg Config) (*Counter, error) {
 			c.entries.WithLabelValues(entry, outcome)
 		}
 	}
+	c.ambiguous = factory.NewCounter(prometheus.CounterOpts{
+		Name: "quittance_counter_ambiguous_references_total", Help: "Look-ups of a payment_ref that belongs to more than one session.",
+	})
 	c.signIns = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_counter_sign_ins_total", Help: "Clerks who signed in to the page, by outcome.",
 	}, []string{"outcome"})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,12 +36,12 @@ func (d *desk) look(ctx context.Context, ref string) (checkout.Session, error) {
 	if err := d.count(ctx, "look-ups", d.KeyID); err != nil {
 		return checkout.Session{}, err
 	}
-	return d.find(ctx, ref)
+	return d.find(ctx, ref, "")
 }
 
 // findToPut counts one entry of the key, apart from its look-ups, and finds the entry's
 // session.
-func (d *desk) findToPut(ctx context.Context, ref string) (checkout.Session, error) {
+func (d *desk) findToPut(ctx context.Context, ref, collectionID string) (checkout.Session, error) {
 	id, err := uuid.Parse(d.KeyID)
 	if err == nil {
 		err = d.count(ctx, "entries", uuid.NewSHA1(id, []byte("entries")).String())
@@ -48,7 +49,7 @@ func (d *desk) findToPut(ctx context.Context, ref string) (checkout.Session, err
 	if err != nil {
 		return checkout.Session{}, err
 	}
-	return d.find(ctx, ref)
+	return d.find(ctx, ref, collectionID)
 }
 
 func (d *desk) count(ctx context.Context, name, id string) error {
@@ -69,22 +70,44 @@ func (d *desk) unavailable(ctx context.Context, doing string, err error) error {
 	return refused(codeUnavailable)
 }
 
+// sameRef is how many sessions of one reference are compared. No two should have one.
+const sameRef = 10
+
 // find returns the session of a reference, if it belongs to the agency and has the
-// key's mode. The error is a *refusal.
-func (d *desk) find(ctx context.Context, ref string) (checkout.Session, error) {
+// key's mode. If the reference belongs to more than one session, collectionID says which
+// is meant: cash must never pay the wrong one. The error is a *refusal.
+func (d *desk) find(ctx context.Context, ref, collectionID string) (checkout.Session, error) {
 	if !checkout.ValidPaymentRef(ref) {
 		return checkout.Session{}, refused(codeMistyped)
 	}
-	items, _, err := d.c.cfg.Sessions.List(ctx, sessions.Filter{
-		TenantIDs: []string{d.AgencyID}, ApplicationIDs: d.c.cfg.Registry.ApplicationsOf(d.AgencyID), Live: d.Live, PaymentRef: ref, PageSize: 1,
+	items, total, err := d.c.cfg.Sessions.List(ctx, sessions.Filter{
+		TenantIDs: []string{d.AgencyID}, ApplicationIDs: d.c.cfg.Registry.ApplicationsOf(d.AgencyID), Live: d.Live, PaymentRef: ref, PageSize: sameRef,
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return checkout.Session{}, d.unavailable(ctx, "finding a session", err)
-	case len(items) == 0, items[0].TenantID != d.AgencyID, items[0].Live != d.Live:
+	}
+	if total > 1 {
+		d.c.ambiguous.Inc()
+		d.c.cfg.Log.LogAttrs(ctx, slog.LevelError, "a reference belongs to more than one session: cash cannot be taken with it", slog.Int64("sessions", total),
+			slog.String("agency_id", d.AgencyID), slog.Bool("live", d.Live), slog.String("request_id", problem.RequestID(ctx)))
+		items = slices.DeleteFunc(items, func(s checkout.Session) bool { return !names(s, collectionID) })
+		if len(items) != 1 {
+			return checkout.Session{}, refused(codeAmbiguous)
+		}
+	}
+	if len(items) == 0 || items[0].TenantID != d.AgencyID || items[0].Live != d.Live {
 		return checkout.Session{}, refused(checkout.CodeSessionNotFound)
 	}
 	return items[0], nil
+}
+
+// names reports whether cash with the id was reserved or recorded for the session.
+func names(s checkout.Session, collectionID string) bool {
+	if s.Collection != nil && s.Collection.ID == collectionID {
+		return true
+	}
+	_, ok := orphan(s, collectionID)
+	return ok
 }
 
 // ask carries out what the clerk does with the session. An answer that changes nothing
@@ -129,7 +152,7 @@ const (
 
 // take puts the cash that the clerk reports on record.
 func (d *desk) take(ctx context.Context, t report) (s checkout.Session, became string, replayed bool, err error) {
-	if s, err = d.findToPut(ctx, t.paymentRef); err != nil {
+	if s, err = d.findToPut(ctx, t.paymentRef, t.collectionID); err != nil {
 		return s, "", false, err
 	}
 	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.collectionID, By: d.Code, Total: t.total, Receipt: t.receipt})
@@ -153,7 +176,7 @@ func (d *desk) take(ctx context.Context, t report) (s checkout.Session, became s
 
 // release ends a reservation.
 func (d *desk) release(ctx context.Context, ref, collectionID string) error {
-	s, err := d.findToPut(ctx, ref)
+	s, err := d.findToPut(ctx, ref, collectionID)
 	if err != nil {
 		return err
 	}
@@ -166,7 +189,7 @@ func (d *desk) release(ctx context.Context, ref, collectionID string) error {
 
 // reverse puts on record that cash was given back.
 func (d *desk) reverse(ctx context.Context, ref, collectionID, reason string) (checkout.Session, bool, error) {
-	s, err := d.findToPut(ctx, ref)
+	s, err := d.findToPut(ctx, ref, collectionID)
 	if err != nil {
 		return s, false, err
 	}

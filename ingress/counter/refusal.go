@@ -12,6 +12,7 @@ import (
 // Codes of this surface, beside those of the processors' answers.
 const (
 	codeMistyped    = "counter.reference_mistyped"
+	codeAmbiguous   = "counter.reference_ambiguous"
 	codeTaken       = "counter.taken"
 	codeUnavailable = "generic.unavailable"
 )

@@ -75,6 +75,7 @@ var french = words{
 	},
 	Refusals: map[string]string{
 		codeMistyped:                           "Ces chiffres ne sont pas une référence : relisez les 16 chiffres.",
+		codeAmbiguous:                          "Plusieurs paiements portent cette référence. N’acceptez pas d’espèces ; le citoyen doit demander une nouvelle référence. Prévenez votre responsable.",
 		codeTaken:                              "Ces espèces sont déjà enregistrées ; seule une autre personne peut les restituer.",
 		codeUnavailable:                        "Le service ne répond pas. Recommencez : rien n’est compté deux fois.",
 		string(checkout.CodeSessionNotFound):   "Votre agence n’a pas de paiement de cette référence.",
@@ -130,6 +131,7 @@ var english = words{
 	},
 	Refusals: map[string]string{
 		codeMistyped:                           "These digits are no reference: read all 16 again.",
+		codeAmbiguous:                          "More than one payment has this reference. Take no cash; the citizen must ask for a new reference. Tell your supervisor.",
 		codeTaken:                              "This cash is on record already; only another person can reverse it.",
 		codeUnavailable:                        "The service does not answer. Try again: nothing counts twice.",
 		string(checkout.CodeSessionNotFound):   "Your agency has no payment of this reference.",

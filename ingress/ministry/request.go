@@ -17,6 +17,9 @@ import (
 	"quittance/internal/form"
 )
 
+// longestOrderID is the most characters of an order_id (decisions § 1).
+const longestOrderID = 200
+
 // createRequest is the body of POST /checkout/sessions.
 type createRequest struct {
 	// Session has the well-formed fields of the body and nothing else. Its TenantID is
@@ -51,7 +54,7 @@ func parseCreate(b body, live bool) (createRequest, []form.Fault, error) {
 	}
 	f := fields{form.Of(b.fields)}
 	q := createRequest{hash: b.hash(), Session: checkout.Session{
-		OrderID:     f.Text("order_id", true, 1, 200),
+		OrderID:     f.Text("order_id", true, 1, longestOrderID),
 		Amount:      f.Amount("amount"),
 		Currency:    f.Text("currency", false, 3, 3),
 		TenantID:    f.UUID("tenant_id", false),
@@ -78,15 +81,25 @@ func parseCreate(b body, live bool) (createRequest, []form.Fault, error) {
 	return q, f.Faults(), nil
 }
 
+// verification is the body of verify-completion.
+type verification struct {
+	token    string
+	orderID  string // empty: any order
+	tenantID string
+}
+
 // parseVerify reads the body of verify-completion, as parseCreate does.
-func parseVerify(b body) (token, tenantID string, faults []form.Fault, err error) {
+func parseVerify(b body) (v verification, faults []form.Fault, err error) {
 	if b.err != nil {
-		return "", "", nil, problem.Malformed(b.err)
+		return verification{}, nil, problem.Malformed(b.err)
 	}
 	f := form.Of(b.fields)
-	// Any length is accepted: a token that is too long is one that does not exist.
-	token, tenantID = f.Text("completion_token", true, 1, problem.MaxBody), f.UUID("tenant_id", false)
-	return token, tenantID, f.Faults(), nil
+	return verification{
+		// Any length is accepted: a token that is too long is one that does not exist.
+		token:    f.Text("completion_token", true, 1, problem.MaxBody),
+		orderID:  f.Text("order_id", false, 1, longestOrderID),
+		tenantID: f.UUID("tenant_id", false),
+	}, f.Faults(), nil
 }
 
 // canonical appends v in canonical form. The form is only compared, never read, so it

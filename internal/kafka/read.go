@@ -72,6 +72,25 @@ func (c Config) ReadBetween(ctx context.Context, topic string, since, until time
 	return c.Read(ctx, topic, spans, progress, func(r *kgo.Record) (bool, error) { return true, each(r) })
 }
 
+// ReadAll reads all committed records of a topic. It returns the end of each partition up
+// to which it has read.
+func (c Config) ReadAll(ctx context.Context, topic string, each func(*kgo.Record) error) (ends map[int32]int64, err error) {
+	cl, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	spans, err := Bounds(ctx, kadm.NewClient(cl), topic)
+	if err != nil {
+		return nil, err
+	}
+	ends = map[int32]int64{}
+	for p, s := range spans {
+		ends[p] = s.To
+	}
+	return ends, c.Read(ctx, topic, spans, nil, func(r *kgo.Record) (bool, error) { return true, each(r) })
+}
+
 // Unsettled returns the spans of a topic that a group has not processed yet: from its
 // committed offset, or from the start of the topic, to the end of the topic.
 func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[int32]Span, error) {

@@ -13,22 +13,29 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
+	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
+	"quittance/schemas"
 )
 
 // ErrExhausted says that all leased numbers are used and no more can be leased now.
 var ErrExhausted = errors.New("no reference numbers are left while Postgres is away")
 
-// Querier is the part of a Postgres pool that References uses.
-type Querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+// Beginner begins transactions of Postgres, as a pool does.
+type Beginner interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
 // ReferencesConfig of References.
 type ReferencesConfig struct {
-	Postgres Querier
+	Postgres Beginner
+	// Kafka, Topology and Codec reach the topic of leased blocks.
+	Kafka    kafka.Config
+	Topology *kafka.Topology
+	Codec    *schemas.Codec
 	// Key of the permutation, 32 bytes. It never changes.
 	Key []byte
 	// Block is the number of references in a lease; 50,000 when zero.
@@ -38,13 +45,15 @@ type ReferencesConfig struct {
 }
 
 // References issues the numbers that people read: payment_ref and notice_ref (decisions
-// § 8). The counters are in Postgres. References leases blocks of them, two in advance,
-// so that sessions can be created while Postgres is away for some time. Numbers that a
-// process leases and does not use are lost; the range of the counters allows for that.
-// It is safe for concurrent use.
+// § 8). The counters are in Postgres, and each leased block is in the topic references
+// before it is used, so that a Postgres that was restored from a backup leases no block
+// twice. References leases blocks two in advance, so that sessions can be created while
+// Postgres is away for some time. Numbers that a process leases and does not use are lost;
+// the range of the counters allows for that. It is safe for concurrent use.
 type References struct {
-	cfg  ReferencesConfig
-	refs *checkout.References
+	cfg    ReferencesConfig
+	refs   *checkout.References
+	blocks *kgo.Client // writes leased blocks
 
 	mu     sync.Mutex
 	leases map[string][]lease // by counter; the first is in use
@@ -59,6 +68,9 @@ func noticeCounter(year int) string { return "notice_ref/" + strconv.Itoa(year) 
 
 // NewReferences checks the key and leases its first blocks.
 func NewReferences(ctx context.Context, cfg ReferencesConfig) (*References, error) {
+	if cfg.Postgres == nil || len(cfg.Kafka.Brokers) == 0 || cfg.Topology == nil || cfg.Codec == nil || cfg.Now == nil || cfg.Log == nil {
+		return nil, errors.New("references: Postgres, Kafka.Brokers, Topology, Codec, Now and Log are required")
+	}
 	cfg.Block = cmp.Or(cfg.Block, 50_000)
 	refs, err := checkout.NewReferences(cfg.Key)
 	if err != nil {
@@ -68,7 +80,14 @@ func NewReferences(ctx context.Context, cfg ReferencesConfig) (*References, erro
 	if err := s.checkKey(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.fill(ctx)
+	if s.blocks, err = cfg.Kafka.Producer(); err != nil {
+		return nil, err
+	}
+	if err := s.fill(ctx); err != nil {
+		s.blocks.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // ErrKey says that the counters were used with another key, so that existing numbers
@@ -81,8 +100,10 @@ func (s *References) checkKey(ctx context.Context) error {
 	sum := sha256.Sum256(append([]byte("quittance reference key"), s.cfg.Key...))
 	fingerprint := int64(binary.BigEndian.Uint64(sum[:]) >> 1)
 	var known int64
-	err := s.cfg.Postgres.QueryRow(ctx, `INSERT INTO reference_counters (name, next) VALUES ('key', $1)
-		ON CONFLICT (name) DO UPDATE SET next = reference_counters.next RETURNING next`, fingerprint).Scan(&known)
+	err := pgx.BeginFunc(ctx, s.cfg.Postgres, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `INSERT INTO reference_counters (name, next) VALUES ('key', $1)
+			ON CONFLICT (name) DO UPDATE SET next = reference_counters.next RETURNING next`, fingerprint).Scan(&known)
+	})
 	if err != nil {
 		return fmt.Errorf("checking the reference key: %w", err)
 	}
@@ -94,6 +115,7 @@ func (s *References) checkKey(ctx context.Context) error {
 
 // Run keeps two blocks of each counter leased until ctx ends.
 func (s *References) Run(ctx context.Context) error {
+	defer s.blocks.Close()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -110,24 +132,30 @@ func (s *References) Run(ctx context.Context) error {
 	}
 }
 
+// fill leases the blocks that are missing.
 func (s *References) fill(ctx context.Context) error {
 	now := s.cfg.Now()
+	var missing []string
 	// Lease next year's numbers before the year begins, because Postgres may be away at
 	// midnight.
 	for _, name := range []string{paymentCounter, noticeCounter(now.Year()), noticeCounter(now.Year() + 1)} {
-		for s.leased(name) < 2 {
-			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-			var next int64
-			err := s.cfg.Postgres.QueryRow(ctx, `INSERT INTO reference_counters (name, next) VALUES ($1, $2)
-				ON CONFLICT (name) DO UPDATE SET next = reference_counters.next + $2 RETURNING next - $2`, name, s.cfg.Block).Scan(&next)
-			cancel()
-			if err != nil {
-				return fmt.Errorf("leasing numbers of %s: %w", name, err)
-			}
-			s.mu.Lock()
-			s.leases[name] = append(s.leases[name], lease{next, next + s.cfg.Block})
-			s.mu.Unlock()
+		for range 2 - s.leased(name) {
+			missing = append(missing, name)
 		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	blocks, err := s.lease(ctx, missing)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range blocks {
+		s.leases[b.Counter] = append(s.leases[b.Counter], lease{b.First, b.End})
 	}
 	return nil
 }

@@ -4,20 +4,21 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout"
-	"quittance/internal/postgres"
+	"quittance/internal/kafka"
 	"quittance/internal/sessions"
 	"quittance/test/servers"
 )
 
 // door is a connection to Postgres that can be shut.
 type door struct {
-	sessions.Querier
+	sessions.Beginner
 	mu   sync.Mutex
 	shut bool
 }
@@ -28,82 +29,114 @@ func (d *door) set(shut bool) {
 	d.shut = shut
 }
 
-func (d *door) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+func (d *door) Begin(ctx context.Context) (pgx.Tx, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.shut {
-		return away{}
+		return nil, errors.New("connection refused")
 	}
-	return d.Querier.QueryRow(ctx, sql, args...)
+	return d.Beginner.Begin(ctx)
 }
 
-type away struct{}
+// counters is an installation that issues references.
+type counters struct {
+	t    *testing.T
+	cfg  sessions.ReferencesConfig
+	seen map[string]bool
+}
 
-func (away) Scan(...any) error { return errors.New("connection refused") }
-
-func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	dsn := servers.Postgres(t)
-	if err := postgres.Migrate(ctx, dsn); err != nil {
-		t.Fatal(err)
-	}
-	pool, err := postgres.Open(ctx, dsn)
+func newCounters(t *testing.T) *counters {
+	t.Helper()
+	c := &counters{t: t, seen: map[string]bool{}, cfg: sessions.ReferencesConfig{
+		Kafka: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 1},
+		Codec: codec(t), Key: make([]byte, 32), Block: 50, Now: time.Now, Log: servers.Logger(t),
+	}}
+	cl, err := c.cfg.Kafka.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pool.Close()
-	db := &door{Querier: pool}
-	var sources []*sessions.References
-	var running sync.WaitGroup
-	for range 2 { // two instances
-		s, err := sessions.NewReferences(ctx, sessions.ReferencesConfig{Postgres: db, Key: make([]byte, 32), Block: 50, Now: time.Now, Log: servers.Logger(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		running.Go(func() {
-			if err := s.Run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-		sources = append(sources, s)
+	defer cl.Close()
+	if _, err := kafka.Migrate(t.Context(), c.cfg.Kafka, cl); err != nil {
+		t.Fatal(err)
 	}
-	other := make([]byte, 32)
-	other[0] = 1
-	if _, err := sessions.NewReferences(ctx, sessions.ReferencesConfig{Postgres: db, Key: other, Now: time.Now, Log: servers.Logger(t)}); !errors.Is(err, sessions.ErrKey) {
+	if c.cfg.Topology, err = kafka.Load(t.Context(), c.cfg.Kafka, cl); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// start runs an instance on a database.
+func (c *counters) start(db sessions.Beginner) *sessions.References {
+	c.t.Helper()
+	cfg := c.cfg
+	cfg.Postgres = db
+	s, err := sessions.NewReferences(c.t.Context(), cfg)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	c.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			c.t.Error(err)
+		}
+	})
+	return s
+}
+
+// take takes one number of each kind. It fails when one was issued before.
+func (c *counters) take(s *sessions.References) error {
+	c.t.Helper()
+	ref, err := s.PaymentRef()
+	if err != nil {
+		return err
+	}
+	notice, err := s.NoticeRef()
+	if err != nil {
+		return err
+	}
+	if c.seen[ref] || c.seen[notice] || !checkout.ValidPaymentRef(ref) {
+		c.t.Fatalf("%s or %s twice, or malformed", ref, notice)
+	}
+	c.seen[ref], c.seen[notice] = true, true
+	return nil
+}
+
+// issue takes n numbers of the instances in turn.
+func (c *counters) issue(n int, instances ...*sessions.References) {
+	c.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for taken := 0; taken < n; {
+		switch err := c.take(instances[taken%len(instances)]); {
+		case err == nil:
+			taken++
+		case !errors.Is(err, sessions.ErrExhausted):
+			c.t.Fatal(err)
+		case time.Now().After(deadline):
+			c.t.Fatal("no numbers within a minute")
+		default:
+			time.Sleep(5 * time.Millisecond) // Run leases more
+		}
+	}
+}
+
+func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
+	t.Parallel()
+	c := newCounters(t)
+	db := &door{Beginner: database(t)}
+	sources := []*sessions.References{c.start(db), c.start(db)}
+	other := c.cfg
+	other.Postgres, other.Key = db, append([]byte{1}, make([]byte, 31)...)
+	if _, err := sessions.NewReferences(t.Context(), other); !errors.Is(err, sessions.ErrKey) {
 		t.Errorf("another key: %v", err)
 	}
-	defer running.Wait()
-	defer cancel()
+	c.issue(500, sources...)
 
-	seen := map[string]bool{}
-	take := func(s *sessions.References) error {
-		ref, err := s.PaymentRef()
-		if err != nil {
-			return err
-		}
-		notice, err := s.NoticeRef()
-		if err != nil {
-			return err
-		}
-		if seen[ref] || seen[notice] || !checkout.ValidPaymentRef(ref) {
-			t.Fatalf("%s or %s twice, or malformed", ref, notice)
-		}
-		seen[ref], seen[notice] = true, true
-		return nil
-	}
-	for n := 0; n < 500; {
-		if err := take(sources[n%2]); err == nil {
-			n++
-		} else if errors.Is(err, sessions.ErrExhausted) {
-			time.Sleep(5 * time.Millisecond) // Run leases more
-		} else {
-			t.Fatal(err)
-		}
-	}
 	lasts := func() (n int) { // counts the leased numbers, up to 40
 		db.set(true)
-		for n < 40 && take(sources[0]) == nil {
+		for n < 40 && c.take(sources[0]) == nil {
 			n++
 		}
 		return n
@@ -115,15 +148,87 @@ func TestNumbersAreUniqueAndSurviveAnAbsence(t *testing.T) {
 		db.set(false) // the previous request for a lease was still running
 		time.Sleep(100 * time.Millisecond)
 	}
+	var err error
 	for !errors.Is(err, sessions.ErrExhausted) {
-		err = take(sources[0])
+		err = c.take(sources[0])
 	}
 	db.set(false)
-	deadline := time.Now().Add(20 * time.Second)
-	for take(sources[0]) != nil {
-		if time.Now().After(deadline) {
-			t.Fatal("no numbers after Postgres came back")
-		}
-		time.Sleep(10 * time.Millisecond)
+	c.issue(1, sources[0])
+}
+
+// The drill: dump Postgres, create sessions, restore the dump, create sessions. The
+// instances that ran on, one that starts afterwards, and one that starts on an empty
+// database issue no number twice.
+func TestARestoredPostgresLeasesNoBlockTwice(t *testing.T) {
+	t.Parallel()
+	c := newCounters(t)
+	db := database(t)
+	a, b := c.start(db), c.start(db)
+	c.issue(10, a, b)
+
+	dump := map[string]int64{}
+	rows, err := db.Query(t.Context(), `SELECT name, next FROM reference_counters`)
+	if err != nil {
+		t.Fatal(err)
 	}
+	var name string
+	var next int64
+	if _, err := pgx.ForEachRow(rows, []any{&name, &next}, func() error { dump[name] = next; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if len(dump) != 4 { // payment_ref, notice_ref of two years, and the key
+		t.Fatalf("the dump has %v", dump)
+	}
+
+	c.issue(600, a, b)
+
+	for name, next := range dump {
+		if _, err := db.Exec(t.Context(), `UPDATE reference_counters SET next = $2 WHERE name = $1`, name, next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.issue(600, a, b, c.start(db))
+	c.issue(600, a, b, c.start(database(t)))
+}
+
+// crossing is a transaction during which something else happens, once.
+type crossing struct {
+	sessions.Beginner
+	now atomic.Bool
+	do  func()
+}
+
+type crossed struct {
+	pgx.Tx
+	crossing *crossing
+}
+
+func (c *crossing) Begin(ctx context.Context) (pgx.Tx, error) {
+	tx, err := c.Beginner.Begin(ctx)
+	return crossed{tx, c}, err
+}
+
+func (c crossed) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if c.crossing.now.CompareAndSwap(true, false) {
+		c.crossing.do()
+	}
+	return c.Tx.QueryRow(ctx, sql, args...)
+}
+
+// While Postgres moves, an instance may still lease from the old one. Instances of two
+// databases do not wait for each other. They notice it in Kafka.
+func TestTwoDatabasesLeaseNoBlockTwice(t *testing.T) {
+	t.Parallel()
+	c := newCounters(t)
+	first := &crossing{Beginner: database(t)}
+	a := c.start(first)
+	c.issue(60, a) // the next lease is due
+	second := database(t)
+	var b *sessions.References
+	started := make(chan struct{})
+	first.do = func() { b = c.start(second); close(started) }
+	first.now.Store(true)
+	c.issue(200, a)
+	<-started
+	c.issue(400, a, b)
 }

@@ -31,15 +31,14 @@ func (b *Base) ingress() error {
 		b.CheckoutURL = "http://" + b.Listen
 	}
 	checkoutURL := strings.TrimSuffix(b.CheckoutURL, "/")
-	h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
-		Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
-	})
+	h, err := b.commands()
 	if err != nil {
 		return err
 	}
-	b.Run("commands", h.Run)
 	b.Run("commands probe", b.probe(h))
-	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{Postgres: b.Pool, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log})
+	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
+		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log,
+	})
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"quittance/internal/cases"
 	"quittance/internal/deliveries"
 	client "quittance/internal/erp"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
+	sinkcases "quittance/sinks/cases"
 	"quittance/sinks/collect"
 	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
@@ -92,6 +94,16 @@ func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
 func (b *Base) schedule() error {
 	return add(b, "schedule", schedule.New, schedule.Config{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Deliveries: deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry)), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+}
+
+func (b *Base) cases() error {
+	processor, err := b.commands()
+	if err != nil {
+		return err
+	}
+	return add(b, "cases", sinkcases.New, sinkcases.Config{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool), Processor: processor, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
 

@@ -37,8 +37,12 @@ type Role struct {
 	add func(*Base) error
 }
 
-// Start opens what the role needs and starts its parts.
+// Start checks that the topics keep what they are given, opens what the role needs, and
+// starts its parts.
 func (r Role) Start(b *Base) error {
+	if err := b.checkTopics(); err != nil {
+		return err
+	}
 	if slices.Contains(r.Needs, NeedPostgres) {
 		if err := b.OpenPostgres(); err != nil {
 			return err
@@ -78,6 +82,7 @@ func Table() []Role {
 		{KindSink, "webhook", "sends webhooks", registry, (*Base).webhook},
 		{KindSink, "erp", "confirms payments to the agencies' ERPs", append(registry, NeedERPs), (*Base).erp},
 		{KindSink, "schedule", "makes deliveries due again", registry, (*Base).schedule},
+		{KindSink, "cases", "opens operator cases and carries out what staff agreed on", []Need{NeedPostgres}, (*Base).cases},
 		{KindSink, "readmodel", "writes sessions to Postgres", []Need{NeedPostgres}, (*Base).readmodel},
 		{KindSink, "journal", "writes events and attempts to ClickHouse", []Need{NeedClickHouse}, (*Base).journal},
 	}

@@ -33,14 +33,15 @@ type contents struct {
 type agency struct {
 	path string
 	db.UpsertAgencyParams
-	services       []service
-	mappings       []mapping
-	defaultService *string
-	fees           []db.UpsertFeeParams
-	erp            []registry.ERPSettings
-	accounts       []registry.StoredAccount
-	applications   []application
-	clerks         []clerk
+	services            []service
+	mappings            []mapping
+	defaultService      *string
+	singleApprovalBelow *int64
+	fees                []db.UpsertFeeParams
+	erp                 []registry.ERPSettings
+	accounts            []registry.StoredAccount
+	applications        []application
+	clerks              []clerk
 }
 
 type service struct {
@@ -144,6 +145,7 @@ func (o object) agency() agency {
 	if c := o.code("default_service", false); c != "" {
 		a.defaultService = &c
 	}
+	a.singleApprovalBelow = o.Integer("single_approval_below", 0, maxAmount)
 	o.objects("fees", func(o object) { a.fees = append(a.fees, o.fee(a.ID)) })
 	o.modes("erp", func(o object, live bool) { a.erp = append(a.erp, o.erp(a.ID, live)) })
 	o.modes("connectors", func(o object, live bool) { a.accounts = append(a.accounts, o.accounts(a.ID, live)...) })
