@@ -163,6 +163,7 @@ func roleCommand(kind roles.Kind, c Command) Command {
 		if err != nil {
 			return err
 		}
+		role.TuneProcess()
 		b.Start(role.Start, (*roles.Base).ServeHealth)
 		return b.Wait()
 	}
