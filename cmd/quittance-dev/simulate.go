@@ -12,6 +12,7 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/dev/clock"
 	"quittance/dev/simulator"
+	machine "quittance/internal/clock"
 	"quittance/internal/connector/card"
 	"quittance/internal/registry"
 )
@@ -56,9 +57,9 @@ func startSimulators(b *roles.Base, addr string, clerks [][]string) error {
 		Secrets: func(inbox string) []string { return inboxSecrets(b, inbox) },
 		ERPAuth: func(slug string) []simulator.Auth { return erpAuth(b, slug) },
 		Card:    func(merchant string) (string, bool) { return cardSecret(b, merchant) },
-		AdvanceClock: func(ctx context.Context, d time.Duration) error {
-			_, err := clock.Advance(ctx, b.Pool, d)
-			return err
+		AdvanceClock: func(ctx context.Context, d time.Duration) (time.Time, error) {
+			ahead, err := clock.Advance(ctx, b.Pool, d)
+			return machine.Now().Add(ahead), err
 		},
 	})
 	if err != nil {

@@ -260,12 +260,13 @@ func (s *Simulator) controlClock(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusNotImplemented, "This process has no clock to move: it was started without the service (use quittance-dev up).")
 		return
 	}
-	if err := s.cfg.AdvanceClock(r.Context(), d); err != nil {
+	now, err := s.cfg.AdvanceClock(r.Context(), d)
+	if err != nil {
 		s.cfg.Log.Error("advancing the clock", slog.Any("error", err))
 		writeProblem(w, http.StatusInternalServerError, "The clock was not moved: "+err.Error()+".")
 		return
 	}
 	s.decisions.nudge()
 	s.callbacks.queue.nudge()
-	writeJSON(w, http.StatusOK, map[string]any{"advanced": d.String(), "now": s.cfg.Now()})
+	writeJSON(w, http.StatusOK, map[string]any{"advanced": d.String(), "now": now})
 }

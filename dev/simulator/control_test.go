@@ -84,10 +84,27 @@ func TestClockWithoutAService(t *testing.T) {
 		t.Errorf("without a clock: %d %s", a.status, a.body)
 	}
 	w = newWorld(t, func(c *simulator.Config) {
-		c.AdvanceClock = func(context.Context, time.Duration) error { return errors.New("postgres is away") }
+		c.AdvanceClock = func(context.Context, time.Duration) (time.Time, error) {
+			return time.Time{}, errors.New("postgres is away")
+		}
 	})
 	if a := w.call(http.MethodPost, "/control/clock", `{"advance":"24h"}`, nil); a.status != http.StatusInternalServerError || !strings.Contains(a.body, "postgres is away") {
 		t.Errorf("with a broken clock: %d %s", a.status, a.body)
+	}
+}
+
+// The service's clock follows a moment after it was moved. The answer showed the time
+// before the move.
+func TestClockAnswersWithTheTimeAfter(t *testing.T) {
+	t.Parallel()
+	after := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+	w := newWorld(t, func(c *simulator.Config) {
+		c.AdvanceClock = func(context.Context, time.Duration) (time.Time, error) { return after, nil }
+	})
+	var got struct{ Now time.Time }
+	w.call(http.MethodPost, "/control/clock", `{"advance":"24h"}`, nil).decode(t, &got)
+	if !got.Now.Equal(after) {
+		t.Errorf("now = %s, want %s", got.Now, after)
 	}
 }
 

@@ -77,8 +77,9 @@ type Config struct {
 	// Clerks are the keys of the clerks, one list for each agency. When there are none,
 	// calls to /control must name a key.
 	Clerks [][]string
-	// AdvanceClock moves the clock of the whole service forward. Nil answers 501.
-	AdvanceClock func(ctx context.Context, d time.Duration) error
+	// AdvanceClock moves the clock of the whole service forward and returns its time after
+	// that. Now follows a moment later. Nil answers 501.
+	AdvanceClock func(ctx context.Context, d time.Duration) (time.Time, error)
 
 	ApprovalDelay  time.Duration // magic number 02; 5 s
 	AmbiguousDelay time.Duration // magic number 12; 8 s

@@ -82,9 +82,9 @@ func newWorld(t *testing.T, change func(*simulator.Config)) *world {
 		Now: w.clock.Now, Timestamp: w.clock.Now,
 		Log:  slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Poll: 5 * time.Millisecond,
-		AdvanceClock: func(_ context.Context, d time.Duration) error {
+		AdvanceClock: func(_ context.Context, d time.Duration) (time.Time, error) {
 			w.clock.advance(d)
-			return nil
+			return w.clock.Now(), nil
 		},
 	}
 	if change != nil {

@@ -176,7 +176,7 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	if verifier, signs := c.(connector.ReportVerifier); signs {
 		switch err := h.verify(r, verifier, c.Operator(), sessionID, collectionID, body); {
 		case errors.Is(err, connector.ErrSignature):
-			h.warn(r, c, sessionID, collectionID, outcomeBadSignature, err)
+			h.warn(r, c, collectionID, outcomeBadSignature, err)
 			if !h.allow(r) {
 				h.answer(w, c, outcomeBadSignature, http.StatusUnauthorized)
 				return
@@ -184,7 +184,7 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 			h.send(w, r, c, cmd, outcomeBadSignature, http.StatusUnauthorized)
 			return
 		case err != nil:
-			h.warn(r, c, sessionID, collectionID, outcomeUnverified, err)
+			h.warn(r, c, collectionID, outcomeUnverified, err)
 			h.send(w, r, c, cmd, outcomeUnverified, http.StatusAccepted)
 			return
 		}
@@ -194,7 +194,7 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 		err = fmt.Errorf("the report names another collection: %w", connector.ErrReport)
 	}
 	if err != nil {
-		h.warn(r, c, sessionID, collectionID, outcomeUnreadable, err)
+		h.warn(r, c, collectionID, outcomeUnreadable, err)
 		h.send(w, r, c, cmd, outcomeUnreadable, http.StatusAccepted)
 		return
 	}
@@ -238,11 +238,12 @@ func (h *Handler) verify(r *http.Request, verifier connector.ReportVerifier, ope
 	return verifier.VerifyReport(account, r.Header, body)
 }
 
-// warn logs why a report is not accepted, at most once a second.
-func (h *Handler) warn(r *http.Request, c connector.Connector, sessionID, collectionID, outcome string, err error) {
+// warn logs why a report is not accepted, at most once a second. The id of a session opens
+// its page, so it stays out of the log.
+func (h *Handler) warn(r *http.Request, c connector.Connector, collectionID, outcome string, err error) {
 	h.complain.Do(func() {
 		h.cfg.Log.LogAttrs(r.Context(), slog.LevelWarn, "report of an operator is not accepted",
-			slog.String("operator", c.Operator()), slog.String("outcome", outcome), slog.String("session_id", sessionID),
+			slog.String("operator", c.Operator()), slog.String("outcome", outcome),
 			slog.String("collection_id", collectionID), slog.Any("error", err))
 	})
 }

@@ -454,7 +454,7 @@ func TestUnreadableReport(t *testing.T) {
 	if sent := e.outbox.take(); len(sent) != 1 || sent[0].Do.(checkout.Outcome).Amount != 0 {
 		t.Errorf("sent %+v", sent)
 	}
-	for _, secret := range []string{number, "066000001", e.address()[strings.LastIndex(e.address(), "/")+1:]} {
+	for _, secret := range []string{number, "066000001", e.session, e.address()[strings.LastIndex(e.address(), "/")+1:]} {
 		if strings.Contains(e.log.String(), secret) {
 			t.Errorf("the log holds %q: %s", secret, e.log)
 		}

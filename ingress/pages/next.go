@@ -103,7 +103,7 @@ func (v visit) opened(s checkout.Session) *connector.Redirect {
 	r, err := connector.OpenRedirect(v.p.cfg.Opener, s.ID, c.ID, c.RedirectSealed)
 	if err != nil {
 		v.p.cfg.Log.LogAttrs(v.r.Context(), slog.LevelError, "opening the address of the acquirer's page",
-			slog.String("session_id", s.ID), slog.Any("error", err))
+			slog.String("collection_id", c.ID), slog.Any("error", err))
 		return nil
 	}
 	return &r

@@ -722,3 +722,18 @@ func TestHeadersAndAssets(t *testing.T) {
 		t.Errorf("a step's address leads to %s", b.at)
 	}
 }
+
+// The id of a session opens its page. Warnings held it.
+func TestWarningsHoldNoSessionID(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	b := browse(t, server)
+	w.Change(func() { w.blind = errors.New("postgres is away") })
+	if b.get("/c/" + id); b.status != 503 {
+		t.Fatalf("answers %d", b.status)
+	}
+	if text := w.logs.String(); !strings.Contains(text, "checkout page is unavailable") || strings.Contains(text, id) {
+		t.Errorf("the log holds %s", text)
+	}
+}

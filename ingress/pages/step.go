@@ -15,6 +15,7 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/connector"
 )
@@ -153,7 +154,7 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 		st.first(http.StatusConflict, page.FieldError{Field: page.FieldOffer, Code: page.ErrorOfferUnavailable})
 	default:
 		st.p.cfg.Log.LogAttrs(ctx, slog.LevelError, "no page fits the answer to a confirmation",
-			slog.String("session_id", st.id), slog.String("code", string(a.Code)))
+			slog.String("request_id", problem.RequestID(ctx)), slog.String("code", string(a.Code)))
 		st.write(http.StatusInternalServerError, page.View{
 			Lang: st.lang, State: page.StateUnavailable, SelfURL: st.url(st.lang, "", ""),
 		})

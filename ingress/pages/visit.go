@@ -15,6 +15,7 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/ingress/problem"
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/sessions"
@@ -129,7 +130,7 @@ func (v visit) unknown() {
 func (v visit) unavailable(doing string, err error) {
 	if v.r.Context().Err() == nil {
 		v.p.cfg.Log.LogAttrs(v.r.Context(), slog.LevelWarn, "checkout page is unavailable", slog.String("doing", doing),
-			slog.String("session_id", v.id), slog.Any("error", err))
+			slog.String("request_id", problem.RequestID(v.r.Context())), slog.Any("error", err))
 	}
 	v.write(http.StatusServiceUnavailable, page.View{
 		Lang: v.lang, State: page.StateUnavailable,

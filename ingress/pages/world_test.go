@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -40,6 +41,7 @@ type world struct {
 	blind    error // error of ByID and Statuses
 	rebuilt  error // error of ByID; Statuses finds no session
 	polls    [][]string
+	logs     logs // of the pages
 	// first is an action on the session just before the next command.
 	first checkout.Action
 	// keys seal redirects, as the sink collect does.
@@ -50,6 +52,24 @@ type world struct {
 	met   chan struct{}
 	// takes has, by offer, the currencies of the agency's account or counter.
 	takes map[string][]string
+}
+
+// logs keeps what was logged.
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 var (
@@ -237,7 +257,7 @@ func serve(t *testing.T) (*world, *httptest.Server) {
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
-		Opener: w.keys, FrameScript: []byte("// frame\n"), Now: w.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
+		Opener: w.keys, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -956,7 +956,7 @@ func TestRedirect(t *testing.T) {
 	if got := w.outcomes(q.CollectionID); len(got) != 0 {
 		t.Errorf("outcomes %+v of a payment that nobody has made", got)
 	}
-	if text := log.String(); strings.Contains(text, pages[0].ClientToken) || strings.Contains(text, "/card/pay/") || strings.Contains(text, "/callbacks/") || !strings.Contains(text, q.CollectionID) {
+	if text := log.String(); strings.Contains(text, pages[0].ClientToken) || strings.Contains(text, "/card/pay/") || strings.Contains(text, "/callbacks/") || strings.Contains(text, q.SessionID) || !strings.Contains(text, q.CollectionID) {
 		t.Errorf("log %s", text)
 	}
 

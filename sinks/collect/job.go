@@ -364,7 +364,7 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	q := &j.request
 	j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelDebug, "operator answered",
 		slog.String("operator", j.connector.Operator()), slog.String("kind", q.Kind), slog.String("collection_id", q.CollectionID),
-		slog.String("session_id", q.SessionID), slog.String("status", string(o.Status)), slog.String("reason", o.Reason))
+		slog.String("status", string(o.Status)), slog.String("reason", o.Reason))
 	var do checkout.Action
 	var err error
 	switch o.Status {
@@ -458,6 +458,6 @@ func (j *job) warn(doing string, err error) {
 	j.sink.complain.Do(func() {
 		j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelWarn, "a step of a collection request failed",
 			slog.String("doing", doing), slog.String("operator", j.connector.Operator()), slog.String("collection_id", j.request.CollectionID),
-			slog.String("session_id", j.request.SessionID), slog.Any("error", err))
+			slog.Any("error", err))
 	})
 }

@@ -87,7 +87,14 @@ func (p Program) command(c Command) *cobra.Command {
 	}
 	m.cmd = &cobra.Command{
 		Use: c.Use, Short: c.Short, Args: c.arguments(), ValidArgs: c.Valid,
-		PreRunE: func(cmd *cobra.Command, _ []string) error { return roles.FromEnvironment(cmd.Flags()) },
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if !p.Options.Developer() {
+				for _, name := range roles.SecretsInArguments(cmd.Flags()) {
+					_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: the secret in --%s can be read by every user of this machine; use --%s-file or %s\n", name, name, roles.Variable(name))
+				}
+			}
+			return roles.FromEnvironment(cmd.Flags())
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m.args, m.Out, m.Err = args, cmd.OutOrStdout(), cmd.ErrOrStderr()
 			err := c.run(cmd.Context(), m)

@@ -49,6 +49,17 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+func TestSecretsAmongTheArguments(t *testing.T) {
+	t.Parallel()
+	const warning = "warning: the secret in --master-keys can be read by every user of this machine; use --master-keys-file or QUITTANCE_MASTER_KEYS\n"
+	if _, _, stderr := run(t, "seed", "no-such-file", "--master-keys", "1:abc"); !strings.Contains(stderr, warning) || strings.Contains(stderr, "abc") {
+		t.Errorf("says %q", stderr)
+	}
+	if _, _, stderr := run(t, "seed", "no-such-file", "--master-keys-file", "none"); strings.Contains(stderr, "warning") || !strings.Contains(stderr, "--master-keys-file: open none") {
+		t.Errorf("says %q", stderr)
+	}
+}
+
 // Each command has an example, and help shows connection flags under their own heading.
 func TestHelp(t *testing.T) {
 	t.Parallel()

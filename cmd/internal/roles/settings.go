@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -73,7 +74,10 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Postgres, "postgres", "", "address of Postgres, postgres://user:password@host:port/database")
 	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, http://host:port/database or clickhouse://…")
 	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, http://host:port")
-	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64,… newest first (prefer the environment)")
+	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64,… newest first (prefer --master-keys-file or the environment)")
+	for _, name := range secretFlags {
+		f.String(name+"-file", "", "file that holds the value of --"+name)
+	}
 	if s.Simulators {
 		f.StringVar(&s.SimulatorURL, "simulator-url", "", "address of the simulators, http://host:port")
 	}
@@ -113,18 +117,77 @@ func Variable(flag string) string {
 	return "QUITTANCE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// serviceLink is the value of NAME_PORT that Kubernetes gives to the pods beside a service
+// of that name.
+var serviceLink = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+
 // FromEnvironment sets the flags that the command line does not set from their
-// environment variables.
+// environment variables, and secrets from their files. It ignores the QUITTANCE_PORT of
+// Kubernetes, which names the address of a service that is called quittance.
 func FromEnvironment(f *pflag.FlagSet) error {
 	var errs []error
 	f.VisitAll(func(fl *pflag.Flag) {
-		if v, ok := os.LookupEnv(Variable(fl.Name)); ok && !fl.Changed {
+		if v, ok := os.LookupEnv(Variable(fl.Name)); ok && !fl.Changed && !(fl.Name == "port" && serviceLink.MatchString(v)) {
 			if err := f.Set(fl.Name, v); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %q is not a value of --%s", Variable(fl.Name), v, fl.Name))
 			}
 		}
 	})
+	for _, name := range secretFlags {
+		if err := fromFile(f, name); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// secretFlags can have a secret as their value. Each has a flag NAME-file.
+var secretFlags = []string{"master-keys", "postgres", "clickhouse"}
+
+// fromFile sets a flag to the content of the file that its flag NAME-file names.
+func fromFile(f *pflag.FlagSet, name string) error {
+	fl, file := f.Lookup(name), f.Lookup(name+"-file")
+	if fl == nil || file == nil || file.Value.String() == "" {
+		return nil
+	}
+	if fl.Changed {
+		return fmt.Errorf("--%s and --%s-file are both set; keep one (also as %s or %s)", name, name, Variable(name), Variable(name+"-file"))
+	}
+	text, err := os.ReadFile(file.Value.String())
+	if err != nil {
+		return fmt.Errorf("--%s-file: %w", name, err)
+	}
+	value := strings.TrimSpace(string(text))
+	if value == "" {
+		return fmt.Errorf("--%s-file: %s is empty", name, file.Value)
+	}
+	if err := f.Set(name, value); err != nil {
+		return fmt.Errorf("--%s-file: %s has no value of --%s", name, file.Value, name)
+	}
+	return nil
+}
+
+// SecretsInArguments returns the flags that have a secret on the command line, where every
+// user of the machine can read it. Call it before FromEnvironment.
+func SecretsInArguments(f *pflag.FlagSet) []string {
+	var out []string
+	for _, name := range secretFlags {
+		fl := f.Lookup(name)
+		if fl == nil || !fl.Changed {
+			continue
+		}
+		if name != "master-keys" {
+			u, err := url.Parse(fl.Value.String())
+			if err != nil {
+				continue
+			}
+			if _, secret := u.User.Password(); !secret && !u.Query().Has("password") {
+				continue
+			}
+		}
+		out = append(out, name)
+	}
+	return out
 }
 
 // ErrSettings means that required settings are missing.
