@@ -30,7 +30,7 @@ type world struct {
 func newWorld(t *testing.T) world {
 	t.Helper()
 	h := registries.SetUp(t)
-	h.Seed(t, registries.Full)
+	h.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 0"))
 	return world{h, cases.NewStore(h.Pool)}
 }
 
@@ -277,7 +277,7 @@ func TestProposalsLapse(t *testing.T) {
 func TestSingleApproval(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.Seed(t, registries.Edit(t, "    default_service: patente\n", "    default_service: patente\n    single_approval_below: 1000\n"))
+	w.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 1000"))
 	jean := w.staff(t, "Jean", "impots")
 	dear, euros := late("dear", 1000), late("euros", 5)
 	euros.Currency = "EUR"

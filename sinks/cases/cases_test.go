@@ -62,7 +62,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	h := registries.SetUp(t)
-	h.Seed(t, registries.Full)
+	h.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 0"))
 	w := &world{
 		House: h, Processor: processor.New(t, registries.Epoch), store: cases.NewStore(h.Pool),
 		kafka: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2},

@@ -159,8 +159,8 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 			return err
 		}
 	}
-	if a.singleApprovalBelow != nil {
-		if err := w.q.SetLateMoney(ctx, db.SetLateMoneyParams{ID: a.ID, SingleApprovalBelow: a.singleApprovalBelow}); err != nil {
+	if a.latePayments != nil || a.singleApprovalBelow != nil {
+		if err := w.q.SetLateMoney(ctx, db.SetLateMoneyParams{ID: a.ID, LatePayments: a.latePayments, SingleApprovalBelow: a.singleApprovalBelow}); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,7 @@ type agency struct {
 	mappings            []mapping
 	defaultService      *string
 	singleApprovalBelow *int64
+	latePayments        *string
 	fees                []db.UpsertFeeParams
 	erp                 []registry.ERPSettings
 	accounts            []registry.StoredAccount
@@ -144,6 +145,12 @@ func (o object) agency() agency {
 	})
 	if c := o.code("default_service", false); c != "" {
 		a.defaultService = &c
+	}
+	if late := o.text("late_payments", false); late != "" {
+		a.latePayments = &late
+		if late != string(registry.LatePaymentsHold) && late != string(registry.LatePaymentsHonour) {
+			o.fault("late_payments", "enum", "must be hold (staff decide about late money) or honour (late money completes its session when nothing is in doubt)")
+		}
 	}
 	a.singleApprovalBelow = o.Integer("single_approval_below", 0, maxAmount)
 	o.objects("fees", func(o object) { a.fees = append(a.fees, o.fee(a.ID)) })
