@@ -45,9 +45,12 @@ type Config struct {
 	// Account returns the merchant account whose secret must sign a report of this
 	// operator about the collection. An error means that the account is unknown now.
 	// Required when a connector is a connector.ReportVerifier.
-	Account  func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error)
-	Verifier connector.Verifier
-	Sender   Sender
+	Account func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error)
+	// HonoursLate reports whether the policy of the session's agency honours late payments.
+	// It is called for an approval with the operator's date. Nil means that no agency does.
+	HonoursLate func(ctx context.Context, sessionID string) bool
+	Verifier    connector.Verifier
+	Sender      Sender
 
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -206,9 +209,20 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	}
 	cmd.Do = checkout.Outcome{
 		CollectionID: collectionID, Source: checkout.SourceCallback, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
-		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode,
+		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode, ApprovedAt: o.ApprovedAt, HonourLate: h.honoursLate(r.Context(), sessionID, o),
 	}
 	h.send(w, r, c, cmd, string(o.Status), http.StatusOK)
+}
+
+// honoursLate reports whether the agency's policy honours the approval if it is late. The
+// policy honours no approval without the operator's date.
+func (h *Handler) honoursLate(ctx context.Context, sessionID string, o connector.Outcome) bool {
+	if h.cfg.HonoursLate == nil || o.Status != checkout.OutcomeApproved || o.ApprovedAt.IsZero() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
+	defer cancel()
+	return h.cfg.HonoursLate(ctx, sessionID)
 }
 
 // verify checks the signature of a report. The error wraps connector.ErrSignature when

@@ -13,7 +13,7 @@ import (
 // VerifyCompletion answers POST /checkout/sessions/verify-completion (decisions § 4).
 func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionRequestObject) (api.VerifyCompletionResponseObject, error) {
 	p := callerOf(ctx).Principal
-	v, faults, err := parseVerify(*r.Body)
+	v, faults, err := parseVerify(callerOf(ctx).body)
 	if err != nil {
 		return nil, err
 	}

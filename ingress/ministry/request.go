@@ -29,15 +29,31 @@ type createRequest struct {
 	hash []byte
 }
 
-// parseCreate reads the body and returns all faults of its fields. The error is a
+// body is a request's body as a JSON object, or the reason why it is none.
+type body struct {
+	fields map[string]any
+	err    error // a *form.MalformedError
+}
+
+func readBody(text []byte) (b body) {
+	b.fields, b.err = form.Decode(text)
+	return b
+}
+
+// hash is SHA-256 of the canonical form: sorted keys, no white space, numbers as written.
+func (b body) hash() []byte {
+	sum := sha256.Sum256(canonical(make([]byte, 0, 1<<10), b.fields))
+	return sum[:]
+}
+
+// parseCreate returns the request and all faults of its fields. The error is a
 // *problem.Problem for a body that is not a JSON object.
-func parseCreate(body []byte, live bool) (createRequest, []form.Fault, error) {
-	object, hash, err := decode(body)
-	if err != nil {
-		return createRequest{}, nil, err
+func parseCreate(b body, live bool) (createRequest, []form.Fault, error) {
+	if b.err != nil {
+		return createRequest{}, nil, problem.Malformed(b.err)
 	}
-	f := fields{form.Of(object)}
-	q := createRequest{hash: hash, Session: checkout.Session{
+	f := fields{form.Of(b.fields)}
+	q := createRequest{hash: b.hash(), Session: checkout.Session{
 		OrderID:     f.Text("order_id", true, 1, longestOrderID),
 		Amount:      f.Amount("amount"),
 		Currency:    f.Text("currency", false, 3, 3),
@@ -73,27 +89,17 @@ type verification struct {
 }
 
 // parseVerify reads the body of verify-completion, as parseCreate does.
-func parseVerify(body []byte) (v verification, faults []form.Fault, err error) {
-	f, err := form.Read(body)
-	if err != nil {
-		return verification{}, nil, problem.Malformed(err)
+func parseVerify(b body) (v verification, faults []form.Fault, err error) {
+	if b.err != nil {
+		return verification{}, nil, problem.Malformed(b.err)
 	}
+	f := form.Of(b.fields)
 	return verification{
 		// Any length is accepted: a token that is too long is one that does not exist.
 		token:    f.Text("completion_token", true, 1, problem.MaxBody),
 		orderID:  f.Text("order_id", false, 1, longestOrderID),
 		tenantID: f.UUID("tenant_id", false),
 	}, f.Faults(), nil
-}
-
-// decode reads a JSON object and hashes its canonical form: sorted keys, no white
-// space, numbers as written. The error is a *problem.Problem.
-func decode(body []byte) (fields map[string]any, hash []byte, err error) {
-	if fields, err = form.Decode(body); err != nil {
-		return nil, nil, problem.Malformed(err)
-	}
-	sum := sha256.Sum256(canonical(make([]byte, 0, len(body)), fields))
-	return fields, sum[:], nil
 }
 
 // canonical appends v in canonical form. The form is only compared, never read, so it

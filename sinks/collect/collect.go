@@ -31,6 +31,9 @@ type Config struct {
 	// Account returns an agency's merchant account for an offer in test or live mode;
 	// false when there is none. The sink calls it before each call of an operator.
 	Account func(tenantID string, live bool, offerID string) (connector.Account, bool)
+	// HonoursLate reports whether the agency's policy honours late payments. Nil means
+	// that no agency does.
+	HonoursLate func(tenantID string) bool
 	// Signer signs callback addresses.
 	Signer connector.Signer
 	// PublicURL is the address under which operators call back.

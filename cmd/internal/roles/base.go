@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"sync"
@@ -17,8 +16,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"quittance/checkout"
 	"quittance/internal/clickhouse"
 	"quittance/internal/clock"
+	"quittance/internal/commands"
 	"quittance/internal/connector/all"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
@@ -44,8 +45,11 @@ type Base struct {
 	// Now is the time of the service.
 	Now func() time.Time
 
-	group *errgroup.Group
-	ctx   context.Context //nolint:containedctx // the context of group
+	processor *commands.Checkout // after commands
+
+	served servedMetrics
+	group  *errgroup.Group
+	ctx    context.Context //nolint:containedctx // the context of group
 
 	mu    sync.Mutex
 	ready map[string]func() error
@@ -61,6 +65,7 @@ func Open(ctx context.Context, s Settings, log *slog.Logger) (*Base, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	b := &Base{Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, group: group, ctx: ctx, ready: map[string]func() error{}}
 	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	b.served = newServedMetrics(b.Metrics)
 	if err := b.open(ctx); err != nil {
 		b.shut()
 		return nil, err
@@ -176,6 +181,23 @@ func (b *Base) OpenRegistry() error {
 	return nil
 }
 
+// commands returns the client of the processor of checkout sessions, which all roles of the
+// process share.
+func (b *Base) commands() (*commands.Checkout, error) {
+	if b.processor != nil {
+		return b.processor, nil
+	}
+	h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.Run("commands", h.Run)
+	b.processor = h
+	return h, nil
+}
+
 // OpenClickHouse opens a connection. Wait closes it. A schema that is not up to date is
 // an error.
 func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
@@ -234,35 +256,6 @@ func (b *Base) Unready() error {
 	return errors.Join(errs...)
 }
 
-// Serve answers HTTP on addr until the roles end. It finishes requests that have begun,
-// for at most five seconds.
-func (b *Base) Serve(name, addr string, h http.Handler) error {
-	l, err := (&net.ListenConfig{}).Listen(b.ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("%s cannot listen on %s (is another instance running?): %w", name, addr, err)
-	}
-	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(b.Log.Handler(), slog.LevelDebug),
-	}
-	b.group.Go(func() error {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		return nil
-	})
-	b.group.Go(func() error {
-		<-b.ctx.Done()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), 5*time.Second)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // ends streams that are still open
-		}
-		return nil
-	})
-	return nil
-}
-
 // ServeHealth answers /healthz, /readyz and /metrics, and profiles if the program
 // allows them.
 func (b *Base) ServeHealth() error {
@@ -283,7 +276,7 @@ func (b *Base) ServeHealth() error {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	}
-	return b.Serve("health", b.Health, mux)
+	return b.Serve("health", b.Health, mux, Limits{Connections: healthConnections, Write: writeTimeout})
 }
 
 // Wait waits until the roles are stopped or a part fails, then closes all parts.

@@ -31,13 +31,10 @@ func (b *Base) ingress() error {
 		b.CheckoutURL = "http://" + b.Listen
 	}
 	checkoutURL := strings.TrimSuffix(b.CheckoutURL, "/")
-	h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
-		Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
-	})
+	h, err := b.commands()
 	if err != nil {
 		return err
 	}
-	b.Run("commands", h.Run)
 	b.Run("commands probe", b.probe(h))
 	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
 		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log,
@@ -78,7 +75,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Account: b.accountOfReport(sessions),
+		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Account: b.accountOfReport(sessions), HonoursLate: b.honoursLate(sessions),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
@@ -96,7 +93,15 @@ func (b *Base) ingress() error {
 		return err
 	}
 
+	proxies, err := b.trustedProxies()
+	if err != nil {
+		return err
+	}
+	if len(proxies) == 0 && strings.HasPrefix(checkoutURL, "https://") {
+		b.Log.Warn("no proxy is trusted: all clients of a proxy share the limits of one client; set --trusted-proxies to its networks")
+	}
 	r := chi.NewRouter()
+	r.Use(web.ClientAddress(proxies))
 	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
 	// A page that frames a session may also ask for its completion token.
 	api.Routes(r.With(citizen.CrossOrigin))
@@ -104,7 +109,7 @@ func (b *Base) ingress() error {
 	for _, part := range []interface{ Routes(chi.Router) }{citizen, reports, counters, manual} {
 		part.Routes(r)
 	}
-	return b.Serve("ingress", b.Listen, http.Handler(r))
+	return b.Serve("ingress", b.Listen, http.Handler(r), Limits{Connections: b.MaxConnections, Write: writeTimeout})
 }
 
 // probe makes the ingress ready once every partition has answered a command about a

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -44,11 +45,16 @@ type Settings struct {
 	MasterKeys       string
 	LogLevel         string
 
-	Listen       string
-	Health       string
-	CheckoutURL  string
-	CallbackURL  string
-	SimulatorURL string
+	Listen      string
+	Health      string
+	CheckoutURL string
+	CallbackURL string
+	// TrustedProxies are the networks of the proxies that name the client in
+	// X-Forwarded-For.
+	TrustedProxies []net.IPNet
+	// MaxConnections is the most open connections of the ingress.
+	MaxConnections int
+	SimulatorURL   string
 	// Origins replaces embed origins of the registry: the new origin by the old one.
 	Origins map[string]string
 
@@ -84,6 +90,8 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
 		f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens; http://<listen> when empty")
 		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators reach /callbacks; the checkout URL when empty")
+		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count")
+		f.IntVar(&s.MaxConnections, "max-connections", DefaultMaxConnections, "open connections at the same time; further ones wait")
 	case KindProcessor:
 		s.storeFlag(f)
 	case KindSink:
@@ -110,6 +118,9 @@ func (s *Settings) storeFlag(f *pflag.FlagSet) {
 func (s *Settings) RiskFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.AcceptOneReplica, "accept-one-replica", false, "run although topics have fewer than three replicas: one lost disk then loses payments")
 }
+
+// DefaultMaxConnections of an ingress. Its pages have up to 10,000 viewers.
+const DefaultMaxConnections = 16_384
 
 // Variable returns the environment variable of a flag.
 func Variable(flag string) string {

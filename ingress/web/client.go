@@ -1,0 +1,42 @@
+package web
+
+import (
+	"net/http"
+	"net/netip"
+
+	"github.com/go-chi/chi/v5/middleware"
+)
+
+// ClientAddress is middleware for the root router of the edge. It determines the address
+// of the client for Client. Requests of the trusted proxies name it in X-Forwarded-For; the
+// last address that is not a trusted proxy counts, because a client can write any others
+// before it. The address of any other peer is its own.
+func ClientAddress(proxies []netip.Prefix) func(http.Handler) http.Handler {
+	if len(proxies) == 0 {
+		return middleware.ClientIPFromRemoteAddr
+	}
+	trusted := make([]string, len(proxies))
+	for i, p := range proxies {
+		trusted[i] = p.String()
+	}
+	return middleware.ClientIPFromXFF(trusted...)
+}
+
+// Client returns the network by which limits count the client of a request: its IPv4
+// address, or the /64 of its IPv6 address, as one customer of a provider has at least that
+// many addresses. It returns the address of the peer if a trusted proxy names no client.
+func Client(r *http.Request) string {
+	addr := middleware.GetClientIPAddr(r.Context())
+	if !addr.IsValid() {
+		peer, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil {
+			return r.RemoteAddr
+		}
+		addr = peer.Addr()
+	}
+	addr = addr.Unmap().WithZone("")
+	if addr.Is4() {
+		return addr.String()
+	}
+	return netip.PrefixFrom(addr, 64).Masked().String()
+}
