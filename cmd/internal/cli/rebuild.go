@@ -219,10 +219,3 @@ func sides(source, duplicate int64) string {
 	}
 	return fmt.Sprintf("%d / %d", source, duplicate)
 }
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
