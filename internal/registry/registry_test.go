@@ -97,6 +97,75 @@ func TestConnectorsAndSimulators(t *testing.T) {
 	}
 }
 
+// A collection finds its account after the account's address or secret was corrected, and
+// after the agency has another account. Collections of the first release name an account in
+// another form, which contains the address.
+func TestAccountOfCollection(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	r := h.Open(t)
+	present := func() mtn.Account {
+		t.Helper()
+		a, ok := r.MerchantAccount(registries.AgencyA, false, checkout.OfferMomo)
+		if !ok {
+			t.Fatal("no account")
+		}
+		return a.Account.(mtn.Account)
+	}
+	finds := func(fingerprint string, want mtn.Account, replaced bool) {
+		t.Helper()
+		a, ok := r.AccountOfCollection(registries.AgencyA, false, checkout.OfferMomo, fingerprint)
+		if !ok || a.Account != want || a.Replaced != replaced {
+			t.Errorf("%s: account %#v with user %v, replaced %v, found %v", fingerprint, a.Account, want.APIUser, a.Replaced, ok)
+		}
+	}
+	first := present()
+	finds("", first, false)
+	finds(first.Fingerprint(), first, false)
+	finds(first.EarlierFingerprint(), first, false)
+
+	replaced := func() (n int) {
+		t.Helper()
+		if err := h.Pool.QueryRow(t.Context(), `SELECT count(*) FROM replaced_accounts`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	h.Seed(t, registries.Edit(t, "momo-key-private", "momo-key-rotated"))
+	h.Seed(t, registries.Edit(t, "momo-key-private", "momo-key-rotated")) // changes nothing
+	if r = h.Open(t); replaced() != 0 {
+		t.Error("a rotated secret is kept")
+	}
+	rotated := present()
+	finds(first.Fingerprint(), rotated, false)
+	finds(first.EarlierFingerprint(), rotated, false)
+
+	h.Seed(t, registries.Edit(t, "https://momo.example.org", "https://momo.example.com"))
+	r = h.Open(t)
+	moved := present()
+	if moved.BaseURL != "https://momo.example.com" {
+		t.Fatalf("%+v", moved)
+	}
+	finds(first.Fingerprint(), moved, false)
+	finds(first.EarlierFingerprint(), moved, false)
+	finds(moved.EarlierFingerprint(), moved, false)
+
+	h.Seed(t, registries.Edit(t, "api_user: momo-user", "api_user: momo-other"))
+	r = h.Open(t)
+	other := present()
+	finds(other.Fingerprint(), other, false)
+	for _, fingerprint := range []string{first.Fingerprint(), first.EarlierFingerprint(), moved.EarlierFingerprint()} {
+		finds(fingerprint, moved, true)
+	}
+	if a, ok := r.AccountOfCollection(registries.AgencyA, false, checkout.OfferMomo, "0123456789abcdef"); ok {
+		t.Errorf("an unknown fingerprint finds %#v", a.Account)
+	}
+	if a, ok := r.AccountOfCollection(registries.AgencyA, true, checkout.OfferMomo, first.Fingerprint()); ok {
+		t.Errorf("the other mode finds %#v", a.Account)
+	}
+}
+
 // The contract's list of card currencies lacks XAF. An acquirer takes it when the agency's
 // account of that mode says so.
 func TestTakes(t *testing.T) {
