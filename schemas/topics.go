@@ -36,7 +36,8 @@ type Topic struct {
 	Together string
 	// Compacted topics keep the last value of each key. Other topics delete by age.
 	Compacted bool
-	// Retention is how long records stay; zero keeps them for ever.
+	// Retention is how long records stay; zero keeps them for ever. No topic deletes records
+	// because of its size.
 	Retention time.Duration
 	// Key describes the key of the records, for documentation.
 	Key string
@@ -56,15 +57,25 @@ const (
 	defaultPoisonPartitions  = 1
 	day                      = 24 * time.Hour
 	defaultRetentionEffects  = 7 * day
+	defaultRetentionHistory  = 90 * day
 	defaultRetentionPoison   = 90 * day
 	defaultRetentionCommands = 30 * day
+)
+
+// Replicas and InSyncReplicas are what each topic needs, so that the loss of one disk loses
+// no payment: the number of its replicas, and how many of them must have a record before it
+// is acknowledged. They are the same for all topics, because one transaction of a processor
+// writes several of them.
+const (
+	Replicas       = 3
+	InSyncReplicas = 2
 )
 
 // Topics returns the table of all topics: the family of each processor, and the topics of
 // sinks.
 func Topics() []Topic {
-	effect := func(name, key, record string) Topic {
-		return Topic{Name: name, Partitions: defaultEffectPartitions, Retention: defaultRetentionEffects, Key: key, Records: []string{record}}
+	effect := func(name string, retention time.Duration, key, record string) Topic {
+		return Topic{Name: name, Partitions: defaultEffectPartitions, Retention: retention, Key: key, Records: []string{record}}
 	}
 	return append(Checkout.Topics(FamilyRecords{
 		Commands: []string{"quittance.Command"},
@@ -72,12 +83,12 @@ func Topics() []Topic {
 		Events:   []string{"quittance.Event"},
 		Replies:  []string{"quittance.Reply"},
 	}),
-		effect(TopicCollections, "collection_id", "quittance.CollectionRequest"),
-		effect(TopicWebhooks, "application_id", "quittance.Notification"),
-		effect(TopicConfirmations, "tenant_id", "quittance.Notification"),
-		effect(TopicWebhooksDeliveries, "endpoint id", "quittance.Delivery"),
-		effect(TopicERPDeliveries, "agency and mode", "quittance.Delivery"),
-		effect(TopicAttempts, "endpoint id, or agency and mode", "quittance.Attempt"),
+		effect(TopicCollections, defaultRetentionEffects, "collection_id", "quittance.CollectionRequest"),
+		effect(TopicWebhooks, defaultRetentionHistory, "application_id", "quittance.Notification"),
+		effect(TopicConfirmations, 0, "tenant_id", "quittance.Notification"),
+		effect(TopicWebhooksDeliveries, defaultRetentionEffects, "endpoint id", "quittance.Delivery"),
+		effect(TopicERPDeliveries, defaultRetentionEffects, "agency and mode", "quittance.Delivery"),
+		effect(TopicAttempts, defaultRetentionHistory, "endpoint id, or agency and mode", "quittance.Attempt"),
 		Topic{Name: TopicReferences, Partitions: 1, Compacted: true, Key: "counter", Records: []string{"quittance.ReferenceBlock"}},
 		poison(TopicPoisonCollections),
 		poison(TopicPoisonReadmodel),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/internal/sessions"
 )
 
 // stream opens the live status and returns a channel of its lines that are not empty.
@@ -153,6 +154,28 @@ func TestPolling(t *testing.T) {
 	w.Change(func() { w.blind = errors.New("postgres is away") })
 	if b.get("/c/" + id + "/live"); b.status != 503 {
 		t.Errorf("without a read model it answers %d", b.status)
+	}
+}
+
+// An instance starts while the read model is rebuilt. A session whose row is missing was
+// reported as unknown (404).
+func TestLiveStatusDuringARebuild(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id, version := waiting(t, w, server, "A-1")
+	b := browse(t, server)
+	b.header.Set("Accept", "application/json")
+	b.header.Set("Last-Event-ID", version)
+	w.Change(func() { w.rebuilt = sessions.ErrBehind })
+	if b.get("/c/" + id + "/live"); b.status != 503 || b.answer.Get("Retry-After") == "" {
+		t.Errorf("during a rebuild it answers %d", b.status)
+	}
+	if status, _ := stream(t, server, id, version); status != 503 {
+		t.Errorf("during a rebuild a stream answers %d", status)
+	}
+	w.Change(func() { w.rebuilt = nil })
+	if b.get("/c/" + id + "/live"); b.status != 200 || strings.TrimSpace(b.html) != `{"version":"`+version+`"}` {
+		t.Errorf("after a rebuild it answers %d %s", b.status, b.html)
 	}
 }
 

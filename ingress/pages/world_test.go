@@ -1,6 +1,7 @@
 package pages_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -36,7 +37,8 @@ type world struct {
 
 	commands []checkout.Command
 	deaf     error // error of Ask, which then does nothing
-	blind    error // error of ByID
+	blind    error // error of ByID and Statuses
+	rebuilt  error // error of ByID; Statuses finds no session
 	polls    [][]string
 	// first is an action on the session just before the next command.
 	first checkout.Action
@@ -60,7 +62,7 @@ var (
 
 func (w *world) ByID(_ context.Context, id string) (checkout.Session, error) {
 	w.Lock()
-	blind, met := w.blind, (chan struct{})(nil)
+	blind, met := cmp.Or(w.blind, w.rebuilt), (chan struct{})(nil)
 	s, ok := w.Sessions[id]
 	if w.apart > 0 {
 		met = w.met
@@ -88,6 +90,9 @@ func (w *world) Statuses(_ context.Context, ids []string) (map[string]checkout.S
 	}
 	w.polls = append(w.polls, slices.Clone(ids))
 	out := map[string]checkout.Session{}
+	if w.rebuilt != nil {
+		return out, nil
+	}
 	for _, id := range ids {
 		if s, ok := w.Sessions[id]; ok {
 			out[id] = s

@@ -1,12 +1,17 @@
 package watch
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"quittance/internal/sessions"
 )
 
 const (
@@ -34,12 +39,23 @@ func (w *Watcher) Serve(rw http.ResponseWriter, r *http.Request, id string) {
 
 	patience := time.NewTimer(pollPatience)
 	defer patience.Stop()
+	exists := false
 	for {
 		seen, found, current, changed := viewer.look()
 		switch {
+		case seen && !found && !exists:
+			// The session may be missing because the read model is behind or rebuilt.
+			switch err := w.exists(r.Context(), id); {
+			case errors.Is(err, sessions.ErrNotFound):
+				rw.WriteHeader(http.StatusNotFound)
+				return
+			case err != nil:
+				unavailable(rw)
+				return
+			}
+			exists = true
+			continue
 		case seen && !found:
-			rw.WriteHeader(http.StatusNotFound)
-			return
 		case seen && strings.Contains(r.Header.Get("Accept"), "text/event-stream"):
 			viewer.stream(rw, r, known)
 			return
@@ -61,6 +77,17 @@ func (w *Watcher) Serve(rw http.ResponseWriter, r *http.Request, id string) {
 		unavailable(rw)
 		return
 	}
+}
+
+// exists returns nil if the session exists.
+func (w *Watcher) exists(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, pollPatience)
+	defer cancel()
+	_, err := w.cfg.Sessions.ByID(ctx, id)
+	if err != nil {
+		return fmt.Errorf("looking for a watched session: %w", err)
+	}
+	return nil
 }
 
 func unavailable(rw http.ResponseWriter) {

@@ -38,10 +38,12 @@ const (
 
 // Sessions reads sessions; internal/sessions does.
 type Sessions interface {
-	// Statuses returns those of the sessions that exist, by id, with one query and
-	// without waiting for the read model. Only Sequence and Collection.Enquiries need be
-	// set. No session may be older than one that another reading has shown before.
+	// Statuses returns sessions by id, with one query and without waiting for the read
+	// model. A session that is missing may exist. Only Sequence and Collection.Enquiries
+	// need be set. No session may be older than one that another reading has shown before.
 	Statuses(ctx context.Context, ids []string) (map[string]checkout.Session, error)
+	// ByID returns a session, or sessions.ErrNotFound if none has the id.
+	ByID(ctx context.Context, id string) (checkout.Session, error)
 }
 
 // Config of a Watcher. Fields without a default are required.

@@ -3,13 +3,10 @@
 package kafka
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
+	"math"
 	"strings"
 	"time"
 
@@ -32,6 +29,9 @@ type Config struct {
 	// Partitions is the number of partitions of new topics that belong together by agency;
 	// schemas.DefaultPartitions when 0.
 	Partitions int32
+	// PartitionsRequired makes Migrate return ErrPartitions instead of using
+	// schemas.DefaultPartitions.
+	PartitionsRequired bool
 	// Topics are the topics of the installation; schemas.Topics when nil. Tests add the
 	// family of another processor.
 	Topics []schemas.Topic
@@ -112,11 +112,11 @@ func Load(ctx context.Context, c Config, cl *kgo.Client) (*Topology, error) {
 	var missing []string
 	t := &Topology{prefix: c.Prefix, partitions: map[string]int32{}}
 	for _, topic := range c.topics() {
-		n, ok := found[c.Prefix+topic.Name]
+		is, ok := found[c.Prefix+topic.Name]
 		if !ok {
 			missing = append(missing, c.Prefix+topic.Name)
 		}
-		t.partitions[topic.Name] = n
+		t.partitions[topic.Name] = is.partitions
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("%w: missing %s; run `quittance migrate`", ErrTopics, strings.Join(missing, ", "))
@@ -142,67 +142,38 @@ func (t *Topology) check(topics []schemas.Topic) error {
 	return nil
 }
 
-// list returns the numbers of partitions of the topics that exist, by name on the broker.
-func list(ctx context.Context, c Config, cl *kgo.Client) (map[string]int32, error) {
+// size is the size of a topic on the broker.
+type size struct {
+	partitions int32
+	// replicas is that of the partition with the fewest replicas.
+	replicas int
+}
+
+// list returns the sizes of the topics that exist, by name on the broker.
+func list(ctx context.Context, c Config, cl *kgo.Client) (map[string]size, error) {
 	details, err := kadm.NewClient(cl).ListTopics(ctx, c.names()...)
 	if err != nil {
 		return nil, fmt.Errorf("listing topics at %s: %w", strings.Join(c.Brokers, ","), err)
 	}
-	found := map[string]int32{}
+	found := map[string]size{}
 	for name, d := range details {
 		switch {
 		case errors.Is(d.Err, kerr.UnknownTopicOrPartition):
 		case d.Err != nil:
 			return nil, fmt.Errorf("listing topic %s: %w", name, d.Err)
 		default:
-			found[name] = int32(len(d.Partitions)) //nolint:gosec // a partition count
+			found[name] = sizeOf(d)
 		}
 	}
 	return found, nil
 }
 
-// Migrate creates missing topics and sets the configuration of all topics. It never changes
-// a number of partitions. The error wraps ErrTopics if topics that belong together have
-// different numbers of partitions.
-func Migrate(ctx context.Context, c Config, cl *kgo.Client) (created []string, err error) {
-	found, err := list(ctx, c, cl)
-	if err != nil {
-		return nil, err
+func sizeOf(d kadm.TopicDetail) size {
+	out := size{partitions: int32(len(d.Partitions)), replicas: math.MaxInt} //nolint:gosec // a partition count
+	for _, p := range d.Partitions {
+		out.replicas = min(out.replicas, len(p.Replicas))
 	}
-	together := map[string]int32{} // new topics follow the existing topics
-	for _, t := range c.topics() {
-		if n, ok := found[c.Prefix+t.Name]; ok {
-			together[t.Together] = n
-		}
-	}
-	adm := kadm.NewClient(cl)
-	for _, t := range c.topics() {
-		name, config := c.Prefix+t.Name, topicConfig(t)
-		if _, ok := found[name]; ok {
-			if err := alter(ctx, adm, name, config); err != nil {
-				return created, err
-			}
-			continue
-		}
-		n := t.Partitions
-		if t.Together != "" {
-			n = cmp.Or(together[t.Together], c.Partitions, n)
-		}
-		if _, err := adm.CreateTopic(ctx, n, cmp.Or(c.Replication, -1), config, name); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-			return created, fmt.Errorf("creating topic %s: %w", name, err)
-		}
-		created = append(created, name)
-	}
-	check := func() error {
-		if _, err := Load(ctx, c, cl); err != nil {
-			return err
-		}
-		return answer(ctx, adm, c.names())
-	}
-	if len(created) == 0 {
-		return nil, check()
-	}
-	return created, await(ctx, check)
+	return out
 }
 
 // await repeats try until it succeeds, its error wraps errFixed, or ctx ends. A broker
@@ -236,38 +207,4 @@ func answer(ctx context.Context, adm *kadm.Client, topics []string) error {
 // AwaitTopics waits until every partition of new topics answers.
 func AwaitTopics(ctx context.Context, adm *kadm.Client, topics ...string) error {
 	return await(ctx, func() error { return answer(ctx, adm, topics) })
-}
-
-// alter sets the configuration of a topic.
-func alter(ctx context.Context, adm *kadm.Client, name string, config map[string]*string) error {
-	var set []kadm.AlterConfig
-	for _, k := range slices.Sorted(maps.Keys(config)) {
-		set = append(set, kadm.AlterConfig{Op: kadm.SetConfig, Name: k, Value: config[k]})
-	}
-	answers, err := adm.AlterTopicConfigs(ctx, set, name)
-	if err == nil && len(answers) > 0 {
-		err = answers[0].Err
-	}
-	if err != nil {
-		return fmt.Errorf("configuring topic %s: %w", name, err)
-	}
-	return nil
-}
-
-// topicConfig returns the configuration of a topic on the broker.
-func topicConfig(t schemas.Topic) map[string]*string {
-	config := map[string]*string{}
-	set := func(k, v string) { config[k] = &v }
-	switch {
-	case t.Compacted:
-		set("cleanup.policy", "compact")
-	case t.Retention == 0:
-		set("retention.ms", "-1")
-	default:
-		set("retention.ms", strconv.FormatInt(t.Retention.Milliseconds(), 10))
-	}
-	for k, v := range t.Config {
-		set(k, v)
-	}
-	return config
 }

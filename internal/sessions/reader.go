@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -53,6 +54,9 @@ type Reader struct {
 	cfg     Config
 	client  *kgo.Client
 	barrier *barrier.Barrier
+	// proven holds, for each partition, the mark of the last read that passed the barrier.
+	// Positions below it mean that the read model was emptied or restored.
+	proven []atomic.Int64
 }
 
 // New makes a reader. It connects when it runs.
@@ -68,7 +72,7 @@ func New(cfg Config) (*Reader, error) {
 		return nil, fmt.Errorf("read model: %w", err)
 	}
 	return &Reader{
-		cfg: cfg, client: client,
+		cfg: cfg, client: client, proven: make([]atomic.Int64, cfg.Topology.Count(schemas.TopicEvents)),
 		barrier: barrier.New(barrier.Config{
 			Client: client, Topic: cfg.Topology.Name(schemas.TopicEvents), Partitions: cfg.Topology.Count(schemas.TopicEvents),
 			Positions: NewStore(cfg.Pool).Positions, Timeout: cfg.Timeout, Metrics: cfg.Metrics,
@@ -125,7 +129,7 @@ func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) 
 	switch {
 	case err != nil:
 		return checkout.Session{}, err
-	case reached < marks[partition]:
+	case !r.prove(marks, map[int32]int64{partition: reached}, partition):
 		return checkout.Session{}, errRebuilt
 	case value == nil:
 		return checkout.Session{}, ErrNotFound
@@ -137,20 +141,43 @@ func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) 
 // passed.
 var errRebuilt = fmt.Errorf("%w: it is being rebuilt", ErrBehind)
 
-// Statuses returns sessions by id for pages that watch them, in one query and without the
-// barrier. They are not older than an earlier result of Session, ByID or List. Only while
-// the read model is rebuilt may a session be missing or older; the pages ask again.
+// prove reports whether positions of a snapshot have reached the marks that the barrier
+// returned for the partitions. Only then may the rows of that snapshot be used.
+func (r *Reader) prove(marks, reached map[int32]int64, partitions ...int32) bool {
+	for _, p := range partitions {
+		if reached[p] < marks[p] {
+			r.barrier.Forget()
+			return false
+		}
+	}
+	for _, p := range partitions {
+		r.proven[p].Store(marks[p])
+	}
+	return true
+}
+
+// Statuses returns sessions by id for pages that watch them, in one query and without
+// waiting at the barrier. They are not older than an earlier result of Session, ByID or
+// List: after the read model was emptied or restored, the error is ErrBehind until it has
+// caught up. A session that is missing in the result may exist: only ByID proves that it
+// does not.
 func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkout.Session, error) {
 	var values [][]byte
+	var reached map[int32]int64
 	err := r.query(ctx, func(ctx context.Context) error {
-		rows, err := r.cfg.Pool.Query(ctx, `SELECT snapshot FROM sessions WHERE id = ANY($1)`, ids)
-		if err == nil {
-			values, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
-		}
-		return err
+		return r.snapshot(ctx, &reached, func(batch *pgx.Batch) {
+			batch.Queue(`SELECT snapshot FROM sessions WHERE id = ANY($1)`, ids).Query(collect(&values))
+		})
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, id := range ids {
+		p, err := checkout.SessionPartition(id)
+		if err == nil && int(p) < len(r.proven) && reached[p] < r.proven[p].Load() {
+			r.barrier.Forget()
+			return nil, errRebuilt
+		}
 	}
 	out := make(map[string]checkout.Session, len(values))
 	for _, value := range values {
@@ -161,6 +188,28 @@ func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkou
 		out[s.ID] = s
 	}
 	return out, nil
+}
+
+// snapshot reads the positions and runs the queries of fill in one snapshot of the
+// database, so that they agree.
+func (r *Reader) snapshot(ctx context.Context, reached *map[int32]int64, fill func(*pgx.Batch)) error {
+	return pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		batch.Queue(positions.Select(), r.cfg.Topology.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
+			*reached, err = positions.Collect(found)
+			return err
+		})
+		fill(batch)
+		return tx.SendBatch(ctx, batch).Close()
+	})
+}
+
+// collect returns a function that puts the snapshots of a query into values.
+func collect(values *[][]byte) func(pgx.Rows) error {
+	return func(found pgx.Rows) (err error) {
+		*values, err = pgx.CollectRows(found, pgx.RowTo[[]byte])
+		return err
+	}
 }
 
 // Filter selects sessions. An empty field selects all; others must be equal (contract
@@ -202,33 +251,21 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 	}
 	where, args := f.where()
 	var values [][]byte
-	reached := map[int32]int64{}
+	var reached map[int32]int64
 	err = r.query(ctx, func(ctx context.Context) error {
-		// One snapshot of the database, so that the page, the total and the positions agree.
-		return pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			batch := &pgx.Batch{}
-			batch.Queue(positions.Select(), r.cfg.Topology.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
-				reached, err = positions.Collect(found)
-				return err
-			})
+		return r.snapshot(ctx, &reached, func(batch *pgx.Batch) {
 			batch.Queue("SELECT count(*) FROM sessions"+where, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
 			size := int64(cmp.Or(f.PageSize, defaultPageSize))
 			page := append(slices.Clone(args), size, int64(max(f.Page, 1)-1)*size)
 			batch.Queue(fmt.Sprintf("SELECT snapshot FROM sessions%s ORDER BY id DESC LIMIT $%d OFFSET $%d", where, len(page)-1, len(page)), page...).
-				Query(func(found pgx.Rows) (err error) {
-					values, err = pgx.CollectRows(found, pgx.RowTo[[]byte])
-					return err
-				})
-			return tx.SendBatch(ctx, batch).Close()
+				Query(collect(&values))
 		})
 	})
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, p := range partitions {
-		if reached[p] < marks[p] {
-			return nil, 0, errRebuilt
-		}
+	if !r.prove(marks, reached, partitions...) {
+		return nil, 0, errRebuilt
 	}
 	items = make([]checkout.Session, len(values))
 	for i, value := range values {

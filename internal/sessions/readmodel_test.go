@@ -518,6 +518,74 @@ func TestRebuildIsNotSeenHalfFilled(t *testing.T) {
 	expect("filled again", nil)
 }
 
+// Postgres is restored from an older dump while a reader runs: its rows and positions are
+// older than what the reader has shown. No read returns the older session, the live status
+// does not either, and after the read model has caught up both are right.
+func TestRestoredReadModelIsNotShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 300*time.Millisecond)
+	w.run(t)
+	old, paid := session(1, appA), session(1, appA)
+	partition := w.topology.Partition(schemas.TopicEvents, old.TenantID)
+	old.ID = checkout.NewSessionID(old.CreatedAt, partition, [16]byte{1})
+	paid.ID, paid.Sequence, paid.Status = old.ID, 2, checkout.StatusCompleted
+	late := session(2, appA)
+	late.ID = checkout.NewSessionID(late.CreatedAt, partition, [16]byte{2})
+	w.transaction(t, partition, kgo.TryCommit)
+	w.transaction(t, partition, kgo.TryCommit)
+	const mark = 4 // record, marker, record, marker
+	w.awaitHighWatermark(t, partition, mark)
+	apply := func(from, to int64, rows ...checkout.Session) {
+		t.Helper()
+		if err := w.store.Apply(t.Context(), snapshots(t, w.codec, rows...), []consume.Move{{Topic: w.events, Partition: partition, From: from, To: to}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	statuses := func() (map[string]checkout.Session, error) {
+		return w.reader.Statuses(t.Context(), []string{old.ID, late.ID})
+	}
+	apply(consume.None, 2, old)
+	if got, err := statuses(); err != nil || len(got) != 1 || got[old.ID].Sequence != 1 {
+		t.Errorf("before any read: %+v, %v", got, err)
+	}
+	if _, err := w.pool.Exec(t.Context(), `CREATE TABLE dump AS SELECT * FROM sessions; CREATE TABLE dumped AS SELECT * FROM readmodel_positions`); err != nil {
+		t.Fatal(err)
+	}
+	apply(2, mark, paid, late)
+	right := func(when string) {
+		t.Helper()
+		if got, err := w.reader.ByID(t.Context(), paid.ID); err != nil || !reflect.DeepEqual(got, paid) {
+			t.Errorf("%s: %+v, %v", when, got, err)
+		}
+		if got, err := statuses(); err != nil || len(got) != 2 || got[paid.ID].Sequence != 2 {
+			t.Errorf("%s: live status %+v, %v", when, got, err)
+		}
+	}
+	right("before the restore")
+	if _, err := w.pool.Exec(t.Context(), `TRUNCATE sessions, readmodel_positions; INSERT INTO sessions SELECT * FROM dump; INSERT INTO readmodel_positions SELECT * FROM dumped`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second read does not remember the earlier positions
+		if got, err := w.reader.ByID(t.Context(), paid.ID); !errors.Is(err, readmodel.ErrBehind) {
+			t.Errorf("restored: %+v, %v", got, err)
+		}
+		if got, err := w.reader.ByID(t.Context(), late.ID); !errors.Is(err, readmodel.ErrBehind) {
+			t.Errorf("restored without the session: %+v, %v", got, err)
+		}
+		if got, err := statuses(); !errors.Is(err, readmodel.ErrBehind) {
+			t.Errorf("restored: live status %+v, %v", got, err)
+		}
+	}
+	if _, err := w.pool.Exec(t.Context(), `TRUNCATE sessions, readmodel_positions`); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := statuses(); !errors.Is(err, readmodel.ErrBehind) {
+		t.Errorf("emptied: live status %+v, %v", got, err)
+	}
+	apply(consume.None, mark, paid, late)
+	right("caught up")
+}
+
 // A transaction that has not ended may be acknowledged at any moment. Its events count as
 // soon as they are written.
 func TestBarrierWaitsForOpenTransactions(t *testing.T) {

@@ -19,6 +19,9 @@ import (
 // maxRestores is how many partitions are restored at the same time.
 const maxRestores = 4
 
+// waitingInterval is how often postponed entries are counted.
+const waitingInterval = 10 * time.Second
+
 // membership is one membership of the consumer group, with one client. When the client
 // reaches a state that it cannot leave, the Runtime drops the membership with all its
 // partitions and creates another.
@@ -57,8 +60,10 @@ type membership struct {
 	tickCheck time.Time // next check for due deadlines
 	moreTicks bool      // more ticks are due than one transaction takes
 	tickFirst int       // rotates the first partition of a check
-	single    int       // this many records or ticks get a transaction each
-	txn       *transaction
+	// waitingCheck is when the postponed entries are counted again.
+	waitingCheck time.Time
+	single       int // this many records or ticks get a transaction each
+	txn          *transaction
 }
 
 // opts returns the options of every client and then more.
@@ -206,7 +211,28 @@ func (m *membership) step(fs kgo.Fetches) error {
 	if err := m.tick(); err != nil {
 		return err
 	}
+	if err := m.countWaiting(); err != nil {
+		return err
+	}
 	return m.touch()
+}
+
+// countWaiting sets the metric of the entries whose tick waits to be tried again.
+func (m *membership) countWaiting() error {
+	if time.Now().Before(m.waitingCheck) {
+		return nil
+	}
+	m.waitingCheck = time.Now().Add(waitingInterval)
+	waiting := 0
+	for _, p := range m.actives() {
+		n, err := p.store.Postponed()
+		if err != nil {
+			return err
+		}
+		waiting += n
+	}
+	m.met.ticksWaiting.Set(float64(waiting))
+	return nil
 }
 
 // touch renews the age of stores without recent changes.
@@ -259,6 +285,7 @@ func (m *membership) close(ctx context.Context) {
 		m.drop(p)
 	}
 	m.gauges()
+	m.met.ticksWaiting.Set(0)
 	m.mu.Unlock()
 	m.gts.CloseAllowingRebalance()
 	m.wg.Wait()

@@ -25,7 +25,7 @@ type metrics struct {
 	restores, discarded, anomalies       *prometheus.CounterVec
 	restoreSeconds                       prometheus.Histogram
 	restoreRecords, memberships, retries prometheus.Counter
-	assigned, active                     prometheus.Gauge
+	assigned, active, ticksWaiting       prometheus.Gauge
 	lag                                  *prometheus.GaugeVec
 }
 
@@ -64,6 +64,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		memberships:    counter("sessions_total", "Times the runtime joined its group with a new client."),
 		assigned:       f.NewGauge(prometheus.GaugeOpts{Name: name("partitions_assigned"), Help: "Partitions assigned to this instance."}),
 		active:         f.NewGauge(prometheus.GaugeOpts{Name: name("partitions_active"), Help: "Assigned partitions that are restored and decided."}),
+		ticksWaiting:   f.NewGauge(prometheus.GaugeOpts{Name: name("poisoned_ticks_waiting"), Help: "Entries whose tick went to the poison topic and is tried again an hour later."}),
 		lag:            f.NewGaugeVec(prometheus.GaugeOpts{Name: name("input_lag_records"), Help: "Offsets between the last decided record and the end of the input at the last fetch."}, []string{"partition"}),
 	}
 	// Export every series as 0 from the start: an alert on an increase does not see the

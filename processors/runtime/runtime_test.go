@@ -141,6 +141,75 @@ func TestTicksComeOnceForEachDeadline(t *testing.T) {
 	}
 }
 
+// A session whose tick failed was never due again: its deadline was removed from the index,
+// and nothing ended the session or asked the operator about its payment.
+func TestPoisonedTickIsTriedAgainAfterAnHour(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	var offset atomic.Int64
+	clock := withConfig(func(c *Config) {
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
+	})
+	dir := t.TempDir()
+	poison := func() int { return len(w.read(w.poison)) }
+	// quiet proves that nothing is due: a tick at the same time comes before it.
+	quiet := func(i *instance, want int) {
+		t.Helper()
+		ticks := value(i.met.ticks)
+		key := fmt.Sprintf("probe-%d", offset.Load())
+		w.send(0, key, "due "+time.Now().Add(time.Duration(offset.Load())-time.Second).Format(time.RFC3339Nano))
+		w.eventually("the tick of the probe", func() bool { return value(i.met.ticks) > ticks })
+		if n := poison(); n != want {
+			t.Fatalf("%d poison records, want %d", n, want)
+		}
+	}
+	waiting := func(i *instance, want float64) {
+		t.Helper()
+		w.eventually(fmt.Sprintf("%v ticks waiting", want), func() bool { return value(i.met.ticksWaiting) == want })
+	}
+
+	a := w.start("a", clock, withStore(dir)).ready()
+	w.send(0, "badtick", "due "+time.Now().Add(-time.Second).Format(time.RFC3339Nano))
+	w.eventually("poison", func() bool { return poison() == 1 })
+	waiting(a, 1)
+	offset.Store(int64(59 * time.Minute))
+	quiet(a, 1)
+	if err := a.end(); err != nil {
+		t.Fatal(err)
+	}
+
+	// The local store remembers it over a restart.
+	b := w.start("a", clock, withStore(dir)).ready()
+	waiting(b, 1)
+	quiet(b, 1)
+	offset.Store(int64(61 * time.Minute))
+	w.eventually("poison again", func() bool { return poison() == 2 })
+	quiet(b, 2)
+	if err := b.end(); err != nil {
+		t.Fatal(err)
+	}
+
+	// A full restore makes it due at once, and then an hour later.
+	c := w.start("a", clock, withStore(t.TempDir())).ready()
+	w.eventually("poison after a restore", func() bool { return poison() == 3 })
+	quiet(c, 3)
+	waiting(c, 1)
+
+	// After the mend the tick has its effect, once.
+	c.proc.mended.Store(true)
+	offset.Store(int64(123 * time.Minute))
+	w.eventually("the tick", func() bool {
+		for _, e := range w.readEvents() {
+			if e.key == "badtick" && strings.HasPrefix(e.cmd, "tick ") {
+				return e.seq == 2
+			}
+		}
+		return false
+	})
+	waiting(c, 0)
+	quiet(c, 3)
+}
+
 // Deadlines are a function of the state. They survive a restart with and without the local
 // store. A tick that was due while no instance ran comes after the start.
 func TestTicksSurviveRestarts(t *testing.T) {

@@ -32,6 +32,9 @@ const (
 	// stuckAfter is the time between the time-out of a transaction and the moment when
 	// the membership gives it up.
 	stuckAfter = 2 * time.Second
+	// poisonTickAgain is when a tick that went to the poison topic is tried again, in the
+	// time of the domain.
+	poisonTickAgain = time.Hour
 )
 
 var (
@@ -57,10 +60,18 @@ type transaction struct {
 
 // touched is a partition in a transaction.
 type touched struct {
-	part *partition
-	over overlay
-	drop []store.Timer  // removed from the index of deadlines; their entries do not change
-	lead store.Deadline // earliest deadline that the transaction sets
+	part  *partition
+	over  overlay
+	later []later        // entries whose tick went to the poison topic
+	lead  store.Deadline // earliest deadline that the transaction sets
+}
+
+// later is an entry with the deadline of its next tick. The local store has this deadline
+// in place of the one that the value asks for. The changelog does not have it: after a full
+// restore the entry is due at once.
+type later struct {
+	key string
+	at  store.Deadline
 }
 
 // begin empties the membership's transaction and returns it.
@@ -251,11 +262,14 @@ func (m *membership) tick() error {
 	if t == nil || t.ticks == 0 {
 		return nil
 	}
+	if t.poison > 0 {
+		m.waitingCheck = time.Time{}
+	}
 	// If the ticks changed nothing, the same entries are due again: wait for the next
 	// check instead of looping at once.
 	moved := len(t.out) > 0
 	for _, tp := range t.parts {
-		moved = moved || len(tp.over.dirty) > 0 || len(tp.drop) > 0
+		moved = moved || len(tp.over.dirty) > 0
 	}
 	m.moreTicks = (m.moreTicks || left == 0) && moved
 	return m.commit(t, began)
@@ -287,7 +301,8 @@ func (m *membership) tickOne(t *transaction, tp *touched, timer store.Timer, now
 		}
 	}
 	if err != nil {
-		tp.drop = append(tp.drop, timer)
+		c.deadline = store.DeadlineAt(now.Add(poisonTickAgain))
+		tp.later = append(tp.later, later{t.key, c.deadline})
 		m.toPoison(t, &kgo.Record{
 			Topic: m.cfg.StateTopic, Partition: tp.part.id, Offset: -1, Key: timer.Key, Value: value,
 		}, poisonTick, err, attempts)
@@ -440,8 +455,12 @@ func (m *membership) merge(t *transaction) error {
 				return err
 			}
 		}
-		for _, timer := range tp.drop {
-			if err := b.DropTimer(timer.Deadline, timer.Key); err != nil {
+		for _, l := range tp.later {
+			c := tp.over.cells[l.key]
+			if c.deadline != l.at {
+				continue // a later tick of this transaction has changed the entry
+			}
+			if err := b.Postpone([]byte(l.key), store.Entry{Value: c.value, Deadline: l.at}, c.former); err != nil {
 				b.Close()
 				return err
 			}

@@ -18,6 +18,7 @@ import (
 
 	"quittance/dev/clock"
 	"quittance/dev/stack/program"
+	"quittance/internal/postgres"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )
@@ -54,11 +55,23 @@ const account = `agencies:
 type installation struct {
 	*program.Program
 	path, dir string
+	pool      *postgres.Pool
 }
 
-// newInstallation migrates an installation. QUITTANCE_DEVELOPER, which switched the first
-// release into developer mode, is set and must change nothing.
+// newInstallation migrates an installation on a broker that is the only one of its cluster.
 func newInstallation(t *testing.T) *installation {
+	t.Helper()
+	i := emptyInstallation(t, "QUITTANCE_PARTITIONS=2", "QUITTANCE_ACCEPT_ONE_REPLICA=true")
+	i.succeeds(t, i.path, "migrate")
+	if _, err := clock.Advance(t.Context(), i.pool, 1000*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// emptyInstallation has servers without topics and tables. QUITTANCE_DEVELOPER, which
+// switched the first release into developer mode, is set and must change nothing.
+func emptyInstallation(t *testing.T, environment ...string) *installation {
 	t.Helper()
 	path, err := harness.Production()
 	if err != nil {
@@ -73,16 +86,11 @@ func newInstallation(t *testing.T) *installation {
 	engine, database := servers.ClickHouse(t)
 	var key [32]byte
 	_, _ = rand.Read(key[:])
-	i := &installation{path: path, dir: dir, Program: program.New(path, logs,
-		"QUITTANCE_DEVELOPER=1", "QUITTANCE_PORT=8080", "QUITTANCE_PARTITIONS=2", "QUITTANCE_TOPIC_PREFIX="+servers.Prefix(t)+".",
+	return &installation{path: path, dir: dir, pool: pool, Program: program.New(path, logs, append(environment,
+		"QUITTANCE_DEVELOPER=1", "QUITTANCE_PORT=8080", "QUITTANCE_TOPIC_PREFIX="+servers.Prefix(t)+".",
 		"QUITTANCE_KAFKA="+servers.Kafka(t), "QUITTANCE_POSTGRES="+dsn, "QUITTANCE_CLICKHOUSE=http://"+engine+"/"+database,
 		"QUITTANCE_SCHEMA_REGISTRY="+servers.SchemaRegistry(t), "QUITTANCE_DATA="+filepath.Join(dir, "data"),
-		"QUITTANCE_MASTER_KEYS=1:"+base64.StdEncoding.EncodeToString(key[:]))}
-	i.succeeds(t, path, "migrate")
-	if _, err := clock.Advance(t.Context(), pool, 1000*time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	return i
+		"QUITTANCE_MASTER_KEYS=1:"+base64.StdEncoding.EncodeToString(key[:]))...)}
 }
 
 // run runs a command of a program on the installation.
@@ -145,6 +153,34 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 	} {
 		if _, stderr, code := i.run(t, i.path, args...); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%v ends with %d and prints %s, want 2 and %q", args, code, stderr, want)
+		}
+	}
+}
+
+// Topics with money on one disk, and a number of partitions that nobody chose, cannot be
+// corrected later.
+func TestProductionRefusesToLosePayments(t *testing.T) {
+	t.Parallel()
+	i := emptyInstallation(t)
+	for _, step := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"migrate"}, 2, "--partitions is not set"},
+		{[]string{"migrate"}, 2, "--partitions 64"},
+		{[]string{"migrate", "--partitions", "2"}, 1, "--accept-one-replica"},
+		{[]string{"migrate", "--partitions", "2", "--replication", "1"}, 2, "--accept-one-replica accepts that one lost disk loses payments"},
+		{[]string{"migrate", "--partitions", "2", "--accept-one-replica"}, 0, "topics are ready"},
+		{[]string{"migrate"}, 1, "fewer than 3 replicas"},
+		{[]string{"migrate", "--partitions", "3", "--accept-one-replica"}, 1, "has 2 partitions and cannot have 3"},
+		{[]string{"sink", "journal"}, 1, "fewer than 3 replicas"},
+		{[]string{"doctor", "journal"}, 1, "fewer than 3 replicas"},
+		{[]string{"doctor", "journal", "--accept-one-replica"}, 0, "WARNING: one lost disk loses payments"},
+	} {
+		stdout, stderr, code := i.run(t, i.path, step.args...)
+		if code != step.code || !strings.Contains(stdout+stderr, step.want) {
+			t.Errorf("%v ends with %d and prints %s%s; want %d and %q", step.args, code, stdout, stderr, step.code, step.want)
 		}
 	}
 }

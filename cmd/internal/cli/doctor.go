@@ -43,7 +43,8 @@ func (p Program) doctor() Command {
 	return Command{
 		Use: "doctor [ROLE]", Short: "Check every part that a role needs, and show how to mend faults", Examples: []string{"doctor erp"},
 		Args: cobra.MaximumNArgs(1), Valid: names, LocatesItself: true, // the roles of Program.Doctor need no addresses
-		Flags: func(f *pflag.FlagSet, _ *Meta) {
+		Flags: func(f *pflag.FlagSet, m *Meta) {
+			m.RiskFlags(f)
 			for _, r := range p.Doctor {
 				r.Flags(f)
 			}
@@ -101,7 +102,7 @@ func diagnose(ctx context.Context, out io.Writer, role string, checks []Check) e
 
 // checks returns the checks of these needs, and of those that all roles have.
 func (m *Meta) checks(needs map[roles.Need]bool) []Check {
-	out := []Check{{"kafka", m.checkKafka}, {"schema registry", m.checkSchemas}}
+	out := []Check{{"kafka", m.checkKafka}, {"topics", m.checkTopics}, {"schema registry", m.checkSchemas}}
 	if needs[roles.NeedPostgres] || m.Options.Clock != nil { // the movable clock is in Postgres
 		out = append(out, Check{"postgres", m.checkPostgres})
 	}
@@ -143,6 +144,30 @@ func (m *Meta) checkKafka(ctx context.Context) (string, error) {
 	}
 	if warning != "" {
 		found += "; WARNING: " + warning
+	}
+	return found, nil
+}
+
+// checkTopics says how safe the records of the topics are.
+func (m *Meta) checkTopics(ctx context.Context) (string, error) {
+	if err := m.Need("kafka"); err != nil {
+		return "", err
+	}
+	cl, err := m.KafkaConfig().Client()
+	if err != nil {
+		return "", err
+	}
+	defer cl.Close()
+	if _, err := kafka.Load(ctx, m.KafkaConfig(), cl); err != nil {
+		return "", err
+	}
+	is, err := kafka.CheckDurability(ctx, m.KafkaConfig(), cl, m.AcceptsOneReplica())
+	if err != nil {
+		return "", err
+	}
+	found := fmt.Sprintf("at least %d replicas, %d of them have a record before it is acknowledged", is.Replicas, is.InSync)
+	if is.Replicas < schemas.Replicas {
+		found += "; WARNING: one lost disk loses payments"
 	}
 	return found, nil
 }

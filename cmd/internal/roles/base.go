@@ -117,6 +117,23 @@ func (b *Base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
 	}
 }
 
+// checkTopics refuses topics that may lose payments. Developers' installations may have
+// them.
+func (b *Base) checkTopics() error {
+	if b.Developer() {
+		return nil
+	}
+	cl, err := b.KafkaConfig().Client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	_, err = kafka.CheckDurability(ctx, b.KafkaConfig(), cl, b.AcceptsOneReplica())
+	return err
+}
+
 // OpenPostgres opens the pool unless it is open. A database with pending migrations is
 // an error.
 func (b *Base) OpenPostgres() (err error) {

@@ -31,16 +31,18 @@ type Settings struct {
 	// AddressHint is appended to the error about missing addresses.
 	AddressHint string
 
-	Data           string
-	Kafka          string
-	TopicPrefix    string
-	Partitions     int32 // of new topics
-	Replication    int16 // of new topics
-	Postgres       string
-	ClickHouse     string
-	SchemaRegistry string
-	MasterKeys     string
-	LogLevel       string
+	Data        string
+	Kafka       string
+	TopicPrefix string
+	Partitions  int32 // of new topics; 0 when not given
+	Replication int16 // of new topics; 0 when not given
+	// AcceptOneReplica accepts topics with fewer replicas than schemas.Replicas.
+	AcceptOneReplica bool
+	Postgres         string
+	ClickHouse       string
+	SchemaRegistry   string
+	MasterKeys       string
+	LogLevel         string
 
 	Listen       string
 	Health       string
@@ -74,6 +76,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 
 // RunFlags declares the settings of roles of a kind.
 func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
+	s.RiskFlags(f)
 	f.StringVar(&s.Health, "health", "", "address of /healthz, /readyz and /metrics, host:port; empty for none")
 	f.StringVar(&s.Instance, "instance", "0", "name of this instance of the role; it must stay the same over restarts")
 	switch kind {
@@ -87,6 +90,11 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.StringVar(&s.CallbackURL, "callback-url", "http://127.0.0.1:8080", "URL at which operators reach /callbacks (sink collect)")
 		f.StringVar(&s.CheckoutURL, "checkout-url", "http://127.0.0.1:8080", "URL of the checkout pages for citizens (sink collect)")
 	}
+}
+
+// RiskFlags declares the flags that accept a risk which production refuses otherwise.
+func (s *Settings) RiskFlags(f *pflag.FlagSet) {
+	f.BoolVar(&s.AcceptOneReplica, "accept-one-replica", false, "run although topics have fewer than three replicas: one lost disk then loses payments")
 }
 
 // Variable returns the environment variable of a flag.
@@ -129,10 +137,19 @@ func (s *Settings) Need(names ...string) error {
 	return nil
 }
 
-// KafkaConfig returns how to reach the broker.
+// KafkaConfig returns how to reach the broker, and how to make topics.
 func (s *Settings) KafkaConfig() kafka.Config {
-	return kafka.Config{Brokers: strings.Split(s.Kafka, ","), Prefix: s.TopicPrefix, Replication: s.Replication, Partitions: s.Partitions}
+	cfg := kafka.Config{
+		Brokers: strings.Split(s.Kafka, ","), Prefix: s.TopicPrefix, Replication: s.Replication, Partitions: s.Partitions, PartitionsRequired: !s.Developer(),
+	}
+	if cfg.Replication == 0 && !s.AcceptsOneReplica() {
+		cfg.Replication = schemas.Replicas
+	}
+	return cfg
 }
+
+// AcceptsOneReplica reports whether topics may have fewer replicas than schemas.Replicas.
+func (s *Settings) AcceptsOneReplica() bool { return s.AcceptOneReplica || s.Developer() }
 
 // OpenSchemas returns a codec for the schemas of the schema registry. With register it
 // registers missing schemas; otherwise a missing one is an error.
@@ -212,19 +229,22 @@ func (s *Settings) Logger(out io.Writer) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), nil
 }
 
-// developer reports whether the program allows anything that production does not.
-func (o Options) developer() bool {
+// Developer reports whether the program allows anything that production does not.
+func (o Options) Developer() bool {
 	return o.Loopback || o.PlainSecrets || o.Clock != nil || o.Simulators || o.Profiles
 }
 
 // print logs the settings at start, without secrets.
 func (s *Settings) print(log *slog.Logger) {
 	log.Info("configuration",
-		slog.Bool("developer", s.developer()), slog.String("kafka", s.Kafka), slog.String("topic_prefix", s.TopicPrefix),
+		slog.Bool("developer", s.Developer()), slog.String("kafka", s.Kafka), slog.String("topic_prefix", s.TopicPrefix),
 		slog.String("postgres", WithoutPassword(s.Postgres)), slog.String("clickhouse", WithoutPassword(s.ClickHouse)),
 		slog.String("schema_registry", WithoutPassword(s.SchemaRegistry)), slog.String("master_keys", s.MasterKeysState()),
 		slog.String("instance", s.Instance), slog.String("listen", s.Listen), slog.String("health", s.Health))
-	if s.developer() {
+	if s.AcceptOneReplica && !s.Developer() {
+		log.Warn("topics may have fewer than three replicas (--accept-one-replica): one lost disk then loses payments")
+	}
+	if s.Developer() {
 		log.Warn("developer mode: loopback destinations and plain secrets are allowed, and the clock can be moved; never use it for real payments")
 	}
 }

@@ -34,8 +34,12 @@ type Role struct {
 	add func(*Base) error
 }
 
-// Start opens what the role needs and starts its parts.
+// Start checks that the topics keep what they are given, opens what the role needs, and
+// starts its parts.
 func (r Role) Start(b *Base) error {
+	if err := b.checkTopics(); err != nil {
+		return err
+	}
 	if slices.Contains(r.Needs, NeedPostgres) {
 		if err := b.OpenPostgres(); err != nil {
 			return err

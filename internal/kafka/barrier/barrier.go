@@ -96,12 +96,20 @@ func New(cfg Config) *Barrier {
 // before the call. It returns ErrBehind or the error of ctx.
 //
 // The caller must compare the positions with marks again, in the database snapshot from
-// which it reads the rows: the copy may have been emptied since.
+// which it reads the rows: the copy may have been emptied or restored since. If they are
+// lower, it must call Forget and not use the rows.
 func (b *Barrier) Wait(ctx context.Context, partitions ...int32) (marks map[int32]int64, err error) {
 	begun := time.Now()
 	marks, err = b.pass(ctx, partitions)
 	b.metrics.waited(time.Since(begun), err)
 	return marks, err
+}
+
+// Forget drops the remembered positions. The next Wait reads them again.
+func (b *Barrier) Forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reached = map[int32]int64{}
 }
 
 func (b *Barrier) pass(ctx context.Context, partitions []int32) (map[int32]int64, error) {

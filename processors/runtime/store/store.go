@@ -27,6 +27,7 @@ const Format = 1
 //	m p                           position: changelog, input, time (8 bytes each)
 //	s <key>                       deadline (8 bytes, 0 for none) and value
 //	t <deadline, 8 bytes> <key>   index of deadlines, empty value
+//	w <key>                       deadline (8 bytes) to which Postpone moved the entry
 //
 // An index entry counts only if the entry of its key still has that deadline. A writer
 // that knows the former deadline removes the old index entry. Otherwise Due removes it
@@ -35,6 +36,7 @@ const (
 	kindMeta  = 'm'
 	kindState = 's'
 	kindTimer = 't'
+	kindLater = 'w'
 
 	deadlineSize = 8
 
@@ -308,7 +310,7 @@ func (b *Batch) Set(key []byte, e Entry, former Deadline) error {
 		return writing(err)
 	}
 	if former != 0 && former != e.Deadline {
-		if err := b.DropTimer(former, key); err != nil {
+		if err := b.dropTimer(former, key); err != nil {
 			return err
 		}
 	}
@@ -333,12 +335,23 @@ func (b *Batch) Delete(key []byte, former Deadline) error {
 	if err := b.b.Delete(b.key, nil); err != nil || former == 0 {
 		return writing(err)
 	}
-	return b.DropTimer(former, key)
+	return b.dropTimer(former, key)
 }
 
-// DropTimer removes a deadline from the index. The entry does not change.
-func (b *Batch) DropTimer(d Deadline, key []byte) error {
+// dropTimer removes a deadline from the index. The entry does not change.
+func (b *Batch) dropTimer(d Deadline, key []byte) error {
 	return writing(b.b.Delete(b.timer(d, key), nil))
+}
+
+// Postpone sets the entry of key with a later deadline than its value asks for, and marks
+// it for Postponed. The next Set or Delete of the entry ends the postponement. former is
+// as in Set.
+func (b *Batch) Postpone(key []byte, e Entry, former Deadline) error {
+	if err := b.Set(key, e, former); err != nil {
+		return err
+	}
+	b.key = append(append(b.key[:0], kindLater), key...)
+	return writing(b.b.Set(b.key, binary.BigEndian.AppendUint64(nil, uint64(e.Deadline)), nil))
 }
 
 // Apply writes the batch and the position after it in one atomic write.
@@ -442,6 +455,48 @@ func (s *Store) Due(now time.Time, limit int) (due []Timer, next time.Time, err 
 	// The next call begins here and skips the deleted index entries before.
 	s.floor = first
 	return due, next, nil
+}
+
+// Postponed returns the number of entries that wait for the deadline of their Postpone. It
+// also removes the marks of other entries.
+func (s *Store) Postponed() (n int, err error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{kindLater}, UpperBound: []byte{kindLater + 1}})
+	if err != nil {
+		return 0, fmt.Errorf("reading postponed deadlines: %w", err)
+	}
+	defer func() {
+		if cerr := it.Close(); cerr != nil && err == nil {
+			err = fmt.Errorf("reading postponed deadlines: %w", cerr)
+		}
+	}()
+	stale := s.NewBatch()
+	defer stale.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return 0, fmt.Errorf("reading postponed deadlines: %w", err)
+		}
+		e, err := s.Get(it.Key()[1:])
+		if err != nil {
+			return 0, err
+		}
+		if len(v) == deadlineSize && e.Deadline == Deadline(binary.BigEndian.Uint64(v)) {
+			n++
+			continue
+		}
+		if err := stale.b.Delete(it.Key(), nil); err != nil {
+			return 0, fmt.Errorf("clearing postponed deadlines: %w", err)
+		}
+	}
+	if err := it.Error(); err != nil {
+		return 0, fmt.Errorf("reading postponed deadlines: %w", err)
+	}
+	if !stale.b.Empty() {
+		if err := stale.b.Commit(pebble.NoSync); err != nil {
+			return 0, fmt.Errorf("clearing postponed deadlines: %w", err)
+		}
+	}
+	return n, nil
 }
 
 // Flush makes all applied changes durable. After a crash the copy continues from the

@@ -177,16 +177,55 @@ func TestDeadlinesAreIndexed(t *testing.T) {
 	if keys, _ := due(t, s, 105, 10); fmt.Sprint(keys) != "[early k0 k5]" {
 		t.Fatalf("due %v", keys)
 	}
-	b = s.NewBatch()
-	if err := b.DropTimer(at(1), []byte("early")); err != nil {
+}
+
+// A postponed entry is due at its later deadline, and counted until it is set or deleted.
+func TestPostponedEntries(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, filepath.Join(t.TempDir(), "p"))
+	s, _ := reopen(t, cfg)
+	postponed := func(want int, keys string) {
+		t.Helper()
+		n, err := s.Postponed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have, _ := due(t, s, 200, 10); n != want || fmt.Sprint(have) != keys {
+			t.Fatalf("%d postponed, due %v; want %d, %s", n, have, want, keys)
+		}
+	}
+	for _, key := range []string{"a", "b", "c"} {
+		set(t, s, 1, key, "v", at(100), 0)
+	}
+	b := s.NewBatch()
+	for _, key := range []string{"a", "b", "c"} {
+		if err := b.Postpone([]byte(key), Entry{Value: []byte("v"), Deadline: at(300)}, at(100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Apply(b, Position{Changelog: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Apply(b, Position{Changelog: 12}); err != nil {
+	postponed(3, "[]")
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if keys, _ := due(t, s, 105, 10); fmt.Sprint(keys) != "[k0 k5]" {
+	s, _ = reopen(t, cfg)
+	postponed(3, "[]")
+	if keys, _ := due(t, s, 300, 10); fmt.Sprint(keys) != "[a b c]" {
 		t.Fatalf("due %v", keys)
 	}
+	set(t, s, 3, "a", "v", at(100), 0) // a restore does not know the former deadline
+	b = s.NewBatch()
+	if err := b.Delete([]byte("b"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(b, Position{Changelog: 4}); err != nil {
+		t.Fatal(err)
+	}
+	postponed(1, "[a]")
+	set(t, s, 5, "c", "v", 0, at(300))
+	postponed(0, "[a]")
 }
 
 func TestDeadlinesAtTheEdges(t *testing.T) {
