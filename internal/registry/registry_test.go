@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -121,6 +123,9 @@ func TestAccountOfCollection(t *testing.T) {
 		}
 	}
 	first := present()
+	if a, _ := r.MerchantAccount(registries.AgencyA, false, checkout.OfferMomo); !slices.Equal(a.CallbackNetworks, []netip.Prefix{netip.MustParsePrefix("41.202.16.0/20"), netip.MustParsePrefix("2c0f:f000::/32")}) {
+		t.Errorf("callback networks %v", a.CallbackNetworks)
+	}
 	finds("", first, false)
 	finds(first.Fingerprint(), first, false)
 	finds(first.EarlierFingerprint(), first, false)

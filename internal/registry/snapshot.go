@@ -41,10 +41,10 @@ type codeKey struct{ agencyID, code string }
 type Snapshot struct {
 	Revision     int64
 	Platform     Platform
-	Agencies     map[string]Agency            // by id
-	Applications map[string]Application       // by id
-	Services     map[string]Service           // by id
-	Accounts     map[AccountKey]StoredAccount // without those of the simulators
+	Agencies     map[string]Agency              // by id
+	Applications map[string]Application         // by id
+	Services     map[string]Service             // by id
+	Accounts     map[AccountKey]StoredAccount   // without those of the simulators
 	replaced     map[AccountKey][]StoredAccount // newest first
 	byCode       map[codeKey]Service
 	mappings     map[codeKey]string

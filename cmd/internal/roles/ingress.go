@@ -77,8 +77,12 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
+	proxies, err := web.ParseProxies(b.TrustedProxies)
+	if err != nil {
+		return fmt.Errorf("--trusted-proxies: %w", err)
+	}
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Account: b.accountOfReport(sessions),
+		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Merchant: b.merchantOfReport(sessions), Proxies: proxies,
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {

@@ -44,11 +44,13 @@ type Settings struct {
 	MasterKeys       string
 	LogLevel         string
 
-	Listen       string
-	Health       string
-	CheckoutURL  string
-	CallbackURL  string
-	SimulatorURL string
+	Listen      string
+	Health      string
+	CheckoutURL string
+	CallbackURL string
+	// TrustedProxies are addresses and networks of the reverse proxies, with commas.
+	TrustedProxies string
+	SimulatorURL   string
 	// Origins replaces embed origins of the registry: the new origin by the old one.
 	Origins map[string]string
 
@@ -84,6 +86,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
 		f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens; http://<listen> when empty")
 		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators reach /callbacks; the checkout URL when empty")
+		f.StringVar(&s.TrustedProxies, "trusted-proxies", "", "addresses and networks of the reverse proxies in front of ingress, 10.0.0.5,10.1.0.0/24,…; they set X-Forwarded-For")
 	case KindProcessor:
 		f.StringVar(&s.Store, "store", "", "folder of this instance's local stores; <data>/store-<name>-<instance> when empty, without the name for checkout")
 	case KindSink:
