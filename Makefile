@@ -14,6 +14,11 @@ BIN  := $(DEPS)/bin
 export CGO_ENABLED := 0
 GOBUILD := go build -buildvcs=false
 
+# `go build ./cmd/quittance` uses the profile of `make pgo`. Targets that build for tests
+# and checks do not: a profile builds every package a second time.
+PROFILE := cmd/quittance/default.pgo
+export GOFLAGS := $(GOFLAGS) -pgo=off
+
 # Flags of `make run`; an empty one means the program's default:
 # make run BROKER=kafka PORT=9000 DATA=/srv/quittance
 BROKER ?=
@@ -153,8 +158,14 @@ test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60
 
 .PHONY: bench
 bench: deps/test ## measure creations per second and the raw echo of the same broker
-	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
+	@$(GOBUILD) -pgo=$(PROFILE) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev bench create
+
+.PHONY: pgo
+pgo: deps/test ## record the CPU profile by which release builds are optimised
+	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
+	@$(BIN)/quittance-dev bench create --rounds 1 --seconds 20 --profile $(DEPS)/profile
+	@go tool pprof -proto $(DEPS)/profile/ingress.cpu.pprof $(DEPS)/profile/processor.cpu.pprof > $(PROFILE)
 
 .PHONY: bench/quota
 bench/quota: deps/test ## flood four ingresses with creations, count them, and measure their cost for other applications

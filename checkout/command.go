@@ -179,7 +179,12 @@ type IssueToken struct {
 }
 
 // ConsumeToken is verify-completion.
-type ConsumeToken struct{ Hash []byte }
+type ConsumeToken struct {
+	Hash []byte
+	// OrderID is the order that the caller expects, or empty. If the token belongs to a
+	// session of another order, it counts as unknown and is not consumed.
+	OrderID string
+}
 
 // Tick carries out what is due in one session at the command's time.
 type Tick struct{}

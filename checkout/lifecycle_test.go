@@ -524,6 +524,34 @@ func TestCompletionToken(t *testing.T) { // decisions § 4
 	wantCode(t, issue("t5", "secret"), checkout.CodeSecretRefused)
 }
 
+// A visitor handed the integrator's back end the token of a cheaper payment of theirs. The
+// back end that did not compare order_id unlocked the dearer case.
+func TestCompletionTokenOfAnotherOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := draft("a", "cheap")
+	s.Mode, s.ClientSecretHash = checkout.ModeEmbedded, []byte("secret")
+	w.ask(checkout.Command{SessionID: "a", Do: checkout.Create{Session: s, IdempotencyKey: "k", CreationsPerMinute: 9}})
+	w.collect("a")
+	w.outcome("a", approved())
+	wantCode(t, w.ask(checkout.Command{SessionID: "a", Do: checkout.IssueToken{
+		Hash: []byte("t"), ClientSecretHash: []byte("secret"), Lifetime: checkout.CompletionTokenLifetime,
+	}}), checkout.CodeOK)
+	consume := func(order string) checkout.Answer {
+		return w.ask(checkout.Command{ApplicationID: app, Do: checkout.ConsumeToken{Hash: []byte("t"), OrderID: order}})
+	}
+	if a := consume("dear"); a.Code != checkout.CodeTokenNotFound || a.Session != nil {
+		t.Errorf("another order: %+v", a)
+	}
+	if a := consume("cheap"); a.Code != checkout.CodeOK || a.Replayed { // it was not consumed
+		t.Errorf("its own order: %+v", a)
+	}
+	wantCode(t, consume("dear"), checkout.CodeTokenNotFound) // nor does it tell that it was
+	w.advance(10 * time.Minute)
+	wantCode(t, consume("dear"), checkout.CodeTokenNotFound)
+	wantCode(t, consume("cheap"), checkout.CodeTokenConsumed)
+}
+
 func TestUnknownCommand(t *testing.T) {
 	t.Parallel()
 	if _, err := checkout.Decide(newWorld(t), checkout.Command{}); !errors.Is(err, checkout.ErrUnknownCommand) {

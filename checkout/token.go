@@ -55,6 +55,9 @@ func (d *decider) consumeToken(do ConsumeToken) Answer {
 	if !ok {
 		return Answer{Code: CodeTokenNotFound} // the token of another application or mode
 	}
+	if do.OrderID != "" && do.OrderID != s.OrderID {
+		return Answer{Code: CodeTokenNotFound} // a visitor presents the token of another payment
+	}
 	alive := d.cmd.At.Before(t.ExpiresAt) && s.ReversedAt.IsZero()
 	switch {
 	case alive && t.ConsumedAt.IsZero():

@@ -23,6 +23,7 @@ const (
 	TopicPoisonReadmodel    = "readmodel.poison"
 	TopicPoisonJournal      = "journal.poison"
 	TopicPoisonDeliveries   = "deliveries.poison"
+	TopicPoisonCases        = "cases.poison"
 )
 
 // Topic describes a topic.
@@ -94,6 +95,7 @@ func Topics() []Topic {
 		poison(TopicPoisonReadmodel),
 		poison(TopicPoisonJournal),
 		poison(TopicPoisonDeliveries),
+		poison(TopicPoisonCases),
 	)
 }
 

@@ -295,6 +295,8 @@ type cardResult struct {
 	Amount        int64  `json:"amount"`
 	Currency      string `json:"currency"`
 	Reason        string `json:"reason,omitempty"`
+	// ApprovedAt is set for an approved transaction.
+	ApprovedAt *time.Time `json:"approved_at,omitempty"`
 }
 
 func cardResultOf(c collection) cardResult {
@@ -302,9 +304,13 @@ func cardResultOf(c collection) cardResult {
 	if err != nil {
 		amount = 0 // /control can set an amount that is not in minor units
 	}
-	return cardResult{
+	result := cardResult{
 		TransactionID: c.operatorRef, Reference: c.id, Status: cardStatus(c), Amount: amount, Currency: c.currency, Reason: c.reason,
 	}
+	if result.Status == cardApproved {
+		result.ApprovedAt = &c.decidedAt
+	}
+	return result
 }
 
 // cardStatus returns the protocol's status of a collection. A reason without a status of

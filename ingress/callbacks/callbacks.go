@@ -48,9 +48,12 @@ type Config struct {
 	// means that it is unknown now.
 	Merchant func(ctx context.Context, operator, sessionID, collectionID string) (Merchant, error)
 	// Proxies in front of the service say from which address a report comes.
-	Proxies  web.Proxies
-	Verifier connector.Verifier
-	Sender   Sender
+	Proxies web.Proxies
+	// HonoursLate reports whether the policy of the session's agency honours late payments.
+	// It is called for an approval with the operator's date. Nil means that no agency does.
+	HonoursLate func(ctx context.Context, sessionID string) bool
+	Verifier    connector.Verifier
+	Sender      Sender
 
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -218,9 +221,20 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	}
 	cmd.Do = checkout.Outcome{
 		CollectionID: collectionID, Source: checkout.SourceCallback, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
-		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode,
+		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode, ApprovedAt: o.ApprovedAt, HonourLate: h.honoursLate(r.Context(), sessionID, o),
 	}
 	h.send(w, r, c, cmd, string(o.Status), http.StatusOK)
+}
+
+// honoursLate reports whether the agency's policy honours the approval if it is late. The
+// policy honours no approval without the operator's date.
+func (h *Handler) honoursLate(ctx context.Context, sessionID string, o connector.Outcome) bool {
+	if h.cfg.HonoursLate == nil || o.Status != checkout.OutcomeApproved || o.ApprovedAt.IsZero() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
+	defer cancel()
+	return h.cfg.HonoursLate(ctx, sessionID)
 }
 
 // verify checks the signature of a report. The error wraps connector.ErrSignature when

@@ -114,7 +114,7 @@ func newEdge(t *testing.T, unproven float64, proxy ...string) *edge {
 		}
 	}
 	h, err := callbacks.New(callbacks.Config{
-		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Merchant: e.merchantOf, Proxies: proxies, Verifier: e.keys, Sender: e.outbox,
+		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Merchant: e.merchantOf, Proxies: proxies, HonoursLate: e.honoursLate, Verifier: e.keys, Sender: e.outbox,
 		Now: func() time.Time { return at }, Log: slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Metrics: e.metrics, UnprovenPerSecond: unproven,
 	})
@@ -133,6 +133,9 @@ func newEdge(t *testing.T, unproven float64, proxy ...string) *edge {
 func (e *edge) address() string {
 	return connector.CallbackURL(e.keys, e.url, "mtn", e.session, e.collection)
 }
+
+// honoursLate is Config.HonoursLate.
+func (e *edge) honoursLate(_ context.Context, sessionID string) bool { return sessionID == e.session }
 
 // merchantOf is Config.Merchant.
 func (e *edge) merchantOf(_ context.Context, operator, sessionID, collectionID string) (callbacks.Merchant, error) {
@@ -278,10 +281,18 @@ func TestSignedReport(t *testing.T) {
 			t.Errorf("%s: sent %+v, want %+v", status, sent, want)
 		}
 	}
-	if want := "card " + e.session + " " + e.collection; len(e.asked) != 4 || e.asked[0] != want {
+	// The policy of the session's agency travels with an approval that has a date.
+	body := strings.Replace(e.cardReport("approved"), "{", `{"approved_at":"2026-03-01T12:00:00Z",`, 1)
+	if got := e.callSigned(http.MethodPost, e.cardAddress(), body, signed(acquirer.Secret, at, body)); got != http.StatusOK {
+		t.Errorf("with a date: status %d", got)
+	}
+	if sent := e.outbox.take(); len(sent) != 1 || !sent[0].Do.(checkout.Outcome).HonourLate || !sent[0].Do.(checkout.Outcome).ApprovedAt.Equal(at) {
+		t.Errorf("with a date: sent %+v", sent)
+	}
+	if want := "card " + e.session + " " + e.collection; len(e.asked) != 5 || e.asked[0] != want {
 		t.Errorf("asked for the account of %q, want %q", e.asked, want)
 	}
-	body := e.cardReport("processing")
+	body = e.cardReport("processing")
 	if got := e.callSigned(http.MethodPost, e.cardAddress(), body, signed(acquirer.Secret, at, body)); got != http.StatusOK || len(e.outbox.take()) != 0 {
 		t.Errorf("processing: status %d", got)
 	}

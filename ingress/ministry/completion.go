@@ -13,11 +13,11 @@ import (
 // VerifyCompletion answers POST /checkout/sessions/verify-completion (decisions § 4).
 func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionRequestObject) (api.VerifyCompletionResponseObject, error) {
 	p := callerOf(ctx).Principal
-	token, tenantID, faults, err := parseVerify(*r.Body)
+	v, faults, err := parseVerify(callerOf(ctx).body)
 	if err != nil {
 		return nil, err
 	}
-	app, faults, err := a.target(p, tenantID, faults)
+	app, faults, err := a.target(p, v.tenantID, faults)
 	if err != nil {
 		return nil, err
 	}
@@ -26,11 +26,11 @@ func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionReques
 	}
 	// A token of another partition belongs to another agency: this key may not learn
 	// that it exists.
-	if partition, err := checkout.CompletionTokenPartition(token); err != nil || partition != a.cfg.Partition(app.AgencyID) {
+	if partition, err := checkout.CompletionTokenPartition(v.token); err != nil || partition != a.cfg.Partition(app.AgencyID) {
 		return nil, problem.New(checkout.CodeTokenNotFound)
 	}
-	hash := sha256.Sum256([]byte(token))
-	answer, err := a.applicationCommand(ctx, "verify", app.ID, checkout.Command{Live: p.Live, Do: checkout.ConsumeToken{Hash: hash[:]}})
+	hash := sha256.Sum256([]byte(v.token))
+	answer, err := a.applicationCommand(ctx, "verify", app.ID, checkout.Command{Live: p.Live, Do: checkout.ConsumeToken{Hash: hash[:], OrderID: v.orderID}})
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 	if !validKey(r.Params.IdempotencyKey) {
 		return nil, problem.New("idempotency.key_invalid")
 	}
-	q, faults, err := parseCreate(*r.Body, p.Live)
+	q, faults, err := parseCreate(callerOf(ctx).body, p.Live)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,9 @@ import (
 	"quittance/internal/form"
 )
 
+// longestOrderID is the most characters of an order_id (decisions § 1).
+const longestOrderID = 200
+
 // createRequest is the body of POST /checkout/sessions.
 type createRequest struct {
 	// Session has the well-formed fields of the body and nothing else. Its TenantID is
@@ -26,16 +29,32 @@ type createRequest struct {
 	hash []byte
 }
 
-// parseCreate reads the body and returns all faults of its fields. The error is a
+// body is a request's body as a JSON object, or the reason why it is none.
+type body struct {
+	fields map[string]any
+	err    error // a *form.MalformedError
+}
+
+func readBody(text []byte) (b body) {
+	b.fields, b.err = form.Decode(text)
+	return b
+}
+
+// hash is SHA-256 of the canonical form: sorted keys, no white space, numbers as written.
+func (b body) hash() []byte {
+	sum := sha256.Sum256(canonical(make([]byte, 0, 1<<10), b.fields))
+	return sum[:]
+}
+
+// parseCreate returns the request and all faults of its fields. The error is a
 // *problem.Problem for a body that is not a JSON object.
-func parseCreate(body []byte, live bool) (createRequest, []form.Fault, error) {
-	object, hash, err := decode(body)
-	if err != nil {
-		return createRequest{}, nil, err
+func parseCreate(b body, live bool) (createRequest, []form.Fault, error) {
+	if b.err != nil {
+		return createRequest{}, nil, problem.Malformed(b.err)
 	}
-	f := fields{form.Of(object)}
-	q := createRequest{hash: hash, Session: checkout.Session{
-		OrderID:     f.Text("order_id", true, 1, 200),
+	f := fields{form.Of(b.fields)}
+	q := createRequest{hash: b.hash(), Session: checkout.Session{
+		OrderID:     f.Text("order_id", true, 1, longestOrderID),
 		Amount:      f.Amount("amount"),
 		Currency:    f.Text("currency", false, 3, 3),
 		TenantID:    f.UUID("tenant_id", false),
@@ -62,25 +81,25 @@ func parseCreate(body []byte, live bool) (createRequest, []form.Fault, error) {
 	return q, f.Faults(), nil
 }
 
-// parseVerify reads the body of verify-completion, as parseCreate does.
-func parseVerify(body []byte) (token, tenantID string, faults []form.Fault, err error) {
-	f, err := form.Read(body)
-	if err != nil {
-		return "", "", nil, problem.Malformed(err)
-	}
-	// Any length is accepted: a token that is too long is one that does not exist.
-	token, tenantID = f.Text("completion_token", true, 1, problem.MaxBody), f.UUID("tenant_id", false)
-	return token, tenantID, f.Faults(), nil
+// verification is the body of verify-completion.
+type verification struct {
+	token    string
+	orderID  string // empty: any order
+	tenantID string
 }
 
-// decode reads a JSON object and hashes its canonical form: sorted keys, no white
-// space, numbers as written. The error is a *problem.Problem.
-func decode(body []byte) (fields map[string]any, hash []byte, err error) {
-	if fields, err = form.Decode(body); err != nil {
-		return nil, nil, problem.Malformed(err)
+// parseVerify reads the body of verify-completion, as parseCreate does.
+func parseVerify(b body) (v verification, faults []form.Fault, err error) {
+	if b.err != nil {
+		return verification{}, nil, problem.Malformed(b.err)
 	}
-	sum := sha256.Sum256(canonical(make([]byte, 0, len(body)), fields))
-	return fields, sum[:], nil
+	f := form.Of(b.fields)
+	return verification{
+		// Any length is accepted: a token that is too long is one that does not exist.
+		token:    f.Text("completion_token", true, 1, problem.MaxBody),
+		orderID:  f.Text("order_id", false, 1, longestOrderID),
+		tenantID: f.UUID("tenant_id", false),
+	}, f.Faults(), nil
 }
 
 // canonical appends v in canonical form. The form is only compared, never read, so it

@@ -14,7 +14,7 @@ import (
 
 func faultsOf(t *testing.T, body string, live bool) []string {
 	t.Helper()
-	_, faults, err := parseCreate([]byte(body), live)
+	_, faults, err := parseCreate(readBody([]byte(body)), live)
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
@@ -106,7 +106,7 @@ func TestNotJSON(t *testing.T) {
 		`{"order_id":"a","amount":1,"amount":2}`, `{"metadata":{"a":"1","\u0061":"2"}}`, `{"customer":[{"x":1,"x":1}]}`,
 		"", "{", "[]", `"x"`, "null", "{} {}", `{"a":1,}`, "{'a':1}", "\xff{}", "nul",
 	} {
-		_, _, err := parseCreate([]byte(body), false)
+		_, _, err := parseCreate(readBody([]byte(body)), false)
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Status != 400 || p.Detail == "" {
 			t.Errorf("%q: %v", body, err)
@@ -117,7 +117,7 @@ func TestNotJSON(t *testing.T) {
 func TestSameBodyIsCanonicalJSON(t *testing.T) {
 	t.Parallel()
 	hash := func(body string) []byte {
-		q, _, err := parseCreate([]byte(body), false)
+		q, _, err := parseCreate(readBody([]byte(body)), false)
 		if err != nil {
 			t.Fatal(err)
 		}

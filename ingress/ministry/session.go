@@ -27,7 +27,7 @@ func toSession(s checkout.Session, checkoutURL string) api.Session {
 // toCompletion maps a session to the answer of verify-completion.
 func toCompletion(s checkout.Session) api.Completion {
 	out := api.Completion{
-		SessionID: s.ID, OrderID: s.OrderID, Status: api.SessionStatus(s.Status), Paid: s.Paid(), NoticeID: s.NoticeID, TenantID: s.TenantID,
+		SessionID: s.ID, OrderID: s.OrderID, Amount: s.Amount, Currency: s.Currency, Status: api.SessionStatus(s.Status), Paid: s.Paid(), NoticeID: s.NoticeID, TenantID: s.TenantID,
 		ServiceCode: nullable(s.ServiceCode), ServiceLabel: nullable(s.ServiceLabel),
 	}
 	if len(s.Metadata) > 0 {

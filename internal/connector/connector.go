@@ -84,6 +84,9 @@ type Outcome struct {
 	Currency string
 	// OperatorRef is the operator's own number of the payment.
 	OperatorRef string
+	// ApprovedAt is the operator's own date of an approval, in UTC; zero where its protocol
+	// has none, as those of MTN and Airtel.
+	ApprovedAt time.Time
 	// FailureCode is set when Status is OutcomeRefused.
 	FailureCode checkout.FailureCode
 	// Reason is the operator's code behind Status, for logs: never prose.

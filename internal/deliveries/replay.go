@@ -3,6 +3,7 @@ package deliveries
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,12 +25,16 @@ const (
 	reasonReplayed = "replayed"
 )
 
-// Replay describes a replay of notifications. All fields except Only, Redelivery,
-// DryRun and Progress are required.
+// Replay describes a replay of notifications. All fields except FromEvents, Only,
+// Redelivery, DryRun and Progress are required.
 type Replay struct {
 	Kafka kafka.Config
 	Codec *schemas.Codec
 	Kind  Kind
+	// FromEvents makes the notifications again from checkout.events, which is kept for
+	// ever. Only kinds that confirm payments have it. The deliveries have the same ids and
+	// the same bodies.
+	FromEvents bool
 	// Since (inclusive) and Until (exclusive) bound the time at which the notifications
 	// were written, by the broker's clock.
 	Since, Until time.Time
@@ -54,6 +59,7 @@ type Replay struct {
 type Replayed struct {
 	Events      int64
 	Unaddressed int64 // events without a destination, as configured now
+	Reversed    int64 // payments that were given back since and are not confirmed any more
 	// Numbers of deliveries.
 	Made      int64 // did not exist and are now due
 	Accepted  int64 // were accepted and are not sent again
@@ -68,7 +74,8 @@ type Replayed struct {
 // when the destination did not subscribe at the time, or when the database was lost.
 // Replay puts them into the schedule, which sends them under each destination's cap.
 // It sends nothing that is under way or was accepted, and may run beside planners and
-// workers. It is refused while the schedule has not applied all outcomes.
+// workers. It is refused while the schedule has not applied all outcomes. It makes no
+// confirmation of a payment that was given back.
 func (s *Store) Replay(ctx context.Context, actor operation.Actor, cfg Replay) (Replayed, error) {
 	kind, err := s.kinds.Of(cfg.Kind)
 	if err != nil {
@@ -80,26 +87,18 @@ func (s *Store) Replay(ctx context.Context, actor operation.Actor, cfg Replay) (
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	r := &replay{Replay: cfg, store: s, actor: actor, kind: kind, underWay: map[string]struct{}{}}
+	if cfg.FromEvents && !kind.Confirms {
+		return Replayed{}, fmt.Errorf("%s deliveries are not made from %s", kind.Kind, schemas.TopicEvents)
+	}
+	r := &replay{Replay: cfg, store: s, actor: actor, kind: kind, underWay: map[string]struct{}{}, unplanned: map[string]struct{}{}, reversed: map[string]struct{}{}}
 
 	// The order matters. Each notification that the planner has settled by now has its
 	// deliveries on their topic. Of those deliveries, the ones that the workers have
 	// not settled are under way. The settled ones have an outcome, and the schedule has
 	// applied it at the end of the wait.
-	topic := cfg.Kafka.Prefix + kind.Notifications
-	spans, err := kafka.Between(ctx, adm, topic, cfg.Since, cfg.Until)
+	topic, spans, err := r.source(ctx, adm)
 	if err != nil {
 		return Replayed{}, err
-	}
-	unplanned, err := kafka.Unsettled(ctx, adm, topic, cfg.Kafka.Prefix+kind.Planning().Group)
-	if err != nil {
-		return Replayed{}, err
-	}
-	for p, span := range spans {
-		if open, ok := unplanned[p]; ok {
-			span.To = min(span.To, open.From) // the planner plans the rest
-			spans[p] = span
-		}
 	}
 	deliveries := cfg.Kafka.Prefix + kind.Deliveries
 	open, err := kafka.Unsettled(ctx, adm, deliveries, cfg.Kafka.Prefix+kind.Sending().Group)
@@ -112,10 +111,7 @@ func (s *Store) Replay(ctx context.Context, actor operation.Actor, cfg Replay) (
 		if err == nil {
 			r.underWay[d.DeliveryID] = struct{}{}
 		}
-		if errors.Is(err, schemas.ErrUndecodable) {
-			err = nil
-		}
-		return true, err
+		return true, readable(err)
 	}); err != nil {
 		return Replayed{}, err
 	}
@@ -126,6 +122,9 @@ func (s *Store) Replay(ctx context.Context, actor operation.Actor, cfg Replay) (
 		return Replayed{}, operation.Refuse(CodeBehind, "", nil)
 	}
 
+	if err := r.findReversed(ctx); err != nil {
+		return Replayed{}, err
+	}
 	err = cfg.Kafka.Read(ctx, topic, spans, cfg.Progress, func(rec *kgo.Record) (bool, error) {
 		return true, r.take(ctx, rec)
 	})
@@ -142,28 +141,38 @@ type replay struct {
 	actor    operation.Actor
 	kind     Registration
 	underWay map[string]struct{}
-	batch    []record.Delivery
-	replayed Replayed
+	// unplanned has the ids of events that the planner has not planned yet, and reversed
+	// the ids of sessions whose money was given back. Both stay empty where they do not
+	// matter.
+	unplanned, reversed map[string]struct{}
+	batch               []record.Delivery
+	replayed            Replayed
 }
 
 // take adds a notification's deliveries to the batch.
 func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
-	var n record.Notification
-	if err := r.Codec.Decode(rec.Value, &n); errors.Is(err, schemas.ErrUndecodable) {
+	n, err := r.notification(rec)
+	switch {
+	case errors.Is(err, schemas.ErrUndecodable):
 		r.replayed.Unreadable++
 		return nil
-	} else if err != nil {
+	case err != nil || n == nil:
 		return err
 	}
 	r.replayed.Events++
+	if _, is := r.reversed[n.SessionID]; is {
+		r.replayed.Reversed++
+		return nil
+	}
 	addressed := false
-	for _, id := range r.kind.Directory.Destinations(&n) {
+	for _, id := range r.kind.Directory.Destinations(n) {
 		if r.Only != "" && r.Only != id {
 			continue
 		}
 		addressed = true
-		d := Plan(r.kind.Kind, &n, id)
-		if _, is := r.underWay[d.DeliveryID]; is {
+		d := Plan(r.kind.Kind, n, id)
+		_, planned := r.underWay[d.DeliveryID]
+		if _, unplanned := r.unplanned[n.EventID]; planned || unplanned {
 			r.replayed.UnderWay++
 			continue
 		}
@@ -224,10 +233,18 @@ func (r *replay) sort(ctx context.Context, batch []record.Delivery) (missing, ac
 	if err != nil {
 		return nil, nil, err
 	}
+	before, err := r.acceptedBefore(ctx, batch)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, d := range batch {
 		switch states[d.DeliveryID] {
 		case "":
-			missing = append(missing, d)
+			if before[d.EventID] {
+				accepted = append(accepted, d)
+			} else {
+				missing = append(missing, d)
+			}
 		case StateDelivered:
 			accepted = append(accepted, d)
 		case StateWaiting, StateQueued:

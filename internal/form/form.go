@@ -291,14 +291,15 @@ func (f *Form) Names() []string { return slices.Sorted(maps.Keys(f.fields)) }
 // Faults ends the form after every field was taken. It returns the faults of the taken
 // fields in the order of taking, then those of the unknown fields.
 func (f *Form) Faults() []Fault {
-	known := map[string]bool{}
-	for _, name := range f.known {
-		known[name] = true
-	}
-	for _, name := range f.Names() {
-		if !known[name] {
-			f.Fault(name, "unknown", "is not a field of "+f.whole+"; the fields are "+strings.Join(f.known, ", "))
+	var unknown []string
+	for name := range f.fields {
+		if !slices.Contains(f.known, name) {
+			unknown = append(unknown, name)
 		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		f.Fault(name, "unknown", "is not a field of "+f.whole+"; the fields are "+strings.Join(f.known, ", "))
 	}
 	return f.faults
 }

@@ -55,6 +55,14 @@ UPDATE platform SET embed_origins = @embed_origins;
 INSERT INTO agencies (id, slug, name, created_at) VALUES (@id, @slug, @name, @created_at)
 ON CONFLICT (id) DO UPDATE SET slug = excluded.slug, name = excluded.name;
 
+-- name: SingleApprovalBelow :one
+SELECT single_approval_below FROM agencies WHERE id = @id;
+
+-- name: SetLateMoney :exec
+UPDATE agencies SET late_payments = COALESCE(sqlc.narg('late_payments')::text, late_payments),
+    single_approval_below = COALESCE(sqlc.narg('single_approval_below')::bigint, single_approval_below)
+WHERE id = @id;
+
 -- name: SetDefaultService :exec
 UPDATE agencies SET default_service = @default_service WHERE id = @id;
 

@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/form"
 	"quittance/internal/registry/internal/db"
 	"quittance/internal/secret"
 )
@@ -52,6 +54,20 @@ func View(ctx context.Context, pool *pgxpool.Pool, simulators string, read func(
 		}
 		return read(tx, s)
 	})
+}
+
+// SingleApprovalBelow returns Agency.SingleApprovalBelow of an agency within a
+// transaction. It is 0 for an unknown agency.
+func SingleApprovalBelow(ctx context.Context, tx pgx.Tx, agencyID string) (int64, error) {
+	id, ok := form.CanonicalUUID(agencyID)
+	if !ok {
+		return 0, nil
+	}
+	below, err := db.New(tx).SingleApprovalBelow(ctx, id)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return 0, fmt.Errorf("reading the agency's policy: %w", err)
+	}
+	return below, nil
 }
 
 // Changed reports whether the transaction has changed the registry.

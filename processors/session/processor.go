@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -11,7 +10,6 @@ import (
 	"quittance/processors/runtime"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
-	"quittance/schemas/payload"
 	"quittance/schemas/record"
 )
 
@@ -187,23 +185,20 @@ func (w *writer) event(e checkout.Event) {
 	// orphaned report goes there, too: its agency is unknown and its key is empty.
 	w.emitTo(schemas.TopicEvents, w.tx.Partition(), s.TenantID, mapping.FromEvent(e))
 	if e.Type.Webhook() {
-		w.notify(schemas.TopicWebhooks, s.ApplicationID, e.ID, e, payload.Webhook)
+		w.notify(schemas.TopicWebhooks, s.ApplicationID, e, mapping.ToWebhook)
 	}
 	if e.Confirms() {
-		w.notify(schemas.TopicConfirmations, s.TenantID, s.TransactionID, e, payload.Confirmation)
+		w.notify(schemas.TopicConfirmations, s.TenantID, e, mapping.ToConfirmation)
 	}
 }
 
-func (w *writer) notify(topic, key, id string, e checkout.Event, body func(checkout.Event) ([]byte, error)) {
-	b, err := body(e)
+func (w *writer) notify(topic, key string, e checkout.Event, notification func(checkout.Event) (*record.Notification, error)) {
+	n, err := notification(e)
 	if err != nil {
 		if w.err == nil {
-			w.err = runtime.Poison(fmt.Errorf("writing the body of %s: %w", e.Type, err))
+			w.err = runtime.Poison(err)
 		}
 		return
 	}
-	w.emit(topic, key, &record.Notification{
-		EventID: id, Event: string(e.Type), ApplicationID: e.Session.ApplicationID, TenantID: e.Session.TenantID,
-		SessionID: e.SessionID, Livemode: e.Session.Live, Platform: e.Session.Platform, OccurredAt: e.OccurredAt, Body: b,
-	})
+	w.emit(topic, key, n)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/schemas/payload"
 	"quittance/schemas/record"
 )
 
@@ -83,7 +84,7 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Token = &record.CompletionToken{Hash: do.Hash, ClientSecretHash: do.ClientSecretHash, LifetimeMs: do.Lifetime.Milliseconds()}
 	case checkout.ConsumeToken:
 		r.Type = CommandConsumeToken
-		r.Token = &record.CompletionToken{Hash: do.Hash}
+		r.Token = &record.CompletionToken{Hash: do.Hash, OrderID: do.OrderID}
 	case checkout.OpenRefundRequest:
 		r.Type = CommandRefund
 		r.Case = &record.CaseEntry{By: do.By, Reason: do.Reason}
@@ -141,7 +142,7 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 	case r.Type == CommandIssueToken && r.Token != nil:
 		c.Do = checkout.IssueToken{Hash: r.Token.Hash, ClientSecretHash: r.Token.ClientSecretHash, Lifetime: time.Duration(r.Token.LifetimeMs) * time.Millisecond}
 	case r.Type == CommandConsumeToken && r.Token != nil:
-		c.Do = checkout.ConsumeToken{Hash: r.Token.Hash}
+		c.Do = checkout.ConsumeToken{Hash: r.Token.Hash, OrderID: r.Token.OrderID}
 	case r.Type == CommandRefund && r.Case != nil:
 		c.Do = checkout.OpenRefundRequest{By: r.Case.By, Reason: r.Case.Reason}
 	case r.Type == CommandResolve && r.Case != nil:
@@ -253,6 +254,41 @@ func FromEvent(e checkout.Event) *record.Event {
 		r.Session = &s
 	}
 	return r
+}
+
+// ToEvent converts an event of checkout.events. It lacks what FromEvent leaves out.
+func ToEvent(r *record.Event) checkout.Event {
+	e := checkout.Event{
+		ID: r.EventID, Type: checkout.EventType(r.Type), SessionID: r.SessionID, Sequence: r.Sequence, OccurredAt: r.OccurredAt, Detail: r.Detail,
+	}
+	if r.Session != nil {
+		e.Session = ToSession(r.Session)
+		e.Session.Sequence = r.Sequence
+	}
+	return e
+}
+
+// ToConfirmation returns the notification that confirms a payment to the ERP of the
+// agency. Event.Confirms must be true for the event. The result depends on the event's
+// record only, so that it can be made again from checkout.events.
+func ToConfirmation(e checkout.Event) (*record.Notification, error) {
+	return notification(e, e.Session.TransactionID, payload.Confirmation)
+}
+
+// ToWebhook returns the notification of an event that integrators can subscribe to.
+func ToWebhook(e checkout.Event) (*record.Notification, error) {
+	return notification(e, e.ID, payload.Webhook)
+}
+
+func notification(e checkout.Event, id string, body func(checkout.Event) ([]byte, error)) (*record.Notification, error) {
+	b, err := body(e)
+	if err != nil {
+		return nil, fmt.Errorf("writing the body of %s: %w", e.Type, err)
+	}
+	return &record.Notification{
+		EventID: id, Event: string(e.Type), ApplicationID: e.Session.ApplicationID, TenantID: e.Session.TenantID,
+		SessionID: e.SessionID, Livemode: e.Session.Live, Platform: e.Session.Platform, OccurredAt: e.OccurredAt, Body: b,
+	}, nil
 }
 
 // FromAnswer converts the answer to the request that waits at to.

@@ -76,6 +76,7 @@ func TestCommandsSurvive(t *testing.T) {
 		filled[checkout.Enquire](), filled[checkout.Redirected](), filled[checkout.IssueToken](),
 		filled[checkout.Reserve](), filled[checkout.Take](), filled[checkout.Release](), filled[checkout.Reverse](),
 		checkout.ConsumeToken{Hash: []byte("h")},
+		filled[checkout.ConsumeToken](),
 		filled[checkout.OpenRefundRequest](), filled[checkout.Resolve](),
 	} {
 		for _, to := range []*checkout.ReplyTo{nil, {CorrelationID: "c", Partition: 3}} {

@@ -33,6 +33,9 @@ type Config struct {
 	// means that the agency has another account now: the operator is asked about the
 	// collection, but not for its money. The sink calls it before each call of an operator.
 	Account func(tenantID string, live bool, offerID, fingerprint string) (account connector.Account, replaced, ok bool)
+	// HonoursLate reports whether the agency's policy honours late payments. Nil means
+	// that no agency does.
+	HonoursLate func(tenantID string) bool
 	// Signer signs callback addresses.
 	Signer connector.Signer
 	// PublicURL is the address under which operators call back.

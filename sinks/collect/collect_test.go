@@ -951,6 +951,7 @@ func TestRedirect(t *testing.T) {
 			return card.Account{BaseURL: connector.BaseURL(w.operator + "/card"), Merchant: "impots", Secret: "simulator"}, false, true
 		}
 		c.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		c.HonoursLate = func(tenantID string) bool { return tenantID != "" }
 	})
 	q := w.request("collect", "", time.Minute)
 	q.OfferID, q.Currency, q.WindowEndsAt = checkout.OfferCard, "EUR", w.clock.now().Add(5*time.Minute)
@@ -1012,7 +1013,8 @@ func TestRedirect(t *testing.T) {
 	enquiry.Kind, enquiry.Enquiry = "enquire", 1
 	w.send(enquiry)
 	w.eventually("the approval", func() bool { return len(w.outcomes(q.CollectionID)) == 1 })
-	if o := w.outcomes(q.CollectionID)[0]; o.Status != checkout.OutcomeApproved || o.Amount != q.Amount || o.Currency != "EUR" || o.OperatorRef != pages[0].TransactionID || o.Source != checkout.SourceEnquiry {
+	if o := w.outcomes(q.CollectionID)[0]; o.Status != checkout.OutcomeApproved || o.Amount != q.Amount || o.Currency != "EUR" || o.OperatorRef != pages[0].TransactionID || o.Source != checkout.SourceEnquiry ||
+		o.ApprovedAt.IsZero() || !o.HonourLate {
 		t.Errorf("outcome %+v", o)
 	}
 	if n := len(w.redirects(q.CollectionID)); n != 2 {

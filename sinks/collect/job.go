@@ -414,7 +414,8 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 	case checkout.OutcomeApproved, checkout.OutcomeRefused, checkout.OutcomeUnknown:
 		outcome := checkout.Outcome{
 			CollectionID: q.CollectionID, Source: source, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
-			OperatorRef: o.OperatorRef, FailureCode: o.FailureCode,
+			OperatorRef: o.OperatorRef, FailureCode: o.FailureCode, ApprovedAt: o.ApprovedAt,
+			HonourLate: j.sink.cfg.HonoursLate != nil && j.sink.cfg.HonoursLate(q.TenantID),
 		}
 		if q.Kind == kindEnquire {
 			outcome.AskedAt = q.RequestedAt

@@ -352,7 +352,7 @@ func (d *badDays) operatorSilent(t *testing.T) {
 // counted. The records behind them are processed.
 func (d *badDays) undecodable(t *testing.T) {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(program.Local(d.Port+harness.AtBroker)), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ConsumeTopics(schemas.TopicPoisonCommands, schemas.TopicPoisonCollections, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal, schemas.TopicPoisonDeliveries),
+		kgo.ConsumeTopics(schemas.TopicPoisonCommands, schemas.TopicPoisonCollections, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal, schemas.TopicPoisonDeliveries, schemas.TopicPoisonCases),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	if err != nil {
 		t.Fatal(err)

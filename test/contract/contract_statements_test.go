@@ -458,7 +458,7 @@ func refusedBody(t *testing.T, a harness.Answer, status int, code string) map[st
 }
 
 var completionStatements = []statement{
-	{secVerify, "response 200: session_id, order_id, status, paid, notice_id, tenant_id, metadata, service_code, service_label", func(t *testing.T, c *contract) {
+	{secVerify, "response 200: session_id, order_id, status, paid, notice_id, tenant_id, metadata, service_code, service_label; in addition amount and currency", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(`"mode":"embedded","service_code":"patente","metadata":{"case":"é"}`))
 		c.settle(t, taxKey, s, "06 600 00 01", "completed")
 		var got map[string]any
@@ -467,6 +467,7 @@ var completionStatements = []statement{
 		equal(t, "answer", got, map[string]any{
 			"session_id": s["id"], "order_id": s["order_id"], "status": "completed", "paid": true, "notice_id": w["notice_id"], "tenant_id": taxAgency,
 			"metadata": map[string]any{"case": "é"}, "service_code": "patente", "service_label": "Contribution de la patente",
+			"amount": s["amount"], "currency": s["currency"],
 		})
 		matches(t, "notice_id", got["notice_id"], uuidPattern)
 	}},
@@ -492,6 +493,17 @@ var completionStatements = []statement{
 		}
 		equal(t, "live", refusedBody(t, c.verify(t, taxLiveKey, `{"completion_token":"`+token+`"}`), 404, "checkout.completion_token_not_found"), want)
 		equal(t, "its own", c.verify(t, taxKey, `{"completion_token":"`+token+`"}`).Status, 200)
+	}},
+	{secVerify, "order_id: optional; a token of another order is a 404 like an unknown one and is not consumed", func(t *testing.T, c *contract) {
+		s := c.created(t, taxKey, c.with(`"mode":"embedded"`))
+		c.settle(t, taxKey, s, "06 600 00 01", "completed")
+		body := `{"completion_token":"` + c.token(t, s) + `","order_id":%q}`
+		unknown := refusedBody(t, c.verify(t, taxKey, `{"completion_token":"cpt_x"}`), 404, "checkout.completion_token_not_found")
+		equal(t, "another", refusedBody(t, c.verify(t, taxKey, fmt.Sprintf(body, "another")), 404, "checkout.completion_token_not_found"), unknown)
+		its := c.verify(t, taxKey, fmt.Sprintf(body, s["order_id"]))
+		equal(t, "its own", []string{fmt.Sprint(its.Status), its.Header.Get("Idempotent-Replayed")}, []string{"200", ""})
+		only(t, c.verify(t, taxKey, `{"completion_token":"cpt_x","order_id":""}`), "order_id")
+		only(t, c.verify(t, taxKey, `{"completion_token":"cpt_x","order_id":"`+strings.Repeat("o", 201)+`"}`), "order_id")
 	}},
 	{secVerify, "completion_token: string, min length 1, required; tenant_id: UUID, required with a platform key", func(t *testing.T, c *contract) {
 		for _, body := range []string{`{}`, `{"completion_token":""}`, `{"completion_token":null}`, `{"completion_token":7}`} {

@@ -131,7 +131,7 @@ func TestCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	poison, err := w.records(read, schemas.TopicPoisonCommands, schemas.TopicPoisonCollections, schemas.TopicPoisonReadmodel,
-		schemas.TopicPoisonJournal, schemas.TopicPoisonDeliveries)
+		schemas.TopicPoisonJournal, schemas.TopicPoisonDeliveries, schemas.TopicPoisonCases)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,11 @@ import (
 )
 
 // Operator runs commands against an Up.
-type Operator struct{ *Up }
+type Operator struct {
+	*Up
+	// StaffKey is the key of the person who runs them; may be empty.
+	StaffKey string
+}
 
 // run runs a command and waits until it has ended.
 func (o Operator) run(t *testing.T, args ...string) (stdout, stderr string, err error) {
@@ -30,6 +34,9 @@ func (o Operator) run(t *testing.T, args ...string) (stdout, stderr string, err 
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = program.Environment()
+	if o.StaffKey != "" {
+		cmd.Env = append(cmd.Env, "QUITTANCE_STAFF_KEY="+o.StaffKey)
+	}
 	var out, says bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &says
 	err = cmd.Run()

@@ -231,7 +231,7 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	}
 	for n := range of.Sinks {
 		instance := strconv.Itoa(n)
-		for _, sink := range []string{"collect", "webhook", "erp", "readmodel", "journal", "schedule"} {
+		for _, sink := range []string{"collect", "webhook", "erp", "readmodel", "journal", "schedule", "cases"} {
 			if len(of.Only) > 0 && !slices.Contains(of.Only, sink) {
 				continue
 			}

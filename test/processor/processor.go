@@ -20,6 +20,8 @@ type Processor struct {
 	Orders   map[checkout.OrderKey]checkout.Order
 	// Requests are those that the sink collect would get.
 	Requests []checkout.CollectionRequest
+	// Events are all events.
+	Events []checkout.Event
 }
 
 // New returns a processor without sessions.
@@ -52,6 +54,7 @@ func (p *Processor) Decide(cmd checkout.Command) checkout.Answer {
 	maps.Copy(p.Sessions, d.Sessions)
 	maps.Copy(p.Orders, d.Orders)
 	p.Requests = append(p.Requests, d.Collections...)
+	p.Events = append(p.Events, d.Events...)
 	return *d.Answer
 }
 

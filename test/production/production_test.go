@@ -203,7 +203,7 @@ func TestProduction(t *testing.T) {
 	}
 
 	roles := [][]string{{"processor"}, {"ingress"}}
-	for _, sink := range []string{"collect", "webhook", "erp", "schedule", "readmodel", "journal"} {
+	for _, sink := range []string{"collect", "webhook", "erp", "schedule", "cases", "readmodel", "journal"} {
 		roles = append(roles, []string{"sink", sink})
 	}
 	ports := harness.Ports(t, len(roles)+1)

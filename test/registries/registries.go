@@ -55,6 +55,8 @@ agencies:
       - {code: foncier, label: "Foncier", active: false}
     service_mappings: [{erp_code: "4711", service: patente}, {erp_code: "4712", service: foncier}]
     default_service: patente
+    late_payments: honour
+    single_approval_below: 5000
     fees: [{channel: MOBILE_MONEY, currency: XAF, ratio: "0.015", fixed: 10, minimum: 100, maximum: 5000}, {channel: CARD, ratio: "0.5"}]
     erp:
       test:

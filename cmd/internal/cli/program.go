@@ -89,7 +89,7 @@ func (p Program) root() *cobra.Command {
 		}
 	}
 	add(groupRoles, roleCommands()...)
-	add(groupOperate, migrate(), seed(), p.doctor(), keys(), clerks(), staff(), endpoints(), deliveriesCommand(), replay())
+	add(groupOperate, migrate(), seed(), p.doctor(), keys(), clerks(), staff(), casesCommand(), endpoints(), deliveriesCommand(), replay())
 	if len(p.Commands) > 0 {
 		root.AddGroup(&cobra.Group{ID: groupDevelop, Title: "To develop with it:"})
 		add(groupDevelop, p.Commands...)
@@ -163,6 +163,7 @@ func roleCommand(kind roles.Kind, c Command) Command {
 		if err != nil {
 			return err
 		}
+		role.TuneProcess()
 		b.Start(role.Start, (*roles.Base).ServeHealth)
 		return b.Wait()
 	}

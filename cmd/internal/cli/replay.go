@@ -31,6 +31,9 @@ func replayable() map[string][]string {
 	}
 	for _, kind := range roles.DeliveryKinds(nil) {
 		out[kind.Notifications] = append(out[kind.Notifications], string(kind.Kind))
+		if kind.Confirms {
+			out[schemas.TopicEvents] = append(out[schemas.TopicEvents], string(kind.Kind))
+		}
 	}
 	return out
 }
@@ -41,11 +44,13 @@ var notReplayable = map[string]string{
 	schemas.TopicCommands:           "its commands are decided already; the processors read the topic themselves and skip decided commands",
 	schemas.TopicState:              "it is the processors' own state, which they restore when they start",
 	schemas.TopicReplies:            "no request waits for these answers any more",
+	schemas.TopicReferences:         "its last values are the highest leased references, which the leases read themselves",
 	schemas.TopicCollections:        "it would ask payers for money again; the processors ask operators about undecided collections automatically",
 	schemas.TopicWebhooksDeliveries: "it would send accepted webhooks again; replay webhooks --to webhook makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
 	schemas.TopicERPDeliveries:      "it would send accepted confirmations again; replay erp.confirmations --to erp makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
 	schemas.TopicPoisonCommands:     "these commands would break the same invariant again; the processors ask operators about undecided collections automatically",
 	schemas.TopicPoisonCollections:  "it could ask payers for money again; the processors ask operators about undecided collections automatically",
+	schemas.TopicPoisonCases:        "a rebuild of the cases reads checkout.events again: stop the sink, empty the tables cases and cases_positions, and start it",
 	schemas.TopicPoisonDeliveries:   "other topics have the same events; replay webhooks --to webhook or erp.confirmations --to erp makes missing deliveries",
 }
 
@@ -185,7 +190,8 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		return nil, err
 	}
 	cfg := deliveries.Replay{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: r.since, Until: r.until, Now: b.Now, Redelivery: r.redelivery, DryRun: r.dryRun, Progress: r.progress(),
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: r.since, Until: r.until, Now: b.Now,
+		FromEvents: r.topic == schemas.TopicEvents, Redelivery: r.redelivery, DryRun: r.dryRun, Progress: r.progress(),
 	}
 	if r.endpoint != "" {
 		d, err := (&Meta{Settings: b.Settings, pool: b.Pool, now: b.Now()}).readDestination(ctx, "--endpoint", r.endpoint)
@@ -201,6 +207,7 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 	return []counted{
 		{"events", got.Events, "read"},
 		{"unaddressed", got.Unaddressed, "have no destination in the present configuration"},
+		{"reversed", got.Reversed, "were given back since and are not confirmed"},
 		{"made", got.Made, "deliveries are missing and become due"},
 		{"accepted", got.Accepted, "were accepted and stay as they are"},
 		{"scheduled", got.Scheduled, "wait for their next attempt and stay as they are"},

@@ -23,6 +23,12 @@ func (c configuration) AgencyName(tenantID string) (string, bool) {
 	return a.Name, ok
 }
 
+// HonoursLate reports whether the agency's policy honours late payments.
+func (c configuration) HonoursLate(tenantID string) bool {
+	a, _ := c.Agency(tenantID)
+	return a.LatePayments == registry.LatePaymentsHonour
+}
+
 // Configured reports whether the agency has a usable account for the offer that takes
 // the currency; for cash, whether it has a counter. With simulators every agency has a
 // counter in test mode.

@@ -17,8 +17,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"quittance/checkout"
 	"quittance/internal/clickhouse"
 	"quittance/internal/clock"
+	"quittance/internal/commands"
 	"quittance/internal/connector/all"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
@@ -43,6 +45,8 @@ type Base struct {
 	Identities *identity.Identities // after OpenRegistry
 	// Now is the time of the service.
 	Now func() time.Time
+
+	processor *commands.Checkout // after commands
 
 	group *errgroup.Group
 	ctx   context.Context //nolint:containedctx // the context of group
@@ -174,6 +178,23 @@ func (b *Base) OpenRegistry() error {
 	b.Run("registry", reg.Run)
 	b.Run("identities", ids.Run)
 	return nil
+}
+
+// commands returns the client of the processor of checkout sessions, which all roles of the
+// process share.
+func (b *Base) commands() (*commands.Checkout, error) {
+	if b.processor != nil {
+		return b.processor, nil
+	}
+	h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.Run("commands", h.Run)
+	b.processor = h
+	return h, nil
 }
 
 // OpenClickHouse opens a connection. Wait closes it. A schema that is not up to date is

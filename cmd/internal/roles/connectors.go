@@ -63,3 +63,12 @@ func (b *Base) merchantOfReport(sessions *readmodel.Reader) func(ctx context.Con
 		return callbacks.Merchant{Account: account.Account, Networks: account.CallbackNetworks}, nil
 	}
 }
+
+// honoursLate returns a function that reports whether the policy of a session's agency
+// honours late payments. It is false while the session cannot be read: staff decide then.
+func (b *Base) honoursLate(sessions *readmodel.Reader) func(ctx context.Context, sessionID string) bool {
+	return func(ctx context.Context, sessionID string) bool {
+		s, err := sessions.ByID(ctx, sessionID)
+		return err == nil && b.configuration().HonoursLate(s.TenantID)
+	}
+}

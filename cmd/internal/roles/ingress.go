@@ -31,13 +31,10 @@ func (b *Base) ingress() error {
 		b.CheckoutURL = "http://" + b.Listen
 	}
 	checkoutURL := strings.TrimSuffix(b.CheckoutURL, "/")
-	h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
-		Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
-	})
+	h, err := b.commands()
 	if err != nil {
 		return err
 	}
-	b.Run("commands", h.Run)
 	b.Run("commands probe", b.probe(h))
 	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
 		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log,
@@ -82,7 +79,7 @@ func (b *Base) ingress() error {
 		return fmt.Errorf("--trusted-proxies: %w", err)
 	}
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Merchant: b.merchantOfReport(sessions), Proxies: proxies,
+		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Merchant: b.merchantOfReport(sessions), Proxies: proxies, HonoursLate: b.honoursLate(sessions),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {

@@ -5,11 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"quittance/internal/cases"
 	"quittance/internal/deliveries"
 	client "quittance/internal/erp"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
+	sinkcases "quittance/sinks/cases"
 	"quittance/sinks/collect"
 	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
@@ -36,7 +38,7 @@ func (b *Base) collect() error {
 		return err
 	}
 	return add(b, "collect", collect.New, collect.Config{
-		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Account: b.configuration().AccountOfCollection, Connectors: connectors, Signer: b.Keys,
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Account: b.configuration().AccountOfCollection, HonoursLate: b.configuration().HonoursLate, Connectors: connectors, Signer: b.Keys,
 		PublicURL: strings.TrimSuffix(b.CallbackURL, "/"), Sealer: b.Keys, CheckoutURL: strings.TrimSuffix(b.CheckoutURL, "/"), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
@@ -92,6 +94,16 @@ func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
 func (b *Base) schedule() error {
 	return add(b, "schedule", schedule.New, schedule.Config{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Deliveries: deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry)), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+}
+
+func (b *Base) cases() error {
+	processor, err := b.commands()
+	if err != nil {
+		return err
+	}
+	return add(b, "cases", sinkcases.New, sinkcases.Config{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool), Processor: processor, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
 

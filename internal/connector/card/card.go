@@ -30,7 +30,7 @@
 //
 //	GET {base}/v1/transactions/{reference}?merchant=impots
 //	{"transaction_id": "T-991", "reference": "2f6c…", "status": "approved",
-//	 "amount": 507500, "currency": "EUR", "reason": "…"}
+//	 "amount": 507500, "currency": "EUR", "reason": "…", "approved_at": "2026-03-01T12:03:10Z"}
 //
 // A reference that the merchant has no transaction of is 404 transaction_not_found.
 //
@@ -43,7 +43,8 @@
 //	expired                expires_at has passed and the citizen has done nothing
 //
 // The last five are final. reason is the acquirer's code for the status, such as
-// insufficient_funds: small letters and underscores.
+// insufficient_funds: small letters and underscores. approved_at is the date of an
+// approval. Without it, late money is held even where the agency honours it.
 //
 // # Report
 //

@@ -209,6 +209,15 @@ func TestAnswersToAnEnquiry(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", took, o, err)
 		}
 	}
+	// The acquirer's date of an approval. An unreadable one does not matter.
+	for text, want := range map[string]time.Time{
+		`"2026-03-01T13:03:10+01:00"`: time.Date(2026, 3, 1, 12, 3, 10, 0, time.UTC), `"1.3.2026"`: {}, `17`: {}, `null`: {}, `""`: {},
+	} {
+		o, err := enquire(http.StatusOK, `{"transaction_id":"T-1","reference":"`+r.ID+`","status":"approved","amount":1,"currency":"EUR","approved_at":`+text+`}`)
+		if err != nil || o.Status != checkout.OutcomeApproved || !o.ApprovedAt.Equal(want) {
+			t.Errorf("%s: %+v, %v", text, o, err)
+		}
+	}
 	o, err := enquire(http.StatusOK, `{"transaction_id":"T-1","reference":"`+r.ID+`","status":"declined","reason":"insufficient_funds"}`)
 	if err != nil || o.Status != checkout.OutcomeRefused || o.FailureCode != checkout.FailureCardDeclined || o.Reason != "insufficient_funds" {
 		t.Errorf("%+v, %v", o, err)

@@ -87,6 +87,21 @@ type state struct {
 	Amount        int64  `json:"amount"`
 	Currency      string `json:"currency"`
 	Reason        string `json:"reason"`
+	ApprovedAt    date   `json:"approved_at"`
+}
+
+// date is a time of RFC 3339. Any other value is zero: an approval decides without it.
+type date struct{ time.Time }
+
+// UnmarshalJSON reads a time.
+func (d *date) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		if at, err := time.Parse(time.RFC3339, text); err == nil {
+			d.Time = at.UTC()
+		}
+	}
+	return nil
 }
 
 func toOutcome(m state) (connector.Outcome, error) {
@@ -102,7 +117,7 @@ func toOutcome(m state) (connector.Outcome, error) {
 		o.Reason = m.Status
 	}
 	if status == checkout.OutcomeApproved {
-		o.Amount, o.Reason = m.Amount, ""
+		o.Amount, o.Reason, o.ApprovedAt = m.Amount, "", m.ApprovedAt.Time
 		if _, known := money.Lookup(m.Currency); known {
 			o.Currency = m.Currency
 		}

@@ -71,14 +71,16 @@ CREATE TABLE cases_positions (
 CREATE TABLE case_proposals (
     case_id     text COLLATE "C" NOT NULL,
     number      integer NOT NULL CHECK (number > 0), -- within the case
-    state       text NOT NULL CHECK (state IN ('open', 'approved', 'carried_out', 'refused', 'rejected', 'void')),
+    state       text NOT NULL CHECK (state IN ('open', 'approved', 'carried_out', 'refused', 'rejected', 'lapsed', 'void')),
     session_id  text COLLATE "C", -- null: the exit is in cases
     resolution  text NOT NULL,
     reference   text NOT NULL DEFAULT '',
     reason      text NOT NULL,
     proposed_by uuid NOT NULL REFERENCES staff,
+    proposer    text NOT NULL, -- the name, which events hold
     proposed_at timestamptz NOT NULL,
     decided_by  uuid REFERENCES staff, -- who approved or rejected it
+    decider     text NOT NULL DEFAULT '',
     decided_at  timestamptz,
     decision    text NOT NULL DEFAULT '', -- why it was rejected
     refusal     text NOT NULL DEFAULT '', -- the processor's code

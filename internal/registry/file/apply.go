@@ -160,6 +160,11 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 			return err
 		}
 	}
+	if a.latePayments != nil || a.singleApprovalBelow != nil {
+		if err := w.q.SetLateMoney(ctx, db.SetLateMoneyParams{ID: a.ID, LatePayments: a.latePayments, SingleApprovalBelow: a.singleApprovalBelow}); err != nil {
+			return err
+		}
+	}
 	for _, f := range a.fees {
 		if err := w.q.UpsertFee(ctx, f); err != nil {
 			return err

@@ -145,6 +145,8 @@ agencies:
 		{"service: patente}", "service: fret}", agency0 + ".service_mappings[0].service"},
 		{`erp_code: "4712"`, `erp_code: "4711"`, agency0 + ".service_mappings[1].erp_code"},
 		{"default_service: patente", "default_service: fret", agency0 + ".default_service"},
+		{"late_payments: honour", "late_payments: perhaps", agency0 + ".late_payments"},
+		{"single_approval_below: 5000", "single_approval_below: -1", agency0 + ".single_approval_below"},
 		{"{channel: CARD, ", "{channel: MOBILE_MONEY, ", agency0 + ".fees[1]"},
 		{"secret: " + registries.KeyLive, "secret: " + registries.KeyTest, app0 + ".keys[1].secret"},
 		{"secret: " + registries.KeyTest, "secret: sk_test_cccccccccccccccccccccccc", app0 + ".keys[0].secret"},

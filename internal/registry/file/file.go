@@ -33,14 +33,16 @@ type contents struct {
 type agency struct {
 	path string
 	db.UpsertAgencyParams
-	services       []service
-	mappings       []mapping
-	defaultService *string
-	fees           []db.UpsertFeeParams
-	erp            []registry.ERPSettings
-	accounts       []registry.StoredAccount
-	applications   []application
-	clerks         []clerk
+	services            []service
+	mappings            []mapping
+	defaultService      *string
+	singleApprovalBelow *int64
+	latePayments        *string
+	fees                []db.UpsertFeeParams
+	erp                 []registry.ERPSettings
+	accounts            []registry.StoredAccount
+	applications        []application
+	clerks              []clerk
 }
 
 type service struct {
@@ -144,6 +146,13 @@ func (o object) agency() agency {
 	if c := o.code("default_service", false); c != "" {
 		a.defaultService = &c
 	}
+	if late := o.text("late_payments", false); late != "" {
+		a.latePayments = &late
+		if late != string(registry.LatePaymentsHold) && late != string(registry.LatePaymentsHonour) {
+			o.fault("late_payments", "enum", "must be hold (staff decide about late money) or honour (late money completes its session when nothing is in doubt)")
+		}
+	}
+	a.singleApprovalBelow = o.Integer("single_approval_below", 0, maxAmount)
 	o.objects("fees", func(o object) { a.fees = append(a.fees, o.fee(a.ID)) })
 	o.modes("erp", func(o object, live bool) { a.erp = append(a.erp, o.erp(a.ID, live)) })
 	o.modes("connectors", func(o object, live bool) { a.accounts = append(a.accounts, o.accounts(a.ID, live)...) })

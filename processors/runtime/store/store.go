@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -99,6 +100,9 @@ type Store struct {
 	pos   Position
 	floor uint64 // no index entry has an earlier deadline
 	key   []byte // scratch
+	// reads serves all reads between two Applies: a transaction reads some hundred
+	// entries, and each iterator of its own would open tables again.
+	reads *pebble.Iterator
 
 	asOf time.Time // last time at which the copy had the whole changelog
 	live bool      // see Live
@@ -123,7 +127,7 @@ func Open(cfg Config) (s *Store, discarded string, err error) {
 		return s, "", nil
 	}
 	if s != nil {
-		_ = s.db.Close() // it is discarded
+		_ = s.Abandon() // it is discarded
 	}
 	if reason == "" {
 		// A full restore is possible. An error of the disk occurs again below.
@@ -213,24 +217,38 @@ func open(cfg Config, fs vfs.FS, dir string) (s *Store, reason string, err error
 // most keys that are looked up are new (a new order, a new idempotency key). With DB.Get
 // each look-up read a block from the disk's cache, which took four tenths of a busy
 // processor's CPU time.
-func (s *Store) read(key []byte) (out []byte, err error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{UseL6Filters: true, KeyTypes: pebble.IterKeyTypePointsOnly})
-	if err != nil {
-		return nil, fmt.Errorf("reading the local store: %w", err)
-	}
-	defer func() {
-		if e := it.Close(); e != nil && err == nil {
-			out, err = nil, fmt.Errorf("reading the local store: %w", e)
+func (s *Store) read(key []byte) ([]byte, error) {
+	if s.reads == nil {
+		it, err := s.db.NewIter(&pebble.IterOptions{UseL6Filters: true, KeyTypes: pebble.IterKeyTypePointsOnly})
+		if err != nil {
+			return nil, fmt.Errorf("reading the local store: %w", err)
 		}
-	}()
-	if !it.SeekPrefixGE(key) || !bytes.Equal(it.Key(), key) {
-		return nil, nil // Close returns the error of the search
+		s.reads = it
 	}
-	v, err := it.ValueAndErr()
+	if !s.reads.SeekPrefixGE(key) || !bytes.Equal(s.reads.Key(), key) {
+		if err := s.reads.Error(); err != nil {
+			return nil, errors.Join(fmt.Errorf("reading the local store: %w", err), s.endReads())
+		}
+		return nil, nil
+	}
+	v, err := s.reads.ValueAndErr()
 	if err != nil {
-		return nil, fmt.Errorf("reading the local store: %w", err)
+		return nil, errors.Join(fmt.Errorf("reading the local store: %w", err), s.endReads())
 	}
 	return append(make([]byte, 0, len(v)), v...), nil
+}
+
+// endReads closes the iterator of read, which sees the changes before it was made only.
+func (s *Store) endReads() error {
+	if s.reads == nil {
+		return nil
+	}
+	err := s.reads.Close()
+	s.reads = nil
+	if err != nil {
+		return fmt.Errorf("reading the local store: %w", err)
+	}
+	return nil
 }
 
 // Position returns the position of the last Apply.
@@ -356,6 +374,9 @@ func (b *Batch) Postpone(key []byte, e Entry, former Deadline) error {
 
 // Apply writes the batch and the position after it in one atomic write.
 func (s *Store) Apply(b *Batch, pos Position) error {
+	if err := s.endReads(); err != nil {
+		return err
+	}
 	if s.live {
 		s.asOf = s.cfg.Wall()
 	}
@@ -532,7 +553,7 @@ func (s *Store) Abandon() error {
 		return nil
 	}
 	s.closed = true
-	if err := s.db.Close(); err != nil {
+	if err := errors.Join(s.endReads(), s.db.Close()); err != nil {
 		return fmt.Errorf("closing the local store: %w", err)
 	}
 	return nil

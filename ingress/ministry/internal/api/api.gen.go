@@ -63,11 +63,18 @@ func (e SessionStatus) Valid() bool {
 
 // Completion The session of a completion token.
 type Completion struct {
+	// Amount The due amount in minor units, without fees.
+	Amount int64 `json:"amount"`
+
+	// Currency ISO 4217.
+	Currency string             `json:"currency"`
 	Metadata *map[string]string `json:"metadata"`
 
 	// NoticeID UUID of the payment notice.
 	NoticeID string `json:"notice_id"`
-	OrderID  string `json:"order_id"`
+
+	// OrderID Compare it with the visitor's case, unless the request names it.
+	OrderID string `json:"order_id"`
 
 	// Paid True only when the status is completed and the money was not given back.
 	Paid         bool    `json:"paid"`

@@ -466,6 +466,23 @@ func (q *Queries) SetDefaultService(ctx context.Context, arg SetDefaultServicePa
 	return err
 }
 
+const setLateMoney = `-- name: SetLateMoney :exec
+UPDATE agencies SET late_payments = COALESCE($1::text, late_payments),
+    single_approval_below = COALESCE($2::bigint, single_approval_below)
+WHERE id = $3
+`
+
+type SetLateMoneyParams struct {
+	LatePayments        *string
+	SingleApprovalBelow *int64
+	ID                  string
+}
+
+func (q *Queries) SetLateMoney(ctx context.Context, arg SetLateMoneyParams) error {
+	_, err := q.db.Exec(ctx, setLateMoney, arg.LatePayments, arg.SingleApprovalBelow, arg.ID)
+	return err
+}
+
 const setPlatformOrigins = `-- name: SetPlatformOrigins :exec
 
 UPDATE platform SET embed_origins = $1
@@ -476,6 +493,17 @@ UPDATE platform SET embed_origins = $1
 func (q *Queries) SetPlatformOrigins(ctx context.Context, embedOrigins []string) error {
 	_, err := q.db.Exec(ctx, setPlatformOrigins, embedOrigins)
 	return err
+}
+
+const singleApprovalBelow = `-- name: SingleApprovalBelow :one
+SELECT single_approval_below FROM agencies WHERE id = $1
+`
+
+func (q *Queries) SingleApprovalBelow(ctx context.Context, id string) (int64, error) {
+	row := q.db.QueryRow(ctx, singleApprovalBelow, id)
+	var single_approval_below int64
+	err := row.Scan(&single_approval_below)
+	return single_approval_below, err
 }
 
 const suspendedEndpoints = `-- name: SuspendedEndpoints :many

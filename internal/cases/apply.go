@@ -1,0 +1,107 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"quittance/internal/kafka/consume"
+)
+
+// ErrRefused says that Postgres cannot hold a value. Another attempt would be refused too.
+// Nothing was written.
+var ErrRefused = fmt.Errorf("value cannot be stored: %w", consume.ErrRefused)
+
+var positions = consume.Positions{Table: "cases_positions", Next: "next"}
+
+// Positions returns the stored positions of a topic by partition.
+func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, error) {
+	return positions.Read(ctx, s.pool, topic)
+}
+
+// Apply writes cases and the positions after their records in one transaction. A stored
+// case of a higher sequence stays as it is, so that order and repetition do not matter. The
+// proposals of a closed case are void, except the one that closed it. Errors are consume.ErrMoved, ErrRefused and those
+// of a Postgres that is away. After the latter the batch may have been written; applying it
+// again does no harm.
+func (s *Store) Apply(ctx context.Context, read []Case, moves []consume.Move) error {
+	writes, err := writing(read)
+	if err != nil {
+		return err
+	}
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		// Positions come first. A second writer waits here and then finds them moved.
+		if err := positions.Move(ctx, tx, moves); err != nil {
+			return err
+		}
+		return tx.SendBatch(ctx, writes).Close()
+	})
+	if refused(err) {
+		return fmt.Errorf("applying cases: %w: %w", ErrRefused, err)
+	}
+	if err != nil {
+		return fmt.Errorf("applying cases: %w", err)
+	}
+	return nil
+}
+
+// writing returns the statements for the last snapshot of each case, sorted by id, so that
+// two writers cannot deadlock. A case comes before its proposals, as in all transactions.
+func writing(read []Case) (*pgx.Batch, error) {
+	last := map[string]Case{}
+	for _, c := range read {
+		if known, ok := last[c.ID]; !ok || known.Sequence < c.Sequence {
+			last[c.ID] = c
+		}
+	}
+	batch := &pgx.Batch{}
+	for _, id := range slices.Sorted(maps.Keys(last)) {
+		c := last[id]
+		args, err := c.args()
+		if err != nil {
+			return nil, err
+		}
+		batch.Queue(upsert, args...)
+		switch {
+		case !c.InSession:
+			batch.Queue(closeByRecord, c.ID)
+		case !c.Open():
+			// The sink ends the proposal that closed the case: the processor answers it.
+			batch.Queue(`
+				UPDATE case_proposals SET state = 'void', finished_at = $5
+				WHERE case_id = $1 AND (state = 'open' OR state = 'approved' AND (resolution, reference, proposer) <> ($2, $3, $4))`,
+				c.ID, string(c.Resolution), c.Reference, c.ClosedBy, c.ClosedAt)
+		}
+	}
+	return batch, nil
+}
+
+var upsert = func() string {
+	names := strings.Split(strings.Join(strings.Fields(columns), ""), ",")
+	params, sets := make([]string, len(names)), make([]string, len(names))
+	for i, n := range names {
+		params[i], sets[i] = fmt.Sprintf("$%d", i+1), n+" = excluded."+n
+	}
+	return fmt.Sprintf(`INSERT INTO cases AS c (%s) VALUES (%s) ON CONFLICT (id) DO UPDATE SET %s WHERE c.in_session AND c.sequence < excluded.sequence`,
+		columns, strings.Join(params, ", "), strings.Join(sets, ", "))
+}()
+
+// closeByRecord closes a case without session that has an approved proposal. It runs when
+// the proposal is approved, and when the row is written again after a rebuild.
+const closeByRecord = `
+	UPDATE cases SET resolution = p.resolution, reference = nullif(p.reference, ''), closed_by = p.proposer, closed_at = p.finished_at
+	FROM case_proposals p
+	WHERE p.case_id = $1 AND cases.id = $1 AND NOT cases.in_session AND cases.resolution IS NULL AND p.state = 'carried_out'`
+
+// refused reports whether Postgres cannot hold a value (SQLSTATE classes 22 and 23) or a
+// row is too large. Other errors mean that Postgres is away.
+func refused(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23") || pg.Code == "54000")
+}

@@ -1,0 +1,69 @@
+package cases
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/checkout"
+	"quittance/internal/operation"
+)
+
+// Approved is an approved proposal for the processor.
+type Approved struct {
+	CaseID     string
+	Number     int
+	SessionID  string
+	Resolution checkout.Resolution
+	Reference  string
+	Reason     string
+	Proposer   string // who proposed it
+	Decider    string // who approved it
+	DecidedBy  string // the id of that person
+}
+
+// Command returns the command that carries the proposal out. It is idempotent.
+func (a Approved) Command(at time.Time) checkout.Command {
+	return checkout.Command{At: at, SessionID: a.SessionID, Do: checkout.Resolve{
+		CaseID: a.CaseID, Resolution: a.Resolution, Reference: a.Reference, Reason: a.Reason, By: a.Proposer, ApprovedBy: a.Decider,
+	}}
+}
+
+// Claim returns up to n approved proposals that nobody has tried for the time again. The
+// caller has that time to try them.
+func (s *Store) Claim(ctx context.Context, n int, again time.Duration) ([]Approved, error) {
+	rows, _ := s.pool.Query(ctx, `
+		UPDATE case_proposals p SET tried_at = now()
+		FROM (SELECT case_id, number FROM case_proposals
+			WHERE state = 'approved' AND session_id IS NOT NULL AND (tried_at IS NULL OR tried_at <= now() - $2::interval)
+			ORDER BY decided_at, case_id LIMIT $1 FOR UPDATE SKIP LOCKED) due
+		WHERE p.case_id = due.case_id AND p.number = due.number
+		RETURNING p.case_id, p.number, p.session_id, p.resolution, p.reference, p.reason, p.proposer, p.decider, p.decided_by`, n, again)
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Approved])
+	if err != nil {
+		return nil, fmt.Errorf("claiming approved proposals: %w", err)
+	}
+	return out, nil
+}
+
+// Answered records the processor's answer to a proposal. A proposal that has ended already
+// stays as it is.
+func (s *Store) Answered(ctx context.Context, a Approved, code checkout.Code, now time.Time) error {
+	state, refusal := ProposalCarriedOut, ""
+	if code != checkout.CodeOK {
+		state, refusal = ProposalRefused, string(code)
+	}
+	return s.tx(ctx, "recording the answer to a proposal", func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = $3, refusal = $4, finished_at = $5 WHERE case_id = $1 AND number = $2 AND state = 'approved'`,
+			a.CaseID, a.Number, string(state), refusal, now)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		actor := operation.Actor{Kind: operation.ActorPerson, Name: a.DecidedBy}
+		return operation.Record(ctx, tx, actor, now, operation.Entry{
+			Action: "case." + string(state), Subject: a.CaseID, Detail: map[string]any{"proposal": a.Number, "resolution": a.Resolution, "refusal": refusal},
+		})
+	})
+}

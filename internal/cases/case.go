@@ -1,0 +1,279 @@
+package cases
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/schemas"
+	"quittance/schemas/mapping"
+	"quittance/schemas/record"
+)
+
+// KindPoison is a record that could not be processed. The processor knows no such case.
+const KindPoison checkout.CaseKind = "poison"
+
+// Kinds has all kinds of cases.
+func Kinds() []checkout.CaseKind { return append(checkout.CaseKinds(), KindPoison) }
+
+// Resolutions has what staff can propose.
+func Resolutions() []checkout.Resolution {
+	return []checkout.Resolution{
+		checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionApproved, checkout.ResolutionRefused,
+		checkout.ResolutionWriteOff, checkout.ResolutionAcknowledge,
+	}
+}
+
+// Allowed returns the resolutions of a kind of case.
+func Allowed(kind checkout.CaseKind) []checkout.Resolution {
+	return slices.DeleteFunc(Resolutions(), func(r checkout.Resolution) bool {
+		if kind == KindPoison {
+			return r != checkout.ResolutionAcknowledge
+		}
+		return !kind.Allows(r)
+	})
+}
+
+// State is the state of a case.
+type State string
+
+// The states of a case.
+const (
+	StateOpen   State = "open"
+	StateClosed State = "closed"
+)
+
+// States has all states of a case.
+func States() []State { return []State{StateOpen, StateClosed} }
+
+// Names of the evidence of a poison case.
+const (
+	EvidencePoisonTopic  = "poison_topic" // without the installation's prefix
+	EvidencePoisonOffset = "poison_offset"
+	EvidenceTopic        = "topic" // of the original record, as are the next two
+	EvidencePartition    = "partition"
+	EvidenceOffset       = "offset"
+	EvidenceError        = "error"
+)
+
+// Case is an operator case. Amount is zero and Currency is empty for poison.
+type Case struct {
+	checkout.Case
+	// InSession means that the state of the session holds the case. Otherwise the exit of
+	// the case is its row.
+	InSession bool
+	// Sequence is that of the snapshot that the case was read from.
+	Sequence int64
+	// SessionID is empty for poison. For a report of no known session it is the id that
+	// the report named.
+	SessionID string
+	// AgencyID, ApplicationID, OrderID and Mode are empty where the session is not known.
+	AgencyID, ApplicationID, OrderID string
+	Mode                             string // test or live
+	// Clerks are the codes of the clerks who took or gave back the cash.
+	Clerks []string
+	// Evidence is what else is known.
+	Evidence map[string]string
+}
+
+// State returns the state of the case.
+func (c Case) State() State {
+	if c.Open() {
+		return StateOpen
+	}
+	return StateClosed
+}
+
+// ReadEvent returns the cases in a record of checkout.events: all cases of its session, or
+// that of a report of no known session. Errors are those of Codec.Decode.
+func ReadEvent(codec *schemas.Codec, value []byte) ([]Case, error) {
+	var e record.Event
+	if err := codec.Decode(value, &e); err != nil {
+		return nil, err
+	}
+	if e.Session == nil {
+		return withoutSession(&e), nil
+	}
+	s := mapping.ToSession(e.Session)
+	out := make([]Case, 0, len(s.Cases))
+	for _, c := range s.Cases {
+		out = append(out, Case{
+			Case: c, InSession: true, Sequence: e.Sequence, SessionID: s.ID, AgencyID: s.TenantID, ApplicationID: s.ApplicationID,
+			OrderID: s.OrderID, Mode: mode(s.Live), Clerks: clerks(s, c), Evidence: map[string]string{},
+		})
+	}
+	return out, nil
+}
+
+func mode(live bool) string {
+	if live {
+		return "live"
+	}
+	return "test"
+}
+
+// clerks returns who took or gave back the money of a case.
+func clerks(s checkout.Session, c checkout.Case) []string {
+	out := []string{}
+	if c.By != "" && c.Kind != checkout.CaseRefundRequest {
+		out = append(out, c.By)
+	}
+	if s.Collection != nil && s.Collection.ID == c.CollectionID {
+		for _, code := range []string{s.Collection.Clerk, s.Collection.ReversedBy} {
+			if code != "" && !slices.Contains(out, code) {
+				out = append(out, code)
+			}
+		}
+	}
+	return out
+}
+
+// withoutSession returns the case of a report of no known session. Earlier releases gave
+// such a report no case.
+func withoutSession(e *record.Event) []Case {
+	d := e.Detail
+	if d[checkout.DetailCaseID] == "" {
+		return nil
+	}
+	amount, _ := strconv.ParseInt(d[checkout.DetailReportedAmount], 10, 64) // our own text
+	evidence := map[string]string{"event_id": e.EventID}
+	if source := d[checkout.DetailSource]; source != "" {
+		evidence["source"] = source
+	}
+	return []Case{{
+		Case: checkout.Case{
+			ID: d[checkout.DetailCaseID], Kind: checkout.CaseKind(d[checkout.DetailCaseKind]), CollectionID: d[checkout.DetailCollectionID], Amount: amount,
+			Currency: d[checkout.DetailReportedCurr], OperatorRef: d[checkout.DetailOperatorRef], OpenedAt: e.OccurredAt,
+		},
+		SessionID: e.SessionID, Clerks: []string{}, Evidence: evidence,
+	}}
+}
+
+var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
+
+// ReadPoison returns the case of a record of a poison topic, whose name is without the
+// prefix. The case's id derives from the position of the original record: a record that a
+// consumer sets aside again is the same case.
+func ReadPoison(topic string, r *kgo.Record) Case {
+	evidence := map[string]string{EvidencePoisonTopic: topic, EvidencePoisonOffset: strconv.FormatInt(r.Offset, 10)}
+	for header, name := range map[string]string{
+		schemas.HeaderTopic: EvidenceTopic, schemas.HeaderPartition: EvidencePartition, schemas.HeaderOffset: EvidenceOffset, schemas.HeaderError: EvidenceError,
+	} {
+		// A record that was poison before carries its older headers first.
+		for _, h := range slices.Backward(r.Headers) {
+			if h.Key == header {
+				evidence[name] = storable(string(h.Value))
+				break
+			}
+		}
+	}
+	position := evidence[EvidenceTopic] + "|" + evidence[EvidencePartition] + "|" + evidence[EvidenceOffset]
+	if evidence[EvidenceOffset] == "" { // set aside by the first release
+		position = fmt.Sprintf("|%d|%d", r.Partition, r.Offset)
+	}
+	sum := sha256.Sum256([]byte("poison|" + topic + "|" + position))
+	return Case{
+		Case:   checkout.Case{ID: "case_" + strings.ToLower(idEncoding.EncodeToString(sum[:20])), Kind: KindPoison, Reason: evidence[EvidenceError], OpenedAt: r.Timestamp.UTC()},
+		Clerks: []string{}, Evidence: evidence,
+	}
+}
+
+// storable returns a text that Postgres can hold.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "�"), "\x00", "�")
+}
+
+// Store is the tables of cases and proposals. It is safe for concurrent use; several
+// processes may use the same tables.
+type Store struct{ pool *pgxpool.Pool }
+
+// NewStore makes a store on a migrated database.
+func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool} }
+
+// row is a case as columns has it.
+type row struct {
+	ID, Kind                                string
+	InSession                               bool
+	Sequence                                int64
+	SessionID, AgencyID, ApplicationID      *string
+	Live                                    *bool
+	OrderID, CollectionID                   *string
+	Amount                                  *int64
+	Currency, OperatorRef, Reason, OpenedBy *string
+	Clerks                                  []string
+	Evidence                                []byte
+	OpenedAt                                time.Time
+	Resolution, Reference, ClosedBy         *string
+	ClosedAt                                *time.Time
+}
+
+// columns of a row, in its order.
+const columns = `id, kind, in_session, sequence, session_id, agency_id, application_id, livemode, order_id, collection_id, amount, currency,
+	operator_ref, reason, opened_by, clerks, evidence, opened_at, resolution, reference, closed_by, closed_at`
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// orNull returns nil for a zero value.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func fromRow(r row) (Case, error) {
+	c := Case{
+		Case: checkout.Case{
+			ID: r.ID, Kind: checkout.CaseKind(r.Kind), CollectionID: value(r.CollectionID), Amount: value(r.Amount), Currency: value(r.Currency),
+			OperatorRef: value(r.OperatorRef), Reason: value(r.Reason), By: value(r.OpenedBy), OpenedAt: r.OpenedAt,
+			Resolution: checkout.Resolution(value(r.Resolution)), Reference: value(r.Reference), ClosedBy: value(r.ClosedBy), ClosedAt: value(r.ClosedAt),
+		},
+		InSession: r.InSession, Sequence: r.Sequence, SessionID: value(r.SessionID), AgencyID: value(r.AgencyID), ApplicationID: value(r.ApplicationID),
+		OrderID: value(r.OrderID), Clerks: r.Clerks, Evidence: map[string]string{},
+	}
+	if r.Live != nil {
+		c.Mode = mode(*r.Live)
+	}
+	if err := json.Unmarshal(r.Evidence, &c.Evidence); err != nil {
+		return Case{}, fmt.Errorf("reading the evidence of %s: %w", r.ID, err)
+	}
+	return c, nil
+}
+
+// args returns the values of columns.
+func (c Case) args() ([]any, error) {
+	evidence, err := json.Marshal(c.Evidence)
+	if err != nil {
+		return nil, fmt.Errorf("writing the evidence of %s: %w", c.ID, err)
+	}
+	var live *bool
+	if c.Mode != "" {
+		is := c.Mode == mode(true)
+		live = &is
+	}
+	var amount *int64
+	if c.Currency != "" {
+		amount = &c.Amount
+	}
+	return []any{
+		c.ID, string(c.Kind), c.InSession, c.Sequence, orNull(c.SessionID), orNull(c.AgencyID), orNull(c.ApplicationID), live, orNull(c.OrderID),
+		orNull(c.CollectionID), amount, orNull(c.Currency), orNull(c.OperatorRef), orNull(c.Reason), orNull(c.By), c.Clerks, evidence, c.OpenedAt,
+		orNull(string(c.Resolution)), orNull(c.Reference), orNull(c.ClosedBy), orNull(c.ClosedAt),
+	}, nil
+}

@@ -1,0 +1,441 @@
+package cases_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/internal/cases"
+	"quittance/internal/identity"
+	"quittance/internal/kafka/consume"
+	"quittance/internal/operation"
+	"quittance/schemas"
+	"quittance/test/registries"
+)
+
+// world has a registry, staff and cases.
+type world struct {
+	registries.House
+	*cases.Store
+}
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 0"))
+	return world{h, cases.NewStore(h.Pool)}
+}
+
+// staff makes a member of staff.
+func (w world) staff(t *testing.T, name, agency string, clerks ...string) cases.By {
+	t.Helper()
+	m, err := identity.AddStaff(t.Context(), w.Pool, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agency, Clerks: clerks}, registries.Epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cases.By{Staff: m.Staff, Origin: "desk"}
+}
+
+func (w world) apply(t *testing.T, list ...cases.Case) {
+	t.Helper()
+	if err := w.Apply(t.Context(), list, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dump returns all rows of cases.
+func (w world) dump(t *testing.T) string {
+	t.Helper()
+	var text string
+	if err := w.Pool.QueryRow(t.Context(), `SELECT coalesce(json_agg(c ORDER BY id), '[]')::text FROM cases c`).Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// late is a late payment at an agency.
+func late(id string, amount int64) cases.Case {
+	return cases.Case{
+		Case:      checkout.Case{ID: id, Kind: checkout.CaseLatePayment, CollectionID: "c-" + id, Amount: amount, Currency: "XAF", OpenedAt: registries.Epoch},
+		InSession: true, Sequence: 4, SessionID: "chs_" + id, AgencyID: registries.AgencyA, ApplicationID: registries.AppA, OrderID: "o-" + id, Mode: "live",
+		Clerks: []string{}, Evidence: map[string]string{},
+	}
+}
+
+// closed returns a case after its exit.
+func closed(c cases.Case, r checkout.Resolution, reference, by string) cases.Case {
+	c.Sequence++
+	c.Resolution, c.Reference, c.ClosedBy, c.ClosedAt = r, reference, by, registries.Epoch.Add(time.Hour)
+	return c
+}
+
+// lost is a report of a collection of no known session.
+func lost(id string) cases.Case {
+	return cases.Case{
+		Case:      checkout.Case{ID: id, Kind: checkout.CaseOrphan, CollectionID: "x", Amount: 70, Currency: "XAF", OpenedAt: registries.Epoch},
+		SessionID: "chs_unknown", Clerks: []string{}, Evidence: map[string]string{"source": "callback"},
+	}
+}
+
+func refusedBy(t *testing.T, err error, code string, values ...string) {
+	t.Helper()
+	var refused *operation.Error
+	if !errors.As(err, &refused) || refused.Code != code {
+		t.Errorf("error = %v, want %s", err, code)
+		return
+	}
+	for _, v := range values {
+		if !strings.Contains(refused.Error(), v) {
+			t.Errorf("%q does not hold %q", refused, v)
+		}
+	}
+}
+
+func refund(id string) cases.Request {
+	return cases.Request{CaseID: id, Resolution: checkout.ResolutionRefund, Reference: "wire 7", Reason: "paid twice"}
+}
+
+// One person proposes and another approves. The processor's answer ends the proposal.
+func TestTwoPeopleResolveACase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	jean, mireille := w.staff(t, "Jean", "impots"), w.staff(t, "Mireille", "")
+	w.apply(t, late("a", 5075))
+	for req, code := range map[cases.Request]string{
+		{CaseID: "b", Resolution: checkout.ResolutionHonour, Reason: "r"}:                                      "case.unknown",
+		{CaseID: "a\x00", Resolution: checkout.ResolutionHonour, Reason: "r"}:                                  "case.unknown",
+		{CaseID: "a", Resolution: checkout.ResolutionApproved, Reason: "r"}:                                    "case.resolution_not_allowed",
+		{CaseID: "a", Resolution: checkout.ResolutionCashReturned, Reason: "r"}:                                "case.resolution_not_allowed",
+		{CaseID: "a", Resolution: checkout.ResolutionHonour}:                                                   "case.reason_malformed",
+		{CaseID: "a", Resolution: checkout.ResolutionHonour, Reason: "a\nb"}:                                   "case.reason_malformed",
+		{CaseID: "a", Resolution: checkout.ResolutionRefund, Reason: "r"}:                                      "case.reference_missing",
+		{CaseID: "a", Resolution: checkout.ResolutionRefund, Reason: "r", Reference: strings.Repeat("x", 201)}: "case.reference_malformed",
+		{CaseID: "a", Resolution: checkout.ResolutionWriteOff, Reason: "r", Reference: ""}:                     "case.reference_missing",
+	} {
+		_, err := w.Propose(t.Context(), jean, req, registries.Epoch)
+		refusedBy(t, err, code)
+	}
+	_, err := w.Approve(t.Context(), mireille, "a", 0, registries.Epoch)
+	refusedBy(t, err, "case.no_proposal")
+	d, err := w.Propose(t.Context(), jean, refund("a"), registries.Epoch)
+	if err != nil || len(d.Proposals) != 1 || d.Proposals[0].State != cases.ProposalOpen || d.Proposals[0].Proposer != "Jean" {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	_, err = w.Propose(t.Context(), mireille, refund("a"), registries.Epoch)
+	refusedBy(t, err, "case.proposal_waits", "proposer=Jean")
+	_, err = w.Approve(t.Context(), jean, "a", 0, registries.Epoch)
+	refusedBy(t, err, "case.second_person")
+	if due, err := w.Claim(t.Context(), 10, 0); err != nil || len(due) != 0 {
+		t.Fatalf("claimed %+v, %v", due, err)
+	}
+	if d, err = w.Approve(t.Context(), mireille, "a", 0, registries.Epoch); err != nil || d.Proposals[0].State != cases.ProposalApproved || d.Proposals[0].Decider != "Mireille" {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	_, err = w.Reject(t.Context(), jean, "a", "too late", registries.Epoch)
+	refusedBy(t, err, "case.no_proposal")
+
+	due, err := w.Claim(t.Context(), 10, time.Hour)
+	if err != nil || len(due) != 1 {
+		t.Fatalf("claimed %+v, %v", due, err)
+	}
+	if again, err := w.Claim(t.Context(), 10, time.Hour); err != nil || len(again) != 0 {
+		t.Errorf("another instance claims %+v, %v", again, err)
+	}
+	want := checkout.Resolve{CaseID: "a", Resolution: checkout.ResolutionRefund, Reference: "wire 7", Reason: "paid twice", By: "Jean", ApprovedBy: "Mireille"}
+	if cmd := due[0].Command(registries.Epoch); cmd.SessionID != "chs_a" || cmd.Do != want {
+		t.Errorf("the command is %+v", cmd)
+	}
+	// The event comes before the answer, and the answer twice.
+	w.apply(t, closed(late("a", 5075), checkout.ResolutionRefund, "wire 7", "Jean"))
+	for range 2 {
+		if err := w.Answered(t.Context(), due[0], checkout.CodeOK, registries.Epoch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d, err = w.Show(t.Context(), &jean.Staff, "a", registries.Epoch); err != nil || d.State() != cases.StateClosed || d.Proposals[0].State != cases.ProposalCarriedOut || d.ClosedBy != "Jean" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	_, err = w.Propose(t.Context(), jean, refund("a"), registries.Epoch)
+	refusedBy(t, err, "case.closed", "resolution=refund")
+	if got := w.Audited(t); !slices.Equal(got[len(got)-3:], []string{"case.propose", "case.approve", "case.carried_out"}) {
+		t.Errorf("recorded %v", got)
+	}
+}
+
+// Whoever took or gave back the cash does not resolve it. An agency's staff see and resolve
+// the cases of their agency only.
+func TestWhoMayResolve(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	clerk, jean := w.staff(t, "Clerk", "impots", "impots/c01"), w.staff(t, "Jean", "impots")
+	operations := w.staff(t, "Op", "", "impots/c02")
+	cash := late("cash", 100)
+	cash.Clerks = []string{"c01", "c02"}
+	foreign := late("foreign", 100)
+	foreign.AgencyID = registries.AgencyB
+	foreign.Clerks = []string{"c01"} // another agency's clerk of that name
+	w.apply(t, cash, foreign, lost("lost"))
+	for _, by := range []cases.By{clerk, operations} {
+		_, err := w.Propose(t.Context(), by, refund("cash"), registries.Epoch)
+		refusedBy(t, err, "case.own_cash")
+	}
+	if _, err := w.Propose(t.Context(), jean, refund("cash"), registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.Approve(t.Context(), clerk, "cash", 0, registries.Epoch)
+	refusedBy(t, err, "case.own_cash")
+	for _, id := range []string{"foreign", "lost"} {
+		_, err := w.Propose(t.Context(), jean, refund(id), registries.Epoch)
+		refusedBy(t, err, "case.unknown")
+		_, err = w.Show(t.Context(), &jean.Staff, id, registries.Epoch)
+		refusedBy(t, err, "case.unknown")
+		_, err = w.Reject(t.Context(), jean, id, "r", registries.Epoch)
+		refusedBy(t, err, "case.unknown")
+		if _, err := w.Propose(t.Context(), operations, refund(id), registries.Epoch); err != nil {
+			t.Errorf("operations: %v", err)
+		}
+	}
+	count := func(viewer *identity.Staff, f cases.Filter) int {
+		list, err := w.List(t.Context(), viewer, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	for want, got := range map[int]int{
+		3: count(nil, cases.Filter{}), 1: count(&jean.Staff, cases.Filter{}), 2: count(&operations.Staff, cases.Filter{Kind: checkout.CaseLatePayment}),
+		0: count(&jean.Staff, cases.Filter{AgencyID: registries.AgencyB}) + count(nil, cases.Filter{State: cases.StateClosed}),
+	} {
+		if got != want {
+			t.Errorf("listed %d, want %d", got, want)
+		}
+	}
+	// A revoked person acts no more, also with an authentication from before.
+	if _, _, err := identity.RevokeStaff(t.Context(), w.Pool, registries.Actor, "Op", registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Reject(t.Context(), operations, "foreign", "r", registries.Epoch)
+	refusedBy(t, err, "staff.revoked")
+}
+
+// A proposal lapses after seven days, or when its proposer is revoked. After a second
+// proposal the approver names the one that is meant.
+func TestProposalsLapse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	jean, mireille, paul := w.staff(t, "Jean", "impots"), w.staff(t, "Mireille", "impots"), w.staff(t, "Paul", "")
+	w.apply(t, late("a", 5075))
+	propose := func(by cases.By, at time.Time) {
+		t.Helper()
+		if _, err := w.Propose(t.Context(), by, refund("a"), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	propose(jean, registries.Epoch)
+	week := registries.Epoch.Add(7 * 24 * time.Hour)
+	_, err := w.Approve(t.Context(), mireille, "a", 0, week)
+	refusedBy(t, err, "case.proposal_over", "state=lapsed")
+	propose(mireille, week)
+	_, err = w.Approve(t.Context(), jean, "a", 0, week)
+	refusedBy(t, err, "case.which_proposal")
+	_, err = w.Approve(t.Context(), jean, "a", 3, week)
+	refusedBy(t, err, "case.proposal_unknown", "most=2")
+	_, err = w.Approve(t.Context(), jean, "a", 1, week)
+	refusedBy(t, err, "case.proposal_over", "number=1")
+	if _, _, err := identity.RevokeStaff(t.Context(), w.Pool, registries.Actor, "Mireille", week); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Approve(t.Context(), jean, "a", 2, week)
+	refusedBy(t, err, "case.proposal_over", "state=lapsed")
+	propose(paul, week)
+	if _, err := w.Reject(t.Context(), paul, "a", "withdrawn", week); err != nil {
+		t.Fatal(err)
+	}
+	propose(jean, week)
+	d, err := w.Approve(t.Context(), paul, "a", 4, week.Add(7*24*time.Hour-time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var states []cases.ProposalState
+	for _, p := range d.Proposals {
+		states = append(states, p.State)
+	}
+	if want := []cases.ProposalState{cases.ProposalLapsed, cases.ProposalLapsed, cases.ProposalRejected, cases.ProposalApproved}; !slices.Equal(states, want) {
+		t.Errorf("the proposals are %v", states)
+	}
+}
+
+// Below the agency's single_approval_below one person is enough, in XAF only.
+func TestSingleApproval(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 1000"))
+	jean := w.staff(t, "Jean", "impots")
+	dear, euros := late("dear", 1000), late("euros", 5)
+	euros.Currency = "EUR"
+	w.apply(t, late("cheap", 999), dear, euros)
+	for id, want := range map[string]cases.ProposalState{"cheap": cases.ProposalApproved, "dear": cases.ProposalOpen, "euros": cases.ProposalOpen} {
+		d, err := w.Propose(t.Context(), jean, refund(id), registries.Epoch)
+		if err != nil || d.Proposals[0].State != want {
+			t.Errorf("%s: %+v, %v", id, d.Proposals, err)
+		}
+	}
+}
+
+// A case that closes in another way voids its proposals, also approved ones. A refusal of
+// the processor leaves the case open for another proposal.
+func TestOtherExits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	jean, mireille := w.staff(t, "Jean", "impots"), w.staff(t, "Mireille", "impots")
+	w.apply(t, late("open", 1), late("approved", 1), late("refused", 1))
+	for _, id := range []string{"open", "approved", "refused"} {
+		if _, err := w.Propose(t.Context(), jean, refund(id), registries.Epoch); err != nil {
+			t.Fatal(err)
+		}
+		if id != "open" {
+			if _, err := w.Approve(t.Context(), mireille, id, 0, registries.Epoch); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	due, err := w.Claim(t.Context(), 10, 0)
+	if err != nil || len(due) != 2 {
+		t.Fatalf("claimed %+v, %v", due, err)
+	}
+	w.apply(t, closed(late("open", 1), checkout.ResolutionCashReturned, "", "c02"), closed(late("approved", 1), checkout.ResolutionSuperseded, "", ""))
+	for _, a := range due {
+		code := checkout.CodeCaseClosed
+		if a.CaseID == "refused" {
+			code = checkout.CodeInFlight
+		}
+		if err := w.Answered(t.Context(), a, code, registries.Epoch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, want := range map[string]cases.ProposalState{"open": cases.ProposalVoid, "approved": cases.ProposalVoid, "refused": cases.ProposalRefused} {
+		d, err := w.Show(t.Context(), nil, id, registries.Epoch)
+		if err != nil || d.Proposals[0].State != want || d.Open() != (id == "refused") {
+			t.Errorf("%s: %+v, %v", id, d, err)
+		}
+		if id == "refused" && d.Proposals[0].Refusal != string(checkout.CodeInFlight) {
+			t.Errorf("the refusal is %q", d.Proposals[0].Refusal)
+		}
+	}
+	if _, err := w.Propose(t.Context(), mireille, refund("refused"), registries.Epoch); err != nil {
+		t.Errorf("another proposal: %v", err)
+	}
+}
+
+// Concurrent proposals and approvals of a case: one of each.
+func TestOneProposalAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	jean, mireille := w.staff(t, "Jean", "impots"), w.staff(t, "Mireille", "impots")
+	w.apply(t, late("a", 1))
+	count := func(do func() error) (n int) {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				if do() == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					n++
+				}
+			})
+		}
+		wg.Wait()
+		return n
+	}
+	if n := count(func() error { _, err := w.Propose(t.Context(), jean, refund("a"), registries.Epoch); return err }); n != 1 {
+		t.Errorf("%d proposals", n)
+	}
+	if n := count(func() error { _, err := w.Approve(t.Context(), mireille, "a", 0, registries.Epoch); return err }); n != 1 {
+		t.Errorf("%d approvals", n)
+	}
+}
+
+// The events give the same rows however often they are applied, and after a rebuild.
+// Proposals survive it, and close the cases that have no session.
+func TestRebuild(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, two := w.staff(t, "One", ""), w.staff(t, "Two", "")
+	record := &kgo.Record{Partition: 0, Offset: 7, Timestamp: registries.Epoch, Headers: []kgo.RecordHeader{
+		schemas.Header(schemas.HeaderTopic, "checkout.events"), schemas.Header(schemas.HeaderPartition, "3"), schemas.Header(schemas.HeaderOffset, "99"),
+		schemas.Header(schemas.HeaderError, "undecodable \x00\xff"),
+	}}
+	poison := cases.ReadPoison(schemas.TopicPoisonReadmodel, record)
+	history := []cases.Case{late("a", 5075), closed(late("a", 5075), checkout.ResolutionRefund, "r", "One"), late("b", 3), lost("lost"), poison}
+	w.apply(t, history...)
+	for _, req := range []cases.Request{refund("lost"), {CaseID: poison.ID, Resolution: checkout.ResolutionAcknowledge, Reason: "mended"}} {
+		if _, err := w.Propose(t.Context(), one, req, registries.Epoch); err != nil {
+			t.Fatal(err)
+		}
+		d, err := w.Approve(t.Context(), two, req.CaseID, 0, registries.Epoch)
+		if err != nil || d.State() != cases.StateClosed || d.Proposals[0].State != cases.ProposalCarriedOut || d.ClosedBy != "One" {
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
+	if d, err := w.Show(t.Context(), nil, poison.ID, registries.Epoch); err != nil || d.Evidence[cases.EvidenceOffset] != "99" || d.Evidence[cases.EvidencePartition] != "3" ||
+		d.Evidence[cases.EvidenceTopic] != "checkout.events" || d.Evidence[cases.EvidencePoisonTopic] != schemas.TopicPoisonReadmodel || !strings.HasPrefix(d.Reason, "undecodable") {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if due, err := w.Claim(t.Context(), 10, 0); err != nil || len(due) != 0 {
+		t.Errorf("the processor is asked about %+v, %v", due, err)
+	}
+	before := w.dump(t)
+	var rows []map[string]any
+	if err := json.Unmarshal([]byte(before), &rows); err != nil || len(rows) != 4 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	w.apply(t, history...)
+	w.apply(t, history[0]) // an old event again
+	if got := w.dump(t); got != before {
+		t.Errorf("applied again:\n%s\nwas\n%s", got, before)
+	}
+	w.Exec(t, `TRUNCATE cases, cases_positions`)
+	for _, c := range history {
+		w.apply(t, c)
+	}
+	if got := w.dump(t); got != before {
+		t.Errorf("rebuilt:\n%s\nwas\n%s", got, before)
+	}
+}
+
+// Positions move with the rows or not at all.
+func TestPositions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	move := func(from, to int64) []consume.Move {
+		return []consume.Move{{Topic: "t", Partition: 1, From: from, To: to}}
+	}
+	if err := w.Apply(t.Context(), []cases.Case{late("a", 1)}, move(consume.None, 5)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Apply(t.Context(), []cases.Case{late("b", 1)}, move(4, 6)); !errors.Is(err, consume.ErrMoved) {
+		t.Errorf("another writer's move: %v", err)
+	}
+	bad := late("c", 1)
+	bad.OrderID = "zero \x00 byte"
+	if err := w.Apply(t.Context(), []cases.Case{bad}, move(5, 6)); !errors.Is(err, consume.ErrRefused) {
+		t.Errorf("an impossible value: %v", err)
+	}
+	at, err := w.Positions(t.Context(), "t")
+	if list, err2 := w.List(t.Context(), nil, cases.Filter{}); err != nil || err2 != nil || len(list) != 1 || at[1] != 5 {
+		t.Errorf("positions %v, %d cases, %v, %v", at, len(list), err, err2)
+	}
+	counts, err := w.CountOpen(t.Context())
+	if err != nil || fmt.Sprint(counts) != fmt.Sprint([]cases.Count{{Kind: checkout.CaseLatePayment, N: 1, Oldest: registries.Epoch}}) {
+		t.Errorf("%+v, %v", counts, err)
+	}
+}

@@ -1,0 +1,15 @@
+// Package cases holds operator cases: money that fits no open session, and records that
+// could not be processed. Each case has an age, evidence and one exit (contract decisions
+// § 14).
+//
+// The rows of cases are derived from checkout.events and the poison topics. Apply writes
+// them with the consumer's positions. They can be deleted with the positions and read again.
+//
+// The state of a session holds the cases of its money, and the processor alone closes
+// them. Two cases have no session: a report of a collection of no known session, whose
+// case is only in the detail of its event, and poison. Their exit is a row in Postgres.
+//
+// Proposals are records that no event carries. One member of staff proposes a resolution
+// and another approves it. The sink cases then sends it to the processor. Its answer, and
+// the event that closes the case, end the proposal. All operations are in the audit table.
+package cases

@@ -1,0 +1,195 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/checkout"
+	"quittance/internal/identity"
+	"quittance/internal/operation"
+)
+
+// lapsesAfter is how long a proposal waits for its approval.
+const lapsesAfter = 7 * 24 * time.Hour
+
+// ProposalState is the state of a proposal.
+type ProposalState string
+
+// The states of a proposal.
+const (
+	ProposalOpen       ProposalState = "open"        // waits for another person
+	ProposalApproved   ProposalState = "approved"    // waits for the processor
+	ProposalCarriedOut ProposalState = "carried_out" // has closed the case
+	ProposalRefused    ProposalState = "refused"     // by the processor
+	ProposalRejected   ProposalState = "rejected"    // by staff
+	ProposalLapsed     ProposalState = "lapsed"      // too old, or the proposer was revoked
+	ProposalVoid       ProposalState = "void"        // the case was closed in another way
+)
+
+// Proposal is a resolution that staff propose for a case.
+type Proposal struct {
+	CaseID     string
+	Number     int // within the case, from 1
+	State      ProposalState
+	Resolution checkout.Resolution
+	Reference  string
+	Reason     string
+	// ProposedBy and DecidedBy are ids of staff, Proposer and Decider their names. Whoever
+	// decided approved or rejected it.
+	ProposedBy, Proposer string
+	ProposedAt           time.Time
+	DecidedBy, Decider   string
+	DecidedAt            time.Time
+	Decision             string // why it was rejected
+	Refusal              string // code of the processor's refusal
+	FinishedAt           time.Time
+}
+
+const proposalColumns = `case_id, number, state, resolution, reference, reason, proposed_by, proposer, proposed_at, decided_by, decider, decided_at,
+	decision, refusal, finished_at`
+
+func toProposal(r pgx.CollectableRow) (p Proposal, err error) {
+	var decidedBy *string
+	var decidedAt, finishedAt *time.Time
+	err = r.Scan(&p.CaseID, &p.Number, &p.State, &p.Resolution, &p.Reference, &p.Reason, &p.ProposedBy, &p.Proposer, &p.ProposedAt,
+		&decidedBy, &p.Decider, &decidedAt, &p.Decision, &p.Refusal, &finishedAt)
+	p.DecidedBy, p.DecidedAt, p.FinishedAt = value(decidedBy), value(decidedAt), value(finishedAt)
+	return p, err
+}
+
+// lapsed reports whether an open proposal can no longer be approved.
+func (p Proposal) lapsed(proposer identity.Staff, now time.Time) bool {
+	return p.State == ProposalOpen && (!proposer.InForce() || !now.Before(p.ProposedAt.Add(lapsesAfter)))
+}
+
+// Filter selects cases. The zero value selects all.
+type Filter struct {
+	Kind     checkout.CaseKind
+	AgencyID string
+	State    State
+	Limit    int // 1000 when zero
+}
+
+const defaultLimit = 1000
+
+// List returns cases: the open ones first, and the newest first among those of one state.
+// viewer is the person who asks; nil for whoever runs the installation. An agency's staff
+// see the cases of their agency.
+func (s *Store) List(ctx context.Context, viewer *identity.Staff, f Filter) ([]Case, error) {
+	if f.Limit == 0 {
+		f.Limit = defaultLimit
+	}
+	own := ""
+	if viewer != nil {
+		own = viewer.AgencyID
+	}
+	rows, _ := s.pool.Query(ctx, `SELECT `+columns+` FROM cases
+		WHERE ($1 = '' OR kind = $1) AND ($2 = '' OR agency_id = $2) AND ($3 = '' OR agency_id = $3) AND ($4 = '' OR (resolution IS NULL) = ($4 = 'open'))
+		ORDER BY resolution IS NOT NULL, opened_at DESC, id LIMIT $5`, string(f.Kind), f.AgencyID, own, string(f.State), f.Limit)
+	list, err := pgx.CollectRows(rows, toCase)
+	if err != nil {
+		return nil, fmt.Errorf("listing cases: %w", err)
+	}
+	return list, nil
+}
+
+func toCase(r pgx.CollectableRow) (Case, error) {
+	stored, err := pgx.RowToStructByPos[row](r)
+	if err != nil {
+		return Case{}, err
+	}
+	return fromRow(stored)
+}
+
+// Detail is a case with its proposals.
+type Detail struct {
+	Case
+	Proposals []Proposal // oldest first
+}
+
+// Show returns a case with its proposals as they are at a time of the service's clock.
+// viewer is as in List. A refusal is an *operation.Error with the field id.
+func (s *Store) Show(ctx context.Context, viewer *identity.Staff, id string, now time.Time) (d Detail, err error) {
+	err = s.tx(ctx, "showing a case", func(tx pgx.Tx) error {
+		d, err = show(ctx, tx, viewer, id, now)
+		return err
+	})
+	return d, err
+}
+
+func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) error {
+	if err := pgx.BeginFunc(ctx, s.pool, do); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
+
+// show reads a case. Its proposals have lapsed when their time is over.
+func show(ctx context.Context, tx pgx.Tx, viewer *identity.Staff, id string, now time.Time) (d Detail, err error) {
+	if d.Case, err = find(ctx, tx, viewer, id, ""); err != nil {
+		return d, err
+	}
+	if d.Proposals, err = proposals(ctx, tx, id); err != nil {
+		return d, err
+	}
+	ids := make([]string, len(d.Proposals))
+	for i, p := range d.Proposals {
+		ids[i] = p.ProposedBy
+	}
+	staff, err := identity.LockStaff(ctx, tx, ids...)
+	if err != nil {
+		return d, err
+	}
+	for i, p := range d.Proposals {
+		if p.lapsed(staff[p.ProposedBy], now) {
+			d.Proposals[i].State = ProposalLapsed
+		}
+	}
+	return d, nil
+}
+
+// find reads a case that the viewer may see. lock is empty or FOR UPDATE.
+func find(ctx context.Context, tx pgx.Tx, viewer *identity.Staff, id, lock string) (Case, error) {
+	rows, _ := tx.Query(ctx, `SELECT `+columns+` FROM cases WHERE id = $1 `+lock, storable(id))
+	c, err := pgx.CollectExactlyOneRow(rows, toCase)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && viewer != nil && !viewer.ActsFor(c.AgencyID) {
+		return Case{}, operation.Refuse("case.unknown", "id", nil)
+	}
+	return c, err
+}
+
+func proposals(ctx context.Context, tx pgx.Tx, id string) ([]Proposal, error) {
+	rows, _ := tx.Query(ctx, `SELECT `+proposalColumns+` FROM case_proposals WHERE case_id = $1 ORDER BY number`, id)
+	return pgx.CollectRows(rows, toProposal)
+}
+
+// Count is the number of open cases of a kind.
+type Count struct {
+	Kind   checkout.CaseKind
+	N      int64
+	Oldest time.Time
+}
+
+// CountOpen counts the open cases by kind. Kinds without an open case are missing.
+func (s *Store) CountOpen(ctx context.Context) ([]Count, error) {
+	rows, _ := s.pool.Query(ctx, `SELECT kind, count(*), min(opened_at) FROM cases WHERE resolution IS NULL GROUP BY kind`)
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Count])
+	if err != nil {
+		return nil, fmt.Errorf("counting cases: %w", err)
+	}
+	return out, nil
+}
+
+// CountApproved counts the approved proposals that the processor has not answered, and
+// returns when the oldest was approved.
+func (s *Store) CountApproved(ctx context.Context) (n int64, oldest time.Time, err error) {
+	var at *time.Time
+	if err := s.pool.QueryRow(ctx, `SELECT count(*), min(decided_at) FROM case_proposals WHERE state = 'approved'`).Scan(&n, &at); err != nil {
+		return 0, time.Time{}, fmt.Errorf("counting approved proposals: %w", err)
+	}
+	return n, value(at), nil
+}

@@ -1,0 +1,309 @@
+package cases
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/internal/form"
+	"quittance/internal/identity"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+)
+
+const (
+	maxReason    = 500
+	maxReference = 200
+)
+
+// By is the person who acts, and the machine or address that the person uses.
+type By struct {
+	Staff  identity.Staff
+	Origin string
+}
+
+func (b By) actor() operation.Actor { return b.Staff.Actor(b.Origin) }
+
+// Request proposes a resolution.
+type Request struct {
+	CaseID     string
+	Resolution checkout.Resolution
+	// Reference names the refund or the evidence. All resolutions but honour and the
+	// acknowledgement of poison and of a refund request need one.
+	Reference string
+	Reason    string
+}
+
+// needsReference reports whether a resolution is worthless without its evidence.
+func needsReference(kind checkout.CaseKind, r checkout.Resolution) bool {
+	return r != checkout.ResolutionHonour && (r != checkout.ResolutionAcknowledge || kind == checkout.CaseReversal)
+}
+
+// Propose stores a proposal. Below the agency's single_approval_below it is approved at
+// once. now is the time of the service's clock. A refusal is an *operation.Error with the
+// field id, resolution, reason or reference. After an error nothing has changed.
+func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) (d Detail, err error) {
+	err = s.tx(ctx, "proposing a resolution", func(tx pgx.Tx) error {
+		c, err := lockOpen(ctx, tx, by, req.CaseID)
+		if err != nil {
+			return err
+		}
+		if err := req.check(c); err != nil {
+			return err
+		}
+		if err := mayResolve(ctx, tx, by, c); err != nil {
+			return err
+		}
+		number, err := nextNumber(ctx, tx, by, c, now)
+		if err != nil {
+			return err
+		}
+		below, err := registry.SingleApprovalBelow(ctx, tx, c.AgencyID)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			INSERT INTO case_proposals (case_id, number, state, session_id, resolution, reference, reason, proposed_by, proposer, proposed_at)
+			VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, $8, $9)`,
+			c.ID, number, sessionOf(c), string(req.Resolution), req.Reference, req.Reason, by.Staff.ID, by.Staff.Name, now); err != nil {
+			return err
+		}
+		if err := audit(ctx, tx, by, now, "case.propose", c, map[string]any{"proposal": number, "resolution": req.Resolution, "reference": req.Reference}); err != nil {
+			return err
+		}
+		if c.Currency == money.Default && c.Amount < below {
+			if err := approve(ctx, tx, by, c, number, now); err != nil {
+				return err
+			}
+		}
+		d, err = show(ctx, tx, &by.Staff, c.ID, now)
+		return err
+	})
+	return d, err
+}
+
+func (req Request) check(c Case) error {
+	allowed := Allowed(c.Kind)
+	switch {
+	case !slices.Contains(allowed, req.Resolution):
+		return operation.Refuse("case.resolution_not_allowed", "resolution", operation.Args{"kind": c.Kind, "allowed": names(allowed)})
+	case !form.IsLine(req.Reason, maxReason):
+		return operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
+	case req.Reference == "" && needsReference(c.Kind, req.Resolution):
+		return operation.Refuse("case.reference_missing", "reference", operation.Args{"resolution": req.Resolution})
+	case req.Reference != "" && !form.IsLine(req.Reference, maxReference):
+		return operation.Refuse("case.reference_malformed", "reference", operation.Args{"most": maxReference})
+	}
+	return nil
+}
+
+func names(list []checkout.Resolution) []string {
+	out := make([]string, len(list))
+	for i, r := range list {
+		out[i] = string(r)
+	}
+	return out
+}
+
+// lockOpen locks an open case that the person may see. Every transaction locks the case
+// before its proposals and before staff.
+func lockOpen(ctx context.Context, tx pgx.Tx, by By, id string) (Case, error) {
+	c, err := find(ctx, tx, &by.Staff, id, "FOR UPDATE")
+	if err == nil && !c.Open() {
+		err = operation.Refuse("case.closed", "id", operation.Args{"resolution": c.Resolution, "at": c.ClosedAt})
+	}
+	return c, err
+}
+
+// mayResolve refuses a person who is revoked, or who took or gave back the cash.
+func mayResolve(ctx context.Context, tx pgx.Tx, by By, c Case) error {
+	staff, err := identity.LockStaff(ctx, tx, by.Staff.ID)
+	if err != nil {
+		return err
+	}
+	if !staff[by.Staff.ID].InForce() {
+		return operation.Refuse("staff.revoked", "", operation.Args{"name": by.Staff.Name})
+	}
+	if slices.ContainsFunc(c.Clerks, func(code string) bool { return staff[by.Staff.ID].IsClerk(c.AgencyID, code) }) {
+		return operation.Refuse("case.own_cash", "", nil)
+	}
+	return nil
+}
+
+// nextNumber returns the number of a new proposal. A proposal that has lapsed makes room.
+func nextNumber(ctx context.Context, tx pgx.Tx, by By, c Case, now time.Time) (int, error) {
+	d, err := show(ctx, tx, &by.Staff, c.ID, now)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range d.Proposals {
+		switch p.State {
+		case ProposalOpen, ProposalApproved:
+			return 0, operation.Refuse("case.proposal_waits", "id", operation.Args{"number": p.Number, "state": p.State, "resolution": p.Resolution, "proposer": p.Proposer})
+		case ProposalLapsed:
+			if _, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'lapsed', finished_at = $3 WHERE case_id = $1 AND number = $2 AND state = 'open'`, c.ID, p.Number, now); err != nil {
+				return 0, err
+			}
+		case ProposalCarriedOut, ProposalRefused, ProposalRejected, ProposalVoid:
+		}
+	}
+	return len(d.Proposals) + 1, nil
+}
+
+// sessionOf returns the session whose processor carries a resolution out; nil when the exit
+// of the case is its row.
+func sessionOf(c Case) *string {
+	if !c.InSession {
+		return nil
+	}
+	return &c.SessionID
+}
+
+func audit(ctx context.Context, tx pgx.Tx, by By, now time.Time, action string, c Case, detail map[string]any) error {
+	detail["kind"] = c.Kind
+	return operation.Record(ctx, tx, by.actor(), now, operation.Entry{Action: action, Subject: c.ID, Detail: detail})
+}
+
+// Approve approves a proposal of another person. number may be 0 when the case has had one
+// proposal. now is the time of the service's clock. A refusal is an *operation.Error with
+// the field id or proposal. After an error nothing has changed.
+func (s *Store) Approve(ctx context.Context, by By, id string, number int, now time.Time) (d Detail, err error) {
+	err = s.tx(ctx, "approving a proposal", func(tx pgx.Tx) error {
+		c, err := lockOpen(ctx, tx, by, id)
+		if err != nil {
+			return err
+		}
+		if d, err = show(ctx, tx, &by.Staff, id, now); err != nil {
+			return err
+		}
+		p, err := d.choose(number)
+		if err != nil {
+			return err
+		}
+		if err := mayResolve(ctx, tx, by, c); err != nil {
+			return err
+		}
+		if p.ProposedBy == by.Staff.ID {
+			return operation.Refuse("case.second_person", "", nil)
+		}
+		if err := approve(ctx, tx, by, c, p.Number, now); err != nil {
+			return err
+		}
+		d, err = show(ctx, tx, &by.Staff, id, now)
+		return err
+	})
+	return d, err
+}
+
+// choose returns the open proposal that a number names.
+func (d Detail) choose(number int) (Proposal, error) {
+	switch {
+	case len(d.Proposals) == 0:
+		return Proposal{}, operation.Refuse("case.no_proposal", "id", nil)
+	case number == 0 && len(d.Proposals) > 1:
+		return Proposal{}, operation.Refuse("case.which_proposal", "proposal", operation.Args{"number": len(d.Proposals)})
+	case number == 0:
+		number = 1
+	case number < 1 || number > len(d.Proposals):
+		return Proposal{}, operation.Refuse("case.proposal_unknown", "proposal", operation.Args{"most": len(d.Proposals)})
+	}
+	p := d.Proposals[number-1]
+	if p.State != ProposalOpen {
+		return p, operation.Refuse("case.proposal_over", "id", operation.Args{"number": p.Number, "state": p.State})
+	}
+	return p, nil
+}
+
+// approve records the approval. A case without session is closed with it.
+func approve(ctx context.Context, tx pgx.Tx, by By, c Case, number int, now time.Time) error {
+	state, finished := ProposalApproved, (*time.Time)(nil)
+	if !c.InSession {
+		state, finished = ProposalCarriedOut, &now
+	}
+	if _, err := tx.Exec(ctx, `UPDATE case_proposals SET state = $3, decided_by = $4, decider = $5, decided_at = $6, finished_at = $7
+		WHERE case_id = $1 AND number = $2 AND state = 'open'`, c.ID, number, string(state), by.Staff.ID, by.Staff.Name, now, finished); err != nil {
+		return err
+	}
+	if !c.InSession {
+		if _, err := tx.Exec(ctx, closeByRecord, c.ID); err != nil {
+			return err
+		}
+	}
+	return audit(ctx, tx, by, now, "case.approve", c, map[string]any{"proposal": number})
+}
+
+// Reject ends the open proposal of a case. Whoever proposed it may withdraw it so. now is
+// the time of the service's clock. A refusal is an *operation.Error with the field id or
+// reason. After an error nothing has changed.
+func (s *Store) Reject(ctx context.Context, by By, id, reason string, now time.Time) (d Detail, err error) {
+	err = s.tx(ctx, "rejecting a proposal", func(tx pgx.Tx) error {
+		c, err := lockOpen(ctx, tx, by, id)
+		if err != nil {
+			return err
+		}
+		if !form.IsLine(reason, maxReason) {
+			return operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
+		}
+		staff, err := identity.LockStaff(ctx, tx, by.Staff.ID)
+		if err != nil {
+			return err
+		}
+		if !staff[by.Staff.ID].InForce() {
+			return operation.Refuse("staff.revoked", "", operation.Args{"name": by.Staff.Name})
+		}
+		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'rejected', decided_by = $2, decider = $3, decided_at = $4, decision = $5, finished_at = $4
+			WHERE case_id = $1 AND state = 'open'`, id, by.Staff.ID, by.Staff.Name, now, reason)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return operation.Refuse("case.no_proposal", "id", nil)
+		}
+		if err := audit(ctx, tx, by, now, "case.reject", c, map[string]any{"reason": reason}); err != nil {
+			return err
+		}
+		d, err = show(ctx, tx, &by.Staff, id, now)
+		return err
+	})
+	return d, err
+}
+
+// Asker sends a command and waits for its answer.
+type Asker interface {
+	Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
+}
+
+// OpenRefundRequest opens a case about a completed payment. An open request of the session
+// is returned. now is the time of the service's clock. A refusal is an *operation.Error
+// with the field id or reason. An error that wraps commands.ErrUnavailable means that the
+// outcome is not known; it is safe to call again.
+func (s *Store) OpenRefundRequest(ctx context.Context, by By, processor Asker, session checkout.Session, reason string, now time.Time) (caseID string, err error) {
+	switch {
+	case !by.Staff.ActsFor(session.TenantID):
+		return "", operation.Refuse("case.session_unknown", "id", nil)
+	case !form.IsLine(reason, maxReason):
+		return "", operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
+	}
+	a, err := processor.Ask(ctx, checkout.Command{
+		At: now, TenantID: session.TenantID, SessionID: session.ID, Do: checkout.OpenRefundRequest{By: by.Staff.Name, Reason: reason},
+	})
+	if err != nil {
+		return "", fmt.Errorf("opening a refund request: %w", err)
+	}
+	switch a.Code {
+	case checkout.CodeOK:
+	case checkout.CodeNotCompleted:
+		return "", operation.Refuse("case.not_paid", "id", nil)
+	default:
+		return "", operation.Refuse("case.session_unknown", "id", nil)
+	}
+	err = s.tx(ctx, "opening a refund request", func(tx pgx.Tx) error {
+		return operation.Record(ctx, tx, by.actor(), now, operation.Entry{Action: "case.open", Subject: a.CaseID, Detail: map[string]any{"session_id": session.ID, "reason": reason}})
+	})
+	return a.CaseID, err
+}

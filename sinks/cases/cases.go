@@ -1,0 +1,239 @@
+// Package cases keeps the operator cases (internal/cases) current and carries out what
+// staff agreed on.
+//
+// It reads the cases from checkout.events and the poison topics, and writes them with its
+// positions. It sends approved proposals to the processor as the command Resolve and
+// records the answers. Resolve is idempotent: a proposal without an answer is sent again,
+// and one that was carried out answers so again.
+package cases
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"quittance/checkout"
+	"quittance/internal/cases"
+	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
+	"quittance/schemas"
+)
+
+const (
+	defaultAgain = 5 * time.Second
+	claimEvery   = 500 * time.Millisecond
+	claimAtOnce  = 8
+	gaugesEvery  = 5 * time.Second
+	// patience bounds the writing of an answer.
+	patience = 5 * time.Second
+)
+
+// Asker sends a command to the processor and waits for its answer.
+type Asker interface {
+	Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
+}
+
+// Config of Cases. All fields but Again are required.
+type Config struct {
+	Kafka     kafka.Config
+	Codec     *schemas.Codec
+	Store     *cases.Store
+	Processor Asker
+	// Now returns the service's time in UTC.
+	Now func() time.Time
+	// Again is how long after a try without an answer a proposal is sent again; 5 s when
+	// zero. It must be longer than Processor waits.
+	Again   time.Duration
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// Cases is the sink. Any number of them share the work.
+type Cases struct {
+	cfg      Config
+	consumer *consume.Consumer
+	answers  *prometheus.CounterVec // outcome
+	open     *prometheus.GaugeVec   // kind
+	oldest   *prometheus.GaugeVec   // kind
+	approved prometheus.Gauge
+}
+
+// Outcomes of an approved proposal.
+const (
+	outcomeCarriedOut = "carried_out"
+	outcomeRefused    = "refused"
+	outcomeNoAnswer   = "no_answer"
+)
+
+// PoisonTopics returns the topics whose records become cases.
+func PoisonTopics() []string {
+	var out []string
+	for _, t := range schemas.Topics() {
+		if strings.HasSuffix(t.Name, ".poison") {
+			out = append(out, t.Name)
+		}
+	}
+	return out
+}
+
+// New makes a sink. It connects when it runs.
+func New(cfg Config) (*Cases, error) {
+	if cfg.Codec == nil || cfg.Store == nil || cfg.Processor == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("cases: Codec, Store, Processor, Now, Log and Metrics are required")
+	}
+	cfg.Again = cmp.Or(cfg.Again, defaultAgain)
+	with := promauto.With(cfg.Metrics)
+	c := &Cases{
+		cfg: cfg,
+		answers: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_cases_proposals_total", Help: "Approved proposals that were sent to the processor, by outcome. One without an answer is sent again.",
+		}, []string{"outcome"}),
+		open: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quittance_cases_open", Help: "Open operator cases by kind.",
+		}, []string{"kind"}),
+		oldest: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quittance_cases_oldest_open_seconds", Help: "Age of the oldest open operator case by kind; 0 when there is none.",
+		}, []string{"kind"}),
+		approved: with.NewGauge(prometheus.GaugeOpts{
+			Name: "quittance_cases_oldest_approved_seconds", Help: "Time since the approval of the oldest proposal that the processor has not answered; 0 when there is none.",
+		}),
+	}
+	for _, outcome := range []string{outcomeCarriedOut, outcomeRefused, outcomeNoAnswer} {
+		c.answers.WithLabelValues(outcome)
+	}
+	var err error
+	c.consumer, err = consume.New(consume.Config{
+		Kafka: cfg.Kafka, Group: "cases", Topics: append([]string{schemas.TopicEvents}, PoisonTopics()...), Poison: schemas.TopicPoisonCases,
+		Positions: cfg.Store.Positions, Control: true, Log: cfg.Log,
+		Poisoned: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_cases_poison_total", Help: "Records that cannot be decoded or kept.",
+		}),
+		Failures: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_cases_failures_total", Help: "Batches that could not be applied and were read again.",
+		}),
+	})
+	if err != nil {
+		return nil, err
+	}
+	with.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quittance_cases_lag_seconds", Help: "Age of the oldest event read whose cases are not in Postgres yet; 0 when there is none.",
+	}, c.consumer.Lag)
+	return c, nil
+}
+
+// Run works until ctx ends, then returns nil. While Kafka or Postgres is away it waits. It
+// returns an error only when it could not begin.
+func (c *Cases) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return consume.Batch(ctx, c.consumer, c.decode, c.apply) })
+	g.Go(func() error { return c.every(ctx, claimEvery, "carrying out proposals", c.carryOut) })
+	g.Go(func() error { return c.every(ctx, gaugesEvery, "counting cases", c.gauges) })
+	return g.Wait()
+}
+
+// every repeats do until ctx ends. It logs the first of several errors in a row.
+func (c *Cases) every(ctx context.Context, pause time.Duration, doing string, do func(context.Context) error) error {
+	for failing := false; ; {
+		err := do(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a step of operator cases failed; it is tried again", slog.String("doing", doing), slog.Any("error", err))
+		}
+		failing = err != nil
+		if !consume.Sleep(ctx, pause) {
+			return nil
+		}
+	}
+}
+
+func (c *Cases) decode(r *kgo.Record) ([]cases.Case, error) {
+	topic := strings.TrimPrefix(r.Topic, c.cfg.Kafka.Prefix)
+	if topic == schemas.TopicEvents {
+		return cases.ReadEvent(c.cfg.Codec, r.Value)
+	}
+	return []cases.Case{cases.ReadPoison(topic, r)}, nil
+}
+
+func (c *Cases) apply(ctx context.Context, records [][]cases.Case, moves []consume.Move) error {
+	var all []cases.Case
+	for _, r := range records {
+		all = append(all, r...)
+	}
+	return c.cfg.Store.Apply(ctx, all, moves)
+}
+
+// carryOut sends the approved proposals to the processor.
+func (c *Cases) carryOut(ctx context.Context) error {
+	due, err := c.cfg.Store.Claim(ctx, claimAtOnce, c.cfg.Again)
+	if err != nil {
+		return err
+	}
+	var g errgroup.Group
+	for _, p := range due {
+		g.Go(func() error { return c.resolve(ctx, p) })
+	}
+	return g.Wait()
+}
+
+// resolve sends one proposal. After a crash at any point it is sent again, and the
+// processor answers the same.
+func (c *Cases) resolve(ctx context.Context, p cases.Approved) error {
+	a, err := c.cfg.Processor.Ask(ctx, p.Command(c.cfg.Now()))
+	code := a.Code
+	if errors.Is(err, checkout.ErrMalformedID) {
+		err, code = nil, checkout.CodeSessionNotFound
+	}
+	if err != nil {
+		c.answers.WithLabelValues(outcomeNoAnswer).Inc()
+		return err
+	}
+	outcome := outcomeCarriedOut
+	if code != checkout.CodeOK {
+		outcome = outcomeRefused
+		c.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "the processor refused the resolution of an operator case", slog.String("case", p.CaseID), slog.String("code", string(code)))
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := c.cfg.Store.Answered(bounded, p, code, c.cfg.Now()); err != nil {
+		return err
+	}
+	c.answers.WithLabelValues(outcome).Inc()
+	return nil
+}
+
+func (c *Cases) gauges(ctx context.Context) error {
+	counts, err := c.cfg.Store.CountOpen(ctx)
+	if err != nil {
+		return err
+	}
+	_, approved, err := c.cfg.Store.CountApproved(ctx)
+	if err != nil {
+		return err
+	}
+	now := c.cfg.Now()
+	byKind := map[checkout.CaseKind]cases.Count{}
+	for _, n := range counts {
+		byKind[n.Kind] = n
+	}
+	for _, kind := range cases.Kinds() {
+		n := byKind[kind]
+		c.open.WithLabelValues(string(kind)).Set(float64(n.N))
+		c.oldest.WithLabelValues(string(kind)).Set(age(n.Oldest, now))
+	}
+	c.approved.Set(age(approved, now))
+	return nil
+}
+
+func age(at, now time.Time) float64 {
+	if at.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(at).Seconds())
+}
