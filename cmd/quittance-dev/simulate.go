@@ -65,7 +65,7 @@ func startSimulators(b *roles.Base, addr string, clerks [][]string) error {
 		return err
 	}
 	b.Run("simulators", sim.Run)
-	return b.Serve("simulators", addr, sim.Handler())
+	return b.Serve("simulators", addr, sim.Handler(), roles.Limits{Connections: roles.DefaultMaxConnections}) // simulated operators may answer late
 }
 
 // inboxSecrets returns the signing secrets of the endpoints that deliver to an inbox.

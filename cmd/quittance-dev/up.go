@@ -148,6 +148,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 		s.Nonce = "-" + u.begun.UTC().Format("20060102T150405")
 	}
 	s.Listen = local(u.port)
+	s.MaxConnections = roles.DefaultMaxConnections
 	s.Health = local(u.port + portHealth)
 	s.CallbackURL = "http://" + s.Listen
 	s.CheckoutURL = s.CallbackURL

@@ -47,8 +47,6 @@ type Config struct {
 	// Merchant returns what proves a report of this operator about the collection. An error
 	// means that it is unknown now.
 	Merchant func(ctx context.Context, operator, sessionID, collectionID string) (Merchant, error)
-	// Proxies in front of the service say from which address a report comes.
-	Proxies web.Proxies
 	// HonoursLate reports whether the policy of the session's agency honours late payments.
 	// It is called for an approval with the operator's date. Nil means that no agency does.
 	HonoursLate func(ctx context.Context, sessionID string) bool
@@ -73,7 +71,8 @@ type Merchant struct {
 	Networks []netip.Prefix
 }
 
-// Handler receives the reports of operators. Safe for concurrent use.
+// Handler receives the reports of operators. Its router must have the middleware
+// web.ClientAddress. Safe for concurrent use.
 type Handler struct {
 	cfg      Config
 	reports  *prometheus.CounterVec
@@ -256,7 +255,7 @@ func (h *Handler) fromOperator(r *http.Request, operator, sessionID, collectionI
 	if err != nil {
 		return outcomeUnverified, err
 	}
-	client, certain := h.cfg.Proxies.Client(r)
+	client, certain := web.Caller(r)
 	switch {
 	case len(m.Networks) == 0:
 		return outcomeElsewhere, nil // the account is configured so
@@ -298,8 +297,7 @@ func wellFormed(sessionID, collectionID string) bool {
 
 // allow counts a report without proof against the caller's rate and the common rate.
 func (h *Handler) allow(r *http.Request) bool {
-	client, _ := h.cfg.Proxies.Client(r)
-	bucket := maphash.Comparable(h.seed, client) % buckets
+	bucket := maphash.String(h.seed, web.Client(r)) % buckets
 	return h.callers[bucket].Allow() && h.all.Allow()
 }
 

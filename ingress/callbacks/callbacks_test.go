@@ -88,7 +88,7 @@ type edge struct {
 
 var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func newEdge(t *testing.T, unproven float64, proxy ...string) *edge {
+func newEdge(t *testing.T, unproven float64, proxies ...netip.Prefix) *edge {
 	t.Helper()
 	momo, err := mtn.New(connector.Config{Now: time.Now})
 	if err != nil {
@@ -107,14 +107,8 @@ func newEdge(t *testing.T, unproven float64, proxy ...string) *edge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var proxies web.Proxies
-	if len(proxy) > 0 {
-		if proxies, err = web.ParseProxies(proxy[0]); err != nil {
-			t.Fatal(err)
-		}
-	}
 	h, err := callbacks.New(callbacks.Config{
-		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Merchant: e.merchantOf, Proxies: proxies, HonoursLate: e.honoursLate, Verifier: e.keys, Sender: e.outbox,
+		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Merchant: e.merchantOf, HonoursLate: e.honoursLate, Verifier: e.keys, Sender: e.outbox,
 		Now: func() time.Time { return at }, Log: slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Metrics: e.metrics, UnprovenPerSecond: unproven,
 	})
@@ -122,6 +116,7 @@ func newEdge(t *testing.T, unproven float64, proxy ...string) *edge {
 		t.Fatal(err)
 	}
 	r := chi.NewRouter()
+	r.Use(web.ClientAddress(proxies))
 	h.Routes(r)
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
@@ -370,7 +365,7 @@ func TestAccountAway(t *testing.T) {
 // through a proxy that is known.
 func TestReportFromAnotherNetwork(t *testing.T) {
 	t.Parallel()
-	const known, unknown = "127.0.0.1", "10.9.9.9"
+	const known, unknown = "127.0.0.1/32", "10.9.9.9/32"
 	for name, c := range map[string]struct {
 		networks  string
 		proxy     string
@@ -391,7 +386,11 @@ func TestReportFromAnotherNetwork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := newEdge(t, 0, c.proxy)
+			var proxies []netip.Prefix
+			if c.proxy != "" {
+				proxies = []netip.Prefix{netip.MustParsePrefix(c.proxy)}
+			}
+			e := newEdge(t, 0, proxies...)
 			e.networks = nil
 			if c.networks != "" {
 				e.networks = []netip.Prefix{netip.MustParsePrefix(c.networks)}

@@ -18,7 +18,13 @@ import (
 // stream opens the live status and returns a channel of its lines that are not empty.
 func stream(t *testing.T, server *httptest.Server, id, known string) (status int, lines <-chan string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	return streamIn(t.Context(), t, server, id, known)
+}
+
+// streamIn is stream until ctx ends.
+func streamIn(ctx context.Context, t *testing.T, server *httptest.Server, id, known string) (status int, lines <-chan string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/c/"+id+"/live", nil)
 	if err != nil {
@@ -176,6 +182,57 @@ func TestLiveStatusDuringARebuild(t *testing.T) {
 	w.Change(func() { w.rebuilt = nil })
 	if b.get("/c/" + id + "/live"); b.status != 200 || strings.TrimSpace(b.html) != `{"version":"`+version+`"}` {
 		t.Errorf("after a rebuild it answers %d %s", b.status, b.html)
+	}
+}
+
+// One visitor opened streams until the instance refused everybody. A stream beyond a limit
+// is refused, and the page can still ask.
+func TestStreamsAreLimited(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	one, version := waiting(t, w, server, "A-1")
+	two, _ := waiting(t, w, server, "A-2")
+	three, _ := waiting(t, w, server, "A-3")
+	polls := func(id string) {
+		t.Helper()
+		b := browse(t, server)
+		b.header.Set("Accept", "application/json")
+		if b.get("/c/" + id + "/live"); b.status != 200 {
+			t.Errorf("a request that asks once is answered %d", b.status)
+		}
+	}
+	open := func(id string, n int) (leave func()) {
+		t.Helper()
+		for range n - 1 {
+			if status, _ := stream(t, server, id, version); status != 200 {
+				t.Fatalf("a stream is answered %d", status)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if status, _ := streamIn(ctx, t, server, id, version); status != 200 {
+			t.Fatalf("a stream is answered %d", status)
+		}
+		return cancel
+	}
+	leave := open(one, 12) // the session's limit
+	if status, _ := stream(t, server, one, version); status != 429 {
+		t.Errorf("a stream beyond the session's limit is answered %d", status)
+	}
+	polls(one)
+	open(two, 12)
+	open(three, 1) // the client's limit
+	if status, _ := stream(t, server, three, version); status != 429 {
+		t.Errorf("a stream beyond the client's limit is answered %d", status)
+	}
+	polls(three)
+	leave()
+	for end := time.Now().Add(10 * time.Second); ; {
+		if status, _ := stream(t, server, three, version); status == 200 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("a viewer that left still counts")
+		}
 	}
 }
 

@@ -226,7 +226,7 @@ func (p *Pages) live(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	p.cfg.Live.Serve(w, r, id)
+	p.cfg.Live.Serve(w, r, id, web.Client(r))
 }
 
 func (p *Pages) asset(w http.ResponseWriter, r *http.Request) {

@@ -231,7 +231,7 @@ func serve(t *testing.T) (*world, *httptest.Server) {
 	w.takes = map[string][]string{
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
-	live := watch.New(watch.Config{Sessions: w, Heartbeat: 200 * time.Millisecond, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
+	live := watch.New(watch.Config{Sessions: w, Heartbeat: 200 * time.Millisecond, SessionStreams: 12, ClientStreams: 25, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 	p, err := pages.New(pages.Config{
 		Sessions: w, Commands: w, Agencies: agencies{w}, Live: live,
 		MobileMoney: map[string]pages.MobileMoney{

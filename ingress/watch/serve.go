@@ -22,13 +22,15 @@ const (
 	writePatience = 10 * time.Second
 )
 
-// Serve answers a request for the version of a session. The caller has set the
-// security headers and checked that the browser may ask. See "Live status" in package
-// checkout/page.
-func (w *Watcher) Serve(rw http.ResponseWriter, r *http.Request, id string) {
-	viewer, ok := w.Watch(id)
-	if !ok {
-		unavailable(rw)
+// Serve answers a request of a client (web.Client) for the version of a session. The caller
+// has set the security headers and checked that the browser may ask. See "Live status" in
+// package checkout/page. A stream beyond a limit is refused with 429, or 503 if it is a
+// limit of the instance.
+func (w *Watcher) Serve(rw http.ResponseWriter, r *http.Request, id, client string) {
+	wantsStream := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	viewer, reached := w.enter(Viewer{w: w, id: id, streams: wantsStream, client: client})
+	if reached != "" {
+		refuse(rw, reached)
 		return
 	}
 	defer viewer.Leave()
@@ -56,7 +58,7 @@ func (w *Watcher) Serve(rw http.ResponseWriter, r *http.Request, id string) {
 			exists = true
 			continue
 		case seen && !found:
-		case seen && strings.Contains(r.Header.Get("Accept"), "text/event-stream"):
+		case seen && wantsStream:
 			viewer.stream(rw, r, known)
 			return
 		case seen:
@@ -88,6 +90,18 @@ func (w *Watcher) exists(ctx context.Context, id string) error {
 		return fmt.Errorf("looking for a watched session: %w", err)
 	}
 	return nil
+}
+
+// refuse tells a person who looks for the cause which limit is reached. The script of the
+// page asks for the version instead.
+func refuse(rw http.ResponseWriter, reached limit) {
+	if reached == limitStreams || reached == limitViewers {
+		unavailable(rw)
+		return
+	}
+	rw.Header().Set("Retry-After", "60")
+	rw.WriteHeader(http.StatusTooManyRequests)
+	_, _ = io.WriteString(rw, "Too many streams of this "+string(reached)+" are open. Ask with Accept: application/json.\n")
 }
 
 func unavailable(rw http.ResponseWriter) {

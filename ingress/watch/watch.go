@@ -24,8 +24,13 @@ import (
 const (
 	// DefaultHeartbeat is the longest silence of a stream.
 	DefaultHeartbeat = 15 * time.Second
-	// maxViewers bounds the viewers of one instance.
+	// DefaultSessionStreams and DefaultClientStreams are explained at Config.
+	DefaultSessionStreams = 10
+	DefaultClientStreams  = 1000
+	// maxViewers bounds the viewers of one instance. Streams leave a fifth of them to
+	// requests that ask once, so that a page whose stream is refused can still ask.
 	maxViewers = 10_000
+	maxStreams = maxViewers / 5 * 4
 
 	// pollEvery is how often the sessions are read. A citizen must see a change within a
 	// second; the 500 ms of architecture, "Read path", took most of that.
@@ -50,8 +55,14 @@ type Sessions interface {
 type Config struct {
 	Sessions  Sessions
 	Heartbeat time.Duration // DefaultHeartbeat
-	Log       *slog.Logger
-	Metrics   prometheus.Registerer
+	// SessionStreams is the most streams of one session, DefaultSessionStreams when zero:
+	// a citizen has a few tabs.
+	SessionStreams int
+	// ClientStreams is the most streams of one client (web.Client), DefaultClientStreams
+	// when zero. Mobile operators send many phones through one IPv4 address.
+	ClientStreams int
+	Log           *slog.Logger
+	Metrics       prometheus.Registerer
 }
 
 // Version returns the version of a session: it grows with everything that a citizen
@@ -73,14 +84,17 @@ type Watcher struct {
 	mu      sync.Mutex
 	watched map[string]*watched
 	viewers int
+	streams int
+	clients map[string]int // streams by client
 
-	gauge prometheus.Gauge
-	polls *prometheus.CounterVec
+	gauge, open    prometheus.Gauge
+	polls, refused *prometheus.CounterVec
 }
 
 // watched is a session that at least one viewer looks at.
 type watched struct {
 	viewers int
+	streams int
 	seen    bool // it was read
 	found   bool
 	version int64
@@ -90,12 +104,21 @@ type watched struct {
 // New makes a Watcher. It reads nothing before Run.
 func New(cfg Config) *Watcher {
 	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, DefaultHeartbeat)
+	cfg.SessionStreams = cmp.Or(cfg.SessionStreams, DefaultSessionStreams)
+	cfg.ClientStreams = cmp.Or(cfg.ClientStreams, DefaultClientStreams)
 	factory := promauto.With(cfg.Metrics)
 	w := &Watcher{
-		cfg: cfg, done: make(chan struct{}), watched: map[string]*watched{},
+		cfg: cfg, done: make(chan struct{}), watched: map[string]*watched{}, clients: map[string]int{},
 		gauge: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "quittance_pages_live_viewers", Help: "Pages that await a change of their session.",
 		}),
+		open: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "quittance_pages_live_streams", Help: "Open streams of live status.",
+		}),
+		refused: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_pages_live_refused_total",
+			Help: "Requests for live status that were refused, by the limit: session (streams of one session), client (streams of one client), streams, viewers (of this instance). A page whose stream is refused asks every few seconds.",
+		}, []string{"limit"}),
 		polls: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_pages_live_polls_total", Help: "Queries for the sessions being watched, by outcome: ok, error.",
 		}, []string{"outcome"}),
@@ -103,8 +126,21 @@ func New(cfg Config) *Watcher {
 	for _, outcome := range []string{"ok", "error"} {
 		w.polls.WithLabelValues(outcome)
 	}
+	for _, l := range []limit{limitSession, limitClient, limitStreams, limitViewers} {
+		w.refused.WithLabelValues(string(l))
+	}
 	return w
 }
+
+// limit names a limit of viewers that is reached.
+type limit string
+
+const (
+	limitSession limit = "session"
+	limitClient  limit = "client"
+	limitStreams limit = "streams"
+	limitViewers limit = "viewers"
+)
 
 // Run reads the sessions until ctx ends. Then it ends the streams, so that a server
 // that shuts down does not wait for them.
@@ -181,25 +217,54 @@ type Viewer struct {
 	w  *Watcher
 	id string
 	e  *watched
+
+	streams bool   // it is a stream
+	client  string // of a stream
 }
 
 // Watch begins to watch a session. It returns false when the instance has too many
 // viewers.
 func (w *Watcher) Watch(id string) (Viewer, bool) {
+	v, reached := w.enter(Viewer{w: w, id: id})
+	return v, reached == ""
+}
+
+// enter adds a viewer. It returns the limit that is reached, or "".
+func (w *Watcher) enter(v Viewer) (Viewer, limit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.viewers >= maxViewers {
-		return Viewer{}, false
+	e := w.watched[v.id]
+	var reached limit
+	switch {
+	case w.viewers >= maxViewers:
+		reached = limitViewers
+	case !v.streams:
+	case e != nil && e.streams >= w.cfg.SessionStreams:
+		reached = limitSession
+	case w.clients[v.client] >= w.cfg.ClientStreams:
+		reached = limitClient
+	case w.streams >= maxStreams:
+		reached = limitStreams
 	}
-	e := w.watched[id]
+	if reached != "" {
+		w.refused.WithLabelValues(string(reached)).Inc()
+		return Viewer{}, reached
+	}
 	if e == nil {
 		e = &watched{changed: make(chan struct{})}
-		w.watched[id] = e
+		w.watched[v.id] = e
 	}
+	v.e = e
 	e.viewers++
 	w.viewers++
 	w.gauge.Inc()
-	return Viewer{w, id, e}, true
+	if v.streams {
+		e.streams++
+		w.streams++
+		w.clients[v.client]++
+		w.open.Inc()
+	}
+	return v, ""
 }
 
 // Leave ends the watch.
@@ -212,6 +277,15 @@ func (v Viewer) Leave() {
 	}
 	w.viewers--
 	w.gauge.Dec()
+	if !v.streams {
+		return
+	}
+	v.e.streams--
+	w.streams--
+	if w.clients[v.client]--; w.clients[v.client] == 0 {
+		delete(w.clients, v.client)
+	}
+	w.open.Dec()
 }
 
 // Changed returns a channel that is closed at the next change after this call.

@@ -1,81 +1,53 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
-	"strings"
+
+	"github.com/go-chi/chi/v5/middleware"
 )
 
-// Proxies are the networks of the reverse proxies in front of the service. They set the
-// header X-Forwarded-For.
-type Proxies []netip.Prefix
-
-// ParseProxies reads a list of addresses and networks, separated by commas.
-func ParseProxies(list string) (Proxies, error) {
-	var out Proxies
-	for text := range strings.SplitSeq(list, ",") {
-		text = strings.TrimSpace(text)
-		if text == "" {
-			continue
-		}
-		network, err := netip.ParsePrefix(text)
-		if address, single := netip.ParseAddr(text); single == nil {
-			network, err = netip.PrefixFrom(address.Unmap().WithZone(""), address.Unmap().BitLen()), nil
-		}
-		if err != nil || network != network.Masked() || network.Addr().Is4In6() {
-			return nil, fmt.Errorf("%q: must be an address such as 10.0.0.5 or a network such as 10.0.0.0/24, without bits beyond its length", text)
-		}
-		if network.Bits() == 0 {
-			return nil, fmt.Errorf("%q: must not be all addresses, because any caller could then choose the address that it seems to have", text)
-		}
-		out = append(out, network)
+// ClientAddress is middleware for the root router of the edge. It determines the address
+// of the client for Client. Requests of the trusted proxies name it in X-Forwarded-For; the
+// last address that is not a trusted proxy counts, because a client can write any others
+// before it. The address of any other peer is its own.
+func ClientAddress(proxies []netip.Prefix) func(http.Handler) http.Handler {
+	if len(proxies) == 0 {
+		return middleware.ClientIPFromRemoteAddr
 	}
-	return out, nil
+	trusted := make([]string, len(proxies))
+	for i, p := range proxies {
+		trusted[i] = p.String()
+	}
+	return middleware.ClientIPFromXFF(trusted...)
 }
 
-// trusts reports whether an address is a proxy's.
-func (p Proxies) trusts(a netip.Addr) bool {
-	return slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(a) })
+// Client returns the network by which limits count the client of a request: its IPv4
+// address, or the /64 of its IPv6 address, as one customer of a provider has at least that
+// many addresses. It returns the address of the peer if a trusted proxy names no client.
+func Client(r *http.Request) string {
+	addr := middleware.GetClientIPAddr(r.Context())
+	if !addr.IsValid() {
+		peer, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil {
+			return r.RemoteAddr
+		}
+		addr = peer.Addr()
+	}
+	addr = addr.Unmap().WithZone("")
+	if addr.Is4() {
+		return addr.String()
+	}
+	return netip.PrefixFrom(addr, 64).Masked().String()
 }
 
-// Client returns the address of the caller: that of the connection or, if it comes from a
-// proxy, the last address in X-Forwarded-For that is no proxy's. Everything to the left of
-// it is the caller's own claim. IPv4 addresses in IPv6 notation become IPv4 addresses.
-//
-// certain is false when the address may be that of a proxy which p does not name: the
-// connection comes from elsewhere and has a header of proxies, or a proxy names no address.
-func (p Proxies) Client(r *http.Request) (address netip.Addr, certain bool) {
+// Caller returns the exact address of the client. certain is false when it may be that of
+// a proxy that is not trusted, because the request names another client, or when a trusted
+// proxy names none.
+func Caller(r *http.Request) (addr netip.Addr, certain bool) {
+	addr = middleware.GetClientIPAddr(r.Context()).Unmap().WithZone("")
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}, false
-	}
-	address = plain(peer.Addr())
-	forwarded := r.Header.Values("X-Forwarded-For")
-	if !p.trusts(address) {
-		return address, len(forwarded) == 0 && r.Header.Get("Forwarded") == ""
-	}
-	hops := strings.Split(strings.Join(forwarded, ","), ",")
-	for _, hop := range slices.Backward(hops) {
-		next, ok := parseHop(strings.TrimSpace(hop))
-		if !ok {
-			return address, false
-		}
-		if address = next; !p.trusts(address) {
-			return address, true
-		}
-	}
-	return address, true
+	direct := err == nil && addr == peer.Addr().Unmap().WithZone("")
+	proxied := len(r.Header.Values("X-Forwarded-For")) > 0 || len(r.Header.Values("Forwarded")) > 0
+	return addr, addr.IsValid() && !(direct && proxied)
 }
-
-// parseHop reads an address with or without a port.
-func parseHop(text string) (netip.Addr, bool) {
-	if a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")); err == nil {
-		return plain(a), true
-	}
-	a, err := netip.ParseAddrPort(text)
-	return plain(a.Addr()), err == nil
-}
-
-func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }

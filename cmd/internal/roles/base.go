@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"sync"
@@ -48,8 +47,9 @@ type Base struct {
 
 	processor *commands.Checkout // after commands
 
-	group *errgroup.Group
-	ctx   context.Context //nolint:containedctx // the context of group
+	served servedMetrics
+	group  *errgroup.Group
+	ctx    context.Context //nolint:containedctx // the context of group
 
 	mu    sync.Mutex
 	ready map[string]func() error
@@ -65,6 +65,7 @@ func Open(ctx context.Context, s Settings, log *slog.Logger) (*Base, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	b := &Base{Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, group: group, ctx: ctx, ready: map[string]func() error{}}
 	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	b.served = newServedMetrics(b.Metrics)
 	if err := b.open(ctx); err != nil {
 		b.shut()
 		return nil, err
@@ -255,35 +256,6 @@ func (b *Base) Unready() error {
 	return errors.Join(errs...)
 }
 
-// Serve answers HTTP on addr until the roles end. It finishes requests that have begun,
-// for at most five seconds.
-func (b *Base) Serve(name, addr string, h http.Handler) error {
-	l, err := (&net.ListenConfig{}).Listen(b.ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("%s cannot listen on %s (is another instance running?): %w", name, addr, err)
-	}
-	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(b.Log.Handler(), slog.LevelDebug),
-	}
-	b.group.Go(func() error {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		return nil
-	})
-	b.group.Go(func() error {
-		<-b.ctx.Done()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), 5*time.Second)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // ends streams that are still open
-		}
-		return nil
-	})
-	return nil
-}
-
 // ServeHealth answers /healthz, /readyz and /metrics, and profiles if the program
 // allows them.
 func (b *Base) ServeHealth() error {
@@ -304,7 +276,7 @@ func (b *Base) ServeHealth() error {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	}
-	return b.Serve("health", b.Health, mux)
+	return b.Serve("health", b.Health, mux, Limits{Connections: healthConnections, Write: writeTimeout})
 }
 
 // Wait waits until the roles are stopped or a part fails, then closes all parts.

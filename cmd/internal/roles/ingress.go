@@ -74,12 +74,8 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	proxies, err := web.ParseProxies(b.TrustedProxies)
-	if err != nil {
-		return fmt.Errorf("--trusted-proxies: %w", err)
-	}
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Merchant: b.merchantOfReport(sessions), Proxies: proxies, HonoursLate: b.honoursLate(sessions),
+		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Merchant: b.merchantOfReport(sessions), HonoursLate: b.honoursLate(sessions),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
@@ -97,7 +93,15 @@ func (b *Base) ingress() error {
 		return err
 	}
 
+	proxies, err := b.trustedProxies()
+	if err != nil {
+		return err
+	}
+	if len(proxies) == 0 && strings.HasPrefix(checkoutURL, "https://") {
+		b.Log.Warn("no proxy is trusted: all clients of a proxy share the limits of one client; set --trusted-proxies to its networks")
+	}
 	r := chi.NewRouter()
+	r.Use(web.ClientAddress(proxies))
 	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
 	// A page that frames a session may also ask for its completion token.
 	api.Routes(r.With(citizen.CrossOrigin))
@@ -105,7 +109,7 @@ func (b *Base) ingress() error {
 	for _, part := range []interface{ Routes(chi.Router) }{citizen, reports, counters, manual} {
 		part.Routes(r)
 	}
-	return b.Serve("ingress", b.Listen, http.Handler(r))
+	return b.Serve("ingress", b.Listen, http.Handler(r), Limits{Connections: b.MaxConnections, Write: writeTimeout})
 }
 
 // probe makes the ingress ready once every partition has answered a command about a

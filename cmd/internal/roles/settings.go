@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -48,8 +49,11 @@ type Settings struct {
 	Health      string
 	CheckoutURL string
 	CallbackURL string
-	// TrustedProxies are addresses and networks of the reverse proxies, with commas.
-	TrustedProxies string
+	// TrustedProxies are the networks of the proxies that name the client in
+	// X-Forwarded-For.
+	TrustedProxies []net.IPNet
+	// MaxConnections is the most open connections of the ingress.
+	MaxConnections int
 	SimulatorURL   string
 	// Origins replaces embed origins of the registry: the new origin by the old one.
 	Origins map[string]string
@@ -86,7 +90,8 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
 		f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens; http://<listen> when empty")
 		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators reach /callbacks; the checkout URL when empty")
-		f.StringVar(&s.TrustedProxies, "trusted-proxies", "", "addresses and networks of the reverse proxies in front of ingress, 10.0.0.5,10.1.0.0/24,…; they set X-Forwarded-For")
+		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count and operators are known")
+		f.IntVar(&s.MaxConnections, "max-connections", DefaultMaxConnections, "open connections at the same time; further ones wait")
 	case KindProcessor:
 		f.StringVar(&s.Store, "store", "", "folder of this instance's local stores; <data>/store-<name>-<instance> when empty, without the name for checkout")
 	case KindSink:
@@ -99,6 +104,9 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 func (s *Settings) RiskFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.AcceptOneReplica, "accept-one-replica", false, "run although topics have fewer than three replicas: one lost disk then loses payments")
 }
+
+// DefaultMaxConnections of an ingress. Its pages have up to 10,000 viewers.
+const DefaultMaxConnections = 16_384
 
 // Variable returns the environment variable of a flag.
 func Variable(flag string) string {
