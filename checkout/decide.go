@@ -564,6 +564,9 @@ func (d *decider) tick() Answer {
 		c := s.Collection
 		s = d.open(s, EventCaseOpened, Case{Kind: CaseUndecided, CollectionID: c.ID, Amount: c.Amount, Currency: c.Currency}, change{}, nil)
 	}
+	if s.Ended() && !s.Archived && !d.cmd.At.Before(s.EndedAt.Add(archiveAfter)) {
+		s = d.emit(s, EventArchived, change{}, nil)
+	}
 	if c := s.Collection; !c.Final() && !c.NextEnquiryAt.IsZero() && !d.cmd.At.Before(c.NextEnquiryAt) {
 		d.enquiry(s)
 		s, _ = d.session(s.ID)

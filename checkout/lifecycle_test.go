@@ -130,7 +130,7 @@ func TestContractStateTable(t *testing.T) {
 			if c := w.sessions["a"].FailureCode; c != checkout.FailureApprovalTimeout {
 				w.t.Errorf("failure became %s", c)
 			}
-			if _, ok := w.sessions["a"].Deadline(); ok {
+			if !w.sessions["a"].Collection.NextEnquiryAt.IsZero() {
 				w.t.Error("a final collection is still asked about")
 			}
 		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed, checkout.EventCollectionRefused}},
@@ -436,7 +436,7 @@ func TestMismatchAfterTheEnd(t *testing.T) {
 		o := approved()
 		o.Amount = 50
 		w.outcome("a", o)
-		if _, asks := w.sessions["a"].Deadline(); asks && ended {
+		if asks := !w.sessions["a"].Collection.NextEnquiryAt.IsZero(); asks && ended {
 			t.Error("the operator is still asked what it has said")
 		}
 		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
