@@ -90,7 +90,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
 		f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens; http://<listen> when empty")
 		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators reach /callbacks; the checkout URL when empty")
-		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count")
+		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count and operators are known")
 		f.IntVar(&s.MaxConnections, "max-connections", DefaultMaxConnections, "open connections at the same time; further ones wait")
 	case KindProcessor:
 		s.storeFlag(f)
