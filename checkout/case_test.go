@@ -174,7 +174,7 @@ func TestCases(t *testing.T) {
 			if c.Kind != checkout.CaseUndecided || c.Amount != 5075 {
 				w.t.Errorf("the case is %+v", c)
 			}
-			w.advance(30 * 24 * time.Hour)
+			w.advance(28 * 24 * time.Hour)
 			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
 			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionApproved), checkout.CodeCaseClosed)
 			wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
@@ -515,5 +515,41 @@ func resolveAll(t *rapid.T, w *world) {
 		if len(o.Late) > 0 {
 			t.Fatalf("order %s is blocked by %v although every case is closed", k.OrderID, o.Late)
 		}
+	}
+}
+
+// Sessions kept contact data, secrets and offers for ever, and the state grew with them.
+func TestArchived(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := draft("a", "o")
+	s.Customer, s.CustomerID, s.Description, s.Note = &checkout.Customer{Name: "n", Phone: "p"}, "c", "d", "note"
+	s.ClientSecretHash, s.ClientSecretSealed, s.SuccessURL, s.CancelURL = []byte("h"), []byte("s"), "https://a.example", "https://b.example"
+	s.Metadata = map[string]string{"case": "7"}
+	s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50})
+	w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Do: checkout.Create{Session: s, IdempotencyKey: "k", CreationsPerMinute: 1000}})
+	w.cancel("a")
+	w.advance(30*24*time.Hour - time.Millisecond)
+	w.want("a", checkout.StatusCancelled, created, checkout.EventCancelled)
+	w.advance(time.Millisecond)
+	w.want("a", checkout.StatusCancelled, created, checkout.EventCancelled, checkout.EventArchived)
+	got := w.sessions["a"]
+	if got.Customer != nil || got.CustomerID+got.Description+got.Note+got.SuccessURL+got.CancelURL != "" || got.ClientSecretHash != nil || got.ClientSecretSealed != nil || got.Offers != nil {
+		t.Errorf("the archived session has %+v", got)
+	}
+	if got.Amount != 5000 || got.PaymentRef != "ref-a" || got.Metadata["case"] != "7" {
+		t.Errorf("the archived session lost %+v", got)
+	}
+	if at, ok := got.Deadline(); ok {
+		t.Errorf("it has a deadline at %s", at)
+	}
+	// Cash is never refused for being late.
+	wantCode(t, w.desk("c01").take("a", "k1"), checkout.CodeOK)
+	if c := w.openCase("a"); c.Kind != checkout.CaseLatePayment || c.Amount != 5050 {
+		t.Errorf("the cash is %+v", c)
+	}
+	wantCode(t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
+	if s := w.sessions["a"]; !s.Paid() || s.Collection.Fee != 50 {
+		t.Errorf("honoured as %+v", s)
 	}
 }

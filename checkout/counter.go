@@ -82,6 +82,15 @@ func (d *decider) release(do Release) Answer {
 	return Answer{Code: CodeOK, Session: &s}
 }
 
+// cashOffer returns the offer that cash of the total pays. An archived session has no
+// offers left; cash that is reported for it is recorded as it is.
+func (s Session) cashOffer(total int64) (Offer, bool) {
+	if s.Archived && total >= s.Amount {
+		return Offer{ID: OfferCashAgency, Channel: ChannelCash, Fee: total - s.Amount}, true
+	}
+	return s.Offer(OfferCashAgency)
+}
+
 // take records cash. The session may still be reserved, released, ended (then the cash is
 // a late payment), or paid otherwise (then the cash is an operator case).
 func (d *decider) take(do Take) Answer {
@@ -89,7 +98,7 @@ func (d *decider) take(do Take) Answer {
 	if !ok {
 		return Answer{Code: CodeSessionNotFound}
 	}
-	offer, known := s.Offer(OfferCashAgency)
+	offer, known := s.cashOffer(do.Total)
 	k := s.orderKey()
 	o := d.order(k)
 	switch c := s.Collection; {

@@ -71,7 +71,7 @@ func (s Session) Confirms() bool {
 const unknownAfter = time.Minute
 
 // enquireAgain is the shortest time between two enquiries that unproven callbacks cause.
-const enquireAgain = 2 * time.Second
+const enquireAgain = 10 * time.Second
 
 // Decide returns what the command leads to. It is deterministic and changes nothing
 // itself. Its only error is ErrUnknownCommand.
@@ -563,6 +563,9 @@ func (d *decider) tick() Answer {
 	if at := s.undecidedCaseAt(); !at.IsZero() && !d.cmd.At.Before(at) {
 		c := s.Collection
 		s = d.open(s, EventCaseOpened, Case{Kind: CaseUndecided, CollectionID: c.ID, Amount: c.Amount, Currency: c.Currency}, change{}, nil)
+	}
+	if s.Ended() && !s.Archived && !d.cmd.At.Before(s.EndedAt.Add(archiveAfter)) {
+		s = d.emit(s, EventArchived, change{}, nil)
 	}
 	if c := s.Collection; !c.Final() && !c.NextEnquiryAt.IsZero() && !d.cmd.At.Before(c.NextEnquiryAt) {
 		d.enquiry(s)

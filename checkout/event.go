@@ -21,6 +21,7 @@ const (
 	EventExpired              EventType = "checkout.expired"
 	EventLatePayment          EventType = "checkout.late_payment"
 	EventReversed             EventType = "checkout.reversed"
+	EventArchived             EventType = "checkout.archived" // contact data and secrets are gone
 	EventTokenIssued          EventType = "checkout.completion_token_issued"
 	EventTokenConsumed        EventType = "checkout.completion_token_consumed"
 	EventCollectionRequested  EventType = "collection.requested"
@@ -38,7 +39,7 @@ const (
 // EventTypes has all event types.
 func EventTypes() []EventType {
 	return []EventType{
-		EventCreated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed,
+		EventCreated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventArchived,
 		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
 		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
 		EventCaseOpened, EventCaseResolved,
@@ -51,7 +52,7 @@ func (t EventType) Webhook() bool {
 	switch t {
 	case EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed:
 		return true
-	case EventCreated, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
+	case EventCreated, EventArchived, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
 		EventCollectionMismatched, EventCollectionOrphaned, EventCaseOpened, EventCaseResolved:
 		return false
@@ -183,6 +184,8 @@ func apply(s Session, e Event) Session {
 		}
 	case EventCollectionOrphaned:
 		s.Orphans = with(s.Orphans, e.Detail[DetailCollectionID])
+	case EventArchived:
+		s = archived(s)
 	case EventCaseResolved:
 		s.Cases = slices.Clone(s.Cases)
 		for i := range s.Cases {

@@ -87,6 +87,7 @@ func TestRandomHistories(t *testing.T) {
 			"time": func(t *rapid.T) {
 				w.advance(time.Duration(rapid.Int64Range(0, int64(2*time.Hour)).Draw(t, "d")).Truncate(time.Millisecond))
 			},
+			"months": func(t *rapid.T) { w.advance(time.Duration(rapid.IntRange(1, 60).Draw(t, "days")) * 24 * time.Hour) },
 			"late tick": func(t *rapid.T) {
 				w.now = w.now.Add(time.Duration(rapid.Int64Range(0, int64(90*time.Minute)).Draw(t, "d")).Truncate(time.Millisecond))
 				w.decide(checkout.Command{SessionID: session(t), Do: checkout.Tick{}})

@@ -124,6 +124,9 @@ type Session struct {
 	ReversedAt     time.Time
 	ReversalReason ReversalReason
 	ReversalRef    string
+	// Archived is true 30 days after the session's end. Then ids, amounts, references,
+	// cases and the status are left.
+	Archived bool
 
 	FailureCode    FailureCode
 	FailureMessage string
@@ -249,7 +252,26 @@ func (s Session) Deadline() (at time.Time, ok bool) {
 	case !s.Collection.Final():
 		at = earliest(s.Collection.NextEnquiryAt, s.undecidedCaseAt())
 	}
+	if s.Ended() && !s.Archived {
+		at = earliest(at, s.EndedAt.Add(archiveAfter))
+	}
 	return at, !at.IsZero()
+}
+
+// archiveAfter is the time from a session's end to its archiving (decisions § 15).
+const archiveAfter = 30 * 24 * time.Hour
+
+// archived returns the session without contact data, secrets and what only an open
+// session needs, so that the state does not grow with them.
+func archived(s Session) Session {
+	s.Archived = true
+	s.Customer, s.CustomerID, s.Description, s.Note = nil, "", "", ""
+	s.ClientSecretHash, s.ClientSecretSealed = nil, nil
+	s.Offers, s.SuccessURL, s.CancelURL = nil, "", ""
+	if s.Collection != nil {
+		s.Collection.PayerMasked, s.Collection.RedirectSealed = "", nil
+	}
+	return s
 }
 
 // earliest returns the earlier of two times. A zero time means never.
