@@ -71,7 +71,7 @@ func (s Session) Confirms() bool {
 const unknownAfter = time.Minute
 
 // enquireAgain is the shortest time between two enquiries that unproven callbacks cause.
-const enquireAgain = 2 * time.Second
+const enquireAgain = 10 * time.Second
 
 // Decide returns what the command leads to. It is deterministic and changes nothing
 // itself. Its only error is ErrUnknownCommand.

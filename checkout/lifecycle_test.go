@@ -472,11 +472,12 @@ func TestUnprovenCallbackOnlyAsks(t *testing.T) {
 	w.create("a", "o")
 	w.collect("a")
 	w.now = w.now.Add(time.Second)
-	for range 3 {
+	for range 5 { // now, and up to 9.6 s later
 		w.decide(checkout.Command{SessionID: "a", Do: checkout.Enquire{CollectionID: "c-a"}})
+		w.now = w.now.Add(2400 * time.Millisecond)
 	}
 	if len(w.requests) != 2 || w.requests[1].Kind != checkout.RequestEnquire {
-		t.Errorf("requests are %+v", w.requests)
+		t.Errorf("requests are %+v, want one enquiry in 10 s", w.requests)
 	}
 	w.decide(checkout.Command{SessionID: "a", Do: checkout.Enquire{CollectionID: "forged"}})
 	w.decide(checkout.Command{SessionID: "nobody", Do: checkout.Enquire{CollectionID: "c-a"}})

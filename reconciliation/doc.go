@@ -18,6 +18,7 @@
 //	sessions    one row a session: final state and times
 //	payments    completed sessions: channel, operator reference, fees, state of the ERP's confirmation
 //	deliveries  one row a webhook or confirmation: outcome, attempts, times
+//	cases       one row an operator case: kind, money, age, resolution and who agreed on it
 //
 // For example, the day's takings of each agency:
 //

@@ -270,6 +270,39 @@ func TestPayments(t *testing.T) {
 		"e|5000|75|5075|MOBILE_MONEY|op-e|due\n\n1|pending|-|2026-02-01 00:00:00.250|-")
 }
 
+// Each operator case is a row, however often its events are inserted. The completion that
+// comes from a case is not its opening.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	with := func(e journal.Entry, detail ...string) journal.Entry {
+		e.Detail = map[string]string{}
+		for i := 0; i < len(detail); i += 2 {
+			e.Detail[detail[i]] = detail[i+1]
+		}
+		return e
+	}
+	lost := journal.Entry{ID: "evt_lost", Type: journal.EntryTypeEvent, OccurredAt: begin, Event: "collection.orphaned", EventID: "evt_lost", SessionID: "chs_lost", Detail: map[string]string{
+		"case_id": "case_lost", "case_kind": "orphan", "reported_amount": "70", "reported_currency": "EUR", "operator_ref": "op-9",
+	}}
+	entries := []journal.Entry{
+		event("a", 1, "checkout.created", "open", 5000),
+		with(event("a", 2, "checkout.late_payment", "expired", 5000), "case_id", "case_a", "case_kind", "late_payment"),
+		with(event("a", 3, "case.resolved", "expired", 5000), "case_id", "case_a", "case_kind", "late_payment", "resolution", "honour", "reported_amount", "5075",
+			"reported_currency", "XAF", "by", "Jean", "approved_by", "Mireille", "reason", "in the statement"),
+		with(event("a", 4, "checkout.completed", "completed", 5000), "case_id", "case_a", "late", "true", "by", "Jean"),
+		with(event("b", 2, "case.opened", "completed", 5000), "case_id", "case_b", "case_kind", "refund_request", "by", "Jean", "reason", "wrong taxpayer"),
+		lost,
+	}
+	insert(t, conn, entries...)
+	insert(t, conn, entries...)
+	want(t, lines(t, conn, `case_id, kind, state, session_id, amount, currency, opened_by_event, opened_by, resolution, resolved_by, approved_by,
+		toString(opened_at), ifNull(toString(closed_at), '-')`, "FROM cases ORDER BY case_id"),
+		"case_a|late_payment|closed|a|5075|XAF|checkout.late_payment||honour|Jean|Mireille|2026-02-01 00:00:00.250|2026-02-01 00:00:01.250",
+		"case_b|refund_request|open|b|5075|XAF|case.opened|Jean||||2026-02-01 00:00:00.250|-",
+		"case_lost|orphan|open|chs_lost|70|EUR|collection.orphaned|||||2026-01-31 23:59:58.250|-")
+}
+
 func TestSequenceFaults(t *testing.T) {
 	t.Parallel()
 	conn := migrated(t)

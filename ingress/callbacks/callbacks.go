@@ -9,8 +9,9 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,13 +22,14 @@ import (
 	"golang.org/x/time/rate"
 
 	"quittance/checkout"
+	"quittance/ingress/web"
 	"quittance/internal/connector"
 )
 
 const (
 	maxBody     = 64 << 10
 	sendTimeout = 5 * time.Second
-	// accountTimeout bounds the look-up of the account whose signature a report needs.
+	// accountTimeout bounds the look-up of the account that proves a report.
 	accountTimeout = 2 * time.Second
 	// buckets is the number of limiters for callers. Callers in one bucket share its rate.
 	buckets = 4096
@@ -42,10 +44,9 @@ type Sender interface {
 type Config struct {
 	// Connectors by their operator's name.
 	Connectors map[string]connector.Connector
-	// Account returns the merchant account whose secret must sign a report of this
-	// operator about the collection. An error means that the account is unknown now.
-	// Required when a connector is a connector.ReportVerifier.
-	Account func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error)
+	// Merchant returns what proves a report of this operator about the collection. An error
+	// means that it is unknown now.
+	Merchant func(ctx context.Context, operator, sessionID, collectionID string) (Merchant, error)
 	// HonoursLate reports whether the policy of the session's agency honours late payments.
 	// It is called for an approval with the operator's date. Nil means that no agency does.
 	HonoursLate func(ctx context.Context, sessionID string) bool
@@ -61,7 +62,17 @@ type Config struct {
 	UnprovenPerSecond float64
 }
 
-// Handler receives the reports of operators. Safe for concurrent use.
+// Merchant is the merchant account of a collection, as far as it proves reports.
+type Merchant struct {
+	// Account has the secret that signs the reports of a connector.ReportVerifier.
+	Account connector.Account
+	// Networks are the operator's own. A report from them, at an address with our MAC, is
+	// the operator's.
+	Networks []netip.Prefix
+}
+
+// Handler receives the reports of operators. Its router must have the middleware
+// web.ClientAddress. Safe for concurrent use.
 type Handler struct {
 	cfg      Config
 	reports  *prometheus.CounterVec
@@ -73,15 +84,12 @@ type Handler struct {
 
 // New makes a Handler.
 func New(cfg Config) (*Handler, error) {
-	if len(cfg.Connectors) == 0 || cfg.Verifier == nil || cfg.Sender == nil || cfg.Now == nil || cfg.Log == nil {
-		return nil, errors.New("callbacks: Connectors, Verifier, Sender, Now and Log are required")
+	if len(cfg.Connectors) == 0 || cfg.Merchant == nil || cfg.Verifier == nil || cfg.Sender == nil || cfg.Now == nil || cfg.Log == nil {
+		return nil, errors.New("callbacks: Connectors, Merchant, Verifier, Sender, Now and Log are required")
 	}
 	for name, c := range cfg.Connectors {
 		if name != c.Operator() {
 			return nil, fmt.Errorf("callbacks: connector of %q stands under %q", c.Operator(), name)
-		}
-		if _, signs := c.(connector.ReportVerifier); signs && cfg.Account == nil {
-			return nil, fmt.Errorf("callbacks: Account is required: %q signs its reports", name)
 		}
 	}
 	cfg.UnprovenPerSecond = cmp.Or(cfg.UnprovenPerSecond, 50)
@@ -96,7 +104,7 @@ func New(cfg Config) (*Handler, error) {
 		all: limiter(cfg.UnprovenPerSecond),
 	}
 	for _, c := range cfg.Connectors {
-		for _, outcome := range []string{outcomeUnreadable, outcomeAsked, outcomeUnproven, outcomeShed, outcomeUnavailable, outcomeTooLarge, outcomeBadSignature, outcomeUnverified} {
+		for _, outcome := range []string{outcomeUnreadable, outcomeAsked, outcomeUnproven, outcomeShed, outcomeUnavailable, outcomeTooLarge, outcomeBadSignature, outcomeUnverified, outcomeElsewhere} {
 			h.reports.WithLabelValues(c.Operator(), outcome)
 		}
 	}
@@ -109,15 +117,6 @@ func New(cfg Config) (*Handler, error) {
 // limiter returns a limiter with a burst of two seconds.
 func limiter(perSecond float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), int(math.Max(1, math.Ceil(2*perSecond))))
-}
-
-// peer returns the caller's IP address.
-func peer(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // Routes adds the paths below /callbacks to the router of the whole edge.
@@ -143,6 +142,8 @@ const (
 	outcomeBadSignature = "bad_signature"
 	// outcomeUnverified: the merchant account is unknown now.
 	outcomeUnverified = "unverified"
+	// outcomeElsewhere: the report does not come from the operator's networks.
+	outcomeElsewhere = "other_network"
 )
 
 func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
@@ -207,6 +208,16 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 		h.send(w, r, c, cmd, outcomeAsked, http.StatusAccepted)
 		return
 	}
+	if _, signs := c.(connector.ReportVerifier); !signs {
+		// The address may be known to others: addresses end up in logs.
+		if outcome, err := h.fromOperator(r, c.Operator(), sessionID, collectionID); outcome != "" {
+			if err != nil {
+				h.warn(r, c, sessionID, collectionID, outcome, err)
+			}
+			h.send(w, r, c, cmd, outcome, http.StatusAccepted)
+			return
+		}
+	}
 	cmd.Do = checkout.Outcome{
 		CollectionID: collectionID, Source: checkout.SourceCallback, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
 		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode, ApprovedAt: o.ApprovedAt, HonourLate: h.honoursLate(r.Context(), sessionID, o),
@@ -229,13 +240,41 @@ func (h *Handler) honoursLate(ctx context.Context, sessionID string, o connector
 // it is not the account's signature; any other error means that the account is unknown
 // now.
 func (h *Handler) verify(r *http.Request, verifier connector.ReportVerifier, operator, sessionID, collectionID string, body []byte) error {
+	m, err := h.merchant(r, operator, sessionID, collectionID)
+	if err != nil {
+		return err
+	}
+	return verifier.VerifyReport(m.Account, r.Header, body)
+}
+
+// fromOperator returns an empty outcome when a report comes from the networks that the
+// collection's account names as its operator's own; else the outcome, and an error where
+// somebody should look at it.
+func (h *Handler) fromOperator(r *http.Request, operator, sessionID, collectionID string) (outcome string, err error) {
+	m, err := h.merchant(r, operator, sessionID, collectionID)
+	if err != nil {
+		return outcomeUnverified, err
+	}
+	client, certain := web.Caller(r)
+	switch {
+	case len(m.Networks) == 0:
+		return outcomeElsewhere, nil // the account is configured so
+	case !certain:
+		return outcomeElsewhere, errors.New("a proxy that --trusted-proxies does not name hides the caller's address")
+	case !slices.ContainsFunc(m.Networks, func(n netip.Prefix) bool { return n.Contains(client) }):
+		return outcomeElsewhere, fmt.Errorf("%s is not in the account's callback_networks", client)
+	}
+	return "", nil
+}
+
+func (h *Handler) merchant(r *http.Request, operator, sessionID, collectionID string) (Merchant, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), accountTimeout)
 	defer cancel()
-	account, err := h.cfg.Account(ctx, operator, sessionID, collectionID)
+	m, err := h.cfg.Merchant(ctx, operator, sessionID, collectionID)
 	if err != nil {
-		return fmt.Errorf("finding the merchant account: %w", err)
+		return m, fmt.Errorf("finding the merchant account: %w", err)
 	}
-	return verifier.VerifyReport(account, r.Header, body)
+	return m, nil
 }
 
 // warn logs why a report is not accepted, at most once a second.
@@ -258,7 +297,7 @@ func wellFormed(sessionID, collectionID string) bool {
 
 // allow counts a report without proof against the caller's rate and the common rate.
 func (h *Handler) allow(r *http.Request) bool {
-	bucket := maphash.String(h.seed, peer(r)) % buckets
+	bucket := maphash.String(h.seed, web.Client(r)) % buckets
 	return h.callers[bucket].Allow() && h.all.Allow()
 }
 

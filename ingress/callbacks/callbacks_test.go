@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/callbacks"
+	"quittance/ingress/web"
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/card"
@@ -80,11 +82,13 @@ type edge struct {
 	asked   []string
 	account connector.Account
 	trouble error
+	// networks of the operators.
+	networks []netip.Prefix
 }
 
 var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func newEdge(t *testing.T, unproven float64) *edge {
+func newEdge(t *testing.T, unproven float64, proxies ...netip.Prefix) *edge {
 	t.Helper()
 	momo, err := mtn.New(connector.Config{Now: time.Now})
 	if err != nil {
@@ -97,14 +101,14 @@ func newEdge(t *testing.T, unproven float64) *edge {
 	e := &edge{
 		t: t, keys: secret.GenerateKeys(), outbox: &outbox{}, log: &bytes.Buffer{},
 		session: checkout.NewSessionID(at, 3, [16]byte(uuid.New())), collection: uuid.NewString(),
-		metrics: prometheus.NewRegistry(), account: acquirer,
+		metrics: prometheus.NewRegistry(), account: acquirer, networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("41.202.16.0/20")},
 	}
 	cards, err := card.New(connector.Config{Now: time.Now, Timestamp: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h, err := callbacks.New(callbacks.Config{
-		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Account: e.accountOf, HonoursLate: e.honoursLate, Verifier: e.keys, Sender: e.outbox,
+		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Merchant: e.merchantOf, HonoursLate: e.honoursLate, Verifier: e.keys, Sender: e.outbox,
 		Now: func() time.Time { return at }, Log: slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Metrics: e.metrics, UnprovenPerSecond: unproven,
 	})
@@ -112,6 +116,7 @@ func newEdge(t *testing.T, unproven float64) *edge {
 		t.Fatal(err)
 	}
 	r := chi.NewRouter()
+	r.Use(web.ClientAddress(proxies))
 	h.Routes(r)
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
@@ -127,12 +132,12 @@ func (e *edge) address() string {
 // honoursLate is Config.HonoursLate.
 func (e *edge) honoursLate(_ context.Context, sessionID string) bool { return sessionID == e.session }
 
-// accountOf is Config.Account.
-func (e *edge) accountOf(_ context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
+// merchantOf is Config.Merchant.
+func (e *edge) merchantOf(_ context.Context, operator, sessionID, collectionID string) (callbacks.Merchant, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked = append(e.asked, operator+" "+sessionID+" "+collectionID)
-	return e.account, e.trouble
+	return callbacks.Merchant{Account: e.account, Networks: e.networks}, e.trouble
 }
 
 func (e *edge) call(method, url, body string) int {
@@ -348,9 +353,78 @@ func TestAccountAway(t *testing.T) {
 	if n := e.counted("card", "unverified"); n != 2 {
 		t.Errorf("%v counted, want 2", n)
 	}
-	// Operators that do not sign their reports do not need the account.
-	if got := e.call(http.MethodPut, e.address(), approved); got != http.StatusOK {
+	// The networks of an operator that does not sign its reports are unknown too.
+	if got := e.call(http.MethodPut, e.address(), approved); got != http.StatusAccepted {
 		t.Errorf("status %d", got)
+	}
+	e.enquiry("no networks")
+}
+
+// An address alone completes nothing, because addresses end up in logs: the operator is
+// asked. The report decides if it also comes from the operator's own networks, directly or
+// through a proxy that is known.
+func TestReportFromAnotherNetwork(t *testing.T) {
+	t.Parallel()
+	const known, unknown = "127.0.0.1/32", "10.9.9.9/32"
+	for name, c := range map[string]struct {
+		networks  string
+		proxy     string
+		forwarded []string
+		decides   bool
+	}{
+		"the operator itself":                    {networks: "127.0.0.0/8", decides: true},
+		"no networks":                            {},
+		"another network":                        {networks: "41.202.16.0/20"},
+		"somebody claims to be the operator":     {networks: "41.202.16.0/20", forwarded: []string{"41.202.17.1"}},
+		"an unknown proxy in such a network":     {networks: "127.0.0.0/8", forwarded: []string{"203.0.113.9"}},
+		"the operator through the proxy":         {networks: "41.202.16.0/20", proxy: known, forwarded: []string{"41.202.17.1"}, decides: true},
+		"in IPv6 notation":                       {networks: "41.202.16.0/20", proxy: known, forwarded: []string{"::ffff:41.202.17.1"}, decides: true},
+		"somebody else through the proxy":        {networks: "41.202.16.0/20", proxy: known, forwarded: []string{"41.202.17.1, 203.0.113.9"}},
+		"the proxy's own network":                {networks: "127.0.0.0/8", proxy: known, forwarded: []string{"203.0.113.9"}},
+		"a proxy that names no caller":           {networks: "127.0.0.0/8", proxy: known},
+		"through another proxy than the trusted": {networks: "41.202.16.0/20", proxy: unknown, forwarded: []string{"41.202.17.1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var proxies []netip.Prefix
+			if c.proxy != "" {
+				proxies = []netip.Prefix{netip.MustParsePrefix(c.proxy)}
+			}
+			e := newEdge(t, 0, proxies...)
+			e.networks = nil
+			if c.networks != "" {
+				e.networks = []netip.Prefix{netip.MustParsePrefix(c.networks)}
+			}
+			for _, body := range []string{approved, refused} {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, e.address(), strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header["X-Forwarded-For"] = c.forwarded
+				resp, err := client.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+				if !c.decides {
+					if resp.StatusCode != http.StatusAccepted {
+						t.Errorf("status %d, want 202", resp.StatusCode)
+					}
+					e.enquiry(name)
+					continue
+				}
+				sent := e.outbox.take()
+				if len(sent) != 1 || resp.StatusCode != http.StatusOK {
+					t.Fatalf("status %d, sent %+v", resp.StatusCode, sent)
+				}
+				if o, ok := sent[0].Do.(checkout.Outcome); !ok || o.Source != checkout.SourceCallback {
+					t.Errorf("sent %+v, want a decision", sent)
+				}
+			}
+			if n := e.counted("mtn", "other_network"); n != map[bool]float64{false: 2}[c.decides] {
+				t.Errorf("%v are counted", n)
+			}
+		})
 	}
 }
 
@@ -368,21 +442,6 @@ func TestFloodOfBadSignatures(t *testing.T) {
 	}
 	if n := e.counted("card", "bad_signature"); n != 50 {
 		t.Errorf("%v counted, want 50", n)
-	}
-}
-
-func TestSigningOperatorsNeedAccounts(t *testing.T) {
-	t.Parallel()
-	cards, err := card.New(connector.Config{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = callbacks.New(callbacks.Config{
-		Connectors: map[string]connector.Connector{"card": cards}, Verifier: secret.GenerateKeys(), Sender: &outbox{}, Now: time.Now,
-		Log: slog.New(slog.DiscardHandler),
-	})
-	if err == nil || !strings.Contains(err.Error(), "Account") {
-		t.Errorf("error %v", err)
 	}
 }
 

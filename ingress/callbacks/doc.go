@@ -2,12 +2,17 @@
 //
 //	PUT|POST /callbacks/{operator}/{session_id}/{collection_id}/{mac}
 //
-// A report counts only when its address has our MAC (connector.CallbackURL): only the
-// operator knows that address. Where the operator signs its reports
-// (connector.ReportVerifier), the signature must also be that of the collection's
-// merchant account. Any other report causes an enquiry at most.
+// A report proves nothing by itself. It decides only when its address has our MAC
+// (connector.CallbackURL) and the operator is its author: it has the signature of the
+// collection's merchant account, where the operator signs its reports
+// (connector.ReportVerifier), or it comes from the networks that the account names as the
+// operator's own (callback_networks). An address alone is not enough, because addresses
+// end up in logs. Any other report causes an enquiry at most, and the operator's answer
+// decides; a collection is asked about for such reports once in 10 s.
 //
 //	valid address, decided     the outcome becomes a command       200
+//	valid address, decided,
+//	from another network       the operator is asked               202
 //	valid address, undecided   nothing changes                     200
 //	valid address, decided,
 //	but without amount or

@@ -40,3 +40,14 @@ func Client(r *http.Request) string {
 	}
 	return netip.PrefixFrom(addr, 64).Masked().String()
 }
+
+// Caller returns the exact address of the client. certain is false when it may be that of
+// a proxy that is not trusted, because the request names another client, or when a trusted
+// proxy names none.
+func Caller(r *http.Request) (addr netip.Addr, certain bool) {
+	addr = middleware.GetClientIPAddr(r.Context()).Unmap().WithZone("")
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	direct := err == nil && addr == peer.Addr().Unmap().WithZone("")
+	proxied := len(r.Header.Values("X-Forwarded-For")) > 0 || len(r.Header.Values("Forwarded")) > 0
+	return addr, addr.IsValid() && !(direct && proxied)
+}

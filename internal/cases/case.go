@@ -63,7 +63,11 @@ const (
 	EvidencePartition    = "partition"
 	EvidenceOffset       = "offset"
 	EvidenceError        = "error"
+	EvidenceKey          = "key" // of a tick: the entry
 )
+
+// offsetOfTicks stands in the header of a poison record that is no record of a topic.
+const offsetOfTicks = "-1"
 
 // Case is an operator case. Amount is zero and Currency is empty for poison.
 type Case struct {
@@ -162,7 +166,8 @@ var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
 // ReadPoison returns the case of a record of a poison topic, whose name is without the
 // prefix. The case's id derives from the position of the original record: a record that a
-// consumer sets aside again is the same case.
+// consumer sets aside again is the same case. The tick of an entry has no position and
+// fails again every hour: an entry has one case a day.
 func ReadPoison(topic string, r *kgo.Record) Case {
 	evidence := map[string]string{EvidencePoisonTopic: topic, EvidencePoisonOffset: strconv.FormatInt(r.Offset, 10)}
 	for header, name := range map[string]string{
@@ -177,8 +182,12 @@ func ReadPoison(topic string, r *kgo.Record) Case {
 		}
 	}
 	position := evidence[EvidenceTopic] + "|" + evidence[EvidencePartition] + "|" + evidence[EvidenceOffset]
-	if evidence[EvidenceOffset] == "" { // set aside by the first release
+	switch evidence[EvidenceOffset] {
+	case "": // set aside by the first release
 		position = fmt.Sprintf("|%d|%d", r.Partition, r.Offset)
+	case offsetOfTicks:
+		evidence[EvidenceKey] = storable(string(r.Key))
+		position += "|" + string(r.Key) + "|" + r.Timestamp.UTC().Format(time.DateOnly)
 	}
 	sum := sha256.Sum256([]byte("poison|" + topic + "|" + position))
 	return Case{

@@ -439,3 +439,27 @@ func TestPositions(t *testing.T) {
 		t.Errorf("%+v, %v", counts, err)
 	}
 }
+
+// A record that is set aside twice is one case. A tick has no position: each entry has a
+// case of its own, and another one on the next day.
+func TestPoisonIDs(t *testing.T) {
+	t.Parallel()
+	id := func(topic, offset, key string, at time.Time, own int64) string {
+		r := &kgo.Record{Offset: own, Key: []byte(key), Timestamp: at, Headers: []kgo.RecordHeader{
+			schemas.Header(schemas.HeaderTopic, topic), schemas.Header(schemas.HeaderPartition, "0"), schemas.Header(schemas.HeaderOffset, offset),
+		}}
+		return cases.ReadPoison(schemas.TopicPoisonCommands, r).ID
+	}
+	day := registries.Epoch
+	if id("t", "7", "a", day, 1) != id("t", "7", "a", day.Add(time.Hour), 2) || id("t", "7", "a", day, 1) == id("t", "8", "a", day, 1) {
+		t.Error("a record's case does not follow its position")
+	}
+	tick := id("t", "-1", "a", day, 1)
+	if tick != id("t", "-1", "a", day.Add(time.Hour), 2) || tick == id("t", "-1", "b", day, 1) || tick == id("t", "-1", "a", day.Add(24*time.Hour), 1) {
+		t.Error("a tick's case does not follow its entry and its day")
+	}
+	old := cases.ReadPoison(schemas.TopicPoisonJournal, &kgo.Record{Offset: 1})
+	if old.ID == cases.ReadPoison(schemas.TopicPoisonJournal, &kgo.Record{Offset: 2}).ID {
+		t.Error("records without headers share a case")
+	}
+}

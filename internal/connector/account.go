@@ -15,10 +15,27 @@ import (
 // connector has an Account type of its own: a comparable struct that embeds BaseURL,
 // so that it prints as its address alone.
 type Account interface {
-	// Fingerprint identifies a merchant account without its secrets, which may be rotated.
-	// An operator answers enquiries about a collection only to the account that asked for
-	// it. Running collections hold fingerprints, so they must never change.
+	// Fingerprint identifies the merchant at its operator; see the function Fingerprint. An
+	// operator answers enquiries about a collection only to the merchant who asked for it.
+	// Running collections hold fingerprints, so they must never change.
 	Fingerprint() string
+}
+
+// EarlierAccount is an Account whose fingerprint had another form in earlier releases.
+// Undecided collections may still name it.
+type EarlierAccount interface {
+	Account
+	// EarlierFingerprint returns the fingerprint in the earlier form.
+	EarlierFingerprint() string
+}
+
+// Is reports whether a fingerprint, in the present or in the earlier form, is the account's.
+func Is(a Account, fingerprint string) bool {
+	if fingerprint == "" || a == nil {
+		return false
+	}
+	earlier, ok := a.(EarlierAccount)
+	return fingerprint == a.Fingerprint() || ok && fingerprint == earlier.EarlierFingerprint()
 }
 
 // BaseURL is the address of an operator's API for one account.
@@ -39,10 +56,22 @@ func (b BaseURL) MarshalText() ([]byte, error) { return []byte(b.String()), nil 
 // LogValue is String, for slog.
 func (b BaseURL) LogValue() slog.Value { return slog.StringValue(b.String()) }
 
-// Fingerprint returns the fingerprint of an account. parts identify it among the accounts
-// at an address.
-func Fingerprint(base BaseURL, parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(append([]string{string(base)}, parts...), "\x00")))
+// Fingerprint returns the fingerprint of an account: of its operator, of the operator's
+// environment if its account names one, and of the merchant's own number or name there. It
+// contains neither the address of the API nor credentials, because a correction of those
+// leaves the merchant, and the merchant's collections, as they are.
+func Fingerprint(operator, environment, merchant string) string {
+	return fingerprint("account", operator, environment, merchant)
+}
+
+// EarlierFingerprint returns the fingerprint that the first release made of an address and
+// of what identifies an account there.
+func EarlierFingerprint(base BaseURL, parts ...string) string {
+	return fingerprint(append([]string{string(base)}, parts...)...)
+}
+
+func fingerprint(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"quittance/checkout"
 	"quittance/checkout/money"
@@ -19,9 +21,14 @@ type MerchantAccount struct {
 	// Account has the type of the operator's connector. When Locked is set, it holds only
 	// the address and the flags.
 	Account connector.Account
+	// CallbackNetworks contain the addresses from which the operator itself reports.
+	CallbackNetworks []netip.Prefix
 	// Simulated means that the account is one with the simulators, which replaces a
 	// missing test account in developer mode.
 	Simulated bool
+	// Replaced means that the agency has another account now. Money is no longer collected
+	// with this one; its operator is still asked about the collections that name it.
+	Replaced bool
 	// Locked means that the sealed fields do not open with this process's master keys.
 	// Requests wait.
 	Locked bool
@@ -40,34 +47,58 @@ func (k AccountKey) aad() []byte { return []byte(k.AgencyID + "/" + Mode(k.Live)
 // StoredAccount is a merchant account as registry files and Postgres hold it.
 type StoredAccount struct {
 	AccountKey
-	BaseURL string // without a slash at its end
-	Fields  connector.StoredFields
-	Locked  bool // Fields hold only the flags
+	BaseURL          string // without a slash at its end
+	Fields           connector.StoredFields
+	CallbackNetworks []netip.Prefix
+	Locked           bool // Fields hold only the flags
+}
+
+// of returns the account in the type of its operator's connector.
+func (a StoredAccount) of(operator connector.Registration) connector.Account {
+	return operator.Account(connector.BaseURL(a.BaseURL), a.Fields)
 }
 
 func (l *loader) accounts(q *db.Queries) {
 	read(l, "merchant accounts", q.ConnectorAccounts, func(r db.ConnectorAccount) {
-		a := StoredAccount{
-			AccountKey: AccountKey{r.AgencyID, r.Live, r.Offer}, BaseURL: fromStored(r.BaseUrl, l.simulators),
-			Fields: connector.NewStoredFields(nil, r.Flags), Locked: true,
-		}
-		if sealed, ok := l.open(labelConnector, r.Sealed, a.aad()); ok && sealed != nil {
-			var fields map[string]string
-			if json.Unmarshal(sealed, &fields) != nil {
-				l.err = fmt.Errorf("reading the %s account of agency %s: its sealed value is not a JSON object of strings", r.Offer, r.AgencyID)
-			}
-			a.Fields, a.Locked = connector.NewStoredFields(fields, r.Flags), false
-		}
+		a := l.account(r)
 		l.s.Accounts[a.AccountKey] = a
+	})
+	read(l, "replaced merchant accounts", q.ReplacedAccounts, func(r db.ReplacedAccount) {
+		a := l.account(db.ConnectorAccount{
+			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseUrl: r.BaseUrl, Sealed: r.Sealed, Flags: r.Flags, CallbackNetworks: r.CallbackNetworks,
+		})
+		l.s.replaced[a.AccountKey] = append(l.s.replaced[a.AccountKey], a)
 	})
 }
 
+func (l *loader) account(r db.ConnectorAccount) StoredAccount {
+	a := StoredAccount{
+		AccountKey: AccountKey{r.AgencyID, r.Live, r.Offer}, BaseURL: fromStored(r.BaseUrl, l.simulators),
+		Fields: connector.NewStoredFields(nil, r.Flags), CallbackNetworks: r.CallbackNetworks, Locked: true,
+	}
+	if sealed, ok := l.open(labelConnector, r.Sealed, a.aad()); ok && sealed != nil {
+		var fields map[string]string
+		if json.Unmarshal(sealed, &fields) != nil {
+			l.err = fmt.Errorf("reading the %s account of agency %s: its sealed value is not a JSON object of strings", r.Offer, r.AgencyID)
+		}
+		a.Fields, a.Locked = connector.NewStoredFields(fields, r.Flags), false
+	}
+	return a
+}
+
 // PutAccount stores a merchant account. It writes nothing when it is the stored one, see
-// PutERP.
-func (t *Tx) PutAccount(ctx context.Context, a StoredAccount) error {
+// PutERP. A stored account of another fingerprint is kept among the replaced ones, because
+// undecided collections may name it.
+func (t *Tx) PutAccount(ctx context.Context, a StoredAccount, operator connector.Registration) error {
 	old, ok := t.Before.Accounts[a.AccountKey]
-	if ok && !old.Locked && old.BaseURL == a.BaseURL && old.Fields.Equal(a.Fields) {
+	if ok && !old.Locked && old.BaseURL == a.BaseURL && old.Fields.Equal(a.Fields) && slices.Equal(old.CallbackNetworks, a.CallbackNetworks) {
 		return nil
+	}
+	if ok && (old.Locked || !sameFingerprints(old.of(operator), a.of(operator))) {
+		err := t.q.KeepReplacedAccount(ctx, db.KeepReplacedAccountParams{AgencyID: a.AgencyID, Live: a.Live, Offer: a.Offer, ReplacedAt: t.Now})
+		if err != nil {
+			return fmt.Errorf("keeping the replaced %s account: %w", a.Offer, err)
+		}
 	}
 	text, err := json.Marshal(a.Fields.Reveal())
 	if err != nil {
@@ -79,8 +110,18 @@ func (t *Tx) PutAccount(ctx context.Context, a StoredAccount) error {
 	}
 	return t.q.UpsertConnectorAccount(ctx, db.UpsertConnectorAccountParams{
 		AgencyID: a.AgencyID, Live: a.Live, Offer: a.Offer, BaseUrl: ToStored(a.BaseURL), Sealed: sealed, Flags: a.Fields.Flags(),
+		CallbackNetworks: append([]netip.Prefix{}, a.CallbackNetworks...),
 	})
 }
+
+// sameFingerprints reports whether every collection that names one account names the other.
+func sameFingerprints(a, b connector.Account) bool {
+	earlier, ok := a.(connector.EarlierAccount)
+	return connector.Is(b, a.Fingerprint()) && (!ok || connector.Is(b, earlier.EarlierFingerprint()))
+}
+
+// loopback are the networks of simulators, which run beside the service.
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 // MerchantAccount returns an agency's merchant account for an offer; false when the
 // agency has none or the offer has no operator. In developer mode an account with the
@@ -92,7 +133,7 @@ func (r *Registry) MerchantAccount(agencyID string, live bool, offer string) (Me
 	}
 	s := r.current.Load()
 	if a, ok := s.Accounts[AccountKey{agencyID, live, offer}]; ok {
-		return MerchantAccount{Account: operator.Account(connector.BaseURL(a.BaseURL), a.Fields), Locked: a.Locked}, true
+		return MerchantAccount{Account: a.of(operator), CallbackNetworks: a.CallbackNetworks, Locked: a.Locked}, true
 	}
 	agency, known := s.Agencies[agencyID]
 	if live || r.cfg.Simulators == "" || !known {
@@ -100,7 +141,41 @@ func (r *Registry) MerchantAccount(agencyID string, live bool, offer string) (Me
 	}
 	base := connector.BaseURL(fromStored(simulatorScheme+"/"+operator.Operator, r.cfg.Simulators))
 	fields := connector.NewStoredFields(operator.Simulated(agency.ID, agency.Slug), nil)
-	return MerchantAccount{Account: operator.Account(base, fields), Simulated: true}, true
+	return MerchantAccount{Account: operator.Account(base, fields), CallbackNetworks: loopback, Simulated: true}, true
+}
+
+// AccountOfCollection returns the account that a collection names by its fingerprint: the
+// present one of the offer, or one that it replaced. An account whose address or
+// credentials were corrected is returned as it is now. Collections of early releases name
+// none; theirs is the present one. An account that is locked cannot be found.
+func (r *Registry) AccountOfCollection(agencyID string, live bool, offer, fingerprint string) (MerchantAccount, bool) {
+	present, ok := r.MerchantAccount(agencyID, live, offer)
+	ok = ok && !present.Locked
+	if ok && (fingerprint == "" || connector.Is(present.Account, fingerprint)) {
+		return present, true
+	}
+	operator, known := r.cfg.Operators.Offer(offer)
+	if !known || fingerprint == "" {
+		return MerchantAccount{}, false
+	}
+	replaced := r.current.Load().replaced[AccountKey{agencyID, live, offer}] // newest first
+	find := func(fingerprint string) (MerchantAccount, bool) {
+		for _, a := range replaced {
+			if account := a.of(operator); !a.Locked && connector.Is(account, fingerprint) {
+				return MerchantAccount{Account: account, CallbackNetworks: a.CallbackNetworks, Replaced: true}, true
+			}
+		}
+		return MerchantAccount{}, false
+	}
+	named, found := find(fingerprint)
+	if !found {
+		return MerchantAccount{}, false
+	}
+	merchant := named.Account.Fingerprint()
+	if ok && connector.Is(present.Account, merchant) {
+		return present, true
+	}
+	return find(merchant)
 }
 
 // Takes reports whether an offer of an agency takes a currency (decisions § 7). The

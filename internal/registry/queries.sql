@@ -27,6 +27,9 @@ SELECT * FROM erp_settings;
 -- name: ConnectorAccounts :many
 SELECT * FROM connector_accounts;
 
+-- name: ReplacedAccounts :many
+SELECT * FROM replaced_accounts ORDER BY id DESC;
+
 -- name: Applications :many
 SELECT * FROM applications ORDER BY id;
 
@@ -87,9 +90,15 @@ ON CONFLICT (agency_id, live) DO UPDATE SET base_url = excluded.base_url, auth_t
     conflict_is_done = excluded.conflict_is_done, networks = excluded.networks;
 
 -- name: UpsertConnectorAccount :exec
-INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, flags)
-VALUES (@agency_id, @live, @offer, @base_url, @sealed, @flags)
-ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, flags = excluded.flags;
+INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks)
+VALUES (@agency_id, @live, @offer, @base_url, @sealed, @flags, @callback_networks)
+ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, flags = excluded.flags,
+    callback_networks = excluded.callback_networks;
+
+-- name: KeepReplacedAccount :exec
+INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks, replaced_at)
+SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.flags, a.callback_networks, @replaced_at FROM connector_accounts a
+WHERE a.agency_id = @agency_id AND a.live = @live AND a.offer = @offer;
 
 -- name: DemoteIntegrators :exec
 UPDATE applications SET integrator = false WHERE integrator AND id = ANY(@ids::uuid[]);

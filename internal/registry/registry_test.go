@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,6 +96,78 @@ func TestConnectorsAndSimulators(t *testing.T) {
 	production := h.Open(t, func(cfg *registries.Config) { cfg.Simulators = "" })
 	if c, ok := production.MerchantAccount(registries.AgencyA, false, checkout.OfferMomoB); ok {
 		t.Errorf("outside developer mode the simulators stand in: %+v", c)
+	}
+}
+
+// A collection finds its account after the account's address or secret was corrected, and
+// after the agency has another account. Collections of the first release name an account in
+// another form, which contains the address.
+func TestAccountOfCollection(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	r := h.Open(t)
+	present := func() mtn.Account {
+		t.Helper()
+		a, ok := r.MerchantAccount(registries.AgencyA, false, checkout.OfferMomo)
+		if !ok {
+			t.Fatal("no account")
+		}
+		return a.Account.(mtn.Account)
+	}
+	finds := func(fingerprint string, want mtn.Account, replaced bool) {
+		t.Helper()
+		a, ok := r.AccountOfCollection(registries.AgencyA, false, checkout.OfferMomo, fingerprint)
+		if !ok || a.Account != want || a.Replaced != replaced {
+			t.Errorf("%s: account %#v with user %v, replaced %v, found %v", fingerprint, a.Account, want.APIUser, a.Replaced, ok)
+		}
+	}
+	first := present()
+	if a, _ := r.MerchantAccount(registries.AgencyA, false, checkout.OfferMomo); !slices.Equal(a.CallbackNetworks, []netip.Prefix{netip.MustParsePrefix("41.202.16.0/20"), netip.MustParsePrefix("2c0f:f000::/32")}) {
+		t.Errorf("callback networks %v", a.CallbackNetworks)
+	}
+	finds("", first, false)
+	finds(first.Fingerprint(), first, false)
+	finds(first.EarlierFingerprint(), first, false)
+
+	replaced := func() (n int) {
+		t.Helper()
+		if err := h.Pool.QueryRow(t.Context(), `SELECT count(*) FROM replaced_accounts`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	h.Seed(t, registries.Edit(t, "momo-key-private", "momo-key-rotated"))
+	h.Seed(t, registries.Edit(t, "momo-key-private", "momo-key-rotated")) // changes nothing
+	if r = h.Open(t); replaced() != 0 {
+		t.Error("a rotated secret is kept")
+	}
+	rotated := present()
+	finds(first.Fingerprint(), rotated, false)
+	finds(first.EarlierFingerprint(), rotated, false)
+
+	h.Seed(t, registries.Edit(t, "https://momo.example.org", "https://momo.example.com"))
+	r = h.Open(t)
+	moved := present()
+	if moved.BaseURL != "https://momo.example.com" {
+		t.Fatalf("%+v", moved)
+	}
+	finds(first.Fingerprint(), moved, false)
+	finds(first.EarlierFingerprint(), moved, false)
+	finds(moved.EarlierFingerprint(), moved, false)
+
+	h.Seed(t, registries.Edit(t, "api_user: momo-user", "api_user: momo-other"))
+	r = h.Open(t)
+	other := present()
+	finds(other.Fingerprint(), other, false)
+	for _, fingerprint := range []string{first.Fingerprint(), first.EarlierFingerprint(), moved.EarlierFingerprint()} {
+		finds(fingerprint, moved, true)
+	}
+	if a, ok := r.AccountOfCollection(registries.AgencyA, false, checkout.OfferMomo, "0123456789abcdef"); ok {
+		t.Errorf("an unknown fingerprint finds %#v", a.Account)
+	}
+	if a, ok := r.AccountOfCollection(registries.AgencyA, true, checkout.OfferMomo, first.Fingerprint()); ok {
+		t.Errorf("the other mode finds %#v", a.Account)
 	}
 }
 

@@ -41,10 +41,11 @@ type codeKey struct{ agencyID, code string }
 type Snapshot struct {
 	Revision     int64
 	Platform     Platform
-	Agencies     map[string]Agency            // by id
-	Applications map[string]Application       // by id
-	Services     map[string]Service           // by id
-	Accounts     map[AccountKey]StoredAccount // without those of the simulators
+	Agencies     map[string]Agency              // by id
+	Applications map[string]Application         // by id
+	Services     map[string]Service             // by id
+	Accounts     map[AccountKey]StoredAccount   // without those of the simulators
+	replaced     map[AccountKey][]StoredAccount // newest first
 	byCode       map[codeKey]Service
 	mappings     map[codeKey]string
 	fees         map[feeKey]money.Schedule
@@ -97,7 +98,7 @@ func read[R any](l *loader, what string, query func(context.Context) ([]R, error
 // simulators; defaultSimulators when empty.
 func load(ctx context.Context, q *db.Queries, keys *secret.Keys, simulators string) (*Snapshot, error) {
 	s := &Snapshot{
-		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{},
+		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{}, replaced: map[AccountKey][]StoredAccount{},
 		byCode: map[codeKey]Service{}, mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{},
 		integrators: map[string]string{}, cashin: map[Digest]string{}, byOwner: map[string][]*endpoint{},
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -254,6 +255,39 @@ func TestRestartAfterGracefulStopRestoresNothing(t *testing.T) {
 	}
 	w.send(0, "k", "d1")
 	w.sound()
+}
+
+// An operator removes damaged local stores. It is refused while the instance runs. The next
+// start restores the state from the changelog.
+func TestRemoveStores(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	folder := t.TempDir()
+	a := w.start("a", withStore(folder)).ready()
+	for n := range 20 {
+		w.send(int32(n%2), "k", fmt.Sprintf("c%d", n))
+	}
+	w.await(20)
+	if n, err := RemoveStores(folder); n != 0 || !errors.Is(err, ErrStoreInUse) {
+		t.Errorf("while it runs: %d removed, %v", n, err)
+	}
+	if err := a.end(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{2, 0} {
+		if n, err := RemoveStores(folder); n != want || err != nil {
+			t.Errorf("%d removed, %v; want %d", n, err, want)
+		}
+	}
+	b := w.start("a", withStore(folder)).ready()
+	if n := value(b.met.restoreRecords); n == 0 {
+		t.Errorf("%v records restored", n)
+	}
+	w.send(0, "k", "d1")
+	w.sound()
+	if n, err := RemoveStores(filepath.Join(folder, "none")); n != 0 || err != nil {
+		t.Errorf("no folder: %d removed, %v", n, err)
+	}
 }
 
 // A killed instance loses the changes since its last flush. A restore reads them from the

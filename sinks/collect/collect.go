@@ -28,9 +28,11 @@ type Config struct {
 
 	// Connectors by offer id.
 	Connectors map[string]connector.Connector
-	// Account returns an agency's merchant account for an offer in test or live mode;
-	// false when there is none. The sink calls it before each call of an operator.
-	Account func(tenantID string, live bool, offerID string) (connector.Account, bool)
+	// Account returns the merchant account of an agency, in a mode and for an offer, that a
+	// collection names by its fingerprint; the present one where it names none. replaced
+	// means that the agency has another account now: the operator is asked about the
+	// collection, but not for its money. The sink calls it before each call of an operator.
+	Account func(tenantID string, live bool, offerID, fingerprint string) (account connector.Account, replaced, ok bool)
 	// HonoursLate reports whether the agency's policy honours late payments. Nil means
 	// that no agency does.
 	HonoursLate func(tenantID string) bool
@@ -79,8 +81,10 @@ type Sink struct {
 	cfg      Config
 	consumer *consume.Consumer
 	produce  func(ctx context.Context, records ...*kgo.Record) error // the consumer's
+	first    func(*kgo.Record) bool                                  // the consumer's
 	requests *prometheus.CounterVec
 	calls    *prometheus.HistogramVec
+	unknown  *prometheus.CounterVec // accounts
 	slots    slots
 	newest   newest
 	// complain limits the log lines of an operator's outage.
@@ -100,6 +104,9 @@ func New(cfg Config) (*Sink, error) {
 		requests: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_collect_requests_total", Help: "Collection requests processed, by outcome.",
 		}, []string{"operator", "kind", "outcome"}),
+		unknown: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_collect_unknown_accounts_total", Help: "Collection requests whose merchant account is neither configured nor among the replaced ones.",
+		}, []string{"operator", "kind"}),
 		calls: with.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "quittance_collect_call_seconds", Help: "Duration of calls to operators, including the wait for a slot.",
 			Buckets: []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40},
@@ -107,6 +114,7 @@ func New(cfg Config) (*Sink, error) {
 	}
 	for _, c := range cfg.Connectors {
 		for _, call := range []string{kindCollect, kindEnquire} {
+			s.unknown.WithLabelValues(c.Operator(), call)
 			for _, fault := range []connector.FaultKind{
 				connector.FaultNetwork, connector.FaultTimeout, connector.FaultServer, connector.FaultBusy, connector.FaultCredentials, connector.FaultMalformed,
 			} {
@@ -127,7 +135,7 @@ func New(cfg Config) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.produce = s.consumer.Produce
+	s.produce, s.first = s.consumer.Produce, s.consumer.First
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "quittance_collect_in_hand", Help: "Collection requests read and not done.",
 	}, func() float64 { return float64(s.consumer.InHand()) })

@@ -214,8 +214,9 @@ func (w *world) run(configure ...func(*collect.Config)) (stop func()) {
 	cfg := collect.Config{
 		Kafka: w.kafka, Topology: w.topology, Codec: w.codec,
 		Connectors: map[string]connector.Connector{checkout.OfferMomo: w.momo(500 * time.Millisecond)},
-		Account: func(id string, live bool, _ string) (connector.Account, bool) {
-			return w.account(), id == tenant && !live
+		Account: func(id string, live bool, _, fingerprint string) (connector.Account, bool, bool) {
+			a := w.account()
+			return a, false, id == tenant && !live && (fingerprint == "" || connector.Is(a, fingerprint))
 		},
 		Signer: w.keys, PublicURL: w.callbacks, Sealer: w.keys, CheckoutURL: "https://pay.example", Now: w.clock.now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),
 	}
@@ -440,8 +441,8 @@ func TestAirtel(t *testing.T) {
 	account := airtel.Account{BaseURL: connector.BaseURL(w.operator + "/airtel"), ClientID: "c", ClientSecret: "s"}
 	w.run(func(c *collect.Config) {
 		c.Connectors[checkout.OfferMomoB] = airtelMoney
-		c.Account = func(_ string, _ bool, offerID string) (connector.Account, bool) {
-			return account, offerID == checkout.OfferMomoB
+		c.Account = func(_ string, _ bool, offerID, _ string) (connector.Account, bool, bool) {
+			return account, false, offerID == checkout.OfferMomoB
 		}
 	})
 	request := func(payer string) record.CollectionRequest {
@@ -553,8 +554,8 @@ func TestTooLate(t *testing.T) {
 	}
 	sent.NotAfter = w.clock.now().Add(-time.Second)
 	never := w.request("collect", approves, -time.Second)
-	w.run()
-	w.send(sent, never)
+	w.send(sent, never) // before the sink runs: another member may have received them
+	stop := w.run()
 	w.committed()
 	w.eventually("two outcomes", func() bool {
 		return len(w.outcomes(sent.CollectionID)) == 1 && len(w.outcomes(never.CollectionID)) == 1
@@ -574,11 +575,34 @@ func TestTooLate(t *testing.T) {
 
 	// The request is late, and the operator does not answer enquiries.
 	w.faults.Next(1_000_000, mtnCall, connectors.Error500)
+	stop()
 	dead := w.request("collect", approves, -time.Second)
 	w.send(dead)
+	stop = w.run()
 	w.committed()
 	if got := w.outcomes(dead.CollectionID); len(got) != 0 {
 		t.Errorf("operator away: %+v, want nothing", got)
+	}
+	stop()
+}
+
+// A request that comes too late to the sink that runs was sent by nobody. It is refused
+// although its operator does not answer.
+func TestTooLateAndSurelyNeverSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run()
+	w.faults.Next(1_000_000, mtnCall, connectors.Error500)
+	var last record.CollectionRequest
+	w.eventually("a refusal", func() bool {
+		// The first records may come before the sink knows the end of its partition.
+		last = w.request("collect", approves, -time.Second)
+		w.send(last)
+		w.committed()
+		return len(w.outcomes(last.CollectionID)) > 0
+	})
+	if got := w.outcomes(last.CollectionID); len(got) != 1 || got[0].Status != checkout.OutcomeRefused || got[0].FailureCode != checkout.FailureOperatorUnavailable {
+		t.Errorf("reported %+v, want one refusal", got)
 	}
 }
 
@@ -923,8 +947,8 @@ func TestRedirect(t *testing.T) {
 	var log syncBuffer
 	w.run(func(c *collect.Config) {
 		c.Connectors = map[string]connector.Connector{checkout.OfferCard: acquirer}
-		c.Account = func(string, bool, string) (connector.Account, bool) {
-			return card.Account{BaseURL: connector.BaseURL(w.operator + "/card"), Merchant: "impots", Secret: "simulator"}, true
+		c.Account = func(string, bool, string, string) (connector.Account, bool, bool) {
+			return card.Account{BaseURL: connector.BaseURL(w.operator + "/card"), Merchant: "impots", Secret: "simulator"}, false, true
 		}
 		c.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		c.HonoursLate = func(tenantID string) bool { return tenantID != "" }
@@ -1023,8 +1047,8 @@ func TestLiveSessionAtATestAcquirer(t *testing.T) {
 	acquirer, _ := card.New(connector.Config{Now: func() time.Time { return time.Now().UTC() }, EnquiriesPerSecond: 100})
 	w.run(func(c *collect.Config) {
 		c.Connectors = map[string]connector.Connector{checkout.OfferCard: acquirer}
-		c.Account = func(string, bool, string) (connector.Account, bool) {
-			return card.Account{BaseURL: connector.BaseURL(w.operator + "/card"), Merchant: "impots", Secret: "simulator"}, true
+		c.Account = func(string, bool, string, string) (connector.Account, bool, bool) {
+			return card.Account{BaseURL: connector.BaseURL(w.operator + "/card"), Merchant: "impots", Secret: "simulator"}, false, true
 		}
 	})
 	q := w.request("collect", "", time.Minute)

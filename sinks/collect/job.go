@@ -58,6 +58,9 @@ const (
 // errNoAccount is the error of an agency that does not have the merchant account.
 var errNoAccount = &connector.Error{Doing: "finding the agency's account", Fault: connector.FaultCredentials, Err: errors.New("the agency has no account, or not the one that the collection began with")}
 
+// errReplaced is the error of an agency that has another merchant account now.
+var errReplaced = &connector.Error{Doing: "finding the agency's account", Fault: connector.FaultCredentials, Err: errors.New("the agency has replaced the account that the collection began with")}
+
 // job processes one record.
 type job struct {
 	sink   *Sink
@@ -66,8 +69,9 @@ type job struct {
 	// calls ends with the drain.
 	waiting, calls context.Context
 
-	request   record.CollectionRequest
-	connector connector.Connector
+	request    record.CollectionRequest
+	connector  connector.Connector
+	complained bool // about the unknown account
 }
 
 // do processes the record. It returns true when the record is done, false when it is
@@ -153,13 +157,17 @@ func (j *job) check() error {
 // collect asks for the money until the operator has the request or it is too late. Like
 // late and enquireAbout it returns the name of the outcome.
 func (j *job) collect() string {
+	// An earlier reader of the record may have sent the request.
+	sent := !j.sink.first(j.record)
+	cause := checkout.FailureOperatorUnavailable
 	for n := 0; ; n++ {
 		o, err := j.ask()
 		switch {
+		case errors.Is(err, errLate) && j.old():
+			return outcomeOld
+		case errors.Is(err, errLate) && !sent:
+			return j.report(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: cause, Reason: "never_sent"}, checkout.SourceRequest)
 		case errors.Is(err, errLate):
-			if j.old() {
-				return outcomeOld
-			}
 			return j.late()
 		case errors.Is(err, errLeft):
 			return outcomeLeft
@@ -167,7 +175,11 @@ func (j *job) collect() string {
 			return j.report(o, checkout.SourceRequest)
 		}
 		j.warn("asking for money", err)
+		if errors.Is(err, errNoAccount) || errors.Is(err, errReplaced) {
+			cause = checkout.FailurePayeeUnavailable
+		}
 		if connector.Uncertain(err) {
+			sent = true
 			// The operator may have the request. If it does, do not send it again.
 			o, enquiry := j.enquire(nil)
 			switch {
@@ -262,9 +274,12 @@ func (j *job) ask() (connector.Outcome, error) {
 	if left < 0 {
 		return connector.Outcome{}, errLate
 	}
-	account, ok := j.account()
-	if !ok {
-		return connector.Outcome{}, errNoAccount
+	account, replaced, err := j.account()
+	switch {
+	case err != nil:
+		return connector.Outcome{}, err
+	case replaced:
+		return connector.Outcome{}, errReplaced
 	}
 	ctx, cancel := context.WithTimeout(j.calls, left+lateGrace)
 	defer cancel()
@@ -286,16 +301,23 @@ func (j *job) returnURL() string {
 	return address
 }
 
-// account returns the merchant account of the collection. It returns false when the
-// agency now has none, or another: the other account does not have this collection, and
-// its answer "unknown" would be wrong.
-func (j *job) account() (connector.Account, bool) {
+// account returns the merchant account that the collection names. Any other account does
+// not have this collection, and its answer "unknown" would be wrong. When the account is
+// unknown, nobody can ask about the collection: each record is counted and logged.
+func (j *job) account() (account connector.Account, replaced bool, err error) {
 	q := &j.request
-	account, ok := j.sink.cfg.Account(q.TenantID, q.Livemode, q.OfferID)
-	if !ok || q.Account != "" && account.Fingerprint() != q.Account {
-		return nil, false
+	account, replaced, ok := j.sink.cfg.Account(q.TenantID, q.Livemode, q.OfferID, q.Account)
+	if ok {
+		return account, replaced, nil
 	}
-	return account, true
+	if !j.complained {
+		j.complained = true
+		j.sink.unknown.WithLabelValues(j.connector.Operator(), q.Kind).Inc()
+		j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelError, "the merchant account of a collection is unknown or locked: the operator cannot be asked",
+			slog.String("operator", j.connector.Operator()), slog.String("kind", q.Kind), slog.String("collection_id", q.CollectionID),
+			slog.String("tenant_id", q.TenantID), slog.Bool("livemode", q.Livemode), slog.String("account", q.Account))
+	}
+	return nil, false, errNoAccount
 }
 
 // enquire makes one enquiry, unless unwanted returns true once it has a slot.
@@ -310,9 +332,9 @@ func (j *job) enquire(unwanted func() bool) (connector.Outcome, error) {
 	if unwanted != nil && unwanted() {
 		return connector.Outcome{}, errOvertaken
 	}
-	account, ok := j.account()
-	if !ok {
-		return connector.Outcome{}, errNoAccount
+	account, _, err := j.account()
+	if err != nil {
+		return connector.Outcome{}, err
 	}
 	o, err := j.connector.Enquire(j.calls, account, connector.Reference{ID: q.CollectionID, Amount: q.Amount, Currency: q.Currency})
 	return o, j.called(kindEnquire, begun, o, err)

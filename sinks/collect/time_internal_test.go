@@ -90,9 +90,18 @@ type desk struct {
 	*Sink
 	t       *testing.T
 	metrics *prometheus.Registry
-	offset  atomic.Int64 // of the clock
+	offset  atomic.Int64               // of the clock
+	has     func() (replaced, ok bool) // the account; nil: it is the present one
 	mu      sync.Mutex
 	reports []checkout.Outcome
+}
+
+func (d *desk) account(string, bool, string, string) (connector.Account, bool, bool) {
+	if d.has == nil {
+		return account{}, false, true
+	}
+	replaced, ok := d.has()
+	return account{}, replaced, ok
 }
 
 func (d *desk) now() time.Time { return time.Now().UTC().Add(time.Duration(d.offset.Load())) }
@@ -124,7 +133,7 @@ func (d *desk) outcomes(outcome string) (n float64) {
 
 // do processes a request and returns what job.do returns.
 func (d *desk) do(q record.CollectionRequest) bool {
-	j := &job{sink: d.Sink, waiting: d.t.Context(), calls: d.t.Context(), request: q}
+	j := &job{sink: d.Sink, record: &kgo.Record{}, waiting: d.t.Context(), calls: d.t.Context(), request: q}
 	if err := j.check(); err != nil {
 		d.t.Error(err)
 	}
@@ -168,7 +177,7 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 		var err error
 		if d.Sink, err = New(Config{
 			Kafka: config, Topology: topology, Codec: codec, Connectors: map[string]connector.Connector{checkout.OfferMomo: o},
-			Account: func(string, bool, string) (connector.Account, bool) { return account{}, true },
+			Account: d.account,
 			Signer:  keys, Sealer: keys, PublicURL: "https://pay.example", CheckoutURL: "https://pay.example",
 			Now: d.now, Log: slog.New(slog.DiscardHandler), Metrics: d.metrics,
 		}); err != nil {
@@ -214,6 +223,81 @@ func TestSilentOperator(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	})
+}
+
+// A request that was surely never sent is refused as soon as it is too late: its operator
+// is not asked about it, and it does not stay undecided.
+func TestNeverSent(t *testing.T) {
+	t.Parallel()
+	unreachable := func() (connector.Outcome, error) {
+		return connector.Outcome{}, &connector.Error{Doing: "calling", Fault: connector.FaultNetwork}
+	}
+	for name, c := range map[string]struct {
+		has     func() (replaced, ok bool)
+		collect func() (connector.Outcome, error)
+		again   bool // another member may have received the record
+		want    []checkout.Outcome
+		unknown bool // the account
+		asked   bool
+	}{
+		"no account":                     {has: func() (bool, bool) { return false, false }, want: refusal(checkout.FailurePayeeUnavailable), unknown: true},
+		"a replaced account":             {has: func() (bool, bool) { return true, true }, want: refusal(checkout.FailurePayeeUnavailable)},
+		"unreachable operator":           {collect: unreachable, want: refusal(checkout.FailureOperatorUnavailable)},
+		"perhaps sent":                   {collect: fails(connector.FaultTimeout), asked: true, want: []checkout.Outcome{{Status: checkout.OutcomeUnknown}}},
+		"perhaps sent by another member": {collect: unreachable, again: true, asked: true, want: []checkout.Outcome{{Status: checkout.OutcomeUnknown}}},
+		"replaced after it was sent":     {has: func() (bool, bool) { return true, true }, again: true, asked: true, want: []checkout.Outcome{{Status: checkout.OutcomeUnknown}}},
+		"no account after it was sent":   {has: func() (bool, bool) { return false, false }, again: true, unknown: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := &operator{takes: time.Millisecond, collect: c.collect, enquire: says(checkout.OutcomeUnknown)}
+			bubble(t, o, func(t *testing.T, d *desk) {
+				d.has = c.has
+				d.first = func(*kgo.Record) bool { return !c.again }
+				begun := time.Now()
+				if !d.do(d.request(kindCollect, 30*time.Second)) {
+					t.Error("the record is left")
+				}
+				if took := time.Since(begun); took < 30*time.Second || took > time.Minute {
+					t.Errorf("decided after %v, want 30 s", took)
+				}
+				got := d.reported()
+				for i := range got {
+					got[i] = checkout.Outcome{Status: got[i].Status, FailureCode: got[i].FailureCode}
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("reported %+v, want %+v", got, c.want)
+				}
+				if n := counter(t, d.metrics, "quittance_collect_unknown_accounts_total"); n != map[bool]float64{true: 1}[c.unknown] {
+					t.Errorf("%v unknown accounts are counted", n)
+				}
+				if asked := o.enquiries.Load() > 0; asked != c.asked {
+					t.Errorf("the operator was asked: %v", asked)
+				}
+			})
+		})
+	}
+}
+
+func refusal(code checkout.FailureCode) []checkout.Outcome {
+	return []checkout.Outcome{{Status: checkout.OutcomeRefused, FailureCode: code}}
+}
+
+// counter returns the sum of a counter.
+func counter(t *testing.T, metrics prometheus.Gatherer, name string) (n float64) {
+	t.Helper()
+	families, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
 }
 
 // During an outage the clock jumps beyond not_after. The request is given up at once, not

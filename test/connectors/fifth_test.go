@@ -47,7 +47,7 @@ type fifthAccount struct {
 	Till, Pass string
 }
 
-func (a fifthAccount) Fingerprint() string { return connector.Fingerprint(a.BaseURL, a.Till) }
+func (a fifthAccount) Fingerprint() string { return connector.Fingerprint("fifth", "", a.Till) }
 
 type fifthConnector struct{ *connector.Base[fifthAccount] }
 

@@ -113,7 +113,14 @@ func registered(t *testing.T, r connector.Registration, operator Operator) {
 	if account != r.Account(base, readFields(operator.Fields)) {
 		t.Error("the same fields make two accounts")
 	}
-	if account.Fingerprint() == r.Account(base+"/other", readFields(operator.Fields)).Fingerprint() {
-		t.Error("two addresses make one account")
+	if account.Fingerprint() != r.Account(base+"/other", readFields(operator.Fields)).Fingerprint() {
+		t.Error("another address makes another account")
+	}
+	others := map[string]string{}
+	for name, value := range operator.Fields {
+		others[name] = value + "-other"
+	}
+	if account.Fingerprint() == r.Account(base, readFields(others)).Fingerprint() {
+		t.Error("two merchants make one account")
 	}
 }

@@ -258,6 +258,29 @@ func TestProduction(t *testing.T) {
 	if read := ask(http.MethodGet, sessions+"/"+created.ID, "", http.StatusOK); read.Status != "cancelled" {
 		t.Errorf("after the cancellation the session is %s", read.Status)
 	}
+
+	// Derived data is lost, and made again while the roles run.
+	if _, err := i.pool.Exec(t.Context(), `DELETE FROM sessions`); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"readmodel", "journal"} {
+		if report := i.succeeds(t, i.path, "rebuild", what, "--yes", "--json"); !strings.Contains(report, `"equal": true`) || !strings.Contains(report, `"status": "cancelled"`) {
+			t.Errorf("rebuild %s: %s", what, report)
+		}
+	}
+	if read := ask(http.MethodGet, sessions+"/"+created.ID, "", http.StatusOK); read.Status != "cancelled" {
+		t.Errorf("after the rebuild the session is %s", read.Status)
+	}
+	if _, stderr, code := i.run(t, i.path, "rebuild", "readmodel"); code != 2 || !strings.Contains(stderr, "Reads of sessions answer 503") || !strings.Contains(stderr, "nothing was done") {
+		t.Errorf("a rebuild without an answer ends with %d and prints %s", code, stderr)
+	}
+	if _, stderr, code := i.run(t, i.path, "rebuild", "stores", "--yes"); code != 1 || !strings.Contains(stderr, "stop `quittance processor checkout") {
+		t.Errorf("rebuild stores beside the processor ends with %d and prints %s", code, stderr)
+	}
+	processes[0].Quit()
+	if report := i.succeeds(t, i.path, "rebuild", "stores", "--yes"); !strings.Contains(report, "Removed the local stores of 2 partitions") {
+		t.Errorf("rebuild stores: %s", report)
+	}
 }
 
 func call(t *testing.T, method, url, key, body string) (status int, answer []byte) {

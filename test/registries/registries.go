@@ -69,7 +69,7 @@ agencies:
         auth: {type: basic, username: quittance, password: erp-password-very-private}
         networks: [10.20.0.0/16]
     connectors:
-      test: {momo: {base_url: https://momo.example.org, target_environment: sandbox, subscription_key: momo-sub-private, api_user: momo-user, api_key: momo-key-private}}
+      test: {momo: {base_url: https://momo.example.org, target_environment: sandbox, subscription_key: momo-sub-private, api_user: momo-user, api_key: momo-key-private, callback_networks: [41.202.16.0/20, "2c0f:f000::/32"]}}
       live: {}
     applications:
       - id: 018f0000-0000-7000-8000-00000000000a

@@ -138,16 +138,11 @@ func (r *replayer) check() error {
 }
 
 // run opens what the sink needs and replays.
-func (r *replayer) run(ctx context.Context, m *Meta) ([]counted, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	b, err := roles.Open(ctx, m.Settings, m.Log)
-	if err != nil {
-		return nil, err
-	}
-	done, err := r.into(ctx, b)
-	cancel()
-	_ = b.Wait() // the parts that ran meanwhile
+func (r *replayer) run(ctx context.Context, m *Meta) (done []counted, err error) {
+	err = m.withBase(ctx, func(ctx context.Context, b *roles.Base) error {
+		done, err = r.into(ctx, b)
+		return err
+	})
 	return done, err
 }
 

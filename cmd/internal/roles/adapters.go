@@ -82,3 +82,10 @@ func (c configuration) Account(tenantID string, live bool, offerID string) (conn
 	a, ok := c.MerchantAccount(tenantID, live, offerID)
 	return a.Account, ok && !a.Locked
 }
+
+// AccountOfCollection returns the merchant account that a collection names by its
+// fingerprint. replaced means that the agency has another one now.
+func (c configuration) AccountOfCollection(tenantID string, live bool, offerID, fingerprint string) (account connector.Account, replaced, ok bool) {
+	a, ok := c.Registry.AccountOfCollection(tenantID, live, offerID, fingerprint)
+	return a.Account, a.Replaced, ok
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"quittance/ingress/callbacks"
 	"quittance/ingress/pages"
 	"quittance/internal/connector"
 	"quittance/internal/connector/all"
@@ -35,33 +36,31 @@ func mobileMoney(connectors map[string]connector.Connector) map[string]pages.Mob
 	return out
 }
 
-// accountOfReport returns a function that finds the merchant account whose secret signs
-// an operator's report about a collection. It is the account that made the collection,
-// as it is configured now. For a collection that is not the session's it is the agency's
+// merchantOfReport returns a function that finds what proves an operator's report about a
+// collection: the account that made the collection, as it is configured now or as it was
+// when it was replaced. For a collection that is not the session's it is the agency's
 // present account; such a report changes no session and becomes an operator case.
-func (b *Base) accountOfReport(sessions *readmodel.Reader) func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
+func (b *Base) merchantOfReport(sessions *readmodel.Reader) func(ctx context.Context, operator, sessionID, collectionID string) (callbacks.Merchant, error) {
 	operators := all.Operators()
-	return func(ctx context.Context, operator, sessionID, collectionID string) (connector.Account, error) {
+	return func(ctx context.Context, operator, sessionID, collectionID string) (callbacks.Merchant, error) {
 		s, err := sessions.ByID(ctx, sessionID)
 		if err != nil {
-			return nil, err
+			return callbacks.Merchant{}, err
 		}
 		registered, ok := operators.Operator(operator)
-		asked := s.Collection
-		if asked != nil && asked.ID != collectionID {
-			asked = nil
+		var fingerprint string
+		if asked := s.Collection; asked != nil && asked.ID == collectionID {
+			ok = ok && asked.OfferID == registered.Offer
+			fingerprint = asked.Account
 		}
-		if !ok || asked != nil && asked.OfferID != registered.Offer {
-			return nil, errors.New("the collection is another operator's")
+		if !ok {
+			return callbacks.Merchant{}, errors.New("the collection is another operator's")
 		}
-		account, ok := b.configuration().Account(s.TenantID, s.Live, registered.Offer)
-		switch {
-		case !ok:
-			return nil, errors.New("the agency has no account for the offer")
-		case asked != nil && asked.Account != "" && account.Fingerprint() != asked.Account:
-			return nil, errors.New("the collection was begun with another account")
+		account, ok := b.Registry.AccountOfCollection(s.TenantID, s.Live, registered.Offer, fingerprint)
+		if !ok {
+			return callbacks.Merchant{}, errors.New("the agency does not have the account that the collection began with")
 		}
-		return account, nil
+		return callbacks.Merchant{Account: account.Account, Networks: account.CallbackNetworks}, nil
 	}
 }
 

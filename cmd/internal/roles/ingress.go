@@ -75,7 +75,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Account: b.accountOfReport(sessions), HonoursLate: b.honoursLate(sessions),
+		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Merchant: b.merchantOfReport(sessions), HonoursLate: b.honoursLate(sessions),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {

@@ -14,17 +14,32 @@ func (b *Base) checkout() error {
 	return b.process(schemas.Checkout, session.New(b.Codec, b.Topology))
 }
 
+// StoreFolder returns the folder of the local stores of an instance of a processor.
+func (s *Settings) StoreFolder(processor string) string {
+	folder := "store-" + processor + "-" + s.Instance
+	if processor == schemas.Checkout.Processor {
+		folder = "store-" + s.Instance
+	}
+	return cmp.Or(s.Store, filepath.Join(s.Data, folder))
+}
+
+// RemoveStores removes the local stores of an instance of a processor. It is refused while
+// the instance runs. removed is the number of partitions that had a store.
+func (s *Settings) RemoveStores(processor string) (removed int, err error) {
+	return runtime.RemoveStores(s.StoreFolder(processor))
+}
+
 // process runs a processor over the topics of its family. The group and the store of
 // checkout keep the names that they had when it was the only processor.
 func (b *Base) process(f schemas.Family, p runtime.Processor) error {
-	group, store := "processor-"+f.Processor, "store-"+f.Processor+"-"+b.Instance
+	group := "processor-" + f.Processor
 	if f == schemas.Checkout {
-		group, store = "processor", "store-"+b.Instance
+		group = "processor"
 	}
 	r, err := runtime.New(runtime.Config{
 		Name: f.Processor, Brokers: b.KafkaConfig().Brokers, Group: b.TopicPrefix + group, TransactionalID: b.TopicPrefix + f.Processor + "-" + b.Instance + b.Nonce,
 		InputTopic: b.Topology.Name(f.Commands), StateTopic: b.Topology.Name(f.State), PoisonTopic: b.Topology.Name(f.Poison),
-		StoreDir: cmp.Or(b.Store, filepath.Join(b.Data, store)), Processor: p, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		StoreDir: b.StoreFolder(f.Processor), Processor: p, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err

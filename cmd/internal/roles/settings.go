@@ -73,7 +73,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Postgres, "postgres", "", "address of Postgres, postgres://user:password@host:port/database")
 	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, http://host:port/database or clickhouse://…")
 	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, http://host:port")
-	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64,… newest first (prefer the environment)")
+	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64[:open],… newest first (prefer the environment)")
 	if s.Simulators {
 		f.StringVar(&s.SimulatorURL, "simulator-url", "", "address of the simulators, http://host:port")
 	}
@@ -84,20 +84,34 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 	s.RiskFlags(f)
 	f.StringVar(&s.Health, "health", "", "address of /healthz, /readyz and /metrics, host:port; empty for none")
-	f.StringVar(&s.Instance, "instance", "0", "name of this instance of the role; it must stay the same over restarts")
+	s.instanceFlag(f)
 	switch kind {
 	case KindIngress:
 		f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
 		f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens; http://<listen> when empty")
 		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators reach /callbacks; the checkout URL when empty")
-		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count")
+		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count and operators are known")
 		f.IntVar(&s.MaxConnections, "max-connections", DefaultMaxConnections, "open connections at the same time; further ones wait")
 	case KindProcessor:
-		f.StringVar(&s.Store, "store", "", "folder of this instance's local stores; <data>/store-<name>-<instance> when empty, without the name for checkout")
+		s.storeFlag(f)
 	case KindSink:
 		f.StringVar(&s.CallbackURL, "callback-url", "http://127.0.0.1:8080", "URL at which operators reach /callbacks (sink collect)")
 		f.StringVar(&s.CheckoutURL, "checkout-url", "http://127.0.0.1:8080", "URL of the checkout pages for citizens (sink collect)")
 	}
+}
+
+// StoreFlags declares the settings that name the local stores of a processor's instance.
+func (s *Settings) StoreFlags(f *pflag.FlagSet) {
+	s.instanceFlag(f)
+	s.storeFlag(f)
+}
+
+func (s *Settings) instanceFlag(f *pflag.FlagSet) {
+	f.StringVar(&s.Instance, "instance", "0", "name of this instance of the role; it must stay the same over restarts")
+}
+
+func (s *Settings) storeFlag(f *pflag.FlagSet) {
+	f.StringVar(&s.Store, "store", "", "folder of this instance's local stores; <data>/store-<name>-<instance> when empty, without the name for checkout")
 }
 
 // RiskFlags declares the flags that accept a risk which production refuses otherwise.

@@ -38,7 +38,7 @@ func (b *Base) collect() error {
 		return err
 	}
 	return add(b, "collect", collect.New, collect.Config{
-		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Account: b.configuration().Account, HonoursLate: b.configuration().HonoursLate, Connectors: connectors, Signer: b.Keys,
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Account: b.configuration().AccountOfCollection, HonoursLate: b.configuration().HonoursLate, Connectors: connectors, Signer: b.Keys,
 		PublicURL: strings.TrimSuffix(b.CallbackURL, "/"), Sealer: b.Keys, CheckoutURL: strings.TrimSuffix(b.CheckoutURL, "/"), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }

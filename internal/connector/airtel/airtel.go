@@ -64,10 +64,13 @@ type Account struct {
 	ClientSecret string
 }
 
-// Fingerprint identifies the account by its client id. The fingerprints of existing
-// collections contain the empty parts.
-func (a Account) Fingerprint() string {
-	return connector.Fingerprint(a.BaseURL, "", "", a.ClientID)
+// Fingerprint is of the client id, which names the merchant's application. Airtel's
+// environments have client ids of their own, and an account names no environment.
+func (a Account) Fingerprint() string { return connector.Fingerprint(Operator, "", a.ClientID) }
+
+// EarlierFingerprint is of the address too.
+func (a Account) EarlierFingerprint() string {
+	return connector.EarlierFingerprint(a.BaseURL, "", "", a.ClientID)
 }
 
 // Connector speaks Airtel Money. Safe for concurrent use.

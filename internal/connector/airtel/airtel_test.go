@@ -389,17 +389,22 @@ func TestMagicNumbers(t *testing.T) {
 	}
 }
 
-// Running collections hold the fingerprint of their account: it must not change.
+// Running collections hold the fingerprint of their account: it must not change. It is the
+// same when the address or the secret is corrected. The form of the first release contained
+// the address, and is known too.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	a := airtel.Account{BaseURL: "https://operator.example", ClientID: "one", ClientSecret: "s"}
-	const want = "2a86571198c6bede"
+	const want, earlier = "ca544f068be665b3", "2a86571198c6bede"
 	if got := a.Fingerprint(); got != want {
 		t.Errorf("fingerprint %s, stored collections hold %s", got, want)
 	}
-	rotated, other := a, a
-	rotated.ClientSecret, other.ClientID = "t", "two"
-	if a.Fingerprint() != rotated.Fingerprint() || a.Fingerprint() == other.Fingerprint() {
-		t.Error("the fingerprint depends on the secret, or not on the client id")
+	if got := a.EarlierFingerprint(); got != earlier || !connector.Is(a, earlier) || !connector.Is(a, want) || connector.Is(a, "") {
+		t.Errorf("earlier fingerprint %s, stored collections hold %s", got, earlier)
+	}
+	corrected, rotated, other := a, a, a
+	corrected.BaseURL, rotated.ClientSecret, other.ClientID = "https://other.example", "another", "two"
+	if corrected.Fingerprint() != want || rotated.Fingerprint() != want || other.Fingerprint() == want {
+		t.Error("the fingerprint depends on the address or the secret, or not on the merchant")
 	}
 }

@@ -127,10 +127,14 @@ type Account struct {
 	XAF bool
 }
 
-// Fingerprint identifies the account by its merchant. The fingerprints of existing
-// collections contain the empty parts.
-func (a Account) Fingerprint() string {
-	return connector.Fingerprint(a.BaseURL, "", "", a.Merchant)
+// Fingerprint is of the merchant. An account names no environment: a test account and a
+// live one are different accounts of the agency. An agency that moves to another acquirer
+// must not keep the merchant's name there: it is another account.
+func (a Account) Fingerprint() string { return connector.Fingerprint(Operator, "", a.Merchant) }
+
+// EarlierFingerprint is of the address too.
+func (a Account) EarlierFingerprint() string {
+	return connector.EarlierFingerprint(a.BaseURL, "", "", a.Merchant)
 }
 
 // Connector speaks to acquirers. Safe for concurrent use.

@@ -339,17 +339,22 @@ func patient(t *testing.T) *card.Connector {
 	return c
 }
 
-// Running collections hold the fingerprint of their account: it must not change.
+// Running collections hold the fingerprint of their account: it must not change. It is the
+// same when the address or the secret is corrected. The form of the first release contained
+// the address, and is known too.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	a := card.Account{BaseURL: "https://operator.example", Merchant: "one", Secret: "s"}
-	const want = "2a86571198c6bede"
+	const want, earlier = "a00cd1ba91e5b99d", "2a86571198c6bede"
 	if got := a.Fingerprint(); got != want {
 		t.Errorf("fingerprint %s, stored collections hold %s", got, want)
 	}
-	rotated, other := a, a
-	rotated.Secret, other.Merchant = "t", "two"
-	if a.Fingerprint() != rotated.Fingerprint() || a.Fingerprint() == other.Fingerprint() {
-		t.Error("the fingerprint depends on the secret, or not on the merchant")
+	if got := a.EarlierFingerprint(); got != earlier || !connector.Is(a, earlier) || !connector.Is(a, want) || connector.Is(a, "") {
+		t.Errorf("earlier fingerprint %s, stored collections hold %s", got, earlier)
+	}
+	corrected, rotated, other := a, a, a
+	corrected.BaseURL, rotated.Secret, other.Merchant = "https://other.example", "another", "two"
+	if corrected.Fingerprint() != want || rotated.Fingerprint() != want || other.Fingerprint() == want {
+		t.Error("the fingerprint depends on the address or the secret, or not on the merchant")
 	}
 }

@@ -53,9 +53,15 @@ type Account struct {
 	APIKey            string
 }
 
-// Fingerprint is of the environment and the API user.
+// Fingerprint is of MTN's environment and the API user, which belongs to one merchant and
+// is MTN's only name for it in the API. The subscription key and the API key may change.
 func (a Account) Fingerprint() string {
-	return connector.Fingerprint(a.BaseURL, a.TargetEnvironment, a.APIUser)
+	return connector.Fingerprint(Operator, a.TargetEnvironment, a.APIUser)
+}
+
+// EarlierFingerprint is of the address too.
+func (a Account) EarlierFingerprint() string {
+	return connector.EarlierFingerprint(a.BaseURL, a.TargetEnvironment, a.APIUser)
 }
 
 // Connector speaks MTN MoMo Collections. Safe for concurrent use.

@@ -327,12 +327,22 @@ func TestMagicNumbers(t *testing.T) {
 	}
 }
 
-// Running collections hold the fingerprint of their account: it must not change.
+// Running collections hold the fingerprint of their account: it must not change. It is the
+// same when the address or the secret is corrected. The form of the first release contained
+// the address, and is known too.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	a := mtn.Account{BaseURL: "https://operator.example", TargetEnvironment: "mtncongo", SubscriptionKey: "s", APIUser: "user", APIKey: "k"}
-	const want = "0e022dcd923c1e20"
+	const want, earlier = "8f9018c7791d6dba", "0e022dcd923c1e20"
 	if got := a.Fingerprint(); got != want {
 		t.Errorf("fingerprint %s, stored collections hold %s", got, want)
+	}
+	if got := a.EarlierFingerprint(); got != earlier || !connector.Is(a, earlier) || !connector.Is(a, want) || connector.Is(a, "") {
+		t.Errorf("earlier fingerprint %s, stored collections hold %s", got, earlier)
+	}
+	corrected, rotated, other := a, a, a
+	corrected.BaseURL, rotated.APIKey, other.APIUser = "https://other.example", "another", "two"
+	if corrected.Fingerprint() != want || rotated.Fingerprint() != want || other.Fingerprint() == want {
+		t.Error("the fingerprint depends on the address or the secret, or not on the merchant")
 	}
 }

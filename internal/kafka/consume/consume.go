@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,6 +96,13 @@ type Consumer struct {
 	mu        sync.Mutex
 	positions map[partition]int64 // of Batch: position before the records in progress
 	claims    map[partition]*claim
+	ends      map[partition]*end
+}
+
+// end is the end of a partition after this member received it.
+type end struct {
+	offset int64
+	known  bool
 }
 
 // New checks the configuration and creates a consumer. The consumer joins its group when
@@ -106,7 +115,7 @@ func New(cfg Config) (*Consumer, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	cfg.Drain = cmp.Or(cfg.Drain, defaultDrain)
 	cfg.Pause = cmp.Or(cfg.Pause, defaultPause)
-	return &Consumer{cfg: cfg, positions: map[partition]int64{}, claims: map[partition]*claim{}}, nil
+	return &Consumer{cfg: cfg, positions: map[partition]int64{}, claims: map[partition]*claim{}, ends: map[partition]*end{}}, nil
 }
 
 // Produce writes records and waits for the acknowledgement of all replicas. Only the
@@ -190,12 +199,41 @@ func (c *Consumer) poll(ctx context.Context, n int) []*kgo.Record {
 	return fetches.Records()
 }
 
-func (c *Consumer) assigned(ctx context.Context, _ *kgo.Client, assigned map[string][]int32) {
+func (c *Consumer) assigned(ctx context.Context, client *kgo.Client, assigned map[string][]int32) {
+	received := map[partition]*end{}
 	each(assigned, func(p partition) {
 		if c.cfg.Assigned != nil {
 			c.cfg.Assigned(p.topic, p.id)
 		}
+		received[p] = &end{}
 	})
+	if len(received) == 0 {
+		return
+	}
+	c.mu.Lock()
+	maps.Copy(c.ends, received)
+	c.mu.Unlock()
+	go c.findEnds(ctx, client, received)
+}
+
+// findEnds asks for the ends of partitions that this member has received. They remain
+// unknown if the broker does not answer.
+func (c *Consumer) findEnds(ctx context.Context, client *kgo.Client, received map[partition]*end) {
+	topics := map[string]bool{}
+	for p := range received {
+		topics[p.topic] = true
+	}
+	listed, err := kadm.NewClient(client).ListEndOffsets(ctx, slices.Collect(maps.Keys(topics))...)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p, e := range received {
+		if o, ok := listed.Lookup(p.topic, p.id); ok && o.Err == nil {
+			e.offset, e.known = o.Offset, true
+		}
+	}
 }
 
 // revoked commits the offsets of finished records before the partitions move.
@@ -213,6 +251,7 @@ func (c *Consumer) lost(_ context.Context, _ *kgo.Client, lost map[string][]int3
 	defer c.mu.Unlock()
 	each(lost, func(p partition) {
 		delete(c.positions, p)
+		delete(c.ends, p)
 		if claim := c.claims[p]; claim != nil {
 			claim.release()
 			delete(c.claims, p)

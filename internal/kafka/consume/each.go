@@ -90,6 +90,15 @@ func (c *Consumer) SetAside(ctx context.Context, r *kgo.Record, cause error) boo
 	return c.until(ctx, "writing a record to the poison topic", func() error { return c.setAside(ctx, r, cause) })
 }
 
+// First reports whether no other member has received the record before: it was written
+// after this member received its partition. When that is uncertain, it is false.
+func (c *Consumer) First(r *kgo.Record) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.ends[partition{r.Topic, r.Partition}]
+	return e != nil && e.known && r.Offset >= e.offset
+}
+
 // InHand returns the number of records that Each has in progress.
 func (c *Consumer) InHand() int { return int(c.working.Load()) }
 

@@ -1,6 +1,10 @@
 package file
 
 import (
+	"errors"
+	"fmt"
+	"net/netip"
+
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 )
@@ -14,11 +18,37 @@ func (o object) accounts(agencyID string, live bool) (out []registry.StoredAccou
 			}
 			out = append(out, registry.StoredAccount{
 				AccountKey: registry.AccountKey{AgencyID: agencyID, Live: live, Offer: operator.Offer},
-				BaseURL:    in.backend(nil), Fields: operator.Store(accountFields{in}),
+				BaseURL:    in.backend(nil), Fields: operator.Store(accountFields{in}), CallbackNetworks: in.callbackNetworks(),
 			})
 		})
 	}
 	return out
+}
+
+// The widest networks that can be an operator's own.
+const (
+	widestIPv4 = 8
+	widestIPv6 = 16
+)
+
+// callbackNetworks reads the networks from which an operator reports.
+func (o object) callbackNetworks() []netip.Prefix {
+	networks := []netip.Prefix{}
+	o.Texts("callback_networks", func(s string) error {
+		network, err := parseNetwork(s)
+		if err != nil {
+			return err
+		}
+		if network.Addr().Is4() && network.Bits() < widestIPv4 || network.Addr().Is6() && network.Bits() < widestIPv6 {
+			return fmt.Errorf("must be the operator's own network: not wider than /%d, or /%d of IPv6", widestIPv4, widestIPv6)
+		}
+		if network.Addr().IsLoopback() && !o.developer {
+			return errors.New("must not be a loopback network")
+		}
+		networks = append(networks, network)
+		return nil
+	})
+	return networks
 }
 
 // accountFields are the fields of an account in a registry file.

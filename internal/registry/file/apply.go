@@ -70,7 +70,7 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, text 
 		if len(faults) > 0 {
 			return &form.FaultsError{Faults: faults}
 		}
-		w := writer{Tx: tx, q: db.New(tx), identities: identities, suspended: map[string]time.Time{}}
+		w := writer{Tx: tx, q: db.New(tx), identities: identities, operators: opts.Operators, suspended: map[string]time.Time{}}
 		if err := w.write(ctx, contents); err != nil {
 			return err
 		}
@@ -94,6 +94,7 @@ type writer struct {
 	*registry.Tx
 	q          *db.Queries
 	identities *identity.Tx
+	operators  connector.Table
 	suspended  map[string]time.Time // endpoints, by the time of their suspension
 	report     Report
 }
@@ -175,7 +176,8 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 		}
 	}
 	for _, c := range a.accounts {
-		if err := w.PutAccount(ctx, c); err != nil {
+		operator, _ := w.operators.Offer(c.Offer) // the parser has found it
+		if err := w.PutAccount(ctx, c, operator); err != nil {
 			return err
 		}
 	}

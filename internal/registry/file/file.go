@@ -190,12 +190,21 @@ func (o object) fee(agencyID string) db.UpsertFeeParams {
 	return f
 }
 
+// parseNetwork reads a network in CIDR notation.
+func parseNetwork(s string) (netip.Prefix, error) {
+	network, err := netip.ParsePrefix(s)
+	if err != nil || network != network.Masked() || network.Addr().Is4In6() {
+		return network, errors.New("must be a network such as 10.20.0.0/16, without bits beyond its length")
+	}
+	return network, nil
+}
+
 func (o object) erp(agencyID string, live bool) registry.ERPSettings {
 	e := registry.ERPSettings{AgencyID: agencyID, Live: live, Networks: []netip.Prefix{}}
 	o.Texts("networks", func(s string) error {
-		network, err := netip.ParsePrefix(s)
-		if err != nil || network != network.Masked() {
-			return errors.New("must be a network such as 10.20.0.0/16, without bits beyond its length")
+		network, err := parseNetwork(s)
+		if err != nil {
+			return err
 		}
 		if !o.developer && (network.Addr().IsLoopback() || network.Addr().IsLinkLocalUnicast() || network.Addr().IsMulticast() || network.Bits() == 0) {
 			return errors.New("must not be all addresses, a loopback, a link-local or a multicast network")

@@ -44,12 +44,13 @@ type CashinAccess struct {
 }
 
 type ConnectorAccount struct {
-	AgencyID string
-	Live     bool
-	Offer    string
-	BaseUrl  string
-	Sealed   []byte
-	Flags    []string
+	AgencyID         string
+	Live             bool
+	Offer            string
+	BaseUrl          string
+	Sealed           []byte
+	Flags            []string
+	CallbackNetworks []netip.Prefix
 }
 
 type ErpSetting struct {
@@ -72,6 +73,18 @@ type Fee struct {
 	Fixed    int64
 	Minimum  int64
 	Maximum  *int64
+}
+
+type ReplacedAccount struct {
+	ID               int64
+	AgencyID         string
+	Live             bool
+	Offer            string
+	BaseUrl          string
+	Sealed           []byte
+	Flags            []string
+	CallbackNetworks []netip.Prefix
+	ReplacedAt       time.Time
 }
 
 type Service struct {

@@ -112,7 +112,7 @@ func (q *Queries) CashinAccess(ctx context.Context) ([]CashinAccess, error) {
 }
 
 const connectorAccounts = `-- name: ConnectorAccounts :many
-SELECT agency_id, live, offer, base_url, sealed, flags FROM connector_accounts
+SELECT agency_id, live, offer, base_url, sealed, flags, callback_networks FROM connector_accounts
 `
 
 func (q *Queries) ConnectorAccounts(ctx context.Context) ([]ConnectorAccount, error) {
@@ -131,6 +131,7 @@ func (q *Queries) ConnectorAccounts(ctx context.Context) ([]ConnectorAccount, er
 			&i.BaseUrl,
 			&i.Sealed,
 			&i.Flags,
+			&i.CallbackNetworks,
 		); err != nil {
 			return nil, err
 		}
@@ -287,6 +288,29 @@ func (q *Queries) InsertWebhookSecret(ctx context.Context, arg InsertWebhookSecr
 	return err
 }
 
+const keepReplacedAccount = `-- name: KeepReplacedAccount :exec
+INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks, replaced_at)
+SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.flags, a.callback_networks, $1 FROM connector_accounts a
+WHERE a.agency_id = $2 AND a.live = $3 AND a.offer = $4
+`
+
+type KeepReplacedAccountParams struct {
+	ReplacedAt time.Time
+	AgencyID   string
+	Live       bool
+	Offer      string
+}
+
+func (q *Queries) KeepReplacedAccount(ctx context.Context, arg KeepReplacedAccountParams) error {
+	_, err := q.db.Exec(ctx, keepReplacedAccount,
+		arg.ReplacedAt,
+		arg.AgencyID,
+		arg.Live,
+		arg.Offer,
+	)
+	return err
+}
+
 const lockRevision = `-- name: LockRevision :one
 SELECT revision FROM registry_revision FOR UPDATE
 `
@@ -317,6 +341,40 @@ func (q *Queries) Platform(ctx context.Context) ([]PlatformRow, error) {
 	for rows.Next() {
 		var i PlatformRow
 		if err := rows.Scan(&i.Revision, &i.EmbedOrigins); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const replacedAccounts = `-- name: ReplacedAccounts :many
+SELECT id, agency_id, live, offer, base_url, sealed, flags, callback_networks, replaced_at FROM replaced_accounts ORDER BY id DESC
+`
+
+func (q *Queries) ReplacedAccounts(ctx context.Context) ([]ReplacedAccount, error) {
+	rows, err := q.db.Query(ctx, replacedAccounts)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReplacedAccount
+	for rows.Next() {
+		var i ReplacedAccount
+		if err := rows.Scan(
+			&i.ID,
+			&i.AgencyID,
+			&i.Live,
+			&i.Offer,
+			&i.BaseUrl,
+			&i.Sealed,
+			&i.Flags,
+			&i.CallbackNetworks,
+			&i.ReplacedAt,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -606,18 +664,20 @@ func (q *Queries) UpsertCashinAccess(ctx context.Context, arg UpsertCashinAccess
 }
 
 const upsertConnectorAccount = `-- name: UpsertConnectorAccount :exec
-INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, flags)
-VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, flags = excluded.flags
+INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, flags = excluded.flags,
+    callback_networks = excluded.callback_networks
 `
 
 type UpsertConnectorAccountParams struct {
-	AgencyID string
-	Live     bool
-	Offer    string
-	BaseUrl  string
-	Sealed   []byte
-	Flags    []string
+	AgencyID         string
+	Live             bool
+	Offer            string
+	BaseUrl          string
+	Sealed           []byte
+	Flags            []string
+	CallbackNetworks []netip.Prefix
 }
 
 func (q *Queries) UpsertConnectorAccount(ctx context.Context, arg UpsertConnectorAccountParams) error {
@@ -628,6 +688,7 @@ func (q *Queries) UpsertConnectorAccount(ctx context.Context, arg UpsertConnecto
 		arg.BaseUrl,
 		arg.Sealed,
 		arg.Flags,
+		arg.CallbackNetworks,
 	)
 	return err
 }

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quittance/cmd/internal/roles"
+	"quittance/internal/journal"
+	"quittance/internal/sessions"
+	"quittance/internal/tally"
+	sinkjournal "quittance/sinks/journal"
+	sinkreadmodel "quittance/sinks/readmodel"
+)
+
+// rebuild makes derived data again from Kafka.
+func rebuild() Command {
+	return Command{
+		Use: "rebuild", Short: "Make derived data again from Kafka: journal, read model, local stores",
+		Commands: []Command{rebuildJournal(), rebuildReadmodel(), rebuildStores()},
+	}
+}
+
+const journalPlan = `This writes the entries of all records of checkout.events and deliveries.attempts to ClickHouse again.
+Nothing is removed: Kafka keeps attempts for 90 days, and the journal keeps older ones. An entry that is there already is replaced by the same entry.
+The sink journal may run. An interrupted rebuild may be started again.`
+
+const readmodelPlan = `This empties the table of sessions in Postgres and fills it again from checkout.events.
+Reads of sessions answer 503 until it is done. Payments continue. Metrics of events are counted again: silence the alerts of the group quittance-money.
+The sink readmodel may run. After an interruption the sink finishes the rebuild, or you start it again.`
+
+const storesPlan = `This removes the local stores of processor %s, instance %s, in %s.
+The processor must be stopped. At its next start it restores every partition from checkout.state; until then it decides nothing for those partitions.
+An interrupted removal may be started again.`
+
+func rebuildJournal() Command {
+	var yes bool
+	return Command{
+		Use: "journal", Short: "Write the journal in ClickHouse again", JSON: "what was done and the sums", Examples: []string{"rebuild journal"},
+		Flags: func(f *pflag.FlagSet, _ *Meta) { yesFlag(f, &yes) },
+		Check: quiet,
+		Run: func(ctx context.Context, m *Meta) error {
+			if err := m.agree(yes, journalPlan); err != nil {
+				return err
+			}
+			return m.withBase(ctx, func(ctx context.Context, b *roles.Base) error {
+				conn, err := b.OpenClickHouse()
+				if err != nil {
+					return err
+				}
+				sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Log: b.Log, Metrics: b.Metrics})
+				if err != nil {
+					return err
+				}
+				report := progress(m.Err)
+				got, err := sink.Rebuild(ctx, b.Now(), func(done, total int64) { report(int(done), int(total)) })
+				if err != nil {
+					return err
+				}
+				return m.showRebuilt("journal", got.Lines, []counted{
+					{"events", got.Events, "events written"}, {"attempts", got.Attempts, "attempts written"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+				})
+			})
+		},
+	}
+}
+
+func rebuildReadmodel() Command {
+	var yes bool
+	return Command{
+		Use: "readmodel", Short: "Empty the read model in Postgres and fill it again", JSON: "what was done and the sums", Examples: []string{"rebuild readmodel --yes"},
+		Flags: func(f *pflag.FlagSet, _ *Meta) { yesFlag(f, &yes) },
+		Check: quiet,
+		Run: func(ctx context.Context, m *Meta) error {
+			if err := m.agree(yes, readmodelPlan); err != nil {
+				return err
+			}
+			return m.withBase(ctx, func(ctx context.Context, b *roles.Base) error {
+				if err := b.OpenPostgres(); err != nil {
+					return err
+				}
+				sink, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log})
+				if err != nil {
+					return err
+				}
+				report := progress(m.Err)
+				got, err := sink.Rebuild(ctx, operator(), b.Now(), func(done, total int64) { report(int(done), int(total)) })
+				if err != nil {
+					return err
+				}
+				return m.showRebuilt("readmodel", got.Lines, []counted{
+					{"events", got.Events, "events applied; the sink applies the others if it runs"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+				})
+			})
+		},
+	}
+}
+
+func rebuildStores() Command {
+	var yes bool
+	processors := roles.Names(roles.OfKind(roles.KindProcessor))
+	return Command{
+		Use: "stores [PROCESSOR]", Short: "Remove the local stores of a processor's instance; it restores them from Kafka", JSON: "what was removed",
+		Args: cobra.MaximumNArgs(1), Valid: processors, Examples: []string{"rebuild stores --instance 1"},
+		Flags: func(f *pflag.FlagSet, m *Meta) {
+			yesFlag(f, &yes)
+			m.StoreFlags(f)
+		},
+		Check: quiet,
+		Run: func(_ context.Context, m *Meta) error {
+			processor := processors[0]
+			if len(m.args) > 0 {
+				processor = m.args[0]
+			}
+			if !slices.Contains(processors, processor) {
+				return usage("no processor is called %q; there are %s", processor, strings.Join(processors, ", "))
+			}
+			folder := m.StoreFolder(processor)
+			if err := m.agree(yes, fmt.Sprintf(storesPlan, processor, m.Instance, folder)); err != nil {
+				return err
+			}
+			n, err := m.RemoveStores(processor)
+			if err != nil {
+				return fmt.Errorf("%w; stop `quittance processor %s --instance %s` first", err, processor, m.Instance)
+			}
+			return m.show(object{"processor", processor, "instance", m.Instance, "folder", folder, "partitions", n}, func(p *page) {
+				p.say("Removed the local stores of %d partitions in %s. Start the processor: /readyz answers 200 when they are restored.", n, folder)
+			})
+		},
+	}
+}
+
+func yesFlag(f *pflag.FlagSet, yes *bool) { f.BoolVar(yes, "yes", false, "do not ask") }
+
+// quiet logs errors only, unless --log is given.
+func quiet(m *Meta) error {
+	if !m.cmd.Flags().Changed("log") {
+		m.LogLevel = "error"
+	}
+	return nil
+}
+
+// agree says what a command will do and asks whether to do it.
+func (m *Meta) agree(yes bool, plan string) error {
+	_, _ = fmt.Fprintln(m.Err, m.program.naming(plan))
+	if yes {
+		return nil
+	}
+	_, _ = fmt.Fprint(m.Err, "Continue? Type yes: ")
+	answer, _ := bufio.NewReader(m.cmd.InOrStdin()).ReadString('\n') // no answer is not yes
+	_, _ = fmt.Fprintln(m.Err)
+	if strings.TrimSpace(answer) != "yes" {
+		return usage("nothing was done, because the answer was not yes; --yes does not ask")
+	}
+	return nil
+}
+
+// withBase opens what every role needs and calls do.
+func (m *Meta) withBase(ctx context.Context, do func(context.Context, *roles.Base) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b, err := roles.Open(ctx, m.Settings, m.Log)
+	if err != nil {
+		return err
+	}
+	err = do(ctx, b)
+	cancel()
+	_ = b.Wait() // the parts that ran meanwhile
+	return err
+}
+
+// showRebuilt prints what was done and the sums of source and copy. Different sums are an
+// error.
+func (m *Meta) showRebuilt(what string, lines []tally.Line, done []counted) error {
+	equal := tally.Equal(lines)
+	j := object{"rebuilt", what, "equal", equal}
+	for _, c := range done {
+		j = append(j, c.name, c.n)
+	}
+	sums := make([]object, len(lines))
+	rows := make([][]any, len(lines))
+	for i, l := range lines {
+		mark := "equal"
+		if !l.Equal() {
+			mark = "DIFFERENT"
+		}
+		sums[i] = object{"mode", modeOf(l.Live), "currency", l.Currency, "status", l.Status, "kafka", countJSON(l.Source), what, countJSON(l.Copy)}
+		rows[i] = []any{modeOf(l.Live), orDash(l.Currency), orDash(l.Status), sides(l.Source.Sessions, l.Copy.Sessions), sides(l.Source.Events, l.Copy.Events), sides(l.Source.Amount, l.Copy.Amount), mark}
+	}
+	err := m.show(append(j, "sums", sums), func(p *page) {
+		for i, c := range done {
+			if i == 0 || c.n > 0 {
+				p.say("%d %s.", c.n, c.what)
+			}
+		}
+		p.say("Sums in Kafka and, if they differ, in the %s:", what)
+		p.table("There are no events.", "MODE,CURRENCY,STATUS,SESSIONS,EVENTS,AMOUNT,", rows)
+	})
+	if err == nil && !equal {
+		err = errors.New("the sums of Kafka and of the " + what + " differ; run the command again, and if they still differ look into the poison topic and for rows that do not come from this installation")
+	}
+	return err
+}
+
+func countJSON(c tally.Count) object {
+	return object{"sessions", c.Sessions, "events", c.Events, "amount", c.Amount}
+}
+
+// sides returns one number, or both if they differ.
+func sides(source, duplicate int64) string {
+	if source == duplicate {
+		return fmt.Sprint(source)
+	}
+	return fmt.Sprintf("%d / %d", source, duplicate)
+}

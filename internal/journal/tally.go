@@ -1,0 +1,37 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"quittance/internal/tally"
+)
+
+// Tally returns the entry's part of a sum. Only events are summed.
+func (e *Entry) Tally() (tally.Key, tally.Count) {
+	return tally.Key{Live: e.Livemode, Currency: e.Currency, Status: e.Status}, tally.Count{Events: 1, Amount: e.Amount}
+}
+
+// Tally returns the sums of all events that occurred before a time.
+func (s *Store) Tally(ctx context.Context, before time.Time) (tally.Tally, error) {
+	rows, err := s.conn.Query(ctx, `SELECT livemode, currency, status, toInt64(count()), sum(amount)
+		FROM journal FINAL WHERE entry_type = 'event' AND occurred_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, status`, before.UnixMilli())
+	if err != nil {
+		return nil, fmt.Errorf("summing the journal: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	out := tally.Tally{}
+	for rows.Next() {
+		var k tally.Key
+		var c tally.Count
+		if err := rows.Scan(&k.Live, &k.Currency, &k.Status, &c.Events, &c.Amount); err != nil {
+			return nil, fmt.Errorf("summing the journal: %w", err)
+		}
+		out.Add(k, c)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("summing the journal: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,92 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/internal/operation"
+	"quittance/internal/tally"
+	"quittance/schemas"
+)
+
+// Empty removes all sessions and sets the positions of a topic's partitions, in one
+// transaction. The next writer goes on from there. Reads answer ErrBehind until the
+// positions have reached the end of the topic again. Acceptances of ERPs stay, because
+// checkout.events does not have them.
+func (s *Store) Empty(ctx context.Context, actor operation.Actor, now time.Time, topic string, next map[int32]int64) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		// Positions come first and in order, as in Apply. A writer that is at work then
+		// finds its position moved.
+		for _, p := range slices.Sorted(maps.Keys(next)) {
+			if _, err := tx.Exec(ctx, `
+				INSERT INTO readmodel_positions (topic, partition, next) VALUES ($1, $2, $3)
+				ON CONFLICT (topic, partition) DO UPDATE SET next = excluded.next`, topic, p, next[p]); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Exec(ctx, `TRUNCATE sessions`); err != nil {
+			return err
+		}
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "readmodel.rebuild", Subject: topic})
+	})
+	if err != nil {
+		return fmt.Errorf("emptying the read model: %w", err)
+	}
+	return nil
+}
+
+// Tally returns the sums of all sessions, and the positions of a topic at the same moment.
+func (s *Store) Tally(ctx context.Context, codec *schemas.Codec, topic string) (sums tally.Tally, at map[int32]int64, err error) {
+	sums = tally.Tally{}
+	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if at, err = positions.Read(ctx, tx, topic); err != nil {
+			return err
+		}
+		rows, _ := tx.Query(ctx, `SELECT sequence, snapshot FROM sessions`) // the rows return its error
+		var sequence int64
+		var value []byte
+		_, err := pgx.ForEachRow(rows, []any{&sequence, &value}, func() error {
+			_, found, err := Read(codec, value)
+			if err != nil {
+				return err
+			}
+			sums.Add(found.tally(sequence))
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("summing the read model: %w", err)
+	}
+	return sums, at, nil
+}
+
+// Latest keeps the last snapshot of each session of a partition, to sum them.
+type Latest map[string]Snapshot
+
+// Add notes a snapshot. It keeps what the sum needs.
+func (l Latest) Add(s *Snapshot) {
+	if known, ok := l[s.ID]; !ok || known.Sequence < s.Sequence {
+		var small Snapshot
+		small.Sequence, small.Live, small.Currency, small.Status, small.Amount = s.Sequence, s.Live, s.Currency, s.Status, s.Amount
+		l[s.ID] = small
+	}
+}
+
+// Sum adds the sessions to a tally.
+func (l Latest) Sum(sums tally.Tally) {
+	for _, s := range l {
+		sums.Add(s.tally(s.Sequence))
+	}
+}
+
+// tally returns the session's part of a sum. A session has as many events as its sequence
+// says.
+func (s *Snapshot) tally(sequence int64) (tally.Key, tally.Count) {
+	return tally.Key{Live: s.Live, Currency: s.Currency, Status: string(s.Status)}, tally.Count{Sessions: 1, Events: sequence, Amount: s.Amount}
+}

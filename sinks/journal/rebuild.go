@@ -1,0 +1,102 @@
+package journal
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/journal"
+	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
+	"quittance/internal/tally"
+	"quittance/schemas"
+)
+
+// rebuildPasses bounds the passes of a rebuild, and rebuildPause is the time between two.
+// A pass after the first reads only what was written since. Another pass is needed if an
+// event that occurred before the rebuild is written during it.
+const (
+	rebuildPasses = 5
+	rebuildPause  = time.Second
+)
+
+// Rebuilt has the result of a rebuild.
+type Rebuilt struct {
+	// Events and Attempts are the numbers of entries that were written.
+	Events, Attempts int64
+	// Unreadable is the number of records that cannot be decoded or make no valid entry.
+	Unreadable int64
+	// Lines compare the events in Kafka with those in the journal, for all that occurred
+	// before the rebuild.
+	Lines []tally.Line
+}
+
+// Rebuild writes the entries of all events and attempts that Kafka has, and compares the
+// sums of the events. It removes no entry: Kafka keeps attempts for 90 days only, and the
+// same record makes the same entry, which replaces the earlier one. Therefore it may run
+// beside the sink, may be interrupted, and may be repeated. now is the service's time.
+func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Progress) (out Rebuilt, err error) {
+	cl, err := j.cfg.Kafka.Client()
+	if err != nil {
+		return out, err
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	source := tally.Tally{}
+	done := map[string]map[int32]int64{schemas.TopicEvents: {}, schemas.TopicAttempts: {}}
+	for pass := 1; ; pass++ {
+		for _, topic := range []string{schemas.TopicEvents, schemas.TopicAttempts} {
+			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, func(e *journal.Entry) {
+				if e.Type == journal.EntryTypeEvent && e.OccurredAt.Before(now) {
+					source.Add(e.Tally())
+				}
+			}); err != nil {
+				return out, err
+			}
+		}
+		copied, err := j.cfg.Store.Tally(ctx, now)
+		if err != nil {
+			return out, err
+		}
+		if out.Lines = tally.Compare(source, copied); tally.Equal(out.Lines) || pass == rebuildPasses {
+			return out, nil
+		}
+		if !consume.Sleep(ctx, rebuildPause) {
+			return out, ctx.Err()
+		}
+	}
+}
+
+// pass writes the entries of the records of a topic that no earlier pass has read.
+func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done map[int32]int64, out *Rebuilt, progress kafka.Progress, each func(*journal.Entry)) error {
+	spans, err := kafka.Bounds(ctx, adm, j.cfg.Kafka.Prefix+topic)
+	if err != nil {
+		return err
+	}
+	for p, span := range spans {
+		span.From = max(span.From, done[p])
+		spans[p] = span
+	}
+	count := &out.Attempts
+	if topic == schemas.TopicEvents {
+		count = &out.Events
+	}
+	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]journal.Entry, error) {
+		entry, err := j.decode(r)
+		if err != nil {
+			return nil, err
+		}
+		each(&entry)
+		return []journal.Entry{entry}, nil
+	}, j.cfg.Store.Insert)
+	*count, out.Unreadable = *count+written, out.Unreadable+unreadable
+	if err != nil {
+		return err
+	}
+	for p, span := range spans {
+		done[p] = max(span.From, span.To)
+	}
+	return nil
+}
