@@ -74,7 +74,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Postgres, "postgres", "", "address of Postgres, postgres://user:password@host:port/database")
 	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, http://host:port/database or clickhouse://…")
 	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, http://host:port")
-	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64,… newest first (prefer --master-keys-file or the environment)")
+	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64[:open],… newest first (prefer --master-keys-file or the environment)")
 	for _, name := range secretFlags {
 		f.String(name+"-file", "", "file that holds the value of --"+name)
 	}
