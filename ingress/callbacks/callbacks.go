@@ -212,7 +212,7 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 		// The address may be known to others: addresses end up in logs.
 		if outcome, err := h.fromOperator(r, c.Operator(), sessionID, collectionID); outcome != "" {
 			if err != nil {
-				h.warn(r, c, sessionID, collectionID, outcome, err)
+				h.warn(r, c, collectionID, outcome, err)
 			}
 			h.send(w, r, c, cmd, outcome, http.StatusAccepted)
 			return
