@@ -11,7 +11,7 @@ import (
 // Sealer encrypts and authenticates; internal/secret.Keys does.
 type Sealer interface {
 	Seal(label string, plaintext, aad []byte) ([]byte, error)
-	Open(label string, ciphertext, aad []byte) ([]byte, error)
+	OpenCredential(label string, ciphertext, aad []byte) ([]byte, error)
 }
 
 // SignIn remembers in a cookie who is signed in to a Site. The cookie is sealed: it
@@ -89,7 +89,7 @@ func (s *SignIn) Who(r *http.Request) (in SignedIn, present, ok bool) {
 	if err != nil {
 		return in, true, false
 	}
-	plain, err := s.Keys.Open(s.Label, sealed, nil)
+	plain, err := s.Keys.OpenCredential(s.Label, sealed, nil)
 	if err != nil || json.Unmarshal(plain, &in) != nil {
 		return in, true, false
 	}

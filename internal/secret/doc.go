@@ -8,8 +8,10 @@
 // # Rotation
 //
 // Put a new entry at the front of the list. Seal and MAC use the first key, Open
-// finds the key by the id in the ciphertext, and VerifyMAC tries all keys. An entry may
-// be removed when no ciphertext of it is left. The last entry must stay: PermutationKey
+// finds the key by the id in the ciphertext, and VerifyMAC tries all keys. Mark the
+// replaced entry ":open" when nobody uses its addresses and cookies any more, or at once
+// if it leaked: it then opens old ciphertexts only. An entry may be removed when no
+// ciphertext of it is left. The last entry must stay: PermutationKey
 // is derived from it, and with another key references would be issued twice. If the
 // last entry leaks, keep it in the last place and put a new one in front.
 package secret

@@ -27,7 +27,7 @@ const maxIDLength = 32
 var (
 	// ErrKeys says that a list of master keys is malformed. Its text never
 	// holds key material.
-	ErrKeys = errors.New("master keys: want id:base64[,id:base64…], newest first, 32 bytes each")
+	ErrKeys = errors.New("master keys: want id:base64[:open][,id:base64[:open]…], newest first, 32 bytes each, the first without :open")
 	// ErrUnknownKey says that a ciphertext was sealed with a master key that is
 	// not in the list.
 	ErrUnknownKey = errors.New("sealed with a master key that is not configured")
@@ -65,14 +65,17 @@ func (k *Keys) masters() []master {
 type master struct {
 	id  string
 	key [KeySize]byte
+	// open marks a key that was replaced: it opens old ciphertexts and does nothing else.
+	open bool
 }
 
 // derivation names a derived key: the master key, the purpose and the label.
 type derivation struct{ id, purpose, label string }
 
-// ParseKeys reads `id:base64[,id:base64…]`, newest first: ids of 1 to 32 letters,
-// digits, hyphens or underscores, keys of 32 bytes in standard base64. Errors
-// are ErrKeys and name the entry by its position.
+// ParseKeys reads `id:base64[:open][,…]`, newest first: ids of 1 to 32 letters, digits,
+// hyphens or underscores, keys of 32 bytes in standard base64. A key marked open opens old
+// ciphertexts only: it verifies no MAC and signs nobody in. The first key is never marked.
+// Errors are ErrKeys and name the entry by its position.
 func ParseKeys(list string) (*Keys, error) {
 	var masters []master
 	seen := map[string]bool{}
@@ -85,11 +88,15 @@ func ParseKeys(list string) (*Keys, error) {
 			return nil, fmt.Errorf("entry %d: id %q occurs twice: %w", i+1, id, ErrKeys)
 		}
 		seen[id] = true
+		encoded, mark, marked := strings.Cut(encoded, ":")
+		if marked && (mark != "open" || i == 0) {
+			return nil, fmt.Errorf("entry %d (%q): %w", i+1, id, ErrKeys)
+		}
 		raw, err := base64.RawStdEncoding.Strict().DecodeString(strings.TrimRight(encoded, "="))
 		if err != nil || len(raw) != KeySize {
 			return nil, fmt.Errorf("entry %d (%q) is not %d bytes in base64: %w", i+1, id, KeySize, ErrKeys)
 		}
-		masters = append(masters, master{id: id, key: [KeySize]byte(raw)})
+		masters = append(masters, master{id: id, key: [KeySize]byte(raw), open: marked})
 	}
 	return newKeys(masters), nil
 }
@@ -108,6 +115,9 @@ func (k *Keys) Reveal() string {
 	entries := make([]string, len(masters))
 	for i, m := range masters {
 		entries[i] = m.id + ":" + base64.StdEncoding.EncodeToString(m.key[:])
+		if m.open {
+			entries[i] += ":open"
+		}
 	}
 	return strings.Join(entries, ",")
 }
@@ -155,6 +165,22 @@ func (k *Keys) Open(label string, ciphertext, aad []byte) ([]byte, error) {
 	return nil, fmt.Errorf("opening what key %q sealed: %w", id, ErrUnknownKey)
 }
 
+// OpenCredential is Open for what signs somebody in, such as a cookie. A key marked open
+// opens none: ErrUnknownKey.
+func (k *Keys) OpenCredential(label string, ciphertext, aad []byte) ([]byte, error) {
+	plain, err := k.Open(label, ciphertext, aad)
+	if err != nil {
+		return nil, err
+	}
+	id := string(ciphertext[2 : 2+int(ciphertext[1])])
+	for _, m := range k.masters() {
+		if m.id == id && m.open {
+			return nil, fmt.Errorf("opening what key %q sealed: %w", id, ErrUnknownKey)
+		}
+	}
+	return plain, nil
+}
+
 // formatV1 is the first byte of a ciphertext. The length of the key's id, the id, the
 // nonce and GCM's output follow.
 const formatV1 = 1
@@ -176,12 +202,15 @@ func (k *Keys) MAC(label string, data []byte) []byte {
 	return k.mac(&masters[0], label, data)
 }
 
-// VerifyMAC reports whether mac is the MAC of data under any of the keys. Its time
-// depends only on the number of keys and the length of data.
+// VerifyMAC reports whether mac is the MAC of data under any of the keys that are not
+// marked open. Its time depends only on the number of keys and the length of data.
 func (k *Keys) VerifyMAC(label string, data, mac []byte) bool {
 	ok := 0
 	masters := k.masters()
 	for i := range masters {
+		if masters[i].open {
+			continue
+		}
 		ok |= subtle.ConstantTimeCompare(k.mac(&masters[i], label, data), mac)
 	}
 	return ok == 1

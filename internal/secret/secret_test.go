@@ -184,3 +184,40 @@ func TestMint(t *testing.T) {
 		t.Errorf("Mint = %q, %q", a, b)
 	}
 }
+
+// A key that was rotated out still signed callback addresses and cookies.
+func TestReplacedKeySignsNothing(t *testing.T) {
+	t.Parallel()
+	old, both := parse(t, entry("old", 1)), parse(t, entry("new", 2)+","+entry("old", 1)+":open")
+	if both.VerifyMAC("callbacks", []byte("data"), old.MAC("callbacks", []byte("data"))) {
+		t.Error("a MAC of the replaced key is taken")
+	}
+	if !both.VerifyMAC("callbacks", []byte("data"), both.MAC("callbacks", []byte("data"))) {
+		t.Error("a MAC of the newest key is refused")
+	}
+	sealed, err := old.Seal("label", []byte("plain"), []byte("row"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain, err := both.Open("label", sealed, []byte("row")); err != nil || string(plain) != "plain" {
+		t.Errorf("an old ciphertext opens as %q, %v", plain, err)
+	}
+	if _, err := both.OpenCredential("label", sealed, []byte("row")); !errors.Is(err, secret.ErrUnknownKey) {
+		t.Errorf("a cookie of the replaced key opens: %v", err)
+	}
+	if plain, err := old.OpenCredential("label", sealed, []byte("row")); err != nil || string(plain) != "plain" {
+		t.Errorf("a cookie of a key in use opens as %q, %v", plain, err)
+	}
+	again := parse(t, both.Reveal())
+	if again.VerifyMAC("callbacks", []byte("data"), old.MAC("callbacks", []byte("data"))) {
+		t.Error("the mark is lost in Reveal")
+	}
+	if !bytes.Equal(both.PermutationKey("references"), old.PermutationKey("references")) {
+		t.Error("the permutation changes with the mark")
+	}
+	for _, list := range []string{entry("a", 1) + ":open", entry("a", 1) + "," + entry("b", 2) + ":closed", entry("a", 1) + "," + entry("b", 2) + ":"} {
+		if _, err := secret.ParseKeys(list); !errors.Is(err, secret.ErrKeys) {
+			t.Errorf("a list with a wrong mark is read: %v", err)
+		}
+	}
+}

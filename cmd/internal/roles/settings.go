@@ -73,7 +73,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Postgres, "postgres", "", "address of Postgres, postgres://user:password@host:port/database")
 	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, http://host:port/database or clickhouse://…")
 	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, http://host:port")
-	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64,… newest first (prefer the environment)")
+	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64[:open],… newest first (prefer the environment)")
 	if s.Simulators {
 		f.StringVar(&s.SimulatorURL, "simulator-url", "", "address of the simulators, http://host:port")
 	}
