@@ -3,7 +3,9 @@
 // § 14).
 //
 // The rows of cases are derived from checkout.events and the poison topics. Apply writes
-// them with the consumer's positions. They can be deleted with the positions and read again.
+// them with the consumer's positions. To rebuild them,
+// stop the sink cases, empty the tables cases and cases_positions, and start it. The
+// table case_proposals is a record and stays.
 //
 // The state of a session holds the cases of its money, and the processor alone closes
 // them. Two cases have no session: a report of a collection of no known session, whose

@@ -172,7 +172,7 @@ func deskRows() []deskRow {
 		pictured(refused("desk.held", "/look-up", lookUp, theirs, checkout.CodeReserved)),
 		refused("desk.in-flight", "/look-up", lookUp, phone, checkout.CodeInFlight),
 		refused("desk.undecided", "/look-up", lookUp, open, checkout.CodePreviousUndecided),
-		refused("desk.order-paid", "/look-up", lookUp, open, checkout.CodeOrderPaid),
+		refused("desk.order-under-review", "/look-up", lookUp, open, checkout.CodeOrderUnderReview),
 		refused("desk.no-cash", "/look-up", lookUp, noCash, checkout.CodeOfferUnknown),
 		refused("desk.paid", "/look-up", lookUp, byPhone, checkout.CodeSessionEnded),
 		refused("desk.expired", "/look-up", lookUp, is(checkout.StatusExpired, ""), checkout.CodeSessionEnded),
