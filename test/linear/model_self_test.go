@@ -72,12 +72,31 @@ func TestLinearizabilityModel(t *testing.T) {
 			{4, 5, get("chs_a"), shows(a("open"))},
 			{6, 7, create(2), shows(b("open"))},
 		}},
-		"a payment after a cancellation changes nothing": {true, []op{
+		"a payment after a cancellation changes no session": {true, []op{
 			{1, 2, create(1), shows(a("open"))},
 			{3, 0, pay("chs_a"), none},
 			{4, 5, cancel("chs_a"), shows(a("cancelled"))},
 			{6, 7, create(2), shows(b("open"))},
 			{8, 9, get("chs_a"), shows(a("cancelled"))},
+		}},
+		"late money keeps the order from another session": {true, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 0, pay("chs_a"), none},
+			{4, 5, cancel("chs_a"), shows(a("cancelled"))},
+			{6, 7, create(2), refused("checkout.order_under_review")},
+			{8, 9, list, shows(a("cancelled"))},
+		}},
+		"under review without late money": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{4, 5, cancel("chs_a"), shows(a("cancelled"))},
+			{6, 7, create(2), refused("checkout.order_under_review")},
+		}},
+		"another session although late money was told": {false, []op{
+			{1, 2, create(1), shows(a("open"))},
+			{3, 0, pay("chs_a"), none},
+			{4, 5, cancel("chs_a"), shows(a("cancelled"))},
+			{6, 7, create(2), refused("checkout.order_under_review")},
+			{8, 9, create(3), shows(b("open"))},
 		}},
 		"orders are independent": {true, []op{
 			{1, 2, create(1), shows(a("open"))},

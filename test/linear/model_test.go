@@ -20,13 +20,14 @@ import (
 //	create(key)   key decided before: that answer again, marked as a replay
 //	              an order with a completed session: 409 checkout.order_paid
 //	              an order with an open session: 409 checkout.order_open
+//	              an order with late money: 409 checkout.order_under_review
 //	              else 201, a new session, open
 //	get(id)       200 with the present session; 404 if it does not exist
 //	list(order)   exactly the present sessions of the order
 //	cancel(id)    an open session: 200, and it is cancelled from then on
 //	              else 409 checkout.session_ended
 //	pay(id)       the payer has approved: an open session is completed; an ended
-//	              session does not change
+//	              session does not change, and its order has late money
 //
 // Only cancel and pay change a session, and only an open one. The model therefore rejects
 // these histories: a read that misses what an earlier answer has shown (stale), an answered
@@ -83,6 +84,7 @@ type decided struct {
 	refused string // code of a refusal; empty for a session
 	session string // empty until an answer has shown it
 	status  string
+	late    bool // the money arrived after the session's end
 }
 
 // orderState is the state of the model: all decided keys, ordered by amount. It is never
@@ -101,7 +103,7 @@ func linearizable() porcupine.Model {
 		Hash: func(state any) uint64 {
 			h := fnv.New64a()
 			for _, d := range state.(orderState) {
-				_, _ = fmt.Fprint(h, d.amount, d.refused, d.session, d.status, ";")
+				_, _ = fmt.Fprint(h, d.amount, d.refused, d.session, d.status, d.late, ";")
 			}
 			return h.Sum64()
 		},
@@ -138,7 +140,7 @@ func (o orderState) step(q request, a reply) (bool, orderState) {
 	case actionCancel:
 		return o.cancel(q, a)
 	case actionPay:
-		return true, o.end(q.session, "completed")
+		return true, o.pay(q.session)
 	}
 	return false, o
 }
@@ -152,6 +154,8 @@ func (o orderState) create(q request, a reply) (bool, orderState) {
 			first.refused = "checkout.order_paid"
 		case o.has("open"):
 			first.refused = "checkout.order_open"
+		case slices.ContainsFunc(o, func(d decided) bool { return d.late }):
+			first.refused = "checkout.order_under_review"
 		default:
 			first.status = "open"
 		}
@@ -251,6 +255,19 @@ func (o orderState) end(session, status string) orderState {
 	}
 	o = slices.Clone(o)
 	o[i].status = status
+	return o
+}
+
+// pay returns the state after an approval.
+func (o orderState) pay(session string) orderState {
+	i := slices.IndexFunc(o, func(d decided) bool { return d.session == session && session != "" })
+	if i < 0 || o[i].status == "open" {
+		return o.end(session, "completed")
+	}
+	if o[i].status != "completed" {
+		o = slices.Clone(o)
+		o[i].late = true
+	}
 	return o
 }
 

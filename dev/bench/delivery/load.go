@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -101,11 +102,31 @@ func (a *Arena) transact(ctx context.Context, cl *kgo.Client, all []*notificatio
 		}
 		records[i] = &kgo.Record{Topic: a.in.Prefix + schemas.TopicWebhooks, Key: []byte(b.to.id), Value: value}
 	}
-	if err := cl.BeginTransaction(); err != nil {
-		return err
+	// The broker may be away for longer than the client tries. A transaction whose records
+	// were not written is aborted and written again.
+	for {
+		if err := cl.BeginTransaction(); err != nil {
+			return err
+		}
+		failed := cl.ProduceSync(ctx, records...).FirstErr()
+		if err := end(ctx, cl, failed == nil); err != nil || failed == nil {
+			return errors.Join(failed, err)
+		}
+		if !measure.Until(ctx, time.Now().Add(endAgain)) {
+			return failed
+		}
 	}
-	if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
-		return err
+}
+
+// endAgain is the pause between two tries to end a transaction.
+const endAgain = 200 * time.Millisecond
+
+// end ends a transaction. It tries until ctx ends.
+func end(ctx context.Context, cl *kgo.Client, commit bool) error {
+	for {
+		err := cl.EndTransaction(ctx, kgo.TransactionEndTry(commit))
+		if err == nil || !measure.Until(ctx, time.Now().Add(endAgain)) {
+			return err
+		}
 	}
-	return cl.EndTransaction(ctx, kgo.TryCommit)
 }
