@@ -369,3 +369,16 @@ func TestInsertManyTwice(t *testing.T) {
 		t.Errorf("%+v, %v", sums, err)
 	}
 }
+
+// Money that was given back was paid for ever.
+func TestReversedIsNotPaid(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	var entries []journal.Entry
+	for _, s := range []string{"a", "b", "c"} {
+		entries = append(entries, event(s, 1, "checkout.created", "open", 5000), event(s, 2, "checkout.completed", "completed", 5000))
+	}
+	insert(t, conn, append(entries, event("b", 3, "collection.reversed", "completed", 5000), event("c", 3, "checkout.reversed", "completed", 5000))...)
+	want(t, lines(t, conn, `session_id, status, paid, ifNull(toString(reversed_at), '-')`, "FROM sessions ORDER BY session_id"),
+		"a|completed|true|-", "b|completed|false|2026-02-01 00:00:01.250", "c|completed|false|2026-02-01 00:00:01.250")
+}

@@ -13,7 +13,8 @@ SELECT
     argMax(j.transaction_id, j.sequence) AS transaction_id,
     argMax(j.mode, j.sequence) AS mode,
     argMax(j.status, j.sequence) AS status,
-    (argMax(j.status, j.sequence) = 'completed')::Bool AS paid,
+    -- Completed, and the money was not given back.
+    (argMax(j.status, j.sequence) = 'completed' AND countIf(j.event IN ('checkout.reversed', 'collection.reversed')) = 0)::Bool AS paid,
     argMax(j.amount, j.sequence) AS amount,
     argMax(j.currency, j.sequence) AS currency,
     argMax(j.channel, j.sequence) AS channel,
@@ -34,9 +35,9 @@ SELECT
     argMax(tuple(j.completed_at), j.sequence).1 AS completed_at,
     -- The codes of the clerks who took cash and gave it back.
     anyIf(j.detail['by'], j.event IN ('checkout.completed', 'checkout.late_payment') AND j.channel = 'CASH') AS clerk,
-    anyIf(j.detail['by'], j.event = 'collection.reversed') AS reversed_by,
-    -- The time at which a second clerk gave cash back. The session stays completed.
-    minOrNullIf(j.occurred_at, j.event = 'collection.reversed') AS reversed_at,
+    anyIf(j.detail['by'], j.event IN ('checkout.reversed', 'collection.reversed')) AS reversed_by,
+    -- When the money was given back. The session stays completed.
+    minOrNullIf(j.occurred_at, j.event IN ('checkout.reversed', 'collection.reversed')) AS reversed_at,
     argMax(j.occurred_at, j.sequence) AS updated_at,
     max(j.sequence) AS sequence
 FROM journal AS j FINAL
