@@ -115,6 +115,11 @@ func (s Session) findCase(match func(Case) bool) (Case, bool) {
 	return s.Cases[i], true
 }
 
+// CashOrphan returns the case of cash that was taken beside another payment.
+func (s Session) CashOrphan(collectionID string) (Case, bool) {
+	return s.findCase(func(c Case) bool { return c.Kind == CaseOrphan && c.By != "" && c.CollectionID == collectionID })
+}
+
 func (s Session) openCase(kind CaseKind) (Case, bool) {
 	return s.findCase(func(c Case) bool { return c.Kind == kind && c.Open() })
 }

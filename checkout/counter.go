@@ -2,7 +2,6 @@ package checkout
 
 import (
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -133,12 +132,7 @@ func (d *decider) take(do Take) Answer {
 	detail := map[string]string{DetailSource: string(SourceCounter), DetailBy: do.By}
 	switch {
 	case s.Collection.ID != do.CollectionID:
-		s = d.open(s, EventCollectionOrphaned, Case{
-			Kind: CaseOrphan, CollectionID: do.CollectionID, Amount: do.Total, Currency: s.Currency, OperatorRef: do.Receipt, By: do.By,
-		}, change{}, map[string]string{
-			DetailCollectionID: do.CollectionID, DetailReportedAmount: strconv.FormatInt(do.Total, 10), DetailReportedCurr: s.Currency,
-			DetailOperatorRef: do.Receipt, DetailSource: string(SourceCounter), DetailBy: do.By,
-		})
+		s = d.orphaned(s, paid, do.By)
 		return Answer{Code: CodeCase, Session: &s}
 	case s.Status == StatusOpen:
 		s = d.finish(s, EventCompleted, change{outcome: &paid, clerk: do.By}, detail)
@@ -182,7 +176,7 @@ func (d *decider) reverse(do Reverse) Answer {
 
 // reverseOrphan records that cash beside another payment was given back.
 func (d *decider) reverseOrphan(s Session, do Reverse) Answer {
-	c, ok := s.findCase(func(c Case) bool { return c.Kind == CaseOrphan && c.By != "" && c.CollectionID == do.CollectionID })
+	c, ok := s.CashOrphan(do.CollectionID)
 	switch {
 	case !ok:
 		return Answer{Code: CodeNotTaken, Session: &s}

@@ -511,23 +511,34 @@ func (d *decider) orphan(s Session, do Outcome) Answer {
 	if do.Status != OutcomeApproved {
 		return Answer{Code: CodeSessionNotFound}
 	}
-	detail := reported(do)
-	detail[DetailCollectionID] = do.CollectionID
 	if slices.Contains(s.Orphans, do.CollectionID) {
 		return Answer{Code: CodeSessionNotFound, Session: &s} // already reported
 	}
 	if s.ID != "" {
-		s = d.open(s, EventCollectionOrphaned, Case{
-			Kind: CaseOrphan, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef,
-		}, change{}, detail)
+		s = d.orphaned(s, do, "")
 		return Answer{Code: CodeSessionNotFound, Session: &s}
 	}
+	detail := reported(do)
+	detail[DetailCollectionID] = do.CollectionID
 	detail[DetailCaseID], detail[DetailCaseKind] = caseID(do.CollectionID, 0), string(CaseOrphan)
 	d.out.Events = append(d.out.Events, Event{
 		ID: eventID(do.CollectionID, 0), Type: EventCollectionOrphaned, SessionID: d.cmd.SessionID,
 		OccurredAt: d.cmd.At, Detail: detail,
 	})
 	return Answer{Code: CodeSessionNotFound}
+}
+
+// orphaned records money for a session that is not the session's. clerk took it, if it is
+// cash.
+func (d *decider) orphaned(s Session, do Outcome, clerk string) Session {
+	detail := reported(do)
+	detail[DetailCollectionID] = do.CollectionID
+	if clerk != "" {
+		detail[DetailBy] = clerk
+	}
+	return d.open(s, EventCollectionOrphaned, Case{
+		Kind: CaseOrphan, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, By: clerk,
+	}, change{}, detail)
 }
 
 func reported(do Outcome) map[string]string {

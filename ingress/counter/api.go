@@ -4,7 +4,6 @@ import (
 	_ "embed" // openapi.yaml
 	"encoding/json"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -148,24 +147,13 @@ func toTaken(s checkout.Session, became, collectionID string, total int64) taken
 		c := s.Collection
 		out.Total, out.Clerk, out.TakenAt, out.Receipt = c.Amount, &c.Clerk, moment(c.DecidedAt), text(c.OperatorRef)
 		out.ReversedBy, out.ReversedAt = text(c.ReversedBy), moment(c.ReversedAt)
-	} else if c, ok := orphan(s, collectionID); ok {
+	} else if c, ok := s.CashOrphan(collectionID); ok {
 		out.Total, out.Clerk, out.TakenAt, out.Receipt = c.Amount, &c.By, moment(c.OpenedAt), text(c.OperatorRef)
 		if c.Resolution == checkout.ResolutionCashReturned {
 			out.ReversedBy, out.ReversedAt = text(c.ClosedBy), moment(c.ClosedAt)
 		}
 	}
 	return out
-}
-
-// orphan returns the case of cash that was taken beside another payment.
-func orphan(s checkout.Session, collectionID string) (checkout.Case, bool) {
-	i := slices.IndexFunc(s.Cases, func(c checkout.Case) bool {
-		return c.Kind == checkout.CaseOrphan && c.By != "" && c.CollectionID == collectionID
-	})
-	if i < 0 {
-		return checkout.Case{}, false
-	}
-	return s.Cases[i], true
 }
 
 func payments(d *desk, r *http.Request, body []byte) (int, any, bool, error) {

@@ -106,7 +106,7 @@ func names(s checkout.Session, collectionID string) bool {
 	if s.Collection != nil && s.Collection.ID == collectionID {
 		return true
 	}
-	_, ok := orphan(s, collectionID)
+	_, ok := s.CashOrphan(collectionID)
 	return ok
 }
 
@@ -163,7 +163,7 @@ func (d *desk) take(ctx context.Context, t report) (s checkout.Session, became s
 	switch {
 	case a.Code == checkout.CodeCase:
 		became = takenCase
-		if c, ok := orphan(*a.Session, t.collectionID); ok && c.Resolution == checkout.ResolutionCashReturned {
+		if c, ok := a.Session.CashOrphan(t.collectionID); ok && c.Resolution == checkout.ResolutionCashReturned {
 			became = takenReversed
 		}
 	case a.Session.Collection.ReversedBy != "":

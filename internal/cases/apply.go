@@ -2,21 +2,15 @@ package cases
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"quittance/internal/kafka/consume"
 )
-
-// ErrRefused says that Postgres cannot hold a value. Another attempt would be refused too.
-// Nothing was written.
-var ErrRefused = fmt.Errorf("value cannot be stored: %w", consume.ErrRefused)
 
 var positions = consume.Positions{Table: "cases_positions", Next: "next"}
 
@@ -27,25 +21,14 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, e
 
 // Apply writes cases and the positions after their records in one transaction. A stored
 // case of a higher sequence stays as it is, so that order and repetition do not matter. The
-// proposals of a closed case are void, except the one that closed it. Errors are consume.ErrMoved, ErrRefused and those
-// of a Postgres that is away. After the latter the batch may have been written; applying it
-// again does no harm.
+// proposals of a closed case are void, except the one that closed it. Errors are those of
+// consume.Positions.Apply; applying the batch again does no harm.
 func (s *Store) Apply(ctx context.Context, read []Case, moves []consume.Move) error {
 	writes, err := writing(read)
 	if err != nil {
 		return err
 	}
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		// Positions come first. A second writer waits here and then finds them moved.
-		if err := positions.Move(ctx, tx, moves); err != nil {
-			return err
-		}
-		return tx.SendBatch(ctx, writes).Close()
-	})
-	if refused(err) {
-		return fmt.Errorf("applying cases: %w: %w", ErrRefused, err)
-	}
-	if err != nil {
+	if err := positions.Apply(ctx, s.pool, moves, writes); err != nil {
 		return fmt.Errorf("applying cases: %w", err)
 	}
 	return nil
@@ -98,10 +81,3 @@ const closeByRecord = `
 	UPDATE cases SET resolution = p.resolution, reference = nullif(p.reference, ''), closed_by = p.proposer, closed_at = p.finished_at
 	FROM case_proposals p
 	WHERE p.case_id = $1 AND cases.id = $1 AND NOT cases.in_session AND cases.resolution IS NULL AND p.state = 'carried_out'`
-
-// refused reports whether Postgres cannot hold a value (SQLSTATE classes 22 and 23) or a
-// row is too large. Other errors mean that Postgres is away.
-func refused(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23") || pg.Code == "54000")
-}

@@ -2,14 +2,12 @@ package sessions
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/kafka/consume"
@@ -22,7 +20,7 @@ var (
 	ErrMoved = consume.ErrMoved
 	// ErrRefused says that Postgres cannot hold a value, such as a text with a zero byte.
 	// Another attempt would be refused too. Nothing was written.
-	ErrRefused = fmt.Errorf("value cannot be stored: %w", consume.ErrRefused)
+	ErrRefused = consume.ErrRefused
 )
 
 // Store writes the read model. It is safe for concurrent use.
@@ -43,18 +41,7 @@ var positions = consume.Positions{Table: "readmodel_positions", Next: "next"}
 // not matter. Errors are ErrMoved, ErrRefused and those of a Postgres that is away. After
 // the latter the batch may have been written; applying it again does no harm.
 func (s *Store) Apply(ctx context.Context, snapshots []Snapshot, moves []consume.Move) error {
-	writes := writing(snapshots)
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		// Positions come first. A second writer waits here and then finds them moved.
-		if err := positions.Move(ctx, tx, moves); err != nil {
-			return err
-		}
-		return tx.SendBatch(ctx, writes).Close()
-	})
-	if refused(err) {
-		return fmt.Errorf("applying events: %w: %w", ErrRefused, err)
-	}
-	if err != nil {
+	if err := positions.Apply(ctx, s.pool, moves, writing(snapshots)); err != nil {
 		return fmt.Errorf("applying events: %w", err)
 	}
 	return nil
@@ -90,11 +77,4 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value)
 	}
 	return batch
-}
-
-// refused reports whether Postgres cannot hold a value (SQLSTATE classes 22 and 23) or a
-// row is too large. Other errors mean that Postgres is away.
-func refused(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23") || pg.Code == "54000")
 }

@@ -93,16 +93,10 @@ func (b *Base) ingress() error {
 		return err
 	}
 
-	proxies, err := b.trustedProxies()
+	r, err := b.router(checkoutURL)
 	if err != nil {
 		return err
 	}
-	if len(proxies) == 0 && strings.HasPrefix(checkoutURL, "https://") {
-		b.Log.Warn("no proxy is trusted: all clients of a proxy share the limits of one client; set --trusted-proxies to its networks")
-	}
-	r := chi.NewRouter()
-	r.Use(web.ClientAddress(proxies))
-	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
 	// A page that frames a session may also ask for its completion token.
 	api.Routes(r.With(citizen.CrossOrigin))
 	sdk.Routes(r)
@@ -110,6 +104,21 @@ func (b *Base) ingress() error {
 		part.Routes(r)
 	}
 	return b.Serve("ingress", b.Listen, http.Handler(r), Limits{Connections: b.MaxConnections, Write: writeTimeout})
+}
+
+// router returns a router with what all parts of the ingress share.
+func (b *Base) router(checkoutURL string) (chi.Router, error) {
+	proxies, err := b.trustedProxies()
+	if err != nil {
+		return nil, err
+	}
+	if len(proxies) == 0 && strings.HasPrefix(checkoutURL, "https://") {
+		b.Log.Warn("no proxy is trusted: all clients of a proxy share the limits of one client; set --trusted-proxies to its networks")
+	}
+	r := chi.NewRouter()
+	r.Use(web.ClientAddress(proxies))
+	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
+	return r, nil
 }
 
 // probe makes the ingress ready once every partition has answered a command about a

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // ErrMoved says that a stored position differs from Move.From: another writer has applied
@@ -59,4 +62,29 @@ func (p Positions) Move(ctx context.Context, tx pgx.Tx, moves []Move) error {
 		}
 	}
 	return nil
+}
+
+// Apply runs the writes of a batch of records and moves the positions after them, in one
+// transaction. Errors are ErrMoved, ErrRefused for a value that Postgres cannot hold, such
+// as a text with a zero byte, and those of a Postgres that is away. After the latter the
+// writes may have been done.
+func (p Positions) Apply(ctx context.Context, pool *pgxpool.Pool, moves []Move, writes *pgx.Batch) error {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		// Positions come first. A second writer waits here and then finds them moved.
+		if err := p.Move(ctx, tx, moves); err != nil {
+			return err
+		}
+		return tx.SendBatch(ctx, writes).Close()
+	})
+	if refused(err) {
+		return fmt.Errorf("value cannot be stored: %w: %w", ErrRefused, err)
+	}
+	return err
+}
+
+// refused reports whether Postgres cannot hold a value (SQLSTATE classes 22 and 23) or a
+// row is too large. Other errors mean that Postgres is away.
+func refused(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23") || pg.Code == "54000")
 }
