@@ -98,7 +98,7 @@ type Collection struct {
 	NotAfter time.Time
 	// end of the approval window
 	WindowEndsAt time.Time
-	// fingerprint of the merchant account that was asked
+	// fingerprint of the merchant account that was asked; of cash, the counter
 	Account string
 	// enquiries emitted so far
 	Enquiries     int32
@@ -118,6 +118,8 @@ type Collection struct {
 	ReversedAt time.Time
 	// first enquiry at or after the end of the approval window
 	ClosingEnquiryAt time.Time
+	// the operator's own date of the approval; null if it told none
+	ApprovedAt time.Time
 }
 
 func (r *Collection) fromNative(m map[string]any) {
@@ -145,6 +147,7 @@ func (r *Collection) fromNative(m map[string]any) {
 	r.ReversedBy = fromNullable[string]("string", m["reversed_by"])
 	r.ReversedAt = fromNullable[time.Time]("long.timestamp-millis", m["reversed_at"])
 	r.ClosingEnquiryAt = fromNullable[time.Time]("long.timestamp-millis", m["closing_enquiry_at"])
+	r.ApprovedAt = fromNullable[time.Time]("long.timestamp-millis", m["approved_at"])
 }
 
 func (r *Collection) appendTo(b []byte) []byte {
@@ -232,6 +235,12 @@ func (r *Collection) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if !r.ApprovedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ApprovedAt)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -285,6 +294,9 @@ func (r *Collection) readFrom(d *reader) {
 	if d.present() {
 		r.ClosingEnquiryAt = d.readTime()
 	}
+	if d.present() {
+		r.ApprovedAt = d.readTime()
+	}
 }
 
 // Case is a part of other records.
@@ -307,6 +319,10 @@ type Case struct {
 	Reference string
 	ClosedBy  string
 	ClosedAt  time.Time
+	// as in the collection
+	Account string
+	// as in the collection
+	ApprovedAt time.Time
 }
 
 func (r *Case) fromNative(m map[string]any) {
@@ -323,6 +339,8 @@ func (r *Case) fromNative(m map[string]any) {
 	r.Reference = fromNullable[string]("string", m["reference"])
 	r.ClosedBy = fromNullable[string]("string", m["closed_by"])
 	r.ClosedAt = fromNullable[time.Time]("long.timestamp-millis", m["closed_at"])
+	r.Account = fromNullable[string]("string", m["account"])
+	r.ApprovedAt = fromNullable[time.Time]("long.timestamp-millis", m["approved_at"])
 }
 
 func (r *Case) appendTo(b []byte) []byte {
@@ -374,6 +392,18 @@ func (r *Case) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.Account != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Account)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.ApprovedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ApprovedAt)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -406,6 +436,82 @@ func (r *Case) readFrom(d *reader) {
 	if d.present() {
 		r.ClosedAt = d.readTime()
 	}
+	if d.present() {
+		r.Account = d.readString()
+	}
+	if d.present() {
+		r.ApprovedAt = d.readTime()
+	}
+}
+
+// Item is a part of other records.
+type Item struct {
+	ERPDueRef    string
+	ServiceCode  string
+	ServiceLabel string
+	// due, minor units
+	Amount int64
+	// the item's part of the fee, set at the approval
+	Fee           int64
+	TransactionID string
+	NoticeID      string
+	NoticeRef     string
+}
+
+func (r *Item) fromNative(m map[string]any) {
+	r.ERPDueRef = fromNullable[string]("string", m["erp_due_ref"])
+	r.ServiceCode = fromNullable[string]("string", m["service_code"])
+	r.ServiceLabel = fromNullable[string]("string", m["service_label"])
+	r.Amount = from[int64](m["amount"])
+	r.Fee = from[int64](m["fee"])
+	r.TransactionID = from[string](m["transaction_id"])
+	r.NoticeID = from[string](m["notice_id"])
+	r.NoticeRef = from[string](m["notice_ref"])
+}
+
+func (r *Item) appendTo(b []byte) []byte {
+	if r.ERPDueRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ERPDueRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ServiceCode != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ServiceCode)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ServiceLabel != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ServiceLabel)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.Amount)
+	b = appendLong(b, r.Fee)
+	b = appendString(b, r.TransactionID)
+	b = appendString(b, r.NoticeID)
+	b = appendString(b, r.NoticeRef)
+	return b
+}
+
+func (r *Item) readFrom(d *reader) {
+	*r = Item{}
+	if d.present() {
+		r.ERPDueRef = d.readString()
+	}
+	if d.present() {
+		r.ServiceCode = d.readString()
+	}
+	if d.present() {
+		r.ServiceLabel = d.readString()
+	}
+	r.Amount = d.readLong()
+	r.Fee = d.readLong()
+	r.TransactionID = d.readString()
+	r.NoticeID = d.readString()
+	r.NoticeRef = d.readString()
 }
 
 // Session: A checkout session after an event: the state of the processor, and the snapshot in events and replies.
@@ -467,6 +573,8 @@ type Session struct {
 	ReversalRef    string
 	// 30 days after its end: without contact data, secrets, offers and links
 	Archived bool
+	// the dues of a session that pays several; empty for one
+	Items []Item
 }
 
 func (r *Session) fromNative(m map[string]any) {
@@ -510,6 +618,7 @@ func (r *Session) fromNative(m map[string]any) {
 	r.ReversalReason = fromNullable[string]("string", m["reversal_reason"])
 	r.ReversalRef = fromNullable[string]("string", m["reversal_ref"])
 	r.Archived = from[bool](m["archived"])
+	r.Items = fromRecords[Item](m["items"])
 }
 
 func (r *Session) appendTo(b []byte) []byte {
@@ -656,6 +765,13 @@ func (r *Session) appendTo(b []byte) []byte {
 		b = append(b, 0)
 	}
 	b = appendBoolean(b, r.Archived)
+	if len(r.Items) > 0 {
+		b = appendLong(b, int64(len(r.Items)))
+		for i := range r.Items {
+			b = r.Items[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
 	return b
 }
 
@@ -747,6 +863,11 @@ func (r *Session) readFrom(d *reader) {
 		r.ReversalRef = d.readString()
 	}
 	r.Archived = d.readBoolean()
+	for d.item() {
+		var e Item
+		e.readFrom(d)
+		r.Items = append(r.Items, e)
+	}
 }
 
 // Event: A change of a session (checkout.events). It contains the session after the change, so that a reader needs no earlier event.
@@ -981,6 +1102,8 @@ type CollectionOutcome struct {
 	ApprovedAt time.Time
 	// the agency's policy for late payments
 	HonourLate bool
+	// fingerprint of the merchant account that reports
+	Account string
 }
 
 func (r *CollectionOutcome) fromNative(m map[string]any) {
@@ -994,6 +1117,7 @@ func (r *CollectionOutcome) fromNative(m map[string]any) {
 	r.AskedAt = fromNullable[time.Time]("long.timestamp-millis", m["asked_at"])
 	r.ApprovedAt = fromNullable[time.Time]("long.timestamp-millis", m["approved_at"])
 	r.HonourLate = from[bool](m["honour_late"])
+	r.Account = fromNullable[string]("string", m["account"])
 }
 
 func (r *CollectionOutcome) appendTo(b []byte) []byte {
@@ -1032,6 +1156,12 @@ func (r *CollectionOutcome) appendTo(b []byte) []byte {
 		b = append(b, 0)
 	}
 	b = appendBoolean(b, r.HonourLate)
+	if r.Account != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Account)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1057,6 +1187,9 @@ func (r *CollectionOutcome) readFrom(d *reader) {
 		r.ApprovedAt = d.readTime()
 	}
 	r.HonourLate = d.readBoolean()
+	if d.present() {
+		r.Account = d.readString()
+	}
 }
 
 // CompletionToken is a part of other records.
@@ -1142,6 +1275,8 @@ type CounterEntry struct {
 	WindowMs int64
 	// reason of a reversal
 	Reason string
+	// the counter at which the cash was taken
+	Desk string
 }
 
 func (r *CounterEntry) fromNative(m map[string]any) {
@@ -1151,6 +1286,7 @@ func (r *CounterEntry) fromNative(m map[string]any) {
 	r.Receipt = fromNullable[string]("string", m["receipt"])
 	r.WindowMs = from[int64](m["window_ms"])
 	r.Reason = fromNullable[string]("string", m["reason"])
+	r.Desk = fromNullable[string]("string", m["desk"])
 }
 
 func (r *CounterEntry) appendTo(b []byte) []byte {
@@ -1170,6 +1306,12 @@ func (r *CounterEntry) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.Desk != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Desk)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1184,6 +1326,9 @@ func (r *CounterEntry) readFrom(d *reader) {
 	r.WindowMs = d.readLong()
 	if d.present() {
 		r.Reason = d.readString()
+	}
+	if d.present() {
+		r.Desk = d.readString()
 	}
 }
 
@@ -2079,7 +2224,7 @@ func (r *ReferenceBlock) readFrom(d *reader) {
 	r.LeasedAt = d.readTime()
 }
 
-const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"}],"name":"Session","namespace":"quittance","type":"record"}`
+const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Session) Name() string { return "quittance.Session" }
@@ -2087,7 +2232,7 @@ func (*Session) Name() string { return "quittance.Session" }
 // Schema is the Avro schema with every named type expanded.
 func (*Session) Schema() string { return schemaSession }
 
-const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
+const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Event) Name() string { return "quittance.Event" }
@@ -2095,7 +2240,7 @@ func (*Event) Name() string { return "quittance.Event" }
 // Schema is the Avro schema with every named type expanded.
 func (*Event) Schema() string { return schemaEvent }
 
-const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"honour_late","type":"boolean"}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"},{"default":null,"name":"order_id","type":["null","string"]}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]}],"name":"CounterEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"case","type":["null",{"fields":[{"default":null,"name":"case_id","type":["null","string"]},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"by","type":"string"},{"default":null,"name":"approved_by","type":["null","string"]}],"name":"CaseEntry","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
+const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"honour_late","type":"boolean"},{"default":null,"name":"account","type":["null","string"]}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"},{"default":null,"name":"order_id","type":["null","string"]}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"desk","type":["null","string"]}],"name":"CounterEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"case","type":["null",{"fields":[{"default":null,"name":"case_id","type":["null","string"]},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"by","type":"string"},{"default":null,"name":"approved_by","type":["null","string"]}],"name":"CaseEntry","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Command) Name() string { return "quittance.Command" }
@@ -2103,7 +2248,7 @@ func (*Command) Name() string { return "quittance.Command" }
 // Schema is the Avro schema with every named type expanded.
 func (*Command) Schema() string { return schemaCommand }
 
-const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"case_id","type":["null","string"]}],"name":"Reply","namespace":"quittance","type":"record"}`
+const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"case_id","type":["null","string"]}],"name":"Reply","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Reply) Name() string { return "quittance.Reply" }
