@@ -47,12 +47,12 @@ func (i *Identities) Run(ctx context.Context) error {
 	defer uses.Stop()
 	defer cleaning.Stop()
 	failing := map[string]bool{}
-	work := func(name string, do func(context.Context) error) {
+	work := func(doing string, do func(context.Context) error) {
 		err := do(context.WithoutCancel(ctx))
-		if err != nil && !failing[name] {
-			i.cfg.Log.LogAttrs(ctx, slog.LevelWarn, name+" failed, it is tried again", slog.Any("error", err))
+		if err != nil && !failing[doing] {
+			i.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "maintaining identities failed, it is tried again", slog.String("doing", doing), slog.Any("error", err))
 		}
-		failing[name] = err != nil
+		failing[doing] = err != nil
 	}
 	for {
 		select {
