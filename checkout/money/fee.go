@@ -108,7 +108,7 @@ func Divide(fee int64, amounts []int64) []int64 {
 	}
 	var sum uint64
 	for _, a := range amounts {
-		sum += uint64(max(a, 0)) //nolint:gosec // not negative
+		sum += uint64(max(a, 0))
 	}
 	if sum == 0 {
 		parts[0] = fee
@@ -116,7 +116,7 @@ func Divide(fee int64, amounts []int64) []int64 {
 	}
 	left, remainders, order := fee, make([]uint64, len(parts)), make([]int, len(parts))
 	for i, a := range amounts {
-		hi, lo := bits.Mul64(uint64(fee), uint64(max(a, 0)))           //nolint:gosec // neither is negative
+		hi, lo := bits.Mul64(uint64(fee), uint64(max(a, 0)))
 		share, remainder := bits.Div64(hi, lo, sum)                    // at most the fee
 		parts[i], remainders[i], order[i] = int64(share), remainder, i //nolint:gosec // at most the fee
 		left -= parts[i]
