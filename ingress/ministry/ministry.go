@@ -35,6 +35,7 @@ type Registry interface {
 	IntegratorOf(agencyID string) (registry.Application, bool)
 	Service(agencyID, code string) (registry.Service, bool)
 	Takes(agencyID string, live bool, offer, currency string) bool
+	ERP(agencyID string, live bool) (registry.ERPSettings, bool)
 	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)
 	Platform() registry.Platform
 }
