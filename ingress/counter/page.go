@@ -14,8 +14,10 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/page"
+	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/form"
+	"quittance/internal/identity"
 )
 
 // pagePrefix is where clerks find the page.
@@ -71,6 +73,14 @@ func (c *Counter) visit(w http.ResponseWriter, r *http.Request) visit {
 // ref returns the reference in the page's address.
 func (v visit) ref() string { return chi.URLParam(v.R, fieldRef) }
 
+// anyRef returns the reference in the page's address or in its form.
+func (v visit) anyRef() string {
+	if ref := v.ref(); ref != "" {
+		return ref
+	}
+	return digits(v.Form.Get(fieldRef))
+}
+
 // signedIn runs a handler for a clerk who is signed in. Anybody else is asked to sign
 // in, and the request is not carried out.
 func (c *Counter) signedIn(do func(visit)) http.HandlerFunc {
@@ -80,16 +90,17 @@ func (c *Counter) signedIn(do func(visit)) http.HandlerFunc {
 		if ok {
 			// Asking the registry at each request ends the sign-in of a revoked key at once.
 			clerk, err := c.cfg.Identities.ClerkByKey(in.ID)
+			if errors.Is(err, identity.ErrStale) {
+				v.cannotJudge() // and stays signed in
+				return
+			}
 			if err == nil && c.signIn.Keep(w, in) == nil {
 				v.desk = &desk{c: c, ClerkPrincipal: clerk}
 				do(v)
 				return
 			}
 		}
-		ref := v.ref()
-		if ref == "" {
-			ref = digits(v.Form.Get(fieldRef))
-		}
+		ref := v.anyRef()
 		status, fault := http.StatusOK, ""
 		if present {
 			c.signIn.End(w)
@@ -111,10 +122,21 @@ func (v visit) askForKey(status int, ref, fault string) {
 	v.Write(status, "signin", out)
 }
 
+// cannotJudge answers a clerk whose key this instance cannot judge at present.
+func (v visit) cannotJudge() {
+	p := problem.Stale()
+	v.W.Header().Set("Retry-After", strconv.Itoa(int(p.RetryAfter.Seconds())))
+	v.askForKey(p.Status, v.anyRef(), v.w.Refusals[codeUnavailable])
+}
+
 // signIn is POST /counter/sign-in.
 func (v visit) signIn() {
 	ref := digits(v.Form.Get(fieldRef))
 	clerk, err := v.c.cfg.Identities.AuthenticateClerk(strings.TrimSpace(v.Form.Get(fieldKey)))
+	if errors.Is(err, identity.ErrStale) {
+		v.cannotJudge()
+		return
+	}
 	if err != nil {
 		v.c.signIns.WithLabelValues("refused").Inc()
 		v.askForKey(http.StatusUnauthorized, ref, v.w.KeyRefused)
