@@ -1,6 +1,7 @@
 package counter_test
 
 import (
+	"context"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -21,8 +22,16 @@ func (a *ageing) AuthenticateClerk(key string) (identity.ClerkPrincipal, error) 
 	return a.Load().AuthenticateClerk(key)
 }
 
-func (a *ageing) ClerkByKey(id string) (identity.ClerkPrincipal, error) {
-	return a.Load().ClerkByKey(id)
+func (a *ageing) BeginClerkSession(ctx context.Context, keyID string) (string, error) {
+	return a.Load().BeginClerkSession(ctx, keyID)
+}
+
+func (a *ageing) ClerkSession(ctx context.Context, id string) (identity.ClerkPrincipal, error) {
+	return a.Load().ClerkSession(ctx, id)
+}
+
+func (a *ageing) EndClerkSession(ctx context.Context, id string) error {
+	return a.Load().EndClerkSession(ctx, id)
 }
 
 // An instance that is cut off from Postgres does not know which clerks' keys are revoked. It
@@ -30,18 +39,17 @@ func (a *ageing) ClerkByKey(id string) (identity.ClerkPrincipal, error) {
 func TestCutOffFromPostgres(t *testing.T) {
 	t.Parallel()
 	var clerks ageing
-	var fresh, stale *identity.Identities
-	w := serve(t, func(cfg *counter.Config) {
-		reg := cfg.Registry.(*registry.Registry)
-		fresh = cfg.Identities.(*identity.Identities)
-		_, pool := servers.Database(t)
-		var err error
-		if stale, err = identity.Open(t.Context(), identity.Config{Registry: reg, Pool: pool, Log: servers.Logger(t), Now: cfg.Now, MaxAge: time.Nanosecond}); err != nil {
-			t.Fatal(err)
-		}
-		clerks.Store(fresh)
-		cfg.Identities = &clerks
+	var cfg counter.Config
+	w := serve(t, func(c *counter.Config) {
+		clerks.Store(c.Identities.(*identity.Identities))
+		c.Identities = &clerks
+		cfg = *c
 	})
+	fresh := clerks.Load()
+	stale, err := identity.Open(t.Context(), identity.Config{Registry: cfg.Registry.(*registry.Registry), Pool: w.pool, Log: servers.Logger(t), Now: cfg.Now, MaxAge: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := w.create(nil)
 	b := w.signedIn(c01)
 
@@ -51,8 +59,8 @@ func TestCutOffFromPostgres(t *testing.T) {
 		t.Errorf("Retry-After: %q", a.header.Get("Retry-After"))
 	}
 	w.want(w.call("ck_test_unknown0000000000000000", http.MethodPost, "/reservations", object{"payment_ref": s.PaymentRef}), http.StatusServiceUnavailable, "generic.unavailable")
-	b.get("/counter/"+s.PaymentRef).want(http.StatusServiceUnavailable, "Le service ne répond pas")
-	w.browse().get("/counter").post("/sign-in", "key", c01).want(http.StatusServiceUnavailable, "Le service ne répond pas")
+	b.get("/counter/"+s.PaymentRef).want(http.StatusServiceUnavailable, "Rien n’a été")
+	w.browse().get("/counter").post("/sign-in", "key", c01).want(http.StatusServiceUnavailable, "Rien n’a été")
 
 	clerks.Store(fresh)
 	b.get("/counter/"+s.PaymentRef).want(http.StatusOK, "Ce paiement n’est pas réglé")

@@ -11,5 +11,8 @@
 // While Postgres is away the last keys that were read stay valid for 15 minutes. After that
 // nobody is authenticated, because a revocation may be missing.
 //
+// A clerk who signs in to the page of the counter has a session in Postgres. Each request
+// reads it, so that a sign-out counts on every instance at once.
+//
 // A key is stored as its SHA-256. Its secret is shown once, when it is created.
 package identity

@@ -49,6 +49,9 @@ type Config struct {
 	Now func() time.Time
 	// UsesEvery is the interval at which Run writes the last uses of keys; 10 s when zero.
 	UsesEvery time.Duration
+	// CleanEvery is the interval at which Run deletes ended sessions of clerks; 10 min when
+	// zero.
+	CleanEvery time.Duration
 	// MaxAge is how long keys are valid after Postgres last confirmed them; 15 minutes when
 	// zero.
 	MaxAge time.Duration
@@ -89,7 +92,8 @@ func Open(ctx context.Context, cfg Config) (*Identities, error) {
 	if cfg.Registry == nil || cfg.Pool == nil || cfg.Log == nil || cfg.Now == nil {
 		return nil, errors.New("opening identities: Registry, Pool, Log and Now are required")
 	}
-	cfg.UsesEvery, cfg.MaxAge = cmp.Or(cfg.UsesEvery, 10*time.Second), cmp.Or(cfg.MaxAge, 15*time.Minute)
+	cfg.UsesEvery, cfg.CleanEvery = cmp.Or(cfg.UsesEvery, 10*time.Second), cmp.Or(cfg.CleanEvery, 10*time.Minute)
+	cfg.MaxAge = cmp.Or(cfg.MaxAge, 15*time.Minute)
 	i := &Identities{cfg: cfg, age: cfg.Registry.Age}
 	err := cfg.Registry.Join(ctx, func(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot) (func(), error) {
 		s, err := load(ctx, db.New(tx), reg)
@@ -111,7 +115,7 @@ func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot
 		return nil, fmt.Errorf("reading clerks: %w", err)
 	}
 	for _, r := range clerks {
-		s.clerks[clerkID{r.AgencyID, r.Code}] = Clerk(r)
+		s.clerks[clerkID{r.AgencyID, r.Code}] = toClerk(r)
 	}
 	staff, err := q.Staff(ctx)
 	if err != nil {
