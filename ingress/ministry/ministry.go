@@ -195,7 +195,10 @@ func (a *API) admit(r *http.Request, op operation) (caller, error) {
 		return caller{clientSecret: token}, nil
 	}
 	p, err := a.cfg.Identities.AuthenticateKey(token)
-	if err != nil {
+	switch {
+	case errors.Is(err, identity.ErrStale):
+		return caller{}, problem.Stale()
+	case err != nil:
 		return caller{}, unauthorized()
 	}
 	c := caller{Principal: p}
