@@ -10,7 +10,8 @@
 //
 // Identities are read together with the registry, so that a key and its application or
 // agency have the same revision. A revocation reaches every instance within a second.
-// While Postgres is away the last keys that were read stay valid.
+// While Postgres is away the last keys that were read stay valid for 15 minutes. After that
+// nobody is authenticated, because a revocation may be missing.
 //
 // A clerk who signs in to the page of the counter has a session in Postgres. Each request
 // reads it, so that a sign-out counts on every instance at once.
