@@ -84,7 +84,7 @@ func ofItems(e checkout.Event, movement journal.Movement, sign int64) ([]journal
 	out := make([]journal.Receipt, len(items))
 	for i, item := range items {
 		r := base
-		r.Item = uint16(i + 1) //nolint:gosec // few
+		r.Item = uint16(i + 1)
 		r.ID = journal.ReceiptID(e.ID, r.Item)
 		r.ERPDueRef, r.TransactionID, r.NoticeRef = item.ERPDueRef, item.TransactionID, item.NoticeRef
 		r.ServiceCode, r.ServiceLabel = item.ServiceCode, item.ServiceLabel

@@ -38,7 +38,8 @@ func (l ledger) open(id string, change func(*checkout.Session)) {
 		PaymentRef: "1234567890123456", TransactionID: "tx-" + id, NoticeRef: "AV-" + id, ServiceCode: "patente", ServiceLabel: "Contribution de la patente",
 		Metadata: map[string]string{checkout.MetadataERPDueRef: "due-" + id}, ExpiresAt: l.Time.Add(time.Hour),
 		Offers: []checkout.Offer{
-			{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75}, {ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 75},
+			{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75},
+			{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 75},
 			{ID: checkout.OfferCard, Channel: checkout.ChannelCard, Fee: 75},
 		},
 	}
@@ -126,7 +127,8 @@ var stories = map[string]struct {
 	"three dues": {func(l ledger) {
 		l.pay("three dues", func(s *checkout.Session) {
 			s.Items = []checkout.Item{
-				{ERPDueRef: "d1", Amount: 1000, TransactionID: "t1", ServiceCode: "a"}, {ERPDueRef: "d2", Amount: 1000, TransactionID: "t2", ServiceCode: "b"},
+				{ERPDueRef: "d1", Amount: 1000, TransactionID: "t1", ServiceCode: "a"},
+				{ERPDueRef: "d2", Amount: 1000, TransactionID: "t2", ServiceCode: "b"},
 				{ERPDueRef: "d3", Amount: 3000, TransactionID: "t3", ServiceCode: "c"},
 			}
 		})
