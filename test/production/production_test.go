@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"quittance/dev/clock"
 	"quittance/dev/stack/program"
 	"quittance/internal/postgres"
+	"quittance/internal/secret"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )
@@ -84,13 +84,11 @@ func emptyInstallation(t *testing.T, environment ...string) *installation {
 	}
 	dsn, pool := servers.Database(t)
 	engine, database := servers.ClickHouse(t)
-	var key [32]byte
-	_, _ = rand.Read(key[:])
 	return &installation{path: path, dir: dir, pool: pool, Program: program.New(path, logs, append(environment,
 		"QUITTANCE_DEVELOPER=1", "QUITTANCE_PORT=8080", "QUITTANCE_TOPIC_PREFIX="+servers.Prefix(t)+".",
 		"QUITTANCE_KAFKA="+servers.Kafka(t), "QUITTANCE_POSTGRES="+dsn, "QUITTANCE_CLICKHOUSE=http://"+engine+"/"+database,
 		"QUITTANCE_SCHEMA_REGISTRY="+servers.SchemaRegistry(t), "QUITTANCE_DATA="+filepath.Join(dir, "data"),
-		"QUITTANCE_MASTER_KEYS=1:"+base64.StdEncoding.EncodeToString(key[:]))...)}
+		"QUITTANCE_MASTER_KEYS="+secret.GenerateKeys().Reveal(), "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal())...)}
 }
 
 // run runs a command of a program on the installation.
@@ -176,6 +174,8 @@ func TestProductionRefusesToLosePayments(t *testing.T) {
 		{[]string{"migrate", "--partitions", "3", "--accept-one-replica"}, 1, "has 2 partitions and cannot have 3"},
 		{[]string{"sink", "journal"}, 1, "fewer than 3 replicas"},
 		{[]string{"doctor", "journal"}, 1, "fewer than 3 replicas"},
+		{[]string{"ingress", "--accept-one-replica", "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
+		{[]string{"doctor", "ingress", "--accept-one-replica", "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
 		{[]string{"doctor", "journal", "--accept-one-replica"}, 0, "WARNING: one lost disk loses payments"},
 	} {
 		stdout, stderr, code := i.run(t, i.path, step.args...)

@@ -112,6 +112,12 @@ func (m *Meta) checks(needs map[roles.Need]bool) []Check {
 			return m.MasterKeysState(), err
 		}})
 	}
+	if needs[roles.NeedReferenceKey] {
+		out = append(out, Check{"reference key", func(context.Context) (string, error) {
+			_, err := m.OpenReferenceKey()
+			return m.ReferenceKeyState(), err
+		}})
+	}
 	if needs[roles.NeedClickHouse] {
 		out = append(out, Check{"clickhouse", m.checkClickHouse})
 	}

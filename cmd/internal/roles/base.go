@@ -44,6 +44,8 @@ type Base struct {
 	Registry   *registry.Registry   // after OpenRegistry
 	Identities *identity.Identities // after OpenRegistry
 	Personal   *personal.Store      // after OpenRegistry
+	// References is the key of references and ids, in roles that need it.
+	References *secret.ReferenceKey
 	// Now is the time of the service.
 	Now func() time.Time
 
@@ -184,6 +186,14 @@ func (b *Base) OpenRegistry() error {
 	b.Run("registry", reg.Run)
 	b.Run("identities", ids.Run)
 	return nil
+}
+
+// openReferenceKey opens the reference key unless it is open.
+func (b *Base) openReferenceKey() (err error) {
+	if b.References == nil {
+		b.References, err = b.OpenReferenceKey()
+	}
+	return err
 }
 
 // commands returns the client of the processor of checkout sessions, which all roles of the
