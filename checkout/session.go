@@ -90,11 +90,11 @@ type Session struct {
 	// (internal/personal). Only the holder of that key can read it.
 	CustomerSealed []byte
 	// Customer is the contact data of a session that a version without seals created.
-	Customer     *Customer
-	CustomerID   string
-	Metadata     map[string]string
-	SuccessURL   string
-	CancelURL    string
+	Customer   *Customer
+	CustomerID string
+	Metadata   map[string]string
+	SuccessURL string
+	CancelURL  string
 
 	PaymentRef    string
 	NoticeID      string

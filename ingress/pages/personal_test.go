@@ -10,7 +10,9 @@ import (
 )
 
 // contact gives the session contact data with a phone number.
-func contact(id string, s *checkout.Session, phone string) { s.CustomerSealed = []byte(id + "/" + phone) }
+func contact(id string, s *checkout.Session, phone string) {
+	s.CustomerSealed = []byte(id + "/" + phone)
+}
 
 // The citizen's number is in the contact data: the form has it, where the offer takes it.
 func TestPhoneIsFilledIn(t *testing.T) {

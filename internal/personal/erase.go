@@ -45,7 +45,6 @@ func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) (deleted int6
 	return tag.RowsAffected(), nil
 }
 
-
 // ErrLocked says that data keys do not open with the master keys of this process, so that a
 // search is incomplete.
 var ErrLocked = errors.New("keys of personal data do not open with these master keys")
