@@ -28,6 +28,10 @@ type Decision struct {
 	Idempotency map[IdempotencyKey]Idempotency
 	Quotas      map[string]Quota
 	Tokens      map[string]Token
+	TokenLists  map[string]TokenList // by session
+	// ForgottenTokens are the hashes of tokens whose entries are deleted.
+	ForgottenTokens []string
+	Tills           map[TillKey]Till
 }
 
 // RequestKind says what the operator is asked for.

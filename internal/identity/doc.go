@@ -10,5 +10,8 @@
 // agency have the same revision. A revocation reaches every instance within a second.
 // While Postgres is away the last keys that were read stay valid.
 //
+// A clerk who signs in to the page of the counter has a session in Postgres. Each request
+// reads it, so that a sign-out counts on every instance at once.
+//
 // A key is stored as its SHA-256. Its secret is shown once, when it is created.
 package identity

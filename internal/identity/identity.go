@@ -44,6 +44,9 @@ type Config struct {
 	Now func() time.Time
 	// UsesEvery is the interval at which Run writes the last uses of keys; 10 s when zero.
 	UsesEvery time.Duration
+	// CleanEvery is the interval at which Run deletes ended sessions of clerks; 10 min when
+	// zero.
+	CleanEvery time.Duration
 }
 
 // Identities holds all identities in memory. It is safe for concurrent use.
@@ -79,6 +82,7 @@ func Open(ctx context.Context, cfg Config) (*Identities, error) {
 		return nil, errors.New("opening identities: Registry, Pool, Log and Now are required")
 	}
 	cfg.UsesEvery = cmp.Or(cfg.UsesEvery, 10*time.Second)
+	cfg.CleanEvery = cmp.Or(cfg.CleanEvery, 10*time.Minute)
 	i := &Identities{cfg: cfg}
 	err := cfg.Registry.Join(ctx, func(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot) (func(), error) {
 		s, err := load(ctx, db.New(tx), reg)
@@ -100,7 +104,7 @@ func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot
 		return nil, fmt.Errorf("reading clerks: %w", err)
 	}
 	for _, r := range clerks {
-		s.clerks[clerkID{r.AgencyID, r.Code}] = Clerk(r)
+		s.clerks[clerkID{r.AgencyID, r.Code}] = toClerk(r)
 	}
 	staff, err := q.Staff(ctx)
 	if err != nil {

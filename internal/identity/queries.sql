@@ -42,9 +42,34 @@ UPDATE api_keys SET ends_at = @ends_at WHERE id = @id;
 UPDATE api_keys SET last_used_at = @last_used_at
 WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @last_used_at);
 
--- When active is null, a new clerk is active and a known one stays as it is.
+-- A parameter that is null leaves a known clerk as it is. A new clerk is active and has no
+-- limits then.
 -- name: UpsertClerk :exec
-INSERT INTO clerks (agency_id, code, name, counter, active, created_at)
-VALUES (@agency_id, @code, @name, @counter, COALESCE(sqlc.narg('active')::boolean, true), @created_at)
+INSERT INTO clerks (agency_id, code, name, counter, active, payment_limit, day_limit, created_at)
+VALUES (@agency_id, @code, @name, @counter, COALESCE(sqlc.narg('active')::boolean, true),
+    COALESCE(sqlc.narg('payment_limit')::bigint, 0), COALESCE(sqlc.narg('day_limit')::bigint, 0), @created_at)
 ON CONFLICT (agency_id, code) DO UPDATE SET name = excluded.name, counter = excluded.counter,
-    active = COALESCE(sqlc.narg('active')::boolean, clerks.active);
+    active = COALESCE(sqlc.narg('active')::boolean, clerks.active),
+    payment_limit = COALESCE(sqlc.narg('payment_limit')::bigint, clerks.payment_limit),
+    day_limit = COALESCE(sqlc.narg('day_limit')::bigint, clerks.day_limit);
+
+-- name: BeginClerkSession :exec
+INSERT INTO clerk_sessions (id, key_id, begun_at, last_used_at) VALUES (@id, @key_id, @begun_at, @begun_at);
+
+-- name: KeepNewestClerkSessions :exec
+DELETE FROM clerk_sessions s WHERE s.key_id = @key_id AND s.id NOT IN (
+    SELECT n.id FROM clerk_sessions n WHERE n.key_id = @key_id ORDER BY n.begun_at DESC, n.id DESC LIMIT @newest);
+
+-- Returns no row when the session has ended, or its key was revoked.
+-- name: UseClerkSession :one
+UPDATE clerk_sessions s SET last_used_at = GREATEST(s.last_used_at, @now)
+FROM api_keys k
+WHERE s.id = @id AND k.id = s.key_id AND k.revoked_at IS NULL AND s.begun_at > @begun_after AND s.last_used_at > @used_after
+RETURNING s.key_id;
+
+-- name: EndClerkSession :exec
+DELETE FROM clerk_sessions WHERE id = @id;
+
+-- name: CleanClerkSessions :exec
+DELETE FROM clerk_sessions s USING api_keys k
+WHERE k.id = s.key_id AND (k.revoked_at IS NOT NULL OR s.begun_at <= @begun_before OR s.last_used_at <= @used_before);

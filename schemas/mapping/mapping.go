@@ -72,10 +72,14 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Redirect = &record.CollectionRedirect{CollectionID: do.CollectionID, Sealed: do.Sealed}
 	case checkout.Reserve:
 		r.Type = CommandReserve
-		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, WindowMs: do.Window.Milliseconds()}
+		r.Counter = &record.CounterEntry{
+			CollectionID: do.CollectionID, Clerk: do.By, WindowMs: do.Window.Milliseconds(), PaymentLimit: do.Limits.Payment, DayLimit: do.Limits.Day,
+		}
 	case checkout.Take:
 		r.Type = CommandTake
-		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, Total: do.Total, Receipt: do.Receipt}
+		r.Counter = &record.CounterEntry{
+			CollectionID: do.CollectionID, Clerk: do.By, Total: do.Total, Receipt: do.Receipt, PaymentLimit: do.Limits.Payment, DayLimit: do.Limits.Day,
+		}
 	case checkout.Release:
 		r.Type = CommandRelease
 		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By}
@@ -137,9 +141,13 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 	case r.Type == CommandRedirected && r.Redirect != nil:
 		c.Do = checkout.Redirected{CollectionID: r.Redirect.CollectionID, Sealed: r.Redirect.Sealed}
 	case r.Type == CommandReserve && r.Counter != nil:
-		c.Do = checkout.Reserve{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Window: time.Duration(r.Counter.WindowMs) * time.Millisecond}
+		c.Do = checkout.Reserve{
+			CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Window: time.Duration(r.Counter.WindowMs) * time.Millisecond, Limits: toLimits(r.Counter),
+		}
 	case r.Type == CommandTake && r.Counter != nil:
-		c.Do = checkout.Take{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Total: r.Counter.Total, Receipt: r.Counter.Receipt}
+		c.Do = checkout.Take{
+			CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Total: r.Counter.Total, Receipt: r.Counter.Receipt, Limits: toLimits(r.Counter),
+		}
 	case r.Type == CommandRelease && r.Counter != nil:
 		c.Do = checkout.Release{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk}
 	case r.Type == CommandReverse && r.Counter != nil:
@@ -159,6 +167,10 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 		return checkout.Command{}, fmt.Errorf("decoding command %q: %w", r.Type, checkout.ErrUnknownCommand)
 	}
 	return c, nil
+}
+
+func toLimits(r *record.CounterEntry) checkout.Limits {
+	return checkout.Limits{Payment: r.PaymentLimit, Day: r.DayLimit}
 }
 
 // FromSession converts a session.

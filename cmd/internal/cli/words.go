@@ -49,6 +49,7 @@ var words = map[string]func(operation.Args) string{
 	"clerk.code_malformed":        filled("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
 	"clerk.counter_malformed":     filled("must be 1 to {most} printable characters: the desk or place; a new clerk needs one"),
 	"clerk.key_unknown":           filled("no clerk's key has the id {id}; `quittance clerks list` shows them"),
+	"clerk.limit_out_of_range":    filled("must be an amount in XAF from 0 to {most}; 0 is no limit"),
 	"clerk.name_malformed":        filled("must be 1 to {most} printable characters; a new clerk needs one"),
 	"clerk.not_a_name":            filled("that is neither AGENCY/CODE, such as impots/c01, nor the id of a key; `quittance clerks list` shows them"),
 	"clerk.too_many_keys":         filled("{clerk} has {keys} in force already, the maximum; end one with `quittance clerks revoke KEY_ID`"),

@@ -83,7 +83,8 @@ func (b *Base) ingress() error {
 	}
 	counters, err := counter.New(counter.Config{
 		Commands: h, Sessions: sessions, Registry: b.Registry, Identities: b.Identities, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
-		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Unknown: &quota.Unknown{Postgres: b.Pool, Now: b.Now, Most: counter.MaxUnknown},
+		Now:     b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err

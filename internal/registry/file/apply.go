@@ -188,7 +188,7 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 	}
 	for _, c := range a.clerks {
 		w.report.Clerks++
-		if err := w.identities.PutClerk(ctx, c.Clerk, c.active); err != nil {
+		if err := w.identities.PutClerk(ctx, c.Clerk, c.settings); err != nil {
 			return fmt.Errorf("%s: %w", c.path, err)
 		}
 		if err := w.keys(ctx, c.keys, c.holder()); err != nil {

@@ -25,12 +25,14 @@ type ApiKey struct {
 }
 
 type Clerk struct {
-	AgencyID  string
-	Code      string
-	Name      string
-	Counter   string
-	Active    bool
-	CreatedAt time.Time
+	AgencyID     string
+	Code         string
+	Name         string
+	Counter      string
+	Active       bool
+	CreatedAt    time.Time
+	PaymentLimit int64
+	DayLimit     int64
 }
 
 type Staff struct {
