@@ -195,7 +195,7 @@ func (d *decider) reverse(do Reverse) Answer {
 	}
 	s = d.emit(s, EventCollectionReversed, change{clerk: do.By}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
 	for _, open := range s.Cases {
-		if open.Open() && open.CollectionID == c.ID {
+		if open.Open() && open.CollectionID == c.ID && open.Kind != CaseConfirmation {
 			s = d.closeCase(s, open, Resolve{Resolution: ResolutionCashReturned, By: do.By, Reason: do.Reason})
 		}
 	}

@@ -488,6 +488,9 @@ func TestRandomCounters(t *testing.T) {
 				s := draft(fmt.Sprintf("s%03d", n), rapid.SampledFrom([]string{"o1", "o2"}).Draw(t, "order"))
 				s.ExpiresAt = w.now.Add(time.Hour)
 				s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50})
+				if s.ERP = rapid.Bool().Draw(t, "erp"); s.ERP {
+					s.Metadata = map[string]string{checkout.MetadataERPDueRef: "due"}
+				}
 				send(s.ID, checkout.Create{Session: s, IdempotencyKey: s.ID, CreationsPerMinute: 1000})
 				if _, ok := w.sessions[s.ID]; ok {
 					ids = append(ids, s.ID)
@@ -566,10 +569,14 @@ func TestRandomCounters(t *testing.T) {
 			"staff": func(t *rapid.T) {
 				resolveSome(t, w, pick(t), func(_ *rapid.T, cmd checkout.Command) { send(cmd.SessionID, cmd.Do) })
 			},
+			"erp": func(t *rapid.T) {
+				answerSome(t, w, pick(t), func(_ *rapid.T, cmd checkout.Command) { send(cmd.SessionID, cmd.Do) })
+			},
 			"resolve all": func(t *rapid.T) { resolveAll(t, w) },
 			"": func(t *rapid.T) {
 				invariants(t, w, asked)
 				caseInvariants(t, w)
+				confirmationInvariants(t, w)
 				counterInvariants(t, w, taken)
 				for day, sum := range sums {
 					till := w.tills[checkout.TillKey{AgencyID: draft("", "").TenantID, Clerk: "c02"}]

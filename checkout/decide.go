@@ -14,8 +14,8 @@ var ErrUnknownCommand = errors.New("unknown command")
 
 // Decision is the result of a command. The caller must commit all of it or nothing.
 type Decision struct {
-	// Events in order. Those with Type.Webhook() are for integrators, those with
-	// Confirms() for the agency's ERP.
+	// Events in order. Those with Type.Webhook() are for integrators, those with a
+	// ConfirmationRequest for the agency's ERP.
 	Events []Event
 	// Collections to ask operators for or about.
 	Collections []CollectionRequest
@@ -115,6 +115,10 @@ func Decide(view View, cmd Command) (Decision, error) {
 		a = d.resolve(do)
 	case Erase:
 		a = d.erase(do)
+	case NoteProposal:
+		a = d.noteProposal(do)
+	case Confirmed:
+		a = d.confirmed(do)
 	case Tick:
 		a = d.tick()
 	default:
@@ -598,6 +602,9 @@ func (d *decider) tick() Answer {
 	if at := s.undecidedCaseAt(); !at.IsZero() && !d.cmd.At.Before(at) {
 		c := s.Collection
 		s = d.open(s, EventCaseOpened, Case{Kind: CaseUndecided, CollectionID: c.ID, Amount: c.Amount, Currency: c.Currency}, change{}, nil)
+	}
+	if at := s.confirmationCaseAt(); !at.IsZero() && !d.cmd.At.Before(at) {
+		s = d.open(s, EventCaseOpened, s.confirmationCase(reasonNotAccepted), change{}, map[string]string{DetailReason: reasonNotAccepted})
 	}
 	if s.Ended() && !s.Archived && !d.cmd.At.Before(s.EndedAt.Add(archiveAfter)) {
 		s = d.emit(s, EventArchived, change{}, nil)

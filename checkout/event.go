@@ -34,7 +34,15 @@ const (
 	EventCollectionMismatched EventType = "collection.mismatched" // an operator case
 	EventCollectionOrphaned   EventType = "collection.orphaned"   // an operator case
 	EventCaseOpened           EventType = "case.opened"           // where no other event opens it
+	EventCaseProposed         EventType = "case.proposed"         // by staff, as are the next two
+	EventCaseApproved         EventType = "case.approved"
+	EventCaseRejected         EventType = "case.rejected"
 	EventCaseResolved         EventType = "case.resolved"
+	EventConfirmationAwaited  EventType = "confirmation.awaited" // a first call to the ERP failed, and none was expected
+	EventConfirmationAccepted EventType = "confirmation.accepted"
+	EventConfirmationRefused  EventType = "confirmation.refused"
+	EventConfirmationRetried  EventType = "confirmation.retried"  // staff make the ERP be told once more
+	EventConfirmationRecorded EventType = "confirmation.recorded" // staff say that the ERP has the payment
 )
 
 // EventTypes has all event types.
@@ -43,7 +51,8 @@ func EventTypes() []EventType {
 		EventCreated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventArchived, EventErased,
 		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
 		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
-		EventCaseOpened, EventCaseResolved,
+		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseResolved,
+		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded,
 	}
 }
 
@@ -55,7 +64,8 @@ func (t EventType) Webhook() bool {
 		return true
 	case EventCreated, EventArchived, EventErased, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
-		EventCollectionMismatched, EventCollectionOrphaned, EventCaseOpened, EventCaseResolved:
+		EventCollectionMismatched, EventCollectionOrphaned, EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseResolved,
+		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
 		return false
 	}
 	return false
@@ -77,7 +87,9 @@ const (
 	DetailApprovedBy     = "approved_by" // the second member of staff
 	DetailLate           = "late"        // true when a case completed the session
 	DetailWasCompleted   = "was_completed"
-	DetailOrderPaid      = "order_paid" // another session of the order is paid
+	DetailOrderPaid      = "order_paid"  // another session of the order is paid
+	DetailProposal       = "proposal"    // number of a proposal within its case
+	DetailAnsweredAt     = "answered_at" // time of the call to the ERP
 )
 
 // Event is something that happened. It is a snapshot: Session is the whole session
@@ -111,6 +123,9 @@ type change struct {
 	late       bool      // a case completes the session
 	decided    time.Time // when money of a late completion was reported
 	reversal   *reversal
+	notes      *Case     // the case with the number of a proposal
+	answered   time.Time // of the call that an ERP answered
+	reference  string    // of the ERP
 }
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
@@ -145,6 +160,9 @@ func apply(s Session, e Event) Session {
 		s.Late, s.FailureCode, s.FailureMessage = e.change.late, "", ""
 		if s.Collection.Status != CollectionApproved {
 			s.Collection.approve(e)
+		}
+		if s.awaitsERP() {
+			s.Confirmation = Confirmation{Status: ConfirmationAwaited, Since: e.OccurredAt}
 		}
 	case EventReversed:
 		s.ReversedAt, s.ReversalReason, s.ReversalRef = e.OccurredAt, e.change.reversal.reason, e.change.reversal.reference
@@ -190,12 +208,11 @@ func apply(s Session, e Event) Session {
 	case EventErased:
 		s = erased(s)
 	case EventCaseResolved:
-		s.Cases = slices.Clone(s.Cases)
-		for i := range s.Cases {
-			if s.Cases[i].ID == e.change.closes.ID {
-				s.Cases[i] = *e.change.closes
-			}
-		}
+		s.Cases = replaced(s.Cases, *e.change.closes)
+	case EventCaseProposed, EventCaseApproved, EventCaseRejected:
+		s.Cases = replaced(s.Cases, *e.change.notes)
+	case EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
+		s.Confirmation = applyConfirmation(s.Confirmation, e)
 	case EventCaseOpened, EventTokenIssued, EventTokenConsumed:
 		// They leave a trace in the journal.
 	case EventCreated:
@@ -204,6 +221,17 @@ func apply(s Session, e Event) Session {
 		s.Cases = append(slices.Clone(s.Cases), *e.change.opens)
 	}
 	return s
+}
+
+// replaced returns a copy of the cases in which c replaces the case of the same id.
+func replaced(cases []Case, c Case) []Case {
+	cases = slices.Clone(cases)
+	for i := range cases {
+		if cases[i].ID == c.ID {
+			cases[i] = c
+		}
+	}
+	return cases
 }
 
 // end puts the session into a terminal status. A collection without a final answer becomes

@@ -122,6 +122,10 @@ type Session struct {
 	Orphans []string
 	// Cases are the sums of this session that fit no open session, with their exits.
 	Cases []Case
+	// ERP is true when the agency had an ERP for payments of this mode at the creation.
+	ERP bool
+	// Confirmation is what is known of the ERP's part in the payment.
+	Confirmation Confirmation
 	// Late is true when the session was completed after it had ended (decisions § 14).
 	Late bool
 	// ReversedAt is when the session's money was given back; zero if it was not.
@@ -256,6 +260,7 @@ func (s Session) Deadline() (at time.Time, ok bool) {
 	case !s.Collection.Final():
 		at = earliest(s.Collection.NextEnquiryAt, s.undecidedCaseAt())
 	}
+	at = earliest(at, s.confirmationCaseAt())
 	if s.Ended() && !s.Archived {
 		at = earliest(at, s.EndedAt.Add(archiveAfter))
 	}

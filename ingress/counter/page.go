@@ -119,6 +119,10 @@ func (v visit) askForKey(status int, ref, fault string) {
 func (v visit) signIn() {
 	ref := digits(v.Form.Get(fieldRef))
 	clerk, err := v.c.cfg.Identities.AuthenticateClerk(strings.TrimSpace(v.Form.Get(fieldKey)))
+	if err != nil && !errors.Is(err, identity.ErrUnauthorized) {
+		v.unavailable("signing a clerk in", err, v.w.NothingDone)
+		return
+	}
 	if err != nil {
 		v.c.signIns.WithLabelValues("refused").Inc()
 		v.askForKey(http.StatusUnauthorized, ref, v.w.KeyRefused)

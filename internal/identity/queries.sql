@@ -22,13 +22,14 @@ UPDATE staff SET revoked_at = @revoked_at WHERE id = @id;
 SELECT * FROM staff WHERE id = ANY(@ids::uuid[]) ORDER BY id FOR SHARE;
 
 -- name: InsertKey :exec
-INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, staff_id, live, agencies, reads_per_minute, created_at)
-VALUES (@id, @hash, sqlc.narg('application_id'), sqlc.narg('clerk_agency_id'), sqlc.narg('clerk_code'), sqlc.narg('staff_id'), @live, @agencies,
-    sqlc.narg('reads_per_minute'), @created_at);
+INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, staff_id, live, agencies, withdrawn, reads_per_minute, created_at, replaces)
+VALUES (@id, @hash, sqlc.narg('application_id'), sqlc.narg('clerk_agency_id'), sqlc.narg('clerk_code'), sqlc.narg('staff_id'), @live, @agencies, @withdrawn,
+    sqlc.narg('reads_per_minute'), @created_at, sqlc.narg('replaces'));
 
 -- A parameter that is null leaves the column as it is.
 -- name: UpdateGrant :exec
 UPDATE api_keys SET agencies = COALESCE(sqlc.narg('agencies')::uuid[], agencies),
+    withdrawn = COALESCE(sqlc.narg('withdrawn')::uuid[], withdrawn),
     reads_per_minute = COALESCE(sqlc.narg('reads_per_minute')::integer, reads_per_minute)
 WHERE id = @id;
 

@@ -203,7 +203,7 @@ func (w *writer) event(e checkout.Event) {
 	if e.Type.Webhook() {
 		w.notify(schemas.TopicWebhooks, s.ApplicationID, e, mapping.ToWebhook)
 	}
-	if e.Confirms() {
+	if _, ok := e.ConfirmationRequest(); ok {
 		w.notify(schemas.TopicConfirmations, s.TenantID, e, mapping.ToConfirmation)
 	}
 }

@@ -29,6 +29,8 @@ const (
 	CommandRefund       = "case.refund_request"
 	CommandResolve      = "case.resolve"
 	CommandErase        = "session.erase"
+	CommandNoteProposal = "case.note_proposal"
+	CommandConfirmed    = "confirmation.answer"
 )
 
 // FromCommand converts a command. A Tick has no record: its error wraps
@@ -100,6 +102,15 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Case = &record.CaseEntry{
 			CaseID: do.CaseID, Resolution: string(do.Resolution), Reference: do.Reference, Reason: do.Reason, By: do.By, ApprovedBy: do.ApprovedBy,
 		}
+	case checkout.NoteProposal:
+		r.Type = CommandNoteProposal
+		r.Case = &record.CaseEntry{
+			CaseID: do.CaseID, Resolution: string(do.Resolution), Reference: do.Reference, Reason: do.Reason, By: do.By,
+			Proposal: int32(do.Number), Step: string(do.Step), //nolint:gosec // small
+		}
+	case checkout.Confirmed:
+		r.Type = CommandConfirmed
+		r.Confirmed = &record.ConfirmationAnswer{TransactionID: do.TransactionID, Answer: string(do.Answer), AnsweredAt: do.AnsweredAt, Reason: do.Reason}
 	default:
 		return nil, fmt.Errorf("encoding command %T: %w", c.Do, checkout.ErrUnknownCommand)
 	}
@@ -163,6 +174,15 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 			CaseID: r.Case.CaseID, Resolution: checkout.Resolution(r.Case.Resolution), Reference: r.Case.Reference, Reason: r.Case.Reason,
 			By: r.Case.By, ApprovedBy: r.Case.ApprovedBy,
 		}
+	case r.Type == CommandNoteProposal && r.Case != nil:
+		c.Do = checkout.NoteProposal{
+			CaseID: r.Case.CaseID, Number: int(r.Case.Proposal), Step: checkout.ProposalStep(r.Case.Step), Resolution: checkout.Resolution(r.Case.Resolution),
+			Reference: r.Case.Reference, Reason: r.Case.Reason, By: r.Case.By,
+		}
+	case r.Type == CommandConfirmed && r.Confirmed != nil:
+		c.Do = checkout.Confirmed{
+			TransactionID: r.Confirmed.TransactionID, Answer: checkout.ConfirmationAnswer(r.Confirmed.Answer), AnsweredAt: r.Confirmed.AnsweredAt, Reason: r.Confirmed.Reason,
+		}
 	default:
 		return checkout.Command{}, fmt.Errorf("decoding command %q: %w", r.Type, checkout.ErrUnknownCommand)
 	}
@@ -185,7 +205,10 @@ func FromSession(s checkout.Session) record.Session {
 		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
 		Status: string(s.Status), Sequence: s.Sequence, FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage,
 		Orphans: s.Orphans, Late: s.Late, ReversedAt: s.ReversedAt, ReversalReason: string(s.ReversalReason), ReversalRef: s.ReversalRef,
-		Archived: s.Archived,
+		Archived: s.Archived, ERP: s.ERP,
+	}
+	if c := s.Confirmation; c.Status != "" {
+		r.Confirmation = &record.Confirmation{Status: string(c.Status), Since: c.Since, AnsweredAt: c.AnsweredAt, SettledAt: c.SettledAt, Reference: c.Reference}
 	}
 	if len(s.Cases) > 0 {
 		r.Cases = make([]record.Case, len(s.Cases))
@@ -193,6 +216,7 @@ func FromSession(s checkout.Session) record.Session {
 			r.Cases[i] = record.Case{
 				ID: c.ID, Kind: string(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
 				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: string(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
+				Proposed: int32(c.Proposed), Decided: int32(c.Decided), //nolint:gosec // small
 			}
 		}
 	}
@@ -229,6 +253,12 @@ func ToSession(r *record.Session) checkout.Session {
 		Status: checkout.Status(r.Status), Sequence: r.Sequence,
 		FailureCode: checkout.FailureCode(r.FailureCode), FailureMessage: r.FailureMessage, Orphans: r.Orphans,
 		Late: r.Late, ReversedAt: r.ReversedAt, ReversalReason: checkout.ReversalReason(r.ReversalReason), ReversalRef: r.ReversalRef, Archived: r.Archived,
+		ERP: r.ERP,
+	}
+	if c := r.Confirmation; c != nil {
+		s.Confirmation = checkout.Confirmation{
+			Status: checkout.ConfirmationStatus(c.Status), Since: c.Since, AnsweredAt: c.AnsweredAt, SettledAt: c.SettledAt, Reference: c.Reference,
+		}
 	}
 	if len(r.Cases) > 0 {
 		s.Cases = make([]checkout.Case, len(r.Cases))
@@ -236,6 +266,7 @@ func ToSession(r *record.Session) checkout.Session {
 			s.Cases[i] = checkout.Case{
 				ID: c.ID, Kind: checkout.CaseKind(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
 				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: checkout.Resolution(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
+				Proposed: int(c.Proposed), Decided: int(c.Decided),
 			}
 		}
 	}
@@ -288,10 +319,19 @@ func ToEvent(r *record.Event) checkout.Event {
 }
 
 // ToConfirmation returns the notification that confirms a payment to the ERP of the
-// agency. Event.Confirms must be true for the event. The result depends on the event's
-// record only, so that it can be made again from checkout.events.
+// agency, has it confirmed once more, or withdraws it. The event must have a
+// ConfirmationRequest. All notifications of a payment have the same id, the
+// transaction_id, and the same time, that of the payment. The result depends on the
+// event's record only, so that it can be made again from checkout.events.
 func ToConfirmation(e checkout.Event) (*record.Notification, error) {
-	return notification(e, e.Session.TransactionID, payload.Confirmation)
+	request, _ := e.ConfirmationRequest()
+	n, err := notification(e, e.Session.TransactionID, payload.Confirmation)
+	if err != nil || request == checkout.RequestConfirm {
+		return n, err
+	}
+	n.Event, n.OccurredAt = string(checkout.EventCompleted), e.Session.EndedAt
+	n.Request, n.RequestedAt = string(request), e.OccurredAt
+	return n, nil
 }
 
 // ToWebhook returns the notification of an event that integrators can subscribe to.

@@ -71,7 +71,7 @@ type job struct {
 
 	request    record.CollectionRequest
 	connector  connector.Connector
-	complained bool // about the unknown account
+	complained bool   // about the unknown account
 	payer      string // the opened number
 }
 

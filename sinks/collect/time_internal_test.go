@@ -179,7 +179,7 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 		if d.Sink, err = New(Config{
 			Kafka: config, Topology: topology, Codec: codec, Connectors: map[string]connector.Connector{checkout.OfferMomo: o},
 			Account: d.account,
-			Payer: func(context.Context, string, []byte) (string, error) { return "", personal.ErrErased },
+			Payer:   func(context.Context, string, []byte) (string, error) { return "", personal.ErrErased },
 			Signer:  keys, Sealer: keys, PublicURL: "https://pay.example", CheckoutURL: "https://pay.example",
 			Now: d.now, Log: slog.New(slog.DiscardHandler), Metrics: d.metrics,
 		}); err != nil {

@@ -146,6 +146,8 @@ func (h House) Seed(t *testing.T, text string) file.Report {
 type Config struct {
 	registry.Config
 	UsesEvery, CleanEvery time.Duration
+	MaxAge                time.Duration
+	Demo                  bool
 }
 
 // Instance is the registry and the identities of one process.
@@ -167,7 +169,7 @@ func (h House) Open(t *testing.T, with ...func(*Config)) Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery, CleanEvery: cfg.CleanEvery})
+	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery, CleanEvery: cfg.CleanEvery, MaxAge: cfg.MaxAge, Demo: cfg.Demo})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	b.Run("commands probe", b.probe(h))
+	b.readyWithNews()
 	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
 		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log,
 	})
@@ -121,6 +122,9 @@ func (b *Base) router(checkoutURL string) (chi.Router, error) {
 	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
 	return r, nil
 }
+
+// readyWithNews makes the ingress unready while it cannot tell which keys are revoked.
+func (b *Base) readyWithNews() { b.readyWhen("registry", b.Identities.Fresh) }
 
 // probe makes the ingress ready once every partition has answered a command about a
 // session that does not exist. Then requests reach the processors and answers return.

@@ -410,7 +410,11 @@ func (o object) secret(field string) secret.Text { return o.plain(field, o.crede
 
 // plain makes a secret of a value in plain text.
 func (o object) plain(field, value string) secret.Text {
-	if value != "" && !o.developer {
+	switch {
+	case value == "" || o.developer:
+	case secret.IsDemo(secret.NewText(value)):
+		o.fault(field, "demo_secret", "is a secret of the demo registry, which everybody can read; it is allowed in developer mode only")
+	default:
 		o.fault(field, "plain_secret", "is a secret in plain text, which is allowed in developer mode only")
 	}
 	return secret.NewText(value)

@@ -22,6 +22,8 @@ type ApiKey struct {
 	ClerkAgencyID  *string
 	ClerkCode      *string
 	StaffID        *string
+	Replaces       *string
+	Withdrawn      []string
 }
 
 type Clerk struct {

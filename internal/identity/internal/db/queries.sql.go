@@ -112,9 +112,9 @@ func (q *Queries) EndKey(ctx context.Context, arg EndKeyParams) error {
 }
 
 const insertKey = `-- name: InsertKey :exec
-INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, staff_id, live, agencies, reads_per_minute, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
-    $9, $10)
+INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, staff_id, live, agencies, withdrawn, reads_per_minute, created_at, replaces)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
+    $10, $11, $12)
 `
 
 type InsertKeyParams struct {
@@ -126,8 +126,10 @@ type InsertKeyParams struct {
 	StaffID        *string
 	Live           bool
 	Agencies       []string
+	Withdrawn      []string
 	ReadsPerMinute *int64
 	CreatedAt      time.Time
+	Replaces       *string
 }
 
 func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) error {
@@ -140,8 +142,10 @@ func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) error {
 		arg.StaffID,
 		arg.Live,
 		arg.Agencies,
+		arg.Withdrawn,
 		arg.ReadsPerMinute,
 		arg.CreatedAt,
+		arg.Replaces,
 	)
 	return err
 }
@@ -192,7 +196,7 @@ func (q *Queries) KeepNewestClerkSessions(ctx context.Context, arg KeepNewestCle
 }
 
 const keys = `-- name: Keys :many
-SELECT id, hash, application_id, live, agencies, reads_per_minute, created_at, revoked_at, last_used_at, ends_at, clerk_agency_id, clerk_code, staff_id FROM api_keys ORDER BY id
+SELECT id, hash, application_id, live, agencies, reads_per_minute, created_at, revoked_at, last_used_at, ends_at, clerk_agency_id, clerk_code, staff_id, replaces, withdrawn FROM api_keys ORDER BY id
 `
 
 func (q *Queries) Keys(ctx context.Context) ([]ApiKey, error) {
@@ -218,6 +222,8 @@ func (q *Queries) Keys(ctx context.Context) ([]ApiKey, error) {
 			&i.ClerkAgencyID,
 			&i.ClerkCode,
 			&i.StaffID,
+			&i.Replaces,
+			&i.Withdrawn,
 		); err != nil {
 			return nil, err
 		}
@@ -330,19 +336,26 @@ func (q *Queries) Staff(ctx context.Context) ([]Staff, error) {
 
 const updateGrant = `-- name: UpdateGrant :exec
 UPDATE api_keys SET agencies = COALESCE($1::uuid[], agencies),
-    reads_per_minute = COALESCE($2::integer, reads_per_minute)
-WHERE id = $3
+    withdrawn = COALESCE($2::uuid[], withdrawn),
+    reads_per_minute = COALESCE($3::integer, reads_per_minute)
+WHERE id = $4
 `
 
 type UpdateGrantParams struct {
 	Agencies       []string
+	Withdrawn      []string
 	ReadsPerMinute *int64
 	ID             string
 }
 
 // A parameter that is null leaves the column as it is.
 func (q *Queries) UpdateGrant(ctx context.Context, arg UpdateGrantParams) error {
-	_, err := q.db.Exec(ctx, updateGrant, arg.Agencies, arg.ReadsPerMinute, arg.ID)
+	_, err := q.db.Exec(ctx, updateGrant,
+		arg.Agencies,
+		arg.Withdrawn,
+		arg.ReadsPerMinute,
+		arg.ID,
+	)
 	return err
 }
 
