@@ -79,14 +79,11 @@ func mapSealed[R any](rows []R, err error, one func(R) sealed) ([]sealed, error)
 	return out, err
 }
 
-// DefaultResealBatch is the number of values that Reseal changes in a transaction.
-const DefaultResealBatch = 200
-
 // Reseal seals everything in the registry with the newest master key, in transactions of at
 // most batch values, each recorded in the audit table. Other changes of the registry wait
-// for a transaction, and none is lost. Every process must have the newest key before. It may be
-// interrupted and called again. progress is called after each transaction. After an error
-// the counts are of what was done until then.
+// for a transaction, and none is lost. Every process must have the newest key before. Reseal
+// may be interrupted and called again. progress is called after each transaction. After an
+// error the counts are of what was done until then.
 func Reseal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, now time.Time, batch int, progress func(done int)) ([]secret.Resealed, error) {
 	var out []secret.Resealed
 	done := 0

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
+	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
@@ -50,14 +51,23 @@ func reseal() Command {
 	}
 }
 
+// resealBatch is the number of values in a transaction.
+const resealBatch = 500
+
 // reseal seals every secret in the database with the newest key.
 func (m *Meta) reseal(ctx context.Context, keys *secret.Keys) error {
 	newest := keys.Entries()[0].ID
-	counts, err := registry.Reseal(ctx, m.pool, keys, operator(), m.now, registry.DefaultResealBatch, func(done int) {
+	report := func(done int) {
 		if done > 0 {
 			_, _ = fmt.Fprintf(m.Err, "%d values sealed with %q\n", done, newest)
 		}
-	})
+	}
+	counts, err := registry.Reseal(ctx, m.pool, keys, operator(), m.now, resealBatch, report)
+	if err == nil {
+		var people secret.Resealed
+		people, err = personal.Reseal(ctx, m.pool, keys, operator(), m.now, resealBatch, report)
+		counts = append(counts, people)
+	}
 	if err != nil {
 		return fmt.Errorf("%w; what was sealed until then is kept: give the command again", err)
 	}
@@ -102,6 +112,11 @@ func (m *Meta) checkMasterKeys(ctx context.Context, keys *secret.Keys) error {
 		if tables, err = registry.Sealed(ctx, b.Pool); err != nil {
 			return err
 		}
+		people, err := personal.Sealed(ctx, b.Pool)
+		if err != nil {
+			return err
+		}
+		tables = append(tables, people)
 		open, err = sessions.Sealed(ctx, b.KafkaConfig(), b.Topology, b.Codec)
 		return err
 	})
