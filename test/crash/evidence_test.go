@@ -316,8 +316,10 @@ func (w *witness) events(ctx context.Context) ([]event, error) {
 		if err := w.Codec.Decode(rec.Value, &e); err != nil {
 			return err
 		}
-		got := event{id: e.EventID, kind: e.Type, session: e.SessionID, sequence: e.Sequence, collection: e.Detail[checkout.DetailCollectionID],
-			late: e.Detail[checkout.DetailLate] == "true", caseID: e.Detail[checkout.DetailCaseID]}
+		got := event{
+			id: e.EventID, kind: e.Type, session: e.SessionID, sequence: e.Sequence, collection: e.Detail[checkout.DetailCollectionID],
+			late: e.Detail[checkout.DetailLate] == "true", caseID: e.Detail[checkout.DetailCaseID],
+		}
 		if s := e.Session; s != nil {
 			got.application, got.tenant, got.order, got.reference = s.ApplicationID, s.TenantID, s.OrderID, s.PaymentRef
 			got.transaction, got.dueRef, got.after = s.TransactionID, s.Metadata[checkout.MetadataERPDueRef], standingOf(s)

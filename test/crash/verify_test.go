@@ -395,7 +395,7 @@ func (v *verdict) payments(h history, l *log) {
 		}
 	}
 	v.count("collections at the operator", len(h.payments))
-	v.count("  approved", len(approved))
+	v.count("  approved, and payments in cash", len(approved))
 	v.count("  repeated requests (no second debit)", repeated)
 	v.count("sessions completed", completed)
 	v.late = late
