@@ -130,8 +130,9 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	for name, with := range map[string]struct{ old, new, want string }{
-		"a plain key":            {"offers: [momo]", "offers: [momo]\n        keys: [{secret: sk_test_GuichetDemoKey00000000000}]", "is a secret in plain text, which is allowed in developer mode only"},
-		"a plain signing secret": {"events:", "secret: whsec_GuichetDemoSecret000000000000000, events:", "is a secret in plain text, which is allowed in developer mode only"},
+		"a plain key":            {"offers: [momo]", "offers: [momo]\n        keys: [{secret: sk_test_OwnKey0000000000000000000}]", "is a secret in plain text, which is allowed in developer mode only"},
+		"a plain signing secret": {"events:", "secret: whsec_OwnSecret0000000000000000000000, events:", "is a secret in plain text, which is allowed in developer mode only"},
+		"a demo key":             {"offers: [momo]", "offers: [momo]\n        keys: [{secret: sk_test_GuichetDemoKey00000000000}]", "agencies[0].applications[0].keys[0].secret is a secret of the demo registry, which everybody can read"},
 		"an http endpoint":       {"https://guichet.example", "http://guichet.example", "must be https"},
 		"a loopback endpoint":    {"https://guichet.example", "http://127.0.0.1:8081", "must be https"},
 	} {
@@ -151,6 +152,28 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 	} {
 		if _, stderr, code := i.run(t, i.path, args...); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%v ends with %d and prints %s, want 2 and %q", args, code, stderr, want)
+		}
+	}
+}
+
+// A developer's registry was applied to the database: its keys, which everybody can read,
+// were valid in production.
+func TestProductionRefusesDemoSecrets(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	dev, err := harness.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo, err := filepath.Abs("../../deploy/dev/registry.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.succeeds(t, dev, "seed", "--port", "0", demo)
+	const want = "of Guichet fiscal (impots): end it with `quittance keys revoke "
+	for _, args := range [][]string{{"ingress"}, {"sink", "webhook"}, {"doctor", "ingress"}} {
+		if stdout, stderr, code := i.run(t, i.path, args...); code != 1 || !strings.Contains(stdout+stderr, want) || strings.Contains(stdout+stderr, "DemoKey") {
+			t.Errorf("%v ends with %d and prints %s%s, want 1 and %q", args, code, stdout, stderr, want)
 		}
 	}
 }

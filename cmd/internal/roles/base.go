@@ -173,8 +173,11 @@ func (b *Base) OpenRegistry() error {
 	if err != nil {
 		return err
 	}
-	ids, err := identity.Open(b.ctx, identity.Config{Registry: reg, Pool: b.Pool, Log: b.Log, Now: b.Now})
+	ids, err := identity.Open(b.ctx, identity.Config{Registry: reg, Pool: b.Pool, Log: b.Log, Now: b.Now, Demo: b.PlainSecrets})
 	if err != nil {
+		return err
+	}
+	if err := b.refuseDemoSecrets(reg, ids); err != nil {
 		return err
 	}
 	b.Registry, b.Identities = reg, ids
