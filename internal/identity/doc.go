@@ -4,7 +4,9 @@
 //
 // Staff belong to an agency or to operations. While such a group has fewer than two members
 // in force, whoever runs the installation makes its members on the command line. After
-// that one member proposes a new one and another approves.
+// that one member proposes a new one and another approves. The same holds when revocations
+// leave fewer than two, because nobody could approve a new one then (contract decisions
+// § 14 speaks of the first two only).
 //
 // Identities are read together with the registry, so that a key and its application or
 // agency have the same revision. A revocation reaches every instance within a second.
