@@ -82,6 +82,9 @@ type Case struct {
 	Amount      int64
 	Currency    string
 	OperatorRef string
+	// Account and ApprovedAt are of the reported money, as in its Collection.
+	Account    string
+	ApprovedAt time.Time
 	// Reason says why a report did not fit, or why staff opened the case.
 	Reason string
 	// By is the clerk who took the cash, or who opened the case.
@@ -114,6 +117,22 @@ func (c Case) blocks() bool {
 	case CaseUndecided, CaseRefundRequest, CaseReversal, CaseConfirmation:
 	}
 	return false
+}
+
+// Reported reports whether the case was opened by a report of money that no other event
+// counts. A refusal after an approval is no money, and a surplus is part of its mismatch.
+func (c Case) Reported() bool {
+	return (c.Kind == CaseMismatch || c.Kind == CaseOrphan) && c.Reason != reasonRefused && !c.isSurplus()
+}
+
+// TakesBack reports whether the exit of a reported sum takes it away again: it was given
+// back, or its operator has replaced the report. The exits of late and completed money are
+// told by EventReversed. A surplus is given back out of its mismatch.
+func (c Case) TakesBack() bool {
+	if c.Kind != CaseMismatch && c.Kind != CaseOrphan || c.Reason == reasonRefused {
+		return false
+	}
+	return c.Resolution == ResolutionRefund || c.Resolution == ResolutionCashReturned || c.Resolution == ResolutionSuperseded
 }
 
 // Case returns the session's case with the id.
@@ -416,23 +435,35 @@ func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
 		}
 	}
 	s = d.closeCase(s, c, do)
-	s = d.finish(s, EventCompleted, change{late: true, outcome: &Outcome{OperatorRef: c.OperatorRef}, decided: c.OpenedAt}, map[string]string{
+	s = d.finish(s, EventCompleted, change{late: true, outcome: &Outcome{OperatorRef: c.OperatorRef, ApprovedAt: c.ApprovedAt}, decided: c.OpenedAt}, map[string]string{
 		DetailLate: "true", DetailCaseID: c.ID, DetailBy: do.By,
 	})
 	if surplus := c.Amount - total; surplus > 0 {
-		id := c.CollectionID + "-surplus"
-		s = d.open(s, EventCollectionOrphaned, Case{Kind: CaseOrphan, CollectionID: id, Amount: surplus, Currency: c.Currency, OperatorRef: c.OperatorRef}, change{}, map[string]string{
+		id := surplusOf(c.CollectionID)
+		s = d.open(s, EventCollectionOrphaned, Case{
+			Kind: CaseOrphan, CollectionID: id, Amount: surplus, Currency: c.Currency, OperatorRef: c.OperatorRef, Account: c.Account, ApprovedAt: c.ApprovedAt,
+		}, change{}, map[string]string{
 			DetailCollectionID: id, DetailReportedAmount: strconv.FormatInt(surplus, 10), DetailReportedCurr: c.Currency, DetailOperatorRef: c.OperatorRef,
 		})
 	}
 	return s, CodeOK
 }
 
+// surplusOf returns the id of the orphan that an honoured mismatch leaves. Its money is part
+// of the mismatch.
+func surplusOf(collectionID string) string { return collectionID + surplusSuffix }
+
+func (c Case) isSurplus() bool {
+	return c.Kind == CaseOrphan && c.By == "" && strings.HasSuffix(c.CollectionID, surplusSuffix)
+}
+
+const surplusSuffix = "-surplus"
+
 // decideByHand decides an undecided collection on staff's evidence. Money of an ended
 // session is then late, and honoured only by another resolution.
 func (d *decider) decideByHand(s Session, c Case, do Resolve) Session {
 	s = d.closeCase(s, c, do)
-	o := Outcome{CollectionID: c.CollectionID, Source: SourceStaff, Amount: s.Collection.Amount, Currency: s.Collection.Currency, OperatorRef: do.Reference}
+	o := Outcome{CollectionID: c.CollectionID, Source: SourceStaff, Amount: s.Collection.Amount, Currency: s.Collection.Currency, OperatorRef: do.Reference, Account: s.Collection.Account}
 	if do.Resolution == ResolutionApproved {
 		o.Status = OutcomeApproved
 		return d.approved(s, o)

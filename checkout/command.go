@@ -123,7 +123,9 @@ type Take struct {
 	Total        int64 // due and fee, minor units of the session's currency
 	// Receipt is the counter's own receipt number; may be empty.
 	Receipt string
-	Limits  Limits
+	// Desk is the counter at which the clerk took the cash.
+	Desk   string
+	Limits Limits
 }
 
 // Release ends a reservation before its window ends.
@@ -179,6 +181,8 @@ type Outcome struct {
 	ApprovedAt time.Time
 	// HonourLate is the agency's policy for late payments, as the sender found it.
 	HonourLate bool
+	// Account is the fingerprint of the merchant account that reports; of cash, the counter.
+	Account string
 }
 
 // Enquire asks for an enquiry now. An unproven callback causes it.

@@ -157,6 +157,7 @@ func (d *decider) take(do Take) Answer {
 	}
 	paid := Outcome{
 		CollectionID: do.CollectionID, Source: SourceCounter, Status: OutcomeApproved, Amount: do.Total, Currency: s.Currency, OperatorRef: do.Receipt,
+		Account: do.Desk,
 	}
 	detail := map[string]string{DetailSource: string(SourceCounter), DetailBy: do.By}
 	switch {

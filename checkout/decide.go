@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -477,6 +478,7 @@ func (d *decider) late(s Session, do Outcome, clerk string) Session {
 	}
 	return d.open(s, EventLatePayment, Case{
 		Kind: CaseLatePayment, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, By: clerk,
+		Account: cmp.Or(s.Collection.Account, do.Account), ApprovedAt: do.ApprovedAt,
 	}, change{outcome: &do, clerk: clerk}, detail)
 }
 
@@ -511,6 +513,7 @@ func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
 	detail[DetailReason] = reason
 	return d.open(s, EventCollectionMismatched, Case{
 		Kind: CaseMismatch, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, Reason: reason,
+		Account: s.Collection.Account, ApprovedAt: do.ApprovedAt,
 	}, change{}, detail)
 }
 
@@ -529,6 +532,13 @@ func (d *decider) orphan(s Session, do Outcome) Answer {
 	detail := reported(do)
 	detail[DetailCollectionID] = do.CollectionID
 	detail[DetailCaseID], detail[DetailCaseKind] = caseID(do.CollectionID, 0), string(CaseOrphan)
+	detail[DetailLive] = strconv.FormatBool(d.cmd.Live)
+	if do.Account != "" {
+		detail[DetailAccount] = do.Account
+	}
+	if !do.ApprovedAt.IsZero() {
+		detail[DetailApprovedAt] = do.ApprovedAt.Format(time.RFC3339)
+	}
 	d.out.Events = append(d.out.Events, Event{
 		ID: eventID(do.CollectionID, 0), Type: EventCollectionOrphaned, SessionID: d.cmd.SessionID,
 		OccurredAt: d.cmd.At, Detail: detail,
@@ -546,6 +556,7 @@ func (d *decider) orphaned(s Session, do Outcome, clerk string) Session {
 	}
 	return d.open(s, EventCollectionOrphaned, Case{
 		Kind: CaseOrphan, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, By: clerk,
+		Account: do.Account, ApprovedAt: do.ApprovedAt,
 	}, change{}, detail)
 }
 

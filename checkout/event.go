@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quittance/checkout/money"
 )
 
 // EventType is the type of an event.
@@ -89,6 +91,11 @@ const (
 	DetailOrderPaid      = "order_paid"  // another session of the order is paid
 	DetailProposal       = "proposal"    // number of a proposal within its case
 	DetailAnsweredAt     = "answered_at" // time of the call to the ERP
+
+	// Of an orphaned report of no session, which has no case to hold them.
+	DetailAccount    = "account"     // as Collection.Account
+	DetailApprovedAt = "approved_at" // the operator's own date of the approval, RFC 3339
+	DetailLive       = "livemode"    // true or false
 )
 
 // Event is something that happened. It is a snapshot: Session is the whole session
@@ -106,6 +113,21 @@ type Event struct {
 
 	// change is what apply needs beyond the type and the time.
 	change change
+}
+
+// Case returns the case that the event opens or closes. Of an orphaned report of no session
+// it is made of the event's details.
+func (e Event) Case() Case {
+	d := e.Detail
+	if c, ok := e.Session.Case(d[DetailCaseID]); ok {
+		return c
+	}
+	amount, _ := strconv.ParseInt(d[DetailReportedAmount], 10, 64) // our own text
+	approved, _ := time.Parse(time.RFC3339, d[DetailApprovedAt])   // our own text; zero if absent
+	return Case{
+		ID: d[DetailCaseID], Kind: CaseKind(d[DetailCaseKind]), CollectionID: d[DetailCollectionID], Amount: amount, Currency: d[DetailReportedCurr],
+		OperatorRef: d[DetailOperatorRef], Account: d[DetailAccount], ApprovedAt: approved, OpenedAt: e.OccurredAt,
+	}
 }
 
 // change is the part of an event that apply folds in. It does not travel.
@@ -158,7 +180,7 @@ func apply(s Session, e Event) Session {
 		s = end(s, StatusCompleted, e.OccurredAt)
 		s.Late, s.FailureCode, s.FailureMessage = e.change.late, "", ""
 		if s.Collection.Status != CollectionApproved {
-			s.Collection.approve(e)
+			s = approve(s, e)
 		}
 		if s.awaitsERP() {
 			s.Confirmation = Confirmation{Status: ConfirmationAwaited, Since: e.OccurredAt}
@@ -166,7 +188,7 @@ func apply(s Session, e Event) Session {
 	case EventReversed:
 		s.ReversedAt, s.ReversalReason, s.ReversalRef = e.OccurredAt, e.change.reversal.reason, e.change.reversal.reference
 	case EventLatePayment:
-		s.Collection.approve(e)
+		s = approve(s, e)
 	case EventCollectionRefused:
 		s.Collection.decide(CollectionRefused, *e.change.outcome, e.OccurredAt)
 	case EventFailed:
@@ -244,14 +266,32 @@ func end(s Session, status Status, at time.Time) Session {
 	return s
 }
 
+// approve records the approval of the session's collection and divides its fee among the
+// items.
+func approve(s Session, e Event) Session {
+	s.Collection.approve(e)
+	if len(s.Items) > 0 {
+		s.Items = slices.Clone(s.Items)
+		amounts := make([]int64, len(s.Items))
+		for i, item := range s.Items {
+			amounts[i] = item.Amount
+		}
+		for i, fee := range money.Divide(s.Collection.Fee, amounts) {
+			s.Items[i].Fee = fee
+		}
+	}
+	return s
+}
+
 func (c *Collection) approve(e Event) {
 	at := e.OccurredAt
 	if !e.change.decided.IsZero() {
 		at = e.change.decided
 	}
 	c.decide(CollectionApproved, *e.change.outcome, at)
+	c.ApprovedAt = e.change.outcome.ApprovedAt
 	if e.change.clerk != "" {
-		c.Clerk = e.change.clerk
+		c.Clerk, c.Account = e.change.clerk, e.change.outcome.Account
 	}
 }
 

@@ -92,6 +92,10 @@ type Session struct {
 	SuccessURL   string
 	CancelURL    string
 
+	// Items are the dues of a session that pays several. Without items the session pays one
+	// due, which its own fields describe.
+	Items []Item
+
 	PaymentRef    string
 	NoticeID      string
 	NoticeRef     string
@@ -141,6 +145,20 @@ type Customer struct {
 	Name, Email, Phone string
 }
 
+// Item is one due of a session that pays several.
+type Item struct {
+	ERPDueRef    string
+	ServiceCode  string
+	ServiceLabel string
+	Amount       int64 // due, without fees
+	// Fee is the item's part of the collection's fee (decisions § 7). It is set when the
+	// collection is approved and never computed again.
+	Fee           int64
+	TransactionID string
+	NoticeID      string
+	NoticeRef     string
+}
+
 // Offer is a way to pay this session, with the fee for its amount.
 type Offer struct {
 	ID      string
@@ -177,7 +195,8 @@ type Collection struct {
 	// WindowEndsAt ends the payer's time to approve.
 	WindowEndsAt time.Time
 	// Account is the fingerprint of the merchant account that was asked. The answer of
-	// another account says nothing about this collection.
+	// another account says nothing about this collection. Of cash that was taken, it is the
+	// counter.
 	Account string
 	// Enquiries counts the enquiries so far; NextEnquiryAt is zero once final.
 	Enquiries     int
@@ -192,6 +211,8 @@ type Collection struct {
 	OperatorRef string
 	FailureCode FailureCode
 	DecidedAt   time.Time
+	// ApprovedAt is the operator's own date of the approval; zero if it told none.
+	ApprovedAt time.Time
 
 	// RedirectSealed is the sealed redirect to the acquirer's page, see Redirected.
 	RedirectSealed []byte

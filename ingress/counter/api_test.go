@@ -61,7 +61,7 @@ func TestCashIsTakenOnce(t *testing.T) {
 		t.Errorf("%d of five calls say that they are the first", fresh)
 	}
 	w.want(w.take(c01, s, strings.ToUpper(id)), http.StatusOK, "")
-	if c := w.Session(s.ID).Collection; c.ID != id || c.Amount != 5050 {
+	if c := w.Session(s.ID).Collection; c.ID != id || c.Amount != 5050 || c.Account != "Hall" {
 		t.Errorf("on record is %+v", c)
 	}
 	w.want(w.reserve(c02, s), http.StatusConflict, "checkout.session_ended")

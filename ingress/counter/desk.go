@@ -184,7 +184,7 @@ func (d *desk) take(ctx context.Context, t report) (s checkout.Session, became s
 	if s, err = d.findToPut(ctx, t.paymentRef, t.collectionID); err != nil {
 		return s, "", false, err
 	}
-	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.collectionID, By: d.Code, Total: t.total, Receipt: t.receipt, Limits: d.limits()})
+	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.collectionID, By: d.Code, Total: t.total, Receipt: t.receipt, Desk: d.Counter, Limits: d.limits()})
 	if err != nil {
 		return s, "", false, err
 	}

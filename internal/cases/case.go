@@ -158,22 +158,14 @@ func clerks(s checkout.Session, c checkout.Case) []string {
 // withoutSession returns the case of a report of no known session. Earlier releases gave
 // such a report no case.
 func withoutSession(e *record.Event) []Case {
-	d := e.Detail
-	if d[checkout.DetailCaseID] == "" {
+	if e.Detail[checkout.DetailCaseID] == "" {
 		return nil
 	}
-	amount, _ := strconv.ParseInt(d[checkout.DetailReportedAmount], 10, 64) // our own text
 	evidence := map[string]string{"event_id": e.EventID}
-	if source := d[checkout.DetailSource]; source != "" {
+	if source := e.Detail[checkout.DetailSource]; source != "" {
 		evidence["source"] = source
 	}
-	return []Case{{
-		Case: checkout.Case{
-			ID: d[checkout.DetailCaseID], Kind: checkout.CaseKind(d[checkout.DetailCaseKind]), CollectionID: d[checkout.DetailCollectionID], Amount: amount,
-			Currency: d[checkout.DetailReportedCurr], OperatorRef: d[checkout.DetailOperatorRef], OpenedAt: e.OccurredAt,
-		},
-		SessionID: e.SessionID, Clerks: []string{}, Evidence: evidence,
-	}}
+	return []Case{{Case: mapping.ToEvent(e).Case(), SessionID: e.SessionID, Clerks: []string{}, Evidence: evidence}}
 }
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)

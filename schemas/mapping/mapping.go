@@ -61,7 +61,7 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Outcome = &record.CollectionOutcome{
 			CollectionID: do.CollectionID, Source: string(do.Source), Status: string(do.Status), Amount: do.Amount,
 			Currency: do.Currency, OperatorRef: do.OperatorRef, FailureCode: string(do.FailureCode),
-			AskedAt: do.AskedAt, ApprovedAt: do.ApprovedAt, HonourLate: do.HonourLate,
+			AskedAt: do.AskedAt, ApprovedAt: do.ApprovedAt, HonourLate: do.HonourLate, Account: do.Account,
 		}
 	case checkout.Enquire:
 		r.Type = CommandEnquire
@@ -77,7 +77,7 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 	case checkout.Take:
 		r.Type = CommandTake
 		r.Counter = &record.CounterEntry{
-			CollectionID: do.CollectionID, Clerk: do.By, Total: do.Total, Receipt: do.Receipt, PaymentLimit: do.Limits.Payment, DayLimit: do.Limits.Day,
+			CollectionID: do.CollectionID, Clerk: do.By, Total: do.Total, Receipt: do.Receipt, Desk: do.Desk, PaymentLimit: do.Limits.Payment, DayLimit: do.Limits.Day,
 		}
 	case checkout.Release:
 		r.Type = CommandRelease
@@ -140,7 +140,7 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 			CollectionID: r.Outcome.CollectionID, Source: checkout.Source(r.Outcome.Source),
 			Status: checkout.OutcomeStatus(r.Outcome.Status), Amount: r.Outcome.Amount, Currency: r.Outcome.Currency,
 			OperatorRef: r.Outcome.OperatorRef, FailureCode: checkout.FailureCode(r.Outcome.FailureCode),
-			AskedAt: r.Outcome.AskedAt, ApprovedAt: r.Outcome.ApprovedAt, HonourLate: r.Outcome.HonourLate,
+			AskedAt: r.Outcome.AskedAt, ApprovedAt: r.Outcome.ApprovedAt, HonourLate: r.Outcome.HonourLate, Account: r.Outcome.Account,
 		}
 	case r.Type == CommandEnquire && r.Outcome != nil:
 		c.Do = checkout.Enquire{CollectionID: r.Outcome.CollectionID}
@@ -152,7 +152,7 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 		}
 	case r.Type == CommandTake && r.Counter != nil:
 		c.Do = checkout.Take{
-			CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Total: r.Counter.Total, Receipt: r.Counter.Receipt, Limits: toLimits(r.Counter),
+			CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Total: r.Counter.Total, Receipt: r.Counter.Receipt, Desk: r.Counter.Desk, Limits: toLimits(r.Counter),
 		}
 	case r.Type == CommandRelease && r.Counter != nil:
 		c.Do = checkout.Release{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk}
@@ -211,8 +211,15 @@ func FromSession(s checkout.Session) record.Session {
 			r.Cases[i] = record.Case{
 				ID: c.ID, Kind: string(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
 				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: string(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
+				Account: c.Account, ApprovedAt: c.ApprovedAt,
 				Proposed: int32(c.Proposed), Decided: int32(c.Decided), //nolint:gosec // small
 			}
+		}
+	}
+	if len(s.Items) > 0 {
+		r.Items = make([]record.Item, len(s.Items))
+		for i, item := range s.Items {
+			r.Items[i] = record.Item(item)
 		}
 	}
 	if len(s.Offers) > 0 {
@@ -229,7 +236,7 @@ func FromSession(s checkout.Session) record.Session {
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: string(c.FailureCode), DecidedAt: c.DecidedAt,
 			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
-			ClosingEnquiryAt: c.ClosingEnquiryAt,
+			ClosingEnquiryAt: c.ClosingEnquiryAt, ApprovedAt: c.ApprovedAt,
 		}
 	}
 	return r
@@ -261,8 +268,15 @@ func ToSession(r *record.Session) checkout.Session {
 			s.Cases[i] = checkout.Case{
 				ID: c.ID, Kind: checkout.CaseKind(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
 				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: checkout.Resolution(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
+				Account: c.Account, ApprovedAt: c.ApprovedAt,
 				Proposed: int(c.Proposed), Decided: int(c.Decided),
 			}
+		}
+	}
+	if len(r.Items) > 0 {
+		s.Items = make([]checkout.Item, len(r.Items))
+		for i, item := range r.Items {
+			s.Items[i] = checkout.Item(item)
 		}
 	}
 	if len(r.Offers) > 0 {
@@ -279,7 +293,7 @@ func ToSession(r *record.Session) checkout.Session {
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: checkout.FailureCode(c.FailureCode), DecidedAt: c.DecidedAt,
 			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
-			ClosingEnquiryAt: c.ClosingEnquiryAt,
+			ClosingEnquiryAt: c.ClosingEnquiryAt, ApprovedAt: c.ApprovedAt,
 		}
 	}
 	return s
