@@ -109,7 +109,7 @@ func TestConfirmationCases(t *testing.T) {
 	jean.Refused(t, "RESOLUTION: a case of kind confirmation is resolved by one of: retry; recorded_by_hand", "cases", "propose", mended.ID, "acknowledge", "--reason", "r")
 	jean.Refused(t, "--reference", "cases", "propose", byHand.ID, "recorded_by_hand", "--reason", "r")
 
-	o.Control(t, "erp/impots", `{}`)
+	o.Control(t, "erp/impots", `{"reset": true}`)
 	jean.Says(t, "Another person approves it", "cases", "propose", mended.ID, "retry", "--reason", "the due is open again")
 	mireille.Says(t, "carried_out, approved by Mireille Okemba", "cases", "approve", mended.ID)
 	o.Confirmed(t, refused["mended"])
