@@ -97,6 +97,7 @@ func (t *tally) catchUp(ctx context.Context) error {
 // progress compares the log with the consumers behind it.
 type progress struct {
 	commandsLag           int64
+	answersLag            int64 // what ERPs answered, not yet told to the processors
 	inFlight              int
 	events, journalled    int64
 	sequences, readmodel  int64
@@ -108,26 +109,26 @@ type progress struct {
 }
 
 func (p progress) quiet() bool {
-	return p.commandsLag == 0 && p.inFlight == 0 && p.events == p.journalled && p.sequences == p.readmodel &&
+	return p.commandsLag == 0 && p.answersLag == 0 && p.inFlight == 0 && p.events == p.journalled && p.sequences == p.readmodel &&
 		p.webhooks == p.delivered && p.confirms == p.confirmed && p.waiting == 0 &&
 		p.cases == p.rows && p.approved == 0 && p.unresolved == 0
 }
 
 func (p progress) String() string {
-	return fmt.Sprintf("undecided commands %d; collections in flight %d; events %d, journalled %d; sequences %d, in the read model %d; webhooks %d, delivered %d; confirmations %d, delivered %d; deliveries waiting %d, parked %d; cases (all open) %d, in the table %d; approved proposals waiting %d, cases without a proposal %d",
-		p.commandsLag, p.inFlight, p.events, p.journalled, p.sequences, p.readmodel, p.webhooks, p.delivered, p.confirms, p.confirmed, p.waiting, p.needOperator, p.cases, p.rows, p.approved, p.unresolved)
+	return fmt.Sprintf("undecided commands %d; answers of ERPs not told %d; collections in flight %d; events %d, journalled %d; sequences %d, in the read model %d; webhooks %d, delivered %d; confirmations %d, delivered %d; deliveries waiting %d, parked %d; cases (all open) %d, in the table %d; approved proposals waiting %d, cases without a proposal %d",
+		p.commandsLag, p.answersLag, p.inFlight, p.events, p.journalled, p.sequences, p.readmodel, p.webhooks, p.delivered, p.confirms, p.confirmed, p.waiting, p.needOperator, p.cases, p.rows, p.approved, p.unresolved)
 }
 
 func (w *witness) progress(ctx context.Context, t *tally) (progress, error) {
 	var p progress
-	lags, err := w.Admin.Lag(ctx, harness.Prefix+"processor")
+	lags, err := w.Admin.Lag(ctx, harness.Prefix+"processor", harness.Prefix+"erp-reporter")
 	if err == nil {
 		err = lags.Error()
 	}
 	if err != nil {
-		return p, fmt.Errorf("asking for the processors' lag: %w", err)
+		return p, fmt.Errorf("asking for the lag of processors and reporters: %w", err)
 	}
-	p.commandsLag = lags[harness.Prefix+"processor"].Lag.Total()
+	p.commandsLag, p.answersLag = lags[harness.Prefix+"processor"].Lag.Total(), lags[harness.Prefix+"erp-reporter"].Lag.Total()
 	if err := t.catchUp(ctx); err != nil {
 		return p, err
 	}
