@@ -63,6 +63,13 @@ type References interface {
 	NoticeRef() (string, error)
 }
 
+// Personal seals contact data: personal.Store.
+type Personal interface {
+	SealCustomer(ctx context.Context, sessionID string, c checkout.Customer) ([]byte, error)
+	// Forget erases the contact data of a session that was not created.
+	Forget(ctx context.Context, sessionID string) error
+}
+
 // Config of the API. All fields are required.
 type Config struct {
 	Commands   Asker
@@ -72,6 +79,7 @@ type Config struct {
 	Reads      Reads
 	References References
 	Keys       *secret.Keys
+	Personal   Personal
 	// Partition is the partition of an agency's commands, which its session
 	// ids carry.
 	Partition func(tenantID string) int32

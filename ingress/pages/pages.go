@@ -73,6 +73,12 @@ type Payer interface {
 	Payer(input string) (string, error)
 }
 
+// Personal seals payers' numbers and opens contact data: personal.Store.
+type Personal interface {
+	SealPayer(ctx context.Context, sessionID, payer string) ([]byte, error)
+	Customer(ctx context.Context, sessionID string, sealed []byte) (checkout.Customer, error)
+}
+
 // MobileMoney is an offer that the citizen pays by approving on a phone.
 type MobileMoney struct {
 	// Payer is the operator's connector.
@@ -93,6 +99,8 @@ type Config struct {
 	MobileMoney map[string]MobileMoney
 	// Opener opens the sealed addresses of acquirers' pages.
 	Opener connector.Opener
+	// Personal seals payers' numbers and opens contact data.
+	Personal Personal
 	// FrameScript is the messaging script of frames (package sdk).
 	FrameScript []byte
 	// Now is the service's clock, UTC.
@@ -105,8 +113,8 @@ func (c Config) validate() error {
 	switch {
 	case c.Sessions == nil || c.Commands == nil || c.Agencies == nil || c.Live == nil:
 		return errors.New("pages: Sessions, Commands, Agencies and Live are required")
-	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil:
-		return errors.New("pages: Now, Log, Metrics and Opener are required")
+	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil || c.Personal == nil:
+		return errors.New("pages: Now, Log, Metrics, Opener and Personal are required")
 	}
 	for offer, m := range c.MobileMoney {
 		if channel, ok := checkout.OfferChannel(offer); !ok || channel != checkout.ChannelMobileMoney || m.Payer == nil {

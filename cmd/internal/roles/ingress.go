@@ -38,7 +38,7 @@ func (b *Base) ingress() error {
 	b.Run("commands probe", b.probe(h))
 	b.readyWithNews()
 	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
-		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log,
+		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.References.Permutation(), Now: b.Now, Log: b.Log,
 	})
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	api, err := ministry.New(ministry.Config{
-		Commands: h, Registry: b.Registry, Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
+		Commands: h, Registry: b.Registry, Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, Personal: b.Personal, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
 		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
 	})
 	if err != nil {
@@ -69,7 +69,7 @@ func (b *Base) ingress() error {
 	b.Run("live status", live.Run)
 	citizen, err := pages.New(pages.Config{
 		Commands: h, Sessions: sessions, Live: live, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
-		Opener: b.Keys, FrameScript: sdk.Frame(),
+		Opener: b.Keys, Personal: b.Personal, FrameScript: sdk.Frame(),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
