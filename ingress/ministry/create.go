@@ -187,7 +187,7 @@ func (a *API) offers(app registry.Application, live bool, amount int64, code str
 func (a *API) mint(s *checkout.Session, now time.Time) error {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails
-	s.ID = checkout.NewSessionID(now, a.cfg.Partition(s.TenantID), random)
+	s.ID = a.cfg.IDs.NewSession(now, a.cfg.Partition(s.TenantID), random)
 	var err error
 	if s.PaymentRef, err = a.cfg.References.PaymentRef(); err != nil {
 		return err
