@@ -78,6 +78,9 @@ func TestRandomHistories(t *testing.T) {
 				}
 				send(t, checkout.Command{SessionID: id, Do: o})
 			},
+			"erase": func(t *rapid.T) {
+				send(t, checkout.Command{SessionID: session(t), Do: checkout.Erase{By: "officer"}})
+			},
 			"enquire": func(t *rapid.T) {
 				id := session(t)
 				send(t, checkout.Command{SessionID: id, Do: checkout.Enquire{CollectionID: "c-" + id}})

@@ -64,6 +64,13 @@ type References interface {
 	NoticeRef() (string, error)
 }
 
+// Personal seals contact data: personal.Store.
+type Personal interface {
+	SealCustomer(ctx context.Context, sessionID string, c checkout.Customer) ([]byte, error)
+	// Forget erases the contact data of a session that was not created.
+	Forget(ctx context.Context, sessionID string) error
+}
+
 // Config of the API. All fields are required.
 type Config struct {
 	Commands   Asker
@@ -73,6 +80,7 @@ type Config struct {
 	Reads      Reads
 	References References
 	Keys       *secret.Keys
+	Personal   Personal
 	// IDs make the ids of sessions and the completion tokens.
 	IDs checkout.IDs
 	// Gate admits the calls of embedded pages.

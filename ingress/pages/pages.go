@@ -74,6 +74,12 @@ type Payer interface {
 	Payer(input string) (string, error)
 }
 
+// Personal seals payers' numbers and opens contact data: personal.Store.
+type Personal interface {
+	SealPayer(ctx context.Context, sessionID, payer string) ([]byte, error)
+	Customer(ctx context.Context, sessionID string, sealed []byte) (checkout.Customer, error)
+}
+
 // MobileMoney is an offer that the citizen pays by approving on a phone.
 type MobileMoney struct {
 	// Payer is the operator's connector.
@@ -96,6 +102,8 @@ type Config struct {
 	Gate *web.Gate
 	// Opener opens the sealed addresses of acquirers' pages.
 	Opener connector.Opener
+	// Personal seals payers' numbers and opens contact data.
+	Personal Personal
 	// FrameScript is the messaging script of frames (package sdk).
 	FrameScript []byte
 	// Now is the service's clock, UTC.
@@ -108,8 +116,8 @@ func (c Config) validate() error {
 	switch {
 	case c.Sessions == nil || c.Commands == nil || c.Agencies == nil || c.Live == nil:
 		return errors.New("pages: Sessions, Commands, Agencies and Live are required")
-	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil || c.Gate == nil:
-		return errors.New("pages: Now, Log, Metrics, Opener and Gate are required")
+	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil || c.Personal == nil || c.Gate == nil:
+		return errors.New("pages: Now, Log, Metrics, Opener, Personal and Gate are required")
 	}
 	for offer, m := range c.MobileMoney {
 		if channel, ok := checkout.OfferChannel(offer); !ok || channel != checkout.ChannelMobileMoney || m.Payer == nil {

@@ -26,6 +26,7 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/connector"
+	"quittance/internal/personal"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/test/processor"
@@ -45,6 +46,8 @@ type world struct {
 	logs     logs // of the pages
 	// first is an action on the session just before the next command.
 	first checkout.Action
+	// unsealed is the error of the personal data.
+	unsealed error
 	// keys seal redirects, as the sink collect does.
 	keys *secret.Keys
 	// apart is the number of readers of a session that wait for each other, so that all of
@@ -79,7 +82,31 @@ var (
 	_ pages.Asker    = (*world)(nil)
 	_ pages.Asker    = (*commands.Checkout)(nil)
 	_ pages.Payer    = connector.PayerReader(nil)
+	_ pages.Personal = (*world)(nil)
+	_ pages.Personal = (*personal.Store)(nil)
 )
+
+// SealPayer and Customer show the values that the tests look at.
+func (w *world) SealPayer(_ context.Context, sessionID, payer string) ([]byte, error) {
+	w.Lock()
+	defer w.Unlock()
+	return []byte(sessionID + "/" + payer), w.unsealed
+}
+
+func (w *world) Customer(_ context.Context, sessionID string, sealed []byte) (checkout.Customer, error) {
+	w.Lock()
+	defer w.Unlock()
+	phone, ok := strings.CutPrefix(string(sealed), sessionID+"/")
+	if !ok {
+		return checkout.Customer{}, personal.ErrMalformed
+	}
+	return checkout.Customer{Phone: phone}, w.unsealed
+}
+
+// payerOf returns the payer's number of a request for money.
+func payerOf(r checkout.CollectionRequest) string {
+	return strings.TrimPrefix(string(r.PayerSealed), r.Session.ID+"/") + r.Payer
+}
 
 func (w *world) ByID(_ context.Context, id string) (checkout.Session, error) {
 	w.Lock()
@@ -271,7 +298,7 @@ func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
-		Gate: gate, Opener: w.keys, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
+		Gate: gate, Opener: w.keys, Personal: w, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

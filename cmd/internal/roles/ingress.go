@@ -63,7 +63,7 @@ func (b *Base) ingress() error {
 		return fmt.Errorf("--keyless-per-client and --keyless-per-instance: %w", err)
 	}
 	api, err := ministry.New(ministry.Config{
-		Commands: h, Registry: b.Registry, Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, IDs: ids, Gate: gate, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
+		Commands: h, Registry: b.Registry, Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, Personal: b.Personal, IDs: ids, Gate: gate, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
 		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func (b *Base) ingress() error {
 	b.Run("live status", live.Run)
 	citizen, err := pages.New(pages.Config{
 		Commands: h, Sessions: sessions, Live: live, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
-		Gate: gate, Opener: b.Keys, FrameScript: sdk.Frame(),
+		Gate: gate, Opener: b.Keys, Personal: b.Personal, FrameScript: sdk.Frame(),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
