@@ -62,6 +62,7 @@ type installation struct {
 	*program.Program
 	path, dir, prefix string
 	pool              *postgres.Pool
+	keys              *secret.Keys
 }
 
 // newInstallation migrates an installation on a broker that is the only one of its cluster.
@@ -91,11 +92,12 @@ func emptyInstallation(t *testing.T, environment ...string) *installation {
 	dsn, pool := servers.Database(t)
 	prefix := servers.Prefix(t) + "."
 	engine, database := servers.ClickHouse(t)
-	return &installation{path: path, dir: dir, prefix: prefix, pool: pool, Program: program.New(path, logs, append(environment,
+	keys := secret.GenerateKeys()
+	return &installation{path: path, dir: dir, prefix: prefix, pool: pool, keys: keys, Program: program.New(path, logs, append(environment,
 		"QUITTANCE_DEVELOPER=1", "QUITTANCE_PORT=8080", "QUITTANCE_TOPIC_PREFIX="+prefix,
 		"QUITTANCE_KAFKA="+servers.Kafka(t), "QUITTANCE_POSTGRES="+dsn, "QUITTANCE_CLICKHOUSE=http://"+engine+"/"+database,
 		"QUITTANCE_SCHEMA_REGISTRY="+servers.SchemaRegistry(t), "QUITTANCE_DATA="+filepath.Join(dir, "data"),
-		"QUITTANCE_MASTER_KEYS="+secret.GenerateKeys().Reveal(), "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal())...)}
+		"QUITTANCE_MASTER_KEYS="+keys.Reveal(), "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal())...)}
 }
 
 // run runs a command of a program on the installation.

@@ -41,7 +41,7 @@ func (b *Base) ingress() error {
 	b.Run("commands probe", b.probe(h))
 	b.readyWithNews()
 	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
-		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log,
+		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.References.Permutation(), Now: b.Now, Log: b.Log,
 	})
 	if err != nil {
 		return err

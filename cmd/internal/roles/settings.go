@@ -339,14 +339,24 @@ func (s *Settings) OpenReferenceKey() (*secret.ReferenceKey, error) {
 	text := s.ReferenceKey
 	if text == "" {
 		if !s.PlainSecrets {
-			return nil, errors.New("QUITTANCE_REFERENCE_KEY is not set: make a key with `head -c 32 /dev/urandom | base64` and set QUITTANCE_REFERENCE_KEY=<key>, the same for every role; it never changes, so keep it as safe as the backups of the database")
+			return nil, errors.New("QUITTANCE_REFERENCE_KEY is not set: make it with `quittance secrets reference-key` and set it, the same for every role; it never changes, so keep it as safe as the backups of the database")
 		}
 		var err error
-		if text, err = s.developerSecret("reference.key", func() string { return secret.GenerateReferenceKey().Reveal() }); err != nil {
+		if text, err = s.developerSecret("reference.key", s.newReferenceKey); err != nil {
 			return nil, fmt.Errorf("the developer's reference key: %w", err)
 		}
 	}
 	return secret.ParseReferenceKey(text)
+}
+
+// newReferenceKey makes a developer's reference key. It carries the permutation of the
+// master keys, with which an earlier release made the numbers of the same data folder.
+func (s *Settings) newReferenceKey() string {
+	key := secret.GenerateReferenceKey()
+	if keys, err := s.OpenKeys(); err == nil {
+		key = key.Carrying(keys.FormerPermutations()[0])
+	}
+	return key.Reveal()
 }
 
 // developerSecret returns the content of a file in the data folder. It makes a missing
