@@ -65,7 +65,7 @@ func TestMasterKeyIsRetired(t *testing.T) {
 	start("processor", program.Local(ports[0]), "processor")
 	ingress := func(keys string) *program.Process {
 		t.Helper()
-		return start("ingress", program.Local(ports[1]), "ingress", "--listen", service, "--reference-key", reference, "--master-keys", keys)
+		return start("ingress", program.Local(ports[1]), "ingress", "--listen", service, "--checkout-url", public, "--reference-key", reference, "--master-keys", keys)
 	}
 	type session struct {
 		ID         string `json:"id"`
