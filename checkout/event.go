@@ -2,10 +2,8 @@ package checkout
 
 import (
 	"crypto/sha256"
-	"encoding/base32"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"quittance/checkout/money"
@@ -150,13 +148,11 @@ type change struct {
 	reference  string    // of the ERP
 }
 
-var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
-
 // eventID derives an event's id. The same event always has the same id, however often it
 // is decided, delivered or journalled.
 func eventID(sessionID string, sequence int64) string {
 	sum := sha256.Sum256([]byte(sessionID + "#" + strconv.FormatInt(sequence, 10)))
-	return "evt_" + strings.ToLower(idEncoding.EncodeToString(sum[:20]))
+	return "evt_" + idEncoding.EncodeToString(sum[:20])
 }
 
 // apply returns the session after the event. It does not modify what its arguments

@@ -221,7 +221,7 @@ func (a *API) forget(ctx context.Context, s *checkout.Session) {
 func (a *API) mint(s *checkout.Session, now time.Time) error {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails
-	s.ID = checkout.NewSessionID(now, a.cfg.Partition(s.TenantID), random)
+	s.ID = a.cfg.IDs.NewSession(now, a.cfg.Partition(s.TenantID), random)
 	var err error
 	if s.PaymentRef, err = a.cfg.References.PaymentRef(); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"quittance/checkout/money"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
+	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/identity"
 	"quittance/internal/quota"
@@ -80,6 +81,10 @@ type Config struct {
 	References References
 	Keys       *secret.Keys
 	Personal   Personal
+	// IDs make the ids of sessions and the completion tokens.
+	IDs checkout.IDs
+	// Gate admits the calls of embedded pages.
+	Gate *web.Gate
 	// Partition is the partition of an agency's commands, which its session
 	// ids carry.
 	Partition func(tenantID string) int32
@@ -200,7 +205,11 @@ func (a *API) admit(r *http.Request, op operation) (caller, error) {
 	case op.clientSecret() && token == "":
 		return caller{}, secretRefused()
 	case op.clientSecret():
-		return caller{clientSecret: token}, nil
+		err := a.cfg.Gate.Session(r, chi.URLParam(r, "session_id"))
+		if errors.Is(err, checkout.ErrMalformedID) {
+			err = notFound()
+		}
+		return caller{clientSecret: token}, err
 	}
 	p, err := a.cfg.Identities.AuthenticateKey(token)
 	switch {

@@ -737,3 +737,40 @@ func TestWarningsHoldNoSessionID(t *testing.T) {
 		t.Errorf("the log holds %s", text)
 	}
 }
+
+// A visitor who asks too often is told so, as a page or as the problem of an API, without a
+// look at the session.
+func TestVisitorsAreLimited(t *testing.T) {
+	t.Parallel()
+	w, server := serveWithin(t, 0.001) // one call in a quarter of an hour
+	id := w.create("A-1", nil)
+	b := browse(t, server)
+	b.get("/c/"+id).want(200, "Votre numéro")
+	script := b.root.all("script")[0].attr["src"]
+	w.Change(func() { w.blind, w.deaf = errors.New("the session is read"), errors.New("a command is sent") })
+	b.get("/c/"+id).want(429, "Service momentanément indisponible")
+	if b.answer.Get("Retry-After") != "1000" {
+		t.Errorf("Retry-After is %q", b.answer.Get("Retry-After"))
+	}
+	b.request(http.MethodPost, "/c/"+id+"/pay", url.Values{}).want(429)
+	b.get("/c/" + id + "/live").want(429).holds(`"generic.rate_limited"`)
+	b.get(address(id, secretOfFrame, guichet)).want(429).holds(`data-parent="`+guichet+`"`, `data-state="unavailable"`)
+	b.header.Set("Accept", "application/json")
+	b.request(http.MethodPost, "/c/"+id+"/pay", url.Values{}).want(429).holds(`"generic.rate_limited"`)
+	b.get(script).want(200)
+}
+
+// A made-up id cost a query, and a form with it a command.
+func TestMadeUpIDs(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	w.Change(func() { w.blind, w.deaf = errors.New("the session is read"), errors.New("a command is sent") })
+	forged := id[:len(id)-10] + "0123456789"
+	b := browse(t, server)
+	b.get("/c/"+forged).want(404, "Page introuvable")
+	b.get("/c/" + forged + "/live").want(404)
+	b.get(address(forged, secretOfFrame, guichet)).want(404)
+	b.request(http.MethodPost, "/c/"+forged+"/cancel", url.Values{}).want(404)
+	b.get("/c/" + id[:len(id)-10]).want(503) // one of an earlier release is looked up
+}

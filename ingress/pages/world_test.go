@@ -23,6 +23,7 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/pages"
 	"quittance/ingress/watch"
+	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/connector"
 	"quittance/internal/personal"
@@ -218,7 +219,7 @@ func (w *world) create(order string, change func(*checkout.Session)) string {
 	var random [16]byte
 	random[0] = byte(len(w.Sessions) + 1)
 	s := checkout.Session{
-		ID: checkout.NewSessionID(w.Time, 3, random), ApplicationID: app, TenantID: tenant, OrderID: order,
+		ID: ids.NewSession(w.Time, 3, random), ApplicationID: app, TenantID: tenant, OrderID: order,
 		Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted, ServiceLabel: "Contribution de la patente", Description: "Patente 2026",
 		PaymentRef: "4821093377150264", NoticeRef: "AV20260000012345", Note: "internal note",
 		SuccessURL: "https://guichet.example/merci", CancelURL: "https://guichet.example/retour",
@@ -274,7 +275,20 @@ func (a agencies) Configured(tenantID string, live bool, offer, currency string)
 // serve starts the pages over a world.
 func serve(t *testing.T) (*world, *httptest.Server) {
 	t.Helper()
+	return serveWithin(t, 1e6)
+}
+
+// ids make the ids of sessions.
+var ids = checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids"))
+
+// serveWithin is serve with a limit of calls that one client makes in a second.
+func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
+	t.Helper()
 	w := &world{Processor: processor.New(t, start), keys: secret.GenerateKeys()}
+	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: perClient, PerInstance: 1e6, Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.takes = map[string][]string{
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
@@ -284,7 +298,7 @@ func serve(t *testing.T) (*world, *httptest.Server) {
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
-		Opener: w.keys, Personal: w, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
+		Gate: gate, Opener: w.keys, Personal: w, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package roles
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -36,6 +37,9 @@ func add[C any, P interface {
 }
 
 func (b *Base) collect() error {
+	if err := errors.Join(b.checkPublicURL("checkout-url", b.CheckoutURL), b.checkPublicURL("callback-url", b.CallbackURL)); err != nil {
+		return err
+	}
 	connectors, err := b.connectors()
 	if err != nil {
 		return err
