@@ -44,7 +44,7 @@ func open(t *testing.T) *broker {
 	if b.topology, err = kafka.Load(ctx, b.cfg, cl); err != nil {
 		t.Fatal(err)
 	}
-	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
+	registry, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
