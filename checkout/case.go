@@ -29,17 +29,20 @@ const (
 	// CaseReversal is money of a completed session that was given back. A person tells
 	// the ERP.
 	CaseReversal CaseKind = "reversal"
+	// CaseConfirmation is a confirmation that the agency's ERP refused, or has not accepted
+	// for a day.
+	CaseConfirmation CaseKind = "confirmation"
 )
 
 // CaseKinds has all kinds.
 func CaseKinds() []CaseKind {
-	return []CaseKind{CaseLatePayment, CaseMismatch, CaseOrphan, CaseUndecided, CaseRefundRequest, CaseReversal}
+	return []CaseKind{CaseLatePayment, CaseMismatch, CaseOrphan, CaseUndecided, CaseRefundRequest, CaseReversal, CaseConfirmation}
 }
 
 // Resolution is the exit of a case's money.
 type Resolution string
 
-// The resolutions. Staff choose the first five. The others close a case without staff.
+// The resolutions. The last three close a case without staff.
 const (
 	// ResolutionHonour completes the ended session with its late money.
 	ResolutionHonour Resolution = "honour"
@@ -53,11 +56,18 @@ const (
 	ResolutionWriteOff Resolution = "write_off"
 	// ResolutionAcknowledge closes a case that moves no money.
 	ResolutionAcknowledge Resolution = "acknowledge"
+	// ResolutionRetry makes one more call to the ERP.
+	ResolutionRetry Resolution = "retry"
+	// ResolutionRecordedByHand says that the ERP has the payment, with its reference.
+	ResolutionRecordedByHand Resolution = "recorded_by_hand"
 
 	// ResolutionCashReturned is a second clerk's reversal on the same day.
 	ResolutionCashReturned Resolution = "cash_returned"
-	// ResolutionSuperseded is the operator's final word about an undecided collection.
+	// ResolutionSuperseded is the operator's final word about an undecided collection, or a
+	// reversal, whose case covers the ERP's part.
 	ResolutionSuperseded Resolution = "superseded"
+	// ResolutionAccepted is the ERP's acceptance of a confirmation.
+	ResolutionAccepted Resolution = "accepted"
 )
 
 // Case is money that fits no open session, and its exit. It is part of its session's
@@ -72,6 +82,9 @@ type Case struct {
 	Amount      int64
 	Currency    string
 	OperatorRef string
+	// Account and ApprovedAt are of the reported money, as in its Collection.
+	Account    string
+	ApprovedAt time.Time
 	// Reason says why a report did not fit, or why staff opened the case.
 	Reason string
 	// By is the clerk who took the cash, or who opened the case.
@@ -83,6 +96,10 @@ type Case struct {
 	Reference  string // of the refund or of the evidence
 	ClosedBy   string // the clerk, or who proposed the resolution
 	ClosedAt   time.Time
+
+	// Proposed and Decided are the numbers of the last proposal and of the last approval or
+	// rejection that an event records.
+	Proposed, Decided int
 }
 
 // Open reports whether the money has no exit yet.
@@ -97,9 +114,25 @@ func (c Case) blocks() bool {
 		return c.Open()
 	case CaseOrphan:
 		return c.Open() && c.By != ""
-	case CaseUndecided, CaseRefundRequest, CaseReversal:
+	case CaseUndecided, CaseRefundRequest, CaseReversal, CaseConfirmation:
 	}
 	return false
+}
+
+// Reported reports whether the case was opened by a report of money that no other event
+// counts. A refusal after an approval is no money, and a surplus is part of its mismatch.
+func (c Case) Reported() bool {
+	return (c.Kind == CaseMismatch || c.Kind == CaseOrphan) && c.Reason != reasonRefused && !c.isSurplus()
+}
+
+// TakesBack reports whether the exit of a reported sum takes it away again: it was given
+// back, or its operator has replaced the report. The exits of late and completed money are
+// told by EventReversed. A surplus is given back out of its mismatch.
+func (c Case) TakesBack() bool {
+	if c.Kind != CaseMismatch && c.Kind != CaseOrphan || c.Reason == reasonRefused {
+		return false
+	}
+	return c.Resolution == ResolutionRefund || c.Resolution == ResolutionCashReturned || c.Resolution == ResolutionSuperseded
 }
 
 // Case returns the session's case with the id.
@@ -150,6 +183,32 @@ type OpenRefundRequest struct{ By, Reason string }
 
 func (Resolve) action()           {}
 func (OpenRefundRequest) action() {}
+func (NoteProposal) action()      {}
+
+// ProposalStep is what staff did with a proposal.
+type ProposalStep string
+
+// The steps of a proposal.
+const (
+	ProposalProposed ProposalStep = "proposed"
+	ProposalApproved ProposalStep = "approved"
+	ProposalRejected ProposalStep = "rejected"
+)
+
+// NoteProposal records in the journal what staff did with a proposal. It decides nothing.
+// The sender sends the steps of a case in order. A step that is recorded, or that is behind
+// a recorded one, is not recorded again.
+type NoteProposal struct {
+	CaseID string
+	Number int // of the proposal within the case, from 1
+	Step   ProposalStep
+	// Resolution and Reference are those of the proposal. Reason is that of the proposal,
+	// or of its rejection.
+	Resolution Resolution
+	Reference  string
+	Reason     string
+	By         string // who proposed, approved or rejected it
+}
 
 // undecidedAfter is the time after the end of an approval window from which on an
 // undecided collection is a case.
@@ -274,9 +333,21 @@ func (d *decider) resolve(do Resolve) Answer {
 		}
 	case ResolutionApproved, ResolutionRefused:
 		s = d.decideByHand(s, c, do)
-	case ResolutionWriteOff, ResolutionAcknowledge:
+	case ResolutionWriteOff:
 		s = d.closeCase(s, c, do)
-	case ResolutionCashReturned, ResolutionSuperseded: // Allows has refused them
+	case ResolutionAcknowledge:
+		if c.Kind == CaseReversal && s.Confirmation.Status != "" && !s.Confirmation.settled() {
+			// A person has corrected the ERP. A confirmation that comes later would make the
+			// due paid again.
+			s = d.recordConfirmation(s, c, do)
+			break
+		}
+		s = d.closeCase(s, c, do)
+	case ResolutionRetry:
+		s = d.retryConfirmation(s, c, do)
+	case ResolutionRecordedByHand:
+		s = d.recordConfirmation(s, c, do)
+	case ResolutionCashReturned, ResolutionSuperseded, ResolutionAccepted: // Allows has refused them
 	}
 	return Answer{Code: code, Session: &s, CaseID: c.ID}
 }
@@ -294,9 +365,49 @@ func (k CaseKind) Allows(r Resolution) bool {
 		return k == CaseUndecided
 	case ResolutionAcknowledge:
 		return k == CaseReversal || k == CaseRefundRequest
-	case ResolutionCashReturned, ResolutionSuperseded:
+	case ResolutionRetry, ResolutionRecordedByHand:
+		return k == CaseConfirmation
+	case ResolutionCashReturned, ResolutionSuperseded, ResolutionAccepted:
 	}
 	return false
+}
+
+// noteProposal emits the event of a proposal's step, once.
+func (d *decider) noteProposal(do NoteProposal) Answer {
+	s, ok := d.visible()
+	if !ok {
+		return Answer{Code: CodeSessionNotFound}
+	}
+	c, ok := s.Case(do.CaseID)
+	if !ok {
+		return Answer{Code: CodeCaseNotFound, Session: &s}
+	}
+	var t EventType
+	last := &c.Decided
+	switch do.Step {
+	case ProposalProposed:
+		t, last = EventCaseProposed, &c.Proposed
+	case ProposalApproved:
+		t = EventCaseApproved
+	case ProposalRejected:
+		t = EventCaseRejected
+	default:
+		return Answer{Code: CodeCaseNotAllowed, Session: &s}
+	}
+	if do.Number <= *last {
+		return Answer{Code: CodeOK, Session: &s, CaseID: c.ID, Replayed: true}
+	}
+	*last = do.Number
+	detail := map[string]string{
+		DetailCaseID: c.ID, DetailCaseKind: string(c.Kind), DetailProposal: strconv.Itoa(do.Number), DetailResolution: string(do.Resolution), DetailBy: do.By,
+	}
+	for name, value := range map[string]string{DetailReference: do.Reference, DetailReason: do.Reason} {
+		if value != "" {
+			detail[name] = value
+		}
+	}
+	s = d.emit(s, t, change{notes: &c}, detail)
+	return Answer{Code: CodeOK, Session: &s, CaseID: c.ID}
 }
 
 // honour completes an ended session with the money of one of its cases. An open session
@@ -324,23 +435,35 @@ func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
 		}
 	}
 	s = d.closeCase(s, c, do)
-	s = d.finish(s, EventCompleted, change{late: true, outcome: &Outcome{OperatorRef: c.OperatorRef}, decided: c.OpenedAt}, map[string]string{
+	s = d.finish(s, EventCompleted, change{late: true, outcome: &Outcome{OperatorRef: c.OperatorRef, ApprovedAt: c.ApprovedAt}, decided: c.OpenedAt}, map[string]string{
 		DetailLate: "true", DetailCaseID: c.ID, DetailBy: do.By,
 	})
 	if surplus := c.Amount - total; surplus > 0 {
-		id := c.CollectionID + "-surplus"
-		s = d.open(s, EventCollectionOrphaned, Case{Kind: CaseOrphan, CollectionID: id, Amount: surplus, Currency: c.Currency, OperatorRef: c.OperatorRef}, change{}, map[string]string{
+		id := surplusOf(c.CollectionID)
+		s = d.open(s, EventCollectionOrphaned, Case{
+			Kind: CaseOrphan, CollectionID: id, Amount: surplus, Currency: c.Currency, OperatorRef: c.OperatorRef, Account: c.Account, ApprovedAt: c.ApprovedAt,
+		}, change{}, map[string]string{
 			DetailCollectionID: id, DetailReportedAmount: strconv.FormatInt(surplus, 10), DetailReportedCurr: c.Currency, DetailOperatorRef: c.OperatorRef,
 		})
 	}
 	return s, CodeOK
 }
 
+// surplusOf returns the id of the orphan that an honoured mismatch leaves. Its money is part
+// of the mismatch.
+func surplusOf(collectionID string) string { return collectionID + surplusSuffix }
+
+func (c Case) isSurplus() bool {
+	return c.Kind == CaseOrphan && c.By == "" && strings.HasSuffix(c.CollectionID, surplusSuffix)
+}
+
+const surplusSuffix = "-surplus"
+
 // decideByHand decides an undecided collection on staff's evidence. Money of an ended
 // session is then late, and honoured only by another resolution.
 func (d *decider) decideByHand(s Session, c Case, do Resolve) Session {
 	s = d.closeCase(s, c, do)
-	o := Outcome{CollectionID: c.CollectionID, Source: SourceStaff, Amount: s.Collection.Amount, Currency: s.Collection.Currency, OperatorRef: do.Reference}
+	o := Outcome{CollectionID: c.CollectionID, Source: SourceStaff, Amount: s.Collection.Amount, Currency: s.Collection.Currency, OperatorRef: do.Reference, Account: s.Collection.Account}
 	if do.Resolution == ResolutionApproved {
 		o.Status = OutcomeApproved
 		return d.approved(s, o)
@@ -374,6 +497,7 @@ func (d *decider) giveBack(s Session, r reversal) Session {
 	}
 	o := d.order(s.orderKey())
 	detail[DetailOrderPaid] = strconv.FormatBool(o.PaidSessionID != "" && o.PaidSessionID != s.ID)
+	s = d.closeConfirmation(s, Resolve{Resolution: ResolutionSuperseded})
 	s = d.settle(d.emit(s, EventReversed, change{reversal: &r}, detail))
 	if confirmed {
 		s = d.open(s, EventCaseOpened, Case{

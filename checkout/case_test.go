@@ -413,7 +413,7 @@ func resolveSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.C
 	c := rapid.SampledFrom(s.Cases).Draw(t, "case")
 	r := rapid.SampledFrom([]checkout.Resolution{
 		checkout.ResolutionHonour, checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionApproved, checkout.ResolutionRefused,
-		checkout.ResolutionWriteOff, checkout.ResolutionAcknowledge,
+		checkout.ResolutionWriteOff, checkout.ResolutionAcknowledge, checkout.ResolutionRetry, checkout.ResolutionRecordedByHand,
 	}).Draw(t, "resolution")
 	send(t, checkout.Command{SessionID: id, Do: checkout.Resolve{CaseID: c.ID, Resolution: r, Reference: "ref", By: "staff one", ApprovedBy: "staff two"}})
 }
@@ -506,6 +506,8 @@ func resolveAll(t *rapid.T, w *world) {
 				r = checkout.ResolutionRefused
 			case checkout.CaseRefundRequest, checkout.CaseReversal:
 				r = checkout.ResolutionAcknowledge
+			case checkout.CaseConfirmation:
+				r = rapid.SampledFrom([]checkout.Resolution{checkout.ResolutionRetry, checkout.ResolutionRecordedByHand}).Draw(t, "erp")
 			case checkout.CaseLatePayment, checkout.CaseMismatch, checkout.CaseOrphan:
 			}
 			w.decide(checkout.Command{SessionID: id, Do: checkout.Resolve{CaseID: c.ID, Resolution: r, By: "staff one", ApprovedBy: "staff two"}})

@@ -29,7 +29,7 @@ type ReplyTo struct {
 
 // Action is what a command asks for: Create, Cancel, Collect, Redirected, Outcome,
 // Enquire, Reserve, Take, Release, Reverse, IssueToken, ConsumeToken, OpenRefundRequest,
-// Resolve or Tick.
+// Resolve, NoteProposal, Confirmed or Tick.
 type Action interface{ action() }
 
 // Create asks for a new session. Configuration is resolved by the sender.
@@ -101,16 +101,31 @@ type Reserve struct {
 	CollectionID string
 	By           string // the clerk
 	Window       time.Duration
+	Limits       Limits
+}
+
+// Limits are the amounts that a clerk may put on record, in minor units. Zero means that
+// there is no limit.
+type Limits struct {
+	// Payment limits the total of one payment.
+	Payment int64
+	// Day limits the sum of all totals of a local day, in the session's mode. Cash that
+	// was given back still counts.
+	Day int64
 }
 
 // Take is a clerk's report that the cash is in the till. It is never refused for being
-// late, because the agency has the money.
+// late, because the agency has the money. It is refused above the clerk's limits: the
+// clerk hands the cash back.
 type Take struct {
 	CollectionID string
 	By           string
 	Total        int64 // due and fee, minor units of the session's currency
 	// Receipt is the counter's own receipt number; may be empty.
 	Receipt string
+	// Desk is the counter at which the clerk took the cash.
+	Desk   string
+	Limits Limits
 }
 
 // Release ends a reservation before its window ends.
@@ -166,6 +181,8 @@ type Outcome struct {
 	ApprovedAt time.Time
 	// HonourLate is the agency's policy for late payments, as the sender found it.
 	HonourLate bool
+	// Account is the fingerprint of the merchant account that reports; of cash, the counter.
+	Account string
 }
 
 // Enquire asks for an enquiry now. An unproven callback causes it.
@@ -238,6 +255,12 @@ const (
 	// CodeTooMany: cash was reported so often for a paid session that the caller's program
 	// must be faulty. Nothing was recorded.
 	CodeTooMany Code = "counter.too_many_entries"
+	// CodePaymentLimit: the total is above the clerk's limit of one payment. Nothing was
+	// recorded.
+	CodePaymentLimit Code = "counter.payment_limit"
+	// CodeDayLimit: the total is above what is left of the clerk's limit of the day.
+	// Nothing was recorded.
+	CodeDayLimit Code = "counter.day_limit"
 	// CodeSecondPerson: the clerk who took the cash cannot reverse it.
 	CodeSecondPerson Code = "counter.second_person_required"
 	// CodeReversalLate: the local day on which the cash was taken is over.

@@ -35,6 +35,9 @@ func (d *decider) reserve(do Reserve) Answer {
 	if code != CodeOK {
 		return Answer{Code: code, Session: &s}
 	}
+	if _, code := d.till(s, do.By, s.Amount+offer.Fee, do.Limits); code != CodeOK {
+		return Answer{Code: code, Session: &s}
+	}
 	s = d.cash(s, offer, do.CollectionID, do.By, do.Window)
 	return Answer{Code: CodeOK, Session: &s}
 }
@@ -90,6 +93,27 @@ func (s Session) cashOffer(total int64) (Offer, bool) {
 	return s.Offer(OfferCashAgency)
 }
 
+// till returns the clerk's till after cash of a total, or the code of the limit that the
+// cash exceeds. A command that is stamped before the till's day counts on the till's day.
+// What a clerk took is counted without a limit, too, so that a limit that is set later
+// counts the whole day.
+func (d *decider) till(s Session, clerk string, total int64, l Limits) (Till, Code) {
+	t := d.view.Till(s.till(clerk))
+	if today := localDate(d.cmd.At); today > t.Day {
+		t = Till{Day: today}
+	}
+	t.Taken += total
+	switch {
+	case l.Payment > 0 && total > l.Payment:
+		return t, CodePaymentLimit
+	case l.Day > 0 && t.Taken > l.Day:
+		return t, CodeDayLimit
+	}
+	return t, CodeOK
+}
+
+func (s Session) till(clerk string) TillKey { return TillKey{s.TenantID, s.Live, clerk} }
+
 // take records cash. The session may still be reserved, released, ended (then the cash is
 // a late payment), or paid otherwise (then the cash is an operator case).
 func (d *decider) take(do Take) Answer {
@@ -116,6 +140,11 @@ func (d *decider) take(do Take) Answer {
 	case len(s.Orphans) >= maxOrphans:
 		return Answer{Code: CodeTooMany, Session: &s}
 	}
+	till, code := d.till(s, do.By, do.Total, do.Limits)
+	if code != CodeOK {
+		return Answer{Code: code, Session: &s}
+	}
+	put(&d.out.Tills, s.till(do.By), till)
 	o.Cash = with(o.Cash, do.CollectionID)
 	d.putOrder(k, o)
 	if s.reserved() && s.Collection.ID != do.CollectionID {
@@ -128,6 +157,7 @@ func (d *decider) take(do Take) Answer {
 	}
 	paid := Outcome{
 		CollectionID: do.CollectionID, Source: SourceCounter, Status: OutcomeApproved, Amount: do.Total, Currency: s.Currency, OperatorRef: do.Receipt,
+		Account: do.Desk,
 	}
 	detail := map[string]string{DetailSource: string(SourceCounter), DetailBy: do.By}
 	switch {
@@ -166,7 +196,7 @@ func (d *decider) reverse(do Reverse) Answer {
 	}
 	s = d.emit(s, EventCollectionReversed, change{clerk: do.By}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
 	for _, open := range s.Cases {
-		if open.Open() && open.CollectionID == c.ID {
+		if open.Open() && open.CollectionID == c.ID && open.Kind != CaseConfirmation {
 			s = d.closeCase(s, open, Resolve{Resolution: ResolutionCashReturned, By: do.By, Reason: do.Reason})
 		}
 	}

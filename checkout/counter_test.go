@@ -456,6 +456,7 @@ func TestRandomCounters(t *testing.T) {
 		n, lookUps := 0, 0
 		var ids []string
 		taken := map[string]string{} // collections that a clerk was told are on record → session
+		sums := map[string]int64{}   // of what the limited clerk took, by local day
 		asked := 0
 		send := func(id string, do checkout.Action) checkout.Answer {
 			asked++
@@ -468,6 +469,13 @@ func TestRandomCounters(t *testing.T) {
 			return rapid.SampledFrom(ids).Draw(t, "id")
 		}
 		clerk := func(t *rapid.T) string { return rapid.SampledFrom([]string{"c01", "c02"}).Draw(t, "clerk") }
+		limited := checkout.Limits{Day: int64(rapid.IntRange(0, 3).Draw(t, "limit")) * 5050} // of c02
+		limits := func(by string) checkout.Limits {
+			if by == "c02" {
+				return limited
+			}
+			return checkout.Limits{}
+		}
 		known := func(t *rapid.T, id string) string { // a collection that a desk may still show
 			if c := w.sessions[id].Collection; c != nil && rapid.Bool().Draw(t, "current") {
 				return c.ID
@@ -480,6 +488,9 @@ func TestRandomCounters(t *testing.T) {
 				s := draft(fmt.Sprintf("s%03d", n), rapid.SampledFrom([]string{"o1", "o2"}).Draw(t, "order"))
 				s.ExpiresAt = w.now.Add(time.Hour)
 				s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50})
+				if s.ERP = rapid.Bool().Draw(t, "erp"); s.ERP {
+					s.Metadata = map[string]string{checkout.MetadataERPDueRef: "due"}
+				}
 				send(s.ID, checkout.Create{Session: s, IdempotencyKey: s.ID, CreationsPerMinute: 1000})
 				if _, ok := w.sessions[s.ID]; ok {
 					ids = append(ids, s.ID)
@@ -488,7 +499,7 @@ func TestRandomCounters(t *testing.T) {
 			"reserve": func(t *rapid.T) {
 				lookUps++
 				id, by := pick(t), clerk(t)
-				a := send(id, checkout.Reserve{CollectionID: fmt.Sprint("k", lookUps), By: by, Window: 10 * time.Minute})
+				a := send(id, checkout.Reserve{CollectionID: fmt.Sprint("k", lookUps), By: by, Window: 10 * time.Minute, Limits: limits(by)})
 				if a.Code != checkout.CodeOK {
 					return
 				}
@@ -499,6 +510,7 @@ func TestRandomCounters(t *testing.T) {
 			"take": func(t *rapid.T) {
 				id := pick(t)
 				do := checkout.Take{CollectionID: known(t, id), By: clerk(t), Total: rapid.SampledFrom([]int64{5050, 5050, 5050, 5000}).Draw(t, "total")}
+				do.Limits = limits(do.By)
 				before := w.sessions[id]
 				if c := before.Collection; c != nil && c.ID == do.CollectionID && c.Channel != checkout.ChannelCash {
 					return // no desk was ever told that id
@@ -513,6 +525,13 @@ func TestRandomCounters(t *testing.T) {
 						t.Fatalf("%s was on record: %v, and is said to be: %v", do.CollectionID, said, a.Replayed)
 					}
 					taken[do.CollectionID] = id
+					if !said && do.By == "c02" {
+						sums[checkout.LocalTime(w.now).Format(time.DateOnly)] += do.Total
+					}
+				case checkout.CodeDayLimit:
+					if limited.Day == 0 || do.By != "c02" || said || w.sessions[id].Sequence != before.Sequence {
+						t.Fatalf("a limit of %d refuses %+v", limited.Day, do)
+					}
 				case checkout.CodeTotalChanged:
 					if do.Total == 5050 || w.sessions[id].Sequence != before.Sequence {
 						t.Fatalf("a total of %d is refused, and the session goes on to %d", do.Total, w.sessions[id].Sequence)
@@ -550,11 +569,21 @@ func TestRandomCounters(t *testing.T) {
 			"staff": func(t *rapid.T) {
 				resolveSome(t, w, pick(t), func(_ *rapid.T, cmd checkout.Command) { send(cmd.SessionID, cmd.Do) })
 			},
+			"erp": func(t *rapid.T) {
+				answerSome(t, w, pick(t), func(_ *rapid.T, cmd checkout.Command) { send(cmd.SessionID, cmd.Do) })
+			},
 			"resolve all": func(t *rapid.T) { resolveAll(t, w) },
 			"": func(t *rapid.T) {
 				invariants(t, w, asked)
 				caseInvariants(t, w)
+				confirmationInvariants(t, w)
 				counterInvariants(t, w, taken)
+				for day, sum := range sums {
+					till := w.tills[checkout.TillKey{AgencyID: draft("", "").TenantID, Clerk: "c02"}]
+					if limited.Day > 0 && sum > limited.Day || day > till.Day || day == till.Day && till.Taken != sum {
+						t.Fatalf("on %s the clerk took %d of %d, and %+v was counted", day, sum, limited.Day, till)
+					}
+				}
 			},
 		})
 	})
@@ -640,4 +669,78 @@ func TestCashAfterARefusedPayment(t *testing.T) {
 		t.Errorf("the cash is %s", last.Type)
 	}
 	wantCode(t, w.desk("c02").reverse("a", "k1"), checkout.CodeOK)
+}
+
+// A stolen key could put any amount on record as cash.
+func TestLimitsOfAClerk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for n := range 9 {
+		w.withCash(fmt.Sprint("s", n), fmt.Sprint("o", n))
+	}
+	limits := checkout.Limits{Payment: 6000, Day: 2 * 5050}
+	reserve := func(clerk, id, collection string) checkout.Answer {
+		return w.ask(checkout.Command{SessionID: id, Do: checkout.Reserve{CollectionID: collection, By: clerk, Window: 10 * time.Minute, Limits: limits}})
+	}
+	take := func(clerk, id, collection string) checkout.Answer {
+		return w.ask(checkout.Command{SessionID: id, Do: checkout.Take{CollectionID: collection, By: clerk, Total: 5050, Limits: limits}})
+	}
+	taken := func(clerk string) int64 {
+		return w.tills[checkout.TillKey{AgencyID: w.sessions["s0"].TenantID, Clerk: clerk}].Taken
+	}
+
+	// Each payment of its own: refused at the look-up, and also without one.
+	limits.Payment = 5049
+	wantCode(t, reserve("c01", "s0", "k0"), checkout.CodePaymentLimit)
+	wantCode(t, take("c01", "s0", "k0"), checkout.CodePaymentLimit)
+	limits.Payment = 5050
+	events := len(w.events)
+	wantCode(t, reserve("c01", "s0", "k0"), checkout.CodeOK)
+	wantCode(t, take("c01", "s0", "k0"), checkout.CodeOK)
+
+	// The same cash counts once, however often it is reported.
+	for range 5 {
+		wantReplay(t, take("c01", "s0", "k0"), checkout.CodeOK)
+	}
+	if n := taken("c01"); n != 5050 || len(w.events)-events != 2 {
+		t.Errorf("%d were counted, with %d events", n, len(w.events)-events)
+	}
+
+	// Two payments are reserved, and one of them fits: the other stays as it is.
+	wantCode(t, reserve("c01", "s1", "k1"), checkout.CodeOK)
+	wantCode(t, reserve("c01", "s2", "k2"), checkout.CodeOK)
+	wantCode(t, take("c01", "s1", "k1"), checkout.CodeOK)
+	wantCode(t, take("c01", "s2", "k2"), checkout.CodeDayLimit)
+	w.want("s2", checkout.StatusOpen, created, requested)
+	wantReplay(t, take("c01", "s1", "k1"), checkout.CodeOK)
+	wantCode(t, reserve("c01", "s3", "k3"), checkout.CodeDayLimit)
+	w.want("s3", checkout.StatusOpen, created)
+
+	// Another clerk has another limit. Cash beside another payment counts, too.
+	wantCode(t, reserve("c02", "s3", "k3"), checkout.CodeOK)
+	wantCode(t, take("c02", "s3", "k3"), checkout.CodeOK)
+	wantCode(t, take("c02", "s0", "k0 beside"), checkout.CodeCase)
+	wantReplay(t, take("c02", "s0", "k0 beside"), checkout.CodeCase)
+	wantCode(t, take("c02", "s1", "k1 beside"), checkout.CodeDayLimit)
+
+	// Cash that was given back still counts.
+	wantCode(t, w.desk("c02").reverse("s0", "k0"), checkout.CodeOK)
+	wantCode(t, take("c01", "s4", "k4"), checkout.CodeDayLimit)
+
+	// A limit that was set later counts what was taken before.
+	limits = checkout.Limits{}
+	wantCode(t, take("c03", "s4", "k4"), checkout.CodeOK)
+	limits.Day = 5051
+	wantCode(t, take("c03", "s5", "k5"), checkout.CodeDayLimit)
+
+	// Live payments are counted apart. The day ends at midnight in Brazzaville.
+	w.advance(time.Date(2026, 11, 21, 22, 59, 59, 0, time.UTC).Sub(w.now))
+	wantCode(t, take("c03", "s5", "k5"), checkout.CodeDayLimit)
+	w.advance(time.Second)
+	wantCode(t, take("c03", "s5", "k5"), checkout.CodeOK)
+	w.now = w.now.Add(-time.Minute) // an instance whose clock is behind
+	wantCode(t, take("c03", "s6", "k6"), checkout.CodeDayLimit)
+	if n := taken("c03"); n != 5050 {
+		t.Errorf("%d were counted", n)
+	}
 }

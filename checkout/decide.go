@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,8 +15,8 @@ var ErrUnknownCommand = errors.New("unknown command")
 
 // Decision is the result of a command. The caller must commit all of it or nothing.
 type Decision struct {
-	// Events in order. Those with Type.Webhook() are for integrators, those with
-	// Confirms() for the agency's ERP.
+	// Events in order. Those with Type.Webhook() are for integrators, those with a
+	// ConfirmationRequest for the agency's ERP.
 	Events []Event
 	// Collections to ask operators for or about.
 	Collections []CollectionRequest
@@ -28,6 +29,10 @@ type Decision struct {
 	Idempotency map[IdempotencyKey]Idempotency
 	Quotas      map[string]Quota
 	Tokens      map[string]Token
+	TokenLists  map[string]TokenList // by session
+	// ForgottenTokens are the hashes of tokens whose entries are deleted.
+	ForgottenTokens []string
+	Tills           map[TillKey]Till
 }
 
 // RequestKind says what the operator is asked for.
@@ -107,6 +112,10 @@ func Decide(view View, cmd Command) (Decision, error) {
 		a = d.openRefundRequest(do)
 	case Resolve:
 		a = d.resolve(do)
+	case NoteProposal:
+		a = d.noteProposal(do)
+	case Confirmed:
+		a = d.confirmed(do)
 	case Tick:
 		a = d.tick()
 	default:
@@ -469,6 +478,7 @@ func (d *decider) late(s Session, do Outcome, clerk string) Session {
 	}
 	return d.open(s, EventLatePayment, Case{
 		Kind: CaseLatePayment, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, By: clerk,
+		Account: cmp.Or(s.Collection.Account, do.Account), ApprovedAt: do.ApprovedAt,
 	}, change{outcome: &do, clerk: clerk}, detail)
 }
 
@@ -503,6 +513,7 @@ func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
 	detail[DetailReason] = reason
 	return d.open(s, EventCollectionMismatched, Case{
 		Kind: CaseMismatch, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, Reason: reason,
+		Account: s.Collection.Account, ApprovedAt: do.ApprovedAt,
 	}, change{}, detail)
 }
 
@@ -521,6 +532,13 @@ func (d *decider) orphan(s Session, do Outcome) Answer {
 	detail := reported(do)
 	detail[DetailCollectionID] = do.CollectionID
 	detail[DetailCaseID], detail[DetailCaseKind] = caseID(do.CollectionID, 0), string(CaseOrphan)
+	detail[DetailLive] = strconv.FormatBool(d.cmd.Live)
+	if do.Account != "" {
+		detail[DetailAccount] = do.Account
+	}
+	if !do.ApprovedAt.IsZero() {
+		detail[DetailApprovedAt] = do.ApprovedAt.Format(time.RFC3339)
+	}
 	d.out.Events = append(d.out.Events, Event{
 		ID: eventID(do.CollectionID, 0), Type: EventCollectionOrphaned, SessionID: d.cmd.SessionID,
 		OccurredAt: d.cmd.At, Detail: detail,
@@ -538,6 +556,7 @@ func (d *decider) orphaned(s Session, do Outcome, clerk string) Session {
 	}
 	return d.open(s, EventCollectionOrphaned, Case{
 		Kind: CaseOrphan, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, By: clerk,
+		Account: do.Account, ApprovedAt: do.ApprovedAt,
 	}, change{}, detail)
 }
 
@@ -574,6 +593,9 @@ func (d *decider) tick() Answer {
 	if at := s.undecidedCaseAt(); !at.IsZero() && !d.cmd.At.Before(at) {
 		c := s.Collection
 		s = d.open(s, EventCaseOpened, Case{Kind: CaseUndecided, CollectionID: c.ID, Amount: c.Amount, Currency: c.Currency}, change{}, nil)
+	}
+	if at := s.confirmationCaseAt(); !at.IsZero() && !d.cmd.At.Before(at) {
+		s = d.open(s, EventCaseOpened, s.confirmationCase(reasonNotAccepted), change{}, map[string]string{DetailReason: reasonNotAccepted})
 	}
 	if s.Ended() && !s.Archived && !d.cmd.At.Before(s.EndedAt.Add(archiveAfter)) {
 		s = d.emit(s, EventArchived, change{}, nil)

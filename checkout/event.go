@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quittance/checkout/money"
 )
 
 // EventType is the type of an event.
@@ -33,7 +35,15 @@ const (
 	EventCollectionMismatched EventType = "collection.mismatched" // an operator case
 	EventCollectionOrphaned   EventType = "collection.orphaned"   // an operator case
 	EventCaseOpened           EventType = "case.opened"           // where no other event opens it
+	EventCaseProposed         EventType = "case.proposed"         // by staff, as are the next two
+	EventCaseApproved         EventType = "case.approved"
+	EventCaseRejected         EventType = "case.rejected"
 	EventCaseResolved         EventType = "case.resolved"
+	EventConfirmationAwaited  EventType = "confirmation.awaited" // a first call to the ERP failed, and none was expected
+	EventConfirmationAccepted EventType = "confirmation.accepted"
+	EventConfirmationRefused  EventType = "confirmation.refused"
+	EventConfirmationRetried  EventType = "confirmation.retried"  // staff make the ERP be told once more
+	EventConfirmationRecorded EventType = "confirmation.recorded" // staff say that the ERP has the payment
 )
 
 // EventTypes has all event types.
@@ -42,7 +52,8 @@ func EventTypes() []EventType {
 		EventCreated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventArchived,
 		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
 		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
-		EventCaseOpened, EventCaseResolved,
+		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseResolved,
+		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded,
 	}
 }
 
@@ -54,7 +65,8 @@ func (t EventType) Webhook() bool {
 		return true
 	case EventCreated, EventArchived, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
-		EventCollectionMismatched, EventCollectionOrphaned, EventCaseOpened, EventCaseResolved:
+		EventCollectionMismatched, EventCollectionOrphaned, EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseResolved,
+		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
 		return false
 	}
 	return false
@@ -76,7 +88,14 @@ const (
 	DetailApprovedBy     = "approved_by" // the second member of staff
 	DetailLate           = "late"        // true when a case completed the session
 	DetailWasCompleted   = "was_completed"
-	DetailOrderPaid      = "order_paid" // another session of the order is paid
+	DetailOrderPaid      = "order_paid"  // another session of the order is paid
+	DetailProposal       = "proposal"    // number of a proposal within its case
+	DetailAnsweredAt     = "answered_at" // time of the call to the ERP
+
+	// Of an orphaned report of no session, which has no case to hold them.
+	DetailAccount    = "account"     // as Collection.Account
+	DetailApprovedAt = "approved_at" // the operator's own date of the approval, RFC 3339
+	DetailLive       = "livemode"    // true or false
 )
 
 // Event is something that happened. It is a snapshot: Session is the whole session
@@ -96,6 +115,21 @@ type Event struct {
 	change change
 }
 
+// Case returns the case that the event opens or closes. Of an orphaned report of no session
+// it is made of the event's details.
+func (e Event) Case() Case {
+	d := e.Detail
+	if c, ok := e.Session.Case(d[DetailCaseID]); ok {
+		return c
+	}
+	amount, _ := strconv.ParseInt(d[DetailReportedAmount], 10, 64) // our own text
+	approved, _ := time.Parse(time.RFC3339, d[DetailApprovedAt])   // our own text; zero if absent
+	return Case{
+		ID: d[DetailCaseID], Kind: CaseKind(d[DetailCaseKind]), CollectionID: d[DetailCollectionID], Amount: amount, Currency: d[DetailReportedCurr],
+		OperatorRef: d[DetailOperatorRef], Account: d[DetailAccount], ApprovedAt: approved, OpenedAt: e.OccurredAt,
+	}
+}
+
 // change is the part of an event that apply folds in. It does not travel.
 type change struct {
 	created    *Session
@@ -110,6 +144,9 @@ type change struct {
 	late       bool      // a case completes the session
 	decided    time.Time // when money of a late completion was reported
 	reversal   *reversal
+	notes      *Case     // the case with the number of a proposal
+	answered   time.Time // of the call that an ERP answered
+	reference  string    // of the ERP
 }
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
@@ -143,12 +180,15 @@ func apply(s Session, e Event) Session {
 		s = end(s, StatusCompleted, e.OccurredAt)
 		s.Late, s.FailureCode, s.FailureMessage = e.change.late, "", ""
 		if s.Collection.Status != CollectionApproved {
-			s.Collection.approve(e)
+			s = approve(s, e)
+		}
+		if s.awaitsERP() {
+			s.Confirmation = Confirmation{Status: ConfirmationAwaited, Since: e.OccurredAt}
 		}
 	case EventReversed:
 		s.ReversedAt, s.ReversalReason, s.ReversalRef = e.OccurredAt, e.change.reversal.reason, e.change.reversal.reference
 	case EventLatePayment:
-		s.Collection.approve(e)
+		s = approve(s, e)
 	case EventCollectionRefused:
 		s.Collection.decide(CollectionRefused, *e.change.outcome, e.OccurredAt)
 	case EventFailed:
@@ -187,12 +227,11 @@ func apply(s Session, e Event) Session {
 	case EventArchived:
 		s = archived(s)
 	case EventCaseResolved:
-		s.Cases = slices.Clone(s.Cases)
-		for i := range s.Cases {
-			if s.Cases[i].ID == e.change.closes.ID {
-				s.Cases[i] = *e.change.closes
-			}
-		}
+		s.Cases = replaced(s.Cases, *e.change.closes)
+	case EventCaseProposed, EventCaseApproved, EventCaseRejected:
+		s.Cases = replaced(s.Cases, *e.change.notes)
+	case EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
+		s.Confirmation = applyConfirmation(s.Confirmation, e)
 	case EventCaseOpened, EventTokenIssued, EventTokenConsumed:
 		// They leave a trace in the journal.
 	case EventCreated:
@@ -201,6 +240,17 @@ func apply(s Session, e Event) Session {
 		s.Cases = append(slices.Clone(s.Cases), *e.change.opens)
 	}
 	return s
+}
+
+// replaced returns a copy of the cases in which c replaces the case of the same id.
+func replaced(cases []Case, c Case) []Case {
+	cases = slices.Clone(cases)
+	for i := range cases {
+		if cases[i].ID == c.ID {
+			cases[i] = c
+		}
+	}
+	return cases
 }
 
 // end puts the session into a terminal status. A collection without a final answer becomes
@@ -216,14 +266,32 @@ func end(s Session, status Status, at time.Time) Session {
 	return s
 }
 
+// approve records the approval of the session's collection and divides its fee among the
+// items.
+func approve(s Session, e Event) Session {
+	s.Collection.approve(e)
+	if len(s.Items) > 0 {
+		s.Items = slices.Clone(s.Items)
+		amounts := make([]int64, len(s.Items))
+		for i, item := range s.Items {
+			amounts[i] = item.Amount
+		}
+		for i, fee := range money.Divide(s.Collection.Fee, amounts) {
+			s.Items[i].Fee = fee
+		}
+	}
+	return s
+}
+
 func (c *Collection) approve(e Event) {
 	at := e.OccurredAt
 	if !e.change.decided.IsZero() {
 		at = e.change.decided
 	}
 	c.decide(CollectionApproved, *e.change.outcome, at)
+	c.ApprovedAt = e.change.outcome.ApprovedAt
 	if e.change.clerk != "" {
-		c.Clerk = e.change.clerk
+		c.Clerk, c.Account = e.change.clerk, e.change.outcome.Account
 	}
 }
 

@@ -524,6 +524,78 @@ func TestCompletionToken(t *testing.T) { // decisions § 4
 	wantCode(t, issue("t5", "secret"), checkout.CodeSecretRefused)
 }
 
+// A paid session was opened ten thousand times, and each time left a token for thirty days
+// and an event for ever.
+func TestCompletionTokensAreBounded(t *testing.T) { // decisions § 4
+	t.Parallel()
+	w := newWorld(t)
+	for _, id := range []string{"a", "b"} {
+		s := draft(id, "o-"+id)
+		s.Mode, s.ClientSecretHash = checkout.ModeEmbedded, []byte("secret")
+		w.ask(checkout.Command{SessionID: id, Do: checkout.Create{Session: s, IdempotencyKey: "k-" + id, CreationsPerMinute: 9}})
+		w.collect(id)
+		w.outcome(id, approved())
+	}
+	issue := func(id, hash string) checkout.Answer {
+		return w.ask(checkout.Command{SessionID: id, Do: checkout.IssueToken{
+			Hash: []byte(hash), ClientSecretHash: []byte("secret"), Lifetime: checkout.CompletionTokenLifetime,
+		}})
+	}
+	consume := func(hash string) checkout.Answer {
+		return w.ask(checkout.Command{ApplicationID: app, Do: checkout.ConsumeToken{Hash: []byte(hash)}})
+	}
+	wantCode(t, issue("b", "other"), checkout.CodeOK)
+	const opened = 10_000
+	before := len(w.events)
+	for n := range opened {
+		hash := fmt.Sprint("t", n)
+		wantCode(t, issue("a", hash), checkout.CodeOK)
+		if n%1000 == 0 { // the newest is valid however often the page was opened
+			if a := consume(hash); a.Code != checkout.CodeOK || a.Replayed {
+				t.Fatalf("token %d: %+v", n, a)
+			}
+		}
+	}
+	if n := len(w.tokens); n != checkout.MaxTokens+1 {
+		t.Errorf("%d tokens are remembered, want %d and that of another session", n, checkout.MaxTokens)
+	}
+	if n := len(w.events) - before; n > checkout.MaxTokens+opened/1000 {
+		t.Errorf("%d events", n)
+	}
+	oldest := fmt.Sprint("t", opened-checkout.MaxTokens)
+	if a := issue("a", oldest); a.Code != checkout.CodeOK || !a.Replayed { // the same command again
+		t.Errorf("issued again: %+v", a)
+	}
+	wantCode(t, consume(fmt.Sprint("t", opened-checkout.MaxTokens-1)), checkout.CodeTokenNotFound)
+	for n := opened - checkout.MaxTokens; n < opened; n++ {
+		wantCode(t, consume(fmt.Sprint("t", n)), checkout.CodeOK)
+	}
+	wantCode(t, consume("other"), checkout.CodeOK)
+}
+
+// A page asked for the token after the session's lifetime and before its tick, and its
+// secret counted as unknown.
+func TestSecretOfAnExpiredSession(t *testing.T) { // decisions § 4
+	t.Parallel()
+	w := newWorld(t)
+	s := draft("a", "o")
+	s.Mode, s.ClientSecretHash = checkout.ModeEmbedded, []byte("secret")
+	w.ask(checkout.Command{SessionID: "a", Do: checkout.Create{Session: s, IdempotencyKey: "k", CreationsPerMinute: 9}})
+	issue := func(secret string) checkout.Answer {
+		return w.ask(checkout.Command{SessionID: "a", Do: checkout.IssueToken{
+			Hash: []byte("t"), ClientSecretHash: []byte(secret), Lifetime: checkout.CompletionTokenLifetime,
+		}})
+	}
+	w.now = s.ExpiresAt.Add(time.Hour) // the tick is late
+	wantCode(t, issue("wrong"), checkout.CodeSecretRefused)
+	wantCode(t, issue("secret"), checkout.CodeNotCompleted)
+	w.want("a", checkout.StatusExpired, created, checkout.EventExpired)
+	w.advance(10*time.Minute - time.Millisecond)
+	wantCode(t, issue("secret"), checkout.CodeNotCompleted)
+	w.advance(time.Millisecond)
+	wantCode(t, issue("secret"), checkout.CodeSecretRefused)
+}
+
 // A visitor handed the integrator's back end the token of a cheaper payment of theirs. The
 // back end that did not compare order_id unlocked the dearer case.
 func TestCompletionTokenOfAnotherOrder(t *testing.T) {

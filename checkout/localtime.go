@@ -15,3 +15,6 @@ func SameDay(a, b time.Time) bool {
 	by, bm, bd := LocalTime(b).Date()
 	return ay == by && am == bm && ad == bd
 }
+
+// localDate returns the local date, such as 2026-11-22. Later dates are greater texts.
+func localDate(t time.Time) string { return LocalTime(t).Format(time.DateOnly) }

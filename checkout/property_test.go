@@ -38,6 +38,10 @@ func TestRandomHistories(t *testing.T) {
 				s := draft(fmt.Sprintf("s%03d", n), rapid.SampledFrom([]string{"o1", "o2"}).Draw(t, "order"))
 				s.ExpiresAt = w.now.Add(time.Hour)
 				s.ClientSecretHash = []byte("secret")
+				s.ERP = rapid.Bool().Draw(t, "erp")
+				if rapid.Bool().Draw(t, "due") {
+					s.Metadata = map[string]string{checkout.MetadataERPDueRef: "due"}
+				}
 				key := fmt.Sprint("k", rapid.IntRange(n-2, n).Draw(t, "key"))
 				send(t, checkout.Command{SessionID: s.ID, Do: checkout.Create{Session: s, IdempotencyKey: key, BodyHash: []byte(s.OrderID), CreationsPerMinute: 20}})
 				if _, ok := w.sessions[s.ID]; ok {
@@ -93,10 +97,13 @@ func TestRandomHistories(t *testing.T) {
 				w.decide(checkout.Command{SessionID: session(t), Do: checkout.Tick{}})
 			},
 			"staff":       func(t *rapid.T) { resolveSome(t, w, session(t), send) },
+			"erp":         func(t *rapid.T) { answerSome(t, w, session(t), send) },
+			"proposals":   func(t *rapid.T) { noteSome(t, w, session(t), send) },
 			"resolve all": func(t *rapid.T) { resolveAll(t, w) },
 			"": func(t *rapid.T) {
 				invariants(t, w, asked)
 				caseInvariants(t, w)
+				confirmationInvariants(t, w)
 			},
 		})
 	})

@@ -92,6 +92,10 @@ type Session struct {
 	SuccessURL   string
 	CancelURL    string
 
+	// Items are the dues of a session that pays several. Without items the session pays one
+	// due, which its own fields describe.
+	Items []Item
+
 	PaymentRef    string
 	NoticeID      string
 	NoticeRef     string
@@ -118,6 +122,10 @@ type Session struct {
 	Orphans []string
 	// Cases are the sums of this session that fit no open session, with their exits.
 	Cases []Case
+	// ERP is true when the agency had an ERP for payments of this mode at the creation.
+	ERP bool
+	// Confirmation is what is known of the ERP's part in the payment.
+	Confirmation Confirmation
 	// Late is true when the session was completed after it had ended (decisions § 14).
 	Late bool
 	// ReversedAt is when the session's money was given back; zero if it was not.
@@ -135,6 +143,20 @@ type Session struct {
 // Customer is contact data for the receipt; any field may be empty.
 type Customer struct {
 	Name, Email, Phone string
+}
+
+// Item is one due of a session that pays several.
+type Item struct {
+	ERPDueRef    string
+	ServiceCode  string
+	ServiceLabel string
+	Amount       int64 // due, without fees
+	// Fee is the item's part of the collection's fee (decisions § 7). It is set when the
+	// collection is approved and never computed again.
+	Fee           int64
+	TransactionID string
+	NoticeID      string
+	NoticeRef     string
 }
 
 // Offer is a way to pay this session, with the fee for its amount.
@@ -173,7 +195,8 @@ type Collection struct {
 	// WindowEndsAt ends the payer's time to approve.
 	WindowEndsAt time.Time
 	// Account is the fingerprint of the merchant account that was asked. The answer of
-	// another account says nothing about this collection.
+	// another account says nothing about this collection. Of cash that was taken, it is the
+	// counter.
 	Account string
 	// Enquiries counts the enquiries so far; NextEnquiryAt is zero once final.
 	Enquiries     int
@@ -188,6 +211,8 @@ type Collection struct {
 	OperatorRef string
 	FailureCode FailureCode
 	DecidedAt   time.Time
+	// ApprovedAt is the operator's own date of the approval; zero if it told none.
+	ApprovedAt time.Time
 
 	// RedirectSealed is the sealed redirect to the acquirer's page, see Redirected.
 	RedirectSealed []byte
@@ -252,6 +277,7 @@ func (s Session) Deadline() (at time.Time, ok bool) {
 	case !s.Collection.Final():
 		at = earliest(s.Collection.NextEnquiryAt, s.undecidedCaseAt())
 	}
+	at = earliest(at, s.confirmationCaseAt())
 	if s.Ended() && !s.Archived {
 		at = earliest(at, s.EndedAt.Add(archiveAfter))
 	}

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"crypto/subtle"
+	"slices"
 	"time"
 )
 
@@ -13,14 +14,15 @@ const CompletionTokenLifetime = 10 * time.Minute
 const secretGrace = CompletionTokenLifetime
 
 // OpensWith reports whether hash is the SHA-256 of the session's client_secret and the
-// secret is valid at that time. A collection in flight keeps the session open past its
-// expiry, and the secret stays valid as long.
+// secret is valid at that time. The secret of a session that has not ended is always
+// valid, also past its expiry: the session then waits for a collection, or its end is not
+// decided yet.
 func (s Session) OpensWith(secretHash []byte, at time.Time) bool {
 	accepted := s.ExpiresAt
-	if grace := s.EndedAt.Add(secretGrace); s.Ended() && grace.After(accepted) {
+	if grace := s.EndedAt.Add(secretGrace); grace.After(accepted) {
 		accepted = grace
 	}
-	return len(s.ClientSecretHash) > 0 && subtle.ConstantTimeCompare(s.ClientSecretHash, secretHash) == 1 && (s.InFlight() || at.Before(accepted))
+	return len(s.ClientSecretHash) > 0 && subtle.ConstantTimeCompare(s.ClientSecretHash, secretHash) == 1 && (!s.Ended() || at.Before(accepted))
 }
 
 func (d *decider) issueToken(do IssueToken) Answer {
@@ -41,8 +43,31 @@ func (d *decider) issueToken(do IssueToken) Answer {
 	}
 	t := Token{SessionID: s.ID, ExpiresAt: d.cmd.At.Add(do.Lifetime), ForgetAt: d.cmd.At.Add(TokenRetention)}
 	put(&d.out.Tokens, hash, t)
-	s = d.emit(s, EventTokenIssued, change{}, nil)
+	if d.listToken(s.ID, do.Hash, t) {
+		// Tokens beyond MaxTokens leave no trace in the journal, which keeps every event.
+		s = d.emit(s, EventTokenIssued, change{}, nil)
+	}
 	return Answer{Code: CodeOK, Session: &s, TokenExpiresAt: t.ExpiresAt}
+}
+
+// listToken adds a token to the list of its session. fresh is false when it replaces the
+// oldest.
+func (d *decider) listToken(sessionID string, hash []byte, t Token) (fresh bool) {
+	known := d.view.Tokens(sessionID)
+	l := TokenList{Hashes: append(slices.Clone(known.Hashes), hash), ForgetAt: t.ForgetAt}
+	if known.ForgetAt.After(l.ForgetAt) {
+		l.ForgetAt = known.ForgetAt // the sender's clock is behind
+	}
+	fresh = true
+	for len(l.Hashes) > MaxTokens {
+		oldest := string(l.Hashes[0])
+		l.Hashes, fresh = l.Hashes[1:], false
+		if old, ok := d.view.Token(oldest); ok && old.SessionID == sessionID {
+			d.out.ForgottenTokens = append(d.out.ForgottenTokens, oldest)
+		}
+	}
+	put(&d.out.TokenLists, sessionID, l)
+	return fresh
 }
 
 func (d *decider) consumeToken(do ConsumeToken) Answer {

@@ -11,6 +11,9 @@ type View interface {
 	Idempotency(IdempotencyKey) (Idempotency, bool)
 	Quota(applicationID string) Quota
 	Token(hash string) (Token, bool)
+	// Tokens are the tokens of a session.
+	Tokens(sessionID string) TokenList
+	Till(TillKey) Till
 }
 
 // OrderKey scopes an order to application and mode (decisions § 1).
@@ -66,10 +69,35 @@ type MinuteCount struct {
 // TokenRetention is how long a token's hash is remembered.
 const TokenRetention = 30 * 24 * time.Hour
 
+// MaxTokens is the number of tokens of a session that are remembered. A further one
+// replaces the oldest, which is unknown from then on. A page that is opened again and again
+// always gets a token, and the state does not grow with it.
+const MaxTokens = 20
+
+// TokenList names the tokens of a session that are remembered, the oldest first.
+type TokenList struct {
+	Hashes   [][]byte
+	ForgetAt time.Time // that of the newest token
+}
+
 // Token is a completion token.
 type Token struct {
 	SessionID  string
 	ExpiresAt  time.Time
 	ConsumedAt time.Time
 	ForgetAt   time.Time
+}
+
+// TillKey names a clerk in a mode.
+type TillKey struct {
+	AgencyID string
+	Live     bool
+	Clerk    string
+}
+
+// Till counts the cash that a clerk put on record on one day. The zero value is a clerk
+// without cash.
+type Till struct {
+	Day   string // local date, such as 2026-11-22
+	Taken int64  // sum of totals, minor units; cash that was given back still counts
 }

@@ -27,6 +27,8 @@ type world struct {
 	keys     map[checkout.IdempotencyKey]checkout.Idempotency
 	quotas   map[string]checkout.Quota
 	tokens   map[string]checkout.Token
+	lists    map[string]checkout.TokenList
+	tills    map[checkout.TillKey]checkout.Till
 
 	events   []checkout.Event
 	requests []checkout.CollectionRequest
@@ -39,6 +41,7 @@ func newWorld(t tb) *world {
 	return &world{
 		t: t, now: start, sessions: map[string]checkout.Session{}, orders: map[checkout.OrderKey]checkout.Order{},
 		keys: map[checkout.IdempotencyKey]checkout.Idempotency{}, quotas: map[string]checkout.Quota{}, tokens: map[string]checkout.Token{},
+		lists: map[string]checkout.TokenList{}, tills: map[checkout.TillKey]checkout.Till{},
 	}
 }
 
@@ -46,6 +49,8 @@ func (w *world) Session(id string) (checkout.Session, bool) { s, ok := w.session
 func (w *world) Order(k checkout.OrderKey) checkout.Order   { return w.orders[k] }
 func (w *world) Quota(app string) checkout.Quota            { return w.quotas[app] }
 func (w *world) Token(h string) (checkout.Token, bool)      { t, ok := w.tokens[h]; return t, ok }
+func (w *world) Tokens(id string) checkout.TokenList        { return w.lists[id] }
+func (w *world) Till(k checkout.TillKey) checkout.Till      { return w.tills[k] }
 func (w *world) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, bool) {
 	i, ok := w.keys[k]
 	return i, ok
@@ -100,6 +105,11 @@ func (w *world) decide(cmd checkout.Command) checkout.Decision {
 	maps.Copy(w.keys, d.Idempotency)
 	maps.Copy(w.quotas, d.Quotas)
 	maps.Copy(w.tokens, d.Tokens)
+	maps.Copy(w.lists, d.TokenLists)
+	maps.Copy(w.tills, d.Tills)
+	for _, hash := range d.ForgottenTokens {
+		delete(w.tokens, hash)
+	}
 	w.events = append(w.events, d.Events...)
 	w.requests = append(w.requests, d.Collections...)
 	return d

@@ -80,7 +80,7 @@ func Topics() []Topic {
 	}
 	return append(Checkout.Topics(FamilyRecords{
 		Commands: []string{"quittance.Command"},
-		State:    []string{"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token"},
+		State:    []string{"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token", "quittance.TokenList", "quittance.Till"},
 		Events:   []string{"quittance.Event"},
 		Replies:  []string{"quittance.Reply"},
 	}),

@@ -1,10 +1,12 @@
 package money
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -93,6 +95,37 @@ func Total(amount, fee int64) (int64, error) {
 		return 0, fmt.Errorf("adding %d and %d: %w", amount, fee, ErrOverflow)
 	}
 	return amount + fee, nil
+}
+
+// Divide divides a fee among items in proportion to their amounts, in whole minor units:
+// the largest remainders get the units that are left, the earlier item first among equal
+// ones (decisions § 7). The parts add up to the fee. Negative amounts count as 0; if all are
+// 0, the first item gets the fee.
+func Divide(fee int64, amounts []int64) []int64 {
+	parts := make([]int64, len(amounts))
+	if len(parts) == 0 || fee <= 0 {
+		return parts
+	}
+	var sum uint64
+	for _, a := range amounts {
+		sum += uint64(max(a, 0))
+	}
+	if sum == 0 {
+		parts[0] = fee
+		return parts
+	}
+	left, remainders, order := fee, make([]uint64, len(parts)), make([]int, len(parts))
+	for i, a := range amounts {
+		hi, lo := bits.Mul64(uint64(fee), uint64(max(a, 0)))
+		share, remainder := bits.Div64(hi, lo, sum)                    // at most the fee
+		parts[i], remainders[i], order[i] = int64(share), remainder, i //nolint:gosec // at most the fee
+		left -= parts[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(remainders[b], remainders[a]) })
+	for _, i := range order[:left] {
+		parts[i]++
+	}
+	return parts
 }
 
 // ParseRatio reads a ratio such as "0.015" as parts per million, exactly. It accepts digits

@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -303,4 +304,45 @@ func TestTotal(t *testing.T) {
 	if _, err := money.Total(5000, -1); !errors.Is(err, money.ErrAmount) {
 		t.Errorf("error is %v, want ErrAmount", err)
 	}
+}
+
+func TestDivide(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fee     int64
+		amounts []int64
+		want    []int64
+	}{
+		{0, []int64{1, 2}, []int64{0, 0}},
+		{75, []int64{5000}, []int64{75}},
+		{100, []int64{1, 1, 1}, []int64{34, 33, 33}},        // ties by position
+		{100, []int64{2, 1, 1, 2}, []int64{33, 17, 17, 33}}, // the largest remainders are in the middle
+		{2, []int64{0, 5, 5}, []int64{0, 1, 1}},             //
+		{7, []int64{0, 0}, []int64{7, 0}},                   // nothing to divide by
+		{math.MaxInt64, []int64{1 << 53, 1 << 53}, []int64{math.MaxInt64/2 + 1, math.MaxInt64 / 2}},
+	} {
+		if got := money.Divide(c.fee, c.amounts); !slices.Equal(got, c.want) {
+			t.Errorf("%d among %v is %v, want %v", c.fee, c.amounts, got, c.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		fee := rapid.Int64Range(0, 1<<53).Draw(t, "fee")
+		amounts := rapid.SliceOfN(rapid.Int64Range(1, 1<<53), 1, 20).Draw(t, "amounts")
+		sum := new(big.Int)
+		for _, a := range amounts {
+			sum.Add(sum, big.NewInt(a))
+		}
+		left := fee
+		for i, part := range money.Divide(fee, amounts) {
+			left -= part
+			// |part × sum − fee × amount| < sum: less than one unit from the exact share.
+			off := new(big.Int).Sub(new(big.Int).Mul(big.NewInt(part), sum), new(big.Int).Mul(big.NewInt(fee), big.NewInt(amounts[i])))
+			if off.CmpAbs(sum) >= 0 {
+				t.Errorf("item %d gets %d of %d", i, part, fee)
+			}
+		}
+		if left != 0 {
+			t.Errorf("%d of %d are lost", left, fee)
+		}
+	})
 }

@@ -71,6 +71,13 @@ type Merchant struct {
 	Networks []netip.Prefix
 }
 
+func (m Merchant) fingerprint() string {
+	if m.Account == nil {
+		return ""
+	}
+	return m.Account.Fingerprint()
+}
+
 // Handler receives the reports of operators. Its router must have the middleware
 // web.ClientAddress. Safe for concurrent use.
 type Handler struct {
@@ -174,8 +181,9 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		return // the caller is gone
 	}
+	var m Merchant
 	if verifier, signs := c.(connector.ReportVerifier); signs {
-		switch err := h.verify(r, verifier, c.Operator(), sessionID, collectionID, body); {
+		switch m, err = h.verify(r, verifier, c.Operator(), sessionID, collectionID, body); {
 		case errors.Is(err, connector.ErrSignature):
 			h.warn(r, c, collectionID, outcomeBadSignature, err)
 			if !h.allow(r) {
@@ -210,7 +218,8 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	}
 	if _, signs := c.(connector.ReportVerifier); !signs {
 		// The address may be known to others: addresses end up in logs.
-		if outcome, err := h.fromOperator(r, c.Operator(), sessionID, collectionID); outcome != "" {
+		var outcome string
+		if m, outcome, err = h.fromOperator(r, c.Operator(), sessionID, collectionID); outcome != "" {
 			if err != nil {
 				h.warn(r, c, collectionID, outcome, err)
 			}
@@ -219,7 +228,7 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	cmd.Do = checkout.Outcome{
-		CollectionID: collectionID, Source: checkout.SourceCallback, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
+		CollectionID: collectionID, Account: m.fingerprint(), Source: checkout.SourceCallback, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
 		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode, ApprovedAt: o.ApprovedAt, HonourLate: h.honoursLate(r.Context(), sessionID, o),
 	}
 	h.send(w, r, c, cmd, string(o.Status), http.StatusOK)
@@ -236,35 +245,35 @@ func (h *Handler) honoursLate(ctx context.Context, sessionID string, o connector
 	return h.cfg.HonoursLate(ctx, sessionID)
 }
 
-// verify checks the signature of a report. The error wraps connector.ErrSignature when
-// it is not the account's signature; any other error means that the account is unknown
-// now.
-func (h *Handler) verify(r *http.Request, verifier connector.ReportVerifier, operator, sessionID, collectionID string, body []byte) error {
+// verify checks the signature of a report and returns its account. The error wraps
+// connector.ErrSignature when it is not the account's signature; any other error means that
+// the account is unknown now.
+func (h *Handler) verify(r *http.Request, verifier connector.ReportVerifier, operator, sessionID, collectionID string, body []byte) (Merchant, error) {
 	m, err := h.merchant(r, operator, sessionID, collectionID)
 	if err != nil {
-		return err
+		return m, err
 	}
-	return verifier.VerifyReport(m.Account, r.Header, body)
+	return m, verifier.VerifyReport(m.Account, r.Header, body)
 }
 
-// fromOperator returns an empty outcome when a report comes from the networks that the
-// collection's account names as its operator's own; else the outcome, and an error where
-// somebody should look at it.
-func (h *Handler) fromOperator(r *http.Request, operator, sessionID, collectionID string) (outcome string, err error) {
-	m, err := h.merchant(r, operator, sessionID, collectionID)
+// fromOperator returns the account of a report, and an empty outcome when the report comes
+// from the networks that the account names as its operator's own; else the outcome, and an
+// error where somebody should look at it.
+func (h *Handler) fromOperator(r *http.Request, operator, sessionID, collectionID string) (m Merchant, outcome string, err error) {
+	m, err = h.merchant(r, operator, sessionID, collectionID)
 	if err != nil {
-		return outcomeUnverified, err
+		return m, outcomeUnverified, err
 	}
 	client, certain := web.Caller(r)
 	switch {
 	case len(m.Networks) == 0:
-		return outcomeElsewhere, nil // the account is configured so
+		return m, outcomeElsewhere, nil // the account is configured so
 	case !certain:
-		return outcomeElsewhere, errors.New("a proxy that --trusted-proxies does not name hides the caller's address")
+		return m, outcomeElsewhere, errors.New("a proxy that --trusted-proxies does not name hides the caller's address")
 	case !slices.ContainsFunc(m.Networks, func(n netip.Prefix) bool { return n.Contains(client) }):
-		return outcomeElsewhere, fmt.Errorf("%s is not in the account's callback_networks", client)
+		return m, outcomeElsewhere, fmt.Errorf("%s is not in the account's callback_networks", client)
 	}
-	return "", nil
+	return m, "", nil
 }
 
 func (h *Handler) merchant(r *http.Request, operator, sessionID, collectionID string) (Merchant, error) {

@@ -190,7 +190,7 @@ func TestReportAtItsAddress(t *testing.T) {
 		sent := e.outbox.take()
 		want := checkout.Command{At: at, SessionID: e.session, Do: checkout.Outcome{
 			CollectionID: e.collection, Source: checkout.SourceCallback, Status: checkout.OutcomeApproved,
-			Amount: 5075, Currency: "XAF", OperatorRef: "991",
+			Amount: 5075, Currency: "XAF", OperatorRef: "991", Account: e.account.Fingerprint(),
 		}}
 		if len(sent) != 1 || sent[0] != want {
 			t.Errorf("sent %+v, want %+v", sent, want)
@@ -271,7 +271,7 @@ func TestSignedReport(t *testing.T) {
 		if got := e.callSigned(http.MethodPost, e.cardAddress(), body, signed(acquirer.Secret, at, body)); got != http.StatusOK {
 			t.Errorf("%s: status %d", status, got)
 		}
-		want.CollectionID, want.Source, want.OperatorRef = e.collection, checkout.SourceCallback, "T-991"
+		want.CollectionID, want.Source, want.OperatorRef, want.Account = e.collection, checkout.SourceCallback, "T-991", acquirer.Fingerprint()
 		if sent := e.outbox.take(); len(sent) != 1 || sent[0].Do != want {
 			t.Errorf("%s: sent %+v, want %+v", status, sent, want)
 		}

@@ -3,6 +3,7 @@ package counter
 import (
 	_ "embed" // openapi.yaml
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
+	"quittance/internal/identity"
 )
 
 // Prefix is the path of the API. Paths below it that do not exist are answered with
@@ -52,6 +54,10 @@ func (c *Counter) answer(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		clerk, err := c.cfg.Identities.AuthenticateClerk(problem.Bearer(r))
+		if errors.Is(err, identity.ErrStale) {
+			problem.Write(w, r, problem.Stale())
+			return
+		}
 		if err != nil {
 			problem.Write(w, r, problem.New("generic.unauthorized").
 				Saying("The clerk's key is missing, unknown or revoked: send Authorization: Bearer ck_test_… or ck_live_…."))

@@ -61,7 +61,7 @@ func TestCashIsTakenOnce(t *testing.T) {
 		t.Errorf("%d of five calls say that they are the first", fresh)
 	}
 	w.want(w.take(c01, s, strings.ToUpper(id)), http.StatusOK, "")
-	if c := w.Session(s.ID).Collection; c.ID != id || c.Amount != 5050 {
+	if c := w.Session(s.ID).Collection; c.ID != id || c.Amount != 5050 || c.Account != "Hall" {
 		t.Errorf("on record is %+v", c)
 	}
 	w.want(w.reserve(c02, s), http.StatusConflict, "checkout.session_ended")
@@ -306,14 +306,13 @@ func TestAmbiguousReference(t *testing.T) {
 	}
 }
 
-func TestReferencesCannotBeTried(t *testing.T) {
+func TestLookUpsAreLimited(t *testing.T) {
 	t.Parallel()
 	w := serve(t)
 	s := w.create(nil)
 	id := w.held(c01, s)
-	foreign := w.create(func(s *checkout.Session) { s.ApplicationID, s.TenantID = abroad, other })
 	for range 59 {
-		w.want(w.reserve(c01, foreign), http.StatusNotFound, "checkout.session_not_found")
+		w.want(w.reserve(c01, s), http.StatusOK, "")
 	}
 	limited := w.want(w.reserve(c01, s), http.StatusTooManyRequests, "generic.rate_limited")
 	if limited.header.Get("RateLimit-Policy") != `"look-ups";q=60;w=60` {
@@ -321,13 +320,119 @@ func TestReferencesCannotBeTried(t *testing.T) {
 	}
 	w.want(w.stands(c01, s), http.StatusTooManyRequests, "generic.rate_limited")
 	w.want(w.reserve(c02, s), http.StatusConflict, "counter.reserved") // each key has its own quota
-	w.want(w.take(c01, s, id), http.StatusOK, "")                      // entries are counted apart from look-ups
-	for range 59 {
-		w.want(w.take(c01, foreign, id), http.StatusNotFound, "checkout.session_not_found")
+	for range 60 {                                                     // entries are counted apart from look-ups
+		w.want(w.take(c01, s, id), http.StatusOK, "")
 	}
 	w.want(w.take(c01, s, id), http.StatusTooManyRequests, "generic.rate_limited")
 	w.Change(func() { w.Time = w.Time.Add(time.Minute) })
 	w.want(w.take(c01, s, id), http.StatusOK, "")
+}
+
+// A key could try sixty references a minute, and as many again with entries, for ever.
+func TestReferencesCannotBeTried(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	var first sync.Once
+	w := serve(t, func(c *counter.Config) { first.Do(func() { c.Metrics = registry }) })
+	held, free := w.create(nil), w.create(nil)
+	id := w.held(c01, held)
+	foreign := w.create(func(s *checkout.Session) { s.ApplicationID, s.TenantID = abroad, other })
+	// A desk's mistakes: a reference with a wrong digit is no reference.
+	for range 10 {
+		w.want(w.call(c01, http.MethodPost, "/reservations", object{"payment_ref": "1234567890123456"}), http.StatusUnprocessableEntity, "counter.reference_mistyped")
+	}
+	for n := range counter.MaxUnknown / 4 { // all ways to try one count together
+		w.want(w.reserve(c01, foreign), http.StatusNotFound, "checkout.session_not_found")
+		w.want(w.stands(c01, foreign), http.StatusNotFound, "checkout.session_not_found")
+		w.want(w.take(c01, foreign, id), http.StatusNotFound, "checkout.session_not_found")
+		w.want(w.reverse(c01, foreign, id), http.StatusNotFound, "checkout.session_not_found")
+		if n == 0 {
+			w.want(w.reserve(c01, free), http.StatusCreated, "")
+			w.want(w.release(c01, free, w.stands(c01, free).body["cash"].(map[string]any)["collection_id"].(string)), http.StatusOK, "")
+		}
+	}
+	other := w.browse()
+	other.base = w.instance() // the other instance has the same count
+	refusals := 0
+	for _, s := range []checkout.Session{free, foreign, held} { // known or not: the answer is the same
+		a := w.want(w.reserve(c01, s), http.StatusTooManyRequests, "counter.too_many_unknown_references")
+		if got := a.header.Get("Retry-After"); got != "3600" {
+			t.Errorf("Retry-After is %s", got)
+		}
+		w.want(w.stands(c01, s), http.StatusTooManyRequests, "counter.too_many_unknown_references")
+		refusals += 2
+	}
+	other.get("/counter").post("/sign-in", "key", c01).post("/look-up", "payment_ref", free.PaymentRef).
+		want(http.StatusTooManyRequests, "Trop de références inconnues")
+	w.want(w.take(c01, foreign, id), http.StatusTooManyRequests, "counter.too_many_unknown_references")
+	refusals++
+	w.want(w.take(c01, held, id), http.StatusOK, "") // the cash of a reservation is always put on record
+	w.want(w.take(c01, held, id), http.StatusOK, "")
+	w.want(w.reserve(c02, free), http.StatusCreated, "") // another key
+	w.Change(func() { w.Time = w.Time.Add(time.Hour) })
+	w.want(w.stands(c01, held), http.StatusOK, "")
+
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			want := map[string]int{"unknown": counter.MaxUnknown, "refused": refusals}
+			if f.GetName() == "quittance_counter_unknown_references_total" && int(m.GetCounter().GetValue()) != want[m.GetLabel()[0].GetValue()] {
+				t.Errorf("counted %v, want %v", m, want)
+			}
+		}
+	}
+}
+
+// The limits of a clerk hold at the API and at the page, over all instances and retries, and
+// a change of them counts within a second.
+func TestLimitsOfAClerk(t *testing.T) {
+	t.Parallel()
+	var clerks counter.Identities
+	w := serve(t, func(c *counter.Config) { clerks = c.Identities })
+	limits := func(payment, day int64) {
+		t.Helper()
+		if _, err := identity.LimitClerk(t.Context(), w.pool, registries.Actor, "impots/c01", &payment, &day, w.Now()); err != nil {
+			t.Fatal(err)
+		}
+		registries.Within(t, 10*time.Second, "the limits are read", func() bool {
+			c, err := clerks.AuthenticateClerk(c01)
+			return err == nil && c.PaymentLimit == payment && c.DayLimit == day
+		})
+	}
+	one, two, three := w.create(nil), w.create(nil), w.create(nil)
+	limits(5049, 0)
+	a := w.want(w.reserve(c01, one), http.StatusConflict, "counter.payment_limit")
+	if !strings.Contains(a.text("detail"), "5049 XAF for one payment") || !strings.Contains(a.text("detail"), "take no cash") {
+		t.Errorf("the clerk reads %s", a.raw)
+	}
+	w.want(w.take(c01, one, "11111111-1111-4111-8111-111111111111"), http.StatusConflict, "counter.payment_limit")
+	if s := w.Session(one.ID); s.Sequence != 1 {
+		t.Errorf("on record is %+v", s.Collection)
+	}
+
+	limits(0, 2*5050)
+	id := w.held(c01, one)
+	for range 3 { // the desk repeats the call
+		w.want(w.take(c01, one, id), http.StatusOK, "")
+	}
+	second := w.held(c01, two)
+	w.Change(func() { w.lost = 1 })
+	w.want(w.take(c01, two, second), http.StatusServiceUnavailable, "generic.unavailable")
+	w.want(w.take(c01, two, second), http.StatusOK, "")
+	a = w.want(w.reserve(c01, three), http.StatusConflict, "counter.day_limit")
+	if !strings.Contains(a.text("detail"), "10100 XAF a day") {
+		t.Errorf("%s", a.raw)
+	}
+	b := w.signedIn(c01).post("/look-up", "payment_ref", three.PaymentRef).want(http.StatusConflict, "peut recevoir aujourd’hui", "Rien n’a été enregistré")
+	b.get("/counter?lang=en").post("/look-up", "payment_ref", three.PaymentRef).want(http.StatusConflict, "may take today")
+	w.want(w.reserve(c02, three), http.StatusCreated, "") // another clerk
+	w.want(w.reverse(c02, one, id), http.StatusOK, "")    // cash that was given back still counts
+	w.want(w.reserve(c01, w.create(nil)), http.StatusConflict, "counter.day_limit")
+	w.Change(func() { w.Time = w.Time.Add(24 * time.Hour) })
+	w.want(w.reserve(c01, w.create(nil)), http.StatusCreated, "")
 }
 
 func TestRevokedKeyEndsAtOnce(t *testing.T) {

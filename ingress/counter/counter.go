@@ -23,7 +23,7 @@ import (
 const Window = 10 * time.Minute
 
 // perMinute is the quota of a key: that many look-ups and that many entries in a
-// minute. A clerk needs fewer, and nobody finds a reference by guessing at that rate.
+// minute. A clerk needs fewer.
 const perMinute = 60
 
 // Asker sends a command and awaits its answer: internal/commands.
@@ -42,16 +42,31 @@ type Registry interface {
 	ApplicationsOf(agencyID string) []string
 }
 
-// Identities know the clerks: internal/identity. They answer from memory.
+// Identities know the clerks and their sessions: internal/identity. An error that is no
+// identity.ErrUnauthorized means that they cannot answer now.
 type Identities interface {
+	// AuthenticateClerk answers from memory.
 	AuthenticateClerk(key string) (identity.ClerkPrincipal, error)
-	ClerkByKey(keyID string) (identity.ClerkPrincipal, error)
+	BeginClerkSession(ctx context.Context, keyID string) (id string, err error)
+	ClerkSession(ctx context.Context, id string) (identity.ClerkPrincipal, error)
+	EndClerkSession(ctx context.Context, id string) error
 }
 
 // Reads counts the requests of a key over all instances: internal/quota.
 type Reads interface {
 	Admit(ctx context.Context, keyID string, limit int) (quota.Allowance, bool, error)
 }
+
+// Unknown counts the unknown references that a key looked up: internal/quota.
+type Unknown interface {
+	Exhausted(ctx context.Context, keyID string) (until time.Duration, exhausted bool, err error)
+	Note(ctx context.Context, keyID string) error
+}
+
+// MaxUnknown is how many unknown references a key may look up in an hour. A clerk who
+// mistypes a reference hardly ever writes another valid one, because of its check digits.
+// So unknown references are those of other agencies, or guesses.
+const MaxUnknown = 20
 
 // Config of a Counter. All fields are required.
 type Config struct {
@@ -60,6 +75,8 @@ type Config struct {
 	Registry   Registry
 	Identities Identities
 	Reads      Reads
+	// Unknown has the limit MaxUnknown.
+	Unknown Unknown
 	// Keys seal the cookie of the page.
 	Keys *secret.Keys
 	// PublicURL is where clerks reach the page; with https its cookie is Secure.
@@ -79,17 +96,12 @@ type Counter struct {
 	entries   *prometheus.CounterVec
 	signIns   *prometheus.CounterVec
 	ambiguous prometheus.Counter
+	unknown   *prometheus.CounterVec
 }
-
-// How long a clerk stays signed in: after signing in, and after the last request.
-const (
-	signedInFor  = 12 * time.Hour
-	signedInIdle = 30 * time.Minute
-)
 
 // New makes a Counter.
 func New(cfg Config) (*Counter, error) {
-	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Identities == nil || cfg.Reads == nil || cfg.Keys == nil ||
+	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Identities == nil || cfg.Reads == nil || cfg.Unknown == nil || cfg.Keys == nil ||
 		cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("counter: every field of the configuration is required")
 	}
@@ -100,7 +112,7 @@ func New(cfg Config) (*Counter, error) {
 	}
 	c.signIn = &web.SignIn{
 		Cookie: "quittance_counter", Label: "counter sessions", Keys: cfg.Keys, PublicURL: cfg.PublicURL,
-		Whole: signedInFor, Idle: signedInIdle, Now: c.now,
+		Whole: identity.ClerkSessionLifetime, Now: c.now,
 	}
 	factory := promauto.With(cfg.Metrics)
 	c.entries = factory.NewCounterVec(prometheus.CounterOpts{
@@ -114,6 +126,12 @@ func New(cfg Config) (*Counter, error) {
 	c.ambiguous = factory.NewCounter(prometheus.CounterOpts{
 		Name: "quittance_counter_ambiguous_references_total", Help: "Look-ups of a payment_ref that belongs to more than one session.",
 	})
+	c.unknown = factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "quittance_counter_unknown_references_total", Help: "Look-ups by keys of clerks, by outcome: unknown, the agency has no such payment; refused, the key tried too many unknown references in this hour.",
+	}, []string{"outcome"})
+	for _, outcome := range []string{"unknown", "refused"} {
+		c.unknown.WithLabelValues(outcome)
+	}
 	c.signIns = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_counter_sign_ins_total", Help: "Clerks who signed in to the page, by outcome.",
 	}, []string{"outcome"})

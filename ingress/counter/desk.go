@@ -80,6 +80,30 @@ func (d *desk) find(ctx context.Context, ref, collectionID string) (checkout.Ses
 	if !checkout.ValidPaymentRef(ref) {
 		return checkout.Session{}, refused(codeMistyped)
 	}
+	until, exhausted, err := d.c.cfg.Unknown.Exhausted(ctx, d.KeyID)
+	if err != nil {
+		return checkout.Session{}, d.unavailable(ctx, "counting unknown references", err)
+	}
+	s, err := d.read(ctx, ref, collectionID)
+	if r := (*refusal)(nil); err != nil && errors.As(err, &r) && r.code == codeUnavailable {
+		return s, err
+	}
+	if exhausted && (err != nil || !names(s, collectionID)) {
+		// The answer is the same whether the reference exists.
+		d.c.unknown.WithLabelValues("refused").Inc()
+		return checkout.Session{}, &refusal{code: codeGuessed, until: until}
+	}
+	if r := (*refusal)(nil); errors.As(err, &r) && r.code == string(checkout.CodeSessionNotFound) {
+		d.c.unknown.WithLabelValues("unknown").Inc()
+		if err := d.c.cfg.Unknown.Note(ctx, d.KeyID); err != nil {
+			return s, d.unavailable(ctx, "counting an unknown reference", err)
+		}
+	}
+	return s, err
+}
+
+// read reads the session that find returns.
+func (d *desk) read(ctx context.Context, ref, collectionID string) (checkout.Session, error) {
 	items, total, err := d.c.cfg.Sessions.List(ctx, sessions.Filter{
 		TenantIDs: []string{d.AgencyID}, ApplicationIDs: d.c.cfg.Registry.ApplicationsOf(d.AgencyID), Live: d.Live, PaymentRef: ref, PageSize: sameRef,
 	})
@@ -110,6 +134,11 @@ func names(s checkout.Session, collectionID string) bool {
 	return ok
 }
 
+// limits are those of the clerk.
+func (d *desk) limits() checkout.Limits {
+	return checkout.Limits{Payment: d.PaymentLimit, Day: d.DayLimit}
+}
+
 // ask carries out what the clerk does with the session. An answer that changes nothing
 // is an error. The error is a *refusal.
 func (d *desk) ask(ctx context.Context, entry string, s checkout.Session, do checkout.Action) (checkout.Answer, error) {
@@ -125,7 +154,7 @@ func (d *desk) ask(ctx context.Context, entry string, s checkout.Session, do che
 	case checkout.CodeOK, checkout.CodeCase:
 		return a, nil
 	default:
-		return a, &refusal{code: string(a.Code), session: a.Session}
+		return a, &refusal{code: string(a.Code), session: a.Session, limits: d.limits()}
 	}
 }
 
@@ -135,7 +164,7 @@ func (d *desk) reserve(ctx context.Context, ref string) (s checkout.Session, fre
 	if s, err = d.look(ctx, ref); err != nil {
 		return s, false, err
 	}
-	a, err := d.ask(ctx, entryReserve, s, checkout.Reserve{CollectionID: uuid.NewString(), By: d.Code, Window: Window})
+	a, err := d.ask(ctx, entryReserve, s, checkout.Reserve{CollectionID: uuid.NewString(), By: d.Code, Window: Window, Limits: d.limits()})
 	if err != nil {
 		return s, false, err
 	}
@@ -155,7 +184,7 @@ func (d *desk) take(ctx context.Context, t report) (s checkout.Session, became s
 	if s, err = d.findToPut(ctx, t.paymentRef, t.collectionID); err != nil {
 		return s, "", false, err
 	}
-	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.collectionID, By: d.Code, Total: t.total, Receipt: t.receipt})
+	a, err := d.ask(ctx, entryTake, s, checkout.Take{CollectionID: t.collectionID, By: d.Code, Total: t.total, Receipt: t.receipt, Desk: d.Counter, Limits: d.limits()})
 	if err != nil {
 		return s, "", false, err
 	}

@@ -14,14 +14,27 @@
 //
 // A key opens the sessions of its agency and its mode, whichever application made them,
 // and never the citizen's contact data. The look-ups of a key are counted over all
-// instances, so that nobody finds references by guessing. Entries are counted apart, so
-// that look-ups never keep a clerk from putting cash on record.
+// instances. Entries are counted apart, so that look-ups never keep a clerk from putting
+// cash on record. A key that looked up MaxUnknown unknown references finds nothing for the
+// rest of the hour, so that nobody finds references by guessing; cash that it has reserved
+// or recorded can still be put on record and given back.
+//
+// # Limits
+//
+// An agency may limit the total of a clerk's payment and the sum of a clerk's day
+// (identity.Clerk). The command carries the limits, and the processor holds them: all
+// commands of an agency are decided in one place, so the sum is exact over all instances.
+// The same collection_id counts once. Cash that was given back still counts: the limit
+// bounds what somebody with a stolen key can put on record in a day, and whoever has two
+// keys could undo a sum that became free again.
 //
 // # The page
 //
-// A clerk signs in with the key. The browser then has a sealed cookie (web.SignIn) with
-// the id of the key and the times of sign-in and last use. The sign-in ends after 12
-// hours, after 30 minutes without use, and as soon as the key is revoked.
+// A clerk signs in with the key and gets a session on the server (identity.ClerkSession).
+// The browser has its id in a sealed cookie (web.SignIn), so that made-up cookies cost no
+// query. The session ends with the sign-out, after 12 hours, after 30 minutes without use,
+// and as soon as the key is revoked; a copy of the cookie then opens nothing, on any
+// instance. A key has at most ten sessions.
 //
 //	counter.go   configuration, and what API and page share
 //	desk.go      what a clerk can do: reserve, take, release, reverse

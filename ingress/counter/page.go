@@ -4,7 +4,9 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,8 +16,10 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/page"
+	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/form"
+	"quittance/internal/identity"
 )
 
 // pagePrefix is where clerks find the page.
@@ -45,10 +49,7 @@ func (c *Counter) pages(r chi.Router) {
 
 func (c *Counter) forms(r chi.Router) {
 	r.Post("/sign-in", func(w http.ResponseWriter, r *http.Request) { c.visit(w, r).signIn() })
-	r.Post("/sign-out", func(w http.ResponseWriter, r *http.Request) {
-		c.signIn.End(w)
-		c.visit(w, r).See("")
-	})
+	r.Post("/sign-out", func(w http.ResponseWriter, r *http.Request) { c.visit(w, r).signOut() })
 	r.Post("/look-up", c.signedIn(visit.lookUp))
 	r.Post("/{payment_ref:[0-9]+}/take", c.signedIn(visit.take))
 	r.Post("/{payment_ref:[0-9]+}/release", c.signedIn(visit.release))
@@ -76,13 +77,16 @@ func (v visit) ref() string { return chi.URLParam(v.R, fieldRef) }
 func (c *Counter) signedIn(do func(visit)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := c.visit(w, r)
-		in, present, ok := c.signIn.Who(r)
+		id, present, ok := c.signIn.Session(r)
 		if ok {
-			// Asking the registry at each request ends the sign-in of a revoked key at once.
-			clerk, err := c.cfg.Identities.ClerkByKey(in.ID)
-			if err == nil && c.signIn.Keep(w, in) == nil {
+			clerk, err := c.cfg.Identities.ClerkSession(r.Context(), id)
+			switch {
+			case err == nil:
 				v.desk = &desk{c: c, ClerkPrincipal: clerk}
 				do(v)
+				return
+			case !errors.Is(err, identity.ErrUnauthorized):
+				v.unavailable("reading a clerk's session", err, v.w.NothingDone)
 				return
 			}
 		}
@@ -115,13 +119,21 @@ func (v visit) askForKey(status int, ref, fault string) {
 func (v visit) signIn() {
 	ref := digits(v.Form.Get(fieldRef))
 	clerk, err := v.c.cfg.Identities.AuthenticateClerk(strings.TrimSpace(v.Form.Get(fieldKey)))
+	if err != nil && !errors.Is(err, identity.ErrUnauthorized) {
+		v.unavailable("signing a clerk in", err, v.w.NothingDone)
+		return
+	}
 	if err != nil {
 		v.c.signIns.WithLabelValues("refused").Inc()
 		v.askForKey(http.StatusUnauthorized, ref, v.w.KeyRefused)
 		return
 	}
-	if err := v.c.signIn.Begin(v.W, clerk.KeyID); err != nil {
-		v.askForKey(http.StatusServiceUnavailable, ref, v.w.Refusals[codeUnavailable])
+	id, err := v.c.cfg.Identities.BeginClerkSession(v.R.Context(), clerk.KeyID)
+	if err == nil {
+		err = v.c.signIn.Begin(v.W, id)
+	}
+	if err != nil {
+		v.unavailable("signing a clerk in", err, v.w.NothingDone)
 		return
 	}
 	v.c.signIns.WithLabelValues("ok").Inc()
@@ -129,6 +141,28 @@ func (v visit) signIn() {
 		ref = ""
 	}
 	v.See(ref)
+}
+
+// signOut is POST /counter/sign-out. The browser keeps the cookie until the session has
+// ended on the server: whoever copied the cookie would stay signed in otherwise.
+func (v visit) signOut() {
+	if id, _, ok := v.c.signIn.Session(v.R); ok {
+		if err := v.c.cfg.Identities.EndClerkSession(v.R.Context(), id); err != nil {
+			v.unavailable("signing a clerk out", err, v.w.StillSignedIn)
+			return
+		}
+	}
+	v.c.signIn.End(v.W)
+	v.See("")
+}
+
+// unavailable says that the service cannot answer, and what that means for the clerk.
+func (v visit) unavailable(doing string, err error, meaning string) {
+	v.c.cfg.Log.LogAttrs(v.R.Context(), slog.LevelWarn, "the page of a counter is unavailable", slog.String("doing", doing),
+		slog.String("request_id", problem.RequestID(v.R.Context())), slog.Any("error", err))
+	out := v.view(v.w.UnsureTitle)
+	out.Stands = meaning
+	v.Write(http.StatusServiceUnavailable, "away", out)
 }
 
 // queryDone says in the desk's address what was just done.
@@ -247,7 +281,7 @@ func (v visit) take() {
 		v.Write(http.StatusOK, "case", out)
 	case err == nil:
 		v.See(ref)
-	case errors.As(err, &r) && (r.code == codeUnavailable || r.code == string(checkout.CodeRateLimited)):
+	case errors.As(err, &r) && slices.Contains([]string{codeUnavailable, codeGuessed, string(checkout.CodeRateLimited)}, r.code):
 		out := v.view(v.w.UnsureTitle)
 		out.Ref, out.CollectionID, out.TotalMinor, out.Receipt = ref, id, total, receipt
 		v.Write(r.status(), "unsure", out)

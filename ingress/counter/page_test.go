@@ -1,16 +1,57 @@
 package counter_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"quittance/checkout"
 	"quittance/ingress/counter"
+	"quittance/internal/identity"
 )
+
+// awayable counts the requests for sessions and can refuse them, as when Postgres does not
+// answer.
+type awayable struct {
+	counter.Identities
+	away  atomic.Bool
+	asked atomic.Int32
+}
+
+func (a *awayable) err() error {
+	a.asked.Add(1)
+	if a.away.Load() {
+		return errors.New("no Postgres")
+	}
+	return nil
+}
+
+func (a *awayable) BeginClerkSession(ctx context.Context, keyID string) (string, error) {
+	if err := a.err(); err != nil {
+		return "", err
+	}
+	return a.Identities.BeginClerkSession(ctx, keyID)
+}
+
+func (a *awayable) ClerkSession(ctx context.Context, id string) (identity.ClerkPrincipal, error) {
+	if err := a.err(); err != nil {
+		return identity.ClerkPrincipal{}, err
+	}
+	return a.Identities.ClerkSession(ctx, id)
+}
+
+func (a *awayable) EndClerkSession(ctx context.Context, id string) error {
+	if err := a.err(); err != nil {
+		return err
+	}
+	return a.Identities.EndClerkSession(ctx, id)
+}
 
 func spaced(ref string) string {
 	return ref[:4] + " " + ref[4:8] + "\u00a0" + ref[8:12] + " " + ref[12:] + " "
@@ -184,6 +225,75 @@ func TestSigningIn(t *testing.T) {
 		other := w.browse()
 		other.header.Set("Cookie", cookie.Name+"="+bad)
 		other.get("/counter").want(http.StatusOK, "Ouvrir le guichet").lacks("/look-up")
+	}
+}
+
+// A copy of the cookie opened the counter for half an hour after its clerk had signed out.
+func TestSignOutEndsTheSession(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	elsewhere := w.instance() // another instance over the same Postgres
+	s := w.create(nil)
+	b := w.browse().get("/counter").post("/sign-in", "key", c01).want(http.StatusOK, "Rechercher un paiement")
+	cookie := b.sent[0]
+	thief := w.browse()
+	thief.header.Set("Cookie", cookie.Name+"="+cookie.Value)
+	for _, url := range []string{w.url, elsewhere} {
+		thief.base = url
+		thief.get("/counter").want(http.StatusOK, "Rechercher un paiement")
+	}
+	thief.base = ""
+	path, form := thief.post("/look-up", "payment_ref", s.PaymentRef).form("/take")
+	b.get("/counter").post("/sign-out").want(http.StatusOK, "Ouvrir le guichet").lacks("déconnecté")
+	for _, url := range []string{w.url, elsewhere} {
+		thief.base = url
+		thief.get("/counter").want(http.StatusOK, "Vous avez été déconnecté").lacks("/look-up")
+		thief.request(http.MethodPost, path, form).want(http.StatusUnauthorized, "rien n’a été enregistré")
+	}
+	if w.Session(s.ID).Paid() {
+		t.Error("a stolen cookie takes cash")
+	}
+	// Signing out again, or without a session, leads to the sign-in.
+	thief.request(http.MethodPost, "/counter/sign-out", url.Values{}).want(http.StatusOK, "Ouvrir le guichet")
+	w.browse().request(http.MethodPost, "/counter/sign-out", url.Values{}).want(http.StatusOK, "Ouvrir le guichet")
+}
+
+// While Postgres is away nobody is told that they are signed out, and the browser keeps
+// the cookie to sign out later.
+func TestSessionsAreAway(t *testing.T) {
+	t.Parallel()
+	away := &awayable{}
+	w := serve(t, func(c *counter.Config) { away.Identities = c.Identities; c.Identities = away })
+	b := w.signedIn(c01)
+	path, form := b.form("/sign-out")
+	away.away.Store(true)
+	b.get("/counter").want(http.StatusServiceUnavailable, "Le service ne répond pas", "Retour au guichet").lacks("déconnecté", "Clé du guichet")
+	b.request(http.MethodPost, path, form).want(http.StatusServiceUnavailable, "vous êtes encore connecté")
+	if len(b.sent) != 0 {
+		t.Errorf("the browser gets %v", b.sent)
+	}
+	w.browse().request(http.MethodPost, "/counter/sign-in", url.Values{"key": {c01}}).want(http.StatusServiceUnavailable, "Rien n’a été enregistré")
+	away.away.Store(false)
+	b.get("/counter").want(http.StatusOK, "Rechercher un paiement").post("/sign-out").want(http.StatusOK, "Ouvrir le guichet")
+}
+
+// Cookies that this service did not make cost no query.
+func TestMadeUpCookiesAskNobody(t *testing.T) {
+	t.Parallel()
+	away := &awayable{}
+	w := serve(t, func(c *counter.Config) { away.Identities = c.Identities; c.Identities = away })
+	b := w.browse()
+	b.get("/counter").post("/sign-in", "key", c01)
+	cookie := b.sent[0]
+	before := away.asked.Load()
+	w.browse().get("/counter").want(http.StatusOK, "Ouvrir le guichet")
+	for _, bad := range []string{"x", cookie.Value[:len(cookie.Value)-2], cookie.Value + "AA", strings.Repeat("A", 90)} {
+		other := w.browse()
+		other.header.Set("Cookie", cookie.Name+"="+bad)
+		other.get("/counter").want(http.StatusOK, "Vous avez été déconnecté").lacks("/look-up")
+	}
+	if n := away.asked.Load() - before; n != 0 {
+		t.Errorf("%d sessions were looked up", n)
 	}
 }
 

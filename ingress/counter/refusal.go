@@ -14,6 +14,7 @@ const (
 	codeMistyped    = "counter.reference_mistyped"
 	codeAmbiguous   = "counter.reference_ambiguous"
 	codeTaken       = "counter.taken"
+	codeGuessed     = "counter.too_many_unknown_references"
 	codeUnavailable = "generic.unavailable"
 )
 
@@ -24,6 +25,10 @@ type refusal struct {
 	// session is the session as it is now, where it is the reason.
 	session *checkout.Session
 	quota   *problem.Quota
+	// limits are those of the clerk.
+	limits checkout.Limits
+	// until is the time until the request can succeed, for codeGuessed.
+	until time.Duration
 }
 
 func refused[C ~string](code C) *refusal { return &refusal{code: string(code)} }
@@ -48,6 +53,7 @@ func (r *refusal) problem(now time.Time) *problem.Problem {
 	if p.Quota = r.quota; r.quota != nil {
 		p.RetryAfter = max(p.RetryAfter, r.quota.Reset)
 	}
+	p.RetryAfter = max(p.RetryAfter, r.until)
 	switch r.code {
 	case codeUnavailable:
 		return p.Saying("The service cannot answer in time. The cash may be on record: repeat the same call with the same collection_id; it counts once.")
@@ -63,6 +69,10 @@ func (r *refusal) problem(now time.Time) *problem.Problem {
 		}
 		c := r.session.Collection
 		return p.Saying("Clerk %s holds this payment until %s, or until the clerk releases it.", c.Clerk, timestamp(c.WindowEndsAt))
+	case string(checkout.CodePaymentLimit):
+		return p.Saying("This clerk may take at most %d XAF for one payment. Nothing was put on record: take no cash, or hand it back. Another counter can take it, or the agency changes the limit.", r.limits.Payment)
+	case string(checkout.CodeDayLimit):
+		return p.Saying("This clerk may take at most %d XAF a day, and this payment would exceed it. Nothing was put on record: take no cash, or hand it back. Another counter can take it today, or the agency changes the limit.", r.limits.Day)
 	case string(checkout.CodeTotalChanged):
 		if r.session != nil {
 			if offer, ok := r.session.Offer(checkout.OfferCashAgency); ok {

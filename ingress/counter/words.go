@@ -14,6 +14,7 @@ type words struct {
 
 	SignInTitle, SignInText, KeyLabel, SignIn string
 	KeyRefused, SignedOut, SignedOutCash      string
+	NothingDone, StillSignedIn, BackToDesk    string
 
 	DeskTitle, RefLabel, RefHint, LookUp, Released string
 
@@ -46,6 +47,9 @@ var french = words{
 	KeyRefused:    "Cette clé n’ouvre rien : vérifiez-la, ou demandez-en une autre à votre agence.",
 	SignedOut:     "Vous avez été déconnecté. Entrez de nouveau votre clé.",
 	SignedOutCash: "Vous avez été déconnecté, et rien n’a été enregistré. Entrez votre clé, recherchez de nouveau la référence, puis confirmez.",
+	NothingDone:   "Le service ne répond pas. Rien n’a été enregistré : recommencez.",
+	StillSignedIn: "Le service ne répond pas : vous êtes encore connecté. Retournez au guichet et déconnectez-vous de nouveau avant de quitter ce poste.",
+	BackToDesk:    "Retour au guichet",
 	DeskTitle:     "Rechercher un paiement", RefLabel: "Référence de paiement", RefHint: "16 chiffres, sur la page du citoyen. Les espaces sont permis.",
 	LookUp: "Rechercher", Released: "La réservation est abandonnée. Le citoyen peut payer autrement.",
 	ReviewTitle: "Recevoir les espèces", Agency: "Organisme", Service: "Service", Subject: "Objet", Reference: "Référence de paiement",
@@ -77,6 +81,9 @@ var french = words{
 		codeMistyped:                           "Ces chiffres ne sont pas une référence : relisez les 16 chiffres.",
 		codeAmbiguous:                          "Plusieurs paiements portent cette référence. N’acceptez pas d’espèces ; le citoyen doit demander une nouvelle référence. Prévenez votre responsable.",
 		codeTaken:                              "Ces espèces sont déjà enregistrées ; seule une autre personne peut les restituer.",
+		codeGuessed:                            "Trop de références inconnues : ce guichet ne peut plus rechercher avant la prochaine heure. Relisez la référence sur la page du citoyen ; si elle est juste, elle est celle d’un autre organisme.",
+		string(checkout.CodePaymentLimit):      "Ce paiement dépasse le montant que votre guichet peut recevoir en une fois. Rien n’a été enregistré : n’acceptez pas d’espèces, ou rendez-les. Un autre guichet peut les recevoir, ou l’agence relève votre limite.",
+		string(checkout.CodeDayLimit):          "Ce paiement dépasse le montant que votre guichet peut recevoir aujourd’hui. Rien n’a été enregistré : n’acceptez pas d’espèces, ou rendez-les. Un autre guichet peut les recevoir, ou l’agence relève votre limite.",
 		codeUnavailable:                        "Le service ne répond pas. Recommencez : rien n’est compté deux fois.",
 		string(checkout.CodeSessionNotFound):   "Votre agence n’a pas de paiement de cette référence.",
 		string(checkout.CodeRateLimited):       "Trop de recherches : attendez une minute.",
@@ -102,6 +109,9 @@ var english = words{
 	KeyRefused:    "This key opens nothing: check it, or ask your agency for another.",
 	SignedOut:     "You have been signed out. Enter your key again.",
 	SignedOutCash: "You have been signed out, and nothing was put on record. Enter your key, look the reference up again, then confirm.",
+	NothingDone:   "The service does not answer. Nothing was put on record: try again.",
+	StillSignedIn: "The service does not answer: you are still signed in. Go back to the desk and sign out again before you leave it.",
+	BackToDesk:    "Back to the desk",
 	DeskTitle:     "Look a payment up", RefLabel: "Payment reference", RefHint: "16 digits, on the citizen’s page. Spaces are fine.",
 	LookUp: "Look up", Released: "The reservation is given up. The citizen can pay by other means.",
 	ReviewTitle: "Take the cash", Agency: "Agency", Service: "Service", Subject: "Subject", Reference: "Payment reference",
@@ -133,6 +143,9 @@ var english = words{
 		codeMistyped:                           "These digits are no reference: read all 16 again.",
 		codeAmbiguous:                          "More than one payment has this reference. Take no cash; the citizen must ask for a new reference. Tell your supervisor.",
 		codeTaken:                              "This cash is on record already; only another person can reverse it.",
+		codeGuessed:                            "Too many unknown references: this counter cannot look up any more before the next hour. Read the reference on the citizen’s page again; if it is correct, it belongs to another agency.",
+		string(checkout.CodePaymentLimit):      "This payment is above the amount that your counter may take at once. Nothing was put on record: take no cash, or hand it back. Another counter can take it, or the agency raises your limit.",
+		string(checkout.CodeDayLimit):          "This payment is above the amount that your counter may take today. Nothing was put on record: take no cash, or hand it back. Another counter can take it, or the agency raises your limit.",
 		codeUnavailable:                        "The service does not answer. Try again: nothing counts twice.",
 		string(checkout.CodeSessionNotFound):   "Your agency has no payment of this reference.",
 		string(checkout.CodeRateLimited):       "Too many look-ups: wait a minute.",

@@ -2,6 +2,7 @@ package counter_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,9 +76,11 @@ var (
 // Clerks and quotas are the real ones.
 type world struct {
 	*processor.Processor
-	url  string
-	pool *pgxpool.Pool
-	log  *bytes.Buffer
+	url string
+	// instance starts another instance and returns its address.
+	instance func() string
+	pool     *pgxpool.Pool
+	log      *bytes.Buffer
 
 	refs     *checkout.References
 	commands []checkout.Command
@@ -177,23 +180,44 @@ func serve(t *testing.T, change ...func(*counter.Config)) *world {
 	if _, err := registryfile.Apply(t.Context(), pool, registries.Actor, []byte(file), registryfile.Options{Keys: keys, Developer: true, Now: w.Now}); err != nil {
 		t.Fatal(err)
 	}
-	agencies, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: servers.Logger(t), Now: w.Now})
+	t.Cleanup(func() {
+		for _, r := range w.Requests {
+			if r.Session.Collection.Channel == checkout.ChannelCash {
+				t.Errorf("an operator is asked about cash: %+v", r)
+			}
+		}
+		for _, key := range []string{c01, c02, c01Live, d01} {
+			if strings.Contains(w.log.String(), key) {
+				t.Errorf("the log holds a key:\n%s", w.log)
+			}
+		}
+	})
+	w.instance = func() string { return w.start(keys, change) }
+	w.url = w.instance()
+	return w
+}
+
+// start starts an instance of the counter and returns its address.
+func (w *world) start(keys *secret.Keys, change []func(*counter.Config)) string {
+	t := w.T
+	t.Helper()
+	agencies, err := registry.Open(t.Context(), registry.Config{Pool: w.pool, Keys: keys, Log: servers.Logger(t), Now: w.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	clerks, err := identity.Open(t.Context(), identity.Config{Registry: agencies, Pool: pool, Log: servers.Logger(t), Now: w.Now})
+	clerks, err := identity.Open(t.Context(), identity.Config{Registry: agencies, Pool: w.pool, Log: servers.Logger(t), Now: w.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- agencies.Run(ctx) }()
-	reads, err := quota.New(quota.Config{Postgres: pool, Now: w.Now})
+	reads, err := quota.New(quota.Config{Postgres: w.pool, Now: w.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := counter.Config{
-		Commands: w, Sessions: w, Registry: agencies, Identities: clerks, Reads: reads, Keys: keys, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
+		Commands: w, Sessions: w, Registry: agencies, Identities: clerks, Reads: reads, Keys: keys, Unknown: &quota.Unknown{Postgres: w.pool, Now: w.Now, Most: counter.MaxUnknown}, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {
@@ -207,25 +231,14 @@ func serve(t *testing.T, change ...func(*counter.Config)) *world {
 	r.Use(problem.WithRequestID)
 	desks.Routes(r)
 	server := httptest.NewServer(r)
-	w.url = server.URL
 	t.Cleanup(func() {
 		server.Close()
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("running the registry: %v", err)
 		}
-		for _, r := range w.Requests {
-			if r.Session.Collection.Channel == checkout.ChannelCash {
-				t.Errorf("an operator is asked about cash: %+v", r)
-			}
-		}
-		for _, key := range []string{c01, c02, c01Live, d01} {
-			if strings.Contains(w.log.String(), key) {
-				t.Errorf("the log holds a key:\n%s", w.log)
-			}
-		}
 	})
-	return w
+	return server.URL
 }
 
 // answer is an answer of the API.
@@ -335,6 +348,7 @@ type browser struct {
 	w      *world
 	client *http.Client
 	header http.Header
+	base   string // of another instance than the world's
 
 	status int
 	at     string // path and query of the page shown
@@ -364,7 +378,7 @@ func (b *browser) request(method, path string, form url.Values) *browser {
 	if form != nil {
 		body = strings.NewReader(form.Encode())
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, b.w.url+path, body)
+	req, err := http.NewRequestWithContext(t.Context(), method, cmp.Or(b.base, b.w.url)+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,6 +134,7 @@ func validKey(key string) bool {
 func (a *API) draft(s checkout.Session, app registry.Application, p identity.Principal, now time.Time) (checkout.Session, []checkout.Fault) {
 	s.ApplicationID, s.TenantID, s.Live, s.Platform = app.ID, app.AgencyID, p.Live, p.Platform
 	s.CreatedAt, s.ExpiresAt = now, now.Add(app.SessionLifetime)
+	_, s.ERP = a.cfg.Registry.ERP(app.AgencyID, p.Live)
 	var faults []checkout.Fault
 	fault := func(code checkout.Code, field, rule, message string) {
 		faults = append(faults, checkout.Fault{Code: code, Field: field, Rule: rule, Message: message})

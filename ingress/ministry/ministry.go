@@ -35,6 +35,7 @@ type Registry interface {
 	IntegratorOf(agencyID string) (registry.Application, bool)
 	Service(agencyID, code string) (registry.Service, bool)
 	Takes(agencyID string, live bool, offer, currency string) bool
+	ERP(agencyID string, live bool) (registry.ERPSettings, bool)
 	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)
 	Platform() registry.Platform
 }
@@ -194,7 +195,10 @@ func (a *API) admit(r *http.Request, op operation) (caller, error) {
 		return caller{clientSecret: token}, nil
 	}
 	p, err := a.cfg.Identities.AuthenticateKey(token)
-	if err != nil {
+	switch {
+	case errors.Is(err, identity.ErrStale):
+		return caller{}, problem.Stale()
+	case err != nil:
 		return caller{}, unauthorized()
 	}
 	c := caller{Principal: p}

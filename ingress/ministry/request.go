@@ -111,7 +111,9 @@ func canonical(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case map[string]any:
 		b = binary.AppendUvarint(append(b, '{'), uint64(len(v)))
-		for _, k := range slices.Sorted(maps.Keys(v)) {
+		keys := slices.AppendSeq(make([]string, 0, len(v)), maps.Keys(v))
+		slices.Sort(keys)
+		for _, k := range keys {
 			text('k', k)
 			b = canonical(b, v[k])
 		}

@@ -75,6 +75,31 @@ func TestEmbeddedJourney(t *testing.T) {
 	b.get("/embed/" + id).want(404)
 }
 
+// The page was open when the session's lifetime ended. Until the processor's end reached
+// the read model, the citizen read that the payment is unknown.
+func TestFrameOfAnExpiredSession(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", inFrame)
+	b := browse(t, server)
+	b.header.Set("Authorization", "Bearer "+secretOfFrame)
+	expired := func() {
+		t.Helper()
+		b.get("/embed/"+id+"?lang=en").want(200, "expired").holds(`data-state="expired"`)
+	}
+	b.get("/embed/"+id+"?lang=en").want(200, "How do you want to pay?")
+	w.Change(func() { w.Time = w.Time.Add(24 * time.Hour) })
+	expired()
+	w.Change(func() { w.Time = w.Time.Add(time.Hour) }) // the read model lags behind
+	expired()
+	if a := w.Do(id, checkout.Tick{}); a.Session.Status != checkout.StatusExpired {
+		t.Fatalf("the session is %s", a.Session.Status)
+	}
+	expired()
+	w.Change(func() { w.Time = w.Time.Add(10 * time.Minute) })
+	b.get("/embed/" + id).want(404)
+}
+
 // A request with a false parent origin, or for the frame as a page of its own, shows
 // nothing.
 func TestFrameIsRefused(t *testing.T) {

@@ -78,7 +78,7 @@ func TestCodesOfTheProcessorsAreInTheCatalogue(t *testing.T) {
 		checkout.CodeSessionNotFound, checkout.CodeSessionEnded, checkout.CodeOrderOpen, checkout.CodeOrderPaid, checkout.CodeNotCompleted,
 		checkout.CodeTokenNotFound, checkout.CodeTokenExpired, checkout.CodeTokenConsumed, checkout.CodeReserved, checkout.CodeNotTaken,
 		checkout.CodeTooMany, checkout.CodeSecondPerson, checkout.CodeReversalLate, checkout.CodeInFlight, checkout.CodePreviousUndecided,
-		checkout.CodeOfferUnknown, checkout.CodeTotalChanged,
+		checkout.CodeOfferUnknown, checkout.CodeTotalChanged, checkout.CodePaymentLimit, checkout.CodeDayLimit,
 	} {
 		if p := problem.New(code); p.Code != string(code) {
 			t.Errorf("%s is answered as %s", code, p.Code)

@@ -43,6 +43,18 @@ func (p *Problem) Saying(format string, args ...any) *Problem {
 	return p
 }
 
+// staleRetry is the RetryAfter of Stale. The instance is cut off for a quarter of an hour
+// already, and another one may answer.
+const staleRetry = 10 * time.Second
+
+// Stale is the problem of a request with a key that this instance cannot judge, because it
+// has not heard of revocations for too long.
+func Stale() *Problem {
+	p := New("generic.unavailable").Saying("The service cannot tell at present which keys are valid. Nothing was done: send the request again.")
+	p.RetryAfter = staleRetry
+	return p
+}
+
 // Error makes a Problem an error that handlers may return.
 func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
 

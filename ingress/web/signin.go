@@ -14,8 +14,11 @@ type Sealer interface {
 	OpenCredential(label string, ciphertext, aad []byte) ([]byte, error)
 }
 
-// SignIn remembers in a cookie who is signed in to a Site. The cookie is sealed: it
-// holds an id and two times, never a key, and only this service can read or make it.
+// SignIn remembers in a cookie which session of a person the browser has. The cookie is
+// sealed: it holds the id of the session and when it began, never a key, and only this
+// service can read or make it. A cookie that somebody made up is refused without asking
+// for a session. The session itself is on the server; whoever has it decides how long it
+// lasts, and End of the cookie alone does not end it.
 type SignIn struct {
 	// Cookie is the cookie's name. Over https it gets the prefix __Host-, which only
 	// https may set.
@@ -25,18 +28,16 @@ type SignIn struct {
 	Keys  Sealer
 	// PublicURL is where browsers reach the site; with https the cookie is Secure.
 	PublicURL string
-	// Whole is how long a sign-in lasts, Idle how long it lasts without a request.
-	Whole, Idle time.Duration
+	// Whole is how long a session lasts at most. An older cookie is refused unread.
+	Whole time.Duration
 	// Now is the service's clock, UTC.
 	Now func() time.Time
 }
 
-// SignedIn is what the cookie says.
-type SignedIn struct {
-	// ID is what the person signed in with, such as the id of a key.
-	ID    string    `json:"key_id"`
+// signedIn is what the cookie says.
+type signedIn struct {
+	ID    string    `json:"session_id"`
 	Since time.Time `json:"since"`
-	Last  time.Time `json:"last"`
 }
 
 func (s *SignIn) secure() bool { return strings.HasPrefix(s.PublicURL, "https://") }
@@ -54,15 +55,10 @@ func (s *SignIn) set(w http.ResponseWriter, value string, maxAge int) {
 	})
 }
 
-// Begin signs a person in. The browser forgets the cookie when it is closed.
+// Begin gives the browser the session with the id. The browser forgets the cookie when it
+// is closed.
 func (s *SignIn) Begin(w http.ResponseWriter, id string) error {
-	now := s.Now()
-	return s.Keep(w, SignedIn{ID: id, Since: now, Last: now})
-}
-
-// Keep renews the cookie.
-func (s *SignIn) Keep(w http.ResponseWriter, in SignedIn) error {
-	plain, err := json.Marshal(in)
+	plain, err := json.Marshal(signedIn{ID: id, Since: s.Now()})
 	if err != nil {
 		return err
 	}
@@ -74,29 +70,24 @@ func (s *SignIn) Keep(w http.ResponseWriter, in SignedIn) error {
 	return nil
 }
 
-// End signs the browser out.
+// End takes the cookie from the browser. The caller ends the session.
 func (s *SignIn) End(w http.ResponseWriter) { s.set(w, "", -1) }
 
-// Who returns who is signed in, with Last at this request; the caller checks that the
-// person still may be, and calls Keep. present says that the browser has a cookie,
-// valid or not.
-func (s *SignIn) Who(r *http.Request) (in SignedIn, present, ok bool) {
+// Session returns the id of the browser's session; the caller finds the session. present
+// says that the browser has a cookie, valid or not.
+func (s *SignIn) Session(r *http.Request) (id string, present, ok bool) {
 	cookie, err := r.Cookie(s.name())
 	if err != nil {
-		return in, false, false
+		return "", false, false
 	}
 	sealed, err := base64.RawURLEncoding.DecodeString(cookie.Value)
 	if err != nil {
-		return in, true, false
+		return "", true, false
 	}
 	plain, err := s.Keys.OpenCredential(s.Label, sealed, nil)
-	if err != nil || json.Unmarshal(plain, &in) != nil {
-		return in, true, false
+	var in signedIn
+	if err != nil || json.Unmarshal(plain, &in) != nil || in.ID == "" || s.Now().Sub(in.Since) >= s.Whole {
+		return "", true, false
 	}
-	now := s.Now()
-	if now.Sub(in.Since) >= s.Whole || now.Sub(in.Last) >= s.Idle {
-		return in, true, false
-	}
-	in.Last = now
-	return in, true, true
+	return in.ID, true, true
 }

@@ -31,13 +31,13 @@ func (a Approved) Command(at time.Time) checkout.Command {
 	}}
 }
 
-// Claim returns up to n approved proposals that nobody has tried for the time again. The
-// caller has that time to try them.
+// Claim returns up to n approved proposals whose approval is noted, and that nobody has
+// tried for the time again. The caller has that time to try them.
 func (s *Store) Claim(ctx context.Context, n int, again time.Duration) ([]Approved, error) {
 	rows, _ := s.pool.Query(ctx, `
 		UPDATE case_proposals p SET tried_at = now()
 		FROM (SELECT case_id, number FROM case_proposals
-			WHERE state = 'approved' AND session_id IS NOT NULL AND (tried_at IS NULL OR tried_at <= now() - $2::interval)
+			WHERE state = 'approved' AND noted = 2 AND session_id IS NOT NULL AND (tried_at IS NULL OR tried_at <= now() - $2::interval)
 			ORDER BY decided_at, case_id LIMIT $1 FOR UPDATE SKIP LOCKED) due
 		WHERE p.case_id = due.case_id AND p.number = due.number
 		RETURNING p.case_id, p.number, p.session_id, p.resolution, p.reference, p.reason, p.proposer, p.decider, p.decided_by`, n, again)

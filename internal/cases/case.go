@@ -29,7 +29,7 @@ func Kinds() []checkout.CaseKind { return append(checkout.CaseKinds(), KindPoiso
 func Resolutions() []checkout.Resolution {
 	return []checkout.Resolution{
 		checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionApproved, checkout.ResolutionRefused,
-		checkout.ResolutionWriteOff, checkout.ResolutionAcknowledge,
+		checkout.ResolutionWriteOff, checkout.ResolutionAcknowledge, checkout.ResolutionRetry, checkout.ResolutionRecordedByHand,
 	}
 }
 
@@ -64,6 +64,12 @@ const (
 	EvidenceOffset       = "offset"
 	EvidenceError        = "error"
 	EvidenceKey          = "key" // of a tick: the entry
+)
+
+// Names of the evidence of a case about a confirmation: what the ERP knows the payment by.
+const (
+	EvidenceTransaction = "transaction_id"
+	EvidenceDue         = "erp_due_ref"
 )
 
 // offsetOfTicks stands in the header of a poison record that is no record of a topic.
@@ -112,7 +118,7 @@ func ReadEvent(codec *schemas.Codec, value []byte) ([]Case, error) {
 	for _, c := range s.Cases {
 		out = append(out, Case{
 			Case: c, InSession: true, Sequence: e.Sequence, SessionID: s.ID, AgencyID: s.TenantID, ApplicationID: s.ApplicationID,
-			OrderID: s.OrderID, Mode: mode(s.Live), Clerks: clerks(s, c), Evidence: map[string]string{},
+			OrderID: s.OrderID, Mode: mode(s.Live), Clerks: clerks(s, c), Evidence: evidence(s, c),
 		})
 	}
 	return out, nil
@@ -123,6 +129,14 @@ func mode(live bool) string {
 		return "live"
 	}
 	return "test"
+}
+
+// evidence returns what else is known of a case of a session.
+func evidence(s checkout.Session, c checkout.Case) map[string]string {
+	if c.Kind == checkout.CaseConfirmation {
+		return map[string]string{EvidenceTransaction: s.TransactionID, EvidenceDue: s.Metadata[checkout.MetadataERPDueRef]}
+	}
+	return map[string]string{}
 }
 
 // clerks returns who took or gave back the money of a case.
@@ -144,22 +158,14 @@ func clerks(s checkout.Session, c checkout.Case) []string {
 // withoutSession returns the case of a report of no known session. Earlier releases gave
 // such a report no case.
 func withoutSession(e *record.Event) []Case {
-	d := e.Detail
-	if d[checkout.DetailCaseID] == "" {
+	if e.Detail[checkout.DetailCaseID] == "" {
 		return nil
 	}
-	amount, _ := strconv.ParseInt(d[checkout.DetailReportedAmount], 10, 64) // our own text
 	evidence := map[string]string{"event_id": e.EventID}
-	if source := d[checkout.DetailSource]; source != "" {
+	if source := e.Detail[checkout.DetailSource]; source != "" {
 		evidence["source"] = source
 	}
-	return []Case{{
-		Case: checkout.Case{
-			ID: d[checkout.DetailCaseID], Kind: checkout.CaseKind(d[checkout.DetailCaseKind]), CollectionID: d[checkout.DetailCollectionID], Amount: amount,
-			Currency: d[checkout.DetailReportedCurr], OperatorRef: d[checkout.DetailOperatorRef], OpenedAt: e.OccurredAt,
-		},
-		SessionID: e.SessionID, Clerks: []string{}, Evidence: evidence,
-	}}
+	return []Case{{Case: mapping.ToEvent(e).Case(), SessionID: e.SessionID, Clerks: []string{}, Evidence: evidence}}
 }
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)

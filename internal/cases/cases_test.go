@@ -99,6 +99,29 @@ func refusedBy(t *testing.T, err error, code string, values ...string) {
 	}
 }
 
+// note records that each step of each proposal is an event, and returns the steps.
+func (w world) note(t *testing.T) (steps []string) {
+	t.Helper()
+	for {
+		notes, err := w.ClaimNotes(t.Context(), 10, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(notes) == 0 {
+			return steps
+		}
+		for _, n := range notes {
+			do := n.Command(registries.Epoch).Do.(checkout.NoteProposal)
+			steps = append(steps, fmt.Sprintf("%s %d %s %s %s by %s: %s", do.CaseID, do.Number, do.Step, do.Resolution, do.Reference, do.By, do.Reason))
+			for range 2 { // the first answer may be lost
+				if err := w.Noted(t.Context(), n); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
 func refund(id string) cases.Request {
 	return cases.Request{CaseID: id, Resolution: checkout.ResolutionRefund, Reference: "wire 7", Reason: "paid twice"}
 }
@@ -142,6 +165,13 @@ func TestTwoPeopleResolveACase(t *testing.T) {
 	_, err = w.Reject(t.Context(), jean, "a", "too late", registries.Epoch)
 	refusedBy(t, err, "case.no_proposal")
 
+	// Proposing and approving are events before the resolution is.
+	if due, err := w.Claim(t.Context(), 10, 0); err != nil || len(due) != 0 {
+		t.Fatalf("claimed %+v, %v", due, err)
+	}
+	if steps := w.note(t); !slices.Equal(steps, []string{"a 1 proposed refund wire 7 by Jean: paid twice", "a 1 approved refund wire 7 by Mireille: paid twice"}) {
+		t.Errorf("the steps are %q", steps)
+	}
 	due, err := w.Claim(t.Context(), 10, time.Hour)
 	if err != nil || len(due) != 1 {
 		t.Fatalf("claimed %+v, %v", due, err)
@@ -279,14 +309,38 @@ func TestSingleApproval(t *testing.T) {
 	w := newWorld(t)
 	w.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 1000"))
 	jean := w.staff(t, "Jean", "impots")
-	dear, euros := late("dear", 1000), late("euros", 5)
-	euros.Currency = "EUR"
-	w.apply(t, late("cheap", 999), dear, euros)
+	dear, euros, unconfirmed := late("dear", 1000), late("euros", 5), late("unconfirmed", 5)
+	euros.Currency, unconfirmed.Kind = "EUR", checkout.CaseConfirmation
+	w.apply(t, late("cheap", 999), dear, euros, unconfirmed)
 	for id, want := range map[string]cases.ProposalState{"cheap": cases.ProposalApproved, "dear": cases.ProposalOpen, "euros": cases.ProposalOpen} {
 		d, err := w.Propose(t.Context(), jean, refund(id), registries.Epoch)
 		if err != nil || d.Proposals[0].State != want {
 			t.Errorf("%s: %+v, %v", id, d.Proposals, err)
 		}
+	}
+	// Two people record what the ERP says, whatever the amount. A retry needs no evidence.
+	d, err := w.Propose(t.Context(), jean, cases.Request{CaseID: "unconfirmed", Resolution: checkout.ResolutionRecordedByHand, Reference: "GL 7", Reason: "r"}, registries.Epoch)
+	if err != nil || d.Proposals[0].State != cases.ProposalOpen {
+		t.Errorf("%+v, %v", d.Proposals, err)
+	}
+	if _, err := w.Reject(t.Context(), jean, "unconfirmed", "withdrawn", registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Propose(t.Context(), jean, cases.Request{CaseID: "unconfirmed", Resolution: checkout.ResolutionRecordedByHand, Reason: "r"}, registries.Epoch)
+	refusedBy(t, err, "case.reference_missing")
+	d, err = w.Propose(t.Context(), jean, cases.Request{CaseID: "unconfirmed", Resolution: checkout.ResolutionRetry, Reason: "r"}, registries.Epoch)
+	if err != nil || d.Proposals[1].State != cases.ProposalApproved {
+		t.Errorf("%+v, %v", d.Proposals, err)
+	}
+	steps := w.note(t)
+	slices.Sort(steps)
+	if want := []string{
+		"cheap 1 approved refund wire 7 by Jean: paid twice", "cheap 1 proposed refund wire 7 by Jean: paid twice",
+		"dear 1 proposed refund wire 7 by Jean: paid twice", "euros 1 proposed refund wire 7 by Jean: paid twice",
+		"unconfirmed 1 proposed recorded_by_hand GL 7 by Jean: r", "unconfirmed 1 rejected recorded_by_hand GL 7 by Jean: withdrawn",
+		"unconfirmed 2 approved retry  by Jean: r", "unconfirmed 2 proposed retry  by Jean: r",
+	}; !slices.Equal(steps, want) {
+		t.Errorf("the steps are %q", steps)
 	}
 }
 
@@ -307,6 +361,7 @@ func TestOtherExits(t *testing.T) {
 			}
 		}
 	}
+	w.note(t)
 	due, err := w.Claim(t.Context(), 10, 0)
 	if err != nil || len(due) != 2 {
 		t.Fatalf("claimed %+v, %v", due, err)

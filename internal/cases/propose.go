@@ -33,7 +33,7 @@ func (b By) actor() operation.Actor { return b.Staff.Actor(b.Origin) }
 type Request struct {
 	CaseID     string
 	Resolution checkout.Resolution
-	// Reference names the refund or the evidence. All resolutions but honour and the
+	// Reference names the refund or the evidence. All resolutions but honour, retry and the
 	// acknowledgement of poison and of a refund request need one.
 	Reference string
 	Reason    string
@@ -41,11 +41,18 @@ type Request struct {
 
 // needsReference reports whether a resolution is worthless without its evidence.
 func needsReference(kind checkout.CaseKind, r checkout.Resolution) bool {
-	return r != checkout.ResolutionHonour && (r != checkout.ResolutionAcknowledge || kind == checkout.CaseReversal)
+	switch r {
+	case checkout.ResolutionHonour, checkout.ResolutionRetry:
+		return false
+	case checkout.ResolutionAcknowledge:
+		return kind == checkout.CaseReversal
+	default:
+		return true
+	}
 }
 
 // Propose stores a proposal. Below the agency's single_approval_below it is approved at
-// once. now is the time of the service's clock. A refusal is an *operation.Error with the
+// once, unless it is to be recorded by hand, which always takes two people. now is the time of the service's clock. A refusal is an *operation.Error with the
 // field id, resolution, reason or reference. After an error nothing has changed.
 func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) (d Detail, err error) {
 	err = s.tx(ctx, "proposing a resolution", func(tx pgx.Tx) error {
@@ -76,7 +83,7 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err := audit(ctx, tx, by, now, "case.propose", c, map[string]any{"proposal": number, "resolution": req.Resolution, "reference": req.Reference}); err != nil {
 			return err
 		}
-		if c.Currency == money.Default && c.Amount < below {
+		if c.Currency == money.Default && c.Amount < below && req.Resolution != checkout.ResolutionRecordedByHand {
 			if err := approve(ctx, tx, by, c, number, now); err != nil {
 				return err
 			}

@@ -69,6 +69,9 @@ func (s *Store) fold(outcomes []*record.Attempt) []*change {
 		}
 		switch Outcome(a.Outcome) {
 		case OutcomeDelivered:
+			if !called(a) {
+				break // nothing is known of the destination
+			}
 			c.succeeded, c.failing, c.lastFailure, c.hold = true, nil, nil, nil
 		case OutcomeFailed, OutcomeExhausted, OutcomeNeedsOperator:
 			if c.failing == nil {
@@ -80,7 +83,7 @@ func (s *Store) fold(outcomes []*record.Attempt) []*change {
 			}
 		case OutcomeDeferred:
 			switch a.Reason {
-			case ReasonMailboxFull, ReasonRateLimited: // the destination itself is not at fault
+			case ReasonMailboxFull, ReasonRateLimited, ReasonRetried: // the destination itself is not at fault
 			case ReasonSuspended: // suspended_at decides; the suspension may have ended
 			default:
 				c.hold = &a.NextAttemptAt
@@ -168,7 +171,8 @@ func rowOf(a *record.Attempt) []any {
 }
 
 // upsertDeliveries applies outcomes in order. A statement can change a row only
-// once, so several outcomes of one delivery go into successive statements.
+// once, so several outcomes of one delivery go into successive statements. A retry makes a
+// row due that waits or was given up, unless an outcome came after it.
 func upsertDeliveries(ctx context.Context, tx pgx.Tx, outcomes []*record.Attempt) error {
 	for len(outcomes) > 0 {
 		var rows [][]any
@@ -183,22 +187,26 @@ func upsertDeliveries(ctx context.Context, tx pgx.Tx, outcomes []*record.Attempt
 		outcomes = outcomes[len(rows):]
 		if _, err := tx.Exec(ctx, insertDeliveries+`
 			ON CONFLICT (occurred_on, delivery_id) DO UPDATE SET
-				state = excluded.state, attempts = greatest(d.attempts, excluded.attempts), round = greatest(d.round, excluded.round),
+				state = excluded.state, attempts = greatest(d.attempts, excluded.attempts),
+				round = CASE excluded.reason WHEN 'retried' THEN d.round + 1 ELSE greatest(d.round, excluded.round) END,
 				first_attempt_at = coalesce(d.first_attempt_at, excluded.first_attempt_at), last_outcome_at = excluded.last_outcome_at,
-				next_attempt_at = excluded.next_attempt_at, lease_until = NULL, http_status = excluded.http_status, reason = excluded.reason, body = excluded.body
-			WHERE d.state <> 'delivered'
-				AND (excluded.state = 'delivered' OR (excluded.round >= d.round AND d.state IN ('waiting', 'queued')))`, byColumn(rows)...); err != nil {
+				next_attempt_at = excluded.next_attempt_at, lease_until = NULL, http_status = excluded.http_status, reason = excluded.reason,
+				body = CASE excluded.reason WHEN 'retried' THEN coalesce(d.body, excluded.body) ELSE excluded.body END
+			WHERE d.state <> 'delivered' AND CASE
+				WHEN excluded.state = 'delivered' THEN true
+				WHEN excluded.reason = 'retried' THEN d.state <> 'queued' AND d.last_outcome_at <= excluded.last_outcome_at
+				ELSE excluded.round >= d.round AND d.state IN ('waiting', 'queued') END`, byColumn(rows)...); err != nil {
 			return fmt.Errorf("writing deliveries: %w", err)
 		}
 	}
 	return nil
 }
 
-// insertAttempts stores the attempts. A deferred delivery made none.
+// insertAttempts stores the attempts. An outcome without a call is none.
 func insertAttempts(ctx context.Context, tx pgx.Tx, outcomes []*record.Attempt) error {
 	var rows [][]any
 	for _, a := range outcomes {
-		if Outcome(a.Outcome) == OutcomeDeferred {
+		if !called(a) {
 			continue
 		}
 		rows = append(rows, []any{

@@ -40,10 +40,13 @@ func (s *Store) acceptConfirmations(ctx context.Context, tx pgx.Tx, outcomes []*
 }
 
 // outstandingWhere selects the payments whose confirmation an ERP has not accepted. It
-// leaves out agencies that have no ERP in the payment's mode.
+// leaves out agencies that have no ERP in the payment's mode, and payments that were given
+// back before an ERP was told of them: nobody will tell it.
 const outstandingWhere = `
 	FROM erp_confirmations c JOIN erp_settings s ON s.agency_id::text = c.tenant_id AND s.live = c.livemode
-	WHERE c.accepted_at IS NULL AND c.session_id IS NOT NULL`
+	WHERE c.accepted_at IS NULL AND c.session_id IS NOT NULL
+		AND (NOT EXISTS (SELECT FROM cases r WHERE r.session_id = c.session_id AND r.kind = 'reversal')
+			OR EXISTS (SELECT FROM deliveries t WHERE t.event_id = c.transaction_id))`
 
 // Outstanding is a completed payment without an accepted confirmation, and the reason.
 type Outstanding struct {

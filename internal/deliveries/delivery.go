@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"quittance/checkout"
 	"quittance/schemas/record"
 )
 
@@ -38,9 +39,15 @@ const (
 	ReasonSuspended     = "suspended"
 	ReasonNoDestination = "destination_unknown"
 	ReasonLocked        = "destination_locked"
+	// ReasonRetried: staff asked for one more call, which is due at once.
+	ReasonRetried = "retried"
 )
 
-// Reasons lists all reasons of deferred outcomes.
+// ReasonRecorded is the reason of a Delivered outcome without a call: staff recorded that
+// the destination has the notification.
+const ReasonRecorded = "recorded_by_hand"
+
+// Reasons lists the reasons for which a worker defers.
 var Reasons = []string{ReasonMailboxFull, ReasonRateLimited, ReasonBreakerOpen, ReasonSuspended, ReasonNoDestination, ReasonLocked}
 
 // Ref names a delivery in one round of the schedule.
@@ -62,6 +69,31 @@ func ID(kind Kind, eventID, destinationID string) string {
 // Each name of a redelivery gives another id.
 func RedeliveryID(kind Kind, eventID, destinationID, redelivery string) string {
 	return ID(kind, eventID, destinationID+"\x00"+redelivery)
+}
+
+// Requested returns the outcome that a notification with a request has for a delivery,
+// without a call: it is due once more, or it is delivered, because staff recorded it. nil
+// means that the notification has no request: it is to be delivered. The same notification
+// always gives the same outcome.
+func Requested(n *record.Notification, d *record.Delivery) *record.Attempt {
+	a := &record.Attempt{Delivery: *d, At: n.RequestedAt}
+	switch checkout.ConfirmationRequest(n.Request) {
+	case checkout.RequestAgain:
+		a.Outcome, a.Reason, a.NextAttemptAt = string(OutcomeDeferred), ReasonRetried, n.RequestedAt
+	case checkout.RequestWithdraw:
+		a.Outcome, a.Reason = string(OutcomeDelivered), ReasonRecorded
+		a.Delivery.Attempt, a.Delivery.Body = 0, nil
+	case checkout.RequestConfirm:
+		return nil
+	default:
+		return nil
+	}
+	return a
+}
+
+// called reports whether the outcome is that of a call.
+func called(a *record.Attempt) bool {
+	return Outcome(a.Outcome) != OutcomeDeferred && a.Reason != ReasonRecorded
 }
 
 // Plan returns the delivery of a notification to a destination.

@@ -159,6 +159,9 @@ func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
 	case err != nil || n == nil:
 		return err
 	}
+	if n.Request != "" {
+		return nil // the payment has a notification of its own, and its request was carried out
+	}
 	r.replayed.Events++
 	if _, is := r.reversed[n.SessionID]; is {
 		r.replayed.Reversed++

@@ -13,7 +13,7 @@ import (
 
 // withKeys returns identities with these keys of one application.
 func withKeys(keys ...string) *Identities {
-	i := &Identities{cfg: Config{Now: func() time.Time { return time.Unix(1_700_000_000, 0).UTC() }}}
+	i := &Identities{cfg: Config{Now: func() time.Time { return time.Unix(1_700_000_000, 0).UTC() }}, age: func() time.Duration { return 0 }}
 	s := &snapshot{
 		registry: &registry.Snapshot{Applications: map[string]registry.Application{"app": {ID: "app", AgencyID: "agency", Active: true}}},
 		keys:     map[registry.Digest]Key{},

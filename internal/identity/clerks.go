@@ -27,11 +27,25 @@ type Clerk struct {
 	// Counter is the desk or place.
 	Counter string
 	// Active is false for a clerk whose keys are not valid at present.
-	Active    bool
-	CreatedAt time.Time
+	Active bool
+	// PaymentLimit is the largest total of one payment that the clerk may put on record,
+	// DayLimit the largest sum of a local day in a mode, over all keys of the clerk. They
+	// are minor units of XAF; zero is no limit. The processors hold them.
+	PaymentLimit, DayLimit int64
+	CreatedAt              time.Time
+}
+
+func toClerk(r db.Clerk) Clerk {
+	return Clerk{
+		AgencyID: r.AgencyID, Code: r.Code, Name: r.Name, Counter: r.Counter, Active: r.Active,
+		PaymentLimit: r.PaymentLimit, DayLimit: r.DayLimit, CreatedAt: r.CreatedAt,
+	}
 }
 
 const maxName = 200
+
+// MaxClerkLimit is the largest limit of a clerk, in minor units.
+const MaxClerkLimit = 1 << 53
 
 // ClerkEntry is a clerk as operators see it.
 type ClerkEntry struct {
@@ -100,7 +114,7 @@ func AddClerk(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, re
 		if others := t.inForce(key); len(others) >= MaxKeys {
 			return operation.Refuse("clerk.too_many_keys", "code", operation.Args{"clerk": known.Ref(), "live": req.Live, "keys": described(others)})
 		}
-		if err := t.PutClerk(ctx, clerk, nil); err != nil {
+		if err := t.PutClerk(ctx, clerk, ClerkSettings{}); err != nil {
 			return err
 		}
 		k, err := t.mint(ctx, key)
@@ -168,15 +182,59 @@ func (t *Tx) clerkKeys(which string) (ClerkEntry, []Key, error) {
 	return ClerkEntry{}, nil, operation.Refuse("clerk.key_unknown", "id", operation.Args{"id": id})
 }
 
-// PutClerk stores a clerk. When active is nil, a new clerk is active and a known one
-// stays as it is.
-func (t *Tx) PutClerk(ctx context.Context, c Clerk, active *bool) error {
+// ClerkSettings are what is changed of a clerk. Nil leaves a known clerk as it is; a new
+// one is active and has no limits then.
+type ClerkSettings struct {
+	Active                 *bool
+	PaymentLimit, DayLimit *int64 // zero is no limit
+}
+
+// PutClerk stores a clerk with settings, which replace those in c.
+func (t *Tx) PutClerk(ctx context.Context, c Clerk, with ClerkSettings) error {
 	if err := t.q.UpsertClerk(ctx, db.UpsertClerkParams{
-		AgencyID: c.AgencyID, Code: c.Code, Name: c.Name, Counter: c.Counter, Active: active, CreatedAt: t.tx.Now,
+		AgencyID: c.AgencyID, Code: c.Code, Name: c.Name, Counter: c.Counter, Active: with.Active,
+		PaymentLimit: with.PaymentLimit, DayLimit: with.DayLimit, CreatedAt: t.tx.Now,
 	}); err != nil {
 		return fmt.Errorf("storing the clerk: %w", err)
 	}
 	return nil
+}
+
+// LimitClerk sets the limits of a clerk, AGENCY/CODE, for every instance within a second.
+// A limit that is nil stays as it is; zero is no limit. now is the time of the service's
+// clock. A refusal is an *operation.Error with the field id, per-payment or per-day. After
+// an error nothing has changed.
+func LimitClerk(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, which string, perPayment, perDay *int64, now time.Time) (ClerkEntry, error) {
+	var limited ClerkEntry
+	err := change(ctx, pool, now, func(t *Tx) error {
+		agency, code, _ := strings.Cut(which, "/")
+		known, ok := t.findClerk(agency, code)
+		detail := map[string]any{}
+		for field, limit := range map[string]*int64{"per-payment": perPayment, "per-day": perDay} {
+			if limit == nil {
+				continue
+			}
+			if *limit < 0 || *limit > MaxClerkLimit {
+				return operation.Refuse("clerk.limit_out_of_range", field, operation.Args{"most": int64(MaxClerkLimit)})
+			}
+			detail[field] = *limit
+		}
+		if !ok {
+			return operation.Refuse("clerk.unknown", "id", nil)
+		}
+		if err := t.PutClerk(ctx, known.Clerk, ClerkSettings{PaymentLimit: perPayment, DayLimit: perDay}); err != nil {
+			return err
+		}
+		if _, err := t.reread(ctx, ""); err != nil {
+			return err
+		}
+		limited, _ = t.findClerk(agency, code)
+		return operation.Record(ctx, t.tx, actor, t.tx.Now, operation.Entry{Action: "clerk.limit", Subject: known.Ref(), Detail: detail})
+	})
+	if err != nil {
+		return ClerkEntry{}, fmt.Errorf("limiting a clerk: %w", err)
+	}
+	return limited, nil
 }
 
 func (s *snapshot) findClerk(slug, code string) (ClerkEntry, bool) {

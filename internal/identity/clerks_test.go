@@ -182,3 +182,65 @@ func TestClerksLastUse(t *testing.T) {
 		t.Errorf("a use notifies every instance: %v", err)
 	}
 }
+
+func TestLimitClerk(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	r := h.Open(t)
+	registries.Run(t, r)
+	limits := func() [2]int64 {
+		c, err := r.AuthenticateClerk(registries.ClerkTest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [2]int64{c.PaymentLimit, c.DayLimit}
+	}
+	amount := func(n int64) *int64 { return &n }
+	if got := limits(); got != [2]int64{500_000, 2_000_000} {
+		t.Errorf("the registry file's limits are %v", got)
+	}
+	if c, err := r.AuthenticateClerk(registries.ClerkTwo); err != nil || c.PaymentLimit != 0 || c.DayLimit != 0 {
+		t.Errorf("a clerk without limits: %+v, %v", c, err)
+	}
+	for _, step := range []struct {
+		payment, day *int64
+		want         [2]int64
+	}{
+		{amount(100_000), nil, [2]int64{100_000, 2_000_000}},
+		{nil, amount(identity.MaxClerkLimit), [2]int64{100_000, identity.MaxClerkLimit}},
+		{amount(0), amount(0), [2]int64{}},
+	} {
+		c, err := identity.LimitClerk(t.Context(), h.Pool, registries.Actor, "impots/c01", step.payment, step.day, registries.Epoch)
+		if err != nil || [2]int64{c.PaymentLimit, c.DayLimit} != step.want || !c.Active || c.Name != "Guichet 1" || len(c.Keys) != 2 {
+			t.Errorf("limited to %+v, %v", c, err)
+		}
+		registries.Within(t, time.Second, "the limits are read", func() bool { return limits() == step.want })
+	}
+	// A file that does not name limits leaves them; a file that names them sets them.
+	if _, err := identity.LimitClerk(t.Context(), h.Pool, registries.Actor, "impots/c02", amount(7), nil, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	h.Seed(t, registries.Full)
+	registries.Within(t, time.Second, "the file is read", func() bool {
+		c, err := r.AuthenticateClerk(registries.ClerkTwo)
+		return limits() == [2]int64{500_000, 2_000_000} && err == nil && c.PaymentLimit == 7 && c.DayLimit == 0
+	})
+
+	before := h.Audited(t)
+	for _, row := range []struct {
+		which, field, code string
+		payment, day       *int64
+	}{
+		{"impots/c09", "id", "clerk.unknown", amount(1), nil},
+		{registries.ClerkTwo, "id", "clerk.unknown", amount(1), nil},
+		{"impots/c01", "per-payment", "clerk.limit_out_of_range", amount(-1), nil},
+		{"impots/c01", "per-day", "clerk.limit_out_of_range", nil, amount(identity.MaxClerkLimit + 1)},
+	} {
+		_, err := identity.LimitClerk(t.Context(), h.Pool, registries.Actor, row.which, row.payment, row.day, registries.Epoch)
+		refusedBy(t, err, row.code, row.field)
+	}
+	if after := h.Audited(t); !slices.Equal(before, after) || !slices.Contains(after, "clerk.limit") {
+		t.Errorf("recorded are %v", after)
+	}
+}

@@ -32,8 +32,13 @@ var (
 	ErrKeyEnded            = fmt.Errorf("%w: rotated, and the overlap is over", ErrUnauthorized)
 	ErrApplicationInactive = fmt.Errorf("%w: its application is not active", ErrUnauthorized)
 	ErrClerkInactive       = fmt.Errorf("%w: its clerk is not active", ErrUnauthorized)
+	ErrKeyDemo             = fmt.Errorf("%w: a secret of the demo registry, which is public", ErrUnauthorized)
 	ErrStaffInactive       = fmt.Errorf("%w: its holder is not approved, or was revoked", ErrUnauthorized)
 )
+
+// ErrStale says that Postgres has not confirmed the identities for MaxAge, so that a
+// revocation may be missing. Callers answer 503.
+var ErrStale = errors.New("no news from Postgres about revoked keys")
 
 // Config of Identities. Registry, Pool, Log and Now are required.
 type Config struct {
@@ -44,11 +49,20 @@ type Config struct {
 	Now func() time.Time
 	// UsesEvery is the interval at which Run writes the last uses of keys; 10 s when zero.
 	UsesEvery time.Duration
+	// CleanEvery is the interval at which Run deletes ended sessions of clerks; 10 min when
+	// zero.
+	CleanEvery time.Duration
+	// MaxAge is how long keys are valid after Postgres last confirmed them; 15 minutes when
+	// zero.
+	MaxAge time.Duration
+	// Demo accepts the keys of the demo registry, which are public.
+	Demo bool
 }
 
 // Identities holds all identities in memory. It is safe for concurrent use.
 type Identities struct {
 	cfg     Config
+	age     func() time.Duration // since Postgres confirmed the snapshot
 	current atomic.Pointer[snapshot]
 	uses    uses
 }
@@ -78,8 +92,9 @@ func Open(ctx context.Context, cfg Config) (*Identities, error) {
 	if cfg.Registry == nil || cfg.Pool == nil || cfg.Log == nil || cfg.Now == nil {
 		return nil, errors.New("opening identities: Registry, Pool, Log and Now are required")
 	}
-	cfg.UsesEvery = cmp.Or(cfg.UsesEvery, 10*time.Second)
-	i := &Identities{cfg: cfg}
+	cfg.UsesEvery, cfg.CleanEvery = cmp.Or(cfg.UsesEvery, 10*time.Second), cmp.Or(cfg.CleanEvery, 10*time.Minute)
+	cfg.MaxAge = cmp.Or(cfg.MaxAge, 15*time.Minute)
+	i := &Identities{cfg: cfg, age: cfg.Registry.Age}
 	err := cfg.Registry.Join(ctx, func(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot) (func(), error) {
 		s, err := load(ctx, db.New(tx), reg)
 		return func() { i.current.Store(s) }, err
@@ -100,7 +115,7 @@ func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot
 		return nil, fmt.Errorf("reading clerks: %w", err)
 	}
 	for _, r := range clerks {
-		s.clerks[clerkID{r.AgencyID, r.Code}] = Clerk(r)
+		s.clerks[clerkID{r.AgencyID, r.Code}] = toClerk(r)
 	}
 	staff, err := q.Staff(ctx)
 	if err != nil {
@@ -175,10 +190,10 @@ func (f Family) mint(live bool) secret.Text {
 
 // AuthenticateKey finds the holder of an API key. It looks the key up by its hash, so
 // that its duration reveals nothing about stored keys. It notes the use of the key and
-// does not read the database. Errors are ErrUnauthorized.
+// does not read the database. Errors are ErrUnauthorized and ErrStale.
 func (i *Identities) AuthenticateKey(key string) (Principal, error) {
 	s := i.current.Load()
-	k, err := s.find(APIKeys, key)
+	k, err := i.find(s, APIKeys, key)
 	if err == nil {
 		err = i.use(s, k)
 	}
@@ -196,7 +211,7 @@ func (i *Identities) AuthenticateKey(key string) (Principal, error) {
 // AuthenticateClerk finds the holder of a clerk's key in the same way.
 func (i *Identities) AuthenticateClerk(key string) (ClerkPrincipal, error) {
 	s := i.current.Load()
-	k, err := s.find(ClerkKeys, key)
+	k, err := i.find(s, ClerkKeys, key)
 	if err != nil {
 		return ClerkPrincipal{}, err
 	}
@@ -204,8 +219,12 @@ func (i *Identities) AuthenticateClerk(key string) (ClerkPrincipal, error) {
 }
 
 // ClerkByKey finds the holder of a clerk's key by the key's id. The clerk must have
-// presented the key before. It notes the use of the key. Errors are ErrUnauthorized.
+// presented the key before. It notes the use of the key. Errors are ErrUnauthorized and
+// ErrStale.
 func (i *Identities) ClerkByKey(keyID string) (ClerkPrincipal, error) {
+	if err := i.Fresh(); err != nil {
+		return ClerkPrincipal{}, err
+	}
 	s := i.current.Load()
 	k := s.keys[s.digests[keyID]]
 	if k.ClerkCode == "" {
@@ -219,6 +238,24 @@ func (i *Identities) clerk(s *snapshot, k Key) (ClerkPrincipal, error) {
 		return ClerkPrincipal{}, err
 	}
 	return ClerkPrincipal{Clerk: s.clerks[k.clerk()], KeyID: k.ID, Live: k.Live, AgencyName: s.registry.Agencies[k.ClerkAgencyID].Name}, nil
+}
+
+// Fresh returns ErrStale when Postgres has not confirmed the identities for MaxAge. Run of
+// the registry makes them fresh again when Postgres is back.
+func (i *Identities) Fresh() error {
+	if age := i.age(); age > i.cfg.MaxAge {
+		return fmt.Errorf("%w for %s; keys are valid for %s without", ErrStale, age.Round(time.Second), i.cfg.MaxAge)
+	}
+	return nil
+}
+
+// find returns the key with this text. A stale snapshot has no key, because it may lack the
+// key as well as its revocation.
+func (i *Identities) find(s *snapshot, f Family, key string) (Key, error) {
+	if err := i.Fresh(); err != nil {
+		return Key{}, err
+	}
+	return s.find(f, key)
 }
 
 // find returns the key with this text.
@@ -239,6 +276,9 @@ func (i *Identities) use(s *snapshot, k Key) error {
 	now := i.cfg.Now()
 	if err := s.valid(k, now); err != nil {
 		return err
+	}
+	if k.demo && !i.cfg.Demo {
+		return ErrKeyDemo
 	}
 	i.uses.note(k.ID, now)
 	return nil

@@ -36,6 +36,11 @@ type Key struct {
 	// application has those of the application.
 	AgencyIDs      []string
 	ReadsPerMinute int
+	// Withdrawn are agencies that an operator has withdrawn from a platform key. A registry
+	// file does not grant them again.
+	Withdrawn []string
+	// Replaces is the id of the key from which it was rotated; empty for none.
+	Replaces string
 	// ClerkAgencyID and ClerkCode name the holder of a clerk's key.
 	ClerkAgencyID, ClerkCode string
 	// StaffID names the holder of a key of staff.
@@ -45,6 +50,7 @@ type Key struct {
 	EndsAt     time.Time // end of the overlap of its rotation; zero: not rotated
 	LastUsedAt time.Time // in whole seconds, some seconds late; zero: never
 	reads      *int64    // ReadsPerMinute as it is stored; nil: the default
+	demo       bool      // of the demo registry
 }
 
 func toKey(r db.ApiKey) Key {
@@ -52,6 +58,8 @@ func toKey(r db.ApiKey) Key {
 		ID: r.ID, Live: r.Live, ApplicationID: value(r.ApplicationID), AgencyIDs: r.Agencies, ReadsPerMinute: cmp.Or(int(value(r.ReadsPerMinute)), registry.DefaultReadsPerMinute),
 		ClerkAgencyID: value(r.ClerkAgencyID), ClerkCode: value(r.ClerkCode), StaffID: value(r.StaffID), CreatedAt: r.CreatedAt,
 		RevokedAt: value(r.RevokedAt), EndsAt: value(r.EndsAt), LastUsedAt: value(r.LastUsedAt), reads: r.ReadsPerMinute,
+		Withdrawn: r.Withdrawn, Replaces: value(r.Replaces),
+		demo: secret.IsDemoDigest([32]byte(r.Hash)),
 	}
 }
 
@@ -191,6 +199,28 @@ func ListKeys(ctx context.Context, pool *pgxpool.Pool) ([]KeyEntry, error) {
 	return out, nil
 }
 
+// DemoKey is a key of the demo registry.
+type DemoKey struct {
+	Key
+	Owner string // "Guichet fiscal (impots)", or "clerk impots/c01"
+}
+
+// DemoKeys lists the keys in force that are of the demo registry, the oldest first.
+func (i *Identities) DemoKeys() (out []DemoKey) {
+	s, now := i.current.Load(), i.cfg.Now()
+	for _, k := range s.byAge {
+		if !k.demo || !k.InForce(now) {
+			continue
+		}
+		owner := s.entry(k).Owner()
+		if k.ClerkCode != "" {
+			owner = "clerk " + s.clerkEntry(s.clerks[k.clerk()]).Ref()
+		}
+		out = append(out, DemoKey{k, owner})
+	}
+	return out
+}
+
 // CreateKey creates an API key. now is the time of the service's clock. A refusal is an
 // *operation.Error with the field application, agency or reads-per-minute. After an
 // error nothing has changed.
@@ -254,8 +284,8 @@ func RevokeKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, i
 	return revoked, changed, nil
 }
 
-// RotateKey creates an API key with the holder, mode and grants of another. The other
-// key ends after the overlap, or is revoked at once when the overlap is zero. now is the
+// RotateKey creates an API key with the holder, mode and grants of another. Agencies that
+// were withdrawn from the other are withdrawn from the new key, too. The other key ends after the overlap, or is revoked at once when the overlap is zero. now is the
 // time of the service's clock. A refusal is an *operation.Error with the field id or
 // overlap. After an error nothing has changed.
 func RotateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id string, overlap time.Duration, now time.Time) (minted MintedKey, replaced KeyEntry, err error) {
@@ -362,23 +392,13 @@ func (t *Tx) agency(named string) (registry.Agency, error) {
 
 // grant resolves the agencies of a platform key.
 func (t *Tx) grant(named []string) ([]string, error) {
-	if len(named) == 0 {
-		return nil, operation.Refuse("key.without_agencies", "agency", nil)
-	}
-	var out []string
-	for _, name := range named {
-		a, err := t.agency(name)
-		if err != nil {
-			return nil, err
-		}
-		if t.registry.IntegratorOf(a.ID) == "" {
-			return nil, operation.Refuse("agency.without_integrator", "agency", operation.Args{"agency": a.Slug})
-		}
-		if !slices.Contains(out, a.ID) {
-			out = append(out, a.ID)
+	ids, err := t.agencies(named)
+	for _, id := range ids {
+		if t.registry.IntegratorOf(id) == "" {
+			return nil, operation.Refuse("agency.without_integrator", "agency", operation.Args{"agency": t.registry.Agencies[id].Slug})
 		}
 	}
-	return out, nil
+	return ids, err
 }
 
 func stamp(t time.Time) string { return t.Format(time.RFC3339) }

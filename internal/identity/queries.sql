@@ -22,13 +22,14 @@ UPDATE staff SET revoked_at = @revoked_at WHERE id = @id;
 SELECT * FROM staff WHERE id = ANY(@ids::uuid[]) ORDER BY id FOR SHARE;
 
 -- name: InsertKey :exec
-INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, staff_id, live, agencies, reads_per_minute, created_at)
-VALUES (@id, @hash, sqlc.narg('application_id'), sqlc.narg('clerk_agency_id'), sqlc.narg('clerk_code'), sqlc.narg('staff_id'), @live, @agencies,
-    sqlc.narg('reads_per_minute'), @created_at);
+INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, staff_id, live, agencies, withdrawn, reads_per_minute, created_at, replaces)
+VALUES (@id, @hash, sqlc.narg('application_id'), sqlc.narg('clerk_agency_id'), sqlc.narg('clerk_code'), sqlc.narg('staff_id'), @live, @agencies, @withdrawn,
+    sqlc.narg('reads_per_minute'), @created_at, sqlc.narg('replaces'));
 
 -- A parameter that is null leaves the column as it is.
 -- name: UpdateGrant :exec
 UPDATE api_keys SET agencies = COALESCE(sqlc.narg('agencies')::uuid[], agencies),
+    withdrawn = COALESCE(sqlc.narg('withdrawn')::uuid[], withdrawn),
     reads_per_minute = COALESCE(sqlc.narg('reads_per_minute')::integer, reads_per_minute)
 WHERE id = @id;
 
@@ -42,9 +43,34 @@ UPDATE api_keys SET ends_at = @ends_at WHERE id = @id;
 UPDATE api_keys SET last_used_at = @last_used_at
 WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @last_used_at);
 
--- When active is null, a new clerk is active and a known one stays as it is.
+-- A parameter that is null leaves a known clerk as it is. A new clerk is active and has no
+-- limits then.
 -- name: UpsertClerk :exec
-INSERT INTO clerks (agency_id, code, name, counter, active, created_at)
-VALUES (@agency_id, @code, @name, @counter, COALESCE(sqlc.narg('active')::boolean, true), @created_at)
+INSERT INTO clerks (agency_id, code, name, counter, active, payment_limit, day_limit, created_at)
+VALUES (@agency_id, @code, @name, @counter, COALESCE(sqlc.narg('active')::boolean, true),
+    COALESCE(sqlc.narg('payment_limit')::bigint, 0), COALESCE(sqlc.narg('day_limit')::bigint, 0), @created_at)
 ON CONFLICT (agency_id, code) DO UPDATE SET name = excluded.name, counter = excluded.counter,
-    active = COALESCE(sqlc.narg('active')::boolean, clerks.active);
+    active = COALESCE(sqlc.narg('active')::boolean, clerks.active),
+    payment_limit = COALESCE(sqlc.narg('payment_limit')::bigint, clerks.payment_limit),
+    day_limit = COALESCE(sqlc.narg('day_limit')::bigint, clerks.day_limit);
+
+-- name: BeginClerkSession :exec
+INSERT INTO clerk_sessions (id, key_id, begun_at, last_used_at) VALUES (@id, @key_id, @begun_at, @begun_at);
+
+-- name: KeepNewestClerkSessions :exec
+DELETE FROM clerk_sessions s WHERE s.key_id = @key_id AND s.id NOT IN (
+    SELECT n.id FROM clerk_sessions n WHERE n.key_id = @key_id ORDER BY n.begun_at DESC, n.id DESC LIMIT @newest);
+
+-- Returns no row when the session has ended, or its key was revoked.
+-- name: UseClerkSession :one
+UPDATE clerk_sessions s SET last_used_at = GREATEST(s.last_used_at, @now)
+FROM api_keys k
+WHERE s.id = @id AND k.id = s.key_id AND k.revoked_at IS NULL AND s.begun_at > @begun_after AND s.last_used_at > @used_after
+RETURNING s.key_id;
+
+-- name: EndClerkSession :exec
+DELETE FROM clerk_sessions WHERE id = @id;
+
+-- name: CleanClerkSessions :exec
+DELETE FROM clerk_sessions s USING api_keys k
+WHERE k.id = s.key_id AND (k.revoked_at IS NOT NULL OR s.begun_at <= @begun_before OR s.last_used_at <= @used_before);

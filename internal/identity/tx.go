@@ -73,12 +73,13 @@ func (t *Tx) inForce(of Key) (out []Key) {
 	return out
 }
 
-// AddKey stores a key with the holder, mode and agencies of k, and gives it an id.
-// reads is the quota of a platform key; nil means the default.
+// AddKey stores a key with the holder, mode, agencies and predecessor of k, and gives it an
+// id. reads is the quota of a platform key; nil means the default.
 func (t *Tx) AddKey(ctx context.Context, k Key, s secret.Text, reads *int64) (id string, err error) {
 	digest := registry.DigestOf(s)
 	row := db.InsertKeyParams{
 		ID: uuid.Must(uuid.NewV7()).String(), Hash: digest[:], Live: k.Live, Agencies: append([]string{}, k.AgencyIDs...), ReadsPerMinute: reads, CreatedAt: t.tx.Now,
+		Withdrawn: append([]string{}, k.Withdrawn...), Replaces: given(k.Replaces),
 		ApplicationID: given(k.ApplicationID), ClerkAgencyID: given(k.ClerkAgencyID), ClerkCode: given(k.ClerkCode), StaffID: given(k.StaffID),
 	}
 	if err := t.q.InsertKey(ctx, row); err != nil {
@@ -94,15 +95,11 @@ func given(s string) *string {
 	return &s
 }
 
-// UpdateGrant changes the agencies and the quota of a platform key. Nil leaves a value
-// unchanged.
-func (t *Tx) UpdateGrant(ctx context.Context, id string, agencyIDs []string, reads *int64) error {
-	return t.q.UpdateGrant(ctx, db.UpdateGrantParams{ID: id, Agencies: agencyIDs, ReadsPerMinute: reads})
-}
-
-// mint creates a key with the holder, mode and grants of another.
+// mint creates a key with the holder, mode and grants of another, which it replaces if the
+// other has an id.
 func (t *Tx) mint(ctx context.Context, like Key) (MintedKey, error) {
 	s := like.family().mint(like.Live)
+	like.Replaces = like.ID
 	id, err := t.AddKey(ctx, like, s, like.reads)
 	if err != nil {
 		return MintedKey{}, err

@@ -39,24 +39,32 @@ func (u *uses) note(keyID string, now time.Time) {
 	}
 }
 
-// Run writes the last uses of keys in batches until ctx ends, and then once more. After
-// an error it tries again at the next interval.
+// Run writes the last uses of keys in batches until ctx ends, and then once more. It
+// deletes sessions of clerks that have ended. After an error it tries again at the next
+// interval.
 func (i *Identities) Run(ctx context.Context) error {
-	tick := time.NewTicker(i.cfg.UsesEvery)
-	defer tick.Stop()
-	for last, failing := false, false; !last; {
+	uses, cleaning := time.NewTicker(i.cfg.UsesEvery), time.NewTicker(i.cfg.CleanEvery)
+	defer uses.Stop()
+	defer cleaning.Stop()
+	failing := map[string]bool{}
+	work := func(doing string, do func(context.Context) error) {
+		err := do(context.WithoutCancel(ctx))
+		if err != nil && !failing[doing] {
+			i.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "maintaining identities failed, it is tried again", slog.String("doing", doing), slog.Any("error", err))
+		}
+		failing[doing] = err != nil
+	}
+	for {
 		select {
 		case <-ctx.Done():
-			last = true
-		case <-tick.C:
+			work("writing the last uses of keys", i.writeUses)
+			return nil
+		case <-uses.C:
+			work("writing the last uses of keys", i.writeUses)
+		case <-cleaning.C:
+			work("deleting ended sessions of clerks", i.cleanSessions)
 		}
-		err := i.writeUses(context.WithoutCancel(ctx))
-		if err != nil && !failing {
-			i.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "writing the last uses of keys failed, it is tried again", slog.Any("error", err))
-		}
-		failing = err != nil
 	}
-	return nil
 }
 
 // writeUses writes new uses in one batch.

@@ -147,3 +147,20 @@ WHERE endpoint_id = @endpoint_id AND (expires_at IS NULL OR expires_at > @expire
 
 -- name: InsertWebhookSecret :exec
 INSERT INTO webhook_secrets (endpoint_id, digest, sealed, created_at) VALUES (@endpoint_id, @digest, @sealed, @created_at);
+
+-- Sealed values. Each is replaced only while it is the one that was read.
+
+-- name: ResealERP :execrows
+UPDATE erp_settings SET auth_sealed = @sealed WHERE agency_id = @agency_id AND live = @live AND auth_sealed = @was;
+
+-- name: ResealAccount :execrows
+UPDATE connector_accounts SET sealed = @sealed WHERE agency_id = @agency_id AND live = @live AND offer = @offer AND sealed = @was;
+
+-- name: ResealReplacedAccount :execrows
+UPDATE replaced_accounts SET sealed = @sealed WHERE id = @id AND sealed = @was;
+
+-- name: ResealCashin :execrows
+UPDATE cashin_access SET secret_sealed = @sealed WHERE application_id = @application_id AND secret_sealed = @was;
+
+-- name: ResealWebhookSecret :execrows
+UPDATE webhook_secrets SET sealed = @sealed WHERE endpoint_id = @endpoint_id AND digest = @digest AND sealed = @was;

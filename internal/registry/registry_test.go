@@ -3,15 +3,11 @@ package registry_test
 import (
 	"crypto/sha256"
 	"errors"
-	"io"
-	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +16,6 @@ import (
 	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/identity"
-	"quittance/internal/postgres"
 	"quittance/internal/secret"
 	"quittance/test/registries"
 )
@@ -286,75 +281,14 @@ func TestChangeIsSeenWithinASecond(t *testing.T) {
 	}
 }
 
-// gate is a connection to Postgres that can be shut.
-type gate struct {
-	listener net.Listener
-	target   string
-	mu       sync.Mutex
-	shut     bool
-	conns    []net.Conn
-}
-
-func newGate(t *testing.T, target string) *gate {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &gate{listener: l, target: target}
-	t.Cleanup(func() { g.set(true); _ = l.Close() })
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", target)
-			g.mu.Lock()
-			if g.shut || err != nil {
-				_ = in.Close()
-				g.mu.Unlock()
-				continue
-			}
-			g.conns = append(g.conns, in, out)
-			g.mu.Unlock()
-			go func() { _, _ = io.Copy(in, out); _ = in.Close() }()
-			go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
-		}
-	}()
-	return g
-}
-
-func (g *gate) set(shut bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shut = shut
-	if shut {
-		for _, c := range g.conns {
-			_ = c.Close()
-		}
-		g.conns = nil
-	}
-}
-
 func TestPostgresAway(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
-	u, err := url.Parse(h.DSN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := newGate(t, u.Host)
-	u.Host = g.listener.Addr().String()
-	pool, err := postgres.Open(t.Context(), u.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool, g := h.Gate(t)
 	r := h.Open(t, func(cfg *registries.Config) { cfg.Pool = pool })
 	registries.Run(t, r)
-	g.set(true)
+	g.Shut(true)
 	registries.Within(t, 5*time.Second, "noticing", func() bool { return r.Age() > time.Second })
 	if _, err := r.AuthenticateKey(registries.KeyTest); err != nil {
 		t.Errorf("while Postgres is away: %v", err)
@@ -364,11 +298,50 @@ func TestPostgresAway(t *testing.T) {
 	}
 	digest := sha256.Sum256([]byte(registries.KeyTest))
 	h.Exec(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = $1`, digest[:]) // with another connection
-	g.set(false)
+	g.Shut(false)
 	registries.Within(t, 2*time.Second, "catching up", func() bool {
 		_, err := r.AuthenticateKey(registries.KeyTest)
 		return errors.Is(err, identity.ErrKeyRevoked)
 	})
+}
+
+// An instance that is cut off from Postgres does not hear of revocations. It took revoked
+// keys for as long as it was cut off.
+func TestCutOffFromPostgres(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	pool, g := h.Gate(t)
+	r := h.Open(t, func(cfg *registries.Config) { cfg.Pool, cfg.MaxAge = pool, 2*time.Second })
+	registries.Run(t, r)
+	clerk, err := r.AuthenticateClerk(registries.ClerkTest)
+	if err != nil || r.Fresh() != nil {
+		t.Fatal(err, r.Fresh())
+	}
+	stale := func() bool {
+		_, key := r.AuthenticateKey(registries.KeyTest)
+		_, unknown := r.AuthenticateKey("sk_test_0123456789ABCDEFGHIJ")
+		_, presented := r.AuthenticateClerk(registries.ClerkTest)
+		_, signedIn := r.ClerkByKey(clerk.KeyID)
+		for _, err := range []error{key, unknown, presented, signedIn, r.Fresh()} {
+			if !errors.Is(err, identity.ErrStale) || errors.Is(err, identity.ErrUnauthorized) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, cut := range []func(bool){g.Shut, g.Hold} {
+		cut(true)
+		if _, err := r.AuthenticateKey(registries.KeyTest); err != nil {
+			t.Errorf("at once: %v", err)
+		}
+		registries.Within(t, 15*time.Second, "no news", stale)
+		cut(false)
+		registries.Within(t, 10*time.Second, "news again", func() bool {
+			_, err := r.AuthenticateKey(registries.KeyTest)
+			return err == nil && r.Fresh() == nil
+		})
+	}
 }
 
 // One row is sealed with a key that this process lacks. The rest of the registry works.

@@ -14,4 +14,9 @@
 // ciphertext of it is left. The last entry must stay: PermutationKey
 // is derived from it, and with another key references would be issued twice. If the
 // last entry leaks, keep it in the last place and put a new one in front.
+//
+// # What never rotates
+//
+// ReferenceKey is the key of what is printed or must stay valid for ever. It is apart from
+// the master keys, opens no ciphertext and signs nobody in.
 package secret

@@ -151,13 +151,19 @@ func TestNothingPrintsSecrets(t *testing.T) {
 		private secret.Text
 		Keys    *secret.Keys
 		keys    *secret.Keys
+		Ref     *secret.ReferenceKey
+		ref     *secret.ReferenceKey
 	}
-	h := holder{secret.NewText(value), secret.NewText(value), k, k}
+	ref, err := secret.ParseReferenceKey(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0x41}, 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := holder{secret.NewText(value), secret.NewText(value), k, k, ref, ref}
 	var out strings.Builder
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		fmt.Fprintf(&out, verb+"\n", h)
 		fmt.Fprintf(&out, verb+"\n", &h)
-		fmt.Fprintf(&out, verb+verb+"\n", h.private, k)
+		fmt.Fprintf(&out, verb+verb+verb+"\n", h.private, k, ref)
 	}
 	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
 		slog.New(handler).Info("x", slog.Any("h", h), slog.Any("t", h.Public), slog.Any("k", k))
@@ -218,6 +224,38 @@ func TestReplacedKeySignsNothing(t *testing.T) {
 	for _, list := range []string{entry("a", 1) + ":open", entry("a", 1) + "," + entry("b", 2) + ":closed", entry("a", 1) + "," + entry("b", 2) + ":"} {
 		if _, err := secret.ParseKeys(list); !errors.Is(err, secret.ErrKeys) {
 			t.Errorf("a list with a wrong mark is read: %v", err)
+		}
+	}
+}
+
+// Session ids and printed references stay valid for ever, so the test pins the bytes.
+func TestReferenceKeyNeverChanges(t *testing.T) {
+	t.Parallel()
+	text := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, secret.KeySize))
+	k, err := secret.ParseReferenceKey(text + "\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const golden = "8383fa2c73153920da33b7f42885bd1b775b3b724bd8a0ad5db79ceffec11cca"
+	if got := hex.EncodeToString(k.Derive("session ids")); got != golden {
+		t.Errorf("the key of session ids = %s, want %s", got, golden)
+	}
+	if bytes.Equal(k.Derive("session ids"), k.Derive("references")) {
+		t.Error("two labels share a key")
+	}
+	if k.Reveal() != text {
+		t.Error("Reveal and ParseReferenceKey differ")
+	}
+	if one, other := secret.GenerateReferenceKey(), secret.GenerateReferenceKey(); one.Reveal() == other.Reveal() {
+		t.Error("two keys are equal")
+	}
+	var none secret.ReferenceKey
+	if none.Derive("session ids") != nil || none.Reveal() != "" || none.String() != "absent" {
+		t.Error("the zero value holds a key")
+	}
+	for _, bad := range []string{"", "x", text[:40], text + "AAAA", "1:" + text, entry("a", 1)} {
+		if _, err := secret.ParseReferenceKey(bad); !errors.Is(err, secret.ErrReferenceKey) {
+			t.Errorf("%q is read: %v", bad, err)
 		}
 	}
 }

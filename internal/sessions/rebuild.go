@@ -17,7 +17,7 @@ import (
 // Empty removes all sessions and sets the positions of a topic's partitions, in one
 // transaction. The next writer goes on from there. Reads answer ErrBehind until the
 // positions have reached the end of the topic again. Acceptances of ERPs stay, because
-// checkout.events does not have them.
+// checkout.events does not have those of earlier releases.
 func (s *Store) Empty(ctx context.Context, actor operation.Actor, now time.Time, topic string, next map[int32]int64) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// Positions come first and in order, as in Apply. A writer that is at work then

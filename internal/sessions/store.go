@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -55,10 +56,12 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 	for _, s := range slices.SortedFunc(slices.Values(snapshots), func(a, b Snapshot) int { return strings.Compare(a.TransactionID, b.TransactionID) }) {
 		if s.Confirms() {
 			batch.Queue(`
-				INSERT INTO erp_confirmations AS c (transaction_id, session_id, tenant_id, livemode, completed_at)
-				VALUES ($1, $2, $3, $4, $5)
-				ON CONFLICT (transaction_id) DO UPDATE SET session_id = excluded.session_id, completed_at = excluded.completed_at
-				WHERE c.session_id IS NULL`, s.TransactionID, s.ID, s.TenantID, s.Live, s.EndedAt)
+				INSERT INTO erp_confirmations AS c (transaction_id, session_id, tenant_id, livemode, completed_at, accepted_at)
+				VALUES ($1, $2, $3, $4, $5, $6)
+				ON CONFLICT (transaction_id) DO UPDATE SET session_id = excluded.session_id, completed_at = excluded.completed_at,
+					accepted_at = coalesce(c.accepted_at, excluded.accepted_at)
+				WHERE c.session_id IS NULL OR c.accepted_at IS NULL AND excluded.accepted_at IS NOT NULL`,
+				s.TransactionID, s.ID, s.TenantID, s.Live, s.EndedAt, optional(s.Confirmation.SettledAt))
 		}
 		if known, ok := last[s.ID]; !ok || known.Sequence < s.Sequence {
 			last[s.ID] = s
@@ -77,4 +80,12 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value)
 	}
 	return batch
+}
+
+// optional returns nil for the zero time.
+func optional(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }

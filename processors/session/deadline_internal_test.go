@@ -32,6 +32,7 @@ type entries struct {
 func (e *entries) Partition() int32               { return 0 }
 func (e *entries) Get(key []byte) ([]byte, error) { return e.state[string(key)], nil }
 func (e *entries) Emit(*kgo.Record)               { e.other++ }
+func (e *entries) Delete(key []byte)              { delete(e.state, string(key)) }
 
 func (e *entries) Put(key, value []byte, deadline time.Time) {
 	e.state[string(key)] = value
@@ -69,7 +70,9 @@ func creation(n int, order string, at time.Time) checkout.Command {
 				SuccessURL: "https://shop.example.org/success", CancelURL: "https://shop.example.org/cancel",
 				PaymentRef: "123456", NoticeID: "018f0000-0000-7000-8000-00000000000e", TransactionID: "018f0000-0000-7000-8000-00000000000f",
 				NoticeRef: "AV2026", ClientSecretHash: []byte("secret"), ClientSecretSealed: make([]byte, 96), ExpiresAt: at.Add(time.Hour),
-				Offers: []checkout.Offer{{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75}},
+				Offers: []checkout.Offer{
+					{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75}, {ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50},
+				},
 			},
 			IdempotencyKey: "key-" + id, BodyHash: make([]byte, 32), CreationsPerMinute: 1 << 30,
 		},
@@ -157,9 +160,13 @@ func TestDeadlinesOfPutAndRestoreAgree(t *testing.T) {
 				id := session(t)
 				decide(t, checkout.Command{SessionID: id, Do: checkout.Reserve{CollectionID: "r-" + id, By: "clerk", Window: duration(t)}})
 			},
+			"take": func(t *rapid.T) {
+				id := session(t)
+				decide(t, checkout.Command{SessionID: id, Do: checkout.Take{CollectionID: "r-" + id, By: "clerk", Total: 5050, Limits: checkout.Limits{Day: 20_000}}})
+			},
 			"token": func(t *rapid.T) {
 				decide(t, checkout.Command{SessionID: session(t), Do: checkout.IssueToken{
-					Hash: []byte("hash"), ClientSecretHash: []byte("secret"), Lifetime: duration(t),
+					Hash: []byte(fmt.Sprint("hash", rapid.IntRange(0, 2*checkout.MaxTokens).Draw(t, "hash"))), ClientSecretHash: []byte("secret"), Lifetime: duration(t),
 				}})
 			},
 			"tick": func(t *rapid.T) {

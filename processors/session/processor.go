@@ -56,6 +56,7 @@ type transaction interface {
 	Partition() int32
 	Get(key []byte) ([]byte, error)
 	Put(key, value []byte, deadline time.Time)
+	Delete(key []byte)
 	Emit(r *kgo.Record)
 }
 
@@ -106,19 +107,25 @@ func (p *Processor) Deadline(key, value []byte) time.Time {
 		if p.codec.Decode(value, &r) == nil {
 			return r.ForgetAt
 		}
-	case kindOrder, kindQuota: // never removed: paid orders are kept, and an application has one quota entry
+	case kindTokenList:
+		var r record.TokenList
+		if p.codec.Decode(value, &r) == nil {
+			return r.ForgetAt
+		}
+	case kindOrder, kindQuota, kindTill: // never removed: paid orders are kept, and an application or a clerk has one entry
 	}
 	return time.Time{}
 }
 
-// Tick decides a session at the time now. It deletes expired idempotency keys and tokens.
+// Tick decides a session at the time now. It deletes expired idempotency keys, tokens and
+// lists of tokens.
 func (p *Processor) Tick(tx *runtime.Tx, key []byte, now time.Time) error {
 	switch kindOf(key) {
 	case kindSession:
 		return p.decide(tx, checkout.Command{At: now.UTC().Truncate(time.Millisecond), SessionID: sessionOf(key), Do: checkout.Tick{}})
-	case kindIdempotency, kindToken:
+	case kindIdempotency, kindToken, kindTokenList:
 		tx.Delete(key)
-	case kindOrder, kindQuota:
+	case kindOrder, kindQuota, kindTill:
 	}
 	return nil
 }
@@ -176,6 +183,15 @@ func (w *writer) entries(d checkout.Decision) {
 	for hash, t := range d.Tokens {
 		w.put(tokenKey(hash), (*record.Token)(&t), t.ForgetAt)
 	}
+	for id, l := range d.TokenLists {
+		w.put(tokenListKey(id), (*record.TokenList)(&l), l.ForgetAt)
+	}
+	for k, t := range d.Tills {
+		w.put(tillKey(k), (*record.Till)(&t), time.Time{})
+	}
+	for _, hash := range d.ForgottenTokens {
+		w.tx.Delete(tokenKey(hash))
+	}
 }
 
 // event writes the event and its notifications.
@@ -187,7 +203,7 @@ func (w *writer) event(e checkout.Event) {
 	if e.Type.Webhook() {
 		w.notify(schemas.TopicWebhooks, s.ApplicationID, e, mapping.ToWebhook)
 	}
-	if e.Confirms() {
+	if _, ok := e.ConfirmationRequest(); ok {
 		w.notify(schemas.TopicConfirmations, s.TenantID, e, mapping.ToConfirmation)
 	}
 }

@@ -19,6 +19,8 @@ const (
 	kindIdempotency kind = 'i'
 	kindQuota       kind = 'q'
 	kindToken       kind = 't'
+	kindTokenList   kind = 'l'
+	kindTill        kind = 'c'
 )
 
 func kindOf(key []byte) kind {
@@ -38,6 +40,13 @@ func sessionKey(id string) []byte { return stateKey(kindSession, id) }
 func sessionOf(key []byte) string { return string(key[2:]) }
 func quotaKey(id string) []byte   { return stateKey(kindQuota, id) }
 func tokenKey(hash string) []byte { return stateKey(kindToken, hash) }
+
+func tokenListKey(sessionID string) []byte { return stateKey(kindTokenList, sessionID) }
+
+func tillKey(k checkout.TillKey) []byte {
+	return stateKey(kindTill, k.AgencyID, modeOf(k.Live), k.Clerk)
+}
+
 func orderKey(k checkout.OrderKey) []byte {
 	return stateKey(kindOrder, k.ApplicationID, modeOf(k.Live), k.OrderID)
 }
@@ -109,4 +118,16 @@ func (v *view) Token(hash string) (checkout.Token, bool) {
 		return checkout.Token{}, false
 	}
 	return checkout.Token(r), true
+}
+
+func (v *view) Tokens(sessionID string) checkout.TokenList {
+	var r record.TokenList
+	v.get(tokenListKey(sessionID), &r)
+	return checkout.TokenList(r)
+}
+
+func (v *view) Till(k checkout.TillKey) checkout.Till {
+	var r record.Till
+	v.get(tillKey(k), &r)
+	return checkout.Till(r)
 }

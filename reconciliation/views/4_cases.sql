@@ -1,6 +1,8 @@
--- One row for each operator case: money that fits no open session, and its exit. The
--- cases of poison, and exits of reports of no known session, are in Postgres only.
+-- One row for each operator case: money that fits no open session, or an ERP that has not
+-- accepted a confirmation, and the exit. The cases of poison, and exits of reports of no
+-- known session, are in Postgres only.
 CREATE OR REPLACE VIEW cases AS
+WITH j.event NOT IN ('case.resolved', 'case.proposed', 'case.approved', 'case.rejected') AS opens
 SELECT
     j.detail['case_id'] AS case_id,
     any(j.detail['case_kind']) AS kind,
@@ -11,18 +13,25 @@ SELECT
     any(j.session_id) AS session_id,
     any(j.order_id) AS order_id,
     -- Money as it was reported; of a case about the session's own payment, its total.
-    anyIf(if(j.detail['reported_amount'] != '', toInt64OrZero(j.detail['reported_amount']), j.total_amount), j.event != 'case.resolved') AS amount,
-    anyIf(if(j.detail['reported_currency'] != '', j.detail['reported_currency'], j.currency), j.event != 'case.resolved') AS currency,
-    anyIf(if(j.detail['operator_ref'] != '', j.detail['operator_ref'], j.operator_ref), j.event != 'case.resolved') AS operator_ref,
-    anyIf(j.event, j.event != 'case.resolved') AS opened_by_event,
-    anyIf(j.detail['by'], j.event != 'case.resolved') AS opened_by,
-    anyIf(j.detail['reason'], j.event != 'case.resolved') AS reason,
+    anyIf(if(j.detail['reported_amount'] != '', toInt64OrZero(j.detail['reported_amount']), j.total_amount), opens) AS amount,
+    anyIf(if(j.detail['reported_currency'] != '', j.detail['reported_currency'], j.currency), opens) AS currency,
+    anyIf(if(j.detail['operator_ref'] != '', j.detail['operator_ref'], j.operator_ref), opens) AS operator_ref,
+    anyIf(j.event, opens) AS opened_by_event,
+    anyIf(j.detail['by'], opens) AS opened_by,
+    anyIf(j.detail['reason'], opens) AS reason,
     anyIf(j.detail['resolution'], j.event = 'case.resolved') AS resolution,
     anyIf(j.detail['reference'], j.event = 'case.resolved') AS reference,
     anyIf(j.detail['reason'], j.event = 'case.resolved') AS resolved_reason,
     anyIf(j.detail['by'], j.event = 'case.resolved') AS resolved_by,
     anyIf(j.detail['approved_by'], j.event = 'case.resolved') AS approved_by,
-    minOrNullIf(j.occurred_at, j.event != 'case.resolved') AS opened_at,
+    -- What staff did before: the last proposal, and its approval or rejection.
+    uniqExactIf(j.detail['proposal'], j.event = 'case.proposed') AS proposals,
+    argMaxIf(j.detail['resolution'], toUInt32OrZero(j.detail['proposal']), j.event = 'case.proposed') AS proposed_resolution,
+    argMaxIf(j.detail['by'], toUInt32OrZero(j.detail['proposal']), j.event = 'case.proposed') AS proposed_by,
+    maxOrNullIf(j.occurred_at, j.event = 'case.proposed') AS proposed_at,
+    maxOrNullIf(j.occurred_at, j.event = 'case.approved') AS approved_at,
+    maxOrNullIf(j.occurred_at, j.event = 'case.rejected') AS rejected_at,
+    minOrNullIf(j.occurred_at, opens) AS opened_at,
     minOrNullIf(j.occurred_at, j.event = 'case.resolved') AS closed_at
 FROM journal AS j FINAL
 -- checkout.completed names the case that it came from.

@@ -382,7 +382,7 @@ func goName(s string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(s, "_") {
 		switch part {
-		case "id", "url", "http":
+		case "id", "url", "http", "erp":
 			b.WriteString(strings.ToUpper(part))
 		default:
 			b.WriteString(strings.ToUpper(part[:1]) + part[1:])

@@ -28,6 +28,8 @@ const (
 	CommandConsumeToken = "completion_token.consume"
 	CommandRefund       = "case.refund_request"
 	CommandResolve      = "case.resolve"
+	CommandNoteProposal = "case.note_proposal"
+	CommandConfirmed    = "confirmation.answer"
 )
 
 // FromCommand converts a command. A Tick has no record: its error wraps
@@ -59,7 +61,7 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Outcome = &record.CollectionOutcome{
 			CollectionID: do.CollectionID, Source: string(do.Source), Status: string(do.Status), Amount: do.Amount,
 			Currency: do.Currency, OperatorRef: do.OperatorRef, FailureCode: string(do.FailureCode),
-			AskedAt: do.AskedAt, ApprovedAt: do.ApprovedAt, HonourLate: do.HonourLate,
+			AskedAt: do.AskedAt, ApprovedAt: do.ApprovedAt, HonourLate: do.HonourLate, Account: do.Account,
 		}
 	case checkout.Enquire:
 		r.Type = CommandEnquire
@@ -69,10 +71,14 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Redirect = &record.CollectionRedirect{CollectionID: do.CollectionID, Sealed: do.Sealed}
 	case checkout.Reserve:
 		r.Type = CommandReserve
-		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, WindowMs: do.Window.Milliseconds()}
+		r.Counter = &record.CounterEntry{
+			CollectionID: do.CollectionID, Clerk: do.By, WindowMs: do.Window.Milliseconds(), PaymentLimit: do.Limits.Payment, DayLimit: do.Limits.Day,
+		}
 	case checkout.Take:
 		r.Type = CommandTake
-		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, Total: do.Total, Receipt: do.Receipt}
+		r.Counter = &record.CounterEntry{
+			CollectionID: do.CollectionID, Clerk: do.By, Total: do.Total, Receipt: do.Receipt, Desk: do.Desk, PaymentLimit: do.Limits.Payment, DayLimit: do.Limits.Day,
+		}
 	case checkout.Release:
 		r.Type = CommandRelease
 		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By}
@@ -93,6 +99,15 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Case = &record.CaseEntry{
 			CaseID: do.CaseID, Resolution: string(do.Resolution), Reference: do.Reference, Reason: do.Reason, By: do.By, ApprovedBy: do.ApprovedBy,
 		}
+	case checkout.NoteProposal:
+		r.Type = CommandNoteProposal
+		r.Case = &record.CaseEntry{
+			CaseID: do.CaseID, Resolution: string(do.Resolution), Reference: do.Reference, Reason: do.Reason, By: do.By,
+			Proposal: int32(do.Number), Step: string(do.Step), //nolint:gosec // small
+		}
+	case checkout.Confirmed:
+		r.Type = CommandConfirmed
+		r.Confirmed = &record.ConfirmationAnswer{TransactionID: do.TransactionID, Answer: string(do.Answer), AnsweredAt: do.AnsweredAt, Reason: do.Reason}
 	default:
 		return nil, fmt.Errorf("encoding command %T: %w", c.Do, checkout.ErrUnknownCommand)
 	}
@@ -125,16 +140,20 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 			CollectionID: r.Outcome.CollectionID, Source: checkout.Source(r.Outcome.Source),
 			Status: checkout.OutcomeStatus(r.Outcome.Status), Amount: r.Outcome.Amount, Currency: r.Outcome.Currency,
 			OperatorRef: r.Outcome.OperatorRef, FailureCode: checkout.FailureCode(r.Outcome.FailureCode),
-			AskedAt: r.Outcome.AskedAt, ApprovedAt: r.Outcome.ApprovedAt, HonourLate: r.Outcome.HonourLate,
+			AskedAt: r.Outcome.AskedAt, ApprovedAt: r.Outcome.ApprovedAt, HonourLate: r.Outcome.HonourLate, Account: r.Outcome.Account,
 		}
 	case r.Type == CommandEnquire && r.Outcome != nil:
 		c.Do = checkout.Enquire{CollectionID: r.Outcome.CollectionID}
 	case r.Type == CommandRedirected && r.Redirect != nil:
 		c.Do = checkout.Redirected{CollectionID: r.Redirect.CollectionID, Sealed: r.Redirect.Sealed}
 	case r.Type == CommandReserve && r.Counter != nil:
-		c.Do = checkout.Reserve{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Window: time.Duration(r.Counter.WindowMs) * time.Millisecond}
+		c.Do = checkout.Reserve{
+			CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Window: time.Duration(r.Counter.WindowMs) * time.Millisecond, Limits: toLimits(r.Counter),
+		}
 	case r.Type == CommandTake && r.Counter != nil:
-		c.Do = checkout.Take{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Total: r.Counter.Total, Receipt: r.Counter.Receipt}
+		c.Do = checkout.Take{
+			CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Total: r.Counter.Total, Receipt: r.Counter.Receipt, Desk: r.Counter.Desk, Limits: toLimits(r.Counter),
+		}
 	case r.Type == CommandRelease && r.Counter != nil:
 		c.Do = checkout.Release{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk}
 	case r.Type == CommandReverse && r.Counter != nil:
@@ -150,10 +169,23 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 			CaseID: r.Case.CaseID, Resolution: checkout.Resolution(r.Case.Resolution), Reference: r.Case.Reference, Reason: r.Case.Reason,
 			By: r.Case.By, ApprovedBy: r.Case.ApprovedBy,
 		}
+	case r.Type == CommandNoteProposal && r.Case != nil:
+		c.Do = checkout.NoteProposal{
+			CaseID: r.Case.CaseID, Number: int(r.Case.Proposal), Step: checkout.ProposalStep(r.Case.Step), Resolution: checkout.Resolution(r.Case.Resolution),
+			Reference: r.Case.Reference, Reason: r.Case.Reason, By: r.Case.By,
+		}
+	case r.Type == CommandConfirmed && r.Confirmed != nil:
+		c.Do = checkout.Confirmed{
+			TransactionID: r.Confirmed.TransactionID, Answer: checkout.ConfirmationAnswer(r.Confirmed.Answer), AnsweredAt: r.Confirmed.AnsweredAt, Reason: r.Confirmed.Reason,
+		}
 	default:
 		return checkout.Command{}, fmt.Errorf("decoding command %q: %w", r.Type, checkout.ErrUnknownCommand)
 	}
 	return c, nil
+}
+
+func toLimits(r *record.CounterEntry) checkout.Limits {
+	return checkout.Limits{Payment: r.PaymentLimit, Day: r.DayLimit}
 }
 
 // FromSession converts a session.
@@ -168,7 +200,10 @@ func FromSession(s checkout.Session) record.Session {
 		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
 		Status: string(s.Status), Sequence: s.Sequence, FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage,
 		Orphans: s.Orphans, Late: s.Late, ReversedAt: s.ReversedAt, ReversalReason: string(s.ReversalReason), ReversalRef: s.ReversalRef,
-		Archived: s.Archived,
+		Archived: s.Archived, ERP: s.ERP,
+	}
+	if c := s.Confirmation; c.Status != "" {
+		r.Confirmation = &record.Confirmation{Status: string(c.Status), Since: c.Since, AnsweredAt: c.AnsweredAt, SettledAt: c.SettledAt, Reference: c.Reference}
 	}
 	if len(s.Cases) > 0 {
 		r.Cases = make([]record.Case, len(s.Cases))
@@ -176,7 +211,15 @@ func FromSession(s checkout.Session) record.Session {
 			r.Cases[i] = record.Case{
 				ID: c.ID, Kind: string(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
 				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: string(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
+				Account: c.Account, ApprovedAt: c.ApprovedAt,
+				Proposed: int32(c.Proposed), Decided: int32(c.Decided), //nolint:gosec // small
 			}
+		}
+	}
+	if len(s.Items) > 0 {
+		r.Items = make([]record.Item, len(s.Items))
+		for i, item := range s.Items {
+			r.Items[i] = record.Item(item)
 		}
 	}
 	if len(s.Offers) > 0 {
@@ -193,7 +236,7 @@ func FromSession(s checkout.Session) record.Session {
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: string(c.FailureCode), DecidedAt: c.DecidedAt,
 			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
-			ClosingEnquiryAt: c.ClosingEnquiryAt,
+			ClosingEnquiryAt: c.ClosingEnquiryAt, ApprovedAt: c.ApprovedAt,
 		}
 	}
 	return r
@@ -212,6 +255,12 @@ func ToSession(r *record.Session) checkout.Session {
 		Status: checkout.Status(r.Status), Sequence: r.Sequence,
 		FailureCode: checkout.FailureCode(r.FailureCode), FailureMessage: r.FailureMessage, Orphans: r.Orphans,
 		Late: r.Late, ReversedAt: r.ReversedAt, ReversalReason: checkout.ReversalReason(r.ReversalReason), ReversalRef: r.ReversalRef, Archived: r.Archived,
+		ERP: r.ERP,
+	}
+	if c := r.Confirmation; c != nil {
+		s.Confirmation = checkout.Confirmation{
+			Status: checkout.ConfirmationStatus(c.Status), Since: c.Since, AnsweredAt: c.AnsweredAt, SettledAt: c.SettledAt, Reference: c.Reference,
+		}
 	}
 	if len(r.Cases) > 0 {
 		s.Cases = make([]checkout.Case, len(r.Cases))
@@ -219,7 +268,15 @@ func ToSession(r *record.Session) checkout.Session {
 			s.Cases[i] = checkout.Case{
 				ID: c.ID, Kind: checkout.CaseKind(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
 				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: checkout.Resolution(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
+				Account: c.Account, ApprovedAt: c.ApprovedAt,
+				Proposed: int(c.Proposed), Decided: int(c.Decided),
 			}
+		}
+	}
+	if len(r.Items) > 0 {
+		s.Items = make([]checkout.Item, len(r.Items))
+		for i, item := range r.Items {
+			s.Items[i] = checkout.Item(item)
 		}
 	}
 	if len(r.Offers) > 0 {
@@ -236,7 +293,7 @@ func ToSession(r *record.Session) checkout.Session {
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: checkout.FailureCode(c.FailureCode), DecidedAt: c.DecidedAt,
 			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
-			ClosingEnquiryAt: c.ClosingEnquiryAt,
+			ClosingEnquiryAt: c.ClosingEnquiryAt, ApprovedAt: c.ApprovedAt,
 		}
 	}
 	return s
@@ -270,10 +327,19 @@ func ToEvent(r *record.Event) checkout.Event {
 }
 
 // ToConfirmation returns the notification that confirms a payment to the ERP of the
-// agency. Event.Confirms must be true for the event. The result depends on the event's
-// record only, so that it can be made again from checkout.events.
+// agency, has it confirmed once more, or withdraws it. The event must have a
+// ConfirmationRequest. All notifications of a payment have the same id, the
+// transaction_id, and the same time, that of the payment. The result depends on the
+// event's record only, so that it can be made again from checkout.events.
 func ToConfirmation(e checkout.Event) (*record.Notification, error) {
-	return notification(e, e.Session.TransactionID, payload.Confirmation)
+	request, _ := e.ConfirmationRequest()
+	n, err := notification(e, e.Session.TransactionID, payload.Confirmation)
+	if err != nil || request == checkout.RequestConfirm {
+		return n, err
+	}
+	n.Event, n.OccurredAt = string(checkout.EventCompleted), e.Session.EndedAt
+	n.Request, n.RequestedAt = string(request), e.OccurredAt
+	return n, nil
 }
 
 // ToWebhook returns the notification of an event that integrators can subscribe to.

@@ -77,7 +77,7 @@ func TestCommandsSurvive(t *testing.T) {
 		filled[checkout.Reserve](), filled[checkout.Take](), filled[checkout.Release](), filled[checkout.Reverse](),
 		checkout.ConsumeToken{Hash: []byte("h")},
 		filled[checkout.ConsumeToken](),
-		filled[checkout.OpenRefundRequest](), filled[checkout.Resolve](),
+		filled[checkout.OpenRefundRequest](), filled[checkout.Resolve](), filled[checkout.NoteProposal](), filled[checkout.Confirmed](),
 	} {
 		for _, to := range []*checkout.ReplyTo{nil, {CorrelationID: "c", Partition: 3}} {
 			c := checkout.Command{At: time.UnixMilli(1).UTC(), SessionID: "s", ApplicationID: "a", Live: true, ReplyTo: to, Do: do}
@@ -106,6 +106,35 @@ func TestAnswersSurvive(t *testing.T) {
 	a := filled[checkout.Answer]()
 	if got := mapping.ToAnswer(mapping.FromAnswer(checkout.ReplyTo{CorrelationID: "c"}, a)); !reflect.DeepEqual(got, a) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, a)
+	}
+}
+
+// All notifications about a confirmation have the id and the time of the payment, so that
+// they are about one delivery, and the same bytes to send.
+func TestConfirmationRequests(t *testing.T) {
+	t.Parallel()
+	paid, asked := time.UnixMilli(1_000).UTC(), time.UnixMilli(9_000).UTC()
+	e := checkout.Event{Type: checkout.EventCompleted, SessionID: "s", OccurredAt: paid, Session: checkout.Session{
+		ID: "s", TransactionID: "tx", Status: checkout.StatusCompleted, EndedAt: paid, Metadata: map[string]string{checkout.MetadataERPDueRef: "due"},
+		Collection: &checkout.Collection{ID: "c"},
+	}}
+	first, err := mapping.ToConfirmation(e)
+	if err != nil || first.Request != "" || first.EventID != "tx" || !first.OccurredAt.Equal(paid) {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	for kind, want := range map[checkout.EventType]checkout.ConfirmationRequest{
+		checkout.EventConfirmationRetried: checkout.RequestAgain, checkout.EventConfirmationRecorded: checkout.RequestWithdraw,
+	} {
+		later := e
+		later.Type, later.OccurredAt = kind, asked
+		n, err := mapping.ToConfirmation(later)
+		if err != nil || n.Request != string(want) || !n.RequestedAt.Equal(asked) {
+			t.Fatalf("%+v, %v", n, err)
+		}
+		n.Request, n.RequestedAt = "", time.Time{}
+		if !reflect.DeepEqual(n, first) {
+			t.Errorf("%s gives\n%+v\nwant\n%+v", kind, n, first)
+		}
 	}
 }
 

@@ -28,11 +28,12 @@ type confirmationPayment struct {
 	PayerMasked *string `json:"payer_masked"`
 }
 
-// Confirmation returns the body that confirms a payment to the ERP of the agency.
-// Event.Confirms must be true for the event.
+// Confirmation returns the body that confirms a payment to the ERP of the agency. The
+// session of the event is completed. The event may be a later one: the body is the same,
+// but for the payer's masked number, which leaves the session 30 days after its end.
 func Confirmation(e checkout.Event) ([]byte, error) {
 	s, c := e.Session, e.Session.Collection
-	paidAt := e.OccurredAt
+	paidAt := s.EndedAt
 	if s.Late {
 		paidAt = c.DecidedAt // the case completed the session later
 	}

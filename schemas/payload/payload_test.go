@@ -12,7 +12,7 @@ func completed() checkout.Event {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8_900_000, time.UTC)
 	s := checkout.Session{
 		ID: "chs_1", ApplicationID: "app", TenantID: "agency", OrderID: "order", Amount: 5000, Currency: "XAF",
-		Status: checkout.StatusCompleted, Sequence: 3, PaymentRef: "1234567890123456", NoticeID: "notice", NoticeRef: "AV-1",
+		Status: checkout.StatusCompleted, EndedAt: at, Sequence: 3, PaymentRef: "1234567890123456", NoticeID: "notice", NoticeRef: "AV-1",
 		TransactionID: "tx", ServiceCode: "service", Metadata: map[string]string{checkout.MetadataERPDueRef: "due"},
 		Collection: &checkout.Collection{Channel: checkout.ChannelMobileMoney, OfferID: checkout.OfferMomo, OperatorRef: "op", Fee: 50, Amount: 5050},
 	}

@@ -98,7 +98,7 @@ type Collection struct {
 	NotAfter time.Time
 	// end of the approval window
 	WindowEndsAt time.Time
-	// fingerprint of the merchant account that was asked
+	// fingerprint of the merchant account that was asked; of cash, the counter
 	Account string
 	// enquiries emitted so far
 	Enquiries     int32
@@ -118,6 +118,8 @@ type Collection struct {
 	ReversedAt time.Time
 	// first enquiry at or after the end of the approval window
 	ClosingEnquiryAt time.Time
+	// the operator's own date of the approval; null if it told none
+	ApprovedAt time.Time
 }
 
 func (r *Collection) fromNative(m map[string]any) {
@@ -145,6 +147,7 @@ func (r *Collection) fromNative(m map[string]any) {
 	r.ReversedBy = fromNullable[string]("string", m["reversed_by"])
 	r.ReversedAt = fromNullable[time.Time]("long.timestamp-millis", m["reversed_at"])
 	r.ClosingEnquiryAt = fromNullable[time.Time]("long.timestamp-millis", m["closing_enquiry_at"])
+	r.ApprovedAt = fromNullable[time.Time]("long.timestamp-millis", m["approved_at"])
 }
 
 func (r *Collection) appendTo(b []byte) []byte {
@@ -232,6 +235,12 @@ func (r *Collection) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if !r.ApprovedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ApprovedAt)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -285,12 +294,15 @@ func (r *Collection) readFrom(d *reader) {
 	if d.present() {
 		r.ClosingEnquiryAt = d.readTime()
 	}
+	if d.present() {
+		r.ApprovedAt = d.readTime()
+	}
 }
 
 // Case is a part of other records.
 type Case struct {
 	ID string
-	// late_payment, mismatch, orphan, undecided, refund_request, reversal
+	// late_payment, mismatch, orphan, undecided, refund_request, reversal, confirmation
 	Kind         string
 	CollectionID string
 	// as reported, minor units
@@ -307,6 +319,14 @@ type Case struct {
 	Reference string
 	ClosedBy  string
 	ClosedAt  time.Time
+	// as in the collection
+	Account string
+	// as in the collection
+	ApprovedAt time.Time
+	// number of the last proposal that an event records
+	Proposed int32
+	// number of the last proposal whose approval or rejection an event records
+	Decided int32
 }
 
 func (r *Case) fromNative(m map[string]any) {
@@ -323,6 +343,10 @@ func (r *Case) fromNative(m map[string]any) {
 	r.Reference = fromNullable[string]("string", m["reference"])
 	r.ClosedBy = fromNullable[string]("string", m["closed_by"])
 	r.ClosedAt = fromNullable[time.Time]("long.timestamp-millis", m["closed_at"])
+	r.Account = fromNullable[string]("string", m["account"])
+	r.ApprovedAt = fromNullable[time.Time]("long.timestamp-millis", m["approved_at"])
+	r.Proposed = from[int32](m["proposed"])
+	r.Decided = from[int32](m["decided"])
 }
 
 func (r *Case) appendTo(b []byte) []byte {
@@ -374,6 +398,20 @@ func (r *Case) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.Account != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Account)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.ApprovedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ApprovedAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.Proposed)
+	b = appendInt(b, r.Decided)
 	return b
 }
 
@@ -405,6 +443,151 @@ func (r *Case) readFrom(d *reader) {
 	}
 	if d.present() {
 		r.ClosedAt = d.readTime()
+	}
+	if d.present() {
+		r.Account = d.readString()
+	}
+	if d.present() {
+		r.ApprovedAt = d.readTime()
+	}
+	r.Proposed = d.readInt()
+	r.Decided = d.readInt()
+}
+
+// Item is a part of other records.
+type Item struct {
+	ERPDueRef    string
+	ServiceCode  string
+	ServiceLabel string
+	// due, minor units
+	Amount int64
+	// the item's part of the fee, set at the approval
+	Fee           int64
+	TransactionID string
+	NoticeID      string
+	NoticeRef     string
+}
+
+func (r *Item) fromNative(m map[string]any) {
+	r.ERPDueRef = fromNullable[string]("string", m["erp_due_ref"])
+	r.ServiceCode = fromNullable[string]("string", m["service_code"])
+	r.ServiceLabel = fromNullable[string]("string", m["service_label"])
+	r.Amount = from[int64](m["amount"])
+	r.Fee = from[int64](m["fee"])
+	r.TransactionID = from[string](m["transaction_id"])
+	r.NoticeID = from[string](m["notice_id"])
+	r.NoticeRef = from[string](m["notice_ref"])
+}
+
+func (r *Item) appendTo(b []byte) []byte {
+	if r.ERPDueRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ERPDueRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ServiceCode != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ServiceCode)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ServiceLabel != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ServiceLabel)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.Amount)
+	b = appendLong(b, r.Fee)
+	b = appendString(b, r.TransactionID)
+	b = appendString(b, r.NoticeID)
+	b = appendString(b, r.NoticeRef)
+	return b
+}
+
+func (r *Item) readFrom(d *reader) {
+	*r = Item{}
+	if d.present() {
+		r.ERPDueRef = d.readString()
+	}
+	if d.present() {
+		r.ServiceCode = d.readString()
+	}
+	if d.present() {
+		r.ServiceLabel = d.readString()
+	}
+	r.Amount = d.readLong()
+	r.Fee = d.readLong()
+	r.TransactionID = d.readString()
+	r.NoticeID = d.readString()
+	r.NoticeRef = d.readString()
+}
+
+// Confirmation: what is known of the confirmation to the ERP
+type Confirmation struct {
+	// awaited, refused, accepted, recorded
+	Status string
+	// completion, or the last retry
+	Since time.Time
+	// time of the last call whose answer counted
+	AnsweredAt time.Time
+	SettledAt  time.Time
+	// the ERP's reference, as staff recorded it
+	Reference string
+}
+
+func (r *Confirmation) fromNative(m map[string]any) {
+	r.Status = from[string](m["status"])
+	r.Since = fromNullable[time.Time]("long.timestamp-millis", m["since"])
+	r.AnsweredAt = fromNullable[time.Time]("long.timestamp-millis", m["answered_at"])
+	r.SettledAt = fromNullable[time.Time]("long.timestamp-millis", m["settled_at"])
+	r.Reference = fromNullable[string]("string", m["reference"])
+}
+
+func (r *Confirmation) appendTo(b []byte) []byte {
+	b = appendString(b, r.Status)
+	if !r.Since.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.Since)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.AnsweredAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.AnsweredAt)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.SettledAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.SettledAt)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Reference != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reference)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Confirmation) readFrom(d *reader) {
+	*r = Confirmation{}
+	r.Status = d.readString()
+	if d.present() {
+		r.Since = d.readTime()
+	}
+	if d.present() {
+		r.AnsweredAt = d.readTime()
+	}
+	if d.present() {
+		r.SettledAt = d.readTime()
+	}
+	if d.present() {
+		r.Reference = d.readString()
 	}
 }
 
@@ -467,6 +650,11 @@ type Session struct {
 	ReversalRef    string
 	// 30 days after its end: without contact data, secrets, offers and links
 	Archived bool
+	// the dues of a session that pays several; empty for one
+	Items []Item
+	// the agency had an ERP for payments of this mode at the creation
+	ERP          bool
+	Confirmation *Confirmation
 }
 
 func (r *Session) fromNative(m map[string]any) {
@@ -510,6 +698,9 @@ func (r *Session) fromNative(m map[string]any) {
 	r.ReversalReason = fromNullable[string]("string", m["reversal_reason"])
 	r.ReversalRef = fromNullable[string]("string", m["reversal_ref"])
 	r.Archived = from[bool](m["archived"])
+	r.Items = fromRecords[Item](m["items"])
+	r.ERP = from[bool](m["erp"])
+	r.Confirmation = fromNullableRecord[Confirmation]("quittance.Confirmation", m["confirmation"])
 }
 
 func (r *Session) appendTo(b []byte) []byte {
@@ -656,6 +847,20 @@ func (r *Session) appendTo(b []byte) []byte {
 		b = append(b, 0)
 	}
 	b = appendBoolean(b, r.Archived)
+	if len(r.Items) > 0 {
+		b = appendLong(b, int64(len(r.Items)))
+		for i := range r.Items {
+			b = r.Items[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	b = appendBoolean(b, r.ERP)
+	if r.Confirmation != nil {
+		b = append(b, 2)
+		b = r.Confirmation.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -747,6 +952,16 @@ func (r *Session) readFrom(d *reader) {
 		r.ReversalRef = d.readString()
 	}
 	r.Archived = d.readBoolean()
+	for d.item() {
+		var e Item
+		e.readFrom(d)
+		r.Items = append(r.Items, e)
+	}
+	r.ERP = d.readBoolean()
+	if d.present() {
+		r.Confirmation = new(Confirmation)
+		r.Confirmation.readFrom(d)
+	}
 }
 
 // Event: A change of a session (checkout.events). It contains the session after the change, so that a reader needs no earlier event.
@@ -981,6 +1196,8 @@ type CollectionOutcome struct {
 	ApprovedAt time.Time
 	// the agency's policy for late payments
 	HonourLate bool
+	// fingerprint of the merchant account that reports
+	Account string
 }
 
 func (r *CollectionOutcome) fromNative(m map[string]any) {
@@ -994,6 +1211,7 @@ func (r *CollectionOutcome) fromNative(m map[string]any) {
 	r.AskedAt = fromNullable[time.Time]("long.timestamp-millis", m["asked_at"])
 	r.ApprovedAt = fromNullable[time.Time]("long.timestamp-millis", m["approved_at"])
 	r.HonourLate = from[bool](m["honour_late"])
+	r.Account = fromNullable[string]("string", m["account"])
 }
 
 func (r *CollectionOutcome) appendTo(b []byte) []byte {
@@ -1032,6 +1250,12 @@ func (r *CollectionOutcome) appendTo(b []byte) []byte {
 		b = append(b, 0)
 	}
 	b = appendBoolean(b, r.HonourLate)
+	if r.Account != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Account)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1057,6 +1281,9 @@ func (r *CollectionOutcome) readFrom(d *reader) {
 		r.ApprovedAt = d.readTime()
 	}
 	r.HonourLate = d.readBoolean()
+	if d.present() {
+		r.Account = d.readString()
+	}
 }
 
 // CompletionToken is a part of other records.
@@ -1142,6 +1369,12 @@ type CounterEntry struct {
 	WindowMs int64
 	// reason of a reversal
 	Reason string
+	// the counter at which the cash was taken
+	Desk string
+	// the clerk's limit of one payment, minor units; 0: none
+	PaymentLimit int64
+	// the clerk's limit of a local day, minor units; 0: none
+	DayLimit int64
 }
 
 func (r *CounterEntry) fromNative(m map[string]any) {
@@ -1151,6 +1384,9 @@ func (r *CounterEntry) fromNative(m map[string]any) {
 	r.Receipt = fromNullable[string]("string", m["receipt"])
 	r.WindowMs = from[int64](m["window_ms"])
 	r.Reason = fromNullable[string]("string", m["reason"])
+	r.Desk = fromNullable[string]("string", m["desk"])
+	r.PaymentLimit = from[int64](m["payment_limit"])
+	r.DayLimit = from[int64](m["day_limit"])
 }
 
 func (r *CounterEntry) appendTo(b []byte) []byte {
@@ -1170,6 +1406,14 @@ func (r *CounterEntry) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.Desk != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Desk)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.PaymentLimit)
+	b = appendLong(b, r.DayLimit)
 	return b
 }
 
@@ -1185,6 +1429,11 @@ func (r *CounterEntry) readFrom(d *reader) {
 	if d.present() {
 		r.Reason = d.readString()
 	}
+	if d.present() {
+		r.Desk = d.readString()
+	}
+	r.PaymentLimit = d.readLong()
+	r.DayLimit = d.readLong()
 }
 
 // CaseEntry: a request of staff about a case
@@ -1196,6 +1445,10 @@ type CaseEntry struct {
 	Reason     string
 	By         string
 	ApprovedBy string
+	// number of the proposal that is noted
+	Proposal int32
+	// of a noted proposal: proposed, approved, rejected
+	Step string
 }
 
 func (r *CaseEntry) fromNative(m map[string]any) {
@@ -1205,6 +1458,8 @@ func (r *CaseEntry) fromNative(m map[string]any) {
 	r.Reason = fromNullable[string]("string", m["reason"])
 	r.By = from[string](m["by"])
 	r.ApprovedBy = fromNullable[string]("string", m["approved_by"])
+	r.Proposal = from[int32](m["proposal"])
+	r.Step = fromNullable[string]("string", m["step"])
 }
 
 func (r *CaseEntry) appendTo(b []byte) []byte {
@@ -1239,6 +1494,13 @@ func (r *CaseEntry) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	b = appendInt(b, r.Proposal)
+	if r.Step != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Step)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1260,6 +1522,51 @@ func (r *CaseEntry) readFrom(d *reader) {
 	if d.present() {
 		r.ApprovedBy = d.readString()
 	}
+	r.Proposal = d.readInt()
+	if d.present() {
+		r.Step = d.readString()
+	}
+}
+
+// ConfirmationAnswer: the ERP's answer to a confirmation
+type ConfirmationAnswer struct {
+	TransactionID string
+	// accepted, refused, failed
+	Answer string
+	// time of the call
+	AnsweredAt time.Time
+	// a code such as http_422
+	Reason string
+}
+
+func (r *ConfirmationAnswer) fromNative(m map[string]any) {
+	r.TransactionID = from[string](m["transaction_id"])
+	r.Answer = from[string](m["answer"])
+	r.AnsweredAt = from[time.Time](m["answered_at"])
+	r.Reason = fromNullable[string]("string", m["reason"])
+}
+
+func (r *ConfirmationAnswer) appendTo(b []byte) []byte {
+	b = appendString(b, r.TransactionID)
+	b = appendString(b, r.Answer)
+	b = appendTime(b, r.AnsweredAt)
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *ConfirmationAnswer) readFrom(d *reader) {
+	*r = ConfirmationAnswer{}
+	r.TransactionID = d.readString()
+	r.Answer = d.readString()
+	r.AnsweredAt = d.readTime()
+	if d.present() {
+		r.Reason = d.readString()
+	}
 }
 
 // Command: A request to change a session (checkout.commands). The sender adds time, ids and configuration, so that the decision is deterministic.
@@ -1278,10 +1585,11 @@ type Command struct {
 	Outcome        *CollectionOutcome
 	Token          *CompletionToken
 	// who cancels: integrator or citizen
-	By       string
-	Redirect *CollectionRedirect
-	Counter  *CounterEntry
-	Case     *CaseEntry
+	By        string
+	Redirect  *CollectionRedirect
+	Counter   *CounterEntry
+	Case      *CaseEntry
+	Confirmed *ConfirmationAnswer
 }
 
 func (r *Command) fromNative(m map[string]any) {
@@ -1300,6 +1608,7 @@ func (r *Command) fromNative(m map[string]any) {
 	r.Redirect = fromNullableRecord[CollectionRedirect]("quittance.CollectionRedirect", m["redirect"])
 	r.Counter = fromNullableRecord[CounterEntry]("quittance.CounterEntry", m["counter"])
 	r.Case = fromNullableRecord[CaseEntry]("quittance.CaseEntry", m["case"])
+	r.Confirmed = fromNullableRecord[ConfirmationAnswer]("quittance.ConfirmationAnswer", m["confirmed"])
 }
 
 func (r *Command) appendTo(b []byte) []byte {
@@ -1373,6 +1682,12 @@ func (r *Command) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.Confirmed != nil {
+		b = append(b, 2)
+		b = r.Confirmed.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1421,6 +1736,10 @@ func (r *Command) readFrom(d *reader) {
 	if d.present() {
 		r.Case = new(CaseEntry)
 		r.Case.readFrom(d)
+	}
+	if d.present() {
+		r.Confirmed = new(ConfirmationAnswer)
+		r.Confirmed.readFrom(d)
 	}
 }
 
@@ -1710,6 +2029,63 @@ func (r *Token) readFrom(d *reader) {
 	r.ForgetAt = d.readTime()
 }
 
+// TokenList: State: the completion tokens of a session that are remembered.
+type TokenList struct {
+	// SHA-256 of the tokens, the oldest first
+	Hashes   [][]byte
+	ForgetAt time.Time
+}
+
+func (r *TokenList) fromNative(m map[string]any) {
+	r.Hashes = fromList[[]byte](m["hashes"])
+	r.ForgetAt = from[time.Time](m["forget_at"])
+}
+
+func (r *TokenList) appendTo(b []byte) []byte {
+	if len(r.Hashes) > 0 {
+		b = appendLong(b, int64(len(r.Hashes)))
+		for i := range r.Hashes {
+			b = appendBytes(b, r.Hashes[i])
+		}
+	}
+	b = append(b, 0)
+	b = appendTime(b, r.ForgetAt)
+	return b
+}
+
+func (r *TokenList) readFrom(d *reader) {
+	*r = TokenList{}
+	for d.item() {
+		r.Hashes = append(r.Hashes, d.readBytes())
+	}
+	r.ForgetAt = d.readTime()
+}
+
+// Till: State: the cash that a clerk put on record on one day, in a mode.
+type Till struct {
+	// local date
+	Day string
+	// sum of totals, minor units
+	Taken int64
+}
+
+func (r *Till) fromNative(m map[string]any) {
+	r.Day = from[string](m["day"])
+	r.Taken = from[int64](m["taken"])
+}
+
+func (r *Till) appendTo(b []byte) []byte {
+	b = appendString(b, r.Day)
+	b = appendLong(b, r.Taken)
+	return b
+}
+
+func (r *Till) readFrom(d *reader) {
+	*r = Till{}
+	r.Day = d.readString()
+	r.Taken = d.readLong()
+}
+
 // CollectionRequest: An effect for sinks/collect (collections.requests): request a payment from an operator, or enquire about an earlier request.
 type CollectionRequest struct {
 	// collect or enquire
@@ -1851,6 +2227,10 @@ type Notification struct {
 	Platform      bool
 	OccurredAt    time.Time
 	Body          []byte
+	// null: deliver it once; again: make one more call, also when it was given up; withdraw: make no more calls
+	Request string
+	// time of the request; null where request is
+	RequestedAt time.Time
 }
 
 func (r *Notification) fromNative(m map[string]any) {
@@ -1863,6 +2243,8 @@ func (r *Notification) fromNative(m map[string]any) {
 	r.Platform = from[bool](m["platform"])
 	r.OccurredAt = from[time.Time](m["occurred_at"])
 	r.Body = fromBytes(m["body"])
+	r.Request = fromNullable[string]("string", m["request"])
+	r.RequestedAt = fromNullable[time.Time]("long.timestamp-millis", m["requested_at"])
 }
 
 func (r *Notification) appendTo(b []byte) []byte {
@@ -1875,6 +2257,18 @@ func (r *Notification) appendTo(b []byte) []byte {
 	b = appendBoolean(b, r.Platform)
 	b = appendTime(b, r.OccurredAt)
 	b = appendBytes(b, r.Body)
+	if r.Request != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Request)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.RequestedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.RequestedAt)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1889,6 +2283,12 @@ func (r *Notification) readFrom(d *reader) {
 	r.Platform = d.readBoolean()
 	r.OccurredAt = d.readTime()
 	r.Body = d.readBytes()
+	if d.present() {
+		r.Request = d.readString()
+	}
+	if d.present() {
+		r.RequestedAt = d.readTime()
+	}
 }
 
 // Delivery: The delivery of one notification to one destination (webhooks.deliveries, erp.deliveries).
@@ -2079,7 +2479,7 @@ func (r *ReferenceBlock) readFrom(d *reader) {
 	r.LeasedAt = d.readTime()
 }
 
-const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"}],"name":"Session","namespace":"quittance","type":"record"}`
+const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Session) Name() string { return "quittance.Session" }
@@ -2087,7 +2487,7 @@ func (*Session) Name() string { return "quittance.Session" }
 // Schema is the Avro schema with every named type expanded.
 func (*Session) Schema() string { return schemaSession }
 
-const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
+const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Event) Name() string { return "quittance.Event" }
@@ -2095,7 +2495,7 @@ func (*Event) Name() string { return "quittance.Event" }
 // Schema is the Avro schema with every named type expanded.
 func (*Event) Schema() string { return schemaEvent }
 
-const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"honour_late","type":"boolean"}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"},{"default":null,"name":"order_id","type":["null","string"]}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]}],"name":"CounterEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"case","type":["null",{"fields":[{"default":null,"name":"case_id","type":["null","string"]},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"by","type":"string"},{"default":null,"name":"approved_by","type":["null","string"]}],"name":"CaseEntry","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
+const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"honour_late","type":"boolean"},{"default":null,"name":"account","type":["null","string"]}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"},{"default":null,"name":"order_id","type":["null","string"]}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"desk","type":["null","string"]},{"default":0,"name":"payment_limit","type":"long"},{"default":0,"name":"day_limit","type":"long"}],"name":"CounterEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"case","type":["null",{"fields":[{"default":null,"name":"case_id","type":["null","string"]},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"by","type":"string"},{"default":null,"name":"approved_by","type":["null","string"]},{"default":0,"name":"proposal","type":"int"},{"default":null,"name":"step","type":["null","string"]}],"name":"CaseEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"confirmed","type":["null",{"fields":[{"name":"transaction_id","type":"string"},{"name":"answer","type":"string"},{"name":"answered_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"reason","type":["null","string"]}],"name":"ConfirmationAnswer","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Command) Name() string { return "quittance.Command" }
@@ -2103,7 +2503,7 @@ func (*Command) Name() string { return "quittance.Command" }
 // Schema is the Avro schema with every named type expanded.
 func (*Command) Schema() string { return schemaCommand }
 
-const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"case_id","type":["null","string"]}],"name":"Reply","namespace":"quittance","type":"record"}`
+const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"case_id","type":["null","string"]}],"name":"Reply","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Reply) Name() string { return "quittance.Reply" }
@@ -2143,6 +2543,22 @@ func (*Token) Name() string { return "quittance.Token" }
 // Schema is the Avro schema with every named type expanded.
 func (*Token) Schema() string { return schemaToken }
 
+const schemaTokenList = `{"fields":[{"default":[],"name":"hashes","type":{"items":"bytes","type":"array"}},{"name":"forget_at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"TokenList","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*TokenList) Name() string { return "quittance.TokenList" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*TokenList) Schema() string { return schemaTokenList }
+
+const schemaTill = `{"fields":[{"name":"day","type":"string"},{"name":"taken","type":"long"}],"name":"Till","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*Till) Name() string { return "quittance.Till" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*Till) Schema() string { return schemaTill }
+
 const schemaCollectionRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"session_id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"offer_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"name":"payment_ref","type":"string"},{"default":null,"name":"description","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"enquiry","type":"int"},{"default":null,"name":"language","type":["null","string"]},{"default":null,"name":"window_ends_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"CollectionRequest","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -2151,7 +2567,7 @@ func (*CollectionRequest) Name() string { return "quittance.CollectionRequest" }
 // Schema is the Avro schema with every named type expanded.
 func (*CollectionRequest) Schema() string { return schemaCollectionRequest }
 
-const schemaNotification = `{"fields":[{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":false,"name":"platform","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"body","type":"bytes"}],"name":"Notification","namespace":"quittance","type":"record"}`
+const schemaNotification = `{"fields":[{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":false,"name":"platform","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"body","type":"bytes"},{"default":null,"name":"request","type":["null","string"]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Notification","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Notification) Name() string { return "quittance.Notification" }
@@ -2185,5 +2601,5 @@ func (*ReferenceBlock) Schema() string { return schemaReferenceBlock }
 
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &CollectionRequest{}, &Notification{}, &Delivery{}, &Attempt{}, &ReferenceBlock{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &CollectionRequest{}, &Notification{}, &Delivery{}, &Attempt{}, &ReferenceBlock{}}
 }

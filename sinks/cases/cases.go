@@ -2,9 +2,10 @@
 // staff agreed on.
 //
 // It reads the cases from checkout.events and the poison topics, and writes them with its
-// positions. It sends approved proposals to the processor as the command Resolve and
-// records the answers. Resolve is idempotent: a proposal without an answer is sent again,
-// and one that was carried out answers so again.
+// positions. It sends each step of a proposal to the processor as the command NoteProposal,
+// which makes it an event, and approved proposals as the command Resolve. It records the
+// answers. Both commands are idempotent: what has no answer is sent again, and what was
+// done answers so again.
 package cases
 
 import (
@@ -172,8 +173,25 @@ func (c *Cases) apply(ctx context.Context, records [][]cases.Case, moves []consu
 	return c.cfg.Store.Apply(ctx, all, moves)
 }
 
-// carryOut sends the approved proposals to the processor.
+// carryOut sends the steps of proposals to the processor, and then the proposals whose
+// approval is an event.
 func (c *Cases) carryOut(ctx context.Context) error {
+	for {
+		notes, err := c.cfg.Store.ClaimNotes(ctx, claimAtOnce, c.cfg.Again)
+		if err != nil {
+			return err
+		}
+		var g errgroup.Group
+		for _, n := range notes {
+			g.Go(func() error { return c.note(ctx, n) })
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		if len(notes) == 0 {
+			break
+		}
+	}
 	due, err := c.cfg.Store.Claim(ctx, claimAtOnce, c.cfg.Again)
 	if err != nil {
 		return err
@@ -183,6 +201,20 @@ func (c *Cases) carryOut(ctx context.Context) error {
 		g.Go(func() error { return c.resolve(ctx, p) })
 	}
 	return g.Wait()
+}
+
+// note sends one step. After a crash at any point it is sent again, and is one event.
+func (c *Cases) note(ctx context.Context, n cases.Note) error {
+	a, err := c.cfg.Processor.Ask(ctx, n.Command(c.cfg.Now()))
+	if err != nil && !errors.Is(err, checkout.ErrMalformedID) {
+		return err
+	}
+	if err != nil || a.Code != checkout.CodeOK {
+		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the processor does not know the case of a proposal, whose step is no event", slog.String("case", n.CaseID), slog.String("code", string(a.Code)))
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	return c.cfg.Store.Noted(bounded, n)
 }
 
 // resolve sends one proposal. After a crash at any point it is sent again, and the

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -229,12 +231,56 @@ func TestLatePaymentIsHonoured(t *testing.T) {
 	}
 }
 
+// The processor lost the answer to a step. Each step is one event, in order, before the
+// exit of the case.
+func TestStepsOfProposalsAreEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var lost sync.Map
+	w.runs(t, asker(func(ctx context.Context, cmd checkout.Command) (checkout.Answer, error) {
+		a, err := w.Ask(ctx, cmd)
+		if _, before := lost.LoadOrStore(fmt.Sprintf("%+v", cmd.Do), true); !before {
+			return checkout.Answer{}, fmt.Errorf("lost: %w", commands.ErrUnavailable)
+		}
+		return a, err
+	}))
+	session, id := w.late(t, 1)
+	w.within(t, "the case", func() bool { return w.show(t, id).ID != "" })
+	if _, err := w.store.Propose(t.Context(), w.one, cases.Request{CaseID: id, Resolution: checkout.ResolutionRefund, Reference: "wire 7", Reason: "r"}, w.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Reject(t.Context(), w.two, id, "not in the statement", w.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Propose(t.Context(), w.two, cases.Request{CaseID: id, Resolution: checkout.ResolutionHonour, Reason: "r"}, w.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Approve(t.Context(), w.one, id, 2, w.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.within(t, "the resolution", func() bool { return w.show(t, id).Proposals[1].State == cases.ProposalCarriedOut })
+	var steps []string
+	w.Change(func() {
+		for _, e := range w.Events {
+			if e.SessionID == session && strings.HasPrefix(string(e.Type), "case.") {
+				steps = append(steps, string(e.Type)+" "+e.Detail[checkout.DetailProposal]+" "+e.Detail[checkout.DetailBy])
+			}
+		}
+	})
+	if want := []string{"case.proposed 1 One", "case.rejected 1 Two", "case.proposed 2 Two", "case.approved 2 One", "case.resolved  Two"}; !slices.Equal(steps, want) {
+		t.Errorf("the events are %q", steps)
+	}
+}
+
 // A refusal of the processor is shown, and the case stays open.
 func TestRefusalIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	refuse := checkout.CodeInFlight
 	w.runs(t, asker(func(ctx context.Context, cmd checkout.Command) (checkout.Answer, error) {
+		if _, resolves := cmd.Do.(checkout.Resolve); !resolves {
+			return w.Ask(ctx, cmd)
+		}
 		return checkout.Answer{Code: refuse}, nil
 	}))
 	_, id := w.late(t, 1)
@@ -298,7 +344,12 @@ func TestKilledBetweenAnyTwoSteps(t *testing.T) {
 		dead := make(chan struct{})
 		kill := context.CancelFunc(sync.OnceFunc(func() { close(dead) }))
 		crash.Store(&kill)
-		stop = w.runs(t, step.ask)
+		stop = w.runs(t, asker(func(ctx context.Context, cmd checkout.Command) (checkout.Answer, error) {
+			if _, resolves := cmd.Do.(checkout.Resolve); !resolves {
+				return w.Ask(ctx, cmd)
+			}
+			return step.ask(ctx, cmd)
+		}))
 		<-dead
 		stop()
 		held()

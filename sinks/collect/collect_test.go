@@ -482,7 +482,7 @@ func TestAirtel(t *testing.T) {
 		if !got.AskedAt.Equal(want.AskedAt) {
 			t.Errorf("asked at %v, want %v", got.AskedAt, want.AskedAt)
 		}
-		want.CollectionID, want.AskedAt, got.AskedAt, got.OperatorRef = q.CollectionID, time.Time{}, time.Time{}, ""
+		want.CollectionID, want.Account, want.AskedAt, got.AskedAt, got.OperatorRef = q.CollectionID, q.Account, time.Time{}, time.Time{}, ""
 		if got != want {
 			t.Errorf("outcome %+v, want %+v", got, want)
 		}

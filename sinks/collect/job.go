@@ -415,7 +415,7 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 		outcome := checkout.Outcome{
 			CollectionID: q.CollectionID, Source: source, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
 			OperatorRef: o.OperatorRef, FailureCode: o.FailureCode, ApprovedAt: o.ApprovedAt,
-			HonourLate: j.sink.cfg.HonoursLate != nil && j.sink.cfg.HonoursLate(q.TenantID),
+			HonourLate: j.sink.cfg.HonoursLate != nil && j.sink.cfg.HonoursLate(q.TenantID), Account: q.Account,
 		}
 		if q.Kind == kindEnquire {
 			outcome.AskedAt = q.RequestedAt

@@ -102,15 +102,11 @@ func (p *Planner) plan(ctx context.Context, notifications []notification, moves 
 			unaddressed++
 		}
 		for _, id := range ids {
-			value, err := p.cfg.Codec.Encode(deliveries.Plan(p.cfg.Kind.Kind, &n.Notification, id))
+			r, err := p.record(n, id, repeats)
 			if err != nil {
 				return err
 			}
-			d := &kgo.Record{Topic: p.target, Key: []byte(id), Value: value}
-			if end, known := repeats[n.partition]; !known || n.offset < end {
-				d.Headers = []kgo.RecordHeader{{Key: headerRepeat}}
-			}
-			out = append(out, d)
+			out = append(out, r)
 		}
 	}
 	if err := p.consumer.Produce(ctx, out...); err != nil {
@@ -123,6 +119,22 @@ func (p *Planner) plan(ctx context.Context, notifications []notification, moves 
 	p.count.planned.Add(float64(len(out)))
 	p.count.unaddressed.Add(float64(unaddressed))
 	return nil
+}
+
+// record returns the record of a notification for a destination: its delivery, or the
+// outcome that it requests. An outcome may be on its topic twice.
+func (p *Planner) record(n *notification, id string, repeats map[int32]int64) (*kgo.Record, error) {
+	d := deliveries.Plan(p.cfg.Kind.Kind, &n.Notification, id)
+	if a := deliveries.Requested(&n.Notification, d); a != nil {
+		value, err := p.cfg.Codec.Encode(a)
+		return &kgo.Record{Topic: p.cfg.Kafka.Prefix + schemas.TopicAttempts, Key: []byte(id), Value: value}, err
+	}
+	value, err := p.cfg.Codec.Encode(d)
+	r := &kgo.Record{Topic: p.target, Key: []byte(id), Value: value}
+	if end, known := repeats[n.partition]; !known || n.offset < end {
+		r.Headers = []kgo.RecordHeader{{Key: headerRepeat}}
+	}
+	return r, err
 }
 
 // forget deletes what is known of a partition's end. It will be asked for again.

@@ -87,7 +87,7 @@ func TestOwedConfirmations(t *testing.T) {
 	b := bench(t)
 	r := deliverytest.NewReceiver(t, "Idempotency-Key")
 	r.Answer(func(w http.ResponseWriter, req *http.Request) {
-		if req.Header.Get("Idempotency-Key") == "tx-refused" {
+		if id := req.Header.Get("Idempotency-Key"); id == "tx-refused" || id == "tx-returned-late" {
 			w.WriteHeader(http.StatusUnprocessableEntity)
 		}
 	})
@@ -147,25 +147,42 @@ func TestOwedConfirmations(t *testing.T) {
 	if got := owed(); got != "tx-paid; tx-refused" {
 		t.Fatalf("before any attempt: %s", got)
 	}
+	// A payment that was completed and given back before the agency had an ERP stayed in the
+	// list for ever: no replay confirms it.
+	note(session("returned", nil), session("returned-late", nil))
+	for _, id := range []string{"returned", "returned-late"} {
+		if _, err := b.Pool.Exec(t.Context(), `INSERT INTO cases (id, kind, in_session, sequence, session_id, opened_at) VALUES ($1, 'reversal', true, 5, $1, now())`, "chs_"+id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := owed(); got != "tx-paid; tx-refused" {
+		t.Fatalf("with payments that were given back: %s", got)
+	}
+	// One that the state knows to be accepted is not, whatever the deliveries say.
+	note(session("settled", func(s *checkout.Session) {
+		s.Confirmation = checkout.Confirmation{Status: checkout.ConfirmationAccepted, SettledAt: completed}
+	}))
 
 	auth := registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("t")}
 	cfg := sender(b, &erps{by: map[string]registry.ERPSettings{agency + "/test": {BaseURL: r.URL, Auth: auth, Networks: loopback}}})
 	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
 	var notifications []*record.Notification
-	for _, id := range []string{"tx-paid", "tx-refused", "tx-early"} {
+	for _, id := range []string{"tx-paid", "tx-refused", "tx-early", "tx-returned-late"} {
 		n := b.Notification(id, "app")
 		n.TenantID = agency
 		notifications = append(notifications, n)
 	}
 	b.Notify(t, schemas.TopicConfirmations, true, notifications...)
-	deliverytest.Eventually(t, "one accepted, one parked", func() bool { return owed() == "tx-refused needs_operator http_422" })
+	deliverytest.Eventually(t, "one accepted, two parked", func() bool {
+		return owed() == "tx-refused needs_operator http_422; tx-returned-late needs_operator http_422"
+	})
 	var early int
 	deliverytest.Eventually(t, "one accepted before its completion is seen", func() bool {
 		err := b.Pool.QueryRow(context.WithoutCancel(t.Context()), `SELECT count(*) FROM erp_confirmations WHERE transaction_id = 'tx-early' AND accepted_at IS NOT NULL`).Scan(&early)
 		return err == nil && early == 1
 	})
 	note(session("early", nil))
-	if got := owed(); got != "tx-refused needs_operator http_422" {
+	if got := owed(); got != "tx-refused needs_operator http_422; tx-returned-late needs_operator http_422" {
 		t.Errorf("after all: %s", got)
 	}
 }

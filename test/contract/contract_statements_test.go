@@ -480,6 +480,23 @@ var completionStatements = []statement{
 		equal(t, "Idempotent-Replayed", []string{one.Header.Get("Idempotent-Replayed"), two.Header.Get("Idempotent-Replayed")}, []string{"", "true"})
 		equal(t, "body", string(two.Body), string(one.Body))
 	}},
+	{secVerify, "the latest twenty tokens of a session are valid; older ones are a 404 like an unknown one", func(t *testing.T, c *contract) {
+		s := c.created(t, taxKey, c.with(`"mode":"embedded"`))
+		c.settle(t, taxKey, s, "06 600 00 01", "completed")
+		var tokens []string
+		for range 23 { // a page that is opened again and again
+			tokens = append(tokens, c.token(t, s))
+		}
+		unknown := refusedBody(t, c.verify(t, taxKey, `{"completion_token":"cpt_x"}`), 404, "checkout.completion_token_not_found")
+		for i, token := range tokens {
+			a := c.verify(t, taxKey, `{"completion_token":"`+token+`"}`)
+			if i < 3 {
+				equal(t, "an old token", refusedBody(t, a, 404, "checkout.completion_token_not_found"), unknown)
+			} else {
+				equal(t, "a token", []string{fmt.Sprint(a.Status), a.Header.Get("Idempotent-Replayed")}, []string{"200", ""})
+			}
+		}
+	}},
 	{secVerify, "404 checkout.completion_token_not_found: unknown, malformed, of another application or mode, with the same answer", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(`"mode":"embedded"`))
 		c.settle(t, taxKey, s, "06 600 00 01", "completed")

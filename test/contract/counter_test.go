@@ -144,6 +144,22 @@ func TestCounter(t *testing.T) {
 	}
 	answers(http.StatusOK)
 	o.Says(t, "impots/c03", "clerks", "list")
+	o.Misused(t, "--per-payment AMOUNT", "clerks", "limit", "impots/c03")
+	o.Refused(t, "per-day: must be an amount in XAF from 0", "clerks", "limit", "impots/c03", "--per-day", "-1")
+	o.Refused(t, "quittance-dev clerks list", "clerks", "limit", "impots/c04", "--per-day", "1")
+	o.Says(t, "a payment 4999, a day unlimited", "clerks", "limit", "impots/c03", "--per-payment", "4999")
+	above := u.Create(t, "cash-above-the-limit")
+	harness.Eventually(t, "the limit is in force", func() error {
+		a := u.Call(t, http.MethodPost, u.URL(harness.AtService, "/api/v1/counter/reservations"), fmt.Sprintf(`{"payment_ref": %q}`, above.PaymentRef),
+			"Authorization", "Bearer "+third.Secret, "Content-Type", "application/json")
+		if a.Status == http.StatusConflict && strings.Contains(string(a.Body), "counter.payment_limit") {
+			return nil
+		}
+		var held map[string]any // the limit is not in force yet
+		a.Into(t, &held)
+		counterCall(t, u, third.Secret, "releases", fmt.Sprintf(`{"payment_ref": %q, "collection_id": %q}`, above.PaymentRef, held["collection_id"]))
+		return fmt.Errorf("%d %s", a.Status, a.Body)
+	})
 	o.Refused(t, "quittance-dev clerks list", "clerks", "revoke", "impots/c04")
 	o.Says(t, "is revoked", "clerks", "revoke", "impots/c03")
 	answers(http.StatusUnauthorized)

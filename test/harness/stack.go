@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"fmt"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	devstack "quittance/dev/stack"
 	"quittance/dev/stack/chdb"
 	"quittance/dev/stack/program"
+	"quittance/internal/secret"
 	"quittance/test/servers"
 )
 
@@ -152,8 +152,6 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry stri
 	t.Helper()
 	port := Ports(t, 1)[0]
 	s.Simulator = "http://" + program.Local(port)
-	var key [32]byte
-	_, _ = rand.Read(key[:])
 	logs := filepath.Join(s.Dir, "output")
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		t.Fatal(err)
@@ -169,7 +167,7 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry stri
 		"QUITTANCE_POSTGRES="+s.postgres,
 		"QUITTANCE_CLICKHOUSE=http://"+s.ClickHouse+"/"+Database, "QUITTANCE_SCHEMA_REGISTRY="+s.schemas,
 		"QUITTANCE_SIMULATOR_URL="+s.Simulator, "QUITTANCE_DATA="+filepath.Join(s.Dir, "data"),
-		"QUITTANCE_MASTER_KEYS=1:"+base64.StdEncoding.EncodeToString(key[:]),
+		"QUITTANCE_MASTER_KEYS="+secret.GenerateKeys().Reveal(), "QUITTANCE_KEYLESS_PER_CLIENT=1000000", "QUITTANCE_KEYLESS_PER_INSTANCE=1000000", "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal(),
 	)...)
 	file := filepath.Join(s.Dir, "registry.yaml")
 	if err := os.WriteFile(file, []byte(registry), 0o600); err != nil {

@@ -34,6 +34,9 @@ type backroom struct {
 	answer checkout.Answer
 	mute   bool // no command is answered
 	busy   bool // the key's quota is used up
+	away   bool // sessions of clerks cannot be read
+	// guessed: the key has looked up too many unknown references.
+	guessed bool
 }
 
 func (b *backroom) Ask(context.Context, checkout.Command) (checkout.Answer, error) {
@@ -54,6 +57,12 @@ func (b *backroom) Admit(context.Context, string, int) (keyquota.Allowance, bool
 	return keyquota.Allowance{Limit: 60, Reset: time.Minute}, !b.busy, nil
 }
 
+func (b *backroom) Exhausted(context.Context, string) (time.Duration, bool, error) {
+	return time.Hour, b.guessed, nil
+}
+
+func (b *backroom) Note(context.Context, string) error { return nil }
+
 func (b *backroom) AuthenticateClerk(key string) (identity.ClerkPrincipal, error) {
 	for _, clerk := range counterClerks {
 		if clerk.Code == key {
@@ -63,13 +72,31 @@ func (b *backroom) AuthenticateClerk(key string) (identity.ClerkPrincipal, error
 	return identity.ClerkPrincipal{}, identity.ErrKeyUnknown
 }
 
-func (b *backroom) ClerkByKey(id string) (identity.ClerkPrincipal, error) {
+// BeginClerkSession begins a session that has the id of the key.
+func (b *backroom) BeginClerkSession(_ context.Context, keyID string) (string, error) {
+	return keyID, nil
+}
+
+func (b *backroom) ClerkSession(_ context.Context, id string) (identity.ClerkPrincipal, error) {
+	switch {
+	case b.away:
+		return identity.ClerkPrincipal{}, errors.New("no Postgres")
+	case b.now.Sub(galleryTime) >= identity.ClerkSessionIdle:
+		return identity.ClerkPrincipal{}, identity.ErrSessionEnded
+	}
 	for _, clerk := range counterClerks {
 		if clerk.KeyID == id {
 			return clerk, nil
 		}
 	}
-	return identity.ClerkPrincipal{}, identity.ErrKeyUnknown
+	return identity.ClerkPrincipal{}, identity.ErrSessionEnded
+}
+
+func (b *backroom) EndClerkSession(context.Context, string) error {
+	if b.away {
+		return errors.New("no Postgres")
+	}
+	return nil
 }
 
 func (b *backroom) ApplicationsOf(string) []string { return nil }
@@ -163,6 +190,9 @@ func deskRows() []deskRow {
 		at(time.Hour, deskRow{name: "signin.ended"}),
 		{name: "signin.unrecorded", clerk: "nobody", path: "/?/take", form: take, status: http.StatusUnauthorized},
 
+		{name: "away", path: "/?", status: http.StatusServiceUnavailable, backroom: backroom{away: true}},
+		{name: "away.sign-out", path: "/sign-out", form: url.Values{}, status: http.StatusServiceUnavailable, backroom: backroom{away: true}},
+
 		{name: "desk", pictured: true},
 		{name: "desk.released", pictured: true, path: "?done=released"},
 		{name: "desk.mistyped", pictured: true, path: "/look-up", form: url.Values{"payment_ref": {"4821 0933"}}, status: http.StatusUnprocessableEntity},
@@ -180,6 +210,9 @@ func deskRows() []deskRow {
 		refused("desk.failed", "/look-up", lookUp, is(checkout.StatusFailed, ""), checkout.CodeSessionEnded),
 		refused("desk.changed", "/?/take", take, mine, checkout.CodeTotalChanged),
 		refused("desk.too-many", "/?/take", take, mine, checkout.CodeTooMany),
+		refused("desk.payment-limit", "/look-up", lookUp, open, checkout.CodePaymentLimit),
+		refused("desk.day-limit", "/?/take", take, mine, checkout.CodeDayLimit),
+		{name: "desk.guessed", path: "/look-up", form: lookUp, status: http.StatusTooManyRequests, backroom: backroom{guessed: true}},
 		refused("desk.taken", "/?/release", release, paid, checkout.CodeSessionEnded),
 		refused("desk.not-taken", "/?/release", with(release, "collection_id", phone.Collection.ID), phone, checkout.CodeNotTaken),
 
@@ -242,7 +275,7 @@ func (g *gallery) counter(t *testing.T) {
 	t.Helper()
 	b := &backroom{now: galleryTime}
 	desks, err := counter.New(counter.Config{
-		Commands: b, Sessions: b, Registry: b, Identities: b, Reads: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
+		Commands: b, Sessions: b, Registry: b, Identities: b, Reads: b, Unknown: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
 		Now: func() time.Time { return b.now }, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

@@ -1,7 +1,15 @@
 package operations_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -112,4 +120,106 @@ func (o caseOperator) opened(t *testing.T, session, kind string) (c caseShown) {
 		return fmt.Errorf("%+v", list)
 	})
 	return c
+}
+
+// The agency's policy is late_payments: honour. A card is approved half a minute after the
+// end of its session: nobody has to do anything, and everybody learns of the payment.
+func TestPolicyHonoursALatePayment(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation")
+	}
+	t.Parallel()
+	up := harness.NewUp(t)
+	registry, err := os.ReadFile(filepath.Join(harness.Root, up.Registry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const before = "    default_service: patente\n"
+	if strings.Count(string(registry), before) != 1 {
+		t.Fatalf("the demo registry does not have %q once", before)
+	}
+	up.Registry = filepath.Join(up.Dir, "honour.yaml")
+	if err := os.WriteFile(up.Registry, []byte(strings.Replace(string(registry), before, before+"    late_payments: honour\n", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	up.Start(t)
+	o := caseOperator{harness.Operator{Up: up}}
+
+	s := o.CreateFrom(t, harness.GuichetKey, `{"order_id":"late card","amount":5000,"currency":"EUR","service_code":"patente","metadata":{"erp_due_ref":"DUE-late-card"}}`)
+	o.byCard(t, s, "4000 0000 0000 0010") // approved thirty seconds after the window
+	o.Advance(t, 15*time.Minute+2*time.Second)
+	if s := o.Becomes(t, s.ID, "failed"); s.Paid {
+		t.Errorf("at its end the session is %+v", s)
+	}
+	o.Delivered(t, s.ID, "checkout.failed")
+	o.Advance(t, time.Minute)
+	if s := o.Becomes(t, s.ID, "completed"); !s.Paid {
+		t.Errorf("with its late money the session is %+v", s)
+	}
+
+	var webhook struct {
+		Late, Paid      bool
+		Status, Channel string
+		OrderID         string `json:"order_id"`
+		Amount          int64
+		CompletedAt     time.Time `json:"completed_at"`
+		TransactionID   string    `json:"transaction_id"`
+	}
+	if err := json.Unmarshal([]byte(o.Delivered(t, s.ID, "checkout.completed").Body), &webhook); err != nil {
+		t.Fatal(err)
+	}
+	if !webhook.Late || !webhook.Paid || webhook.Status != "completed" || webhook.Channel != "CARD" || webhook.OrderID != "late card" || webhook.Amount != 5000 || webhook.CompletedAt.IsZero() {
+		t.Errorf("the webhook says %+v", webhook)
+	}
+	o.Delivered(t, s.ID, "checkout.late_payment")
+	o.Confirmed(t, s)
+	if c := o.Confirmations(t, s); len(c) != 1 || c[0].Accepted != 1 || c[0].Body.Amount != 5000 || c[0].Body.DueRef != "DUE-late-card" || c[0].TransactionID != webhook.TransactionID {
+		t.Errorf("the ERP has accepted %+v", c)
+	}
+	for _, event := range []string{"checkout.failed", "checkout.late_payment", "case.resolved", "checkout.completed"} {
+		if n := o.Journalled(t, s.ID, event); n != 1 {
+			t.Errorf("the journal has %s %d times", event, n)
+		}
+	}
+
+	// The case was opened and closed at once, by the policy.
+	var list []caseShown
+	harness.Eventually(t, "the case is listed", func() error {
+		o.JSON(t, &list, "cases", "list", "--kind", "late_payment", "--state", "closed")
+		if len(list) != 1 || list[0].SessionID != s.ID {
+			return fmt.Errorf("%+v", list)
+		}
+		return nil
+	})
+	o.Says(t, "policy", "cases", "show", list[0].ID)
+	if o.JSON(t, &list, "cases", "list", "--state", "open"); len(list) != 0 {
+		t.Errorf("open are %+v", list)
+	}
+	if a := o.Post(t, harness.GuichetKey, `{"order_id":"late card","amount":5000,"currency":"EUR","service_code":"patente"}`); !strings.Contains(string(a.Body), "checkout.order_paid") {
+		t.Errorf("another session of the order: %d %s", a.Status, a.Body)
+	}
+}
+
+var cardPage = regexp.MustCompile(`href="(http://[^"]+/card/pay/[^"]+)"`)
+
+// byCard pays a session with a card number on the simulated acquirer's page.
+func (o caseOperator) byCard(t *testing.T, s harness.Session, number string) {
+	t.Helper()
+	a := o.Call(t, http.MethodGet, o.URL(harness.AtService, "/c/"+s.ID+"?lang=en&step=review&offer=card"), "")
+	o.Citizen(s.ID).Confirm(t, harness.ReadForm(string(a.Body)))
+	var page *url.URL
+	harness.Eventually(t, "the link to the acquirer", func() error {
+		m := cardPage.FindStringSubmatch(o.Citizen(s.ID).Page(t))
+		if m == nil {
+			return errors.New("there is none")
+		}
+		var err error
+		page, err = url.Parse(html.UnescapeString(m[1]))
+		return err
+	})
+	form := url.Values{"token": {page.Query().Get("token")}, "action": {"pay"}, "card": {number}}
+	page.RawQuery = ""
+	if a := o.Call(t, http.MethodPost, page.String(), form.Encode(), "Content-Type", "application/x-www-form-urlencoded"); a.Status != http.StatusSeeOther {
+		t.Fatalf("the acquirer answers %d %s", a.Status, a.Body)
+	}
 }

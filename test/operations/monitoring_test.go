@@ -95,6 +95,7 @@ func TestMonitoring(t *testing.T) {
 	}
 	for name, change := range map[string]struct{ from, to, want string }{
 		"misspelt metric":  {"quittance_journal_lag_seconds", "quittance_journal_lag_second", "no metric is called quittance_journal_lag_second"},
+		"no cases":         {"quittance_cases_open", "quittance_cases_lag_seconds", "no panel shows quittance_cases_open"},
 		"misspelt legend":  {"{{kind}} {{lane}} lane", "{{kind}} {{lanes}} lane", `no label "lanes"`},
 		"no unit":          {`"unit": "reqps"`, `"unit": ""`, "has no unit"},
 		"variable's label": {"label_values(quittance_delivery_planned_total, kind)", "label_values(quittance_delivery_planned_total, sort)", `no label "sort"`},
@@ -458,6 +459,11 @@ func (m monitored) dashboardFaults(text []byte) (faults []string) {
 					fault("no label %q for %q", label[1], target.LegendFormat)
 				}
 			}
+		}
+	}
+	for _, metric := range []string{"quittance_cases_open{", "quittance_cases_oldest_open_seconds{"} {
+		if !strings.Contains(string(text), metric) {
+			faults = append(faults, "no panel shows "+strings.TrimSuffix(metric, "{"))
 		}
 	}
 	for _, row := range []string{"Money", "Deliveries", "ERP", "Processor", "Lag of sinks", "Ingress"} {

@@ -191,7 +191,7 @@ func (w *secured) poisons() {
 	}
 	for topic, want := range map[string]int64{
 		"checkout.commands.poison": 1, "collections.requests.poison": 1, "readmodel.poison": 1, "cases.poison": 1,
-		"journal.poison": 2, "deliveries.poison": 5, // events and attempts; planners, workers and the schedule
+		"journal.poison": 2, "deliveries.poison": 6, // events and attempts; planners, workers, the schedule and the reporter
 	} {
 		harness.Eventually(w.t, "waiting for "+topic, func() error {
 			ends, err := w.k.Admin.ListCommittedOffsets(w.t.Context(), harness.Prefix+topic)

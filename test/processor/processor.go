@@ -18,6 +18,7 @@ type Processor struct {
 	Time     time.Time
 	Sessions map[string]checkout.Session
 	Orders   map[checkout.OrderKey]checkout.Order
+	Tills    map[checkout.TillKey]checkout.Till
 	// Requests are those that the sink collect would get.
 	Requests []checkout.CollectionRequest
 	// Events are all events.
@@ -26,7 +27,7 @@ type Processor struct {
 
 // New returns a processor without sessions.
 func New(t testing.TB, now time.Time) *Processor {
-	return &Processor{T: t, Time: now, Sessions: map[string]checkout.Session{}, Orders: map[checkout.OrderKey]checkout.Order{}}
+	return &Processor{T: t, Time: now, Sessions: map[string]checkout.Session{}, Orders: map[checkout.OrderKey]checkout.Order{}, Tills: map[checkout.TillKey]checkout.Till{}}
 }
 
 // view is the checkout.View of Decide.
@@ -36,6 +37,8 @@ func (v view) Session(id string) (checkout.Session, bool) { s, ok := v.Sessions[
 func (v view) Order(k checkout.OrderKey) checkout.Order   { return v.Orders[k] }
 func (v view) Quota(string) checkout.Quota                { return checkout.Quota{} }
 func (v view) Token(string) (checkout.Token, bool)        { return checkout.Token{}, false }
+func (v view) Tokens(string) checkout.TokenList           { return checkout.TokenList{} }
+func (v view) Till(k checkout.TillKey) checkout.Till      { return v.Tills[k] }
 func (v view) Idempotency(checkout.IdempotencyKey) (checkout.Idempotency, bool) {
 	return checkout.Idempotency{}, false
 }
@@ -53,6 +56,7 @@ func (p *Processor) Decide(cmd checkout.Command) checkout.Answer {
 	}
 	maps.Copy(p.Sessions, d.Sessions)
 	maps.Copy(p.Orders, d.Orders)
+	maps.Copy(p.Tills, d.Tills)
 	p.Requests = append(p.Requests, d.Collections...)
 	p.Events = append(p.Events, d.Events...)
 	return *d.Answer

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"quittance/dev/clock"
 	"quittance/dev/stack/program"
 	"quittance/internal/postgres"
+	"quittance/internal/secret"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )
@@ -84,13 +84,11 @@ func emptyInstallation(t *testing.T, environment ...string) *installation {
 	}
 	dsn, pool := servers.Database(t)
 	engine, database := servers.ClickHouse(t)
-	var key [32]byte
-	_, _ = rand.Read(key[:])
 	return &installation{path: path, dir: dir, pool: pool, Program: program.New(path, logs, append(environment,
 		"QUITTANCE_DEVELOPER=1", "QUITTANCE_PORT=8080", "QUITTANCE_TOPIC_PREFIX="+servers.Prefix(t)+".",
 		"QUITTANCE_KAFKA="+servers.Kafka(t), "QUITTANCE_POSTGRES="+dsn, "QUITTANCE_CLICKHOUSE=http://"+engine+"/"+database,
 		"QUITTANCE_SCHEMA_REGISTRY="+servers.SchemaRegistry(t), "QUITTANCE_DATA="+filepath.Join(dir, "data"),
-		"QUITTANCE_MASTER_KEYS=1:"+base64.StdEncoding.EncodeToString(key[:]))...)}
+		"QUITTANCE_MASTER_KEYS="+secret.GenerateKeys().Reveal(), "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal())...)}
 }
 
 // run runs a command of a program on the installation.
@@ -132,8 +130,9 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	for name, with := range map[string]struct{ old, new, want string }{
-		"a plain key":            {"offers: [momo]", "offers: [momo]\n        keys: [{secret: sk_test_GuichetDemoKey00000000000}]", "is a secret in plain text, which is allowed in developer mode only"},
-		"a plain signing secret": {"events:", "secret: whsec_GuichetDemoSecret000000000000000, events:", "is a secret in plain text, which is allowed in developer mode only"},
+		"a plain key":            {"offers: [momo]", "offers: [momo]\n        keys: [{secret: sk_test_OwnKey0000000000000000000}]", "is a secret in plain text, which is allowed in developer mode only"},
+		"a plain signing secret": {"events:", "secret: whsec_OwnSecret0000000000000000000000, events:", "is a secret in plain text, which is allowed in developer mode only"},
+		"a demo key":             {"offers: [momo]", "offers: [momo]\n        keys: [{secret: sk_test_GuichetDemoKey00000000000}]", "agencies[0].applications[0].keys[0].secret is a secret of the demo registry, which everybody can read"},
 		"an http endpoint":       {"https://guichet.example", "http://guichet.example", "must be https"},
 		"a loopback endpoint":    {"https://guichet.example", "http://127.0.0.1:8081", "must be https"},
 	} {
@@ -157,6 +156,28 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 	}
 }
 
+// A developer's registry was applied to the database: its keys, which everybody can read,
+// were valid in production.
+func TestProductionRefusesDemoSecrets(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	dev, err := harness.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo, err := filepath.Abs("../../deploy/dev/registry.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.succeeds(t, dev, "seed", "--port", "0", demo)
+	const want = "of Guichet fiscal (impots): end it with `quittance keys revoke "
+	for _, args := range [][]string{{"ingress"}, {"sink", "webhook"}, {"doctor", "ingress"}} {
+		if stdout, stderr, code := i.run(t, i.path, args...); code != 1 || !strings.Contains(stdout+stderr, want) || strings.Contains(stdout+stderr, "DemoKey") {
+			t.Errorf("%v ends with %d and prints %s%s, want 1 and %q", args, code, stdout, stderr, want)
+		}
+	}
+}
+
 // Topics with money on one disk, and a number of partitions that nobody chose, cannot be
 // corrected later.
 func TestProductionRefusesToLosePayments(t *testing.T) {
@@ -176,6 +197,8 @@ func TestProductionRefusesToLosePayments(t *testing.T) {
 		{[]string{"migrate", "--partitions", "3", "--accept-one-replica"}, 1, "has 2 partitions and cannot have 3"},
 		{[]string{"sink", "journal"}, 1, "fewer than 3 replicas"},
 		{[]string{"doctor", "journal"}, 1, "fewer than 3 replicas"},
+		{[]string{"ingress", "--accept-one-replica", "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
+		{[]string{"doctor", "ingress", "--accept-one-replica", "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
 		{[]string{"doctor", "journal", "--accept-one-replica"}, 0, "WARNING: one lost disk loses payments"},
 	} {
 		stdout, stderr, code := i.run(t, i.path, step.args...)

@@ -86,7 +86,7 @@ agencies:
         page_size: 25
         cashin: {api_key: cashin-api-private, secret_key: cashin-secret-private, redirect_origins: [https://partner.example], webhook_url: https://partner.example.org/hook, providers: [mobile_money_a]}
     clerks:
-      - {code: c01, name: Guichet 1, counter: Hall, active: true, keys: [{secret: ck_test_aaaaaaaaaaaaaaaaaaaaaaaa}, {secret: ck_live_aaaaaaaaaaaaaaaaaaaaaaaa}]}
+      - {code: c01, name: Guichet 1, counter: Hall, payment_limit: 500000, day_limit: 2000000, active: true, keys: [{secret: ck_test_aaaaaaaaaaaaaaaaaaaaaaaa}, {secret: ck_live_aaaaaaaaaaaaaaaaaaaaaaaa}]}
       - {code: c02, name: Guichet 2, counter: Annexe, keys: [{secret: ck_test_bbbbbbbbbbbbbbbbbbbbbbbb}]}
 `
 
@@ -145,7 +145,9 @@ func (h House) Seed(t *testing.T, text string) file.Report {
 // Config of an instance.
 type Config struct {
 	registry.Config
-	UsesEvery time.Duration
+	UsesEvery, CleanEvery time.Duration
+	MaxAge                time.Duration
+	Demo                  bool
 }
 
 // Instance is the registry and the identities of one process.
@@ -167,7 +169,7 @@ func (h House) Open(t *testing.T, with ...func(*Config)) Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery})
+	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery, CleanEvery: cfg.CleanEvery, MaxAge: cfg.MaxAge, Demo: cfg.Demo})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/spf13/pflag"
 
@@ -9,13 +10,14 @@ import (
 )
 
 func clerks() Command {
-	return Command{Use: "clerks", Short: "Give the clerks of agencies' counters their keys", Commands: []Command{addClerk(), listClerks(), revokeClerk()}}
+	return Command{Use: "clerks", Short: "Give the clerks of agencies' counters their keys", Commands: []Command{addClerk(), limitClerk(), listClerks(), revokeClerk()}}
 }
 
 // clerkJSON is a clerk as --json prints it. The agency is a slug.
 func clerkJSON(c identity.ClerkEntry) object {
 	return object{
 		"agency", c.Agency, "code", c.Code, "name", c.Name, "counter", c.Counter, "active", c.Active,
+		"payment_limit", c.PaymentLimit, "day_limit", c.DayLimit,
 		"keys", mapped(c.Keys, func(k identity.Key) object {
 			return object{
 				"id", k.ID, "mode", modeOf(k.Live), "created_at", k.CreatedAt, "last_used_at", k.LastUsedAt, "revoked_at", k.RevokedAt,
@@ -55,6 +57,48 @@ func addClerk() Command {
 	}
 }
 
+func limitClerk() Command {
+	var payment, day int64
+	given := func(m *Meta, flag string, value *int64) *int64 {
+		if m.cmd.Flags().Changed(flag) {
+			return value
+		}
+		return nil
+	}
+	return Command{
+		Use: "limit AGENCY/CODE", Short: "Limit the cash that a clerk puts on record, over all keys of the clerk", JSON: "the clerk",
+		Examples: []string{"clerks limit impots/c03 --per-payment 500000 --per-day 2000000", "clerks limit impots/c03 --per-day 0"},
+		Missing:  "say whose limits: {usage}; `quittance clerks list` shows the clerks",
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			f.Int64Var(&payment, "per-payment", 0, "largest total of one payment in XAF; 0 is no limit")
+			f.Int64Var(&day, "per-day", 0, "largest sum of a day in Brazzaville in XAF, in each mode; cash that was given back counts; 0 is no limit")
+		},
+		Check: func(m *Meta) error {
+			if given(m, "per-payment", &payment) == nil && given(m, "per-day", &day) == nil {
+				return usage("say which limit: --per-payment AMOUNT, --per-day AMOUNT, or both")
+			}
+			return nil
+		},
+		Operate: func(ctx context.Context, m *Meta) error {
+			c, err := identity.LimitClerk(ctx, m.pool, operator(), m.args[0], given(m, "per-payment", &payment), given(m, "per-day", &day), m.now)
+			if err != nil {
+				return err
+			}
+			return m.show(clerkJSON(c), func(p *page) {
+				p.say("Limits of %s in XAF: a payment %s, a day %s.", c.Ref(), limit(c.PaymentLimit), limit(c.DayLimit))
+			})
+		},
+	}
+}
+
+// limit is an amount that limits a clerk.
+func limit(amount int64) string {
+	if amount == 0 {
+		return "unlimited"
+	}
+	return strconv.FormatInt(amount, 10)
+}
+
 func listClerks() Command {
 	return Command{
 		Use: "list", Short: "List all clerks with their keys, without secrets", JSON: "the list", Examples: []string{"clerks list --json"},
@@ -67,7 +111,7 @@ func listClerks() Command {
 				var rows [][]any
 				for _, c := range entries {
 					if len(c.Keys) == 0 {
-						rows = append(rows, []any{c.Ref(), c.Name, c.Counter, "", "", "", "no keys"})
+						rows = append(rows, []any{c.Ref(), c.Name, c.Counter, limit(c.PaymentLimit), limit(c.DayLimit), "", "", "", "no keys"})
 					}
 					for _, k := range c.Keys {
 						state := "active"
@@ -77,10 +121,10 @@ func listClerks() Command {
 						case !c.Active:
 							state = "clerk not active"
 						}
-						rows = append(rows, []any{c.Ref(), c.Name, c.Counter, k.ID, modeOf(k.Live), momentOr(k.LastUsedAt, "never"), state})
+						rows = append(rows, []any{c.Ref(), c.Name, c.Counter, limit(c.PaymentLimit), limit(c.DayLimit), k.ID, modeOf(k.Live), momentOr(k.LastUsedAt, "never"), state})
 					}
 				}
-				p.table("there are no clerks yet; add one with `quittance clerks add`", "CLERK,NAME,COUNTER,KEY,MODE,LAST USED,STATE", rows)
+				p.table("there are no clerks yet; add one with `quittance clerks add`", "CLERK,NAME,COUNTER,A PAYMENT,A DAY,KEY,MODE,LAST USED,STATE", rows)
 			})
 		},
 	}

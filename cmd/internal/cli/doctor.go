@@ -142,6 +142,15 @@ func (m *Meta) checks(needs map[roles.Need]bool) []Check {
 			_, err := m.OpenKeys()
 			return m.MasterKeysState(), err
 		}})
+		if !m.PlainSecrets {
+			out = append(out, Check{"demo secrets", m.checkDemoSecrets})
+		}
+	}
+	if needs[roles.NeedReferenceKey] {
+		out = append(out, Check{"reference key", func(context.Context) (string, error) {
+			_, err := m.OpenReferenceKey()
+			return m.ReferenceKeyState(), err
+		}})
 	}
 	if needs[roles.NeedClickHouse] {
 		out = append(out, Check{"clickhouse", m.checkClickHouse})
@@ -257,6 +266,18 @@ func (m *Meta) checkClickHouse(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w; run `quittance migrate`", err)
 	}
 	return roles.WithoutPassword(m.ClickHouse) + ", up to date", nil
+}
+
+// checkDemoSecrets refuses a database with secrets of the demo registry, as roles do.
+func (m *Meta) checkDemoSecrets(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b, err := roles.Open(ctx, m.Settings, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", err
+	}
+	defer func() { cancel(); _ = b.Wait() }()
+	return "none in the database", b.OpenRegistry()
 }
 
 // checkERPs calls GET /health of each agency's ERP.

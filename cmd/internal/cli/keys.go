@@ -3,16 +3,22 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"quittance/internal/identity"
+	"quittance/internal/operation"
+	"quittance/internal/postgres"
 	"quittance/internal/registry"
 )
 
 func keys() Command {
-	return Command{Use: "keys", Short: "Make, list, revoke and rotate API keys", Commands: []Command{createKey(), listKeys(), revokeKey(), rotateKey()}}
+	return Command{
+		Use: "keys", Short: "Make, list, revoke and rotate API keys, and change the agencies of platform keys",
+		Commands: []Command{createKey(), listKeys(), revokeKey(), rotateKey(), grantKey(), ungrantKey()},
+	}
 }
 
 // keyJSON is a key as --json prints it. The agencies are slugs.
@@ -130,6 +136,46 @@ func rotateKey() Command {
 			})
 		},
 	}
+}
+
+func grantKey() Command {
+	return regrantKey(Command{
+		Use: "grant KEY_ID", Short: "Let a platform key act for more agencies", Examples: []string{"keys grant 018f0000-0000-7000-8000-0000000000aa --agency douanes"},
+	}, "agencies that the key may act for from now on, by slug or id; repeatable", identity.GrantKey)
+}
+
+func ungrantKey() Command {
+	return regrantKey(Command{
+		Use: "ungrant KEY_ID", Short: "Withdraw agencies from a platform key at once", Examples: []string{"keys ungrant 018f0000-0000-7000-8000-0000000000aa --agency douanes"},
+	}, "agencies that the key may no longer act for, by slug or id; repeatable", identity.UngrantKey)
+}
+
+// regrantKey completes a command that changes the agencies of a platform key.
+func regrantKey(c Command, flag string, do func(context.Context, *postgres.Pool, operation.Actor, string, []string, time.Time) ([]identity.KeyEntry, bool, error)) Command {
+	var agencies []string
+	c.JSON, c.Missing = "the key, and the other keys of its rotation that are in force, as a list", whichKey
+	c.Flags = func(f *pflag.FlagSet, _ *Meta) { f.StringSliceVar(&agencies, "agency", nil, flag) }
+	c.Check = func(*Meta) error {
+		if len(agencies) == 0 {
+			return usage("say which agencies: --agency SLUG_OR_ID,…")
+		}
+		return nil
+	}
+	c.Operate = func(ctx context.Context, m *Meta) error {
+		keys, changed, err := do(ctx, m.pool, operator(), m.args[0], agencies, m.now)
+		if err != nil {
+			return err
+		}
+		return m.show(mapped(keys, func(k identity.KeyEntry) object { return keyJSON(k, m.now) }), func(p *page) {
+			for _, k := range keys {
+				p.say("Key %s, %s mode, %s, acts for: %s.", k.ID, modeOf(k.Live), stateOf(k, m.now), strings.Join(k.Agencies, ", "))
+			}
+			if !changed {
+				p.say("Nothing changed: that was so before.")
+			}
+		})
+	}
+	return c
 }
 
 // minted adds a new key with its secret. No other output shows the secret.

@@ -28,7 +28,7 @@ func TestExitCodes(t *testing.T) {
 		{"keys crate", 2, "did you mean create?"},
 		{"endpoints resum x", 2, "did you mean resume?"},
 		{"keys nothing-like-it", 2, "`quittance keys --help` shows the commands"},
-		{"keys", 2, "say what to do with keys: create, list, revoke or rotate"},
+		{"keys", 2, "say what to do with keys: create, list, revoke, rotate, grant or ungrant"},
 		{"keys list --nope", 2, "unknown flag: --nope"},
 		{"keys list", 2, "not set: --postgres (or QUITTANCE_POSTGRES)"},
 		{"keys create --application a", 2, "--mode: must be test or live"},

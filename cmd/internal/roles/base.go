@@ -42,6 +42,8 @@ type Base struct {
 	Keys       *secret.Keys         // after OpenRegistry
 	Registry   *registry.Registry   // after OpenRegistry
 	Identities *identity.Identities // after OpenRegistry
+	// References is the key of references and ids, in roles that need it.
+	References *secret.ReferenceKey
 	// Now is the time of the service.
 	Now func() time.Time
 
@@ -174,14 +176,25 @@ func (b *Base) OpenRegistry() error {
 	if err != nil {
 		return err
 	}
-	ids, err := identity.Open(b.ctx, identity.Config{Registry: reg, Pool: b.Pool, Log: b.Log, Now: b.Now})
+	ids, err := identity.Open(b.ctx, identity.Config{Registry: reg, Pool: b.Pool, Log: b.Log, Now: b.Now, Demo: b.PlainSecrets})
 	if err != nil {
+		return err
+	}
+	if err := b.refuseDemoSecrets(reg, ids); err != nil {
 		return err
 	}
 	b.Registry, b.Identities = reg, ids
 	b.Run("registry", reg.Run)
 	b.Run("identities", ids.Run)
 	return nil
+}
+
+// openReferenceKey opens the reference key unless it is open.
+func (b *Base) openReferenceKey() (err error) {
+	if b.References == nil {
+		b.References, err = b.OpenReferenceKey()
+	}
+	return err
 }
 
 // commands returns the client of the processor of checkout sessions, which all roles of the

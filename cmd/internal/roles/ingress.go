@@ -36,6 +36,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	b.Run("commands probe", b.probe(h))
+	b.readyWithNews()
 	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
 		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log,
 	})
@@ -83,7 +84,8 @@ func (b *Base) ingress() error {
 	}
 	counters, err := counter.New(counter.Config{
 		Commands: h, Sessions: sessions, Registry: b.Registry, Identities: b.Identities, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
-		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Unknown: &quota.Unknown{Postgres: b.Pool, Now: b.Now, Most: counter.MaxUnknown},
+		Now:     b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err
@@ -120,6 +122,9 @@ func (b *Base) router(checkoutURL string) (chi.Router, error) {
 	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
 	return r, nil
 }
+
+// readyWithNews makes the ingress unready while it cannot tell which keys are revoked.
+func (b *Base) readyWithNews() { b.readyWhen("registry", b.Identities.Fresh) }
 
 // probe makes the ingress ready once every partition has answered a command about a
 // session that does not exist. Then requests reach the processors and answers return.

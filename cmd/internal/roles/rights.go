@@ -71,7 +71,7 @@ func clientRights() map[string][]kafka.Right {
 			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicConfirmations)),
 		"collect":            slices.Concat(join(collect.Group), read(schemas.TopicCollections), write(schemas.TopicCommands, schemas.TopicPoisonCollections)),
 		string(webhook.Kind): deliver(webhook.Kind),
-		string(erp.Kind):     slices.Concat(deliver(erp.Kind), commander),
+		string(erp.Kind):     slices.Concat(deliver(erp.Kind), join(erp.ReporterGroup), read(schemas.TopicAttempts), commander),
 		"schedule":           slices.Concat(join(schedule.Group), describeGroups(groups...), read(schemas.TopicAttempts), every, written, write(schemas.TopicPoisonDeliveries)),
 		"cases":              slices.Concat(join(cases.Group), commander, read(cases.PoisonTopics()...), write(schemas.TopicPoisonCases)),
 		"readmodel":          slices.Concat(join(readmodel.Group), write(schemas.TopicPoisonReadmodel)),

@@ -45,6 +45,7 @@ type Settings struct {
 	SchemaRegistry   string
 	secure           connectionSecurity
 	MasterKeys       string
+	ReferenceKey     string
 	LogLevel         string
 
 	Listen      string
@@ -77,6 +78,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, https://host:port")
 	s.securityFlags(f)
 	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64[:open],… newest first (prefer --master-keys-file or the environment)")
+	f.StringVar(&s.ReferenceKey, "reference-key", "", "key of references and ids, 32 bytes in base64; it never changes (prefer --reference-key-file or the environment)")
 	for _, name := range secretFlags {
 		f.String(name+"-file", "", "file that holds the value of --"+name)
 	}
@@ -158,7 +160,7 @@ func FromEnvironment(f *pflag.FlagSet) error {
 }
 
 // secretFlags can have a secret as their value. Each has a flag NAME-file.
-var secretFlags = []string{"master-keys", "kafka-password", "postgres", "clickhouse", "schema-registry"}
+var secretFlags = []string{"master-keys", "reference-key", "kafka-password", "postgres", "clickhouse", "schema-registry"}
 
 // fromFile sets a flag to the content of the file that its flag NAME-file names.
 func fromFile(f *pflag.FlagSet, name string) error {
@@ -192,7 +194,7 @@ func SecretsInArguments(f *pflag.FlagSet) []string {
 		if fl == nil || !fl.Changed {
 			continue
 		}
-		if name != "master-keys" && name != "kafka-password" {
+		if name != "master-keys" && name != "reference-key" && name != "kafka-password" { // an address, which may have a password
 			u, err := url.Parse(fl.Value.String())
 			if err != nil {
 				continue
@@ -292,22 +294,61 @@ func (s *Settings) OpenKeys() (*secret.Keys, error) {
 	if !s.PlainSecrets {
 		return nil, errors.New("QUITTANCE_MASTER_KEYS is not set: make a key with `head -c 32 /dev/urandom | base64` and set QUITTANCE_MASTER_KEYS=1:<key>; every role needs the same keys; keep them as safe as the backups of the database")
 	}
-	file := filepath.Join(s.Data, "master.keys")
-	b, err := os.ReadFile(file)
+	text, err := s.developerSecret("master.keys", func() string { return secret.GenerateKeys().Reveal() })
+	if err != nil {
+		return nil, fmt.Errorf("the developer's master keys: %w", err)
+	}
+	return secret.ParseKeys(text)
+}
+
+// OpenReferenceKey returns the configured reference key. If none is configured and plain
+// secrets are allowed, it reads it from the data folder, or makes it there.
+func (s *Settings) OpenReferenceKey() (*secret.ReferenceKey, error) {
+	text := s.ReferenceKey
+	if text == "" {
+		if !s.PlainSecrets {
+			return nil, errors.New("QUITTANCE_REFERENCE_KEY is not set: make a key with `head -c 32 /dev/urandom | base64` and set QUITTANCE_REFERENCE_KEY=<key>, the same for every role; it never changes, so keep it as safe as the backups of the database")
+		}
+		var err error
+		if text, err = s.developerSecret("reference.key", func() string { return secret.GenerateReferenceKey().Reveal() }); err != nil {
+			return nil, fmt.Errorf("the developer's reference key: %w", err)
+		}
+	}
+	return secret.ParseReferenceKey(text)
+}
+
+// developerSecret returns the content of a file in the data folder. It makes a missing
+// file. Processes that start at the same time get the same content.
+func (s *Settings) developerSecret(name string, generate func() string) (string, error) {
+	file := filepath.Join(s.Data, name)
+	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		keys := secret.GenerateKeys()
-		if err := os.MkdirAll(s.Data, 0o755); err != nil { //nolint:gosec // Postgres, which runs as another user, has its folder inside
-			return nil, fmt.Errorf("making the data folder: %w", err)
+		if err := s.makeSecret(file, generate()); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", err
 		}
-		if err := os.WriteFile(file, []byte(keys.Reveal()+"\n"), 0o600); err != nil {
-			return nil, fmt.Errorf("writing the developer's master keys: %w", err)
-		}
-		return keys, nil
+		text, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the developer's master keys: %w", err)
+		return "", err
 	}
-	return secret.ParseKeys(strings.TrimSpace(string(b)))
+	return strings.TrimSpace(string(text)), nil
+}
+
+// makeSecret makes a whole file at once. The error is fs.ErrExist if there is one.
+func (s *Settings) makeSecret(file, text string) (err error) {
+	if err := os.MkdirAll(s.Data, 0o755); err != nil { //nolint:gosec // Postgres, which runs as another user, has its folder inside
+		return err
+	}
+	f, err := os.CreateTemp(s.Data, filepath.Base(file)+".*") // readable by us alone
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	_, err = f.WriteString(text + "\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Link(f.Name(), file)
 }
 
 // Logger returns a logger of the level --log that writes text to out.
@@ -329,7 +370,7 @@ func (s *Settings) print(log *slog.Logger) {
 	log.Info("configuration",
 		slog.Bool("developer", s.Developer()), slog.String("kafka", s.Kafka), slog.String("topic_prefix", s.TopicPrefix),
 		slog.String("postgres", WithoutPassword(s.Postgres)), slog.String("clickhouse", WithoutPassword(s.ClickHouse)),
-		slog.String("schema_registry", WithoutPassword(s.SchemaRegistry)), slog.String("master_keys", s.MasterKeysState()),
+		slog.String("schema_registry", WithoutPassword(s.SchemaRegistry)), slog.String("master_keys", s.MasterKeysState()), slog.String("reference_key", s.ReferenceKeyState()),
 		slog.String("instance", s.Instance), slog.String("listen", s.Listen), slog.String("health", s.Health))
 	if s.AcceptOneReplica && !s.Developer() {
 		log.Warn("topics may have fewer than three replicas (--accept-one-replica): one lost disk then loses payments")
@@ -359,9 +400,14 @@ func WithoutPassword(address string) string {
 }
 
 // MasterKeysState describes where the master keys come from. It does not show them.
-func (s *Settings) MasterKeysState() string {
+func (s *Settings) MasterKeysState() string { return s.secretState(s.MasterKeys) }
+
+// ReferenceKeyState describes where the reference key comes from. It does not show it.
+func (s *Settings) ReferenceKeyState() string { return s.secretState(s.ReferenceKey) }
+
+func (s *Settings) secretState(value string) string {
 	switch {
-	case s.MasterKeys != "":
+	case value != "":
 		return "configured"
 	case s.PlainSecrets:
 		return "made in the data folder"

@@ -1,13 +1,17 @@
 package roles
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"quittance/internal/secret"
 )
 
 func flags(t *testing.T, args ...string) (*Settings, *pflag.FlagSet) {
@@ -74,6 +78,7 @@ func TestSecretsInArguments(t *testing.T) {
 	}{
 		{nil, nil},
 		{[]string{"--master-keys", "1:abc"}, []string{"master-keys"}},
+		{[]string{"--reference-key", "abc"}, []string{"reference-key"}},
 		{[]string{"--postgres", "postgres://u@h/d", "--clickhouse", "http://h:8123/d"}, nil},
 		{[]string{"--postgres", "postgres://u:p@h/d", "--clickhouse", "http://h:8123/d?password=p"}, []string{"postgres", "clickhouse"}},
 		{[]string{"--master-keys-file", "keys"}, nil},
@@ -81,5 +86,47 @@ func TestSecretsInArguments(t *testing.T) {
 		if _, f := flags(t, c.args...); !reflect.DeepEqual(SecretsInArguments(f), c.want) {
 			t.Errorf("%q: %q, want %q", c.args, SecretsInArguments(f), c.want)
 		}
+	}
+}
+
+// Roles of a developer's installation start at the same time and made different keys.
+func TestDeveloperSecretsAreShared(t *testing.T) {
+	t.Parallel()
+	s := Settings{Options: Options{PlainSecrets: true}, Data: filepath.Join(t.TempDir(), "data")}
+	var wg sync.WaitGroup
+	made := make([]string, 20)
+	for i := range made {
+		wg.Go(func() {
+			keys, err := s.OpenKeys()
+			key, otherErr := s.OpenReferenceKey()
+			if err != nil || otherErr != nil {
+				t.Errorf("%v, %v", err, otherErr)
+				return
+			}
+			made[i] = keys.Reveal() + " " + key.Reveal()
+		})
+	}
+	wg.Wait()
+	for _, one := range made {
+		if one == "" || one != made[0] {
+			t.Error("two processes have different keys")
+		}
+	}
+	files, err := os.ReadDir(s.Data)
+	if err != nil || len(files) != 2 {
+		t.Errorf("%v %v, want master.keys and reference.key", files, err)
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", f.Name(), info.Mode(), err)
+		}
+	}
+	s.PlainSecrets = false
+	if _, err := s.OpenReferenceKey(); err == nil || !strings.Contains(err.Error(), "QUITTANCE_REFERENCE_KEY is not set") {
+		t.Errorf("without a key: %v", err)
+	}
+	s.ReferenceKey = "1:abc"
+	if _, err := s.OpenReferenceKey(); !errors.Is(err, secret.ErrReferenceKey) || strings.Contains(err.Error(), "abc") {
+		t.Errorf("a malformed key: %v", err)
 	}
 }

@@ -57,6 +57,14 @@ func (b *Base) erp() error {
 	if err != nil {
 		return err
 	}
+	processor, err := b.commands()
+	if err != nil {
+		return err
+	}
+	err = add(b, "erp reporter", erp.NewReporter, erp.ReporterConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Processor: processor, Now: b.Now, Log: b.Log, Metrics: b.Metrics})
+	if err != nil {
+		return err
+	}
 	return b.deliver(erp.Kind, erp.NewPolicy(b.Registry, calls))
 }
 

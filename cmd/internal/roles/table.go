@@ -10,10 +10,11 @@ type Need string
 
 // The needs of roles.
 const (
-	NeedPostgres   Need = "postgres"
-	NeedClickHouse Need = "clickhouse"
-	NeedMasterKeys Need = "master keys"
-	NeedERPs       Need = "erps" // the agencies' ERPs answer
+	NeedPostgres     Need = "postgres"
+	NeedClickHouse   Need = "clickhouse"
+	NeedMasterKeys   Need = "master keys"
+	NeedReferenceKey Need = "reference key"
+	NeedERPs         Need = "erps" // the agencies' ERPs answer
 )
 
 // Kind groups the roles of one command.
@@ -56,6 +57,11 @@ func (r Role) Start(b *Base) error {
 			return err
 		}
 	}
+	if slices.Contains(r.Needs, NeedReferenceKey) {
+		if err := b.openReferenceKey(); err != nil {
+			return err
+		}
+	}
 	return r.add(b)
 }
 
@@ -79,7 +85,7 @@ func (r Role) TuneProcess() {
 func Table() []Role {
 	registry := []Need{NeedPostgres, NeedMasterKeys}
 	return []Role{
-		{KindIngress, "ingress", "the HTTP edge: ministry API, checkout pages, operators' callbacks", registry, (*Base).ingress},
+		{KindIngress, "ingress", "the HTTP edge: ministry API, checkout pages, operators' callbacks", []Need{NeedPostgres, NeedMasterKeys, NeedReferenceKey}, (*Base).ingress},
 		{KindProcessor, "checkout", "decides the commands of checkout sessions", nil, (*Base).checkout},
 		{KindSink, "collect", "asks operators for payers' money", registry, (*Base).collect},
 		{KindSink, "webhook", "sends webhooks", registry, (*Base).webhook},

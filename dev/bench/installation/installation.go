@@ -4,8 +4,6 @@ package installation
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +22,7 @@ import (
 	"quittance/dev/stack/program"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
+	"quittance/internal/secret"
 	"quittance/schemas"
 )
 
@@ -93,10 +92,8 @@ func Open(ctx context.Context, cfg Config) (_ *Installation, err error) {
 	if err := i.prepare(ctx); err != nil {
 		return nil, err
 	}
-	var key [32]byte
-	_, _ = rand.Read(key[:])
 	i.Program = program.New(cfg.Program, logs,
-		"QUITTANCE_LOG=warn", "QUITTANCE_DATA="+filepath.Join(i.Dir, "data"), "QUITTANCE_MASTER_KEYS=1:"+base64.StdEncoding.EncodeToString(key[:]),
+		"QUITTANCE_LOG=warn", "QUITTANCE_DATA="+filepath.Join(i.Dir, "data"), "QUITTANCE_MASTER_KEYS="+secret.GenerateKeys().Reveal(), "QUITTANCE_KEYLESS_PER_CLIENT=1000000", "QUITTANCE_KEYLESS_PER_INSTANCE=1000000", "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal(),
 		"QUITTANCE_KAFKA="+i.Broker, "QUITTANCE_TOPIC_PREFIX="+i.Prefix, "QUITTANCE_POSTGRES="+i.DSN(), "QUITTANCE_SCHEMA_REGISTRY="+i.Schemas(),
 	)
 	return i, nil

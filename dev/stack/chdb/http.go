@@ -57,7 +57,7 @@ func (b *bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "There is no handle "+r.URL.Path+"\n\nUse / for queries or /ping for health checks.", http.StatusNotFound)
 	case r.Method != http.MethodGet && r.Method != http.MethodPost:
 		w.Header().Set("Allow", "GET, POST")
-		http.Error(w, "queries come by GET or POST", http.StatusMethodNotAllowed)
+		http.Error(w, "send a query with GET or POST", http.StatusMethodNotAllowed)
 	default:
 		b.serveQuery(w, r)
 	}

@@ -188,7 +188,7 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 	}
 	for _, c := range a.clerks {
 		w.report.Clerks++
-		if err := w.identities.PutClerk(ctx, c.Clerk, c.active); err != nil {
+		if err := w.identities.PutClerk(ctx, c.Clerk, c.settings); err != nil {
 			return fmt.Errorf("%s: %w", c.path, err)
 		}
 		if err := w.keys(ctx, c.keys, c.holder()); err != nil {
@@ -223,8 +223,15 @@ func (w *writer) application(ctx context.Context, a application) error {
 }
 
 // keys adds the keys of a holder that the database lacks. A known key keeps its state.
-// Only the grant of a platform key can change.
+// Only the grant of a platform key can change, and with it that of the keys that were
+// rotated from it: a file knows the secret of the first one only.
 func (w *writer) keys(ctx context.Context, keys []key, holder identity.Key) error {
+	named := map[string]bool{} // ids of keys that the file names itself
+	for _, k := range keys {
+		if known, ok := w.identities.KeyBySecret(k.secret); ok {
+			named[known.ID] = true
+		}
+	}
 	for _, k := range keys {
 		w.report.Keys++
 		var err error
@@ -239,7 +246,11 @@ func (w *writer) keys(ctx context.Context, keys []key, holder identity.Key) erro
 			w.note(k.path, "this key was rotated and still ends at %s", stamp(known.EndsAt))
 		}
 		if ok && known.Platform() {
-			err = w.identities.UpdateGrant(ctx, known.ID, k.agencies, k.readsPerMinute)
+			var withheld []string
+			withheld, err = w.identities.SeedGrant(ctx, known, k.agencies, k.readsPerMinute, func(o identity.Key) bool { return named[o.ID] })
+			for _, id := range withheld {
+				w.note(k.path, "agency %s was withdrawn from this key by an operator and stays withdrawn", id)
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", k.path, err)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -341,4 +342,85 @@ func TestSeedingNeverUndoesARotation(t *testing.T) {
 func opens(i registries.Instance, key string) error {
 	_, err := i.AuthenticateKey(key)
 	return err
+}
+
+// A file names the first key of a rotation, because nobody knows the secrets of the later
+// ones. An agency that the file withdraws is withdrawn from all of them. What an operator
+// has withdrawn, the file does not grant again.
+func TestSeedFollowsRotations(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	const one, both = "agencies: [018f0000-0000-7000-8000-000000000001]", "agencies: [018f0000-0000-7000-8000-000000000001, 018f0000-0000-7000-8000-000000000002]"
+	text := strings.Replace(registries.Full, one, both, 1) +
+		"  - {id: 018f0000-0000-7000-8000-000000000002, slug: douanes, name: X, applications: [{id: 018f0000-0000-7000-8000-00000000000b, name: Y, integrator: true}]}\n"
+	h.Seed(t, text)
+	rotated, _, err := identity.RotateKey(t.Context(), h.Pool, registries.Actor, h.KeyID(t, registries.KeyPlatform), time.Hour, registries.Epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acts := func(agencies ...string) {
+		t.Helper()
+		r := h.Open(t)
+		for _, key := range []string{registries.KeyPlatform, rotated.Secret.Reveal()} {
+			if p, err := r.AuthenticateKey(key); err != nil || !slices.Equal(p.AgencyIDs, agencies) {
+				t.Errorf("%.16s acts for %v, want %v (%v)", key, p.AgencyIDs, agencies, err)
+			}
+		}
+	}
+	acts(registries.AgencyA, registries.AgencyB)
+	h.Seed(t, strings.Replace(text, both, one, 1))
+	acts(registries.AgencyA)
+	h.Seed(t, text)
+	acts(registries.AgencyA, registries.AgencyB)
+	if _, _, err := identity.UngrantKey(t.Context(), h.Pool, registries.Actor, rotated.ID, []string{"douanes"}, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	report := h.Seed(t, text)
+	if report.Changed || !slices.ContainsFunc(report.Notes, func(n string) bool {
+		return strings.Contains(n, registries.AgencyB) && strings.Contains(n, "stays withdrawn")
+	}) {
+		t.Errorf("report = %+v", report)
+	}
+	acts(registries.AgencyA)
+	if _, _, err := identity.GrantKey(t.Context(), h.Pool, registries.Actor, rotated.ID, []string{"douanes"}, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	h.Seed(t, text)
+	acts(registries.AgencyA, registries.AgencyB)
+}
+
+// A secret of the demo registry is refused outside developer mode by name.
+func TestDemoSecretsAreKnown(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../deploy/dev/registry.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?:secret|token|password|value|api_key|secret_key|subscription_key|client_secret): ([^\s,}]+)`).FindAllSubmatch(text, -1)
+	if len(found) < 12 {
+		t.Fatalf("the demo registry has %d secrets", len(found))
+	}
+	for _, m := range found {
+		if !secret.IsDemo(secret.NewText(string(m[1]))) {
+			t.Errorf("%s is not known as a secret of the demo registry", m[1])
+		}
+	}
+	h := registries.SetUp(t)
+	_, err = file.Apply(t.Context(), h.Pool, registries.Actor, text, file.Options{Keys: h.Keys, Operators: all.Operators(), Now: func() time.Time { return registries.Epoch }})
+	var faults *form.FaultsError
+	if !errors.As(err, &faults) {
+		t.Fatalf("production took the demo registry: %v", err)
+	}
+	refused := map[string]bool{}
+	for _, f := range faults.Faults {
+		refused[f.Field+" "+f.Rule] = true
+	}
+	for _, path := range []string{
+		"platform.keys[0].secret", "platform.webhook_endpoints[0].secret", "agencies[0].erp.test.auth.token",
+		"agencies[0].applications[0].keys[1].secret", "agencies[0].clerks[1].keys[0].secret",
+	} {
+		if !refused[path+" demo_secret"] {
+			t.Errorf("%s is not refused: %v", path, faults)
+		}
+	}
 }

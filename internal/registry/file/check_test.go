@@ -146,6 +146,8 @@ agencies:
 		{`erp_code: "4712"`, `erp_code: "4711"`, agency0 + ".service_mappings[1].erp_code"},
 		{"default_service: patente", "default_service: fret", agency0 + ".default_service"},
 		{"late_payments: honour", "late_payments: perhaps", agency0 + ".late_payments"},
+		{"payment_limit: 500000", "payment_limit: -1", agency0 + ".clerks[0].payment_limit"},
+		{"day_limit: 2000000", `day_limit: "much"`, agency0 + ".clerks[0].day_limit"},
 		{"single_approval_below: 5000", "single_approval_below: -1", agency0 + ".single_approval_below"},
 		{"{channel: CARD, ", "{channel: MOBILE_MONEY, ", agency0 + ".fees[1]"},
 		{"secret: " + registries.KeyLive, "secret: " + registries.KeyTest, app0 + ".keys[1].secret"},

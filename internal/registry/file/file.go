@@ -66,8 +66,8 @@ type application struct {
 type clerk struct {
 	path string
 	identity.Clerk
-	active *bool
-	keys   []key
+	settings identity.ClerkSettings
+	keys     []key
 }
 
 type key struct {
@@ -312,7 +312,10 @@ func (o object) platformKey() key {
 }
 
 func (o object) clerk(agencyID string) clerk {
-	c := clerk{path: o.Path(), Clerk: identity.Clerk{AgencyID: agencyID, Code: o.slug("code"), Name: o.name("name"), Counter: o.name("counter")}, active: o.Bool("active")}
+	c := clerk{path: o.Path(), Clerk: identity.Clerk{AgencyID: agencyID, Code: o.slug("code"), Name: o.name("name"), Counter: o.name("counter")}}
+	c.settings = identity.ClerkSettings{
+		Active: o.Bool("active"), PaymentLimit: o.Integer("payment_limit", 0, identity.MaxClerkLimit), DayLimit: o.Integer("day_limit", 0, identity.MaxClerkLimit),
+	}
 	o.objects("keys", func(o object) { c.keys = append(c.keys, o.key(identity.ClerkKeys)) })
 	return c
 }
@@ -407,7 +410,11 @@ func (o object) secret(field string) secret.Text { return o.plain(field, o.crede
 
 // plain makes a secret of a value in plain text.
 func (o object) plain(field, value string) secret.Text {
-	if value != "" && !o.developer {
+	switch {
+	case value == "" || o.developer:
+	case secret.IsDemo(secret.NewText(value)):
+		o.fault(field, "demo_secret", "is a secret of the demo registry, which everybody can read; it is allowed in developer mode only")
+	default:
 		o.fault(field, "plain_secret", "is a secret in plain text, which is allowed in developer mode only")
 	}
 	return secret.NewText(value)

@@ -1,6 +1,6 @@
-// Lets citizens pay, many at once, on hosted pages and in a shop's frame. It prints a
-// JSON object a line: {"row", "session", "seen", "faults"} for each citizen, with what
-// every page showed. {"progress"} lines are for the reader of a log.
+// Plays citizens who pay at the same time on hosted pages and in a shop's frame. It prints
+// one JSON object a line: {"row", "session", "seen", "faults"} for each citizen, with the
+// content of every page. {"progress"} lines are for the reader of a log.
 //
 //   node journeys.mjs '{"api": …, "key": …, "control": …, "shop": …, "clock": […], "rows": […]}'
 //
@@ -12,9 +12,9 @@
 // paid, the layout of the frame, and the state in which the page around it must end. It
 // learns url, id, ref and order itself.
 //
-// Rows whose clock is above 0 run last and together. At each mark of their way they
-// wait for one another; then the clock of the installation moves by the next step of
-// the task's clock. A row begins when its clock - 1 marks have passed.
+// Rows whose clock is above 0 run last and together. At each mark they wait for one
+// another; then the clock of the installation moves by the next step of the task's
+// clock. A row begins when its clock - 1 marks have passed.
 //
 // A slow machine must not fail a row:
 //   - Every wait is for something that the page or a system shows, and ends after
@@ -28,7 +28,7 @@ import { launch, leaks, limited, moment, task, tell, watch } from './chromium.mj
 const atOnce = 6;
 const patience = 180_000;
 const enough = 12; // failed journeys, after which no other begins
-const anew = 700; // between two looks of a citizen without a script, ms
+const anew = 700; // a citizen without scripts loads the page again after this time, ms
 const serviceLimit = 2000; // how long the service tries before it answers with 503, ms
 const down = ['Service momentanément indisponible', 'Service unavailable for a moment'];
 
@@ -42,8 +42,8 @@ const marks = task.clock.map(() => {
 });
 const clocked = task.rows.filter((row) => row.clock);
 const reached = task.clock.map(() => new Set());
-// At each mark, the rows that confirm last: all others have arrived (ready), and these rows
-// have been looked at after the mark (over).
+// The rows that confirm last at each mark. ready resolves when all other rows have arrived,
+// over when these rows were checked after the mark.
 const last = task.clock.map((_, n) => {
   const rows = new Set(clocked.filter((row) => row.scenario === 'late' && row.clock === n + 1).map((row) => row.name));
   const of = { rows, others: clocked.length - rows.size, left: new Set(rows) };
@@ -116,7 +116,7 @@ const scenarios = {
   // The citizen pays straight on.
   async pay({ tab, walk }) { await walk(tab); },
 
-  // The payer approves once the page has been seen that waits for it.
+  // The payer approves after the waiting page was shown.
   async approved({ tab, walk, approve }) {
     await walk(tab, 'waiting');
     await approve(tab);
@@ -203,8 +203,9 @@ const scenarios = {
     await look(tab);
   },
 
-  // The session is cancelled while it is paid, and then the operator decides. Until then
-  // another session of the order is not collected; after an approval it never is.
+  // The session is cancelled during its payment, and then the operator decides. Before the
+  // decision another session of the order cannot be collected. After an approval it can
+  // never be collected.
   async cancelledThen(c) {
     await scenarios.cancelled(c);
     const { tab, newTab, walk, look, row, go, becomes } = c;
@@ -357,7 +358,7 @@ class Citizen {
     this.tab = await this.newTab();
   }
 
-  // begin waits until this citizen may act, rest lets another one act.
+  // begin waits until this citizen may act; rest lets another citizen act.
   async begin() {
     if (!this.row.clock || this.acts) return;
     if (hands.free > 0) hands.free--;
@@ -409,11 +410,11 @@ class Citizen {
 
   async end() {}
 
-  // leave gives the tabs back. A tab that still shows a live page is closed.
+  // leave returns the tabs for other rows. It closes a tab that still shows a live page.
   async leave() {
     for (const tab of this.tabs) {
       if (tab.isClosed()) continue;
-      // The page may go on at this moment; its tab is closed then, too.
+      // The page may change at this moment; its tab is then closed, too.
       const live = await this.place(tab).locator('#live').count().catch(() => 1);
       if (live) await tab.close();
       else this.window.free.push(tab);
@@ -427,10 +428,10 @@ class Citizen {
       if (step === to && !(to === 'waiting' && this.bankAhead()) || step === 'end') return;
       await this.go(tab, step, answer);
     }
-    throw new Error(`the page ${to ?? 'of the end'} does not come after 20 steps`);
+    throw new Error(`the page ${to ?? 'of the end'} was not reached in 20 steps`);
   }
 
-  // approve has the operator approve, and looks at the page that this brings.
+  // approve makes the operator approve, and checks the page that follows.
   async approve(tab) {
     this.awaited = 'the operator’s approval';
     await decide(this.row, 'approve');
@@ -461,7 +462,7 @@ class Citizen {
       case 'waiting':
         return this.bankAhead() ? this.toBank(tab, answer) : this.changed(tab);
       default:
-        throw new Error(`nothing leads on from ${step}`);
+        throw new Error(`the page ${step} has no link or form that continues`);
     }
   }
 
@@ -506,7 +507,7 @@ class Citizen {
     }
   }
 
-  // changed waits until the tab shows another page than the waiting one. With a script the
+  // changed waits until the tab shows a page other than the waiting page. With a script the
   // page changes by itself, without one the citizen follows « Vérifier ».
   async changed(tab) {
     this.awaited = 'a page other than the waiting one';
@@ -545,7 +546,7 @@ class Citizen {
     }
   }
 
-  // reloaded loads a page again until it is the one that is meant.
+  // reloaded loads a page again until it is the expected one.
   async reloaded(tab, meant) {
     this.awaited = 'another page, by loading again';
     for (const end = Date.now() + patience; ; await moment(anew)) {
@@ -566,7 +567,7 @@ class Citizen {
     }
   }
 
-  // look notes what a page shows, and how long after the payer could decide.
+  // look records what a page shows, and how long ago the payer could decide.
   async look(tab) {
     await this.recovered(tab);
     const after = this.pressed ? Date.now() - this.pressed : 0;
@@ -575,7 +576,7 @@ class Citizen {
     return shown;
   }
 
-  // read reads a page, again when the page goes on by itself at that moment.
+  // read reads a page. It reads again if the page changes by itself at that moment.
   async read(tab) {
     for (const end = Date.now() + patience; ; await moment(100)) {
       try {
@@ -622,7 +623,7 @@ class Framed extends Citizen {
     return tab.frames().find((f) => f.url().includes('/embed/')) || tab;
   }
 
-  // again makes a move whose answer takes the place of what the frame shows.
+  // again does an action whose answer replaces the content of the frame.
   async again(tab, move) {
     const place = this.place(tab);
     if (place === tab) return super.again(tab, move);
@@ -646,7 +647,8 @@ class Framed extends Citizen {
     await bank.close();
   }
 
-  // end checks the messages that the page around the frame has got, and that nothing leaks.
+  // end checks the messages that the page around the frame received, and that they contain
+  // no secret.
   async end() {
     const { tab, row } = this;
     this.awaited = `the shop’s page in state ${row.frame.ends}`;

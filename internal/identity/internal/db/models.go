@@ -22,15 +22,19 @@ type ApiKey struct {
 	ClerkAgencyID  *string
 	ClerkCode      *string
 	StaffID        *string
+	Replaces       *string
+	Withdrawn      []string
 }
 
 type Clerk struct {
-	AgencyID  string
-	Code      string
-	Name      string
-	Counter   string
-	Active    bool
-	CreatedAt time.Time
+	AgencyID     string
+	Code         string
+	Name         string
+	Counter      string
+	Active       bool
+	CreatedAt    time.Time
+	PaymentLimit int64
+	DayLimit     int64
 }
 
 type Staff struct {

@@ -25,8 +25,38 @@ func (q *Queries) ApproveStaff(ctx context.Context, arg ApproveStaffParams) erro
 	return err
 }
 
+const beginClerkSession = `-- name: BeginClerkSession :exec
+INSERT INTO clerk_sessions (id, key_id, begun_at, last_used_at) VALUES ($1, $2, $3, $3)
+`
+
+type BeginClerkSessionParams struct {
+	ID      string
+	KeyID   string
+	BegunAt time.Time
+}
+
+func (q *Queries) BeginClerkSession(ctx context.Context, arg BeginClerkSessionParams) error {
+	_, err := q.db.Exec(ctx, beginClerkSession, arg.ID, arg.KeyID, arg.BegunAt)
+	return err
+}
+
+const cleanClerkSessions = `-- name: CleanClerkSessions :exec
+DELETE FROM clerk_sessions s USING api_keys k
+WHERE k.id = s.key_id AND (k.revoked_at IS NOT NULL OR s.begun_at <= $1 OR s.last_used_at <= $2)
+`
+
+type CleanClerkSessionsParams struct {
+	BegunBefore time.Time
+	UsedBefore  time.Time
+}
+
+func (q *Queries) CleanClerkSessions(ctx context.Context, arg CleanClerkSessionsParams) error {
+	_, err := q.db.Exec(ctx, cleanClerkSessions, arg.BegunBefore, arg.UsedBefore)
+	return err
+}
+
 const clerks = `-- name: Clerks :many
-SELECT agency_id, code, name, counter, active, created_at FROM clerks ORDER BY agency_id, code
+SELECT agency_id, code, name, counter, active, created_at, payment_limit, day_limit FROM clerks ORDER BY agency_id, code
 `
 
 func (q *Queries) Clerks(ctx context.Context) ([]Clerk, error) {
@@ -45,6 +75,8 @@ func (q *Queries) Clerks(ctx context.Context) ([]Clerk, error) {
 			&i.Counter,
 			&i.Active,
 			&i.CreatedAt,
+			&i.PaymentLimit,
+			&i.DayLimit,
 		); err != nil {
 			return nil, err
 		}
@@ -54,6 +86,15 @@ func (q *Queries) Clerks(ctx context.Context) ([]Clerk, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const endClerkSession = `-- name: EndClerkSession :exec
+DELETE FROM clerk_sessions WHERE id = $1
+`
+
+func (q *Queries) EndClerkSession(ctx context.Context, id string) error {
+	_, err := q.db.Exec(ctx, endClerkSession, id)
+	return err
 }
 
 const endKey = `-- name: EndKey :exec
@@ -71,9 +112,9 @@ func (q *Queries) EndKey(ctx context.Context, arg EndKeyParams) error {
 }
 
 const insertKey = `-- name: InsertKey :exec
-INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, staff_id, live, agencies, reads_per_minute, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
-    $9, $10)
+INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, staff_id, live, agencies, withdrawn, reads_per_minute, created_at, replaces)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
+    $10, $11, $12)
 `
 
 type InsertKeyParams struct {
@@ -85,8 +126,10 @@ type InsertKeyParams struct {
 	StaffID        *string
 	Live           bool
 	Agencies       []string
+	Withdrawn      []string
 	ReadsPerMinute *int64
 	CreatedAt      time.Time
+	Replaces       *string
 }
 
 func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) error {
@@ -99,8 +142,10 @@ func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) error {
 		arg.StaffID,
 		arg.Live,
 		arg.Agencies,
+		arg.Withdrawn,
 		arg.ReadsPerMinute,
 		arg.CreatedAt,
+		arg.Replaces,
 	)
 	return err
 }
@@ -135,8 +180,23 @@ func (q *Queries) InsertStaff(ctx context.Context, arg InsertStaffParams) error 
 	return err
 }
 
+const keepNewestClerkSessions = `-- name: KeepNewestClerkSessions :exec
+DELETE FROM clerk_sessions s WHERE s.key_id = $1 AND s.id NOT IN (
+    SELECT n.id FROM clerk_sessions n WHERE n.key_id = $1 ORDER BY n.begun_at DESC, n.id DESC LIMIT $2)
+`
+
+type KeepNewestClerkSessionsParams struct {
+	KeyID  string
+	Newest int32
+}
+
+func (q *Queries) KeepNewestClerkSessions(ctx context.Context, arg KeepNewestClerkSessionsParams) error {
+	_, err := q.db.Exec(ctx, keepNewestClerkSessions, arg.KeyID, arg.Newest)
+	return err
+}
+
 const keys = `-- name: Keys :many
-SELECT id, hash, application_id, live, agencies, reads_per_minute, created_at, revoked_at, last_used_at, ends_at, clerk_agency_id, clerk_code, staff_id FROM api_keys ORDER BY id
+SELECT id, hash, application_id, live, agencies, reads_per_minute, created_at, revoked_at, last_used_at, ends_at, clerk_agency_id, clerk_code, staff_id, replaces, withdrawn FROM api_keys ORDER BY id
 `
 
 func (q *Queries) Keys(ctx context.Context) ([]ApiKey, error) {
@@ -162,6 +222,8 @@ func (q *Queries) Keys(ctx context.Context) ([]ApiKey, error) {
 			&i.ClerkAgencyID,
 			&i.ClerkCode,
 			&i.StaffID,
+			&i.Replaces,
+			&i.Withdrawn,
 		); err != nil {
 			return nil, err
 		}
@@ -274,39 +336,52 @@ func (q *Queries) Staff(ctx context.Context) ([]Staff, error) {
 
 const updateGrant = `-- name: UpdateGrant :exec
 UPDATE api_keys SET agencies = COALESCE($1::uuid[], agencies),
-    reads_per_minute = COALESCE($2::integer, reads_per_minute)
-WHERE id = $3
+    withdrawn = COALESCE($2::uuid[], withdrawn),
+    reads_per_minute = COALESCE($3::integer, reads_per_minute)
+WHERE id = $4
 `
 
 type UpdateGrantParams struct {
 	Agencies       []string
+	Withdrawn      []string
 	ReadsPerMinute *int64
 	ID             string
 }
 
 // A parameter that is null leaves the column as it is.
 func (q *Queries) UpdateGrant(ctx context.Context, arg UpdateGrantParams) error {
-	_, err := q.db.Exec(ctx, updateGrant, arg.Agencies, arg.ReadsPerMinute, arg.ID)
+	_, err := q.db.Exec(ctx, updateGrant,
+		arg.Agencies,
+		arg.Withdrawn,
+		arg.ReadsPerMinute,
+		arg.ID,
+	)
 	return err
 }
 
 const upsertClerk = `-- name: UpsertClerk :exec
-INSERT INTO clerks (agency_id, code, name, counter, active, created_at)
-VALUES ($1, $2, $3, $4, COALESCE($5::boolean, true), $6)
+INSERT INTO clerks (agency_id, code, name, counter, active, payment_limit, day_limit, created_at)
+VALUES ($1, $2, $3, $4, COALESCE($5::boolean, true),
+    COALESCE($6::bigint, 0), COALESCE($7::bigint, 0), $8)
 ON CONFLICT (agency_id, code) DO UPDATE SET name = excluded.name, counter = excluded.counter,
-    active = COALESCE($5::boolean, clerks.active)
+    active = COALESCE($5::boolean, clerks.active),
+    payment_limit = COALESCE($6::bigint, clerks.payment_limit),
+    day_limit = COALESCE($7::bigint, clerks.day_limit)
 `
 
 type UpsertClerkParams struct {
-	AgencyID  string
-	Code      string
-	Name      string
-	Counter   string
-	Active    *bool
-	CreatedAt time.Time
+	AgencyID     string
+	Code         string
+	Name         string
+	Counter      string
+	Active       *bool
+	PaymentLimit *int64
+	DayLimit     *int64
+	CreatedAt    time.Time
 }
 
-// When active is null, a new clerk is active and a known one stays as it is.
+// A parameter that is null leaves a known clerk as it is. A new clerk is active and has no
+// limits then.
 func (q *Queries) UpsertClerk(ctx context.Context, arg UpsertClerkParams) error {
 	_, err := q.db.Exec(ctx, upsertClerk,
 		arg.AgencyID,
@@ -314,7 +389,36 @@ func (q *Queries) UpsertClerk(ctx context.Context, arg UpsertClerkParams) error 
 		arg.Name,
 		arg.Counter,
 		arg.Active,
+		arg.PaymentLimit,
+		arg.DayLimit,
 		arg.CreatedAt,
 	)
 	return err
+}
+
+const useClerkSession = `-- name: UseClerkSession :one
+UPDATE clerk_sessions s SET last_used_at = GREATEST(s.last_used_at, $1)
+FROM api_keys k
+WHERE s.id = $2 AND k.id = s.key_id AND k.revoked_at IS NULL AND s.begun_at > $3 AND s.last_used_at > $4
+RETURNING s.key_id
+`
+
+type UseClerkSessionParams struct {
+	Now        time.Time
+	ID         string
+	BegunAfter time.Time
+	UsedAfter  time.Time
+}
+
+// Returns no row when the session has ended, or its key was revoked.
+func (q *Queries) UseClerkSession(ctx context.Context, arg UseClerkSessionParams) (string, error) {
+	row := q.db.QueryRow(ctx, useClerkSession,
+		arg.Now,
+		arg.ID,
+		arg.BegunAfter,
+		arg.UsedAfter,
+	)
+	var key_id string
+	err := row.Scan(&key_id)
+	return key_id, err
 }

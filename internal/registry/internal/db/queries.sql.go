@@ -385,6 +385,118 @@ func (q *Queries) ReplacedAccounts(ctx context.Context) ([]ReplacedAccount, erro
 	return items, nil
 }
 
+const resealAccount = `-- name: ResealAccount :execrows
+UPDATE connector_accounts SET sealed = $1 WHERE agency_id = $2 AND live = $3 AND offer = $4 AND sealed = $5
+`
+
+type ResealAccountParams struct {
+	Sealed   []byte
+	AgencyID string
+	Live     bool
+	Offer    string
+	Was      []byte
+}
+
+func (q *Queries) ResealAccount(ctx context.Context, arg ResealAccountParams) (int64, error) {
+	result, err := q.db.Exec(ctx, resealAccount,
+		arg.Sealed,
+		arg.AgencyID,
+		arg.Live,
+		arg.Offer,
+		arg.Was,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const resealCashin = `-- name: ResealCashin :execrows
+UPDATE cashin_access SET secret_sealed = $1 WHERE application_id = $2 AND secret_sealed = $3
+`
+
+type ResealCashinParams struct {
+	Sealed        []byte
+	ApplicationID string
+	Was           []byte
+}
+
+func (q *Queries) ResealCashin(ctx context.Context, arg ResealCashinParams) (int64, error) {
+	result, err := q.db.Exec(ctx, resealCashin, arg.Sealed, arg.ApplicationID, arg.Was)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const resealERP = `-- name: ResealERP :execrows
+
+UPDATE erp_settings SET auth_sealed = $1 WHERE agency_id = $2 AND live = $3 AND auth_sealed = $4
+`
+
+type ResealERPParams struct {
+	Sealed   []byte
+	AgencyID string
+	Live     bool
+	Was      []byte
+}
+
+// Sealed values. Each is replaced only while it is the one that was read.
+func (q *Queries) ResealERP(ctx context.Context, arg ResealERPParams) (int64, error) {
+	result, err := q.db.Exec(ctx, resealERP,
+		arg.Sealed,
+		arg.AgencyID,
+		arg.Live,
+		arg.Was,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const resealReplacedAccount = `-- name: ResealReplacedAccount :execrows
+UPDATE replaced_accounts SET sealed = $1 WHERE id = $2 AND sealed = $3
+`
+
+type ResealReplacedAccountParams struct {
+	Sealed []byte
+	ID     int64
+	Was    []byte
+}
+
+func (q *Queries) ResealReplacedAccount(ctx context.Context, arg ResealReplacedAccountParams) (int64, error) {
+	result, err := q.db.Exec(ctx, resealReplacedAccount, arg.Sealed, arg.ID, arg.Was)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const resealWebhookSecret = `-- name: ResealWebhookSecret :execrows
+UPDATE webhook_secrets SET sealed = $1 WHERE endpoint_id = $2 AND digest = $3 AND sealed = $4
+`
+
+type ResealWebhookSecretParams struct {
+	Sealed     []byte
+	EndpointID string
+	Digest     []byte
+	Was        []byte
+}
+
+func (q *Queries) ResealWebhookSecret(ctx context.Context, arg ResealWebhookSecretParams) (int64, error) {
+	result, err := q.db.Exec(ctx, resealWebhookSecret,
+		arg.Sealed,
+		arg.EndpointID,
+		arg.Digest,
+		arg.Was,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const revision = `-- name: Revision :one
 
 SELECT revision FROM registry_revision

@@ -1,0 +1,353 @@
+package erp_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/checkout"
+	"quittance/internal/call"
+	"quittance/internal/deliveries"
+	"quittance/schemas"
+	"quittance/schemas/mapping"
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+	"quittance/sinks/erp"
+	deliverytest "quittance/test/deliveries"
+	"quittance/test/processor"
+	"quittance/test/servers"
+)
+
+// circle is the whole way of confirmations: a processor whose notifications go to Kafka, the
+// planner, the worker, the schedule, an ERP, and the reporter that tells the processor.
+type circle struct {
+	*deliverytest.Bench
+	*processor.Processor
+	t        *testing.T
+	receiver *deliverytest.Receiver
+	cfg      delivery.WorkerConfig
+	sent     int
+}
+
+func newCircle(t *testing.T) *circle {
+	t.Helper()
+	c := &circle{Bench: bench(t), t: t, receiver: deliverytest.NewReceiver(t, "Idempotency-Key")}
+	c.Processor = processor.New(t, c.Bench.Now().Truncate(time.Millisecond))
+	c.cfg = sender(c.Bench, oneERP(c.receiver.URL))
+	return c
+}
+
+// delivers starts planner, worker and schedule.
+func (c *circle) delivers() (stop func()) {
+	c.t.Helper()
+	return deliverytest.Start(c.t, deliverytest.Planner(c.t, c.cfg), deliverytest.Worker(c.t, c.cfg), c.Schedule(c.t))
+}
+
+// teller is a processor between which and the reporter something fails.
+type teller func(ctx context.Context, cmds []checkout.Command) error
+
+func (f teller) TellAll(ctx context.Context, cmds []checkout.Command) error { return f(ctx, cmds) }
+
+// TellAll decides commands as the processor does.
+func (c *circle) TellAll(_ context.Context, cmds []checkout.Command) error {
+	c.Lock()
+	for _, cmd := range cmds {
+		cmd.At = c.Time
+		c.Decide(cmd)
+	}
+	c.Unlock()
+	c.publish()
+	return nil
+}
+
+// do decides one action and publishes what it asks of the ERP.
+func (c *circle) do(id string, do checkout.Action) checkout.Answer {
+	c.t.Helper()
+	a := c.Do(id, do)
+	c.publish()
+	return a
+}
+
+// publish writes the notifications of new events.
+func (c *circle) publish() {
+	var out []*record.Notification
+	c.Lock()
+	for ; c.sent < len(c.Events); c.sent++ {
+		e := c.Events[c.sent]
+		if _, ok := e.ConfirmationRequest(); !ok {
+			continue
+		}
+		n, err := mapping.ToConfirmation(e)
+		if err != nil {
+			c.t.Error(err)
+			continue
+		}
+		out = append(out, n)
+	}
+	c.Unlock()
+	if len(out) > 0 {
+		c.Notify(c.t, schemas.TopicConfirmations, true, out...)
+	}
+}
+
+// reports starts a reporter.
+func (c *circle) reports(to erp.Teller) (stop func()) {
+	c.t.Helper()
+	r, err := erp.NewReporter(erp.ReporterConfig{
+		Kafka: c.Kafka, Codec: c.Codec, Processor: to, Now: c.Bench.Now, Log: servers.Logger(c.t), Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return deliverytest.Start(c.t, r)
+}
+
+// pay makes a session with a due and completes it.
+func (c *circle) pay(id string) {
+	c.t.Helper()
+	s := checkout.Session{
+		ID: id, TenantID: "agency", ApplicationID: "app", OrderID: "order-" + id, TransactionID: "tx-" + id, PaymentRef: "0000000000000097", Amount: 5000, Currency: "XAF",
+		Mode: checkout.ModeHosted, ERP: true, Metadata: map[string]string{checkout.MetadataERPDueRef: "due-" + id}, ExpiresAt: c.Processor.Now().Add(time.Hour),
+		Offers: []checkout.Offer{{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75}},
+	}
+	c.do(id, checkout.Create{Session: s, IdempotencyKey: id, CreationsPerMinute: 1000})
+	c.do(id, checkout.Collect{CollectionID: "c-" + id, OfferID: checkout.OfferMomo, Total: 5075, ApprovalWindow: time.Minute, SendWithin: time.Minute})
+	if a := c.do(id, checkout.Outcome{CollectionID: "c-" + id, Source: checkout.SourceCallback, Status: checkout.OutcomeApproved, Amount: 5075, Currency: "XAF"}); !a.Session.Paid() {
+		c.t.Fatalf("the session is %+v", a.Session)
+	}
+}
+
+func (c *circle) status(id string) checkout.ConfirmationStatus {
+	return c.Session(id).Confirmation.Status
+}
+
+// events counts the events of a type of a session.
+func (c *circle) events(id string, t checkout.EventType) (n int) {
+	c.Change(func() {
+		for _, e := range c.Events {
+			if e.SessionID == id && e.Type == t {
+				n++
+			}
+		}
+	})
+	return n
+}
+
+func (c *circle) state(id string) string { return c.State(c.t, erp.Kind, "tx-"+id, "agency/test") }
+
+func (c *circle) eventually(what string, ok func() bool) {
+	c.t.Helper()
+	deliverytest.Eventually(c.t, what, ok)
+}
+
+// Nobody but the delivery's row knew what the ERP had answered. Now the state knows: an
+// acceptance is remembered, a refusal is a case, and a retry tells the ERP once more with
+// the same id.
+func TestAnswersReturnToTheProcessor(t *testing.T) {
+	t.Parallel()
+	c := newCircle(t)
+	var mu sync.Mutex
+	refusing := true
+	c.receiver.Answer(func(w http.ResponseWriter, req *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if refusing && req.Header.Get("Idempotency-Key") == "tx-refused" {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+		}
+	})
+	c.delivers()
+	c.reports(c)
+	c.pay("paid")
+	c.pay("refused")
+	c.eventually("the acceptance", func() bool { return c.status("paid") == checkout.ConfirmationAccepted })
+	c.eventually("the refusal", func() bool { return c.status("refused") == checkout.ConfirmationRefused })
+	cases := c.Session("refused").Cases
+	if len(cases) != 1 || cases[0].Kind != checkout.CaseConfirmation || cases[0].Reason != "http_422" || !cases[0].Open() {
+		t.Fatalf("cases %+v", cases)
+	}
+	c.eventually("parked", func() bool { return c.state("refused") == deliveries.StateNeedsOperator })
+
+	mu.Lock()
+	refusing = false
+	mu.Unlock()
+	c.Change(func() { c.Time = c.Bench.Now() })
+	resolve := checkout.Resolve{CaseID: cases[0].ID, Resolution: checkout.ResolutionRetry, By: "one", ApprovedBy: "two"}
+	for range 2 { // the answer to the first was lost
+		if a := c.do("refused", resolve); a.Code != checkout.CodeOK {
+			t.Fatalf("the retry is answered %s", a.Code)
+		}
+	}
+	c.eventually("the acceptance of the retry", func() bool { return c.status("refused") == checkout.ConfirmationAccepted })
+	c.eventually("delivered", func() bool { return c.state("refused") == deliveries.StateDelivered })
+	var bodies []string
+	for _, got := range c.receiver.Got() {
+		if got.EventID == "tx-refused" {
+			bodies = append(bodies, got.Body)
+		}
+	}
+	if len(bodies) != 2 || bodies[0] != bodies[1] {
+		t.Errorf("the ERP was told %q", bodies)
+	}
+	for _, k := range c.Session("refused").Cases {
+		if k.Open() {
+			t.Errorf("the case %+v is open", k)
+		}
+	}
+}
+
+// What two people recorded by hand counts as acceptance: no call follows, and the payment is
+// outstanding nowhere.
+func TestRecordedByHandEndsTheCalls(t *testing.T) {
+	t.Parallel()
+	c := newCircle(t)
+	c.receiver.Status(http.StatusServiceUnavailable)
+	c.delivers()
+	c.reports(c)
+	c.pay("a")
+	c.eventually("a failed call", func() bool { return c.state("a") == deliveries.StateWaiting })
+	c.Change(func() { c.Time = c.Time.Add(25 * time.Hour) })
+	c.do("a", checkout.Tick{})
+	cases := c.Session("a").Cases
+	if len(cases) != 1 {
+		t.Fatalf("cases %+v", cases)
+	}
+	c.do("a", checkout.Resolve{CaseID: cases[0].ID, Resolution: checkout.ResolutionRecordedByHand, Reference: "GL 7", By: "one", ApprovedBy: "two"})
+	c.eventually("recorded", func() bool { return c.state("a") == deliveries.StateDelivered })
+	calls := c.receiver.Count()["tx-a"]
+	c.Advance(100 * time.Hour)
+	c.pay("b") // travels the same way
+	c.receiver.Status(http.StatusOK)
+	c.eventually("another payment is accepted", func() bool { c.Advance(time.Minute); return c.status("b") == checkout.ConfirmationAccepted })
+	if n := c.receiver.Count()["tx-a"]; n != calls {
+		t.Errorf("the ERP was called %d times after it was recorded", n-calls)
+	}
+	var acceptedAt *time.Time
+	if err := c.Pool.QueryRow(t.Context(), `SELECT accepted_at FROM erp_confirmations WHERE transaction_id = 'tx-a'`).Scan(&acceptedAt); err != nil || acceptedAt == nil {
+		t.Errorf("accepted at %v, %v", acceptedAt, err)
+	}
+	var attempts int
+	if err := c.Pool.QueryRow(t.Context(), `SELECT count(*) FROM deliveries d JOIN delivery_attempts a USING (delivery_id) WHERE d.event_id = 'tx-a'`).Scan(&attempts); err != nil || attempts != calls {
+		t.Errorf("%d attempts are listed for %d calls, %v", attempts, calls, err)
+	}
+}
+
+// dying is a policy of a worker that dies after the ERP has answered: the answer is in no
+// outcome.
+type dying struct {
+	delivery.Policy
+	dead atomic.Bool
+}
+
+func (p *dying) Send(ctx context.Context, d *record.Delivery) call.Result {
+	r := p.Policy.Send(ctx, d)
+	if p.dead.CompareAndSwap(false, true) {
+		return call.Result{Fault: call.FaultInterrupted}
+	}
+	return r
+}
+
+// The worker is killed between the ERP's answer and its recording, and the reporter between
+// any two of its steps. No answer is lost, and each has one effect in the state.
+func TestAnswersSurviveKills(t *testing.T) {
+	t.Parallel()
+	c := newCircle(t)
+	policy := &dying{Policy: c.cfg.Policy}
+	c.cfg.Policy = policy
+	stop := c.delivers()
+	c.pay("a")
+	c.eventually("the ERP has answered", policy.dead.Load)
+	stop()
+	if n := len(c.Attempts(t)); n != 0 {
+		t.Fatalf("%d outcomes are recorded", n)
+	}
+	c.delivers()
+	c.eventually("the outcome", func() bool { return len(c.Attempts(t)) == 1 })
+
+	killed := errors.New("killed")
+	for name, ask := range map[string]teller{
+		"before the command": func(context.Context, []checkout.Command) error { return killed },
+		"between the command and its acknowledgement": func(ctx context.Context, cmds []checkout.Command) error {
+			if err := c.TellAll(ctx, cmds); err != nil {
+				return err
+			}
+			return killed
+		},
+	} {
+		tried := make(chan struct{}, 100)
+		stop := c.reports(teller(func(ctx context.Context, cmds []checkout.Command) error {
+			err := ask(ctx, cmds)
+			tried <- struct{}{}
+			return err
+		}))
+		select {
+		case <-tried:
+		case <-time.After(deliverytest.Patience):
+			t.Fatalf("killed %s: no try", name)
+		}
+		stop()
+	}
+	c.reports(c)
+	c.eventually("the acceptance", func() bool { return c.status("a") == checkout.ConfirmationAccepted })
+	c.pay("b")
+	c.eventually("the next acceptance", func() bool { return c.status("b") == checkout.ConfirmationAccepted })
+	if n := c.events("a", checkout.EventConfirmationAccepted); n != 1 {
+		t.Errorf("%d events of one acceptance", n)
+	}
+	if n := c.receiver.Count()["tx-a"]; n != 2 {
+		t.Errorf("the ERP was told %d times, want 2", n)
+	}
+}
+
+// Postgres is lost, and the confirmations are replayed. The ERP, which has them, refuses the
+// repetition. The state knows that they were accepted: no case opens again.
+func TestReplayReopensNothing(t *testing.T) {
+	t.Parallel()
+	c := newCircle(t)
+	var again atomic.Bool
+	c.receiver.Answer(func(w http.ResponseWriter, req *http.Request) {
+		if again.Load() {
+			w.WriteHeader(http.StatusConflict)
+		}
+	})
+	begun := time.Now().Add(-time.Second)
+	c.delivers()
+	c.reports(c)
+	c.pay("a")
+	c.eventually("the acceptance", func() bool { return c.status("a") == checkout.ConfirmationAccepted })
+	c.eventually("delivered", func() bool { return c.state("a") == deliveries.StateDelivered })
+	again.Store(true)
+	for _, statement := range []string{`DELETE FROM deliveries`, `DELETE FROM erp_confirmations`} {
+		if _, err := c.Pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := c.Session("a").Sequence
+	store := deliveries.NewStore(c.Pool, deliveries.Kinds{erp.Registration(oneERP(c.receiver.URL))})
+	replay := deliveries.Replay{Kafka: c.Kafka, Codec: c.Codec, Kind: erp.Kind, Since: begun, Until: time.Now().Add(time.Minute), Now: c.Bench.Now}
+	c.eventually("a replay", func() bool {
+		got, err := store.Replay(t.Context(), deliverytest.Actor, replay)
+		return err == nil && got.Made == 1
+	})
+	c.eventually("the refusal of the repetition", func() bool { return c.state("a") == deliveries.StateNeedsOperator })
+	c.pay("b")
+	c.eventually("its answer is told", func() bool { return c.status("b") == checkout.ConfirmationRefused })
+	if s := c.Session("a"); s.Sequence != before || len(s.Cases) != 0 || s.Confirmation.Status != checkout.ConfirmationAccepted {
+		t.Errorf("the replay changed the session: %+v, cases %+v", s.Confirmation, s.Cases)
+	}
+
+	// A request for one more call is no payment of its own.
+	c.Change(func() { c.Time = c.Bench.Now() })
+	c.do("b", checkout.Resolve{CaseID: c.Session("b").Cases[0].ID, Resolution: checkout.ResolutionRetry, By: "one", ApprovedBy: "two"})
+	c.eventually("the second refusal", func() bool { return c.events("b", checkout.EventConfirmationRefused) == 2 })
+	c.eventually("a replay", func() bool {
+		replay.Until = time.Now().Add(time.Minute)
+		got, err := store.Replay(t.Context(), deliverytest.Actor, replay)
+		return err == nil && got == deliveries.Replayed{Events: 2, Parked: 2}
+	})
+}
