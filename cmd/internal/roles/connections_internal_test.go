@@ -2,10 +2,19 @@ package roles
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
 	"log/slog"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
 	"strings"
 	"testing"
 
+	"quittance/internal/clickhouse"
 	"quittance/internal/postgres"
 	"quittance/test/servers"
 )
@@ -120,4 +129,62 @@ func TestPostgresWithTLS(t *testing.T) {
 			pool.Close()
 		}
 	}
+}
+
+// ClickHouse and the schema registry behind https that asks for a client certificate.
+func TestHTTPServersWithTLS(t *testing.T) {
+	t.Parallel()
+	a, other := servers.NewAuthority(t, servers.Dir(t)), servers.NewAuthority(t, servers.Dir(t))
+	engine, database := servers.ClickHouse(t)
+	columns, registry := behindTLS(t, a, "http://"+engine), behindTLS(t, a, servers.SchemaRegistry(t))
+	cert, key := a.Certificate(t, "client")
+	for want, args := range map[string][]string{
+		"": {
+			"--clickhouse-ca-file", a.File, "--clickhouse-cert-file", cert, "--clickhouse-key-file", key,
+			"--schema-registry-ca-file", a.File, "--schema-registry-cert-file", cert, "--schema-registry-key-file", key,
+		},
+		"certificate required":                    {"--clickhouse-ca-file", a.File, "--schema-registry-ca-file", a.File},
+		"certificate signed by unknown authority": {"--clickhouse-ca-file", other.File, "--schema-registry-ca-file", other.File},
+	} {
+		s, _ := flags(t, append(args, "--clickhouse", columns+"/"+database, "--schema-registry", strings.Replace(registry, "https://", "https://user:hidden1@", 1))...)
+		if err := s.Secure(); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := clickhouse.Open(t.Context(), s.ClickHouse)
+		if err == nil {
+			_ = conn.Close()
+		}
+		_, err2 := s.OpenSchemas(t.Context(), true)
+		for server, err := range map[string]error{"ClickHouse": err, "schema registry": err2} {
+			if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden1")) {
+				t.Errorf("%s: %v, want %q", server, err, want)
+			}
+		}
+	}
+}
+
+// behindTLS returns the URL of a proxy with TLS before a server.
+func behindTLS(t *testing.T, a *servers.Authority, server string) string {
+	t.Helper()
+	to, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key := a.Certificate(t, "proxy-"+to.Port())
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pem, err := os.ReadFile(a.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(pem)
+	proxy := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(to))
+	proxy.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert}
+	proxy.Config.ErrorLog = log.New(io.Discard, "", 0)
+	proxy.StartTLS()
+	t.Cleanup(proxy.Close)
+	return proxy.URL
 }
