@@ -23,8 +23,9 @@ import (
 type Config struct {
 	// Brokers are the host:port addresses of the first connections.
 	Brokers []string
-	// Security of the connections. The zero value is plaintext.
-	Security security.Config
+	// Security of the connections. The zero value is plaintext. JSON leaves it out, because
+	// it has a secret.
+	Security security.Config `json:"-"`
 	// Prefix is the prefix of the names of topics and groups. It separates installations
 	// that share a broker. Empty in production.
 	Prefix string
