@@ -42,7 +42,7 @@ help: ## list the targets
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, linters
+deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.proxy $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -90,6 +90,11 @@ $(DEPS)/.standardwebhooks: test/tools/standardwebhooks/requirements.txt test/too
 	@dev/tools/need python3 node npm
 	@echo "fetching the Standard Webhooks libraries for Python and JavaScript" >&2
 	@test/tools/standardwebhooks/install $(DEPS)/standardwebhooks
+	@touch $@
+
+$(DEPS)/.proxy: test/proxy/packages dev/tools/debian-packages | $(DEPS)
+	@echo "fetching nginx and Caddy (10 MB)" >&2
+	@dev/tools/debian-packages test/proxy/packages $(DEPS)/proxy
 	@touch $@
 
 # gotool installs a program under its name, and under its name with the version. The second

@@ -164,7 +164,7 @@ func (s Session) underReview() bool { return slices.ContainsFunc(s.Cases, Case.b
 // caseID derives a case's id from the event that opens it.
 func caseID(sessionID string, sequence int64) string {
 	sum := sha256.Sum256([]byte("case|" + sessionID + "#" + strconv.FormatInt(sequence, 10)))
-	return "case_" + strings.ToLower(idEncoding.EncodeToString(sum[:20]))
+	return "case_" + idEncoding.EncodeToString(sum[:20])
 }
 
 // Resolve closes a case. Two members of staff have agreed on it.

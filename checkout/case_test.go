@@ -526,6 +526,7 @@ func TestArchived(t *testing.T) {
 	w := newWorld(t)
 	s := draft("a", "o")
 	s.Customer, s.CustomerID, s.Description, s.Note = &checkout.Customer{Name: "n", Phone: "p"}, "c", "d", "note"
+	s.CustomerSealed = []byte("sealed")
 	s.ClientSecretHash, s.ClientSecretSealed, s.SuccessURL, s.CancelURL = []byte("h"), []byte("s"), "https://a.example", "https://b.example"
 	s.Metadata = map[string]string{"case": "7"}
 	s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50})
@@ -536,7 +537,7 @@ func TestArchived(t *testing.T) {
 	w.advance(time.Millisecond)
 	w.want("a", checkout.StatusCancelled, created, checkout.EventCancelled, checkout.EventArchived)
 	got := w.sessions["a"]
-	if got.Customer != nil || got.CustomerID+got.Description+got.Note+got.SuccessURL+got.CancelURL != "" || got.ClientSecretHash != nil || got.ClientSecretSealed != nil || got.Offers != nil {
+	if got.HoldsPersonalData() || got.Customer != nil || got.CustomerID+got.Description+got.Note+got.SuccessURL+got.CancelURL != "" || got.ClientSecretHash != nil || got.ClientSecretSealed != nil || got.Offers != nil {
 		t.Errorf("the archived session has %+v", got)
 	}
 	if got.Amount != 5000 || got.PaymentRef != "ref-a" || got.Metadata["case"] != "7" {
@@ -554,4 +555,37 @@ func TestArchived(t *testing.T) {
 	if s := w.sessions["a"]; !s.Paid() || s.Collection.Fee != 50 {
 		t.Errorf("honoured as %+v", s)
 	}
+}
+
+// Somebody asks for erasure before the 30 days are over. Links, offers and the secret stay,
+// because the citizen's page needs them.
+func TestErased(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := draft("a", "o")
+	s.CustomerSealed, s.CustomerID, s.Description, s.Note, s.SuccessURL, s.ClientSecretHash = []byte("sealed"), "c", "d", "note", "https://a.example", []byte("h")
+	w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Do: checkout.Create{Session: s, IdempotencyKey: "k", CreationsPerMinute: 1000}})
+	erase := func() checkout.Answer {
+		return w.ask(checkout.Command{SessionID: "a", Do: checkout.Erase{By: "officer"}})
+	}
+	wantCode(t, erase(), checkout.CodeSessionOpen)
+	w.ask(checkout.Command{SessionID: "a", Do: collection("c1")})
+	wantCode(t, erase(), checkout.CodeSessionOpen)
+	w.cancel("a")
+	if a := erase(); a.Code != checkout.CodeOK || a.Replayed {
+		t.Errorf("answered %+v", a)
+	}
+	got := w.sessions["a"]
+	if got.HoldsPersonalData() || got.SuccessURL == "" || got.ClientSecretHash == nil || len(got.Offers) == 0 || got.Amount != 5000 || got.Collection.Status != checkout.CollectionUndecided {
+		t.Errorf("the session is %+v", got)
+	}
+	if a := erase(); a.Code != checkout.CodeOK || !a.Replayed || w.sessions["a"].Sequence != got.Sequence {
+		t.Errorf("again: %+v", a)
+	}
+	// The operator's answer still counts.
+	w.ask(checkout.Command{SessionID: "a", Do: checkout.Outcome{CollectionID: "c1", Source: checkout.SourceEnquiry, Status: checkout.OutcomeApproved, Amount: 5075, Currency: "XAF"}})
+	if c := w.openCase("a"); c.Kind != checkout.CaseLatePayment {
+		t.Errorf("the late money is %+v", c)
+	}
+	wantCode(t, w.ask(checkout.Command{SessionID: "none", Do: checkout.Erase{By: "officer"}}), checkout.CodeSessionNotFound)
 }

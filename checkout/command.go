@@ -29,7 +29,7 @@ type ReplyTo struct {
 
 // Action is what a command asks for: Create, Cancel, Collect, Redirected, Outcome,
 // Enquire, Reserve, Take, Release, Reverse, IssueToken, ConsumeToken, OpenRefundRequest,
-// Resolve, NoteProposal, Confirmed or Tick.
+// Resolve, NoteProposal, Confirmed, Erase or Tick.
 type Action interface{ action() }
 
 // Create asks for a new session. Configuration is resolved by the sender.
@@ -74,8 +74,12 @@ type Collect struct {
 	CollectionID string
 	OfferID      string
 	Account      string // fingerprint of the merchant account
-	Payer        string // as the connector wants it; empty for card
-	PayerMasked  string
+	// PayerSealed is the payer's number as the connector wants it, sealed with a key of its
+	// own (internal/personal); empty for card.
+	PayerSealed []byte
+	// Payer is the number in a command of a version without seals.
+	Payer       string
+	PayerMasked string
 	// Total is the amount that the citizen confirmed: due plus fee, in minor units.
 	Total          int64
 	ApprovalWindow time.Duration
@@ -203,6 +207,12 @@ type ConsumeToken struct {
 	OrderID string
 }
 
+// Erase removes the personal data of an ended session before its archiving (decisions
+// § 15). A repeated Erase changes nothing.
+type Erase struct {
+	By string // the operator who was asked to erase
+}
+
 // Tick carries out what is due in one session at the command's time.
 type Tick struct{}
 
@@ -218,6 +228,7 @@ func (Release) action()      {}
 func (Reverse) action()      {}
 func (IssueToken) action()   {}
 func (ConsumeToken) action() {}
+func (Erase) action()        {}
 func (Tick) action()         {}
 
 // Code is the code of an answer: ok, or a code that callers map to an HTTP status.
@@ -228,6 +239,7 @@ const (
 	CodeOK                Code = "ok"
 	CodeSessionNotFound   Code = "checkout.session_not_found"
 	CodeSessionEnded      Code = "checkout.session_ended"
+	CodeSessionOpen       Code = "checkout.session_open" // its personal data is still needed
 	CodeOrderOpen         Code = "checkout.order_open"
 	CodeOrderPaid         Code = "checkout.order_paid"
 	CodeOrderUnderReview  Code = "checkout.order_under_review"

@@ -49,7 +49,9 @@ const (
 type CollectionRequest struct {
 	Kind    RequestKind
 	Session Session // with the collection meant
-	Payer   string  // only to collect
+	// PayerSealed and Payer are those of Collect, only to collect.
+	PayerSealed []byte
+	Payer       string
 	// Language is the page's, only to collect.
 	Language string
 	At       time.Time
@@ -112,6 +114,8 @@ func Decide(view View, cmd Command) (Decision, error) {
 		a = d.openRefundRequest(do)
 	case Resolve:
 		a = d.resolve(do)
+	case Erase:
+		a = d.erase(do)
 	case NoteProposal:
 		a = d.noteProposal(do)
 	case Confirmed:
@@ -308,6 +312,22 @@ func (d *decider) cancel(do Cancel) Answer {
 	return Answer{Code: CodeOK, Session: &s}
 }
 
+func (d *decider) erase(do Erase) Answer {
+	s, ok := d.visible()
+	if !ok {
+		return Answer{Code: CodeSessionNotFound}
+	}
+	s = d.expire(s)
+	switch {
+	case !s.Ended():
+		return Answer{Code: CodeSessionOpen, Session: &s}
+	case !s.HoldsPersonalData():
+		return Answer{Code: CodeOK, Session: &s, Replayed: true}
+	}
+	s = d.emit(s, EventErased, change{}, map[string]string{DetailBy: do.By})
+	return Answer{Code: CodeOK, Session: &s}
+}
+
 func (d *decider) collect(do Collect) Answer {
 	s, ok := d.visible()
 	if !ok {
@@ -332,7 +352,7 @@ func (d *decider) collect(do Collect) Answer {
 		RequestedAt: d.cmd.At, NotAfter: d.cmd.At.Add(do.SendWithin), WindowEndsAt: d.cmd.At.Add(do.ApprovalWindow),
 		NextEnquiryAt: d.cmd.At.Add(enquiryStep), Account: do.Account,
 	}}, nil)
-	d.out.Collections = append(d.out.Collections, CollectionRequest{Kind: RequestCollect, Session: s, Payer: do.Payer, Language: do.Language, At: d.cmd.At})
+	d.out.Collections = append(d.out.Collections, CollectionRequest{Kind: RequestCollect, Session: s, PayerSealed: do.PayerSealed, Payer: do.Payer, Language: do.Language, At: d.cmd.At})
 	return Answer{Code: CodeOK, Session: &s}
 }
 

@@ -2,10 +2,8 @@ package checkout
 
 import (
 	"crypto/sha256"
-	"encoding/base32"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"quittance/checkout/money"
@@ -24,6 +22,7 @@ const (
 	EventLatePayment          EventType = "checkout.late_payment"
 	EventReversed             EventType = "checkout.reversed"
 	EventArchived             EventType = "checkout.archived" // contact data and secrets are gone
+	EventErased               EventType = "checkout.erased"   // contact data was erased on request
 	EventTokenIssued          EventType = "checkout.completion_token_issued"
 	EventTokenConsumed        EventType = "checkout.completion_token_consumed"
 	EventCollectionRequested  EventType = "collection.requested"
@@ -49,7 +48,7 @@ const (
 // EventTypes has all event types.
 func EventTypes() []EventType {
 	return []EventType{
-		EventCreated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventArchived,
+		EventCreated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventArchived, EventErased,
 		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
 		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
 		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseResolved,
@@ -63,7 +62,7 @@ func (t EventType) Webhook() bool {
 	switch t {
 	case EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed:
 		return true
-	case EventCreated, EventArchived, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
+	case EventCreated, EventArchived, EventErased, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
 		EventCollectionMismatched, EventCollectionOrphaned, EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseResolved,
 		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
@@ -74,7 +73,7 @@ func (t EventType) Webhook() bool {
 
 // Names of the details that an event may carry.
 const (
-	DetailBy             = "by"              // who cancelled; the clerk who reserved, took, released or reversed
+	DetailBy             = "by"              // who cancelled or erased; the clerk who reserved, took, released or reversed
 	DetailReason         = "reason"          // why a report does not fit, or cash was given back
 	DetailCollectionID   = "collection_id"   // of an orphaned report or a released reservation
 	DetailReportedAmount = "reported_amount" // minor units
@@ -149,13 +148,11 @@ type change struct {
 	reference  string    // of the ERP
 }
 
-var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
-
 // eventID derives an event's id. The same event always has the same id, however often it
 // is decided, delivered or journalled.
 func eventID(sessionID string, sequence int64) string {
 	sum := sha256.Sum256([]byte(sessionID + "#" + strconv.FormatInt(sequence, 10)))
-	return "evt_" + strings.ToLower(idEncoding.EncodeToString(sum[:20]))
+	return "evt_" + idEncoding.EncodeToString(sum[:20])
 }
 
 // apply returns the session after the event. It does not modify what its arguments
@@ -226,6 +223,8 @@ func apply(s Session, e Event) Session {
 		s.Orphans = with(s.Orphans, e.Detail[DetailCollectionID])
 	case EventArchived:
 		s = archived(s)
+	case EventErased:
+		s = erased(s)
 	case EventCaseResolved:
 		s.Cases = replaced(s.Cases, *e.change.closes)
 	case EventCaseProposed, EventCaseApproved, EventCaseRejected:

@@ -1,6 +1,8 @@
 package checkout_test
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -75,6 +77,9 @@ func TestRandomHistories(t *testing.T) {
 					o.ApprovedAt = w.now
 				}
 				send(t, checkout.Command{SessionID: id, Do: o})
+			},
+			"erase": func(t *rapid.T) {
+				send(t, checkout.Command{SessionID: session(t), Do: checkout.Erase{By: "officer"}})
 			},
 			"enquire": func(t *rapid.T) {
 				id := session(t)
@@ -237,6 +242,34 @@ func luhnValid(s string) bool {
 	return sum%10 == 0
 }
 
+// ids have the MAC of a key of tests.
+var ids = checkout.NewIDs(func(text string) [sha256.Size]byte { return sha256.Sum256([]byte("key" + text)) })
+
+// The bytes are for ever: with another form or another MAC old addresses lead nowhere.
+func TestIDsNeverChange(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(1_790_000_000_000)
+	if got, want := ids.NewSession(at, 7, [16]byte{1}), "chs_06gc8k3c0000e080000000000000000000000006viiai3af5"; got != want {
+		t.Errorf("session id %s, want %s", got, want)
+	}
+	if got, want := ids.NewCompletionToken(7, [32]byte{1}), "cpt_000000000000e080000000000000000000000000000000000000000000000000usmg5dn7hl"; got != want {
+		t.Errorf("completion token %s, want %s", got, want)
+	}
+	other := checkout.NewIDs(func(text string) [sha256.Size]byte { return sha256.Sum256([]byte("other" + text)) })
+	if _, _, err := other.CheckSession(ids.NewSession(at, 7, [16]byte{1})); !errors.Is(err, checkout.ErrMalformedID) {
+		t.Errorf("an id of another key: %v", err)
+	}
+}
+
+func BenchmarkIDs(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := ids.CheckSession(ids.NewSession(start, 7, [16]byte{1})); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -244,17 +277,32 @@ func TestIDs(t *testing.T) {
 		var random [16]byte
 		copy(random[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "random"))
 		at := start.Add(time.Duration(rapid.Int64Range(0, int64(1e6*time.Hour/1e3)).Draw(t, "at")))
-		id := checkout.NewSessionID(at, partition, random)
+		id := ids.NewSession(at, partition, random)
 		if got, err := checkout.SessionPartition(id); err != nil || got != partition {
 			t.Fatalf("%s: partition %d, %v; want %d", id, got, err, partition)
+		}
+		if got, proven, err := ids.CheckSession(id); err != nil || got != partition || !proven {
+			t.Fatalf("%s: partition %d, %v, proven %v; want %d", id, got, err, proven, partition)
+		}
+		old := checkout.NewSessionID(at, partition, random)
+		if got, proven, err := ids.CheckSession(old); err != nil || got != partition || proven {
+			t.Fatalf("%s of an earlier release: partition %d, %v, proven %v", old, got, err, proven)
 		}
 		later := checkout.NewSessionID(at.Add(time.Millisecond), 0, [16]byte{})
 		if later <= id {
 			t.Fatalf("%s does not sort after %s", later, id)
 		}
-		token := checkout.NewCompletionToken(partition, [32]byte{1})
-		if got, err := checkout.CompletionTokenPartition(token); err != nil || got != partition {
-			t.Fatalf("%s: partition %d, %v", token, got, err)
+		token := ids.NewCompletionToken(partition, [32]byte{1})
+		for _, token := range []string{token, token[:len(token)-10]} { // also one of an earlier release
+			if got, _, err := ids.CheckCompletionToken(token); err != nil || got != partition {
+				t.Fatalf("%s: partition %d, %v", token, got, err)
+			}
+		}
+		changed := []byte(id)
+		i := rapid.IntRange(len("chs_"), len(id)-1).Draw(t, "character")
+		changed[i] ^= 1
+		if _, _, err := ids.CheckSession(string(changed)); err == nil {
+			t.Fatalf("%s passes, and we made %s", changed, id)
 		}
 	})
 	for _, bad := range []string{"", "chs_", "chs_secret_abc", "evt_00", "chs_" + "zz", "CHS_0000000000000000000000000000000000000000"} {

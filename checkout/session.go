@@ -86,11 +86,15 @@ type Session struct {
 	ServiceLabel string
 	Description  string
 	Note         string // for the agency, never shown to the citizen
-	Customer     *Customer
-	CustomerID   string
-	Metadata     map[string]string
-	SuccessURL   string
-	CancelURL    string
+	// CustomerSealed is the customer's contact data, sealed with a key of its own
+	// (internal/personal). Only the holder of that key can read it.
+	CustomerSealed []byte
+	// Customer is the contact data of a session that a version without seals created.
+	Customer   *Customer
+	CustomerID string
+	Metadata   map[string]string
+	SuccessURL string
+	CancelURL  string
 
 	// Items are the dues of a session that pays several. Without items the session pays one
 	// due, which its own fields describe.
@@ -290,14 +294,30 @@ const archiveAfter = 30 * 24 * time.Hour
 // archived returns the session without contact data, secrets and what only an open
 // session needs, so that the state does not grow with them.
 func archived(s Session) Session {
+	s = erased(s)
 	s.Archived = true
-	s.Customer, s.CustomerID, s.Description, s.Note = nil, "", "", ""
 	s.ClientSecretHash, s.ClientSecretSealed = nil, nil
 	s.Offers, s.SuccessURL, s.CancelURL = nil, "", ""
 	if s.Collection != nil {
-		s.Collection.PayerMasked, s.Collection.RedirectSealed = "", nil
+		s.Collection.RedirectSealed = nil
 	}
 	return s
+}
+
+// erased returns the session without contact data and without texts that may hold some.
+// Ids, amounts, references, metadata, cases and the status stay.
+func erased(s Session) Session {
+	s.CustomerSealed, s.Customer, s.CustomerID, s.Description, s.Note = nil, nil, "", "", ""
+	if s.Collection != nil {
+		s.Collection.PayerMasked = ""
+	}
+	return s
+}
+
+// HoldsPersonalData reports whether the session has anything that Erase removes.
+func (s Session) HoldsPersonalData() bool {
+	return len(s.CustomerSealed) > 0 || s.Customer != nil || s.CustomerID != "" || s.Description != "" || s.Note != "" ||
+		s.Collection != nil && s.Collection.PayerMasked != ""
 }
 
 // earliest returns the earlier of two times. A zero time means never.

@@ -291,6 +291,15 @@ func TestCases(t *testing.T) {
 		with(event("a", 3, "case.resolved", "expired", 5000), "case_id", "case_a", "case_kind", "late_payment", "resolution", "honour", "reported_amount", "5075",
 			"reported_currency", "XAF", "by", "Jean", "approved_by", "Mireille", "reason", "in the statement"),
 		with(event("a", 4, "checkout.completed", "completed", 5000), "case_id", "case_a", "late", "true", "by", "Jean"),
+		// Proposals come between the opening and the exit, and open no case.
+		with(event("c", 2, "confirmation.refused", "completed", 5000), "case_id", "case_c", "case_kind", "confirmation", "reason", "http_422"),
+		with(event("c", 3, "case.proposed", "completed", 5000), "case_id", "case_c", "case_kind", "confirmation", "proposal", "1", "resolution", "retry", "by", "Jean", "reason", "r"),
+		with(event("c", 4, "case.rejected", "completed", 5000), "case_id", "case_c", "case_kind", "confirmation", "proposal", "1", "resolution", "retry", "by", "Mireille", "reason", "no"),
+		with(event("c", 5, "case.proposed", "completed", 5000), "case_id", "case_c", "case_kind", "confirmation", "proposal", "2", "resolution", "recorded_by_hand", "by", "Mireille", "reason", "r"),
+		with(event("c", 6, "case.approved", "completed", 5000), "case_id", "case_c", "case_kind", "confirmation", "proposal", "2", "resolution", "recorded_by_hand", "by", "Jean"),
+		with(event("c", 7, "case.resolved", "completed", 5000), "case_id", "case_c", "case_kind", "confirmation", "resolution", "recorded_by_hand", "reported_amount", "5075",
+			"reported_currency", "XAF", "reference", "GL 7", "by", "Mireille", "approved_by", "Jean"),
+		with(event("c", 8, "confirmation.recorded", "completed", 5000), "case_id", "case_c", "reference", "GL 7", "by", "Mireille"),
 		with(event("b", 2, "case.opened", "completed", 5000), "case_id", "case_b", "case_kind", "refund_request", "by", "Jean", "reason", "wrong taxpayer"),
 		lost,
 	}
@@ -300,7 +309,12 @@ func TestCases(t *testing.T) {
 		toString(opened_at), ifNull(toString(closed_at), '-')`, "FROM cases ORDER BY case_id"),
 		"case_a|late_payment|closed|a|5075|XAF|checkout.late_payment||honour|Jean|Mireille|2026-02-01 00:00:00.250|2026-02-01 00:00:01.250",
 		"case_b|refund_request|open|b|5075|XAF|case.opened|Jean||||2026-02-01 00:00:00.250|-",
+		"case_c|confirmation|closed|c|5075|XAF|confirmation.refused||recorded_by_hand|Mireille|Jean|2026-02-01 00:00:00.250|2026-02-01 00:00:05.250",
 		"case_lost|orphan|open|chs_lost|70|EUR|collection.orphaned|||||2026-01-31 23:59:58.250|-")
+	want(t, lines(t, conn, `case_id, proposals, proposed_resolution, proposed_by, ifNull(toString(proposed_at), '-'), ifNull(toString(approved_at), '-'), ifNull(toString(rejected_at), '-'), reason`,
+		"FROM cases WHERE case_id IN ('case_a', 'case_c') ORDER BY case_id"),
+		"case_a|0|||-|-|-|",
+		"case_c|2|recorded_by_hand|Mireille|2026-02-01 00:00:03.250|2026-02-01 00:00:04.250|2026-02-01 00:00:02.250|http_422")
 }
 
 func TestSequenceFaults(t *testing.T) {

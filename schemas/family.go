@@ -34,13 +34,20 @@ func (f Family) Topics(holds FamilyRecords) []Topic {
 		{Name: f.Commands, Partitions: DefaultPartitions, Together: f.Processor, Retention: defaultRetentionCommands, Key: "tenant_id", Records: holds.Commands},
 		{
 			Name: f.State, Partitions: DefaultPartitions, Together: f.Processor, Compacted: true, Key: "entry", Records: holds.State,
-			Config: map[string]string{"segment.ms": strconv.FormatInt((10 * time.Minute).Milliseconds(), 10), "min.cleanable.dirty.ratio": "0.1"},
+			Config: map[string]string{
+				"segment.ms": milliseconds(10 * time.Minute), "min.cleanable.dirty.ratio": "0.1",
+				// Replaced values, and with them the contact data of archived sessions, are gone
+				// after this time even from a partition with few writes (decisions § 15).
+				"max.compaction.lag.ms": milliseconds(7 * day),
+			},
 		},
 		{Name: f.Events, Partitions: DefaultPartitions, Together: f.Processor, Key: "tenant_id", Records: holds.Events},
 		{Name: f.Replies, Partitions: defaultReplyPartitions, Retention: time.Hour, Key: "correlation_id", Records: holds.Replies},
 		poison(f.Poison),
 	}
 }
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 func poison(name string) Topic {
 	return Topic{Name: name, Partitions: defaultPoisonPartitions, Retention: defaultRetentionPoison, Key: "unchanged"}

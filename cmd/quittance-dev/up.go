@@ -149,6 +149,8 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	}
 	s.Listen = local(u.port)
 	s.MaxConnections = roles.DefaultMaxConnections
+	// All callers of this machine are one client.
+	s.KeylessPerClient, s.KeylessPerInstance = roles.DefaultKeylessPerInstance, roles.DefaultKeylessPerInstance
 	s.Health = local(u.port + portHealth)
 	s.CallbackURL = "http://" + s.Listen
 	s.CheckoutURL = s.CallbackURL

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -31,8 +29,8 @@ const (
 	sendTimeout = 5 * time.Second
 	// accountTimeout bounds the look-up of the account that proves a report.
 	accountTimeout = 2 * time.Second
-	// buckets is the number of limiters for callers. Callers in one bucket share its rate.
-	buckets = 4096
+	// unprovenBurst is how much of its rate a caller may send at once.
+	unprovenBurst = 2 * time.Second
 )
 
 // Sender sends a command and returns once the broker has it; internal/commands does.
@@ -52,6 +50,8 @@ type Config struct {
 	HonoursLate func(ctx context.Context, sessionID string) bool
 	Verifier    connector.Verifier
 	Sender      Sender
+	// Gate admits the calls about a session.
+	Gate *web.Gate
 
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -84,15 +84,14 @@ type Handler struct {
 	cfg      Config
 	reports  *prometheus.CounterVec
 	all      *rate.Limiter
-	callers  [buckets]*rate.Limiter
-	seed     maphash.Seed
+	callers  *web.Clients
 	complain rate.Sometimes
 }
 
 // New makes a Handler.
 func New(cfg Config) (*Handler, error) {
-	if len(cfg.Connectors) == 0 || cfg.Merchant == nil || cfg.Verifier == nil || cfg.Sender == nil || cfg.Now == nil || cfg.Log == nil {
-		return nil, errors.New("callbacks: Connectors, Merchant, Verifier, Sender, Now and Log are required")
+	if len(cfg.Connectors) == 0 || cfg.Merchant == nil || cfg.Verifier == nil || cfg.Sender == nil || cfg.Gate == nil || cfg.Now == nil || cfg.Log == nil {
+		return nil, errors.New("callbacks: Connectors, Merchant, Verifier, Sender, Gate, Now and Log are required")
 	}
 	for name, c := range cfg.Connectors {
 		if name != c.Operator() {
@@ -104,26 +103,18 @@ func New(cfg Config) (*Handler, error) {
 		return nil, errors.New("callbacks: UnprovenPerSecond must not be negative")
 	}
 	h := &Handler{
-		cfg: cfg, seed: maphash.MakeSeed(), complain: rate.Sometimes{Interval: time.Second},
+		cfg: cfg, complain: rate.Sometimes{Interval: time.Second},
 		reports: promauto.With(cfg.Metrics).NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_callbacks_total", Help: "Reports of operators, by what they were taken for.",
 		}, []string{"operator", "outcome"}),
-		all: limiter(cfg.UnprovenPerSecond),
+		all: web.NewRate(cfg.UnprovenPerSecond, unprovenBurst), callers: web.NewClients(cfg.UnprovenPerSecond/10, unprovenBurst),
 	}
 	for _, c := range cfg.Connectors {
 		for _, outcome := range []string{outcomeUnreadable, outcomeAsked, outcomeUnproven, outcomeShed, outcomeUnavailable, outcomeTooLarge, outcomeBadSignature, outcomeUnverified, outcomeElsewhere} {
 			h.reports.WithLabelValues(c.Operator(), outcome)
 		}
 	}
-	for i := range h.callers {
-		h.callers[i] = limiter(cfg.UnprovenPerSecond / 10)
-	}
 	return h, nil
-}
-
-// limiter returns a limiter with a burst of two seconds.
-func limiter(perSecond float64) *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(perSecond), int(math.Max(1, math.Ceil(2*perSecond))))
 }
 
 // Routes adds the paths below /callbacks to the router of the whole edge.
@@ -157,15 +148,21 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	c, known := h.cfg.Connectors[chi.URLParam(r, "operator")]
 	sessionID, collectionID := chi.URLParam(r, "session_id"), chi.URLParam(r, "collection_id")
-	if !known || !wellFormed(sessionID, collectionID) {
+	if !known || !wellFormed(collectionID) {
 		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if err := h.cfg.Gate.Session(r, sessionID); errors.Is(err, checkout.ErrMalformedID) {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	} else if err != nil {
+		h.shed(w, c)
 		return
 	}
 	cmd := checkout.Command{At: h.cfg.Now(), SessionID: sessionID, Do: checkout.Enquire{CollectionID: collectionID}}
 	if !connector.VerifyCallback(h.cfg.Verifier, c.Operator(), sessionID, collectionID, chi.URLParam(r, "mac")) {
 		if !h.allow(r) {
-			w.Header().Set("Retry-After", strconv.Itoa(1))
-			h.answer(w, c, outcomeShed, http.StatusTooManyRequests)
+			h.shed(w, c)
 			return
 		}
 		h.send(w, r, c, cmd, outcomeUnproven, http.StatusAccepted)
@@ -296,19 +293,21 @@ func (h *Handler) warn(r *http.Request, c connector.Connector, collectionID, out
 	})
 }
 
-// wellFormed reports whether both ids have the form of ours.
-func wellFormed(sessionID, collectionID string) bool {
-	if _, err := checkout.SessionPartition(sessionID); err != nil {
-		return false
-	}
+// wellFormed reports whether the id has the form of ours.
+func wellFormed(collectionID string) bool {
 	id, err := uuid.Parse(collectionID)
 	return err == nil && id.String() == collectionID
 }
 
 // allow counts a report without proof against the caller's rate and the common rate.
 func (h *Handler) allow(r *http.Request) bool {
-	bucket := maphash.String(h.seed, web.Client(r)) % buckets
-	return h.callers[bucket].Allow() && h.all.Allow()
+	return h.callers.Allow(r) && h.all.Allow()
+}
+
+// shed answers one call too many.
+func (h *Handler) shed(w http.ResponseWriter, c connector.Connector) {
+	w.Header().Set("Retry-After", strconv.Itoa(1))
+	h.answer(w, c, outcomeShed, http.StatusTooManyRequests)
 }
 
 // send answers with the status once the broker has the command.

@@ -86,6 +86,9 @@ type edge struct {
 	networks []netip.Prefix
 }
 
+// ids make the ids of sessions.
+var ids = checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids"))
+
 var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func newEdge(t *testing.T, unproven float64, proxies ...netip.Prefix) *edge {
@@ -100,16 +103,20 @@ func newEdge(t *testing.T, unproven float64, proxies ...netip.Prefix) *edge {
 	}
 	e := &edge{
 		t: t, keys: secret.GenerateKeys(), outbox: &outbox{}, log: &bytes.Buffer{},
-		session: checkout.NewSessionID(at, 3, [16]byte(uuid.New())), collection: uuid.NewString(),
+		session: ids.NewSession(at, 3, [16]byte(uuid.New())), collection: uuid.NewString(),
 		metrics: prometheus.NewRegistry(), account: acquirer, networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("41.202.16.0/20")},
 	}
 	cards, err := card.New(connector.Config{Now: time.Now, Timestamp: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}
+	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: 1e6, PerInstance: 1e6, Metrics: e.metrics})
+	if err != nil {
+		t.Fatal(err)
+	}
 	h, err := callbacks.New(callbacks.Config{
 		Connectors: map[string]connector.Connector{"mtn": momo, "airtel": airtelMoney, "card": cards}, Merchant: e.merchantOf, HonoursLate: e.honoursLate, Verifier: e.keys, Sender: e.outbox,
-		Now: func() time.Time { return at }, Log: slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Gate: gate, Now: func() time.Time { return at }, Log: slog.New(slog.NewJSONHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Metrics: e.metrics, UnprovenPerSecond: unproven,
 	})
 	if err != nil {
@@ -528,6 +535,7 @@ func TestNoSuchAddress(t *testing.T) {
 	e := newEdge(t, 1000)
 	for _, path := range []string{
 		"/callbacks/mtn/chs_x/" + e.collection + "/AAAA",
+		"/callbacks/mtn/" + e.session[:len(e.session)-10] + "0123456789/" + e.collection + "/AAAA", // another MAC
 		"/callbacks/mtn/" + e.session + "/1/AAAA",
 		"/callbacks/mtn/" + e.session + "/" + strings.ToUpper(e.collection) + "X/AAAA",
 		"/callbacks/mtn/" + e.session + "/{" + e.collection + "}/AAAA",

@@ -14,7 +14,7 @@ func (a *API) CancelSession(ctx context.Context, r api.CancelSessionRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	partition, err := checkout.SessionPartition(r.ID)
+	partition, _, err := a.cfg.IDs.CheckSession(r.ID)
 	if err != nil {
 		return nil, notFound()
 	}

@@ -26,7 +26,8 @@ func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionReques
 	}
 	// A token of another partition belongs to another agency: this key may not learn
 	// that it exists.
-	if partition, err := checkout.CompletionTokenPartition(v.token); err != nil || partition != a.cfg.Partition(app.AgencyID) {
+	partition, _, err := a.cfg.IDs.CheckCompletionToken(v.token)
+	if err != nil || partition != a.cfg.Partition(app.AgencyID) {
 		return nil, problem.New(checkout.CodeTokenNotFound)
 	}
 	hash := sha256.Sum256([]byte(v.token))
@@ -48,7 +49,7 @@ func (a *API) IssueCompletionToken(ctx context.Context, r api.IssueCompletionTok
 	}
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails
-	token := checkout.NewCompletionToken(partition, random)
+	token := a.cfg.IDs.NewCompletionToken(partition, random)
 	hash, secret := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(callerOf(ctx).clientSecret))
 	answer, err := a.command(ctx, "token "+r.SessionID, tokenAsks, checkout.Command{SessionID: r.SessionID, Do: checkout.IssueToken{
 		Hash: hash[:], ClientSecretHash: secret[:], Lifetime: checkout.CompletionTokenLifetime,

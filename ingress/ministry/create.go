@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"quittance/checkout/money"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
+	"quittance/internal/commands"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
@@ -57,11 +59,17 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 	if err := a.mint(&cmd.Session, now); err != nil {
 		return nil, err
 	}
+	if err := a.seal(ctx, &cmd.Session); err != nil {
+		return nil, err
+	}
 	answer, err := a.cfg.Commands.Ask(ctx, checkout.Command{
 		At: now, TenantID: app.AgencyID, SessionID: cmd.Session.ID, ApplicationID: app.ID, Live: p.Live, Do: cmd,
 	})
 	if err != nil {
 		return nil, err
+	}
+	if answer.Code != checkout.CodeOK || answer.Replayed {
+		a.forget(ctx, &cmd.Session)
 	}
 	var quota *problem.Quota
 	if answer.QuotaLimit > 0 {
@@ -183,11 +191,37 @@ func (a *API) offers(app registry.Application, live bool, amount int64, code str
 	return out
 }
 
+// seal replaces the session's contact data by their sealed form, which can be erased. A
+// session without contact data costs nothing.
+func (a *API) seal(ctx context.Context, s *checkout.Session) error {
+	if s.Customer == nil {
+		return nil
+	}
+	sealed, err := a.cfg.Personal.SealCustomer(ctx, s.ID, *s.Customer)
+	if err != nil {
+		return fmt.Errorf("creating a session: %w: %w", commands.ErrUnavailable, err)
+	}
+	s.CustomerSealed, s.Customer = sealed, nil
+	return nil
+}
+
+// forget erases the contact data of a session that was not created. If it fails, they are
+// erased by their age.
+func (a *API) forget(ctx context.Context, s *checkout.Session) {
+	if len(s.CustomerSealed) == 0 {
+		return
+	}
+	if err := a.cfg.Personal.Forget(ctx, s.ID); err != nil {
+		a.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "contact data of a refused creation stay sealed for 61 days",
+			slog.String("request_id", problem.RequestID(ctx)), slog.Any("error", err))
+	}
+}
+
 // mint gives the session its ids, numbers and secret.
 func (a *API) mint(s *checkout.Session, now time.Time) error {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails
-	s.ID = checkout.NewSessionID(now, a.cfg.Partition(s.TenantID), random)
+	s.ID = a.cfg.IDs.NewSession(now, a.cfg.Partition(s.TenantID), random)
 	var err error
 	if s.PaymentRef, err = a.cfg.References.PaymentRef(); err != nil {
 		return err

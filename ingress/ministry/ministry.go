@@ -16,6 +16,7 @@ import (
 	"quittance/checkout/money"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
+	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/identity"
 	"quittance/internal/quota"
@@ -63,6 +64,13 @@ type References interface {
 	NoticeRef() (string, error)
 }
 
+// Personal seals contact data: personal.Store.
+type Personal interface {
+	SealCustomer(ctx context.Context, sessionID string, c checkout.Customer) ([]byte, error)
+	// Forget erases the contact data of a session that was not created.
+	Forget(ctx context.Context, sessionID string) error
+}
+
 // Config of the API. All fields are required.
 type Config struct {
 	Commands   Asker
@@ -72,6 +80,11 @@ type Config struct {
 	Reads      Reads
 	References References
 	Keys       *secret.Keys
+	Personal   Personal
+	// IDs make the ids of sessions and the completion tokens.
+	IDs checkout.IDs
+	// Gate admits the calls of embedded pages.
+	Gate *web.Gate
 	// Partition is the partition of an agency's commands, which its session
 	// ids carry.
 	Partition func(tenantID string) int32
@@ -192,7 +205,11 @@ func (a *API) admit(r *http.Request, op operation) (caller, error) {
 	case op.clientSecret() && token == "":
 		return caller{}, secretRefused()
 	case op.clientSecret():
-		return caller{clientSecret: token}, nil
+		err := a.cfg.Gate.Session(r, chi.URLParam(r, "session_id"))
+		if errors.Is(err, checkout.ErrMalformedID) {
+			err = notFound()
+		}
+		return caller{clientSecret: token}, err
 	}
 	p, err := a.cfg.Identities.AuthenticateKey(token)
 	switch {

@@ -21,7 +21,7 @@ func (a *API) GetSession(ctx context.Context, r api.GetSessionRequestObject) (ap
 	if err != nil {
 		return nil, err
 	}
-	if _, err := checkout.SessionPartition(r.ID); err != nil || len(apps) == 0 {
+	if _, _, err := a.cfg.IDs.CheckSession(r.ID); err != nil || len(apps) == 0 {
 		return nil, notFound()
 	}
 	s, err := a.cfg.Sessions.Session(ctx, sessions.Query{ID: r.ID, ApplicationIDs: applicationIDs(apps), Live: c.Live})

@@ -118,7 +118,7 @@ func (p *Pages) CrossOrigin(next http.Handler) http.Handler {
 		AllowOriginFunc: func(r *http.Request, origin string) bool {
 			_, rest, _ := strings.Cut(r.URL.Path, prefixEmbed)
 			id, _, _ := strings.Cut(rest, "/")
-			if _, err := checkout.SessionPartition(id); err != nil {
+			if p.cfg.Gate.Session(r, id) != nil {
 				return false
 			}
 			s, err := p.cfg.Sessions.ByID(r.Context(), id)

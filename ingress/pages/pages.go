@@ -17,6 +17,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/page"
+	"quittance/ingress/problem"
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/connector"
@@ -73,6 +74,12 @@ type Payer interface {
 	Payer(input string) (string, error)
 }
 
+// Personal seals payers' numbers and opens contact data: personal.Store.
+type Personal interface {
+	SealPayer(ctx context.Context, sessionID, payer string) ([]byte, error)
+	Customer(ctx context.Context, sessionID string, sealed []byte) (checkout.Customer, error)
+}
+
 // MobileMoney is an offer that the citizen pays by approving on a phone.
 type MobileMoney struct {
 	// Payer is the operator's connector.
@@ -91,8 +98,12 @@ type Config struct {
 	// MobileMoney are the mobile money offers that the page can collect, by offer_id.
 	// Other mobile money offers are not shown.
 	MobileMoney map[string]MobileMoney
+	// Gate admits the calls about a session.
+	Gate *web.Gate
 	// Opener opens the sealed addresses of acquirers' pages.
 	Opener connector.Opener
+	// Personal seals payers' numbers and opens contact data.
+	Personal Personal
 	// FrameScript is the messaging script of frames (package sdk).
 	FrameScript []byte
 	// Now is the service's clock, UTC.
@@ -105,8 +116,8 @@ func (c Config) validate() error {
 	switch {
 	case c.Sessions == nil || c.Commands == nil || c.Agencies == nil || c.Live == nil:
 		return errors.New("pages: Sessions, Commands, Agencies and Live are required")
-	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil:
-		return errors.New("pages: Now, Log, Metrics and Opener are required")
+	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil || c.Personal == nil || c.Gate == nil:
+		return errors.New("pages: Now, Log, Metrics, Opener, Personal and Gate are required")
 	}
 	for offer, m := range c.MobileMoney {
 		if channel, ok := checkout.OfferChannel(offer); !ok || channel != checkout.ChannelMobileMoney || m.Payer == nil {
@@ -222,8 +233,12 @@ func (p *Pages) live(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	id := chi.URLParam(r, "session_id")
-	if _, err := checkout.SessionPartition(id); err != nil {
+	switch err := p.cfg.Gate.Session(r, id); {
+	case errors.Is(err, checkout.ErrMalformedID):
 		w.WriteHeader(http.StatusNotFound)
+		return
+	case err != nil:
+		problem.Write(w, r, problem.From(err))
 		return
 	}
 	p.cfg.Live.Serve(w, r, id, web.Client(r))

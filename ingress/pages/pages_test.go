@@ -45,9 +45,9 @@ func TestJourney(t *testing.T) {
 		t.Fatalf("%d requests for money, want 1", len(requests))
 	}
 	c := requests[0].Session.Collection
-	if requests[0].Payer != "242066000002" || c.OfferID != checkout.OfferMomo || c.Amount != 5075 || c.Fee != 75 ||
+	if payerOf(requests[0]) != "242066000002" || c.OfferID != checkout.OfferMomo || c.Amount != 5075 || c.Fee != 75 ||
 		!c.WindowEndsAt.Equal(start.Add(5*time.Minute)) || !c.NotAfter.Equal(start.Add(2*time.Minute)) {
-		t.Errorf("collection is %+v of %s", c, requests[0].Payer)
+		t.Errorf("collection is %+v of %s", c, payerOf(requests[0]))
 	}
 	if parsed, err := uuid.Parse(c.ID); err != nil || parsed.Version() != 4 || parsed.Variant() != uuid.RFC4122 {
 		t.Errorf("collection has the id %s, want a UUID of version 4", c.ID)
@@ -123,7 +123,7 @@ func TestChangingOnesMind(t *testing.T) {
 	b.link("Changer le moyen de paiement").want(200, "Comment voulez-vous payer").forward("offer", "momo_b")
 	// The operator can be changed beside the number too.
 	b.forward("offer", "momo", "phone", "06 600 00 09").want(200, "MTN", "06 600 00 09").forward()
-	if r := w.collected(); len(r) != 1 || r[0].Payer != "242066000009" || r[0].Session.Collection.OfferID != checkout.OfferMomo {
+	if r := w.collected(); len(r) != 1 || payerOf(r[0]) != "242066000009" || r[0].Session.Collection.OfferID != checkout.OfferMomo {
 		t.Errorf("asked for %+v", r)
 	}
 }
@@ -736,4 +736,41 @@ func TestWarningsHoldNoSessionID(t *testing.T) {
 	if text := w.logs.String(); !strings.Contains(text, "checkout page is unavailable") || strings.Contains(text, id) {
 		t.Errorf("the log holds %s", text)
 	}
+}
+
+// A visitor who asks too often is told so, as a page or as the problem of an API, without a
+// look at the session.
+func TestVisitorsAreLimited(t *testing.T) {
+	t.Parallel()
+	w, server := serveWithin(t, 0.001) // one call in a quarter of an hour
+	id := w.create("A-1", nil)
+	b := browse(t, server)
+	b.get("/c/"+id).want(200, "Votre numéro")
+	script := b.root.all("script")[0].attr["src"]
+	w.Change(func() { w.blind, w.deaf = errors.New("the session is read"), errors.New("a command is sent") })
+	b.get("/c/"+id).want(429, "Service momentanément indisponible")
+	if b.answer.Get("Retry-After") != "1000" {
+		t.Errorf("Retry-After is %q", b.answer.Get("Retry-After"))
+	}
+	b.request(http.MethodPost, "/c/"+id+"/pay", url.Values{}).want(429)
+	b.get("/c/" + id + "/live").want(429).holds(`"generic.rate_limited"`)
+	b.get(address(id, secretOfFrame, guichet)).want(429).holds(`data-parent="`+guichet+`"`, `data-state="unavailable"`)
+	b.header.Set("Accept", "application/json")
+	b.request(http.MethodPost, "/c/"+id+"/pay", url.Values{}).want(429).holds(`"generic.rate_limited"`)
+	b.get(script).want(200)
+}
+
+// A made-up id cost a query, and a form with it a command.
+func TestMadeUpIDs(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", nil)
+	w.Change(func() { w.blind, w.deaf = errors.New("the session is read"), errors.New("a command is sent") })
+	forged := id[:len(id)-10] + "0123456789"
+	b := browse(t, server)
+	b.get("/c/"+forged).want(404, "Page introuvable")
+	b.get("/c/" + forged + "/live").want(404)
+	b.get(address(forged, secretOfFrame, guichet)).want(404)
+	b.request(http.MethodPost, "/c/"+forged+"/cancel", url.Values{}).want(404)
+	b.get("/c/" + id[:len(id)-10]).want(503) // one of an earlier release is looked up
 }

@@ -18,6 +18,7 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/connector"
+	"quittance/internal/personal"
 )
 
 // maxPhone is how many characters the page's field takes.
@@ -111,12 +112,16 @@ func (st steps) pay(chosen option) {
 	do := checkout.Collect{
 		CollectionID: collectionID(st.id, attempt), OfferID: chosen.ID,
 		Account: st.p.cfg.Agencies.AccountOf(st.s.TenantID, st.s.Live, chosen.ID),
-		Payer:   payer, Total: total, ApprovalWindow: approvalWindow, SendWithin: sendWithin,
+		Total:   total, ApprovalWindow: approvalWindow, SendWithin: sendWithin,
 		Language: string(st.lang),
 	}
 	switch chosen.kind() {
 	case page.KindMobileMoney:
 		do.PayerMasked = connector.Mask(payer)
+		if do.PayerSealed, err = st.p.cfg.Personal.SealPayer(st.r.Context(), st.id, payer); err != nil {
+			st.unavailable("sealing the payer's number", err)
+			return
+		}
 	case page.KindCard:
 		do.ApprovalWindow = cardWindow
 	case page.KindCash: // the processor refuses it: only a clerk begins a collection in cash
@@ -298,8 +303,29 @@ func (st steps) at(status int, chosen option, faults ...page.FieldError) {
 	case page.KindCash:
 		st.cash(status, chosen)
 	case page.KindMobileMoney:
-		st.phoneStep(status, chosen, "", faults...)
+		st.phoneStep(status, chosen, st.phoneOf(chosen), faults...)
 	}
+}
+
+// phoneOf returns the phone number of the session's contact data if it can pay with the
+// offer, otherwise an empty text: the citizen then types a number.
+func (st steps) phoneOf(chosen option) string {
+	if len(st.s.CustomerSealed) == 0 {
+		return ""
+	}
+	c, err := st.p.cfg.Personal.Customer(st.r.Context(), st.id, st.s.CustomerSealed)
+	switch {
+	case errors.Is(err, personal.ErrErased):
+		return ""
+	case err != nil:
+		st.p.cfg.Log.LogAttrs(st.r.Context(), slog.LevelWarn, "opening contact data to fill in the phone number",
+			slog.String("request_id", problem.RequestID(st.r.Context())), slog.Any("error", err))
+		return ""
+	}
+	if _, err := chosen.Payer.Payer(c.Phone); err != nil || len(c.Phone) > maxPhone {
+		return ""
+	}
+	return c.Phone
 }
 
 func (st steps) choose(status int, faults ...page.FieldError) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -52,15 +53,21 @@ type visit struct {
 // visit reads the request. When ok is false the request has been answered.
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) (v visit, ok bool) {
 	v = visit{p: p, w: w, r: r, id: chi.URLParam(r, "session_id")}
-	v.form, v.fault = web.ReadForm(w, r)
+	err := p.cfg.Gate.Session(r, v.id)
+	limited := problem.From(err)
+	if limited == nil {
+		v.form, v.fault = web.ReadForm(w, r)
+	}
 	embedded := strings.HasPrefix(r.URL.Path, prefixEmbed)
 	if embedded {
 		v.lang = web.Language(r, v.form, queryLocale)
 	} else {
 		v.lang = web.Language(r, v.form)
 	}
-	_, err := checkout.SessionPartition(v.id)
 	switch {
+	case limited != nil:
+		v.limited(limited, embedded)
+		return v, false
 	case embedded && err != nil:
 		v.refuse(http.StatusNotFound)
 		return v, false
@@ -71,6 +78,23 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) (v visit, ok bool)
 		return v, false
 	}
 	return v, true
+}
+
+// limited answers one call too many, a script with the problem and a citizen with a page.
+func (v visit) limited(why *problem.Problem, embedded bool) {
+	if strings.Contains(v.r.Header.Get("Accept"), "application/json") {
+		setHeaders(v.w.Header())
+		problem.Write(v.w, v.r, why)
+		return
+	}
+	// The session, and so its own list of origins, is not read.
+	if parent := v.r.URL.Query().Get(queryParentOrigin); embedded && v.p.cfg.Agencies.Embeds(parent) {
+		v.frameOf(parent, []string{parent})
+	}
+	v.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(why.RetryAfter.Seconds()))))
+	v.write(why.Status, page.View{
+		Lang: v.lang, State: page.StateUnavailable, SelfURL: v.url(v.lang, "", ""), LanguageURL: v.url(v.otherLanguage(), "", ""),
+	})
 }
 
 // visited returns the handler of a request that visit admits.

@@ -23,8 +23,10 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/pages"
 	"quittance/ingress/watch"
+	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/connector"
+	"quittance/internal/personal"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/test/processor"
@@ -44,6 +46,8 @@ type world struct {
 	logs     logs // of the pages
 	// first is an action on the session just before the next command.
 	first checkout.Action
+	// unsealed is the error of the personal data.
+	unsealed error
 	// keys seal redirects, as the sink collect does.
 	keys *secret.Keys
 	// apart is the number of readers of a session that wait for each other, so that all of
@@ -78,7 +82,31 @@ var (
 	_ pages.Asker    = (*world)(nil)
 	_ pages.Asker    = (*commands.Checkout)(nil)
 	_ pages.Payer    = connector.PayerReader(nil)
+	_ pages.Personal = (*world)(nil)
+	_ pages.Personal = (*personal.Store)(nil)
 )
+
+// SealPayer and Customer show the values that the tests look at.
+func (w *world) SealPayer(_ context.Context, sessionID, payer string) ([]byte, error) {
+	w.Lock()
+	defer w.Unlock()
+	return []byte(sessionID + "/" + payer), w.unsealed
+}
+
+func (w *world) Customer(_ context.Context, sessionID string, sealed []byte) (checkout.Customer, error) {
+	w.Lock()
+	defer w.Unlock()
+	phone, ok := strings.CutPrefix(string(sealed), sessionID+"/")
+	if !ok {
+		return checkout.Customer{}, personal.ErrMalformed
+	}
+	return checkout.Customer{Phone: phone}, w.unsealed
+}
+
+// payerOf returns the payer's number of a request for money.
+func payerOf(r checkout.CollectionRequest) string {
+	return strings.TrimPrefix(string(r.PayerSealed), r.Session.ID+"/") + r.Payer
+}
 
 func (w *world) ByID(_ context.Context, id string) (checkout.Session, error) {
 	w.Lock()
@@ -191,7 +219,7 @@ func (w *world) create(order string, change func(*checkout.Session)) string {
 	var random [16]byte
 	random[0] = byte(len(w.Sessions) + 1)
 	s := checkout.Session{
-		ID: checkout.NewSessionID(w.Time, 3, random), ApplicationID: app, TenantID: tenant, OrderID: order,
+		ID: ids.NewSession(w.Time, 3, random), ApplicationID: app, TenantID: tenant, OrderID: order,
 		Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted, ServiceLabel: "Contribution de la patente", Description: "Patente 2026",
 		PaymentRef: "4821093377150264", NoticeRef: "AV20260000012345", Note: "internal note",
 		SuccessURL: "https://guichet.example/merci", CancelURL: "https://guichet.example/retour",
@@ -247,7 +275,20 @@ func (a agencies) Configured(tenantID string, live bool, offer, currency string)
 // serve starts the pages over a world.
 func serve(t *testing.T) (*world, *httptest.Server) {
 	t.Helper()
+	return serveWithin(t, 1e6)
+}
+
+// ids make the ids of sessions.
+var ids = checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids"))
+
+// serveWithin is serve with a limit of calls that one client makes in a second.
+func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
+	t.Helper()
 	w := &world{Processor: processor.New(t, start), keys: secret.GenerateKeys()}
+	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: perClient, PerInstance: 1e6, Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.takes = map[string][]string{
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
@@ -257,7 +298,7 @@ func serve(t *testing.T) (*world, *httptest.Server) {
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
-		Opener: w.keys, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
+		Gate: gate, Opener: w.keys, Personal: w, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,14 @@ func Protect(h http.Header, policy, referrer string) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
+// StrictTransport is middleware that tells browsers to come by https for a year (RFC 6797).
+func StrictTransport(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		next.ServeHTTP(w, r)
+	})
+}
+
 // WriteAsset answers with a file whose address changes with its content.
 func WriteAsset(w http.ResponseWriter, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)

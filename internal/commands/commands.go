@@ -189,8 +189,7 @@ func (c *Client[C, A]) Ask(ctx context.Context, cmd C) (answer A, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	failed := make(chan error, 1)
-	// If the caller cancels ctx, the record may already be on its way to the broker.
-	c.producer.Produce(context.WithoutCancel(ctx), rec, func(_ *kgo.Record, err error) {
+	c.produce(ctx, rec, func(err error) {
 		if err != nil {
 			failed <- err
 		}
@@ -231,17 +230,34 @@ func (c *Client[C, A]) TellAll(ctx context.Context, cmds []C) (unsent error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	for _, result := range c.producer.ProduceSync(ctx, records...) {
+	acknowledged := make(chan error, len(records))
+	for _, rec := range records {
+		c.produce(ctx, rec, func(err error) { acknowledged <- err })
+	}
+	for range records {
+		var err error
+		select {
+		case err = <-acknowledged:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
 		outcome := outcomeTold
-		if result.Err != nil {
+		if err != nil {
 			outcome = outcomeUnavailable
 		}
 		c.asked.WithLabelValues(outcome).Inc()
-		if result.Err != nil && unsent == nil {
-			unsent = fmt.Errorf("sending a command: %w: %w", ErrUnavailable, result.Err)
+		if err != nil && unsent == nil {
+			unsent = fmt.Errorf("sending a command: %w: %w", ErrUnavailable, err)
 		}
 	}
 	return unsent
+}
+
+// produce sends a record and never waits. Both other ways wait for as long as the broker is
+// away: Produce when the buffer is full, and ProduceSync, whatever its context, for a record
+// that may already be on its way, as the producer is idempotent.
+func (c *Client[C, A]) produce(ctx context.Context, rec *kgo.Record, done func(error)) {
+	c.producer.TryProduce(context.WithoutCancel(ctx), rec, func(_ *kgo.Record, err error) { done(err) })
 }
 
 // record returns the record of a command.

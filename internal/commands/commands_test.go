@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
+	"quittance/dev/stack"
 	"quittance/internal/commands"
 	"quittance/internal/kafka"
 	"quittance/schemas"
@@ -31,8 +33,13 @@ type broker struct {
 
 func open(t *testing.T) *broker {
 	t.Helper()
+	return openOn(t, servers.Kafka(t))
+}
+
+func openOn(t *testing.T, address string) *broker {
+	t.Helper()
 	ctx := t.Context()
-	b := &broker{t: t, cfg: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t)}}
+	b := &broker{t: t, cfg: kafka.Config{Brokers: []string{address}, Prefix: servers.Prefix(t)}}
 	cl, err := b.cfg.Client()
 	if err != nil {
 		t.Fatal(err)
@@ -158,5 +165,58 @@ func TestSessionIDsRouteThemselves(t *testing.T) {
 		if _, err := c.Ask(t.Context(), checkout.Command{SessionID: bad, Do: checkout.Cancel{}}); !errors.Is(err, checkout.ErrMalformedID) {
 			t.Errorf("%q: %v", bad, err)
 		}
+	}
+}
+
+// While the broker was away the buffer of records filled, and every further request waited
+// until its records were given up, half a minute later.
+func TestFullBufferAnswersInTime(t *testing.T) {
+	t.Parallel()
+	ports, err := stack.FreePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker, err := stack.StartKafka(t.Context(), stack.KafkaConfig{Dir: servers.Dir(t), Port: ports[0], ControllerPort: ports[1], Log: servers.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Stop(context.WithoutCancel(t.Context())) })
+	const patience = 200 * time.Millisecond
+	c := openOn(t, broker.Addr()).client(patience)
+	cmd := checkout.Command{SessionID: "chs_1", TenantID: agency, Do: checkout.Cancel{}}
+	for begun := time.Now(); ; { // the first records of a connection take longer
+		err := c.Tell(t.Context(), cmd)
+		if err == nil {
+			break
+		}
+		if time.Since(begun) > time.Minute {
+			t.Fatal(err)
+		}
+	}
+	if err := broker.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(n int) (longest time.Duration) {
+		var wg sync.WaitGroup
+		waits := make([]time.Duration, n)
+		for i := range waits {
+			wg.Go(func() {
+				begun := time.Now()
+				if _, err := c.Ask(t.Context(), cmd); !errors.Is(err, commands.ErrUnavailable) {
+					t.Errorf("without a broker: %v", err)
+				}
+				waits[i] = time.Since(begun)
+			})
+		}
+		wg.Wait()
+		return slices.Max(waits)
+	}
+	ask(10_000) // the client's buffer
+	if longest := ask(100); longest > 5*time.Second {
+		t.Errorf("a request waited %s, want about %s", longest, patience)
+	}
+	begun := time.Now()
+	if err := c.Tell(t.Context(), cmd); !errors.Is(err, commands.ErrUnavailable) || time.Since(begun) > 5*time.Second {
+		t.Errorf("Tell without a broker: %v after %s", err, time.Since(begun))
 	}
 }

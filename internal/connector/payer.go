@@ -27,7 +27,7 @@ const (
 // deprecated surface omit (contract decisions § 8). The first two digits must be one of
 // the operator's prefixes. Errors wrap ErrPayerMalformed or ErrPayerElsewhere.
 func CongoPayer(input string, prefixes ...string) (string, error) {
-	national, ok := nationalCongo(input)
+	national, ok := NationalNumber(input)
 	if !ok {
 		return "", fmt.Errorf("reading the payer's number: %w", ErrPayerMalformed)
 	}
@@ -37,7 +37,9 @@ func CongoPayer(input string, prefixes ...string) (string, error) {
 	return countryCode + national, nil
 }
 
-func nationalCongo(input string) (national string, ok bool) {
+// NationalNumber returns the nine digits of a Congolese mobile number as people write it,
+// with or without the country code. ok is false for any other text.
+func NationalNumber(input string) (national string, ok bool) {
 	const maxInput = 40
 	if len(input) > maxInput {
 		return "", false
@@ -81,7 +83,7 @@ func isSeparator(r rune) bool {
 // Mask hides the middle of a payer's number: 242066000001 becomes
 // "+242 06 ••• •• 01", with no-break spaces. It hides any other text completely.
 func Mask(msisdn string) string {
-	national, ok := nationalCongo(msisdn)
+	national, ok := NationalNumber(msisdn)
 	if !ok {
 		return "•••"
 	}

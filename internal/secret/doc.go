@@ -11,12 +11,13 @@
 // finds the key by the id in the ciphertext, and VerifyMAC tries all keys. Mark the
 // replaced entry ":open" when nobody uses its addresses and cookies any more, or at once
 // if it leaked: it then opens old ciphertexts only. An entry may be removed when no
-// ciphertext of it is left. The last entry must stay: PermutationKey
-// is derived from it, and with another key references would be issued twice. If the
-// last entry leaks, keep it in the last place and put a new one in front.
+// ciphertext of it is left: `quittance secrets reseal` seals what is in Postgres again, and
+// with --check says when the entry can go.
 //
 // # What never rotates
 //
 // ReferenceKey is the key of what is printed or must stay valid for ever. It is apart from
-// the master keys, opens no ciphertext and signs nobody in.
+// the master keys, opens no ciphertext and signs nobody in. An installation that began
+// before it had one has made its references with a permutation of its oldest master key. Its
+// reference key carries that permutation, which tells nothing about the master key.
 package secret

@@ -142,11 +142,11 @@ func (k *Keys) Seal(label string, plaintext, aad []byte) ([]byte, error) {
 
 // Open decrypts what Seal made. Errors are ErrUnknownKey and ErrSealed.
 func (k *Keys) Open(label string, ciphertext, aad []byte) ([]byte, error) {
-	if len(ciphertext) < 2 || ciphertext[0] != formatV1 || len(ciphertext) < 2+int(ciphertext[1]) {
+	id, ok := SealedWith(ciphertext)
+	if !ok {
 		return nil, fmt.Errorf("opening: %w", ErrSealed)
 	}
-	header := ciphertext[:2+int(ciphertext[1])]
-	id := string(header[2:])
+	header := ciphertext[:2+len(id)]
 	masters := k.masters()
 	for i := range masters {
 		if masters[i].id != id {
@@ -193,6 +193,31 @@ func additional(header, aad []byte) []byte {
 	return append(out, aad...)
 }
 
+// SealedWith returns the id of the master key that made a ciphertext. ok is false for what
+// Seal did not make.
+func SealedWith(ciphertext []byte) (id string, ok bool) {
+	if len(ciphertext) < 2 || ciphertext[0] != formatV1 || len(ciphertext) < 2+int(ciphertext[1]) {
+		return "", false
+	}
+	return string(ciphertext[2 : 2+int(ciphertext[1])]), true
+}
+
+// KeyEntry is an entry of the list of master keys, without its key.
+type KeyEntry struct {
+	ID string
+	// Open marks a key that was replaced.
+	Open bool
+}
+
+// Entries lists the master keys, newest first.
+func (k *Keys) Entries() []KeyEntry {
+	var out []KeyEntry
+	for _, m := range k.masters() {
+		out = append(out, KeyEntry{m.id, m.open})
+	}
+	return out
+}
+
 // MAC is the HMAC-SHA256 of data under the newest key's derivation for label.
 func (k *Keys) MAC(label string, data []byte) []byte {
 	masters := k.masters()
@@ -216,16 +241,14 @@ func (k *Keys) VerifyMAC(label string, data, mac []byte) bool {
 	return ok == 1
 }
 
-// PermutationKey returns the key of a permutation that must never change, such as that
-// of payment references. It is derived from the oldest master key (the last of the
-// list), which therefore stays in the list for ever. It is nil for the zero value. The
-// caller owns the slice.
-func (k *Keys) PermutationKey(label string) []byte {
+// FormerPermutations returns the keys with which the master keys permuted references before
+// there was a ReferenceKey, the oldest master key's first. An installation used the first.
+func (k *Keys) FormerPermutations() (out [][]byte) {
 	masters := k.masters()
-	if len(masters) == 0 {
-		return nil
+	for i := len(masters) - 1; i >= 0; i-- {
+		out = append(out, append([]byte(nil), k.derive(&masters[i], "permutation", "reference")...))
 	}
-	return append([]byte(nil), k.derive(&masters[len(masters)-1], "permutation", label)...)
+	return out
 }
 
 func (k *Keys) mac(m *master, label string, data []byte) []byte {

@@ -17,24 +17,45 @@ import (
 
 // ErrReferenceKey says that a reference key is malformed. Its text never holds key
 // material.
-var ErrReferenceKey = errors.New("reference key: want 32 bytes in base64, one key without an id")
+var ErrReferenceKey = errors.New("reference key: want 32 bytes in base64, one key without an id, as `quittance secrets reference-key` prints it")
 
 // ReferenceKey is the key of what must stay valid for ever, such as references that are
 // printed and the MAC in session ids. It never rotates, opens no ciphertext and signs nobody
 // in. It is safe for concurrent use and prints as "configured". The zero value holds no
 // key; get one from ParseReferenceKey or GenerateReferenceKey.
 type ReferenceKey struct {
-	// Behind a function, for the reason given at Keys.
+	// Behind functions, for the reason given at Keys.
 	key func() [KeySize]byte
+	// carried is the key of the permutation of an installation that began before it had a
+	// reference key; nil for another one.
+	carried func() [KeySize]byte
 }
 
-// ParseReferenceKey reads 32 bytes in standard base64. The error is ErrReferenceKey.
+// ParseReferenceKey reads 32 bytes in standard base64, or two such values with a colon
+// between them: the key, and a permutation that it carries. The error is ErrReferenceKey.
 func ParseReferenceKey(text string) (*ReferenceKey, error) {
-	raw, err := base64.RawStdEncoding.Strict().DecodeString(strings.TrimRight(strings.TrimSpace(text), "="))
-	if err != nil || len(raw) != KeySize {
+	first, second, two := strings.Cut(strings.TrimSpace(text), ":")
+	key, ok := parseKey(first)
+	if !ok {
 		return nil, ErrReferenceKey
 	}
-	return newReferenceKey([KeySize]byte(raw)), nil
+	k := newReferenceKey(key)
+	if two {
+		permutation, ok := parseKey(second)
+		if !ok {
+			return nil, ErrReferenceKey
+		}
+		return k.Carrying(permutation[:]), nil
+	}
+	return k, nil
+}
+
+func parseKey(text string) (key [KeySize]byte, ok bool) {
+	raw, err := base64.RawStdEncoding.Strict().DecodeString(strings.TrimRight(text, "="))
+	if err != nil || len(raw) != KeySize {
+		return key, false
+	}
+	return [KeySize]byte(raw), true
 }
 
 // GenerateReferenceKey makes a random key.
@@ -55,7 +76,33 @@ func (k *ReferenceKey) Reveal() string {
 		return ""
 	}
 	key := k.key()
-	return base64.StdEncoding.EncodeToString(key[:])
+	text := base64.StdEncoding.EncodeToString(key[:])
+	if k.carried != nil {
+		permutation := k.carried()
+		text += ":" + base64.StdEncoding.EncodeToString(permutation[:])
+	}
+	return text
+}
+
+// labelPermutation is the label of the permutation of references.
+const labelPermutation = "references"
+
+// Permutation returns the key of the permutation of references: the one that the key
+// carries, or its own. It is nil for the zero value. The caller owns the slice.
+func (k *ReferenceKey) Permutation() []byte {
+	if k.empty() || k.carried == nil {
+		return k.Derive(labelPermutation)
+	}
+	permutation := k.carried()
+	return permutation[:]
+}
+
+// Carrying returns the key with a permutation of 32 bytes from before, so that references
+// stay unique: with another permutation a new counter would give a reference that is printed
+// already. All other uses are those of the key alone.
+func (k *ReferenceKey) Carrying(permutation []byte) *ReferenceKey {
+	carried := [KeySize]byte(permutation)
+	return &ReferenceKey{key: k.key, carried: func() [KeySize]byte { return carried }}
 }
 
 // Derive returns the key of one use, 32 bytes. It is the same for ever. It is nil for the

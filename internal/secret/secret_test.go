@@ -123,21 +123,42 @@ func TestMACOverRotation(t *testing.T) {
 	}
 }
 
-// References issued before a rotation must not be issued again after it. The test pins the
+// An installation that has made references with the permutation of a master key carries it
+// over, so that none is made again, and needs the master key no more. The test pins the
 // bytes, because another derivation makes another permutation.
-func TestPermutationKeyNeverChanges(t *testing.T) {
+func TestPermutationIsCarriedOver(t *testing.T) {
 	t.Parallel()
-	old := parse(t, entry("old", 1))
 	k := parse(t, entry("new", 2)+","+entry("old", 1))
-	if !bytes.Equal(old.PermutationKey("payment"), k.PermutationKey("payment")) {
-		t.Error("a rotation changed the permutation")
+	former := k.FormerPermutations()
+	const golden = "ff984e88966433f5b758321ee9d3374ce5f5dfe00e303188156a482c95f76fd7" // of an earlier release
+	if len(former) != 2 || hex.EncodeToString(former[0]) != golden {
+		t.Errorf("former permutations %x, want %s first", former, golden)
 	}
-	if bytes.Equal(k.PermutationKey("payment"), k.PermutationKey("notice")) {
-		t.Error("two labels share a permutation")
+	own, err := secret.ParseReferenceKey(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, secret.KeySize)))
+	if err != nil {
+		t.Fatal(err)
 	}
-	const golden = "662d6675382d002dd10097e2fb284b04177f090b4d5918453e0e34b76b43ff11"
-	if got := hex.EncodeToString(old.PermutationKey("payment")); got != golden {
-		t.Errorf("permutation key = %s, want %s", got, golden)
+	const goldenOwn = "f58129d30e9340a3a68f5cb734217dc664e36d33b7f462caac29f75f84b47cde"
+	if got := hex.EncodeToString(own.Permutation()); got != goldenOwn {
+		t.Errorf("the key's own permutation is %s, want %s", got, goldenOwn)
+	}
+	carrying := own.Carrying(former[0])
+	again, err := secret.ParseReferenceKey(carrying.Reveal() + "\n")
+	if err != nil || again.Reveal() != carrying.Reveal() {
+		t.Fatalf("%v", err)
+	}
+	for _, key := range []*secret.ReferenceKey{carrying, again} {
+		if !bytes.Equal(key.Permutation(), former[0]) || !bytes.Equal(key.Derive("session ids"), own.Derive("session ids")) {
+			t.Error("the permutation is not carried over, or another use changes with it")
+		}
+	}
+	if text := fmt.Sprintf("%v %+v %#v %x", carrying, carrying, *carrying, carrying); strings.Contains(text, golden[:16]) {
+		t.Errorf("the carried permutation is printed: %s", text)
+	}
+	for _, bad := range []string{own.Reveal() + ":", own.Reveal() + ":abc", ":" + own.Reveal(), carrying.Reveal() + ":" + own.Reveal()} {
+		if _, err := secret.ParseReferenceKey(bad); !errors.Is(err, secret.ErrReferenceKey) {
+			t.Errorf("a malformed key is read: %v", err)
+		}
 	}
 }
 
@@ -218,7 +239,7 @@ func TestReplacedKeySignsNothing(t *testing.T) {
 	if again.VerifyMAC("callbacks", []byte("data"), old.MAC("callbacks", []byte("data"))) {
 		t.Error("the mark is lost in Reveal")
 	}
-	if !bytes.Equal(both.PermutationKey("references"), old.PermutationKey("references")) {
+	if !bytes.Equal(both.FormerPermutations()[0], old.FormerPermutations()[0]) {
 		t.Error("the permutation changes with the mark")
 	}
 	for _, list := range []string{entry("a", 1) + ":open", entry("a", 1) + "," + entry("b", 2) + ":closed", entry("a", 1) + "," + entry("b", 2) + ":"} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +27,10 @@ var errRace = errors.New("another process leased blocks at the same time, in ano
 // The numbers begin at the counter in Postgres or at the end of the highest block in
 // Kafka, whichever is higher. The two differ after a restore of Postgres, and when a
 // process ended between the record and the commit.
+//
+// The first lease also writes the fingerprint of the key to Kafka, and later ones compare it:
+// a Postgres that was lost has lost it, and with another key the next numbers may be numbers
+// that were issued before.
 func (s *References) lease(ctx context.Context, names []string) (blocks []record.ReferenceBlock, err error) {
 	now := s.cfg.Now()
 	err = pgx.BeginFunc(ctx, s.cfg.Postgres, func(tx pgx.Tx) error {
@@ -35,6 +40,13 @@ func (s *References) lease(ctx context.Context, names []string) (blocks []record
 		highest, end, err := s.highest(ctx)
 		if err != nil {
 			return err
+		}
+		own := KeyFingerprint(s.cfg.Key)
+		if err := s.checkKey(ctx, tx, own, highest); err != nil {
+			return err
+		}
+		if _, known := highest[keyCounter]; !known {
+			blocks = append(blocks, record.ReferenceBlock{Counter: keyCounter, First: own, End: own, LeasedAt: now})
 		}
 		for _, name := range names {
 			b := record.ReferenceBlock{Counter: name, LeasedAt: now}
@@ -51,7 +63,25 @@ func (s *References) lease(ctx context.Context, names []string) (blocks []record
 	if err != nil {
 		return nil, fmt.Errorf("leasing numbers: %w", err)
 	}
-	return blocks, nil
+	return slices.DeleteFunc(blocks, func(b record.ReferenceBlock) bool { return b.Counter == keyCounter }), nil
+}
+
+// checkKey compares the fingerprint of the key with that of the first lease, in Kafka and
+// beside the counters, where it is stored if it is missing.
+func (s *References) checkKey(ctx context.Context, tx pgx.Tx, own int64, highest map[string]int64) error {
+	if known, ok := highest[keyCounter]; ok && known != own {
+		return ErrKey
+	}
+	var known int64
+	err := tx.QueryRow(ctx, `INSERT INTO reference_counters AS c (name, next) VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE SET next = c.next RETURNING next`, keyCounter, own).Scan(&known)
+	if err != nil {
+		return fmt.Errorf("checking the reference key: %w", err)
+	}
+	if known != own {
+		return ErrKey
+	}
+	return nil
 }
 
 // highest returns the ends of the highest blocks in Kafka by counter, and the end offset

@@ -633,3 +633,52 @@ func TestBarrierIsBounded(t *testing.T) {
 		t.Errorf("without Postgres: %v", err)
 	}
 }
+
+// The keys of personal data go with the event that erases them, in the same transaction.
+// Postgres is restored from a dump that has the keys again: they go again.
+func TestKeysGoWithTheEvent(t *testing.T) {
+	t.Parallel()
+	pool, codec := database(t), codec(t)
+	store := readmodel.NewStore(pool)
+	keys := func() (n int) {
+		t.Helper()
+		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM personal_keys`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	add := func(session string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), `INSERT INTO personal_keys (id, session_id, sealed, created_at) VALUES (gen_random_uuid(), $1, 'k', now())`, session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	event := func(id string, sequence int64, kind checkout.EventType, archived bool) readmodel.Snapshot {
+		t.Helper()
+		s := checkout.Session{ID: id, ApplicationID: appA, Status: checkout.StatusExpired, Sequence: sequence, Archived: archived}
+		value, err := codec.Encode(mapping.FromEvent(checkout.Event{ID: "evt", Type: kind, SessionID: id, Sequence: sequence, Session: s}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, snapshot, err := readmodel.Read(codec, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *snapshot
+	}
+	for _, id := range []string{"chs_a", "chs_a", "chs_b", "chs_c"} {
+		add(id)
+	}
+	history := []readmodel.Snapshot{
+		event("chs_a", 2, checkout.EventExpired, false), event("chs_a", 3, checkout.EventErased, false), event("chs_a", 4, checkout.EventLatePayment, false),
+		event("chs_b", 2, checkout.EventExpired, false), event("chs_c", 3, checkout.EventArchived, true),
+	}
+	if err := store.Apply(t.Context(), history, nil); err != nil || keys() != 1 {
+		t.Errorf("%d keys are left, %v; want that of chs_b", keys(), err)
+	}
+	add("chs_a")
+	add("chs_c")
+	if err := store.Apply(t.Context(), history, nil); err != nil || keys() != 1 {
+		t.Errorf("after a restore %d keys are left, %v", keys(), err)
+	}
+}

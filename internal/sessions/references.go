@@ -77,9 +77,6 @@ func NewReferences(ctx context.Context, cfg ReferencesConfig) (*References, erro
 		return nil, err
 	}
 	s := &References{cfg: cfg, refs: refs, leases: map[string][]lease{}, wake: make(chan struct{}, 1)}
-	if err := s.checkKey(ctx); err != nil {
-		return nil, err
-	}
 	if s.blocks, err = cfg.Kafka.Producer(); err != nil {
 		return nil, err
 	}
@@ -90,27 +87,42 @@ func NewReferences(ctx context.Context, cfg ReferencesConfig) (*References, erro
 	return s, nil
 }
 
-// ErrKey says that the counters were used with another key, so that existing numbers
-// would be issued again.
-var ErrKey = errors.New("reference numbers were made with another master key: put the oldest entry of QUITTANCE_MASTER_KEYS back")
+// ErrKey says that the numbers were made with another key, so that existing numbers would be
+// issued again.
+var ErrKey = errors.New("QUITTANCE_REFERENCE_KEY is not the key with which this installation has made its reference numbers, and would make numbers again that are printed already: " +
+	"put that key back; if the installation has never had a reference key, make it with `quittance secrets reference-key`")
 
-// checkKey compares the fingerprint of the key with that of the first use, which is stored
-// beside the counters.
-func (s *References) checkKey(ctx context.Context) error {
-	sum := sha256.Sum256(append([]byte("quittance reference key"), s.cfg.Key...))
-	fingerprint := int64(binary.BigEndian.Uint64(sum[:]) >> 1)
-	var known int64
-	err := pgx.BeginFunc(ctx, s.cfg.Postgres, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `INSERT INTO reference_counters (name, next) VALUES ('key', $1)
-			ON CONFLICT (name) DO UPDATE SET next = reference_counters.next RETURNING next`, fingerprint).Scan(&known)
-	})
+// keyCounter is the counter whose value is the fingerprint of the key.
+const keyCounter = "key"
+
+// KeyFingerprint identifies a key of the permutation.
+func KeyFingerprint(key []byte) int64 {
+	sum := sha256.Sum256(append([]byte("quittance reference key"), key...))
+	return int64(binary.BigEndian.Uint64(sum[:]) >> 1)
+}
+
+// KnownFingerprint returns the fingerprint of the key with which an installation makes its
+// numbers, from Kafka or Postgres; ok is false when it has made none yet. Only Postgres,
+// Kafka, Topology and Codec are used.
+func KnownFingerprint(ctx context.Context, cfg ReferencesConfig) (fingerprint int64, ok bool, err error) {
+	s := &References{cfg: cfg}
+	highest, _, err := s.highest(ctx)
 	if err != nil {
-		return fmt.Errorf("checking the reference key: %w", err)
+		return 0, false, err
 	}
-	if known != fingerprint {
-		return ErrKey
+	if fingerprint, ok = highest[keyCounter]; ok {
+		return fingerprint, true, nil
 	}
-	return nil
+	err = pgx.BeginFunc(ctx, cfg.Postgres, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT next FROM reference_counters WHERE name = $1`, keyCounter).Scan(&fingerprint)
+	})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, fmt.Errorf("reading the fingerprint of the reference key: %w", err)
+	}
+	return fingerprint, true, nil
 }
 
 // Run keeps two blocks of each counter leased until ctx ends.

@@ -232,3 +232,58 @@ func TestTwoDatabasesLeaseNoBlockTwice(t *testing.T) {
 	<-started
 	c.issue(400, a, b)
 }
+
+// With another key the counters would make numbers again that are printed already. A Postgres
+// that was lost does not know the key any more; Kafka does.
+func TestAnotherKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	c := newCounters(t)
+	db := database(t)
+	known := func(db sessions.Beginner) (int64, bool) {
+		t.Helper()
+		cfg := c.cfg
+		cfg.Postgres = db
+		fingerprint, ok, err := sessions.KnownFingerprint(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fingerprint, ok
+	}
+	if fingerprint, ok := known(db); ok {
+		t.Errorf("before the first number the key is known: %d", fingerprint)
+	}
+	c.issue(10, c.start(db))
+	other := c.cfg
+	other.Key = append([]byte{1}, make([]byte, 31)...)
+	lost := database(t)
+	for name, postgres := range map[string]sessions.Beginner{"the same Postgres": db, "an empty Postgres": lost} {
+		other.Postgres = postgres
+		if _, err := sessions.NewReferences(t.Context(), other); !errors.Is(err, sessions.ErrKey) {
+			t.Errorf("another key on %s: %v", name, err)
+		}
+		if fingerprint, ok := known(postgres); !ok || fingerprint != sessions.KeyFingerprint(c.cfg.Key) {
+			t.Errorf("on %s the key is known as %d, %v", name, fingerprint, ok)
+		}
+	}
+	c.issue(10, c.start(lost)) // the refused key has left nothing behind
+}
+
+// An earlier release wrote the fingerprint of the key to Postgres only.
+func TestKeyOfAnEarlierRelease(t *testing.T) {
+	t.Parallel()
+	c := newCounters(t)
+	db := database(t)
+	if _, err := db.Exec(t.Context(), `INSERT INTO reference_counters (name, next) VALUES ('key', $1)`, sessions.KeyFingerprint(c.cfg.Key)); err != nil {
+		t.Fatal(err)
+	}
+	other := c.cfg
+	other.Postgres, other.Key = db, append([]byte{1}, make([]byte, 31)...)
+	if _, err := sessions.NewReferences(t.Context(), other); !errors.Is(err, sessions.ErrKey) {
+		t.Errorf("another key: %v", err)
+	}
+	c.issue(10, c.start(db))
+	other.Postgres = database(t)
+	if _, err := sessions.NewReferences(t.Context(), other); !errors.Is(err, sessions.ErrKey) {
+		t.Errorf("another key after the first lease of this release: %v", err)
+	}
+}

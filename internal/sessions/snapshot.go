@@ -13,15 +13,17 @@ import (
 type Snapshot struct {
 	checkout.Session
 	// Value is the value of the event's record: schema id and Avro, with its sealed
-	// fields. It holds no contact data.
+	// fields. It holds no contact data in plain.
 	Value []byte
+	// Erased says that the event erased the personal data, so that their keys are deleted.
+	Erased bool
 }
 
 // Read reads a record of checkout.events. The snapshot is nil for an event without a
 // session. Errors are those of Codec.Decode.
 //
-// Current events carry neither contact data nor a sealed client_secret. Read removes them
-// from an event that does, because the read model could not erase them later.
+// Current events carry neither contact data in plain nor a sealed client_secret. Read
+// removes them from an event that does, because the read model could not erase them later.
 func Read(codec *schemas.Codec, value []byte) (checkout.EventType, *Snapshot, error) {
 	var e record.Event
 	if err := codec.Decode(value, &e); err != nil {
@@ -37,7 +39,7 @@ func Read(codec *schemas.Codec, value []byte) (checkout.EventType, *Snapshot, er
 			return "", nil, fmt.Errorf("removing contact data from an event: %w", err)
 		}
 	}
-	s := &Snapshot{Session: mapping.ToSession(e.Session), Value: value}
+	s := &Snapshot{Session: mapping.ToSession(e.Session), Value: value, Erased: e.Session.Archived || e.Type == string(checkout.EventErased)}
 	s.Sequence = e.Sequence
 	return checkout.EventType(e.Type), s, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/kafka/consume"
+	"quittance/internal/personal"
 )
 
 // Errors of Store, for errors.Is.
@@ -48,11 +49,13 @@ func (s *Store) Apply(ctx context.Context, snapshots []Snapshot, moves []consume
 	return nil
 }
 
-// writing returns the statements for snapshots: the confirmations for ERPs, then the last
-// state of each session. Both are sorted by key, so that two writers cannot deadlock.
+// writing returns the statements for snapshots: the confirmations for ERPs, the last state
+// of each session, then the deletion of the keys of erased data. All are sorted by key, so
+// that two writers cannot deadlock.
 func writing(snapshots []Snapshot) *pgx.Batch {
 	batch := &pgx.Batch{}
 	last := map[string]Snapshot{}
+	erased := map[string]bool{}
 	for _, s := range slices.SortedFunc(slices.Values(snapshots), func(a, b Snapshot) int { return strings.Compare(a.TransactionID, b.TransactionID) }) {
 		if s.Confirms() {
 			batch.Queue(`
@@ -62,6 +65,9 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 					accepted_at = coalesce(c.accepted_at, excluded.accepted_at)
 				WHERE c.session_id IS NULL OR c.accepted_at IS NULL AND excluded.accepted_at IS NOT NULL`,
 				s.TransactionID, s.ID, s.TenantID, s.Live, s.EndedAt, optional(s.Confirmation.SettledAt))
+		}
+		if s.Erased {
+			erased[s.ID] = true
 		}
 		if known, ok := last[s.ID]; !ok || known.Sequence < s.Sequence {
 			last[s.ID] = s
@@ -79,6 +85,7 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 			WHERE s.sequence < excluded.sequence`,
 			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value)
 	}
+	personal.Delete(batch, slices.Sorted(maps.Keys(erased)))
 	return batch
 }
 

@@ -28,6 +28,7 @@ const (
 	CommandConsumeToken = "completion_token.consume"
 	CommandRefund       = "case.refund_request"
 	CommandResolve      = "case.resolve"
+	CommandErase        = "session.erase"
 	CommandNoteProposal = "case.note_proposal"
 	CommandConfirmed    = "confirmation.answer"
 )
@@ -50,10 +51,12 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		}
 	case checkout.Cancel:
 		r.Type, r.By = CommandCancel, string(do.By)
+	case checkout.Erase:
+		r.Type, r.By = CommandErase, do.By
 	case checkout.Collect:
 		r.Type = CommandCollect
 		r.Collect = &record.StartCollection{
-			CollectionID: do.CollectionID, OfferID: do.OfferID, Account: do.Account, Payer: do.Payer, PayerMasked: do.PayerMasked, Total: do.Total,
+			CollectionID: do.CollectionID, OfferID: do.OfferID, Account: do.Account, PayerSealed: do.PayerSealed, Payer: do.Payer, PayerMasked: do.PayerMasked, Total: do.Total,
 			ApprovalWindowMs: do.ApprovalWindow.Milliseconds(), SendWithinMs: do.SendWithin.Milliseconds(), Language: do.Language,
 		}
 	case checkout.Outcome:
@@ -129,9 +132,11 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 		}
 	case r.Type == CommandCancel:
 		c.Do = checkout.Cancel{By: checkout.Canceller(r.By)}
+	case r.Type == CommandErase:
+		c.Do = checkout.Erase{By: r.By}
 	case r.Type == CommandCollect && r.Collect != nil:
 		c.Do = checkout.Collect{
-			CollectionID: r.Collect.CollectionID, OfferID: r.Collect.OfferID, Account: r.Collect.Account, Payer: r.Collect.Payer, PayerMasked: r.Collect.PayerMasked,
+			CollectionID: r.Collect.CollectionID, OfferID: r.Collect.OfferID, Account: r.Collect.Account, PayerSealed: r.Collect.PayerSealed, Payer: r.Collect.Payer, PayerMasked: r.Collect.PayerMasked,
 			Total: r.Collect.Total, ApprovalWindow: time.Duration(r.Collect.ApprovalWindowMs) * time.Millisecond,
 			SendWithin: time.Duration(r.Collect.SendWithinMs) * time.Millisecond, Language: r.Collect.Language,
 		}
@@ -194,7 +199,7 @@ func FromSession(s checkout.Session) record.Session {
 		ID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID, Livemode: s.Live, Platform: s.Platform,
 		OrderID: s.OrderID, Amount: s.Amount, Currency: s.Currency, Mode: string(s.Mode),
 		ServiceCode: s.ServiceCode, ServiceLabel: s.ServiceLabel, Description: s.Description, Note: s.Note,
-		Customer: (*record.Customer)(s.Customer), CustomerID: s.CustomerID, Metadata: s.Metadata, SuccessURL: s.SuccessURL, CancelURL: s.CancelURL,
+		CustomerSealed: s.CustomerSealed, Customer: (*record.Customer)(s.Customer), CustomerID: s.CustomerID, Metadata: s.Metadata, SuccessURL: s.SuccessURL, CancelURL: s.CancelURL,
 		PaymentRef: s.PaymentRef, NoticeID: s.NoticeID, NoticeRef: s.NoticeRef, TransactionID: s.TransactionID,
 		ClientSecretHash: s.ClientSecretHash, ClientSecretSealed: s.ClientSecretSealed,
 		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
@@ -248,7 +253,7 @@ func ToSession(r *record.Session) checkout.Session {
 		ID: r.ID, ApplicationID: r.ApplicationID, TenantID: r.TenantID, Live: r.Livemode, Platform: r.Platform,
 		OrderID: r.OrderID, Amount: r.Amount, Currency: r.Currency, Mode: checkout.Mode(r.Mode),
 		ServiceCode: r.ServiceCode, ServiceLabel: r.ServiceLabel, Description: r.Description, Note: r.Note,
-		Customer: (*checkout.Customer)(r.Customer), CustomerID: r.CustomerID, Metadata: r.Metadata, SuccessURL: r.SuccessURL, CancelURL: r.CancelURL,
+		CustomerSealed: r.CustomerSealed, Customer: (*checkout.Customer)(r.Customer), CustomerID: r.CustomerID, Metadata: r.Metadata, SuccessURL: r.SuccessURL, CancelURL: r.CancelURL,
 		PaymentRef: r.PaymentRef, NoticeID: r.NoticeID, NoticeRef: r.NoticeRef, TransactionID: r.TransactionID,
 		ClientSecretHash: r.ClientSecretHash, ClientSecretSealed: r.ClientSecretSealed,
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
@@ -299,8 +304,9 @@ func ToSession(r *record.Session) checkout.Session {
 	return s
 }
 
-// FromEvent converts an event without contact data, phone numbers and secrets, because
-// checkout.events keeps it for ever. The hash of a client_secret stays: pages recognise
+// FromEvent converts an event without phone numbers, secrets and contact data that nobody
+// sealed, because checkout.events keeps it for ever. Sealed contact data become unreadable
+// when their data key is deleted (internal/personal). The hash of a client_secret stays: pages recognise
 // the holder of the secret with it, and the secret cannot be computed from it.
 func FromEvent(e checkout.Event) *record.Event {
 	r := &record.Event{
@@ -415,7 +421,7 @@ func FromRequest(q checkout.CollectionRequest) *record.CollectionRequest {
 	s, c := q.Session, q.Session.Collection
 	r := &record.CollectionRequest{
 		Kind: string(q.Kind), CollectionID: c.ID, SessionID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID,
-		Livemode: s.Live, OfferID: c.OfferID, Amount: c.Amount, Currency: c.Currency, Account: c.Account, Payer: q.Payer,
+		Livemode: s.Live, OfferID: c.OfferID, Amount: c.Amount, Currency: c.Currency, Account: c.Account, PayerSealed: q.PayerSealed, Payer: q.Payer,
 		PaymentRef: s.PaymentRef, Description: s.Description, RequestedAt: q.At, NotAfter: c.NotAfter, WindowEndsAt: c.WindowEndsAt,
 		Language: q.Language,
 	}

@@ -77,7 +77,7 @@ func TestCommandsSurvive(t *testing.T) {
 		filled[checkout.Reserve](), filled[checkout.Take](), filled[checkout.Release](), filled[checkout.Reverse](),
 		checkout.ConsumeToken{Hash: []byte("h")},
 		filled[checkout.ConsumeToken](),
-		filled[checkout.OpenRefundRequest](), filled[checkout.Resolve](), filled[checkout.NoteProposal](), filled[checkout.Confirmed](),
+		filled[checkout.OpenRefundRequest](), filled[checkout.Resolve](), filled[checkout.NoteProposal](), filled[checkout.Confirmed](), filled[checkout.Erase](),
 	} {
 		for _, to := range []*checkout.ReplyTo{nil, {CorrelationID: "c", Partition: 3}} {
 			c := checkout.Command{At: time.UnixMilli(1).UTC(), SessionID: "s", ApplicationID: "a", Live: true, ReplyTo: to, Do: do}

@@ -33,6 +33,8 @@ type Config struct {
 	// means that the agency has another account now: the operator is asked about the
 	// collection, but not for its money. The sink calls it before each call of an operator.
 	Account func(tenantID string, live bool, offerID, fingerprint string) (account connector.Account, replaced, ok bool)
+	// Payer opens the sealed number of a payer.
+	Payer func(ctx context.Context, sessionID string, sealed []byte) (string, error)
 	// HonoursLate reports whether the agency's policy honours late payments. Nil means
 	// that no agency does.
 	HonoursLate func(tenantID string) bool
@@ -59,8 +61,8 @@ type Config struct {
 func (c *Config) validate() error {
 	c.Backlog = cmp.Or(c.Backlog, 16384)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 8*time.Second)
-	if c.Topology == nil || c.Codec == nil || c.Account == nil || c.Signer == nil || c.Sealer == nil || c.Now == nil || c.Log == nil {
-		return errors.New("collect: Topology, Codec, Account, Signer, Sealer, Now and Log are required")
+	if c.Topology == nil || c.Codec == nil || c.Account == nil || c.Payer == nil || c.Signer == nil || c.Sealer == nil || c.Now == nil || c.Log == nil {
+		return errors.New("collect: Topology, Codec, Account, Payer, Signer, Sealer, Now and Log are required")
 	}
 	if len(c.Connectors) == 0 {
 		return errors.New("collect: no connectors")

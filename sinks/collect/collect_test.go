@@ -26,6 +26,7 @@ import (
 	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/kafka"
+	"quittance/internal/personal"
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -218,6 +219,7 @@ func (w *world) run(configure ...func(*collect.Config)) (stop func()) {
 			a := w.account()
 			return a, false, id == tenant && !live && (fingerprint == "" || connector.Is(a, fingerprint))
 		},
+		Payer:  func(context.Context, string, []byte) (string, error) { return "", personal.ErrErased },
 		Signer: w.keys, PublicURL: w.callbacks, Sealer: w.keys, CheckoutURL: "https://pay.example", Now: w.clock.now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),
 	}
 	for _, f := range configure {
@@ -376,6 +378,30 @@ const (
 	rejects  = "242066000004"
 	fails500 = "242066000011"
 )
+
+// The number is in Kafka only sealed. Whoever reads the topic cannot open it, the operator
+// gets it.
+func TestSealedPayer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, pool := servers.Database(t)
+	store, err := personal.New(personal.Config{Pool: pool, Keys: w.keys, Now: w.clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(func(c *collect.Config) { c.Payer = store.Payer })
+	q := w.request("collect", "", time.Minute)
+	if q.PayerSealed, err = store.SealPayer(t.Context(), q.SessionID, approves); err != nil {
+		t.Fatal(err)
+	}
+	value, err := w.codec.Encode(&q)
+	if err != nil || bytes.Contains(value, []byte(approves)) || bytes.Contains(value, []byte(approves[3:])) {
+		t.Errorf("the record tells the number, %v", err)
+	}
+	w.send(q)
+	w.eventually("the operator's report", func() bool { return w.calledBack(q.CollectionID) == 1 })
+	w.once(q)
+}
 
 func TestRequestsAndEnquiries(t *testing.T) {
 	t.Parallel()

@@ -71,7 +71,8 @@ type job struct {
 
 	request    record.CollectionRequest
 	connector  connector.Connector
-	complained bool // about the unknown account
+	complained bool   // about the unknown account
+	payer      string // the opened number
 }
 
 // do processes the record. It returns true when the record is done, false when it is
@@ -281,15 +282,31 @@ func (j *job) ask() (connector.Outcome, error) {
 	case replaced:
 		return connector.Outcome{}, errReplaced
 	}
+	if err := j.open(); err != nil {
+		return connector.Outcome{}, err
+	}
 	ctx, cancel := context.WithTimeout(j.calls, left+lateGrace)
 	defer cancel()
 	o, err := j.connector.Collect(ctx, account, connector.Request{
-		ID: q.CollectionID, Payer: q.Payer, Amount: q.Amount, Currency: q.Currency,
+		ID: q.CollectionID, Payer: j.payer, Amount: q.Amount, Currency: q.Currency,
 		PaymentRef: q.PaymentRef, Description: q.Description,
 		CallbackURL: connector.CallbackURL(j.sink.cfg.Signer, j.sink.cfg.PublicURL, j.connector.Operator(), q.SessionID, q.CollectionID),
 		ReturnURL:   j.returnURL(), ExpiresAt: q.WindowEndsAt,
 	})
 	return o, j.called(kindCollect, begun, o, err)
+}
+
+// open opens the payer's number. Requests of earlier versions have it in plain. While it
+// cannot be opened, nothing is sent.
+func (j *job) open() (err error) {
+	q := &j.request
+	if j.payer = q.Payer; len(q.PayerSealed) == 0 {
+		return nil
+	}
+	if j.payer, err = j.sink.cfg.Payer(j.calls, q.SessionID, q.PayerSealed); err != nil {
+		return &connector.Error{Doing: "opening the payer's number", Fault: connector.FaultNetwork, Err: err}
+	}
+	return nil
 }
 
 // returnURL returns the address of the citizen's page, in the citizen's language.

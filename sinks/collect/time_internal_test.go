@@ -18,6 +18,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/kafka"
+	"quittance/internal/personal"
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -178,6 +179,7 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 		if d.Sink, err = New(Config{
 			Kafka: config, Topology: topology, Codec: codec, Connectors: map[string]connector.Connector{checkout.OfferMomo: o},
 			Account: d.account,
+			Payer:   func(context.Context, string, []byte) (string, error) { return "", personal.ErrErased },
 			Signer:  keys, Sealer: keys, PublicURL: "https://pay.example", CheckoutURL: "https://pay.example",
 			Now: d.now, Log: slog.New(slog.DiscardHandler), Metrics: d.metrics,
 		}); err != nil {
@@ -236,6 +238,7 @@ func TestNeverSent(t *testing.T) {
 		has     func() (replaced, ok bool)
 		collect func() (connector.Outcome, error)
 		again   bool // another member may have received the record
+		erased  bool // the payer's number
 		want    []checkout.Outcome
 		unknown bool // the account
 		asked   bool
@@ -243,6 +246,7 @@ func TestNeverSent(t *testing.T) {
 		"no account":                     {has: func() (bool, bool) { return false, false }, want: refusal(checkout.FailurePayeeUnavailable), unknown: true},
 		"a replaced account":             {has: func() (bool, bool) { return true, true }, want: refusal(checkout.FailurePayeeUnavailable)},
 		"unreachable operator":           {collect: unreachable, want: refusal(checkout.FailureOperatorUnavailable)},
+		"erased number":                  {erased: true, want: refusal(checkout.FailureOperatorUnavailable)},
 		"perhaps sent":                   {collect: fails(connector.FaultTimeout), asked: true, want: []checkout.Outcome{{Status: checkout.OutcomeUnknown}}},
 		"perhaps sent by another member": {collect: unreachable, again: true, asked: true, want: []checkout.Outcome{{Status: checkout.OutcomeUnknown}}},
 		"replaced after it was sent":     {has: func() (bool, bool) { return true, true }, again: true, asked: true, want: []checkout.Outcome{{Status: checkout.OutcomeUnknown}}},
@@ -255,7 +259,11 @@ func TestNeverSent(t *testing.T) {
 				d.has = c.has
 				d.first = func(*kgo.Record) bool { return !c.again }
 				begun := time.Now()
-				if !d.do(d.request(kindCollect, 30*time.Second)) {
+				q := d.request(kindCollect, 30*time.Second)
+				if c.erased {
+					q.Payer, q.PayerSealed = "", []byte("sealed")
+				}
+				if !d.do(q) {
 					t.Error("the record is left")
 				}
 				if took := time.Since(begun); took < 30*time.Second || took > time.Minute {

@@ -22,6 +22,7 @@ type chaos struct {
 	every  time.Duration
 	health []string // health addresses of the processors of the storm
 
+	backupAt     time.Duration // from the start to the backup of PostgreSQL, which the storm's end restores
 	brokerAt     time.Duration // from the start to the kill of the broker
 	stormFor     time.Duration // length of the storm, which follows the broker's restart
 	untilAtLeast time.Duration // from the start to the earliest end
@@ -29,6 +30,7 @@ type chaos struct {
 	processes  atomic.Int64 // SIGKILLs of processes
 	brokers    atomic.Int64 // SIGKILLs of the broker
 	storms     atomic.Int64 // processors that joined and left
+	restores   atomic.Int64 // of PostgreSQL
 	brokerDown time.Duration
 	took       time.Duration // duration of run
 }
@@ -61,9 +63,20 @@ func (c *chaos) run(ctx context.Context) error {
 	return nil
 }
 
-// programme kills the broker once and later runs the storm once.
+// programme backs PostgreSQL up, kills the broker once, runs the storm once, and replaces
+// the data of PostgreSQL by the backup.
 func (c *chaos) programme(ctx context.Context) error {
-	if !measure.Pause(ctx, c.brokerAt) {
+	begun := time.Now()
+	if !measure.Pause(ctx, c.backupAt) {
+		return nil
+	}
+	// PostgreSQL is started again even if the load ends meanwhile.
+	restart, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*harness.StartWithin)
+	defer cancel()
+	if err := c.stack.BackUpPostgres(restart); err != nil {
+		return err
+	}
+	if !measure.Pause(ctx, time.Until(begun.Add(c.brokerAt))) {
 		return nil
 	}
 	if err := c.broker(ctx); err != nil {
@@ -72,7 +85,14 @@ func (c *chaos) programme(ctx context.Context) error {
 	if !measure.Pause(ctx, c.every) {
 		return nil
 	}
-	return c.storm(ctx)
+	if err := c.storm(ctx); err != nil {
+		return err
+	}
+	if err := c.stack.RestorePostgres(restart); err != nil {
+		return err
+	}
+	c.restores.Add(1)
+	return nil
 }
 
 // killer kills a random process at each interval and starts it again within a second.

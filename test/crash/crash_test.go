@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,6 +82,15 @@ func TestCrash(t *testing.T) {
 	}
 	defer tally.events.Close()
 	l := newLoad(s)
+	people, err := newStaff(ctx, s, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.people = people
+	working, rest := context.WithCancel(ctx)
+	var atWork sync.WaitGroup
+	atWork.Go(func() { people.run(working) })
+	defer func() { rest(); atWork.Wait() }()
 	t.Logf("ready after %v; %d processes; seed %d", measure.Rounded(time.Since(begun)), len(s.Fleet), size.seed)
 
 	if size.calibrate {
@@ -91,7 +101,7 @@ func TestCrash(t *testing.T) {
 	before := len(l.latencies)
 	c := &chaos{
 		stack: s, seed: size.seed, every: 2 * time.Second,
-		brokerAt: size.seconds * 3 / 10, stormFor: size.seconds / 4, untilAtLeast: size.seconds,
+		backupAt: size.seconds * 3 / 20, brokerAt: size.seconds * 3 / 10, stormFor: size.seconds / 4, untilAtLeast: size.seconds,
 	}
 	for _, port := range harness.Ports(t, 2) {
 		c.health = append(c.health, program.Local(port))
@@ -117,6 +127,8 @@ func TestCrash(t *testing.T) {
 		t.Error(err) // verify counts what is missing as lost
 	}
 	settled := time.Since(loaded)
+	rest()
+	atWork.Wait()
 
 	read, cancel := context.WithTimeout(ctx, harness.StartWithin)
 	defer cancel()
@@ -124,7 +136,7 @@ func TestCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.creations, h.cancelled = l.creations, l.cancelled
+	h.creations, h.cancelled, h.taken = l.creations, l.cancelled, l.taken
 	v := verify(h)
 	commands, err := w.records(read, schemas.TopicCommands)
 	if err != nil {
@@ -152,14 +164,18 @@ func TestCrash(t *testing.T) {
 			{"processes killed", int(c.processes.Load())},
 			{"brokers killed", int(c.brokers.Load())},
 			{"processors that joined and left", int(c.storms.Load())},
+			{"restores of PostgreSQL", int(c.restores.Load())},
+			{"refunds that staff requested", len(people.requested)},
+			{"resolutions that staff agreed on", people.proposed},
 			{"processes that ended by themselves", unexpected},
 			{"poison records", poison},
 			{"unexpected answers", l.surprised},
 		}, commands, c.kills())
 	publish(t, report)
+	t.Logf("refusals of resolutions: %v", people.refusals)
 
 	if !v.clean() {
-		t.Errorf("lost=%d doubled=%d gaps=%d diverged=%d, want 0 of each", v.lost, v.doubled, v.gaps, v.diverged)
+		t.Errorf("lost=%d doubled=%d gaps=%d diverged=%d blocked=%d, want 0 of each", v.lost, v.doubled, v.gaps, v.diverged, v.blocked)
 	}
 	if poison > 0 {
 		t.Errorf("%d records are in the poison topics, want none", poison)
@@ -173,6 +189,9 @@ func TestCrash(t *testing.T) {
 	}
 	if n := v.sums[sumKey{"completed", "XAF"}].sessions; n < int64(l.started/3) {
 		t.Errorf("%d of %d sessions were completed, want at least a third", n, l.started)
+	}
+	if late, back := v.late, v.reversed; late == 0 || back == 0 || people.proposed == 0 || c.restores.Load() != 1 {
+		t.Errorf("%d late payments, %d reversals, %d resolutions of staff, %d restores of PostgreSQL: want some of each", late, back, people.proposed, c.restores.Load())
 	}
 	if c.brokers.Load() != 1 || c.processes.Load() < int64(size.seconds/c.every)/2 || c.storms.Load() < 2 {
 		t.Errorf("too few kills: %d processes, %d brokers, %d processors that joined and left", c.processes.Load(), c.brokers.Load(), c.storms.Load())

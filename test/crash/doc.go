@@ -1,15 +1,17 @@
 // Package crash kills the program under load and counts what is lost or doubled.
 //
 // TestCrash starts every role at least twice. Integrators create sessions and citizens pay
-// them. Meanwhile the test kills a process every two seconds and the broker once, and
-// makes the processors' group rebalance for a while. When nothing is under way any more,
+// them. Operators approve some payments late, clerks take cash and give it back, and staff
+// resolve operator cases. Meanwhile the test kills a process every two seconds and the
+// broker once, makes the processors' group rebalance for a while, and replaces the data of
+// PostgreSQL by an older backup. When nothing is under way any more,
 // it compares the log, the processors' state, Postgres and ClickHouse with the answers and
 // messages that clients, the operator, receivers and ERPs got. The last line of the report
 // is
 //
-//	lost=0 doubled=0 gaps=0 diverged=0 commands=N kills=K
+//	lost=0 doubled=0 gaps=0 diverged=0 blocked=0 commands=N kills=K
 //
-// The test fails if one of the first four is not 0. The type verdict explains what each of
+// The test fails if one of the first five is not 0. The type verdict explains what each of
 // them counts.
 //
 // The normal suite runs a short version; -short leaves it out. The environment changes the

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,8 +29,9 @@ import (
 // witness reads the topics, stores and simulators with clients of its own.
 type witness struct {
 	*topics.Topics
-	stack *harness.Stack
-	http  *http.Client
+	stack  *harness.Stack
+	http   *http.Client
+	people *staff // nil when nobody resolves cases
 }
 
 func newWitness(ctx context.Context, s *harness.Stack) (*witness, error) {
@@ -46,11 +48,15 @@ type tally struct {
 	inFlight map[string]bool
 	webhooks int
 	confirms int
+	cases    map[string]casesOf // by session
 }
+
+// casesOf are the numbers of a session's cases.
+type casesOf struct{ all, open int }
 
 func (w *witness) tally(ctx context.Context) (*tally, error) {
 	r, err := w.Read(ctx, schemas.TopicEvents)
-	return &tally{events: r, codec: w.Codec, inFlight: map[string]bool{}}, err
+	return &tally{events: r, codec: w.Codec, inFlight: map[string]bool{}, cases: map[string]casesOf{}}, err
 }
 
 func (t *tally) catchUp(ctx context.Context) error {
@@ -70,6 +76,15 @@ func (t *tally) catchUp(ctx context.Context) error {
 		if e.Type == kindCompleted && e.Session.Metadata[checkout.MetadataERPDueRef] != "" {
 			t.confirms++
 		}
+		if len(e.Session.Cases) > 0 {
+			n := casesOf{all: len(e.Session.Cases)}
+			for _, c := range e.Session.Cases {
+				if c.Resolution == "" {
+					n.open++
+				}
+			}
+			t.cases[e.SessionID] = n
+		}
 		if c := e.Session.Collection; c != nil && (c.Status == "pending" || c.Status == "undecided") {
 			t.inFlight[e.SessionID] = true
 		} else {
@@ -82,40 +97,57 @@ func (t *tally) catchUp(ctx context.Context) error {
 // progress compares the log with the consumers behind it.
 type progress struct {
 	commandsLag           int64
+	answersLag            int64 // what ERPs answered, not yet told to the processors
 	inFlight              int
 	events, journalled    int64
 	sequences, readmodel  int64
 	webhooks, delivered   int
 	confirms, confirmed   int
 	waiting, needOperator int
+	cases, rows           casesOf // in the log, in the table
+	approved, unresolved  int     // proposals that wait for the processor, cases that wait for staff
 }
 
 func (p progress) quiet() bool {
-	return p.commandsLag == 0 && p.inFlight == 0 && p.events == p.journalled && p.sequences == p.readmodel &&
-		p.webhooks == p.delivered && p.confirms == p.confirmed && p.waiting == 0
+	return p.commandsLag == 0 && p.answersLag == 0 && p.inFlight == 0 && p.events == p.journalled && p.sequences == p.readmodel &&
+		p.webhooks == p.delivered && p.confirms == p.confirmed && p.waiting == 0 &&
+		p.cases == p.rows && p.approved == 0 && p.unresolved == 0
 }
 
 func (p progress) String() string {
-	return fmt.Sprintf("undecided commands %d; collections in flight %d; events %d, journalled %d; sequences %d, in the read model %d; webhooks %d, delivered %d; confirmations %d, delivered %d; deliveries waiting %d, parked %d",
-		p.commandsLag, p.inFlight, p.events, p.journalled, p.sequences, p.readmodel, p.webhooks, p.delivered, p.confirms, p.confirmed, p.waiting, p.needOperator)
+	return fmt.Sprintf("undecided commands %d; answers of ERPs not told %d; collections in flight %d; events %d, journalled %d; sequences %d, in the read model %d; webhooks %d, delivered %d; confirmations %d, delivered %d; deliveries waiting %d, parked %d; cases (all open) %d, in the table %d; approved proposals waiting %d, cases without a proposal %d",
+		p.commandsLag, p.answersLag, p.inFlight, p.events, p.journalled, p.sequences, p.readmodel, p.webhooks, p.delivered, p.confirms, p.confirmed, p.waiting, p.needOperator, p.cases, p.rows, p.approved, p.unresolved)
 }
 
 func (w *witness) progress(ctx context.Context, t *tally) (progress, error) {
 	var p progress
-	lags, err := w.Admin.Lag(ctx, harness.Prefix+"processor")
+	lags, err := w.Admin.Lag(ctx, harness.Prefix+"processor", harness.Prefix+"erp-reporter")
 	if err == nil {
 		err = lags.Error()
 	}
 	if err != nil {
-		return p, fmt.Errorf("asking for the processors' lag: %w", err)
+		return p, fmt.Errorf("asking for the lag of processors and reporters: %w", err)
 	}
-	p.commandsLag = lags[harness.Prefix+"processor"].Lag.Total()
+	p.commandsLag, p.answersLag = lags[harness.Prefix+"processor"].Lag.Total(), lags[harness.Prefix+"erp-reporter"].Lag.Total()
 	if err := t.catchUp(ctx); err != nil {
 		return p, err
 	}
 	p.inFlight, p.events, p.sequences, p.webhooks, p.confirms = len(t.inFlight), t.count, t.sum, t.webhooks, t.confirms
 	if err := w.stack.Pool.QueryRow(ctx, `SELECT coalesce(sum(sequence), 0)::bigint FROM sessions`).Scan(&p.readmodel); err != nil {
 		return p, err
+	}
+	for _, n := range t.cases {
+		p.cases.all += n.all
+		p.cases.open += n.open
+	}
+	if err := w.stack.Pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE resolution IS NULL) FROM cases WHERE in_session`).Scan(&p.rows.all, &p.rows.open); err != nil {
+		return p, err
+	}
+	if p.approved, p.unresolved, err = w.unfinished(ctx); err != nil {
+		return p, err
+	}
+	if w.people != nil {
+		p.unresolved += int(w.people.outstanding.Load())
 	}
 	rows, err := w.stack.Pool.Query(ctx, `SELECT kind, state, count(*) FROM deliveries GROUP BY kind, state`)
 	if err != nil {
@@ -239,7 +271,11 @@ func (w *witness) history(ctx context.Context) (h history, err error) {
 	if h.payments, err = w.payments(ctx); err != nil {
 		return h, err
 	}
-	for _, app := range w.stack.Apps {
+	apps := slices.Clone(w.stack.Apps)
+	for _, c := range w.stack.Counters {
+		apps = append(apps, c.Application)
+	}
+	for _, app := range apps {
 		messages, err := w.inbox(ctx, app.ID)
 		if err != nil {
 			return h, err
@@ -252,6 +288,12 @@ func (w *witness) history(ctx context.Context) (h history, err error) {
 			return h, err
 		}
 		h.confirmed = append(h.confirmed, accepted...)
+	}
+	if h.cases, h.underReview, err = w.cases(ctx); err != nil {
+		return h, err
+	}
+	if h.rows, err = w.caseRows(ctx); err != nil {
+		return h, err
 	}
 	for _, read := range []func(context.Context) (store, error){w.state, w.readmodel, w.journal} {
 		s, err := read(ctx)
@@ -275,7 +317,10 @@ func (w *witness) events(ctx context.Context) ([]event, error) {
 		if err := w.Codec.Decode(rec.Value, &e); err != nil {
 			return err
 		}
-		got := event{id: e.EventID, kind: e.Type, session: e.SessionID, sequence: e.Sequence, collection: e.Detail[checkout.DetailCollectionID]}
+		got := event{
+			id: e.EventID, kind: e.Type, session: e.SessionID, sequence: e.Sequence, collection: e.Detail[checkout.DetailCollectionID],
+			late: e.Detail[checkout.DetailLate] == "true", caseID: e.Detail[checkout.DetailCaseID],
+		}
 		if s := e.Session; s != nil {
 			got.application, got.tenant, got.order, got.reference = s.ApplicationID, s.TenantID, s.OrderID, s.PaymentRef
 			got.transaction, got.dueRef, got.after = s.TransactionID, s.Metadata[checkout.MetadataERPDueRef], standingOf(s)
@@ -392,6 +437,60 @@ func (w *witness) confirmations(ctx context.Context, agency harness.Application)
 			return out, nil
 		}
 	}
+}
+
+// cases reads from the processors' changelog the cases of all sessions, by id, and the
+// sessions that block their order.
+func (w *witness) cases(ctx context.Context) (all map[string]operatorCase, underReview []string, err error) {
+	r, err := w.Read(ctx, schemas.TopicState)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	sessions, orders := map[string]record.Session{}, map[string]record.Order{}
+	err = r.Next(ctx, func(rec *kgo.Record) error {
+		switch kind, key, _ := strings.Cut(string(rec.Key), "\x00"); kind {
+		case "s":
+			var s record.Session
+			if err := w.Codec.Decode(rec.Value, &s); err != nil {
+				return err
+			}
+			sessions[key] = s
+		case "o":
+			var o record.Order
+			if err := w.Codec.Decode(rec.Value, &o); err != nil {
+				return err
+			}
+			orders[key] = o
+		}
+		return nil
+	})
+	all = map[string]operatorCase{}
+	for id, s := range sessions {
+		for _, c := range s.Cases {
+			all[c.ID] = operatorCase{session: id, kind: c.Kind, resolution: c.Resolution}
+		}
+	}
+	for _, o := range orders {
+		underReview = append(underReview, o.Late...)
+	}
+	return all, underReview, err
+}
+
+// caseRows reads the table in which staff find cases.
+func (w *witness) caseRows(ctx context.Context) (map[string]operatorCase, error) {
+	rows, err := w.stack.Pool.Query(ctx, `SELECT id, session_id, kind, coalesce(resolution, '') FROM cases WHERE in_session`)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]operatorCase{}
+	var id string
+	var c operatorCase
+	_, err = pgx.ForEachRow(rows, []any{&id, &c.session, &c.kind, &c.resolution}, func() error {
+		all[id] = c
+		return nil
+	})
+	return all, err
 }
 
 // state reads the processors' changelog; the last entry of each session counts.

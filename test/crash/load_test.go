@@ -33,6 +33,8 @@ type load struct {
 	mu        sync.Mutex
 	creations []creation
 	cancelled []string
+	taken     []cash
+	refunds   []string // sessions that staff give back once they are paid
 	started   int
 	confirmed int             // confirmations that were answered
 	gaveUp    int             // journeys that did not end in time
@@ -84,11 +86,19 @@ func (l *load) run(ctx, begin context.Context, rate float64) (leftOver int64) {
 }
 
 // plan returns what happens in journey n: the last two digits of the payer's magic
-// number, "cancel" or "leave".
+// number, or a word of journey.
 func plan(n int) string {
 	switch n %= 100; {
-	case n < 76:
+	case n < 66:
 		return "01" // approved at once
+	case n < 69:
+		return "cash" // taken by a clerk
+	case n < 72:
+		return "reversed" // taken by a clerk, given back by another
+	case n < 75:
+		return "late" // approved after the integrator has cancelled
+	case n < 76:
+		return "refund" // approved at once, then given back by staff
 	case n < 84:
 		return "09" // approved, called back twice
 	case n < 89:
@@ -110,7 +120,11 @@ func (l *load) journey(ctx context.Context, n int) {
 	l.mu.Lock()
 	l.started++
 	l.mu.Unlock()
-	app := l.stack.Apps[n%len(l.stack.Apps)]
+	what, app := plan(n), l.stack.Apps[n%len(l.stack.Apps)]
+	counter := l.stack.Counters[n%len(l.stack.Counters)]
+	if what == "cash" || what == "reversed" {
+		app = counter.Application
+	}
 	c := creation{application: app.ID, order: fmt.Sprintf("order-%06d", n), key: uuid.NewString(), amount: int64(1000 + n%9000)}
 	request := map[string]any{"order_id": c.order, "amount": c.amount, "service_code": "tax", "description": "Crash test"}
 	if n%10 != 0 { // one in ten has no due of an ERP
@@ -133,10 +147,23 @@ func (l *load) journey(ctx context.Context, n int) {
 			return
 		}
 	}
-	switch what := plan(n); what {
+	switch what {
 	case "leave":
 	case "cancel":
 		l.cancel(ctx, app, c.session, n)
+	case "cash", "reversed":
+		l.payCash(ctx, counter, c, what == "reversed", n)
+	case "late":
+		if l.pay(ctx, c.session, "06 600 00 03", n) {
+			l.cancel(ctx, app, c.session, n)
+			l.approve(ctx, c)
+		}
+	case "refund":
+		if l.pay(ctx, c.session, "06 600 00 01", n) {
+			l.mu.Lock()
+			l.refunds = append(l.refunds, c.session)
+			l.mu.Unlock()
+		}
 	default:
 		l.pay(ctx, c.session, "06 600 00 "+what, n)
 	}
@@ -152,13 +179,14 @@ func (l *load) create(ctx context.Context, app harness.Application, c *creation,
 		switch {
 		case err == nil && status == http.StatusCreated:
 			var session struct {
-				ID string `json:"id"`
+				ID         string `json:"id"`
+				PaymentRef string `json:"payment_ref"`
 			}
-			if err := json.Unmarshal([]byte(answer), &session); err != nil || session.ID == "" {
+			if err := json.Unmarshal([]byte(answer), &session); err != nil || session.ID == "" || session.PaymentRef == "" {
 				l.surprise("creation of %s was answered with %q", c.order, answer)
 				return false
 			}
-			c.session = session.ID
+			c.session, c.reference = session.ID, session.PaymentRef
 			l.mu.Lock()
 			l.creations = append(l.creations, *c)
 			l.mu.Unlock()
@@ -199,8 +227,9 @@ func (l *load) cancel(ctx context.Context, app harness.Application, session stri
 }
 
 // pay pays on the page without a script: number, review, confirmation. Without an answer
-// it loads the page from another ingress and continues with the form that it shows.
-func (l *load) pay(ctx context.Context, session, phone string, at int) {
+// it loads the page from another ingress and continues with the form that it shows. It
+// returns whether the citizen has confirmed.
+func (l *load) pay(ctx context.Context, session, phone string, at int) bool {
 	form := harness.PageForm{}
 	for try := 0; ; {
 		method, path, body := http.MethodGet, "/c/"+session+"?lang=en", ""
@@ -217,7 +246,7 @@ func (l *load) pay(ctx context.Context, session, phone string, at int) {
 			form = harness.PageForm{}
 			try++
 			if !l.again(ctx, try) {
-				return
+				return false
 			}
 			continue
 		case status == http.StatusSeeOther:
@@ -226,25 +255,25 @@ func (l *load) pay(ctx context.Context, session, phone string, at int) {
 				l.mu.Lock()
 				l.confirmed++
 				l.mu.Unlock()
-				return
+				return true
 			}
 		case status == http.StatusOK, status == http.StatusConflict, status == http.StatusUnprocessableEntity:
 			if form = harness.ReadForm(answer); form.Action == "" {
-				return // the page waits for the payer or shows the end
+				return true // the page waits for the payer or shows the end
 			}
 			if form.Step() == "phone" {
 				form.Fields.Set("phone", phone)
 			}
 		default:
 			l.surprise("%s %s was answered with %d %s", method, path, status, answer)
-			return
+			return false
 		}
 		if status != http.StatusOK && !l.again(ctx, try) {
-			return
+			return false
 		}
 		if ctx.Err() != nil {
 			l.giveUp()
-			return
+			return false
 		}
 	}
 }
@@ -282,8 +311,11 @@ func (l *load) surprise(format string, args ...any) {
 
 // call sends a request to the ingress of number at, modulo their number.
 func (l *load) call(ctx context.Context, method string, at int, path, contentType, body string, header map[string]string) (status int, answer string, err error) {
-	base := l.stack.Ingress[at%len(l.stack.Ingress)]
-	req, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
+	return l.send(ctx, method, l.stack.Ingress[at%len(l.stack.Ingress)]+path, contentType, body, header)
+}
+
+func (l *load) send(ctx context.Context, method, url, contentType, body string, header map[string]string) (status int, answer string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // sound returns a small history without faults: sessions that are paid, paid late,
-// refused, cancelled and left open.
+// refused, cancelled, left open, paid late and honoured, and paid in cash that is given
+// back.
 func sound() history {
 	var h history
 	current := map[string]standing{}
@@ -48,21 +49,40 @@ func sound() history {
 		if kind == kindCompleted {
 			h.confirmed = append(h.confirmed, confirmation{tenant: "agency", transaction: e.transaction, dueRef: e.dueRef, reference: e.reference, amount: s.amount, accepted: 1})
 		}
-		if kind == kindCompleted || kind == kindLatePayment || kind == kindFailed && n != 2 {
+		if kind == kindCompleted && n < 6 || kind == kindLatePayment || kind == kindFailed && n < 6 && n != 2 {
 			h.payments = append(h.payments, payment{id: e.collection, reference: e.reference, approved: kind != kindFailed, amount: s.total, currency: "XAF", duplicates: 1})
 		}
 	}
-	for n := 1; n <= 5; n++ {
+	h.cases, h.rows = map[string]operatorCase{}, map[string]operatorCase{}
+	inCase := func(n int, kind, resolution string) {
+		id := fmt.Sprintf("case_%d", n)
+		h.cases[id] = operatorCase{session: fmt.Sprintf("chs_%d", n), kind: kind, resolution: resolution}
+		h.rows[id] = h.cases[id]
+		h.events[len(h.events)-1].caseID = id
+	}
+	for n := 1; n <= 7; n++ {
 		emit(n, kindCreated, "open")
 	}
-	for n := 1; n <= 3; n++ {
+	for _, n := range []int{1, 2, 3, 6, 7} {
 		emit(n, "collection.requested", "open")
 	}
 	emit(1, kindCompleted, "completed")
 	emit(2, kindFailed, "failed")
 	emit(2, kindLatePayment, "failed")
+	inCase(2, "late_payment", "")
+	h.underReview = []string{"chs_2"}
 	emit(3, kindFailed, "failed")
 	emit(4, kindCancelled, "cancelled")
+	emit(6, kindFailed, "failed")
+	emit(6, kindLatePayment, "failed")
+	inCase(6, "late_payment", "honour")
+	emit(6, kindResolved, "failed")
+	inCase(6, "late_payment", "honour")
+	emit(6, kindCompleted, "completed")
+	h.events[len(h.events)-1].late = true
+	emit(7, kindCompleted, "completed")
+	h.taken = []cash{{session: "chs_7", reference: fmt.Sprintf("%016d", 7), collection: "collection-7", amount: 7015, taken: true, reversed: true}}
+	emit(7, kindReversed, "completed")
 
 	sums := map[sumKey]sum{}
 	for _, s := range current {
@@ -81,7 +101,7 @@ func TestCrashVerifierAcceptsSoundHistory(t *testing.T) {
 		t.Errorf("the verifier finds faults in a sound history:\n%s", strings.Join(v.findings, "\n"))
 	}
 	report := v.report("a sound history", nil, 17, 4)
-	if lines := strings.Split(strings.TrimSpace(report), "\n"); lines[len(lines)-1] != "lost=0 doubled=0 gaps=0 diverged=0 commands=17 kills=4" {
+	if lines := strings.Split(strings.TrimSpace(report), "\n"); lines[len(lines)-1] != "lost=0 doubled=0 gaps=0 diverged=0 blocked=0 commands=17 kills=4" {
 		t.Errorf("the report ends with %q", lines[len(lines)-1])
 	}
 }
@@ -130,6 +150,31 @@ func TestCrashVerifierSeesCorruption(t *testing.T) {
 		}, "doubled"},
 		{"a completion without approval", func(h *history) { h.payments[0].approved = false }, "diverged"},
 		{"the operator took another amount", func(h *history) { h.payments[0].amount++ }, "diverged"},
+		{"an acknowledged cash payment is missing", func(h *history) {
+			h.events = slices.DeleteFunc(h.events, func(e event) bool { return e.session == "chs_7" && e.kind == kindCompleted })
+		}, "lost"},
+		{"an acknowledged reversal is missing", func(h *history) { drop(h, kindReversed) }, "lost"},
+		{"a session is reversed twice", func(h *history) {
+			again(h, kindReversed, func(e *event) { e.sequence++; e.id = "evt_7_r" })
+		}, "doubled"},
+		{"cash that no clerk took", func(h *history) { h.taken = nil }, "diverged"},
+		{"a late payment completes its session without a resolution", func(h *history) { h.events[len(h.events)-3].late = false }, "doubled"},
+		{"a case is resolved twice", func(h *history) {
+			again(h, kindResolved, func(e *event) { e.sequence += 2; e.id = "evt_6_r" })
+		}, "doubled"},
+		{"staff cannot find an open case", func(h *history) { delete(h.rows, "case_2") }, "blocked"},
+		{"an open case looks closed", func(h *history) {
+			h.rows["case_2"] = operatorCase{session: "chs_2", kind: "late_payment", resolution: "refund"}
+		}, "blocked"},
+		{"a late payment has no case", func(h *history) {
+			delete(h.cases, "case_2")
+			delete(h.rows, "case_2")
+		}, "blocked"},
+		{"an order is under review for ever", func(h *history) { h.underReview = append(h.underReview, "chs_6") }, "blocked"},
+		{"a closed case looks open", func(h *history) {
+			h.rows["case_6"] = operatorCase{session: "chs_6", kind: "late_payment"}
+		}, "diverged"},
+		{"staff see a case that does not exist", func(h *history) { h.rows["case_9"] = operatorCase{session: "chs_5"} }, "diverged"},
 		{"an event is in the log twice", func(h *history) { again(h, "collection.requested", func(*event) {}) }, "doubled"},
 		{"a sequence has a gap", func(h *history) { drop(h, "collection.requested") }, "gaps"},
 		{"events out of order", func(h *history) { slices.Reverse(h.events) }, "gaps"},
@@ -180,7 +225,7 @@ func TestCrashVerifierSeesCorruption(t *testing.T) {
 			h := sound()
 			c.corrupt(&h)
 			v := verify(h)
-			got := map[string]int{"lost": v.lost, "doubled": v.doubled, "gaps": v.gaps, "diverged": v.diverged}
+			got := map[string]int{"lost": v.lost, "doubled": v.doubled, "gaps": v.gaps, "diverged": v.diverged, "blocked": v.blocked}
 			if got[c.want] == 0 {
 				t.Errorf("%s=0, want more than 0; all counts: %v\n%s", c.want, got, strings.Join(v.findings, "\n"))
 			}

@@ -15,18 +15,33 @@ import (
 type history struct {
 	creations []creation
 	cancelled []string // ids of sessions whose cancellation was acknowledged
+	taken     []cash
 	payments  []payment
 	events    []event // in the order of each partition
 	webhooks  []webhook
 	confirmed []confirmation
 	stores    []store // must agree with the events
+
+	cases       map[string]operatorCase // by id, in the processors' state
+	rows        map[string]operatorCase // by id, in the table of staff
+	underReview []string                // sessions that block their order
 }
+
+// operatorCase is money that fits no open session, and its exit.
+type operatorCase struct{ session, kind, resolution string }
 
 // creation is a 201 that a client got for an order, also a repeated one.
 type creation struct {
 	application, order, key string
-	session                 string
+	session, reference      string
 	amount                  int64
+}
+
+// cash is a payment that a clerk put on record. The request may have had no answer.
+type cash struct {
+	session, reference, collection string
+	amount                         int64
+	taken, reversed                bool // the answer said so
 }
 
 // payment is a collection as the operator has it.
@@ -52,6 +67,8 @@ type event struct {
 	dueRef      string
 	collection  string
 	paid        int64 // amount of the collection, fee included
+	late        bool  // a completion with late money
+	caseID      string
 	after       standing
 }
 
@@ -110,6 +127,8 @@ const (
 	kindCancelled   = "checkout.cancelled"
 	kindExpired     = "checkout.expired"
 	kindLatePayment = "checkout.late_payment"
+	kindReversed    = "checkout.reversed"
+	kindResolved    = "case.resolved"
 )
 
 // verdict counts the faults of a history and what was checked.
@@ -126,8 +145,13 @@ type verdict struct {
 	gaps int
 	// diverged counts disagreements between stores and false messages: a completion
 	// without approval, another amount, a webhook or a confirmation without an event, an
-	// invalid signature.
+	// invalid signature, a case whose table and state disagree.
 	diverged int
+	// blocked counts orders and sums without an exit: an order under review and a late
+	// payment whose case staff cannot find.
+	blocked int
+
+	late, reversed int // late payments, and sessions whose money was given back
 
 	findings []string // the first few
 	table    []row
@@ -141,7 +165,7 @@ type row struct {
 
 const maxFindings = 40
 
-func (v *verdict) clean() bool { return v.lost+v.doubled+v.gaps+v.diverged == 0 }
+func (v *verdict) clean() bool { return v.lost+v.doubled+v.gaps+v.diverged+v.blocked == 0 }
 
 func (v *verdict) find(counter *int, kind, format string, args ...any) {
 	*counter++
@@ -166,6 +190,8 @@ func verify(h history) *verdict {
 	v.creations(h, log)
 	v.cancellations(h, log)
 	v.payments(h, log)
+	v.cash(h, log)
+	v.exits(h, log)
 	v.webhooks(h, log)
 	v.confirmations(h, log)
 	v.stores(h, log)
@@ -303,7 +329,7 @@ func (v *verdict) cancellations(h history, l *log) {
 // payment, that no session was debited twice, and that none was completed without an
 // approval.
 func (v *verdict) payments(h history, l *log) {
-	type outcome struct{ completed, late int }
+	type outcome struct{ completed, late, honoured int }
 	outcomes := map[string]outcome{}
 	collectionOf := map[string]event{}
 	for _, e := range l.all {
@@ -311,10 +337,13 @@ func (v *verdict) payments(h history, l *log) {
 			continue
 		}
 		o := outcomes[e.collection]
-		if e.kind == kindCompleted {
-			o.completed++
-		} else {
+		switch {
+		case e.kind == kindLatePayment:
 			o.late++
+		case e.late:
+			o.honoured++
+		default:
+			o.completed++
 		}
 		outcomes[e.collection] = o
 		collectionOf[e.collection] = e
@@ -322,7 +351,7 @@ func (v *verdict) payments(h history, l *log) {
 	approved := map[string]payment{}
 	debits := map[string]string{} // by payment_ref
 	late, repeated := 0, 0
-	for _, p := range h.payments {
+	for _, p := range slices.Concat(h.payments, h.cash(collectionOf)) {
 		repeated += p.duplicates
 		if !p.approved {
 			continue
@@ -342,6 +371,8 @@ func (v *verdict) payments(h history, l *log) {
 			v.lose("collection %s (payment_ref %s) was approved and completed no session", p.id, p.reference)
 		case o.completed+o.late > 1:
 			v.double("collection %s has %d completions and %d late payments", p.id, o.completed, o.late)
+		case o.honoured > o.late:
+			v.double("collection %s has %d late payments and %d completions with them", p.id, o.late, o.honoured)
 		case collectionOf[p.id].paid != p.amount || collectionOf[p.id].after.currency != p.currency:
 			v.diverge("collection %s is %d %s at the operator and %d %s in the log", p.id, p.amount, p.currency, collectionOf[p.id].paid, collectionOf[p.id].after.currency)
 		case collectionOf[p.id].reference != p.reference:
@@ -364,10 +395,110 @@ func (v *verdict) payments(h history, l *log) {
 		}
 	}
 	v.count("collections at the operator", len(h.payments))
-	v.count("  approved", len(approved))
+	v.count("  approved, and payments in cash", len(approved))
 	v.count("  repeated requests (no second debit)", repeated)
 	v.count("sessions completed", completed)
+	v.late = late
 	v.count("  late payments", late)
+}
+
+// cash returns the payments that clerks put on record: those that were acknowledged, and
+// of the others those that are in the log.
+func (h history) cash(logged map[string]event) (out []payment) {
+	for _, c := range h.taken {
+		e, ok := logged[c.collection]
+		if !c.taken && !ok {
+			continue
+		}
+		currency := "XAF"
+		if ok {
+			currency = e.after.currency
+		}
+		out = append(out, payment{id: c.collection, reference: c.reference, approved: true, amount: c.amount, currency: currency})
+	}
+	return out
+}
+
+// cash checks that every acknowledged reversal is in the log, and that no session's money
+// was given back twice.
+func (v *verdict) cash(h history, l *log) {
+	reversed, taken := 0, 0
+	for _, c := range h.taken {
+		if c.taken {
+			taken++
+		}
+		if !c.reversed {
+			continue
+		}
+		reversed++
+		if len(l.of(c.session, kindReversed)) == 0 {
+			v.lose("acknowledged reversal of %s is not in the log", c.session)
+		}
+	}
+	all := 0
+	for session := range l.sessions {
+		n := len(l.of(session, kindReversed))
+		all += n
+		if n > 1 {
+			v.double("%s was reversed %d times", session, n)
+		}
+	}
+	v.count("cash payments acknowledged", taken)
+	v.count("  reversals acknowledged to clerks", reversed)
+	v.reversed = all
+	v.count("sessions reversed", all)
+}
+
+// exits checks that staff find every sum that waits for them, and that each has at most one
+// exit.
+func (v *verdict) exits(h history, l *log) {
+	open, closed := 0, 0
+	for id, c := range h.cases {
+		row, found := h.rows[id]
+		switch {
+		case c.resolution == "" && (!found || row.resolution != ""):
+			v.find(&v.blocked, "blocked", "case %s (%s of %s) is open, and staff cannot find it", id, c.kind, c.session)
+		case !found || row != c:
+			v.diverge("case %s is %+v, and staff see %+v", id, c, row)
+		}
+		if c.resolution == "" {
+			open++
+		} else {
+			closed++
+		}
+	}
+	for id := range h.rows {
+		if _, found := h.cases[id]; !found {
+			v.diverge("staff see case %s, which no session has", id)
+		}
+	}
+	waiting := map[string]bool{}
+	for _, c := range h.rows {
+		if c.resolution == "" {
+			waiting[c.session] = true
+		}
+	}
+	for _, session := range h.underReview {
+		if !waiting[session] {
+			v.find(&v.blocked, "blocked", "the order of %s is under review without an open case", session)
+		}
+	}
+	resolved := map[string]int{}
+	for _, e := range l.all {
+		switch e.kind {
+		case kindLatePayment:
+			if _, found := h.cases[e.caseID]; !found {
+				v.find(&v.blocked, "blocked", "the late payment of %s has no case", e.session)
+			}
+		case kindResolved:
+			if resolved[e.caseID]++; resolved[e.caseID] > 1 {
+				v.double("case %s was resolved %d times", e.caseID, resolved[e.caseID])
+			}
+		}
+	}
+	v.count("operator cases closed", closed)
+	v.count("  left open", open)
+	v.count("orders under review", len(h.underReview))
 }
 
 // webhooks checks that the subscriber of every event accepted it at least once, and that
@@ -518,9 +649,9 @@ func (v *verdict) report(title string, more []row, commands, kills int) string {
 	for _, f := range v.findings {
 		fmt.Fprintf(&b, "  %s\n", f)
 	}
-	if n := v.lost + v.doubled + v.gaps + v.diverged - len(v.findings); n > 0 {
+	if n := v.lost + v.doubled + v.gaps + v.diverged + v.blocked - len(v.findings); n > 0 {
 		fmt.Fprintf(&b, "  … and %d more\n", n)
 	}
-	fmt.Fprintf(&b, "lost=%d doubled=%d gaps=%d diverged=%d commands=%d kills=%d\n", v.lost, v.doubled, v.gaps, v.diverged, commands, kills)
+	fmt.Fprintf(&b, "lost=%d doubled=%d gaps=%d diverged=%d blocked=%d commands=%d kills=%d\n", v.lost, v.doubled, v.gaps, v.diverged, v.blocked, commands, kills)
 	return b.String()
 }

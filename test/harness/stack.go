@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -25,7 +26,8 @@ import (
 // Prefix of a stack's topics and groups.
 const Prefix = "crash."
 
-// AppsPerAgency is the number of applications of each agency that Applications makes.
+// AppsPerAgency is the number of applications for mobile money of each agency that
+// Applications makes.
 const AppsPerAgency = 2 // 32 applications in all
 
 // Database is the name of the database of a stack, in PostgreSQL and in ClickHouse.
@@ -54,6 +56,7 @@ type Stack struct {
 	Program    *program.Program
 	Fleet      []*program.Process // all but the simulators
 	Apps       []Application
+	Counters   []Counter
 
 	secure   *servers.SecureKafka // nil for a broker without TLS and ACLs
 	postgres string               // URL
@@ -64,6 +67,13 @@ type Stack struct {
 // Application is an application of the registry, with its key.
 type Application struct {
 	ID, Tenant, Slug, Key string
+}
+
+// Counter is an application of the registry whose payments are made in cash, with the keys
+// of two clerks of its agency.
+type Counter struct {
+	Application
+	Clerks [2]string
 }
 
 // Shape says which roles a stack has.
@@ -192,7 +202,8 @@ func (s *Stack) Credentials(t testing.TB, role string) []string {
 }
 
 // Applications returns a registry: agencies with an ERP each, and applications with an
-// endpoint each and with quotas that no suite reaches.
+// endpoint each and with quotas that no suite reaches. The payments of an agency's first
+// applications are made by mobile money, those of its last one in cash.
 func (s *Stack) Applications() string {
 	var b strings.Builder
 	b.WriteString("agencies:\n")
@@ -204,26 +215,39 @@ func (s *Stack) Applications() string {
     services: [{code: tax, label: Tax}]
     fees: [{channel: MOBILE_MONEY, currency: XAF, ratio: "0.015", fixed: 10, maximum: 5000}]
     erp: {test: {base_url: %s/erp/%s, auth: {type: bearer, token: CrashErpToken%020d}, conflict_is_done: true, networks: [127.0.0.0/8]}}
+    clerks:
+      - {code: c01, name: Clerk 1, counter: Hall, keys: [{secret: %s}]}
+      - {code: c02, name: Clerk 2, counter: Hall, keys: [{secret: %s}]}
     applications:
-`, tenant, slug, a, simulatorInFile, slug, a)
-		for i := range AppsPerAgency {
-			n := a*AppsPerAgency + i
+`, tenant, slug, a, simulatorInFile, slug, a, clerkKey(a, 0), clerkKey(a, 1))
+		for i := range AppsPerAgency + 1 {
+			n, offer := a*(AppsPerAgency+1)+i, "momo"
 			app := Application{
 				ID: fmt.Sprintf("018f0000-0000-7000-8000-0000000002%02d", n), Tenant: tenant, Slug: slug, Key: fmt.Sprintf("sk_test_CrashKey%020d", n),
 			}
-			s.Apps = append(s.Apps, app)
+			if i < AppsPerAgency {
+				s.Apps = append(s.Apps, app)
+			} else {
+				offer = "cash_agency"
+				s.Counters = append(s.Counters, Counter{app, [2]string{clerkKey(a, 0), clerkKey(a, 1)}})
+			}
 			fmt.Fprintf(&b, `      - id: %s
         name: Application %d
-        offers: [momo]
+        offers: [%s]
         keys: [{secret: %s}]
         creations_per_minute: 1000000
         reads_per_minute: 1000000
         webhook_endpoints: [{url: %s/inbox/%s, secret: whsec_%s, events: [%s]}]
-`, app.ID, n, app.Key, simulatorInFile, app.ID,
+`, app.ID, n, offer, app.Key, simulatorInFile, app.ID,
 				base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "crash test secret %06d", n)), strings.Join(WebhookKinds, ", "))
 		}
 	}
 	return b.String()
+}
+
+// clerkKey returns the key of a clerk of an agency of Applications.
+func clerkKey(agency, clerk int) string {
+	return fmt.Sprintf("ck_test_CrashClerk%018d%d", agency, clerk)
 }
 
 // start starts the roles and waits until all are ready.
@@ -297,9 +321,37 @@ func (s *Stack) StartPostgres(ctx context.Context) (err error) {
 	return err
 }
 
+// BackUpPostgres stops the database server, copies its data and starts it again.
+func (s *Stack) BackUpPostgres(ctx context.Context) error {
+	if err := s.Server.Stop(ctx); err != nil {
+		return err
+	}
+	if err := exec.CommandContext(ctx, "cp", "-a", s.Database.Dir, s.backup()).Run(); err != nil {
+		return fmt.Errorf("copying the data of PostgreSQL: %w", err)
+	}
+	return s.StartPostgres(ctx)
+}
+
+// RestorePostgres replaces the data of the database server by the copy of BackUpPostgres.
+// Everything that was written after the copy is gone.
+func (s *Stack) RestorePostgres(ctx context.Context) error {
+	if err := s.Server.Stop(ctx); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.Database.Dir); err != nil {
+		return fmt.Errorf("removing the data of PostgreSQL: %w", err)
+	}
+	if err := os.Rename(s.backup(), s.Database.Dir); err != nil {
+		return fmt.Errorf("restoring the data of PostgreSQL: %w", err)
+	}
+	return s.StartPostgres(ctx)
+}
+
+func (s *Stack) backup() string { return s.Database.Dir + "-backup" }
+
 // WebhookKinds are the events that an endpoint can subscribe to. They are written out, so
 // that a change of the service's own list fails a suite.
-var WebhookKinds = []string{"checkout.completed", "checkout.failed", "checkout.cancelled", "checkout.expired", "checkout.late_payment"}
+var WebhookKinds = []string{"checkout.completed", "checkout.failed", "checkout.cancelled", "checkout.expired", "checkout.late_payment", "checkout.reversed"}
 
 // JourneyPatience is how long a client repeats a request. RequestPatience is how long each
 // request waits for its answer.

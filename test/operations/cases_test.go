@@ -83,6 +83,65 @@ func TestOperatorCases(t *testing.T) {
 	jean.Refused(t, "is revoked", "cases", "list")
 }
 
+// An ERP refuses two confirmations. Nobody was told of them but by a gauge of deliveries.
+// Now each is a case: of one, two people have the ERP told once more; of the other they
+// record what the ERP says. All that they do is in the journal.
+func TestConfirmationCases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an installation")
+	}
+	t.Parallel()
+	up := harness.NewUp(t)
+	up.Start(t)
+	o := caseOperator{harness.Operator{Up: up}}
+	jean, mireille := o.as(t, "Jean Mabiala", "impots"), o.as(t, "Mireille Okemba", "impots")
+	o.Control(t, "erp/impots", `{"refuse": {"status": 422, "code": "due_closed"}}`)
+	refused := map[string]harness.Session{}
+	for _, order := range []string{"mended", "by hand"} {
+		s := o.Create(t, order)
+		o.Citizen(s.ID).Pay(t, "06 600 00 01")
+		o.Becomes(t, s.ID, "completed")
+		refused[order] = s
+	}
+	mended, byHand := o.opened(t, refused["mended"].ID, "confirmation"), o.opened(t, refused["by hand"].ID, "confirmation")
+	o.Says(t, "http_422", "cases", "show", mended.ID)
+	o.Says(t, "DUE-mended", "cases", "show", mended.ID)
+	jean.Refused(t, "RESOLUTION: a case of kind confirmation is resolved by one of: retry; recorded_by_hand", "cases", "propose", mended.ID, "acknowledge", "--reason", "r")
+	jean.Refused(t, "--reference", "cases", "propose", byHand.ID, "recorded_by_hand", "--reason", "r")
+
+	o.Control(t, "erp/impots", `{"reset": true}`)
+	jean.Says(t, "Another person approves it", "cases", "propose", mended.ID, "retry", "--reason", "the due is open again")
+	mireille.Says(t, "carried_out, approved by Mireille Okemba", "cases", "approve", mended.ID)
+	o.Confirmed(t, refused["mended"])
+	o.Control(t, "erp/impots", `{"refuse": {"status": 422, "code": "due_closed"}}`)
+	mireille.Says(t, "Another person approves it", "cases", "propose", byHand.ID, "recorded_by_hand", "--reason", "entered at the desk", "--reference", "GL 2026-7")
+	jean.Says(t, "carried_out, approved by Jean Mabiala", "cases", "approve", byHand.ID)
+	harness.Eventually(t, "no confirmation is outstanding", func() error {
+		var list []struct{ ID, Kind string }
+		if o.JSON(t, &list, "deliveries", "list", "--state", "needs_operator"); len(list) != 0 {
+			return fmt.Errorf("%+v", list)
+		}
+		return nil
+	})
+	o.Says(t, "every completed payment is accepted", "doctor", "erp")
+	if c := o.Confirmations(t, refused["by hand"]); len(c) != 0 {
+		t.Errorf("the ERP has accepted %+v", c)
+	}
+	for session, events := range map[string][]string{
+		refused["mended"].ID:  {"confirmation.refused", "case.proposed", "case.approved", "case.resolved", "confirmation.retried", "confirmation.accepted"},
+		refused["by hand"].ID: {"confirmation.refused", "case.proposed", "case.approved", "case.resolved", "confirmation.recorded"},
+	} {
+		for _, event := range events {
+			harness.Eventually(t, event, func() error {
+				if n := o.Journalled(t, session, event); n != 1 {
+					return fmt.Errorf("the journal has %s %d times", event, n)
+				}
+				return nil
+			})
+		}
+	}
+}
+
 // caseOperator runs the commands for staff and cases.
 type caseOperator struct{ harness.Operator }
 

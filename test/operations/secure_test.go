@@ -143,7 +143,7 @@ func (w *secured) givesBack() {
 		}
 		return nil
 	})
-	for _, args := range [][]string{{"rebuild", "readmodel", "--yes"}, {"rebuild", "journal", "--yes"}, {"replay", "erp.confirmations", "--to", "erp", "--since", "1h"}, {"replay", "webhooks", "--to", "webhook", "--since", "1h"}} {
+	for _, args := range [][]string{{"secrets", "reseal"}, {"secrets", "reference-key"}, {"erase", "--session", w.paid.ID, "--yes"}, {"rebuild", "readmodel", "--yes"}, {"rebuild", "journal", "--yes"}, {"replay", "erp.confirmations", "--to", "erp", "--since", "1h"}, {"replay", "webhooks", "--to", "webhook", "--since", "1h"}} {
 		w.run(nil, "", args...)
 	}
 }

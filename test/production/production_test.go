@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -15,15 +16,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"quittance/dev/clock"
 	"quittance/dev/stack/program"
+	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/secret"
+	"quittance/schemas"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )
 
 const (
+	public      = "https://pay.example"
 	application = "018f0000-0000-7000-8000-00000000000a"
 	startWithin = 2 * time.Minute
 )
@@ -54,8 +60,9 @@ const account = `agencies:
 // installation is the production program with its servers.
 type installation struct {
 	*program.Program
-	path, dir string
-	pool      *postgres.Pool
+	path, dir, prefix string
+	pool              *postgres.Pool
+	keys              *secret.Keys
 }
 
 // newInstallation migrates an installation on a broker that is the only one of its cluster.
@@ -83,12 +90,14 @@ func emptyInstallation(t *testing.T, environment ...string) *installation {
 		t.Fatal(err)
 	}
 	dsn, pool := servers.Database(t)
+	prefix := servers.Prefix(t) + "."
 	engine, database := servers.ClickHouse(t)
-	return &installation{path: path, dir: dir, pool: pool, Program: program.New(path, logs, append(environment,
-		"QUITTANCE_DEVELOPER=1", "QUITTANCE_PORT=8080", "QUITTANCE_TOPIC_PREFIX="+servers.Prefix(t)+".",
+	keys := secret.GenerateKeys()
+	return &installation{path: path, dir: dir, prefix: prefix, pool: pool, keys: keys, Program: program.New(path, logs, append(environment,
+		"QUITTANCE_DEVELOPER=1", "QUITTANCE_PORT=8080", "QUITTANCE_TOPIC_PREFIX="+prefix,
 		"QUITTANCE_KAFKA="+servers.Kafka(t), "QUITTANCE_POSTGRES="+dsn, "QUITTANCE_CLICKHOUSE=http://"+engine+"/"+database,
 		"QUITTANCE_SCHEMA_REGISTRY="+servers.SchemaRegistry(t), "QUITTANCE_DATA="+filepath.Join(dir, "data"),
-		"QUITTANCE_MASTER_KEYS="+secret.GenerateKeys().Reveal(), "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal())...)}
+		"QUITTANCE_MASTER_KEYS="+keys.Reveal(), "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal())...)}
 }
 
 // run runs a command of a program on the installation.
@@ -198,6 +207,10 @@ func TestProductionRefusesToLosePayments(t *testing.T) {
 		{[]string{"sink", "journal"}, 1, "fewer than 3 replicas"},
 		{[]string{"doctor", "journal"}, 1, "fewer than 3 replicas"},
 		{[]string{"ingress", "--accept-one-replica", "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
+		{[]string{"ingress", "--accept-one-replica"}, 2, "not set: --checkout-url (or QUITTANCE_CHECKOUT_URL), the https address"},
+		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "http://pay.example"}, 1, "--checkout-url http://pay.example: must be https"},
+		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "pay.example"}, 1, "--checkout-url: must be an https address"},
+		{[]string{"sink", "collect", "--accept-one-replica", "--checkout-url", public, "--callback-url", "http://pay.example"}, 1, "--callback-url http://pay.example: must be https"},
 		{[]string{"doctor", "ingress", "--accept-one-replica", "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
 		{[]string{"doctor", "journal", "--accept-one-replica"}, 0, "WARNING: one lost disk loses payments"},
 	} {
@@ -231,7 +244,8 @@ func TestProduction(t *testing.T) {
 	}
 	ports := harness.Ports(t, len(roles)+1)
 	service := program.Local(ports[len(roles)])
-	roles[1] = append(roles[1], "--listen", service)
+	roles[1] = append(roles[1], "--listen", service, "--checkout-url", public)
+	roles[2] = append(roles[2], "--checkout-url", public, "--callback-url", public)
 	var processes []*program.Process
 	for n, args := range roles {
 		p := i.Process(strings.Join(args[:min(2, len(args))], "-"), program.Local(ports[n]), args...)
@@ -277,6 +291,7 @@ func TestProduction(t *testing.T) {
 	if read := ask(http.MethodGet, sessions+"/"+created.ID, "", http.StatusOK); read.ID != created.ID || read.Status != created.Status {
 		t.Errorf("the session is read as %+v and was created as %+v", read, created)
 	}
+	i.costsOfMadeUpIDs(t, "http://"+service, created.ID, key.Secret)
 	ask(http.MethodPost, sessions+"/"+created.ID+"/cancel", "", http.StatusOK)
 	if read := ask(http.MethodGet, sessions+"/"+created.ID, "", http.StatusOK); read.Status != "cancelled" {
 		t.Errorf("after the cancellation the session is %s", read.Status)
@@ -327,4 +342,84 @@ func call(t *testing.T, method, url, key, body string) (status int, answer []byt
 		t.Fatal(err)
 	}
 	return resp.StatusCode, answer
+}
+
+// costsOfMadeUpIDs sends made-up ids and tokens to the edge of a created session. A made-up
+// id cost a query, a report or a form with it a command.
+func (i *installation) costsOfMadeUpIDs(t *testing.T, service, id, key string) {
+	t.Helper()
+	old := id[:len(id)-10] // of an earlier release, without a MAC
+	forged := old + "0123456789"
+	token := "cpt_" + strings.Repeat("0", 74)
+	begun, queries := i.commands(t), i.lookUps(t)
+	const rounds = 20
+	for range rounds {
+		for _, c := range []struct {
+			method, path, key, body string
+			want                    int
+		}{
+			{http.MethodGet, "/c/" + forged, "", "", 404},
+			{http.MethodGet, "/c/" + forged + "/live", "", "", 404},
+			{http.MethodPost, "/c/" + forged + "/cancel", "", "", 404},
+			{http.MethodGet, "/embed/" + forged + "?client_secret=chs_secret_x&parent_origin=https://guichet.example", "", "", 404},
+			{http.MethodPost, "/embed/" + forged + "/completion-token", "chs_secret_x", "", 404},
+			{http.MethodPost, "/callbacks/mtn/" + forged + "/018f0000-0000-7000-8000-0000000000aa", "", "", 404},
+			{http.MethodGet, "/api/v1/checkout/sessions/" + forged, key, "", 404},
+			{http.MethodPost, "/api/v1/checkout/sessions/" + forged + "/cancel", key, "", 404},
+			{http.MethodPost, "/api/v1/checkout/sessions/verify-completion", key, `{"completion_token":"` + token + `"}`, 404},
+		} {
+			if status, _ := call(t, c.method, service+c.path, c.key, c.body); status != c.want {
+				t.Errorf("%s %s answers %d, want %d", c.method, c.path, status, c.want)
+			}
+		}
+	}
+	// Postgres counts after up to ten seconds, so known look-ups end the count.
+	for _, path := range []string{"/c/" + id, "/c/" + old, "/api/v1/checkout/sessions/" + id} {
+		want := http.StatusOK
+		if strings.HasSuffix(path, old) {
+			want = http.StatusNotFound
+		}
+		if status, _ := call(t, http.MethodGet, service+path, key, ""); status != want {
+			t.Errorf("GET %s answers %d, want %d", path, status, want)
+		}
+	}
+	harness.Eventually(t, "counting look-ups of sessions", func() error {
+		switch n := i.lookUps(t) - queries; {
+		case n < 3:
+			return fmt.Errorf("%d look-ups of sessions, want the 3 of real ids", n)
+		case n >= rounds: // the session's creation may be counted late
+			t.Errorf("%d look-ups of sessions for %d calls with made-up ids", n, 9*rounds)
+		}
+		return nil
+	})
+	if ended := i.commands(t); ended != begun {
+		t.Errorf("made-up ids were %d commands", ended-begun)
+	}
+}
+
+// lookUps returns how often Postgres has searched the sessions of the read model.
+func (i *installation) lookUps(t *testing.T) (n int64) {
+	t.Helper()
+	if err := i.pool.QueryRow(t.Context(), `SELECT coalesce(seq_scan, 0) + coalesce(idx_scan, 0) FROM pg_stat_user_tables WHERE relname = 'sessions'`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// commands returns how many records the commands have.
+func (i *installation) commands(t *testing.T) (n int64) {
+	t.Helper()
+	cl, err := kafka.Config{Brokers: []string{servers.Kafka(t)}}.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	ends, err := kafka.Offsets(kadm.NewClient(cl).ListEndOffsets(t.Context(), i.prefix+schemas.TopicCommands))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range ends {
+		n += end
+	}
+	return n
 }

@@ -389,51 +389,58 @@ func openCase() Command {
 
 // requestRefund opens a refund request through the processor.
 func (m *Meta) requestRefund(ctx context.Context, by cases.By, reason string) (caseID string, err error) {
+	err = m.withProcessor(ctx, func(ctx context.Context, processor *commands.Checkout, reader *sessions.Reader) error {
+		session, err := reader.ByID(ctx, m.args[0])
+		switch {
+		case errors.Is(err, sessions.ErrNotFound):
+			return operation.Refuse("case.session_unknown", "id", nil)
+		case errors.Is(err, sessions.ErrBehind):
+			return errors.New("the sink readmodel has not applied all events, so that the session is not known; check that `quittance sink readmodel` runs, then try again")
+		case err != nil:
+			return err
+		}
+		caseID, err = cases.NewStore(m.pool).OpenRefundRequest(ctx, by, processor, session, reason, m.now)
+		if errors.Is(err, commands.ErrUnavailable) {
+			return errors.New("the processor did not answer in time; the case may be open: give the command again, which opens no second one")
+		}
+		return err
+	})
+	return caseID, err
+}
+
+// withProcessor opens the processor of checkout sessions and the read model, and calls do.
+func (m *Meta) withProcessor(ctx context.Context, do func(ctx context.Context, processor *commands.Checkout, reader *sessions.Reader) error) (err error) {
 	log, err := m.Logger(m.Err)
 	if err != nil {
-		return "", err
+		return err
 	}
 	cl, err := m.KafkaConfig().Client()
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer cl.Close()
 	topology, err := kafka.Load(ctx, m.KafkaConfig(), cl)
 	if err != nil {
-		return "", err
+		return err
 	}
 	codec, err := m.OpenSchemas(ctx, false)
 	if err != nil {
-		return "", err
+		return err
 	}
 	processor, err := commands.New(ctx, commands.Config[checkout.Command, checkout.Answer]{
 		Kafka: m.KafkaConfig(), Topology: topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(codec, topology), Log: log, Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
-		return "", err
+		return err
 	}
 	reader, err := sessions.New(sessions.Config{Pool: m.pool, Kafka: m.KafkaConfig(), Topology: topology, Codec: codec, Log: log})
 	if err != nil {
-		return "", err
+		return err
 	}
 	running, stop := context.WithCancel(ctx)
 	var g errgroup.Group
 	g.Go(func() error { return processor.Run(running) })
 	g.Go(func() error { return reader.Run(running) })
 	defer func() { stop(); err = errors.Join(err, g.Wait()) }()
-
-	session, err := reader.ByID(ctx, m.args[0])
-	switch {
-	case errors.Is(err, sessions.ErrNotFound):
-		return "", operation.Refuse("case.session_unknown", "id", nil)
-	case errors.Is(err, sessions.ErrBehind):
-		return "", errors.New("the sink readmodel has not applied all events, so that the session is not known; check that `quittance sink readmodel` runs, then try again")
-	case err != nil:
-		return "", err
-	}
-	caseID, err = cases.NewStore(m.pool).OpenRefundRequest(ctx, by, processor, session, reason, m.now)
-	if errors.Is(err, commands.ErrUnavailable) {
-		return "", errors.New("the processor did not answer in time; the case may be open: give the command again, which opens no second one")
-	}
-	return caseID, err
+	return do(ctx, processor, reader)
 }

@@ -68,6 +68,7 @@ var words = map[string]func(operation.Args) string{
 	"key.rotated":                 filled("key {id} was rotated already and ends at {ends_at}; rotate the key that replaced it, or end this one with `quittance keys revoke {id}`"),
 	"key.too_many":                filled("{owner} has {keys} in force already, and {most} is the most; replace one with `quittance keys rotate KEY_ID --overlap 0`, or end one with `quittance keys revoke KEY_ID`"),
 	"key.unknown":                 filled("no key has the id {id}; `quittance keys list` shows them"),
+	"personal.phone_malformed":    filled("must be a phone number, such as \"+242 06 600 00 01\""),
 	"case.closed":                 filled("the case was closed at {at}: {resolution}; a sum has one exit only"),
 	"case.no_proposal":            filled("the case has no proposal that waits; `quittance cases propose` makes one"),
 	"case.not_paid":               filled("the session is not completed, or its money was given back already; there is nothing to refund"),

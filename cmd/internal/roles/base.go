@@ -23,6 +23,7 @@ import (
 	"quittance/internal/connector/all"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
+	"quittance/internal/personal"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -42,6 +43,7 @@ type Base struct {
 	Keys       *secret.Keys         // after OpenRegistry
 	Registry   *registry.Registry   // after OpenRegistry
 	Identities *identity.Identities // after OpenRegistry
+	Personal   *personal.Store      // after OpenRegistry
 	// References is the key of references and ids, in roles that need it.
 	References *secret.ReferenceKey
 	// Now is the time of the service.
@@ -178,6 +180,9 @@ func (b *Base) OpenRegistry() error {
 	}
 	ids, err := identity.Open(b.ctx, identity.Config{Registry: reg, Pool: b.Pool, Log: b.Log, Now: b.Now, Demo: b.PlainSecrets})
 	if err != nil {
+		return err
+	}
+	if b.Personal, err = personal.New(personal.Config{Pool: b.Pool, Keys: b.Keys, Now: b.Now}); err != nil {
 		return err
 	}
 	if err := b.refuseDemoSecrets(reg, ids); err != nil {

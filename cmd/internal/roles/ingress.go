@@ -27,8 +27,11 @@ import (
 )
 
 func (b *Base) ingress() error {
-	if b.CheckoutURL == "" {
+	if b.CheckoutURL == "" && b.Developer() {
 		b.CheckoutURL = "http://" + b.Listen
+	}
+	if err := b.checkPublicURL("checkout-url", b.CheckoutURL); err != nil {
+		return err
 	}
 	checkoutURL := strings.TrimSuffix(b.CheckoutURL, "/")
 	h, err := b.commands()
@@ -38,7 +41,7 @@ func (b *Base) ingress() error {
 	b.Run("commands probe", b.probe(h))
 	b.readyWithNews()
 	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
-		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.Keys.PermutationKey("reference"), Now: b.Now, Log: b.Log,
+		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.References.Permutation(), Now: b.Now, Log: b.Log,
 	})
 	if err != nil {
 		return err
@@ -54,8 +57,13 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
+	ids := checkout.NewIDs(b.References.MAC("ids"))
+	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: b.KeylessPerClient, PerInstance: b.KeylessPerInstance, Metrics: b.Metrics})
+	if err != nil {
+		return fmt.Errorf("--keyless-per-client and --keyless-per-instance: %w", err)
+	}
 	api, err := ministry.New(ministry.Config{
-		Commands: h, Registry: b.Registry, Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
+		Commands: h, Registry: b.Registry, Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, Personal: b.Personal, IDs: ids, Gate: gate, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
 		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
 	})
 	if err != nil {
@@ -69,14 +77,14 @@ func (b *Base) ingress() error {
 	b.Run("live status", live.Run)
 	citizen, err := pages.New(pages.Config{
 		Commands: h, Sessions: sessions, Live: live, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
-		Opener: b.Keys, FrameScript: sdk.Frame(),
+		Gate: gate, Opener: b.Keys, Personal: b.Personal, FrameScript: sdk.Frame(),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err
 	}
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Verifier: b.Keys, Connectors: byOperator(connectors), Merchant: b.merchantOfReport(sessions), HonoursLate: b.honoursLate(sessions),
+		Sender: h, Gate: gate, Verifier: b.Keys, Connectors: byOperator(connectors), Merchant: b.merchantOfReport(sessions), HonoursLate: b.honoursLate(sessions),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
@@ -119,6 +127,9 @@ func (b *Base) router(checkoutURL string) (chi.Router, error) {
 	}
 	r := chi.NewRouter()
 	r.Use(web.ClientAddress(proxies))
+	if strings.HasPrefix(checkoutURL, "https://") {
+		r.Use(web.StrictTransport)
+	}
 	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
 	return r, nil
 }

@@ -46,7 +46,7 @@ func KafkaClients() []KafkaClient {
 	}
 	return append(out,
 		KafkaClient{ClientMigrate, "`quittance migrate`, which creates and configures topics", sorted(rights[ClientMigrate])},
-		KafkaClient{ClientOperator, "the other commands: doctor, cases, replay, rebuild", sorted(rights[ClientOperator])})
+		KafkaClient{ClientOperator, "the other commands: doctor, cases, replay, rebuild, erase, secrets", sorted(rights[ClientOperator])})
 }
 
 // clientRights returns the rights by client, unsorted.
@@ -77,7 +77,7 @@ func clientRights() map[string][]kafka.Right {
 		"readmodel":          slices.Concat(join(readmodel.Group), write(schemas.TopicPoisonReadmodel)),
 		"journal":            slices.Concat(join(journal.Group), read(schemas.TopicAttempts), write(schemas.TopicPoisonJournal)),
 		ClientMigrate:        topics(kmsg.ACLOperationCreate, allTopics()...),
-		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(schemas.TopicAttempts, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
+		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
 	}
 	own[ClientMigrate] = append(own[ClientMigrate], topics(kmsg.ACLOperationAlterConfigs, allTopics()...)...)
 	for name := range own {

@@ -57,7 +57,10 @@ type Settings struct {
 	TrustedProxies []net.IPNet
 	// MaxConnections is the most open connections of the ingress.
 	MaxConnections int
-	SimulatorURL   string
+	// KeylessPerClient and KeylessPerInstance are the calls without a key that the ingress
+	// admits in a second, from one client and in all.
+	KeylessPerClient, KeylessPerInstance float64
+	SimulatorURL                         string
 	// Origins replaces embed origins of the registry: the new origin by the old one.
 	Origins map[string]string
 
@@ -96,15 +99,21 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 	switch kind {
 	case KindIngress:
 		f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
-		f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens; http://<listen> when empty")
+		f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens, https")
 		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators reach /callbacks; the checkout URL when empty")
 		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count and operators are known")
 		f.IntVar(&s.MaxConnections, "max-connections", DefaultMaxConnections, "open connections at the same time; further ones wait")
+		f.Float64Var(&s.KeylessPerClient, "keyless-per-client", DefaultKeylessPerClient, "calls of pages and operators' reports that one client may make in a second; a client is an IPv4 address or a /64 of IPv6")
+		f.Float64Var(&s.KeylessPerInstance, "keyless-per-instance", DefaultKeylessPerInstance, "the same calls from all clients of this instance in a second")
 	case KindProcessor:
 		s.storeFlag(f)
 	case KindSink:
-		f.StringVar(&s.CallbackURL, "callback-url", "http://127.0.0.1:8080", "URL at which operators reach /callbacks (sink collect)")
-		f.StringVar(&s.CheckoutURL, "checkout-url", "http://127.0.0.1:8080", "URL of the checkout pages for citizens (sink collect)")
+		service := ""
+		if s.Developer() {
+			service = "http://127.0.0.1:8080"
+		}
+		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators reach /callbacks, https (sink collect)")
+		f.StringVar(&s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect)")
 	}
 }
 
@@ -129,6 +138,13 @@ func (s *Settings) RiskFlags(f *pflag.FlagSet) {
 
 // DefaultMaxConnections of an ingress. Its pages have up to 10,000 viewers.
 const DefaultMaxConnections = 16_384
+
+// Defaults of the limits of calls without a key. Mobile operators send many phones through
+// one IPv4 address.
+const (
+	DefaultKeylessPerClient   = 100
+	DefaultKeylessPerInstance = 2000
+)
 
 // Variable returns the environment variable of a flag.
 func Variable(flag string) string {
@@ -229,6 +245,24 @@ func (s *Settings) Need(names ...string) error {
 	return nil
 }
 
+// checkPublicURL refuses an address to which citizens and operators would send secrets in
+// plain text. Developers' installations may have one.
+func (s *Settings) checkPublicURL(flag, value string) error {
+	if s.Developer() {
+		return nil
+	}
+	u, err := url.Parse(value)
+	switch {
+	case value == "":
+		return fmt.Errorf("%w: --%s (or %s), the https address of the service, such as https://pay.example", ErrSettings, flag, Variable(flag))
+	case err != nil || u.Host == "":
+		return fmt.Errorf("--%s: must be an https address, such as https://pay.example", flag)
+	case u.Scheme != "https":
+		return fmt.Errorf("--%s %s: must be https, as citizens and operators send phone numbers and secrets there; put a proxy with TLS in front, deploy/proxy has examples", flag, u.Redacted())
+	}
+	return nil
+}
+
 // KafkaConfig returns how to reach the broker, and how to make topics.
 func (s *Settings) KafkaConfig() kafka.Config {
 	cfg := kafka.Config{
@@ -307,14 +341,24 @@ func (s *Settings) OpenReferenceKey() (*secret.ReferenceKey, error) {
 	text := s.ReferenceKey
 	if text == "" {
 		if !s.PlainSecrets {
-			return nil, errors.New("QUITTANCE_REFERENCE_KEY is not set: make a key with `head -c 32 /dev/urandom | base64` and set QUITTANCE_REFERENCE_KEY=<key>, the same for every role; it never changes, so keep it as safe as the backups of the database")
+			return nil, errors.New("QUITTANCE_REFERENCE_KEY is not set: make it with `quittance secrets reference-key` and set it, the same for every role; it never changes, so keep it as safe as the backups of the database")
 		}
 		var err error
-		if text, err = s.developerSecret("reference.key", func() string { return secret.GenerateReferenceKey().Reveal() }); err != nil {
+		if text, err = s.developerSecret("reference.key", s.newReferenceKey); err != nil {
 			return nil, fmt.Errorf("the developer's reference key: %w", err)
 		}
 	}
 	return secret.ParseReferenceKey(text)
+}
+
+// newReferenceKey makes a developer's reference key. It carries the permutation of the
+// master keys, with which an earlier release made the numbers of the same data folder.
+func (s *Settings) newReferenceKey() string {
+	key := secret.GenerateReferenceKey()
+	if keys, err := s.OpenKeys(); err == nil {
+		key = key.Carrying(keys.FormerPermutations()[0])
+	}
+	return key.Reveal()
 }
 
 // developerSecret returns the content of a file in the data folder. It makes a missing

@@ -2,6 +2,8 @@ package roles
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -9,6 +11,8 @@ import (
 	"quittance/internal/deliveries"
 	client "quittance/internal/erp"
 	"quittance/internal/journal"
+	"quittance/internal/kafka/consume"
+	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	sinkcases "quittance/sinks/cases"
@@ -33,12 +37,15 @@ func add[C any, P interface {
 }
 
 func (b *Base) collect() error {
+	if err := errors.Join(b.checkPublicURL("checkout-url", b.CheckoutURL), b.checkPublicURL("callback-url", b.CallbackURL)); err != nil {
+		return err
+	}
 	connectors, err := b.connectors()
 	if err != nil {
 		return err
 	}
 	return add(b, "collect", collect.New, collect.Config{
-		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Account: b.configuration().AccountOfCollection, HonoursLate: b.configuration().HonoursLate, Connectors: connectors, Signer: b.Keys,
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Account: b.configuration().AccountOfCollection, Payer: b.Personal.Payer, HonoursLate: b.configuration().HonoursLate, Connectors: connectors, Signer: b.Keys,
 		PublicURL: strings.TrimSuffix(b.CallbackURL, "/"), Sealer: b.Keys, CheckoutURL: strings.TrimSuffix(b.CheckoutURL, "/"), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
@@ -115,7 +122,27 @@ func (b *Base) cases() error {
 	})
 }
 
+// sweepEvery is the pause between two deletions of old keys of personal data.
+const sweepEvery = time.Hour
+
+// sweepPersonalData deletes the keys of personal data that no event deletes.
+func (b *Base) sweepPersonalData(ctx context.Context) error {
+	for {
+		n, err := personal.Sweep(ctx, b.Pool, b.Now())
+		switch {
+		case err != nil && ctx.Err() == nil:
+			b.Log.LogAttrs(ctx, slog.LevelWarn, "old keys of personal data are not deleted", slog.Any("error", err))
+		case n > 0:
+			b.Log.LogAttrs(ctx, slog.LevelInfo, "deleted old keys of personal data", slog.Int64("keys", n))
+		}
+		if !consume.Sleep(ctx, sweepEvery) {
+			return nil
+		}
+	}
+}
+
 func (b *Base) readmodel() error {
+	b.Run("personal data sweep", b.sweepPersonalData)
 	return add(b, "readmodel", sinkreadmodel.New, sinkreadmodel.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log, Metrics: b.Metrics})
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +30,11 @@ type Program struct {
 // and write their output to files in the folder logs.
 func New(path, logs string, env ...string) *Program {
 	return &Program{path: path, env: env, logs: logs}
+}
+
+// With returns the program with further variables of its environment.
+func (p *Program) With(env ...string) *Program {
+	return New(p.path, p.logs, slices.Concat(p.env, env)...)
 }
 
 // Environment returns the environment of the program's processes.

@@ -1,0 +1,131 @@
+package web_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/checkout"
+	"quittance/ingress/problem"
+	"quittance/ingress/web"
+)
+
+var ids = checkout.NewIDs(func(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) })
+
+// gate returns a function that sends a call of a peer to a gate and returns the status with
+// which it would be answered, 200 when the gate admits it.
+func gate(t *testing.T, perClient, perInstance float64) func(peer, id string) int {
+	t.Helper()
+	g, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: perClient, PerInstance: perInstance, Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	return func(peer, id string) (status int) {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = "10.0.0.1:1234"
+		r.Header.Set("X-Forwarded-For", peer)
+		web.ClientAddress(proxies)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			err := g.Session(r, id)
+			p := problem.From(err)
+			switch {
+			case p != nil && p.RetryAfter < time.Second:
+				t.Errorf("%v without RetryAfter", err)
+			case p != nil:
+				status = p.Status
+			case errors.Is(err, checkout.ErrMalformedID):
+				status = http.StatusNotFound
+			default:
+				status = http.StatusOK
+			}
+		})).ServeHTTP(httptest.NewRecorder(), r)
+		return status
+	}
+}
+
+// count returns how many of n calls have each status.
+func count(n int, call func(i int) int) map[int]int {
+	out := map[int]int{}
+	for i := range n {
+		out[call(i)]++
+	}
+	return out
+}
+
+// One visitor, who has a whole /64, could take an ingress.
+func TestClientsAreLimited(t *testing.T) {
+	t.Parallel()
+	id := ids.NewSession(time.Now(), 3, [16]byte{1})
+	call := gate(t, 0.001, 1e6) // one call in a quarter of an hour
+	for _, c := range []struct {
+		peer string
+		want int
+	}{
+		{"198.51.100.7", 200},
+		{"198.51.100.7", 429},
+		{"198.51.100.8", 200},
+		{"2001:db8:1:2::1", 200},
+		{"2001:db8:1:2:ffff::9", 429},
+		{"2001:db8:1:2::1", 429},
+		{"2001:db8:1:3::1", 200},
+	} {
+		if got := call(c.peer, id); got != c.want {
+			t.Errorf("a call of %s is answered %d, want %d", c.peer, got, c.want)
+		}
+	}
+}
+
+// A flood of made-up ids from everywhere costs nothing and takes nobody's rate.
+func TestMadeUpIDsTakeNoRate(t *testing.T) {
+	t.Parallel()
+	call := gate(t, 1e6, 0.004)
+	made := ids.NewSession(time.Now(), 3, [16]byte{1})
+	forged := []byte(made)
+	if forged[len(forged)-1]++; forged[len(forged)-1] > 'v' {
+		forged[len(forged)-1] = 'u'
+	}
+	if got := count(1000, func(i int) int { return call(fmt.Sprintf("198.51.%d.%d", i/250, i%250), string(forged)) }); got[404] != 1000 {
+		t.Errorf("made-up ids are answered %v, want 404", got)
+	}
+	// Ids of the old form can be made up. They have a rate of their own.
+	old := func(i int) int { return call("203.0.113.1", checkout.NewSessionID(time.Now(), 3, [16]byte{byte(i)})) }
+	if got := count(10, old); got[200] != 1 || got[429] != 9 {
+		t.Errorf("ids of the old form are answered %v, want one 200", got)
+	}
+	if got := count(10, func(int) int { return call("203.0.113.2", made) }); got[200]+got[429] != 10 || got[429] == 0 {
+		t.Errorf("beyond the rate of the instance: %v", got)
+	}
+}
+
+func TestGateNeedsLimits(t *testing.T) {
+	t.Parallel()
+	for _, limits := range [][2]float64{{0, 1}, {1, 0}, {-1, 1}} {
+		if _, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: limits[0], PerInstance: limits[1], Metrics: prometheus.NewRegistry()}); err == nil {
+			t.Errorf("%v is taken", limits)
+		}
+	}
+}
+
+func BenchmarkGate(b *testing.B) {
+	g, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: 1e9, PerInstance: 1e9, Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	id := ids.NewSession(time.Now(), 3, [16]byte{1})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if err := g.Session(r, id); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

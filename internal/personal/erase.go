@@ -1,0 +1,169 @@
+package personal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/checkout"
+	"quittance/internal/operation"
+)
+
+// KeptAtMost is the greatest age of a data key: 30 days of the longest lifetime of a
+// session, 30 days after its end, and a day for a last approval window and for clocks.
+const KeptAtMost = 61 * 24 * time.Hour
+
+// Forget deletes the data keys of a session that was not created.
+func (s *Store) Forget(ctx context.Context, sessionID string) error {
+	if _, err := s.cfg.Pool.Exec(ctx, `DELETE FROM personal_keys WHERE session_id = $1`, sessionID); err != nil {
+		return fmt.Errorf("deleting keys of personal data: %w", err)
+	}
+	return nil
+}
+
+// Delete adds the deletion of the data keys of sessions to a transaction of their sink.
+func Delete(batch *pgx.Batch, sessionIDs []string) {
+	if len(sessionIDs) > 0 {
+		batch.Queue(`DELETE FROM personal_keys WHERE session_id = ANY($1)`, sessionIDs)
+	}
+}
+
+// Sweep deletes the data keys that are older than KeptAtMost. They belong to values whose
+// session was never created, or to commands that were refused.
+func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) (deleted int64, err error) {
+	tag, err := pool.Exec(ctx, `DELETE FROM personal_keys WHERE created_at < $1`, now.Add(-KeptAtMost))
+	if err != nil {
+		return 0, fmt.Errorf("deleting old keys of personal data: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}
+
+// ErrLocked says that data keys do not open with the master keys of this process, so that a
+// search is incomplete.
+var ErrLocked = errors.New("keys of personal data do not open with these master keys")
+
+// findAtOnce is the number of data keys in a query of Find.
+const findAtOnce = 10_000
+
+// Find returns the sessions with a phone number, as contact data or as payer, in the order
+// of their ids. It opens every data key, because an index of phone numbers, hashed or not,
+// would tell the numbers to whoever has the database.
+//
+// With ErrLocked it also returns what it found.
+func (s *Store) Find(ctx context.Context, phone string) (sessionIDs []string, err error) {
+	want := Canonical(phone)
+	if want == "" {
+		return nil, operation.Refuse("personal.phone_malformed", "phone", nil)
+	}
+	found := map[string]bool{}
+	locked := 0
+	for after, n := (uuid.UUID{}), findAtOnce; n == findAtOnce; {
+		n = 0
+		rows, _ := s.cfg.Pool.Query(ctx, `SELECT id, session_id, sealed FROM personal_keys WHERE id > $1 ORDER BY id LIMIT $2`, after, findAtOnce) // the rows return its error
+		var sessionID string
+		var row []byte
+		_, err := pgx.ForEachRow(rows, []any{&after, &sessionID, &row}, func() error {
+			n++
+			switch _, has, err := s.dataKey(after, row); {
+			case err != nil:
+				locked++
+			case has == want:
+				found[sessionID] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("searching personal data: %w", err)
+		}
+	}
+	sessionIDs = slices.Sorted(maps.Keys(found))
+	if locked > 0 {
+		return sessionIDs, fmt.Errorf("%w: %d", ErrLocked, locked)
+	}
+	return sessionIDs, nil
+}
+
+// Processor decides commands.
+type Processor interface {
+	Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
+}
+
+// Request says who asks to erase and why.
+type Request struct {
+	Actor operation.Actor
+	// At is the time of the service.
+	At time.Time
+	// By is what selected the session: session or phone.
+	By string
+	// Reason is recorded, for example the number of the citizen's request. It holds no
+	// personal data.
+	Reason string
+}
+
+// Result is what Erase did with a session.
+type Result string
+
+// The results.
+const (
+	ResultErased  Result = "erased"
+	ResultNothing Result = "nothing_left" // it was erased or archived before
+	ResultOpen    Result = "open"         // it has not ended: its payment still needs the data
+	ResultUnknown Result = "unknown"      // no such session, and no data of one
+)
+
+// createdWithin is the time in which a session is created after its data were sealed.
+const createdWithin = time.Hour
+
+// Erase erases the personal data of an ended session: the processor removes what its state
+// and the read model show, then one transaction deletes the data keys and records who asked.
+//
+// It may be interrupted and repeated. After the processor's part, which is an event with
+// the actor's name, the sink readmodel deletes the keys even if nobody repeats it.
+func (s *Store) Erase(ctx context.Context, processor Processor, sessionID string, q Request) (Result, error) {
+	a, err := processor.Ask(ctx, checkout.Command{At: q.At, SessionID: sessionID, Do: checkout.Erase{By: q.Actor.Name}})
+	switch {
+	case errors.Is(err, checkout.ErrMalformedID):
+		a.Code = checkout.CodeSessionNotFound
+	case err != nil:
+		return "", fmt.Errorf("erasing a session: %w", err)
+	}
+	switch a.Code {
+	case checkout.CodeOK, checkout.CodeSessionNotFound:
+	case checkout.CodeSessionOpen:
+		return ResultOpen, nil
+	default:
+		return "", fmt.Errorf("erasing a session: the processor answered %s", a.Code)
+	}
+	known := a.Code == checkout.CodeOK
+	result := ResultErased
+	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		// The session of fresh data may be on its way to the processor.
+		tag, err := tx.Exec(ctx, `DELETE FROM personal_keys WHERE session_id = $1 AND ($2 OR created_at < $3)`, sessionID, known, q.At.Add(-createdWithin))
+		if err != nil {
+			return fmt.Errorf("deleting keys of personal data: %w", err)
+		}
+		switch keys := tag.RowsAffected(); {
+		case keys == 0 && !known:
+			result = ResultUnknown
+			return nil
+		case keys == 0 && a.Replayed:
+			result = ResultNothing
+		}
+		detail := map[string]any{"by": q.By, "result": string(result)}
+		if q.Reason != "" {
+			detail["reason"] = q.Reason
+		}
+		return operation.Record(ctx, tx, q.Actor, q.At, operation.Entry{Action: "personal.erase", Subject: sessionID, Detail: detail})
+	})
+	if err != nil {
+		return "", err
+	}
+	return result, nil
+}

@@ -1,0 +1,221 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/checkout"
+	"quittance/internal/connector/mtn"
+	"quittance/internal/operation"
+	"quittance/internal/personal"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/test/registries"
+)
+
+// lists returns the list of master keys before, during and after a rotation.
+func lists(t *testing.T, h registries.House) (both, newest *secret.Keys) {
+	t.Helper()
+	newest = secret.GenerateKeys()
+	both, err := secret.ParseKeys(newest.Reveal() + "," + h.Keys.Reveal() + ":open")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return both, newest
+}
+
+func reseal(t *testing.T, h registries.House, keys *secret.Keys, batch int) map[string]string {
+	t.Helper()
+	done, err := registry.Reseal(t.Context(), h.Pool, keys, registries.Actor, registries.Epoch, batch, func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, r := range done {
+		out[r.Table] = fmt.Sprintf("%d/%d/%d", r.Sealed, r.Before, r.Unopened)
+	}
+	return out
+}
+
+// sealedWith returns how many values a key has sealed.
+func sealedWith(t *testing.T, h registries.House, keys *secret.Keys) (n int) {
+	t.Helper()
+	tables, err := registry.Sealed(t.Context(), h.Pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		n += table.Keys[keys.Entries()[0].ID]
+	}
+	return n
+}
+
+// After a rotation everything is sealed with the newest key, and the old one is needed no
+// more: what the registry says is the same without it.
+func TestResealRetiresTheOldKey(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	replaced, ok := h.Open(t).MerchantAccount(registries.AgencyA, false, checkout.OfferMomo)
+	if !ok {
+		t.Fatal("no account")
+	}
+	h.Seed(t, registries.Edit(t, "api_user: momo-user", "api_user: momo-other")) // replaces the account
+	endpoint := h.Open(t).AllEndpoints()[0].ID
+	if _, err := registry.RotateSecret(t.Context(), h.Pool, h.Keys, registries.Actor, endpoint, time.Hour, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	seen := func(keys *secret.Keys) string {
+		r := h.Open(t, func(cfg *registries.Config) { cfg.Keys = keys })
+		test, _ := r.ERP(registries.AgencyA, false)
+		live, _ := r.ERP(registries.AgencyA, true)
+		account, _ := r.MerchantAccount(registries.AgencyA, false, checkout.OfferMomo)
+		old, _ := r.AccountOfCollection(registries.AgencyA, false, checkout.OfferMomo, replaced.Account.Fingerprint())
+		app, _ := r.Application(registries.AppA)
+		out := []string{test.Auth.Secret.Reveal(), live.Auth.Secret.Reveal(), fmt.Sprintf("%+v %v", account.Account, account.Locked), app.Cashin.SecretKey.Reveal(), fmt.Sprint(app.Cashin.Locked)}
+		if m, ok := old.Account.(mtn.Account); ok {
+			out = append(out, m.APIUser, m.APIKey)
+		}
+		for _, e := range r.AllEndpoints() {
+			out = append(out, fmt.Sprint(e.ID, e.Locked))
+			for _, s := range e.Secrets {
+				out = append(out, s.Reveal())
+			}
+		}
+		return strings.Join(out, "\n")
+	}
+	before := seen(h.Keys)
+	both, newest := lists(t, h)
+	if seen(both) != before || seen(newest) == before {
+		t.Fatal("the old key is not needed before, or not in the list")
+	}
+
+	// The first run is interrupted after its first transaction.
+	ctx, cancel := context.WithCancel(t.Context())
+	done, err := registry.Reseal(ctx, h.Pool, both, registries.Actor, registries.Epoch, 1, func(int) { cancel() })
+	if !errors.Is(err, context.Canceled) || len(done) == 0 || done[0].Sealed != 1 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if got := sealedWith(t, h, newest); got != 1 {
+		t.Errorf("%d values were sealed before the interruption", got)
+	}
+	if seen(both) != before {
+		t.Error("in the middle something does not open")
+	}
+	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "1/0/0", "replaced_accounts": "1/0/0", "cashin_access": "1/0/0", "webhook_secrets": "3/0/0"}
+	if got := reseal(t, h, both, 2); !maps.Equal(got, want) {
+		t.Errorf("counts %v, want %v (sealed/before/unopened)", got, want)
+	}
+	if n := sealedWith(t, h, h.Keys); n != 0 {
+		t.Errorf("%d values still need the old key", n)
+	}
+	if got := seen(newest); got != before {
+		t.Errorf("without the old key the registry has\n%s\nwant\n%s", got, before)
+	}
+	audited := h.Audited(t)
+	revision := h.Revision(t)
+	if got := reseal(t, h, both, 2); got["webhook_secrets"] != "0/3/0" || got["erp_settings"] != "0/2/0" {
+		t.Errorf("again: %v", got)
+	}
+	if h.Revision(t) != revision || len(h.Audited(t)) != len(audited) || !slices.Contains(audited, "secrets.reseal") {
+		t.Errorf("a run that seals nothing changes something, or runs are not recorded: %v", h.Audited(t))
+	}
+	if _, err := registry.Reseal(t.Context(), h.Pool, secret.GenerateKeys(), operation.Actor{}, registries.Epoch, 1, func(int) {}); err != nil {
+		t.Errorf("values of an unknown key: %v", err)
+	}
+	if got := reseal(t, h, secret.GenerateKeys(), 1); got["webhook_secrets"] != "0/0/3" {
+		t.Errorf("values of an unknown key: %v", got)
+	}
+}
+
+// An operator changes a secret while reseal runs. The change is not lost, and is sealed with
+// the newest key, too.
+func TestResealLosesNoConcurrentWrite(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	both, newest := lists(t, h)
+	err := registry.Change(t.Context(), h.Pool, h.Keys, registries.Epoch, func(tx *registry.Tx) error {
+		erp := registry.ERPSettings{AgencyID: registries.AgencyA, BaseURL: "https://erp.example.org", Networks: []netip.Prefix{}, Auth: registry.ERPAuth{Type: registry.AuthBearer, Secret: secret.NewText("erp-token-of-the-operator")}}
+		if err := tx.PutERP(t.Context(), erp); err != nil {
+			return err
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := registry.Reseal(t.Context(), h.Pool, both, registries.Actor, registries.Epoch, 100, func(int) {})
+			ended <- err
+		}()
+		t.Cleanup(func() {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		registries.Within(t, 10*time.Second, "reseal waits for the change", func() bool {
+			var waiting int
+			if err := h.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`).Scan(&waiting); err != nil {
+				t.Fatal(err)
+			}
+			return waiting > 0
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registries.Within(t, 10*time.Second, "everything is sealed again", func() bool { return sealedWith(t, h, h.Keys) == 0 })
+	r := h.Open(t, func(cfg *registries.Config) { cfg.Keys = newest })
+	if e, _ := r.ERP(registries.AgencyA, false); e.Locked || e.Auth.Secret.Reveal() != "erp-token-of-the-operator" {
+		t.Errorf("the operator's change is lost: locked %v, %s", e.Locked, e.BaseURL)
+	}
+}
+
+// Every column of bytes is known either as sealed, which Reseal must seal again, or as not
+// sealed.
+func TestResealKnowsEveryColumn(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	tables, err := registry.Sealed(t.Context(), h.Pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	people, err := personal.Sealed(t.Context(), h.Pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables = append(tables, people)
+	known := map[string]bool{
+		"api_keys.hash": true, "cashin_access.api_key_hash": true, "webhook_secrets.digest": true, // SHA-256
+		"deliveries.body": true, "sessions.snapshot": true, // what is sent; an event without secrets
+	}
+	for _, table := range tables {
+		known[table.Table] = true
+	}
+	rows, err := h.Pool.Query(t.Context(), `SELECT table_name || '.' || column_name FROM information_schema.columns c JOIN information_schema.tables USING (table_schema, table_name)
+		WHERE table_schema = current_schema() AND data_type = 'bytea' AND table_type = 'BASE TABLE'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	n := 0
+	for rows.Next() {
+		var column string
+		if err := rows.Scan(&column); err != nil {
+			t.Fatal(err)
+		}
+		n++
+		table, name, _ := strings.Cut(column, ".")
+		if !known[column] && (!known[table] || !strings.HasSuffix(name, "sealed")) {
+			t.Errorf("%s: neither sealed again by Reseal nor known to need no key", column)
+		}
+	}
+	if rows.Err() != nil || n < 9 {
+		t.Errorf("%d columns, %v", n, rows.Err())
+	}
+}

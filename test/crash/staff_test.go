@@ -1,0 +1,132 @@
+package crash_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"quittance/checkout"
+	"quittance/dev/bench/measure"
+	"quittance/dev/stack/program"
+	"quittance/internal/cases"
+	"quittance/internal/identity"
+	"quittance/internal/operation"
+	"quittance/test/harness"
+)
+
+// staff plays two members of operations who give back payments and resolve operator cases
+// while the load runs.
+type staff struct {
+	stack  *harness.Stack
+	load   *load
+	cases  *cases.Store
+	people [2]cases.By
+	// program runs commands with the key of the first person.
+	program *program.Program
+
+	requested   map[string]bool // sessions for which a refund was requested
+	outstanding atomic.Int64    // sessions for which it is not requested yet
+	proposed    int
+	refusals    map[string]int // of the service, by code
+}
+
+func newStaff(ctx context.Context, s *harness.Stack, l *load) (*staff, error) {
+	p := &staff{stack: s, load: l, cases: cases.NewStore(s.Pool), requested: map[string]bool{}, refusals: map[string]int{}}
+	for i := range p.people {
+		actor := operation.Actor{Kind: operation.ActorCommandLine, Name: "crash"}
+		added, err := identity.AddStaff(ctx, s.Pool, actor, "", identity.StaffRequest{Name: fmt.Sprintf("Member %d", i)}, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		p.people[i] = cases.By{Staff: added.Staff, Origin: "crash"}
+		if i == 0 {
+			p.program = s.Program.With("QUITTANCE_STAFF_KEY=" + added.Secret.Reveal())
+		}
+	}
+	return p, nil
+}
+
+// left reports whether staff leave a case open to the end: one in five, those whose id ends
+// with a digit.
+func left(id string) bool { return id[len(id)-1] <= '9' }
+
+// run works until ctx ends.
+func (p *staff) run(ctx context.Context) {
+	for measure.Pause(ctx, 300*time.Millisecond) {
+		p.refund(ctx)
+		open, err := p.cases.List(ctx, nil, cases.Filter{State: cases.StateOpen})
+		if err != nil {
+			continue // PostgreSQL is being restored
+		}
+		for _, c := range open {
+			if !left(c.ID) {
+				p.resolve(ctx, c)
+			}
+		}
+	}
+}
+
+// refund requests that completed payments are given back. A payment that is not completed
+// yet is tried again.
+func (p *staff) refund(ctx context.Context) {
+	p.load.mu.Lock()
+	refunds := slices.Clone(p.load.refunds)
+	p.load.mu.Unlock()
+	for _, session := range refunds {
+		if ctx.Err() != nil {
+			return
+		}
+		if !p.requested[session] && p.program.Run(ctx, "cases", "open", session, "--reason", "crash test") == nil {
+			p.requested[session] = true
+		}
+	}
+	p.outstanding.Store(int64(len(refunds) - len(p.requested)))
+}
+
+// resolve proposes a resolution as one person and approves it as the other. A refusal is
+// counted: after a restore of PostgreSQL a case may look open that is closed.
+func (p *staff) resolve(ctx context.Context, c cases.Case) {
+	request := cases.Request{CaseID: c.ID, Reason: "crash test", Reference: "evidence of " + c.ID}
+	switch c.Kind {
+	case checkout.CaseLatePayment:
+		request.Resolution = checkout.ResolutionRefund
+		if c.ID[len(c.ID)-2] < 'm' {
+			request.Resolution, request.Reference = checkout.ResolutionHonour, ""
+		}
+	case checkout.CaseRefundRequest, checkout.CaseOrphan, checkout.CaseMismatch:
+		request.Resolution = checkout.ResolutionRefund
+	case checkout.CaseReversal:
+		request.Resolution = checkout.ResolutionAcknowledge
+	default:
+		p.load.surprise("a case of kind %s: %+v", c.Kind, c)
+		return
+	}
+	detail, err := p.cases.Propose(ctx, p.people[0], request, time.Now())
+	if err == nil {
+		p.proposed++
+		_, err = p.cases.Approve(ctx, p.people[1], c.ID, len(detail.Proposals), time.Now())
+	}
+	if refusal, ok := errors.AsType[*operation.Error](err); ok {
+		p.refusals[refusal.Code]++
+	}
+}
+
+// unfinished returns how many proposals wait for the processor and how many cases staff has
+// still to resolve.
+func (w *witness) unfinished(ctx context.Context) (approved, unresolved int, err error) {
+	store := cases.NewStore(w.stack.Pool)
+	n, _, err := store.CountApproved(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	open, err := store.List(ctx, nil, cases.Filter{State: cases.StateOpen})
+	for _, c := range open {
+		if !left(c.ID) {
+			unresolved++
+		}
+	}
+	return int(n), unresolved, err
+}
