@@ -134,6 +134,7 @@ func TestConfirmation(t *testing.T) {
 		{"a retry without any answer is a case again after 24 hours", func(w *world) {
 			w.paidDue("a", true)
 			w.erp("a", checkout.AnswerRefused, w.now)
+			w.advance(time.Hour)
 			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRetry), checkout.CodeOK)
 			w.advance(day - time.Millisecond)
 			if n := len(w.sessions["a"].Cases); n != 1 {

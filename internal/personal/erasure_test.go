@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -367,6 +369,12 @@ func TestErasureReachesEveryPlace(t *testing.T) {
 	registries.Within(t, patience, "the journal has the payment", func() bool { return i.journalled("checkout.completed") })
 	registries.Within(t, patience, "the poison topic has the command", func() bool { return i.readable()[schemas.TopicPoisonCommands] > 0 })
 
+	settings, err := kadm.NewClient(i.client).DescribeTopicConfigs(t.Context(), i.topology.Name(schemas.TopicState))
+	if err != nil || !slices.ContainsFunc(settings[0].Configs, func(c kadm.Config) bool {
+		return c.Key == "max.compaction.lag.ms" && c.MaybeValue() == strconv.FormatInt((7*24*time.Hour).Milliseconds(), 10)
+	}) {
+		t.Errorf("replaced states may stay for ever: %v", err)
+	}
 	before := i.everywhere()
 	for _, topic := range []string{schemas.TopicCommands, schemas.TopicState, schemas.TopicEvents, schemas.TopicReplies, schemas.TopicCollections, schemas.TopicPoisonCommands} {
 		if before[topic] == 0 {

@@ -256,6 +256,47 @@ func TestPaymentThroughKafka(t *testing.T) {
 	}
 }
 
+// An ERP's refusal is a case of the session, once. A retry writes a second notification of
+// the same id for the planner, in the transaction of the case's exit. Both survive as state
+// does: the processor starts again in between.
+func TestConfirmationThroughKafka(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	clock := func() time.Time { return now }
+	stop := i.process(clock)
+	cmd := create("chs_a", "o", now)
+	do, _ := cmd.Do.(checkout.Create)
+	do.Session.ERP = true
+	cmd.Do = do
+	i.send(cmd)
+	i.send(pay("chs_a", now)...)
+	refused := checkout.Command{At: now, SessionID: "chs_a", Do: checkout.Confirmed{
+		TransactionID: do.Session.TransactionID, Answer: checkout.AnswerRefused, AnsweredAt: now.Add(time.Second), Reason: "http_422",
+	}}
+	i.send(refused, refused)
+	events := decode[record.Event](i, i.read(schemas.TopicEvents, 4))
+	if e := events[3]; e.Type != "confirmation.refused" || e.Session.Confirmation == nil || e.Session.Confirmation.Status != "refused" || e.Detail[checkout.DetailReason] != "http_422" {
+		t.Fatalf("the event is %+v", e)
+	}
+	stop()
+	defer i.process(clock)()
+	retry := checkout.Command{At: now.Add(time.Minute), SessionID: "chs_a", Do: checkout.Resolve{CaseID: events[3].Detail[checkout.DetailCaseID], Resolution: checkout.ResolutionRetry, By: "one", ApprovedBy: "two"}}
+	i.send(refused, retry, retry)
+	i.send(checkout.Command{At: now.Add(time.Hour), SessionID: "chs_a", Do: checkout.Confirmed{
+		TransactionID: do.Session.TransactionID, Answer: checkout.AnswerAccepted, AnsweredAt: now.Add(time.Hour),
+	}})
+	events = decode[record.Event](i, i.read(schemas.TopicEvents, 7))
+	if got := []string{events[4].Type, events[5].Type, events[6].Type}; !slices.Equal(got, []string{"case.resolved", "confirmation.retried", "confirmation.accepted"}) {
+		t.Errorf("events are %v", got)
+	}
+	n := decode[record.Notification](i, i.read(schemas.TopicConfirmations, 2))
+	if n[1].Request != "again" || !n[1].RequestedAt.Equal(now.Add(time.Minute)) || n[1].EventID != n[0].EventID || !n[1].OccurredAt.Equal(n[0].OccurredAt) || string(n[1].Body) != string(n[0].Body) {
+		t.Errorf("the notifications are %+v", n)
+	}
+	i.read(schemas.TopicPoisonCommands, 0)
+}
+
 func TestTimePassesByItself(t *testing.T) {
 	t.Parallel()
 	i := install(t)

@@ -127,6 +127,27 @@ func TestConfirmationCases(t *testing.T) {
 	if c := o.Confirmations(t, refused["by hand"]); len(c) != 0 {
 		t.Errorf("the ERP has accepted %+v", c)
 	}
+
+	// An ERP that is away opens a case after a day, which closes when it accepts.
+	o.Control(t, "erp/impots", `{"reset": true}`)
+	o.Control(t, "erp/impots", `{"status": 503}`)
+	away := o.Create(t, "away")
+	o.Citizen(away.ID).Pay(t, "06 600 00 01")
+	o.Becomes(t, away.ID, "completed")
+	o.Advance(t, 24*time.Hour+time.Second)
+	c := o.opened(t, away.ID, "confirmation")
+	o.Says(t, "not accepted in 24 h", "cases", "show", c.ID)
+	o.Control(t, "erp/impots", `{"reset": true}`)
+	o.Advance(t, 24*time.Hour) // the next call is due
+	o.Confirmed(t, away)
+	harness.Eventually(t, "the case closes by itself", func() error {
+		var shown struct{ State, Resolution string }
+		if o.JSON(t, &shown, "cases", "show", c.ID); shown.State != "closed" || shown.Resolution != "accepted" {
+			return fmt.Errorf("%+v", shown)
+		}
+		return nil
+	})
+
 	for session, events := range map[string][]string{
 		refused["mended"].ID:  {"confirmation.refused", "case.proposed", "case.approved", "case.resolved", "confirmation.retried", "confirmation.accepted"},
 		refused["by hand"].ID: {"confirmation.refused", "case.proposed", "case.approved", "case.resolved", "confirmation.recorded"},
