@@ -11,22 +11,43 @@
 // money is FINAL. There is no summing table and no summing view: a duplicate in one
 // could not be removed.
 //
+// # Receipts
+//
+// The table receipt_rows has one row (journal.Receipt) for each movement of money:
+//
+//	checkout.completed     completed, a row for each item; none if a case completed the session late
+//	checkout.late_payment  late, a row for each item
+//	checkout.reversed      reversal, a row for each item, negative
+//	collection.mismatched  mismatch, a row; none for a refusal after an approval
+//	collection.orphaned    orphan, a row; none for the surplus of an honoured mismatch
+//	case.resolved          reversal of a mismatch or an orphan that was given back or replaced
+//
+// Honouring moves no money, so it has no row. The sink writes the rows with the entries of
+// the same events. The partition is the month of the local date, which is part of the key:
+// FINAL need not merge partitions with each other. Bloom filters find single payments; they
+// may skip a granule without looking at others that hold the same key, because a row that is
+// written twice has the same references. The view receipts has these settings.
+//
+// Names of agencies and applications are copied from the registry into the table names, so
+// that reports show the present ones. The name of a service is that of the creation.
+//
 // # For analysts
 //
-// Views, all with session_id and with the columns of the integration contract:
+// Views, all with session_id and with the columns of the integration contract. Every
+// column of every table and view has a comment.
 //
+//	receipts    one row a movement of money: build reports on it
 //	sessions    one row a session: final state and times
 //	payments    completed sessions: channel, operator reference, fees, state of the ERP's confirmation
 //	deliveries  one row a webhook or confirmation: outcome, attempts, times
 //	cases       one row an operator case: kind, money, age, resolution and who agreed on it
 //
-// For example, the day's takings of each agency:
+// For example, the takings of each agency on a day:
 //
-//	SELECT tenant_id, currency, count() AS payments, sum(amount) AS due, sum(fee_amount) AS fees
-//	FROM payments WHERE livemode AND toDate(completed_at) = today() GROUP BY tenant_id, currency
+//	SELECT agency, currency, count() AS movements, sum(amount) AS due, sum(fee_amount) AS fees
+//	FROM receipts WHERE livemode AND local_date = '2026-11-22' GROUP BY agency, currency
 //
-// A cash payment that a second clerk gave back has the time in reversed_at. The
-// reversal is an entry of its own.
+// All but receipts group the whole journal, also for one row, and are for support.
 //
 // Amounts are integers in minor units (XAF has no decimals, EUR two). Times are UTC.
 // Phone numbers are masked.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -395,4 +396,89 @@ func TestReversedIsNotPaid(t *testing.T) {
 	insert(t, conn, append(entries, event("b", 3, "collection.reversed", "completed", 5000), event("c", 3, "checkout.reversed", "completed", 5000))...)
 	want(t, lines(t, conn, `session_id, status, paid, ifNull(toString(reversed_at), '-')`, "FROM sessions ORDER BY session_id"),
 		"a|completed|true|-", "b|completed|false|2026-02-01 00:00:01.250", "c|completed|false|2026-02-01 00:00:01.250")
+}
+
+// Every table, view and column says what it is. Views that read the whole journal say what
+// they cost.
+func TestEverythingHasAComment(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	if got := lines(t, conn, "table, name", "FROM system.columns WHERE database = currentDatabase() AND comment = ''"); got != nil {
+		t.Errorf("columns without a comment: %q", got)
+	}
+	if got := lines(t, conn, "name", "FROM system.tables WHERE database = currentDatabase() AND comment = ''"); got != nil {
+		t.Errorf("tables without a comment: %q", got)
+	}
+	want(t, lines(t, conn, "name", "FROM system.tables WHERE database = currentDatabase() AND engine = 'View' AND position(comment, 'costs') = 0 AND position(comment, 'groups all') = 0"), "receipts")
+}
+
+// receipt returns a receipt of a completed session.
+func receipt(session string, at time.Time, total int64) journal.Receipt {
+	day := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC)
+	return journal.Receipt{
+		ID: journal.ReceiptID("evt_"+session, 1), Movement: journal.MovementCompleted, OccurredAt: at, LocalDate: day, ApprovedOn: day, TenantID: tenant, ApplicationID: app, Livemode: true,
+		Account: "acc", Mode: "hosted", Channel: "MOBILE_MONEY", OfferID: "momo", SessionID: session, OrderID: "order " + session, PaymentRef: "ref " + session, CollectionID: "col-" + session,
+		OperatorRef: "op-" + session, Item: 1, ERPDueRef: "due", TransactionID: "tx-" + session, NoticeRef: "AV1", ServiceCode: "patente", ServiceLabel: "Contribution de la patente",
+		Currency: "XAF", Amount: total - 75, FeeAmount: 75, TotalAmount: total, Reason: "r", Reference: "s", CaseID: "case", RecordedBy: "c01",
+	}
+}
+
+// A receipt keeps every field, and is one row of the view however often it is inserted, in
+// whichever batch and month.
+func TestReceiptRows(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	first, second := receipt("a", begin, 5075), receipt("b", begin.AddDate(0, 1, 0), 1075)
+	for _, batch := range [][]journal.Receipt{{first}, {second, first}, {first, second}} {
+		if err := journal.NewStore(conn).InsertReceipts(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []journal.Receipt
+	if err := conn.Select(t.Context(), &got, "SELECT * FROM receipt_rows FINAL ORDER BY occurred_at"); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, []journal.Receipt{first, second}) {
+		t.Errorf("got  %+v\nwant %+v", got, []journal.Receipt{first, second})
+	}
+	want(t, lines(t, conn, "session_id, total_amount", "FROM receipts ORDER BY session_id"), "a|5075", "b|1075")
+	for name, spoil := range map[string]func(*journal.Receipt){
+		"id":       func(r *journal.Receipt) { r.ID = [16]byte{} },
+		"movement": func(r *journal.Receipt) { r.Movement = "" },
+		"total":    func(r *journal.Receipt) { r.TotalAmount++ },
+		"date":     func(r *journal.Receipt) { r.LocalDate = time.Time{} },
+	} {
+		bad := first
+		spoil(&bad)
+		if err := journal.NewStore(conn).InsertReceipts(t.Context(), []journal.Receipt{second, bad}); !errors.Is(err, journal.ErrInvalidEntry) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A look-up by a reference uses its index, and a report of a month reads that month only.
+func TestReceiptsReadLittle(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	var rows []journal.Receipt
+	for i := range 40_000 {
+		rows = append(rows, receipt(fmt.Sprint("s", i), begin.AddDate(0, i%4, 0), 5075))
+	}
+	for range 2 {
+		if err := journal.NewStore(conn).InsertReceipts(t.Context(), rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan := func(where string) string {
+		return strings.Join(lines(t, conn, "explain", "FROM (EXPLAIN indexes = 1, projections = 0 SELECT total_amount FROM receipts WHERE "+where+")"), "\n")
+	}
+	for column, index := range map[string]string{"session_id": "by_session", "order_id": "by_order", "payment_ref": "by_payment_ref", "operator_ref": "by_operator_ref"} {
+		if got := plan(column + " = 's7'"); !strings.Contains(got, "Name: "+index) || strings.Contains(got, "PrimaryKeyExpand") {
+			t.Errorf("a look-up by %s is planned as\n%s", column, got)
+		}
+	}
+	got := plan("tenant_id = '" + tenant + "' AND toStartOfMonth(local_date) = '2026-03-01'")
+	if !regexp.MustCompile(`Min-Max\s+Keys:\s+local_date\s`).MatchString(got) || !regexp.MustCompile(`PrimaryKey\s+Keys:\s+tenant_id\s`).MatchString(got) {
+		t.Errorf("a month is planned as\n%s", got)
+	}
 }

@@ -104,7 +104,7 @@ func (u *installation) banner(out io.Writer) error {
   API          %[1]s/api/v1
   Checkout     %[1]s/c/{session_id}
   Counter      %[1]s/counter   where clerks take cash
-  ClickHouse   curl 'http://%[2]s/?query=SELECT+*+FROM+quittance.payments'
+  ClickHouse   curl 'http://%[2]s/?query=SELECT+*+FROM+quittance.receipts+FORMAT+Vertical'
   Health       http://%[3]s/readyz   metrics on /metrics
   Demo shop    https://%[4]s/   an agency's site with the embedded checkout
   Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control

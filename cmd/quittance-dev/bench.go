@@ -11,6 +11,7 @@ import (
 	"quittance/dev/bench"
 	"quittance/dev/bench/delivery"
 	"quittance/dev/bench/live"
+	"quittance/dev/bench/reports"
 )
 
 // benchmark is the command `bench`. Without a subcommand it does the same as `bench
@@ -20,7 +21,7 @@ func benchmark() cli.Command {
 	cmd.Commands = []cli.Command{
 		benchCreate("create", "Measure creations per second, beside the raw echo of the same broker",
 			"bench create", "bench create --broker 127.0.0.1:9092 --seconds 2 --rounds 1"),
-		benchQuota(), benchDelivery(), benchLive(),
+		benchQuota(), benchDelivery(), benchLive(), benchReports(),
 	}
 	return cmd
 }
@@ -72,6 +73,18 @@ func benchLive() cli.Command {
 		}, func(ctx context.Context, m *cli.Meta) error {
 			b.Log = m.Log
 			return live.Run(ctx, b, m.Out)
+		})
+}
+
+func benchReports() cli.Command {
+	b := reports.Config{}
+	return benchCommand("reports", "Measure what reports on receipts cost, on rows that it makes in ClickHouse's engine",
+		[]string{"bench reports", "bench reports --rows 1000000"}, nil, func(f *pflag.FlagSet) {
+			countVar(f, &b.Rows, "rows", 100_000_000, "rows of receipt_rows, spread over three years; 10^8 need 20 GB of disk and an hour")
+			f.StringVar(&b.Folder, "folder", "", "folder for the data, which must not exist; a temporary one when empty")
+		}, func(ctx context.Context, m *cli.Meta) error {
+			b.Log = m.Log
+			return reports.Run(ctx, b, m.Out)
 		})
 }
 

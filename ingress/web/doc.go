@@ -1,6 +1,7 @@
 // Package web has what all sets of pages share, except the checkout page itself: layout,
 // language, security headers, refusal of posts from other sites, sealed cookies and
-// forms. It also measures the requests of the whole edge (Measure).
+// forms. For the whole edge it measures requests (Measure), names their clients
+// (ClientAddress) and limits those without a key (Gate).
 //
 // A set of pages is a [Site]. One of its pages is a template, its texts in a
 // [language.Table], and a handler:

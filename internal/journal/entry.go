@@ -67,7 +67,9 @@ type Entry struct {
 	FailureCode  string            `ch:"failure_code"`
 
 	// CollectionID is the reference that the operator has.
-	CollectionID     string `ch:"collection_id"`
+	CollectionID string `ch:"collection_id"`
+	// Account is the fingerprint of the merchant account that was asked; of cash, the counter.
+	Account          string `ch:"account"`
 	CollectionStatus string `ch:"collection_status"`
 	Channel          string `ch:"channel"`
 	OfferID          string `ch:"offer_id"`
@@ -111,9 +113,16 @@ func (e *Entry) Validate() error {
 	case e.Type == "":
 		return fmt.Errorf("%w: %s has no type", ErrInvalidEntry, e.ID)
 	}
-	for _, at := range []*time.Time{&e.OccurredAt, e.CreatedAt, e.ExpiresAt, e.EndedAt, e.CompletedAt, e.NextAttemptAt} {
+	return validTimes(e.ID, &e.OccurredAt, e.CreatedAt, e.ExpiresAt, e.EndedAt, e.CompletedAt, e.NextAttemptAt)
+}
+
+func (e *Entry) key() string { return e.ID }
+
+// validTimes checks the times of a row. Nil times are absent.
+func validTimes(id string, times ...*time.Time) error {
+	for _, at := range times {
 		if at != nil && (at.Before(earliest) || !at.Before(latest)) {
-			return fmt.Errorf("%w: %s has the time %s", ErrInvalidEntry, e.ID, at.UTC().Format(time.RFC3339))
+			return fmt.Errorf("%w: %s has the time %s", ErrInvalidEntry, id, at.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package journal writes entries of the reconciliation journal to ClickHouse. Package
-// reconciliation has the table and its views.
+// Package journal writes the reconciliation journal to ClickHouse: entries, receipts and
+// names. Package reconciliation has the tables and their views.
 package journal
 
 import (
@@ -16,24 +16,13 @@ import (
 )
 
 // ErrRefused is the error of entries that ClickHouse refuses because of their content.
-var ErrRefused = fmt.Errorf("journal entry refused by ClickHouse: %w", consume.ErrRefused)
+var ErrRefused = fmt.Errorf("row refused by ClickHouse: %w", consume.ErrRefused)
 
 // Store writes the journal. It is safe for concurrent use.
 type Store struct{ conn driver.Conn }
 
 // NewStore makes a store on a migrated database. It does not close the connection.
 func NewStore(conn driver.Conn) *Store { return &Store{conn} }
-
-// columns are the columns of Entry. The statement names them, so that a column that a
-// newer build has added gets its default.
-var columns = func() string {
-	t := reflect.TypeFor[Entry]()
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i] = t.Field(i).Tag.Get("ch")
-	}
-	return strings.Join(names, ", ")
-}()
 
 // Insert writes entries in one batch. An entry that is inserted again, in any batch,
 // stays one row under FINAL. An empty batch does nothing. Few big batches are faster
@@ -45,44 +34,79 @@ var columns = func() string {
 // accepted another entry in between, because a faulty server refuses everything. After
 // any other error the batch may have been written: insert it again.
 func (s *Store) Insert(ctx context.Context, entries []Entry) error {
-	if len(entries) == 0 {
+	return insert(ctx, s.conn, entryTable, entries)
+}
+
+// InsertReceipts writes receipts as Insert writes entries, with the same errors.
+func (s *Store) InsertReceipts(ctx context.Context, receipts []Receipt) error {
+	return insert(ctx, s.conn, receiptTable, receipts)
+}
+
+// table is a table with its columns. Statements name the columns, so that a column that a
+// newer build has added gets its default.
+type table struct{ name, columns string }
+
+var (
+	entryTable   = tableOf[Entry]("journal")
+	receiptTable = tableOf[Receipt]("receipt_rows")
+)
+
+// tableOf returns the table of rows of type T.
+func tableOf[T any](name string) table {
+	t := reflect.TypeFor[T]()
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i] = t.Field(i).Tag.Get("ch")
+	}
+	return table{name, strings.Join(names, ", ")}
+}
+
+// row is a pointer to a row of type T.
+type row[T any] interface {
+	*T
+	Validate() error
+	key() string
+}
+
+func insert[T any, P row[T]](ctx context.Context, conn driver.Conn, t table, rows []T) error {
+	if len(rows) == 0 {
 		return nil
 	}
-	err := s.insert(ctx, entries)
+	err := insertOnce[T, P](ctx, conn, t, rows)
 	if err == nil || errors.Is(err, ErrInvalidEntry) || !refuses(err) {
 		return err
 	}
-	if len(entries) == 1 {
-		// Inserting an entry of the journal again changes nothing.
-		if other := s.conn.Exec(ctx, "INSERT INTO journal SELECT * FROM journal LIMIT 1"); other != nil {
-			return fmt.Errorf("%w; an entry of the journal is refused too: %w", err, other)
+	if len(rows) == 1 {
+		// Inserting a row of the table again changes nothing.
+		if other := conn.Exec(ctx, "INSERT INTO "+t.name+" SELECT * FROM "+t.name+" LIMIT 1"); other != nil {
+			return fmt.Errorf("%w; another row of %s is refused too: %w", err, t.name, other)
 		}
 		// Try again: the cause may be gone.
-		if err = s.insert(ctx, entries); err == nil || !refuses(err) {
+		if err = insertOnce[T, P](ctx, conn, t, rows); err == nil || !refuses(err) {
 			return err
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrRefused, err)
 }
 
-func (s *Store) insert(ctx context.Context, entries []Entry) error {
-	for i := range entries {
-		if err := entries[i].Validate(); err != nil {
+func insertOnce[T any, P row[T]](ctx context.Context, conn driver.Conn, t table, rows []T) error {
+	for i := range rows {
+		if err := P(&rows[i]).Validate(); err != nil {
 			return err
 		}
 	}
-	batch, err := s.conn.PrepareBatch(ctx, "INSERT INTO journal ("+columns+")")
+	batch, err := conn.PrepareBatch(ctx, "INSERT INTO "+t.name+" ("+t.columns+")")
 	if err != nil {
-		return fmt.Errorf("preparing a batch for the journal: %w", err)
+		return fmt.Errorf("preparing a batch for %s: %w", t.name, err)
 	}
 	defer func() { _ = batch.Close() }()
-	for i := range entries {
-		if err := batch.AppendStruct(&entries[i]); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrInvalidEntry, entries[i].ID, err)
+	for i := range rows {
+		if err := batch.AppendStruct(&rows[i]); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrInvalidEntry, P(&rows[i]).key(), err)
 		}
 	}
 	if err := batch.Send(); err != nil {
-		return fmt.Errorf("inserting %d journal entries: %w", len(entries), err)
+		return fmt.Errorf("inserting %d rows into %s: %w", len(rows), t.name, err)
 	}
 	return nil
 }

@@ -15,8 +15,24 @@ func (e *Entry) Tally() (tally.Key, tally.Count) {
 
 // Tally returns the sums of all events that occurred before a time.
 func (s *Store) Tally(ctx context.Context, before time.Time) (tally.Tally, error) {
-	rows, err := s.conn.Query(ctx, `SELECT livemode, currency, status, toInt64(count()), sum(amount)
-		FROM journal FINAL WHERE entry_type = 'event' AND occurred_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, status`, before.UnixMilli())
+	return s.tally(ctx, `SELECT livemode, currency, status, toInt64(count()), sum(amount)
+		FROM journal FINAL WHERE entry_type = 'event' AND occurred_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, status`, before)
+}
+
+// Tally returns the receipt's part of a sum. Its status is the movement.
+func (r *Receipt) Tally() (tally.Key, tally.Count) {
+	return tally.Key{Live: r.Livemode, Currency: r.Currency, Status: r.Movement}, tally.Count{Events: 1, Amount: r.TotalAmount}
+}
+
+// TallyReceipts returns the sums of all receipts of movements that occurred before a time.
+func (s *Store) TallyReceipts(ctx context.Context, before time.Time) (tally.Tally, error) {
+	return s.tally(ctx, `SELECT livemode, currency, movement, toInt64(count()), sum(total_amount)
+		FROM receipt_rows FINAL WHERE occurred_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, movement
+		SETTINGS do_not_merge_across_partitions_select_final = 1`, before)
+}
+
+func (s *Store) tally(ctx context.Context, query string, before time.Time) (tally.Tally, error) {
+	rows, err := s.conn.Query(ctx, query, before.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("summing the journal: %w", err)
 	}

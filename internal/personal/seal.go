@@ -58,14 +58,19 @@ type Config struct {
 }
 
 // Store seals and opens personal data. It is safe for concurrent use.
-type Store struct{ cfg Config }
+type Store struct {
+	cfg  Config
+	keys group
+}
 
 // New makes a store on a migrated database.
 func New(cfg Config) (*Store, error) {
 	if cfg.Pool == nil || cfg.Keys == nil || cfg.Now == nil {
 		return nil, errors.New("personal data: Pool, Keys and Now are required")
 	}
-	return &Store{cfg}, nil
+	s := &Store{cfg: cfg}
+	s.keys.write = s.insert
+	return s, nil
 }
 
 // customer is the stored form of contact data.
@@ -124,8 +129,7 @@ func (s *Store) seal(ctx context.Context, sessionID string, as use, plain []byte
 	}
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	if _, err := s.cfg.Pool.Exec(ctx, `INSERT INTO personal_keys (id, session_id, sealed, created_at) VALUES ($1, $2, $3, $4)`,
-		id, sessionID, row, s.cfg.Now()); err != nil {
+	if err := s.keys.add(ctx, keyRow{id, sessionID, row}); err != nil {
 		return nil, fmt.Errorf("storing a key of personal data: %w", err)
 	}
 	out := append([]byte{formatV1}, id[:]...)

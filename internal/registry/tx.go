@@ -56,6 +56,15 @@ func View(ctx context.Context, pool *pgxpool.Pool, simulators string, read func(
 	})
 }
 
+// Read returns the registry as it is now, without secrets.
+func Read(ctx context.Context, pool *pgxpool.Pool) (s *Snapshot, err error) {
+	err = View(ctx, pool, "", func(_ pgx.Tx, now *Snapshot) error {
+		s = now
+		return nil
+	})
+	return s, err
+}
+
 // SingleApprovalBelow returns Agency.SingleApprovalBelow of an agency within a
 // transaction. It is 0 for an unknown agency.
 func SingleApprovalBelow(ctx context.Context, tx pgx.Tx, agencyID string) (int64, error) {

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -318,7 +319,7 @@ func (m *membership) adjust(ctx context.Context, offsets map[string]map[int32]kg
 		}
 		l, ok := starts.Lookup(m.cfg.InputTopic, id)
 		if !ok || l.Err != nil {
-			return nil, fmt.Errorf("asking for the beginning of the input, partition %d: %w", id, l.Err)
+			return nil, fmt.Errorf("asking for the beginning of the input, partition %d: %w", id, cmp.Or(l.Err, error(kerr.UnknownTopicOrPartition)))
 		}
 		parts[id] = kgo.NewOffset().At(l.Offset)
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 )
@@ -156,7 +158,7 @@ func (r *Runtime) inspect(ctx context.Context) (kadm.TopicID, error) {
 	for _, name := range []string{r.cfg.InputTopic, r.cfg.StateTopic, r.cfg.PoisonTopic} {
 		t, ok := md.Topics[name]
 		if !ok || t.Err != nil || len(t.Partitions) == 0 {
-			return kadm.TopicID{}, fmt.Errorf("topic %s does not exist: %w", name, t.Err)
+			return kadm.TopicID{}, fmt.Errorf("topic %s does not exist: %w", name, cmp.Or(t.Err, error(kerr.UnknownTopicOrPartition)))
 		}
 	}
 	in, state := len(md.Topics[r.cfg.InputTopic].Partitions), len(md.Topics[r.cfg.StateTopic].Partitions)

@@ -1,6 +1,42 @@
 -- One row for each session, with its state after its last event. Every column has
 -- the journal's alias: without it ClickHouse reads the view's own column.
-CREATE OR REPLACE VIEW sessions AS
+CREATE OR REPLACE VIEW sessions
+(
+    session_id     String COMMENT 'Session (chs_)',
+    tenant_id      String COMMENT 'Agency',
+    application_id String COMMENT 'Application that created the session',
+    livemode       Bool COMMENT 'false for tests',
+    order_id       String COMMENT 'Order of the integrator',
+    payment_ref    String COMMENT 'Payment reference, 16 digits',
+    notice_id      String COMMENT 'Notice of the session',
+    notice_ref     String COMMENT 'Reference of the notice, as printed',
+    transaction_id String COMMENT 'Transaction of the payment',
+    mode           String COMMENT 'hosted, embedded',
+    status         String COMMENT 'open, completed, expired, cancelled, failed',
+    paid           Bool COMMENT 'Completed, and the money was not given back',
+    amount         Int64 COMMENT 'Due without fee, minor units',
+    currency       String COMMENT 'ISO 4217',
+    channel        String COMMENT 'MOBILE_MONEY, CARD, CASH; empty before the citizen chose',
+    offer_id       String COMMENT 'momo, momo_b, card, cash_agency',
+    operator_ref   String COMMENT 'The operator''s own reference; of cash, the number of the receipt',
+    fee_amount     Int64 COMMENT 'Fee, minor units',
+    total_amount   Int64 COMMENT 'What the citizen pays: amount and fee_amount',
+    failure_code   String COMMENT 'Why the session failed',
+    service_code   String COMMENT 'Service in the agency''s catalogue',
+    service_label  String COMMENT 'Name of the service when the session was created',
+    metadata       Map(String, String) COMMENT 'The integrator''s own fields',
+    late_payment   Bool COMMENT 'Money arrived after the session ended',
+    created_at     Nullable(DateTime64(3, 'UTC')) COMMENT 'When the session was created, UTC',
+    expires_at     Nullable(DateTime64(3, 'UTC')) COMMENT 'When the session expires or would have expired, UTC',
+    ended_at       Nullable(DateTime64(3, 'UTC')) COMMENT 'When the session ended, UTC; NULL while it is open',
+    completed_at   Nullable(DateTime64(3, 'UTC')) COMMENT 'When the session was completed, UTC; NULL if it was not',
+    clerk          String COMMENT 'Clerk who took the cash',
+    reversed_by    String COMMENT 'Clerk or staff who recorded that the money was given back',
+    reversed_at    Nullable(DateTime64(3, 'UTC')) COMMENT 'When the money was given back, UTC; NULL if it was not. The session stays completed',
+    updated_at     DateTime64(3, 'UTC') COMMENT 'Time of the last event, UTC',
+    sequence       Int64 COMMENT 'Number of the last event'
+)
+AS
 SELECT
     j.session_id AS session_id,
     argMax(j.tenant_id, j.sequence) AS tenant_id,
@@ -43,3 +79,4 @@ SELECT
 FROM journal AS j FINAL
 WHERE j.entry_type = 'event' AND j.session_id != '' AND j.sequence > 0
 GROUP BY j.session_id
+COMMENT 'State of each session after its last event, for support. It groups all events ever recorded, also for one row: seconds for a million entries, minutes for a hundred million. For money read receipts'

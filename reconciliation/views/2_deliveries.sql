@@ -1,6 +1,27 @@
 -- One row for each delivery: a webhook to an endpoint, or a confirmation to an ERP.
 -- The outcome is "delivered" if it was ever recorded, otherwise the last outcome.
-CREATE OR REPLACE VIEW deliveries AS
+CREATE OR REPLACE VIEW deliveries
+(
+    delivery_id      String COMMENT 'Delivery',
+    session_id       String COMMENT 'Session; empty for none',
+    tenant_id        String COMMENT 'Agency',
+    application_id   String COMMENT 'Application',
+    livemode         Bool COMMENT 'false for tests',
+    destination_kind String COMMENT 'webhook, erp',
+    endpoint_id      String COMMENT 'Webhook endpoint, or agency/mode of an ERP',
+    event            String COMMENT 'What the delivery tells, such as checkout.completed',
+    event_id         String COMMENT 'evt_ id; of an ERP confirmation its transaction_id',
+    outcome          String COMMENT 'delivered if it ever was; else the last outcome: failed, deferred, needs_operator, exhausted',
+    http_status      Int32 COMMENT 'Status that the destination answered; 0 for no answer',
+    duration_ms      Int64 COMMENT 'Duration of that call, milliseconds',
+    reason           String COMMENT 'Why it was not accepted',
+    next_attempt_at  Nullable(DateTime64(3, 'UTC')) COMMENT 'When the next attempt is due, UTC; NULL for none',
+    attempts         Int32 COMMENT 'Number of attempts; a deferral is none',
+    first_outcome_at DateTime64(3, 'UTC') COMMENT 'Time of the first outcome, UTC',
+    last_outcome_at  DateTime64(3, 'UTC') COMMENT 'Time of the last outcome, UTC',
+    delivered_at     Nullable(DateTime64(3, 'UTC')) COMMENT 'When it was accepted, UTC; NULL if it was not'
+)
+AS
 SELECT
     j.delivery_id AS delivery_id,
     any(j.session_id) AS session_id,
@@ -25,3 +46,4 @@ SELECT
 FROM journal AS j FINAL
 WHERE j.entry_type = 'delivery'
 GROUP BY j.delivery_id
+COMMENT 'Each webhook and each ERP confirmation with its outcome, for support. It groups all outcomes ever recorded, also for one row: seconds for a million entries, minutes for a hundred million.'

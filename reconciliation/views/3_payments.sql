@@ -2,7 +2,38 @@
 -- agency's ERP: none (nothing was sent yet, or there is no ERP), pending, accepted,
 -- needs_operator. A session that pays several dues is accepted when each of its
 -- confirmations is accepted.
-CREATE OR REPLACE VIEW payments AS
+CREATE OR REPLACE VIEW payments
+(
+    session_id         String COMMENT 'Session (chs_)',
+    tenant_id          String COMMENT 'Agency',
+    application_id     String COMMENT 'Application that created the session',
+    livemode           Bool COMMENT 'false for tests',
+    order_id           String COMMENT 'Order of the integrator',
+    payment_ref        String COMMENT 'Payment reference, 16 digits',
+    notice_id          String COMMENT 'Notice of the session',
+    notice_ref         String COMMENT 'Reference of the notice, as printed',
+    transaction_id     String COMMENT 'Transaction of the payment',
+    status             String COMMENT 'completed',
+    amount             Int64 COMMENT 'Due without fee, minor units',
+    currency           String COMMENT 'ISO 4217',
+    fee_amount         Int64 COMMENT 'Fee, minor units',
+    total_amount       Int64 COMMENT 'What the citizen paid: amount and fee_amount',
+    channel            String COMMENT 'MOBILE_MONEY, CARD, CASH',
+    offer_id           String COMMENT 'momo, momo_b, card, cash_agency',
+    operator_ref       String COMMENT 'The operator''s own reference; of cash, the number of the receipt',
+    service_code       String COMMENT 'Service in the agency''s catalogue',
+    service_label      String COMMENT 'Name of the service when the session was created',
+    erp_due_ref        String COMMENT 'Due of the agency''s ERP; empty for none',
+    confirmation_state String COMMENT 'Confirmation to the ERP: none, pending, accepted, needs_operator',
+    confirmed_at       Nullable(DateTime64(3, 'UTC')) COMMENT 'When the ERP accepted the last confirmation, UTC; NULL before',
+    metadata           Map(String, String) COMMENT 'The integrator''s own fields',
+    created_at         Nullable(DateTime64(3, 'UTC')) COMMENT 'When the session was created, UTC',
+    completed_at       Nullable(DateTime64(3, 'UTC')) COMMENT 'When the session was completed, UTC',
+    clerk              String COMMENT 'Clerk who took the cash',
+    reversed_by        String COMMENT 'Clerk or staff who recorded that the money was given back',
+    reversed_at        Nullable(DateTime64(3, 'UTC')) COMMENT 'When the money was given back, UTC; NULL if it was not'
+)
+AS
 SELECT
     s.session_id     AS session_id,
     s.tenant_id      AS tenant_id,
@@ -48,3 +79,4 @@ LEFT JOIN
     GROUP BY d.session_id
 ) AS c ON c.session_id = s.session_id
 WHERE s.status = 'completed'
+COMMENT 'Completed sessions with the state of their ERP confirmation, for support. It costs as much as sessions and deliveries. For money read receipts'

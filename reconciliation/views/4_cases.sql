@@ -1,7 +1,37 @@
 -- One row for each operator case: money that fits no open session, or an ERP that has not
 -- accepted a confirmation, and the exit. The cases of poison, and exits of reports of no
 -- known session, are in Postgres only.
-CREATE OR REPLACE VIEW cases AS
+CREATE OR REPLACE VIEW cases
+(
+    case_id             String COMMENT 'Operator case (case_)',
+    kind                String COMMENT 'late_payment, mismatch, orphan, undecided, refund_request, reversal, confirmation',
+    state               String COMMENT 'open, closed',
+    tenant_id           String COMMENT 'Agency',
+    application_id      String COMMENT 'Application that created the session',
+    livemode            Bool COMMENT 'false for tests',
+    session_id          String COMMENT 'Session of the money',
+    order_id            String COMMENT 'Order of the integrator',
+    amount              Int64 COMMENT 'Money as it was reported, minor units; of a case about the session''s own payment, its total',
+    currency            String COMMENT 'ISO 4217',
+    operator_ref        String COMMENT 'The operator''s own reference; of cash, the number of the receipt',
+    opened_by_event     String COMMENT 'Event that opened the case',
+    opened_by           String COMMENT 'Clerk or staff; empty for a report of an operator',
+    reason              String COMMENT 'Why the case was opened',
+    resolution          String COMMENT 'honour, refund, approved, refused, write_off, acknowledge, retry, recorded_by_hand, cash_returned, superseded, accepted; empty while the case is open',
+    reference           String COMMENT 'Reference of the refund or of the evidence',
+    resolved_reason     String COMMENT 'Why it was resolved so',
+    resolved_by         String COMMENT 'Who proposed the resolution; policy for the agency''s policy',
+    approved_by         String COMMENT 'Second member of staff',
+    proposals           UInt64 COMMENT 'Number of proposals of staff',
+    proposed_resolution String COMMENT 'Resolution of the last proposal',
+    proposed_by         String COMMENT 'Who made the last proposal',
+    proposed_at         Nullable(DateTime64(3, 'UTC')) COMMENT 'Time of the last proposal, UTC; NULL for none',
+    approved_at         Nullable(DateTime64(3, 'UTC')) COMMENT 'Time of the last approval, UTC; NULL for none',
+    rejected_at         Nullable(DateTime64(3, 'UTC')) COMMENT 'Time of the last rejection, UTC; NULL for none',
+    opened_at           Nullable(DateTime64(3, 'UTC')) COMMENT 'UTC',
+    closed_at           Nullable(DateTime64(3, 'UTC')) COMMENT 'UTC; NULL while the case is open'
+)
+AS
 WITH j.event NOT IN ('case.resolved', 'case.proposed', 'case.approved', 'case.rejected') AS opens
 SELECT
     j.detail['case_id'] AS case_id,
@@ -37,3 +67,4 @@ FROM journal AS j FINAL
 -- checkout.completed names the case that it came from.
 WHERE j.entry_type = 'event' AND j.detail['case_id'] != '' AND j.detail['case_kind'] != ''
 GROUP BY j.detail['case_id']
+COMMENT 'Operator cases: money that fits no open session, or an ERP that has not accepted a confirmation, and the exit. It groups all events ever recorded, also for one row: seconds for a million entries, minutes for a hundred million'

@@ -31,7 +31,7 @@ func fromEvent(e *record.Event) journal.Entry {
 		out.CompletedAt = out.EndedAt
 	}
 	if c := s.Collection; c != nil {
-		out.CollectionID, out.CollectionStatus, out.Channel, out.OfferID = c.ID, c.Status, c.Channel, c.OfferID
+		out.CollectionID, out.CollectionStatus, out.Channel, out.OfferID, out.Account = c.ID, c.Status, c.Channel, c.OfferID, c.Account
 		out.OperatorRef, out.PayerMasked, out.FeeAmount, out.TotalAmount = c.OperatorRef, c.PayerMasked, c.Fee, c.Amount
 	}
 	return out

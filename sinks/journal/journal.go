@@ -51,6 +51,7 @@ type Journal struct {
 	consumer        *consume.Consumer
 	batch, duration prometheus.Histogram
 	entries         *prometheus.CounterVec // type
+	receipts        *prometheus.CounterVec // movement
 }
 
 // New makes a sink. It connects when it runs.
@@ -75,6 +76,12 @@ func New(cfg Config) (*Journal, error) {
 	}
 	for _, t := range journal.EntryTypes {
 		j.entries.WithLabelValues(t)
+	}
+	j.receipts = with.NewCounterVec(prometheus.CounterOpts{
+		Name: "quittance_journal_receipts_total", Help: "Receipts inserted. A receipt that is inserted again is counted again.",
+	}, []string{"movement"})
+	for _, m := range journal.Movements {
+		j.receipts.WithLabelValues(m)
 	}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
@@ -103,36 +110,74 @@ func (j *Journal) Run(ctx context.Context) error {
 	return consume.Batch(ctx, j.consumer, j.decode, j.insert)
 }
 
-// decode returns the entry of a record. The errors schemas.ErrUndecodable and
+// item is what a record adds to the journal.
+type item struct {
+	entry    journal.Entry
+	receipts []journal.Receipt
+}
+
+// decode returns the item of a record. The errors schemas.ErrUndecodable and
 // journal.ErrInvalidEntry are permanent.
-func (j *Journal) decode(r *kgo.Record) (journal.Entry, error) {
-	var entry journal.Entry
+func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 	if r.Topic == j.cfg.Kafka.Prefix+schemas.TopicEvents {
 		var e record.Event
 		if err := j.cfg.Codec.Decode(r.Value, &e); err != nil {
-			return entry, err
+			return out, err
 		}
-		entry = fromEvent(&e)
+		out.entry = fromEvent(&e)
+		if out.receipts, err = fromMoney(&e); err != nil {
+			return out, err
+		}
 	} else {
 		var a record.Attempt
 		if err := j.cfg.Codec.Decode(r.Value, &a); err != nil {
-			return entry, err
+			return out, err
 		}
-		entry = fromAttempt(&a)
+		out.entry = fromAttempt(&a)
 	}
-	return entry, entry.Validate()
+	return out, out.validate()
 }
 
-// insert writes entries. The consumer group stores the positions.
-func (j *Journal) insert(ctx context.Context, entries []journal.Entry, _ []consume.Move) error {
+func (i *item) validate() error {
+	for r := range i.receipts {
+		if err := i.receipts[r].Validate(); err != nil {
+			return err
+		}
+	}
+	return i.entry.Validate()
+}
+
+// insert writes items. The consumer group stores the positions.
+func (j *Journal) insert(ctx context.Context, items []item, _ []consume.Move) error {
+	if len(items) == 0 {
+		return nil
+	}
 	begun := time.Now()
-	if err := j.cfg.Store.Insert(ctx, entries); err != nil || len(entries) == 0 {
+	if err := j.write(ctx, items); err != nil {
 		return err
 	}
 	j.duration.Observe(time.Since(begun).Seconds())
-	j.batch.Observe(float64(len(entries)))
-	for i := range entries {
-		j.entries.WithLabelValues(entries[i].Type).Inc()
+	j.batch.Observe(float64(len(items)))
+	for i := range items {
+		j.entries.WithLabelValues(items[i].entry.Type).Inc()
+		for _, r := range items[i].receipts {
+			j.receipts.WithLabelValues(r.Movement).Inc()
+		}
 	}
 	return nil
+}
+
+// write inserts into both tables. After an error, or if the process dies between the two
+// inserts, the same items are written again: both tables show each row once.
+func (j *Journal) write(ctx context.Context, items []item) error {
+	entries := make([]journal.Entry, len(items))
+	var receipts []journal.Receipt
+	for i := range items {
+		entries[i] = items[i].entry
+		receipts = append(receipts, items[i].receipts...)
+	}
+	if err := j.cfg.Store.Insert(ctx, entries); err != nil {
+		return err
+	}
+	return j.cfg.Store.InsertReceipts(ctx, receipts)
 }

@@ -219,6 +219,11 @@ func (w *world) check(n int) {
 			w.t.Errorf("%d entries of type %s, want %d, %v", got, kind, want, err)
 		}
 	}
+	var receipts uint64
+	var money int64
+	if err := w.conn.QueryRow(w.t.Context(), "SELECT count(), sum(total_amount) FROM receipts WHERE movement = 'completed'").Scan(&receipts, &money); err != nil || receipts != uint64(n) || money != want.TotalAmount {
+		w.t.Errorf("%d receipts of %d, want %d of %d, %v", receipts, money, n, want.TotalAmount, err)
+	}
 	var accepted uint64
 	if err := w.conn.QueryRow(w.t.Context(), "SELECT count() FROM payments WHERE confirmation_state = 'accepted'").Scan(&accepted); err != nil || accepted != uint64(n) {
 		w.t.Errorf("%d payments accepted, want %d, %v", accepted, n, err)

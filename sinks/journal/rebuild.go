@@ -29,12 +29,16 @@ type Rebuilt struct {
 	// Unreadable is the number of records that cannot be decoded or make no valid entry.
 	Unreadable int64
 	// Lines compare the events in Kafka with those in the journal, for all that occurred
-	// before the rebuild.
-	Lines []tally.Line
+	// before the rebuild. Receipts compare the money of those events with the receipts, by
+	// movement instead of status.
+	Lines, Receipts []tally.Line
 }
 
-// Rebuild writes the entries of all events and attempts that Kafka has, and compares the
-// sums of the events. It removes no entry: Kafka keeps attempts for 90 days only, and the
+// Equal reports whether all sums agree.
+func (r Rebuilt) Equal() bool { return tally.Equal(r.Lines) && tally.Equal(r.Receipts) }
+
+// Rebuild writes the entries and receipts of all events and attempts that Kafka has, and
+// compares the sums of the events and of the receipts. It removes no entry: Kafka keeps attempts for 90 days only, and the
 // same record makes the same entry, which replaces the earlier one. Therefore it may run
 // beside the sink, may be interrupted, and may be repeated. now is the service's time.
 func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Progress) (out Rebuilt, err error) {
@@ -44,13 +48,17 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	source := tally.Tally{}
+	source, money := tally.Tally{}, tally.Tally{}
 	done := map[string]map[int32]int64{schemas.TopicEvents: {}, schemas.TopicAttempts: {}}
 	for pass := 1; ; pass++ {
 		for _, topic := range []string{schemas.TopicEvents, schemas.TopicAttempts} {
-			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, func(e *journal.Entry) {
-				if e.Type == journal.EntryTypeEvent && e.OccurredAt.Before(now) {
-					source.Add(e.Tally())
+			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, func(i *item) {
+				if i.entry.Type != journal.EntryTypeEvent || !i.entry.OccurredAt.Before(now) {
+					return
+				}
+				source.Add(i.entry.Tally())
+				for r := range i.receipts {
+					money.Add(i.receipts[r].Tally())
 				}
 			}); err != nil {
 				return out, err
@@ -60,7 +68,12 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 		if err != nil {
 			return out, err
 		}
-		if out.Lines = tally.Compare(source, copied); tally.Equal(out.Lines) || pass == rebuildPasses {
+		receipts, err := j.cfg.Store.TallyReceipts(ctx, now)
+		if err != nil {
+			return out, err
+		}
+		out.Lines, out.Receipts = tally.Compare(source, copied), tally.Compare(money, receipts)
+		if out.Equal() || pass == rebuildPasses {
 			return out, nil
 		}
 		if !consume.Sleep(ctx, rebuildPause) {
@@ -70,7 +83,7 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 }
 
 // pass writes the entries of the records of a topic that no earlier pass has read.
-func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done map[int32]int64, out *Rebuilt, progress kafka.Progress, each func(*journal.Entry)) error {
+func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done map[int32]int64, out *Rebuilt, progress kafka.Progress, each func(*item)) error {
 	spans, err := kafka.Bounds(ctx, adm, j.cfg.Kafka.Prefix+topic)
 	if err != nil {
 		return err
@@ -83,14 +96,14 @@ func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done
 	if topic == schemas.TopicEvents {
 		count = &out.Events
 	}
-	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]journal.Entry, error) {
-		entry, err := j.decode(r)
+	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]item, error) {
+		i, err := j.decode(r)
 		if err != nil {
 			return nil, err
 		}
-		each(&entry)
-		return []journal.Entry{entry}, nil
-	}, j.cfg.Store.Insert)
+		each(&i)
+		return []item{i}, nil
+	}, j.write)
 	*count, out.Unreadable = *count+written, out.Unreadable+unreadable
 	if err != nil {
 		return err

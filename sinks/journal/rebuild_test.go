@@ -46,6 +46,9 @@ func TestRebuild(t *testing.T) {
 	if err := w.conn.Exec(t.Context(), `ALTER TABLE journal DELETE WHERE cityHash64(entry_id) % 3 = 0 AND occurred_at > '2026-01-01' SETTINGS mutations_sync = 2`); err != nil {
 		t.Fatal(err)
 	}
+	if err := w.conn.Exec(t.Context(), `ALTER TABLE receipt_rows DELETE WHERE cityHash64(row_id) % 2 = 0 SETTINGS mutations_sync = 2`); err != nil {
+		t.Fatal(err)
+	}
 	left, err := journaltest.CountEntries(t.Context(), w.conn, journal.EntryTypeEvent)
 	if err != nil || left == 3*n {
 		t.Fatalf("%d events are left, %v", left, err)
@@ -62,7 +65,7 @@ func TestRebuild(t *testing.T) {
 	}
 	w.run(w.conn)
 	got, err := w.rebuild(t.Context(), nil)
-	if err != nil || !tally.Equal(got.Lines) || got.Events != 3*n || got.Attempts != 2*n || got.Unreadable != 0 {
+	if err != nil || !got.Equal() || got.Events != 3*n || got.Attempts != 2*n || got.Unreadable != 0 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	var all tally.Count
@@ -71,6 +74,9 @@ func TestRebuild(t *testing.T) {
 	}
 	if want := (tally.Count{Events: 3 * n, Amount: 3 * (n*1000 + n*(n-1)/2)}); all != want {
 		t.Errorf("%+v, want %+v", all, want)
+	}
+	if len(got.Receipts) != 1 || got.Receipts[0].Status != journal.MovementCompleted || got.Receipts[0].Source != (tally.Count{Events: n, Amount: n*1015 + n*(n-1)/2}) {
+		t.Errorf("the sums of receipts are %+v", got.Receipts)
 	}
 	if left, err := journaltest.CountEntries(t.Context(), w.conn, journal.EntryTypeDelivery); err != nil || left != 2*n+1 {
 		t.Errorf("%d attempts, %v; want %d", left, err, 2*n+1)
@@ -87,5 +93,19 @@ func TestRebuild(t *testing.T) {
 	}
 	if got, err := w.rebuild(t.Context(), nil); err != nil || tally.Equal(got.Lines) {
 		t.Errorf("a row that is only in the journal: %+v, %v", got, err)
+	}
+
+	if err := w.conn.Exec(t.Context(), `ALTER TABLE journal DELETE WHERE entry_id = 'foreign' SETTINGS mutations_sync = 2`); err != nil {
+		t.Fatal(err)
+	}
+	receipt := journal.Receipt{
+		ID: journal.ReceiptID("foreign", 1), Movement: journal.MovementCompleted, OccurredAt: begin, LocalDate: begin, ApprovedOn: begin, TenantID: "tenant", Livemode: true, Currency: "XAF",
+		Amount: 7, TotalAmount: 7,
+	}
+	if err := journal.NewStore(w.conn).InsertReceipts(t.Context(), []journal.Receipt{receipt}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.rebuild(t.Context(), nil); err != nil || !tally.Equal(got.Lines) || tally.Equal(got.Receipts) {
+		t.Errorf("a receipt that is only in ClickHouse: %+v, %v", got, err)
 	}
 }

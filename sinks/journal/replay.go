@@ -6,7 +6,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 )
@@ -20,13 +19,13 @@ type Replayed struct {
 	Unreadable int64
 }
 
-// Replay writes the entries of a topic's records from since to until again
+// Replay writes the entries and receipts of a topic's records from since to until again
 // (consume.Replay). The same records make the same entries, of which FINAL shows one.
 // topic is checkout.events, deliveries.attempts or this sink's poison topic.
 func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (out Replayed, err error) {
-	out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, dryRun, progress, func(r *kgo.Record) ([]journal.Entry, error) {
-		entry, err := j.decode(r)
-		return []journal.Entry{entry}, err
-	}, j.cfg.Store.Insert)
+	out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, dryRun, progress, func(r *kgo.Record) ([]item, error) {
+		i, err := j.decode(r)
+		return []item{i}, err
+	}, j.write)
 	return out, err
 }

@@ -269,6 +269,7 @@ func TestProduction(t *testing.T) {
 		}
 	}
 	i.succeeds(t, i.path, "doctor", "ingress")
+	secured(t, "http://"+service)
 
 	sessions := "http://" + service + "/api/v1/checkout/sessions"
 	type session struct {
@@ -304,6 +305,8 @@ func TestProduction(t *testing.T) {
 	for _, what := range []string{"readmodel", "journal"} {
 		if report := i.succeeds(t, i.path, "rebuild", what, "--yes", "--json"); !strings.Contains(report, `"equal": true`) || !strings.Contains(report, `"status": "cancelled"`) {
 			t.Errorf("rebuild %s: %s", what, report)
+		} else if what == "journal" && !strings.Contains(report, `"receipts": []`) { // nothing was paid
+			t.Errorf("rebuild %s tells no sums of receipts: %s", what, report)
 		}
 	}
 	if read := ask(http.MethodGet, sessions+"/"+created.ID, "", http.StatusOK); read.Status != "cancelled" {
@@ -342,6 +345,25 @@ func call(t *testing.T, method, url, key, body string) (status int, answer []byt
 		t.Fatal(err)
 	}
 	return resp.StatusCode, answer
+}
+
+// secured checks that browsers are told to come by https.
+func secured(t *testing.T, service string) {
+	t.Helper()
+	for _, path := range []string{"/docs", "/c/nobody", "/api/v1/checkout/sessions", "/nowhere"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, service+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if got := resp.Header.Values("Strict-Transport-Security"); len(got) != 1 || got[0] != "max-age=31536000" {
+			t.Errorf("%s is answered %d with HSTS %q", path, resp.StatusCode, got)
+		}
+	}
 }
 
 // costsOfMadeUpIDs sends made-up ids and tokens to the edge of a created session. A made-up

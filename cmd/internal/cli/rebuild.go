@@ -27,8 +27,8 @@ func rebuild() Command {
 	}
 }
 
-const journalPlan = `This writes the entries of all records of checkout.events and deliveries.attempts to ClickHouse again.
-Nothing is removed: Kafka keeps attempts for 90 days, and the journal keeps older ones. An entry that is there already is replaced by the same entry.
+const journalPlan = `This writes the entries of all records of checkout.events and deliveries.attempts, and the receipts of their money, to ClickHouse again.
+Nothing is removed: Kafka keeps attempts for 90 days, and the journal keeps older ones. A row that is there already is replaced by the same row.
 The sink journal may run. An interrupted rebuild may be started again.`
 
 const readmodelPlan = `This empties the table of sessions in Postgres and fills it again from checkout.events.
@@ -63,7 +63,7 @@ func rebuildJournal() Command {
 				if err != nil {
 					return err
 				}
-				return m.showRebuilt("journal", got.Lines, []counted{
+				return m.showRebuilt("journal", []sums{{"sums", "STATUS", got.Lines}, {"receipts", "MOVEMENT", got.Receipts}}, []counted{
 					{"events", got.Events, "events written"}, {"attempts", got.Attempts, "attempts written"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
@@ -94,7 +94,7 @@ func rebuildReadmodel() Command {
 				if err != nil {
 					return err
 				}
-				return m.showRebuilt("readmodel", got.Lines, []counted{
+				return m.showRebuilt("readmodel", []sums{{"sums", "STATUS", got.Lines}}, []counted{
 					{"events", got.Events, "events applied; the sink applies the others if it runs"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
@@ -175,37 +175,60 @@ func (m *Meta) withBase(ctx context.Context, do func(context.Context, *roles.Bas
 	return err
 }
 
+// sums are the sums of a source and its copy.
+type sums struct {
+	name string // in JSON
+	by   string // STATUS, or MOVEMENT of receipts
+	line []tally.Line
+}
+
 // showRebuilt prints what was done and the sums of source and copy. Different sums are an
 // error.
-func (m *Meta) showRebuilt(what string, lines []tally.Line, done []counted) error {
-	equal := tally.Equal(lines)
+func (m *Meta) showRebuilt(what string, all []sums, done []counted) error {
+	equal := !slices.ContainsFunc(all, func(s sums) bool { return !tally.Equal(s.line) })
 	j := object{"rebuilt", what, "equal", equal}
 	for _, c := range done {
 		j = append(j, c.name, c.n)
 	}
-	sums := make([]object, len(lines))
-	rows := make([][]any, len(lines))
-	for i, l := range lines {
-		mark := "equal"
-		if !l.Equal() {
-			mark = "DIFFERENT"
+	for _, s := range all {
+		lines := make([]object, len(s.line))
+		for i, l := range s.line {
+			lines[i] = object{"mode", modeOf(l.Live), "currency", l.Currency, strings.ToLower(s.by), l.Status, "kafka", countJSON(l.Source), what, countJSON(l.Copy)}
 		}
-		sums[i] = object{"mode", modeOf(l.Live), "currency", l.Currency, "status", l.Status, "kafka", countJSON(l.Source), what, countJSON(l.Copy)}
-		rows[i] = []any{modeOf(l.Live), orDash(l.Currency), orDash(l.Status), sides(l.Source.Sessions, l.Copy.Sessions), sides(l.Source.Events, l.Copy.Events), sides(l.Source.Amount, l.Copy.Amount), mark}
+		j = append(j, s.name, lines)
 	}
-	err := m.show(append(j, "sums", sums), func(p *page) {
+	err := m.show(j, func(p *page) {
 		for i, c := range done {
 			if i == 0 || c.n > 0 {
 				p.say("%d %s.", c.n, c.what)
 			}
 		}
-		p.say("Sums in Kafka and, if they differ, in the %s:", what)
-		p.table("There are no events.", "MODE,CURRENCY,STATUS,SESSIONS,EVENTS,AMOUNT,", rows)
+		for _, s := range all {
+			p.say("The %s in Kafka and, if they differ, in the %s:", s.name, what)
+			p.table("There are none.", "MODE,CURRENCY,"+s.by+",SESSIONS,EVENTS,AMOUNT,", s.rows())
+		}
 	})
 	if err == nil && !equal {
 		err = errors.New("the sums of Kafka and of the " + what + " differ; run the command again, and if they still differ look into the poison topic and for rows that do not come from this installation")
 	}
 	return err
+}
+
+// rows returns the rows of a table.
+func (s sums) rows() [][]any {
+	rows := make([][]any, len(s.line))
+	for i, l := range s.line {
+		mark := "equal"
+		if !l.Equal() {
+			mark = "DIFFERENT"
+		}
+		sessions := "-" // the journal's sums are of events only
+		if l.Source.Sessions+l.Copy.Sessions > 0 {
+			sessions = sides(l.Source.Sessions, l.Copy.Sessions)
+		}
+		rows[i] = []any{modeOf(l.Live), orDash(l.Currency), orDash(l.Status), sessions, sides(l.Source.Events, l.Copy.Events), sides(l.Source.Amount, l.Copy.Amount), mark}
+	}
+	return rows
 }
 
 func countJSON(c tally.Count) object {

@@ -151,5 +151,24 @@ func (b *Base) journal() error {
 	if err != nil {
 		return err
 	}
-	return add(b, "journal", sinkjournal.New, sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Log: b.Log, Metrics: b.Metrics})
+	store := journal.NewStore(conn)
+	if err := add(b, "names", sinkjournal.NewNames, sinkjournal.NamesConfig{Read: b.names, Store: store, Log: b.Log}); err != nil {
+		return err
+	}
+	return add(b, "journal", sinkjournal.New, sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Log: b.Log, Metrics: b.Metrics})
+}
+
+// names returns the present names of agencies and applications.
+func (b *Base) names(ctx context.Context) (out []journal.Name, err error) {
+	s, err := registry.Read(ctx, b.Pool)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range s.Agencies {
+		out = append(out, journal.Name{Kind: journal.NameAgency, ID: a.ID, TenantID: a.ID, Name: a.Name})
+	}
+	for _, a := range s.Applications {
+		out = append(out, journal.Name{Kind: journal.NameApplication, ID: a.ID, TenantID: a.AgencyID, Name: a.Name})
+	}
+	return out, nil
 }

@@ -90,7 +90,7 @@ func Table() []Role {
 		{KindSink, "schedule", "makes deliveries due again", registry, (*Base).schedule},
 		{KindSink, "cases", "opens operator cases and carries out what staff agreed on", []Need{NeedPostgres}, (*Base).cases},
 		{KindSink, "readmodel", "writes sessions to Postgres", []Need{NeedPostgres}, (*Base).readmodel},
-		{KindSink, "journal", "writes events and attempts to ClickHouse", []Need{NeedClickHouse}, (*Base).journal},
+		{KindSink, "journal", "writes events and attempts to ClickHouse", []Need{NeedPostgres, NeedClickHouse}, (*Base).journal},
 	}
 }
 

@@ -112,6 +112,13 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 // Addr is where the engine listens, host:port.
 func (s *Server) Addr() string { return s.addr }
 
+// PID returns the process id of the engine, which is another after a restart.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current.cmd.Process.Pid
+}
+
 // Stop waits up to three seconds for running queries, ends the child and frees the port.
 // When ctx ends first, it kills the child; inserted data is kept. A second Stop does
 // nothing.

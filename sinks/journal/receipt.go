@@ -1,0 +1,145 @@
+package journal
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"quittance/checkout"
+	"quittance/internal/journal"
+	"quittance/schemas/mapping"
+	"quittance/schemas/record"
+)
+
+// fromMoney returns the receipts of an event that moves money; none for the others. An event
+// that lacks what a receipt needs is an error that wraps journal.ErrInvalidEntry.
+func fromMoney(r *record.Event) ([]journal.Receipt, error) {
+	switch checkout.EventType(r.Type) {
+	case checkout.EventCompleted, checkout.EventLatePayment, checkout.EventReversed:
+	case checkout.EventCollectionMismatched, checkout.EventCollectionOrphaned, checkout.EventCaseResolved:
+	default:
+		return nil, nil
+	}
+	e := mapping.ToEvent(r)
+	c := e.Case()
+	switch e.Type {
+	case checkout.EventCompleted:
+		if e.Session.Late {
+			return nil, nil // the money has its receipts since it arrived
+		}
+		return ofItems(e, journal.MovementCompleted, 1)
+	case checkout.EventLatePayment:
+		return ofItems(e, journal.MovementLate, 1)
+	case checkout.EventReversed:
+		return ofItems(e, journal.MovementReversal, -1)
+	case checkout.EventCollectionMismatched:
+		if !c.Reported() {
+			return nil, nil
+		}
+		return ofCollection(e, c, journal.MovementMismatch, 1), nil
+	case checkout.EventCollectionOrphaned:
+		if !c.Reported() {
+			return nil, nil
+		}
+		return ofCollection(e, c, journal.MovementOrphan, 1), nil
+	default: // case.resolved
+		if !c.TakesBack() {
+			return nil, nil
+		}
+		return ofCollection(e, c, journal.MovementReversal, -1), nil
+	}
+}
+
+// receiptOf returns what all receipts of an event have.
+func receiptOf(e checkout.Event, movement journal.Movement) journal.Receipt {
+	s := e.Session
+	return journal.Receipt{
+		Movement: movement, OccurredAt: e.OccurredAt, LocalDate: localDate(e.OccurredAt),
+		TenantID: s.TenantID, ApplicationID: s.ApplicationID, Livemode: s.Live, Mode: string(s.Mode),
+		SessionID: e.SessionID, OrderID: s.OrderID, PaymentRef: s.PaymentRef,
+	}
+}
+
+// ofItems returns a receipt for each item of the session.
+func ofItems(e checkout.Event, movement journal.Movement, sign int64) ([]journal.Receipt, error) {
+	s, c := e.Session, e.Session.Collection
+	if s.ID == "" || c == nil {
+		return nil, fmt.Errorf("%w: %s %s has no collection", journal.ErrInvalidEntry, e.Type, e.ID)
+	}
+	base := receiptOf(e, movement)
+	base.ApprovedOn = localDate(firstTime(c.ApprovedAt, c.DecidedAt, e.OccurredAt))
+	base.Account, base.Channel, base.OfferID, base.Currency = c.Account, string(c.Channel), c.OfferID, c.Currency
+	base.CollectionID, base.OperatorRef = c.ID, c.OperatorRef
+	base.CaseID, base.RecordedBy = e.Detail[checkout.DetailCaseID], e.Detail[checkout.DetailBy]
+	if movement == journal.MovementReversal {
+		base.Reason, base.Reference = string(s.ReversalReason), s.ReversalRef
+	}
+	items := s.Items
+	if len(items) == 0 {
+		items = []checkout.Item{{
+			ERPDueRef: s.Metadata[checkout.MetadataERPDueRef], ServiceCode: s.ServiceCode, ServiceLabel: s.ServiceLabel, Amount: s.Amount, Fee: c.Fee,
+			TransactionID: s.TransactionID, NoticeRef: s.NoticeRef,
+		}}
+	}
+	out := make([]journal.Receipt, len(items))
+	for i, item := range items {
+		r := base
+		r.Item = uint16(i + 1)
+		r.ID = journal.ReceiptID(e.ID, r.Item)
+		r.ERPDueRef, r.TransactionID, r.NoticeRef = item.ERPDueRef, item.TransactionID, item.NoticeRef
+		r.ServiceCode, r.ServiceLabel = item.ServiceCode, item.ServiceLabel
+		r.Amount, r.FeeAmount, r.TotalAmount = sign*item.Amount, sign*item.Fee, sign*(item.Amount+item.Fee)
+		out[i] = r
+	}
+	return out, nil
+}
+
+// ofCollection returns the receipt of money that was reported beside the session's own
+// payment.
+func ofCollection(e checkout.Event, c checkout.Case, movement journal.Movement, sign int64) []journal.Receipt {
+	r := receiptOf(e, movement)
+	r.ID = journal.ReceiptID(e.ID, 0)
+	r.ApprovedOn = localDate(firstTime(c.ApprovedAt, c.OpenedAt, e.OccurredAt))
+	if e.Session.ID == "" {
+		r.Livemode, _ = strconv.ParseBool(e.Detail[checkout.DetailLive]) // our own text
+	}
+	own := e.Session.Collection
+	switch {
+	case c.Kind == checkout.CaseMismatch && own != nil:
+		r.Channel, r.OfferID = string(own.Channel), own.OfferID
+	case c.By != "":
+		r.Channel, r.OfferID = string(checkout.ChannelCash), checkout.OfferCashAgency
+	}
+	r.Account, r.Currency = c.Account, c.Currency
+	r.CollectionID, r.OperatorRef = c.CollectionID, c.OperatorRef
+	r.Amount, r.TotalAmount = sign*c.Amount, sign*c.Amount
+	r.CaseID, r.Reason, r.RecordedBy = c.ID, c.Reason, c.By
+	if movement == journal.MovementReversal {
+		r.Reason, r.Reference, r.RecordedBy = reasons[c.Resolution], c.Reference, c.ClosedBy
+	}
+	return []journal.Receipt{r}
+}
+
+// reasons are the reasons of reversals by the resolution of their case.
+var reasons = map[checkout.Resolution]string{
+	checkout.ResolutionRefund:       string(checkout.ReversalRefunded),
+	checkout.ResolutionCashReturned: string(checkout.ReversalCashReturned),
+	checkout.ResolutionSuperseded:   "superseded",
+}
+
+// firstTime returns the first time that is not zero.
+func firstTime(times ...time.Time) time.Time {
+	for _, t := range times {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// localDate returns the day of a time in Africa/Brazzaville, at midnight UTC, as ClickHouse
+// stores dates.
+func localDate(t time.Time) time.Time {
+	y, m, d := checkout.LocalTime(t).Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+}
