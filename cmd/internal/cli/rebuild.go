@@ -222,7 +222,11 @@ func (s sums) rows() [][]any {
 		if !l.Equal() {
 			mark = "DIFFERENT"
 		}
-		rows[i] = []any{modeOf(l.Live), orDash(l.Currency), orDash(l.Status), sides(l.Source.Sessions, l.Copy.Sessions), sides(l.Source.Events, l.Copy.Events), sides(l.Source.Amount, l.Copy.Amount), mark}
+		sessions := "-" // the journal's sums are of events only
+		if l.Source.Sessions+l.Copy.Sessions > 0 {
+			sessions = sides(l.Source.Sessions, l.Copy.Sessions)
+		}
+		rows[i] = []any{modeOf(l.Live), orDash(l.Currency), orDash(l.Status), sessions, sides(l.Source.Events, l.Copy.Events), sides(l.Source.Amount, l.Copy.Amount), mark}
 	}
 	return rows
 }

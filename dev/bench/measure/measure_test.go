@@ -60,3 +60,13 @@ func TestChildren(t *testing.T) {
 		t.Error("a process that has ended has CPU time")
 	}
 }
+
+func TestPeakMB(t *testing.T) {
+	t.Parallel()
+	if mb, err := measure.PeakMB(os.Getpid()); err != nil || mb < 1 || mb > 10_000 {
+		t.Errorf("this process has had %d MB, %v", mb, err)
+	}
+	if mb, err := measure.PeakMB(1 << 30); err == nil {
+		t.Errorf("no process has had %d MB", mb)
+	}
+}

@@ -3,6 +3,7 @@ package reports
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -28,7 +29,9 @@ var newest = time.Date(2026, 11, 30, 22, 59, 59, 0, time.UTC)
 // data is a database with rows.
 type data struct {
 	conn clickhouse.Conn
+	pid  int // of the engine
 	rows int // when all are made
+	out  io.Writer
 	log  *slog.Logger
 }
 

@@ -106,7 +106,7 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (err error) {
 // stage adds the rows of the numbers from begin to end and measures in a new process, which
 // holds nothing of the inserts.
 func (c Config) stage(ctx context.Context, begin, end int, out io.Writer) (r result, err error) {
-	err = c.engine(ctx, func(ctx context.Context, d *data, _ int) error {
+	err = c.engine(ctx, out, func(ctx context.Context, d *data) error {
 		if begin == 0 {
 			if err := reconciliation.Migrate(ctx, d.conn); err != nil {
 				return err
@@ -120,20 +120,20 @@ func (c Config) stage(ctx context.Context, begin, end int, out io.Writer) (r res
 	if err != nil {
 		return r, err
 	}
-	err = c.engine(ctx, func(ctx context.Context, d *data, pid int) error {
-		r, err = d.measure(ctx, out)
+	err = c.engine(ctx, out, func(ctx context.Context, d *data) error {
+		r, err = d.measure(ctx)
 		if err != nil {
 			return err
 		}
 		r.rows = end
-		r.rss, err = measure.PeakMB(pid)
+		r.rss, err = measure.PeakMB(d.pid)
 		return err
 	})
 	return r, err
 }
 
-// engine starts an engine on the folder and calls do with the engine's process id.
-func (c Config) engine(ctx context.Context, do func(ctx context.Context, d *data, pid int) error) (err error) {
+// engine starts an engine on the folder and calls do.
+func (c Config) engine(ctx context.Context, out io.Writer, do func(ctx context.Context, d *data) error) (err error) {
 	server, err := chdb.Start(ctx, chdb.Config{Dir: filepath.Join(c.Folder, "clickhouse"), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -144,5 +144,5 @@ func (c Config) engine(ctx context.Context, do func(ctx context.Context, d *data
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	return do(ctx, &data{conn: conn, rows: c.Rows, log: c.Log}, server.PID())
+	return do(ctx, &data{conn: conn, pid: server.PID(), rows: c.Rows, log: c.Log, out: out})
 }
