@@ -2,9 +2,11 @@ package schemas
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
@@ -174,11 +176,25 @@ func (c *Codec) version(ctx context.Context, id uint32) (version, error) {
 // Client is a Registry that uses the Confluent REST protocol.
 type Client struct{ cl *sr.Client }
 
-// NewClient creates a client of the registry at an http(s) address.
-func NewClient(url string) (*Client, error) {
-	cl, err := sr.NewClient(sr.URLs(url))
+// NewClient creates a client of the registry at an http(s) address, which may have a user
+// and a password. secure is the configuration of https; that of the system when nil.
+func NewClient(address string, secure *tls.Config) (*Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("the address of the schema registry is no URL such as https://host:port") // err may hold the password
+	}
+	var opts []sr.ClientOpt
+	if password, has := u.User.Password(); has {
+		opts = append(opts, sr.BasicAuth(u.User.Username(), password))
+	}
+	u.User = nil
+	opts = append(opts, sr.URLs(u.String()))
+	if secure != nil {
+		opts = append(opts, sr.DialTLSConfig(secure))
+	}
+	cl, err := sr.NewClient(opts...)
 	if err != nil {
-		return nil, fmt.Errorf("schema registry %s: %w", url, err)
+		return nil, fmt.Errorf("schema registry %s: %w", u, err)
 	}
 	return &Client{cl}, nil
 }

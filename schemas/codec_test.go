@@ -89,7 +89,7 @@ func sample(r record.Record) record.Record {
 func TestRoundTripOverARegistry(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	client, err := schemas.NewClient(servers.SchemaRegistry(t))
+	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func newEcho(ctx context.Context, cfg kafka.Config, topology *kafka.Topology, va
 		return nil, err
 	}
 	// The settings of processors/runtime.
-	e.processor, err = kgo.NewGroupTransactSession(
+	e.processor, err = kgo.NewGroupTransactSession(append(cfg.Security.Options(),
 		kgo.SeedBrokers(cfg.Brokers...), kgo.ClientID("quittance-bench"),
 		kgo.ConsumerGroup(cfg.Prefix+"bench-echo"), kgo.ConsumeTopics(cfg.Prefix+topicEchoIn), kgo.TransactionalID(cfg.Prefix+"bench-echo"),
 		kgo.TransactionTimeout(3*time.Second), kgo.ConcurrentTransactionsBackoff(time.Millisecond), kgo.MetadataMinAge(20*time.Millisecond),
@@ -89,7 +89,7 @@ func newEcho(ctx context.Context, cfg kafka.Config, topology *kafka.Topology, va
 		kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.BlockRebalanceOnPoll(),
 		kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(time.Second),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
-	)
+	)...)
 	if err != nil {
 		e.close()
 		return nil, fmt.Errorf("making the echo's client: %w", err)

@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,6 +50,10 @@ type KafkaConfig struct {
 	// .deps/kafka/libs of the working directory or of a folder above it, then
 	// the user's cache.
 	Libs string
+	// Properties are further properties of the broker. They replace those of the same name.
+	Properties map[string]string
+	// JVM are further flags of the JVM.
+	JVM []string
 	// Log receives the steps of start and stop. Required.
 	Log *slog.Logger
 }
@@ -161,6 +167,9 @@ func (k *Kafka) format(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making the configuration: %w", err)
 	}
+	for _, name := range slices.Sorted(maps.Keys(k.cfg.Properties)) {
+		fmt.Fprintf(&b, "%s=%s\n", name, k.cfg.Properties[name]) // the last of a name counts
+	}
 	if err := os.WriteFile(k.properties(), b.Bytes(), 0o644); err != nil { //nolint:gosec // holds no secret
 		return fmt.Errorf("writing the configuration: %w", err)
 	}
@@ -191,7 +200,7 @@ func (k *Kafka) start(ctx context.Context) error {
 	}
 	begun := time.Now()
 	cmd := exec.Command(k.java, //nolint:gosec,noctx // java by the PATH; the process outlives ctx, which bounds the start alone
-		append(strings.Fields(cmp.Or(os.Getenv("QUITTANCE_KAFKA_JVM"), "-XX:+UseG1GC -XX:MaxGCPauseMillis=20")),
+		append(append(strings.Fields(cmp.Or(os.Getenv("QUITTANCE_KAFKA_JVM"), "-XX:+UseG1GC -XX:MaxGCPauseMillis=20")), k.cfg.JVM...),
 			"-Xms256m", "-Xmx768m", "-XX:+ExitOnOutOfMemoryError",
 			"-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
 			"-cp", filepath.Join(k.libs, "*"), "kafka.Kafka", k.properties())...)

@@ -6,8 +6,9 @@
 //	https://user:password@host:8443/quittance          HTTP over TLS
 //	clickhouse://user:password@host:9000/quittance     the native protocol; clickhouse://…?secure=true with TLS
 //
-// Several servers are separated by commas in the host. A URL without a database
-// means `default`. Parameters of the URL are clickhouse-go's (dial_timeout=5s,
+// With TLS, ca_file, cert_file and key_file name PEM files: the authorities of the server's
+// certificate, and a client certificate with its key. Several servers are separated by
+// commas in the host. A URL without a database means `default`. Parameters of the URL are clickhouse-go's (dial_timeout=5s,
 // max_open_conns=10, compress=lz4, …). Parameters that clickhouse-go does not know
 // become settings of every query (max_execution_time=60). The password never appears
 // in an error.
@@ -96,6 +97,7 @@ func parse(address string) (opts *clickhouse.Options, where string, err error) {
 			query.Set(name, value)
 		}
 	}
+	files := takeFiles(query)
 	if u.Scheme == "https" && !query.Has("secure") {
 		query.Set("secure", "true") // the library wants both
 	}
@@ -107,6 +109,9 @@ func parse(address string) (opts *clickhouse.Options, where string, err error) {
 			err = errors.New("a parameter is malformed")
 		}
 		return nil, "", fmt.Errorf("reading the address of ClickHouse at %s: %w", where, err)
+	}
+	if opts.TLS, err = withFiles(opts.TLS, files); err != nil {
+		return nil, "", err
 	}
 	if opts.Auth.Database == "" {
 		opts.Auth.Database = "default"

@@ -51,7 +51,7 @@ func openOn(t *testing.T, address string) *broker {
 	if b.topology, err = kafka.Load(ctx, b.cfg, cl); err != nil {
 		t.Fatal(err)
 	}
-	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
+	registry, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

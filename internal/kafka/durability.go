@@ -69,16 +69,16 @@ type setting struct {
 	own   bool
 }
 
-// describe returns the settings of topics.
-func describe(ctx context.Context, adm *kadm.Client, topics []string) (map[string]map[string]setting, error) {
-	configs, err := adm.DescribeTopicConfigs(ctx, topics...)
+// describe returns the settings of the installation's topics.
+func describe(ctx context.Context, c Config, adm *kadm.Client) (map[string]map[string]setting, error) {
+	configs, err := adm.DescribeTopicConfigs(ctx, c.names()...)
 	if err != nil {
-		return nil, fmt.Errorf("asking for the settings of topics: %w", err)
+		return nil, fmt.Errorf("asking for the settings of topics: %w", c.denied(err, kmsg.ACLOperationDescribeConfigs, kmsg.ACLResourceTypeTopic, firsts(c.names())))
 	}
 	out := map[string]map[string]setting{}
 	for _, topic := range configs {
 		if topic.Err != nil {
-			return nil, fmt.Errorf("asking for the settings of %s: %w", topic.Name, topic.Err)
+			return nil, fmt.Errorf("asking for the settings of %s: %w", topic.Name, c.denied(topic.Err, kmsg.ACLOperationDescribeConfigs, kmsg.ACLResourceTypeTopic, topic.Name))
 		}
 		values := map[string]setting{}
 		for _, c := range topic.Configs {
@@ -114,7 +114,7 @@ func CheckDurability(ctx context.Context, c Config, cl *kgo.Client, acceptOneRep
 		return Durability{}, err
 	}
 	adm := kadm.NewClient(cl)
-	present, err := describe(ctx, adm, c.names())
+	present, err := describe(ctx, c, adm)
 	if err != nil {
 		return Durability{}, err
 	}

@@ -13,7 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"quittance/internal/kafka/security"
 	"quittance/schemas"
 )
 
@@ -21,6 +23,9 @@ import (
 type Config struct {
 	// Brokers are the host:port addresses of the first connections.
 	Brokers []string
+	// Security of the connections. The zero value is plaintext. JSON leaves it out, because
+	// it has a secret.
+	Security security.Config `json:"-"`
 	// Prefix is the prefix of the names of topics and groups. It separates installations
 	// that share a broker. Empty in production.
 	Prefix string
@@ -45,12 +50,12 @@ var ErrTopics = errors.New("topics are not ready")
 
 // Client creates a client with the options that all our clients have, and with opts.
 func (c Config) Client(opts ...kgo.Opt) (*kgo.Client, error) {
-	base := []kgo.Opt{
+	base := append(c.Security.Options(),
 		kgo.SeedBrokers(c.Brokers...),
 		kgo.ClientID("quittance"),
-		kgo.MetadataMinAge(20 * time.Millisecond),
+		kgo.MetadataMinAge(20*time.Millisecond),
 		kgo.RetryBackoffFn(func(tries int) time.Duration { return min(time.Duration(tries)*50*time.Millisecond, time.Second) }),
-	}
+	)
 	cl, err := kgo.NewClient(append(base, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("creating a Kafka client: %w", err)
@@ -152,6 +157,16 @@ type size struct {
 // list returns the sizes of the topics that exist, by name on the broker.
 func list(ctx context.Context, c Config, cl *kgo.Client) (map[string]size, error) {
 	details, err := kadm.NewClient(cl).ListTopics(ctx, c.names()...)
+	if IsDenied(err) {
+		// The broker does not say which topic it is.
+		var rights []Right
+		for _, name := range c.topics() {
+			rights = append(rights, Right{Resource{Type: kmsg.ACLResourceTypeTopic, Name: name.Name}, kmsg.ACLOperationDescribe})
+		}
+		if missing := CheckRights(ctx, c, rights); missing != nil {
+			err = missing
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listing topics at %s: %w", strings.Join(c.Brokers, ","), err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -55,5 +56,5 @@ func CheckKeys(ctx context.Context, c Config, t *Topology, codec *schemas.Codec)
 	if errors.Is(err, errKeyed) {
 		return nil
 	}
-	return err
+	return c.denied(err, kmsg.ACLOperationRead, kmsg.ACLResourceTypeTopic, topic)
 }

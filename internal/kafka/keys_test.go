@@ -20,7 +20,7 @@ import (
 func TestTopicsOfAnEarlierReleaseAreRefused(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
+	registry, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"quittance/schemas"
 )
@@ -66,7 +67,7 @@ func Migrate(ctx context.Context, c Config, cl *kgo.Client) (out Migrated, err e
 		case errors.Is(err, kerr.InvalidReplicationFactor):
 			return out, fmt.Errorf("creating topic %s with %d replicas: %w: %w", name, c.Replication, ErrReplication, err)
 		case err != nil:
-			return out, fmt.Errorf("creating topic %s: %w", name, err)
+			return out, fmt.Errorf("creating topic %s: %w", name, c.denied(err, kmsg.ACLOperationCreate, kmsg.ACLResourceTypeTopic, name))
 		}
 		out.Created, created[name] = append(out.Created, name), true
 	}
@@ -127,7 +128,7 @@ func (out *Migrated) configure(ctx context.Context, c Config, cl *kgo.Client, cr
 		return err
 	}
 	adm := kadm.NewClient(cl)
-	present, err := describe(ctx, adm, c.names())
+	present, err := describe(ctx, c, adm)
 	if err != nil {
 		return err
 	}
@@ -154,16 +155,16 @@ func (out *Migrated) configure(ctx context.Context, c Config, cl *kgo.Client, cr
 			set[key] = want
 		}
 		if err := alter(ctx, adm, name, set); err != nil {
-			return err
+			return fmt.Errorf("configuring topic %s: %w", name, c.denied(err, kmsg.ACLOperationAlterConfigs, kmsg.ACLResourceTypeTopic, name))
 		}
 		all[name] = set
 	}
-	return await(ctx, func() error { return inForce(ctx, adm, c.names(), all) })
+	return await(ctx, func() error { return inForce(ctx, c, adm, all) })
 }
 
 // inForce returns an error if the broker does not report settings that were made.
-func inForce(ctx context.Context, adm *kadm.Client, topics []string, made map[string]map[string]string) error {
-	present, err := describe(ctx, adm, topics)
+func inForce(ctx context.Context, c Config, adm *kadm.Client, made map[string]map[string]string) error {
+	present, err := describe(ctx, c, adm)
 	if err != nil {
 		return err
 	}
@@ -191,10 +192,7 @@ func alter(ctx context.Context, adm *kadm.Client, name string, settings map[stri
 	if err == nil && len(answers) > 0 {
 		err = answers[0].Err
 	}
-	if err != nil {
-		return fmt.Errorf("configuring topic %s: %w", name, err)
-	}
-	return nil
+	return err
 }
 
 func pointers(settings map[string]string) map[string]*string {

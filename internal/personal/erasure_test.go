@@ -79,7 +79,7 @@ func install(t *testing.T) *installation {
 	if i.topology, err = kafka.Load(t.Context(), i.kafka, i.client); err != nil {
 		t.Fatal(err)
 	}
-	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
+	registry, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

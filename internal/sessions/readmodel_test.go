@@ -40,7 +40,7 @@ func database(t *testing.T) *pgxpool.Pool {
 // codec is shared by all tests.
 func codec(t *testing.T) *schemas.Codec {
 	t.Helper()
-	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
+	registry, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

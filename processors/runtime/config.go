@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 const (
@@ -34,6 +35,8 @@ type Config struct {
 	Name string
 	// Brokers are the host:port addresses of the first connections.
 	Brokers []string
+	// Options are further options of every client, such as those of TLS and SASL.
+	Options []kgo.Opt
 	// Group is the consumer group that shares the partitions of InputTopic.
 	Group string
 	// TransactionalID is unique to this instance and stays the same over restarts. A

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,7 +69,7 @@ type membership struct {
 
 // opts returns the options of every client and then more.
 func (c *Config) opts(more ...kgo.Opt) []kgo.Opt {
-	return append([]kgo.Opt{kgo.SeedBrokers(c.Brokers...), kgo.WithLogger(clientLog{c.Log})}, more...)
+	return slices.Concat([]kgo.Opt{kgo.SeedBrokers(c.Brokers...), kgo.WithLogger(clientLog{c.Log})}, c.Options, more)
 }
 
 // newMembership creates a client that joins the group.

@@ -47,7 +47,7 @@ func (topics) Partition(string, string) int32 { return 0 }
 
 func newProcessor(t testing.TB) *Processor {
 	t.Helper()
-	client, err := schemas.NewClient(servers.SchemaRegistry(t))
+	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func install(t *testing.T) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := schemas.NewClient(servers.SchemaRegistry(t))
+	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

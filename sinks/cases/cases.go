@@ -74,6 +74,9 @@ const (
 	outcomeNoAnswer   = "no_answer"
 )
 
+// Group is the consumer group of the sink.
+const Group = "cases"
+
 // PoisonTopics returns the topics whose records become cases.
 func PoisonTopics() []string {
 	var out []string
@@ -112,7 +115,7 @@ func New(cfg Config) (*Cases, error) {
 	}
 	var err error
 	c.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: "cases", Topics: append([]string{schemas.TopicEvents}, PoisonTopics()...), Poison: schemas.TopicPoisonCases,
+		Kafka: cfg.Kafka, Group: Group, Topics: append([]string{schemas.TopicEvents}, PoisonTopics()...), Poison: schemas.TopicPoisonCases,
 		Positions: cfg.Store.Positions, Control: true, Log: cfg.Log,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_cases_poison_total", Help: "Records that cannot be decoded or kept.",

@@ -78,6 +78,9 @@ func (c *Config) validate() error {
 	return nil
 }
 
+// Group is the consumer group of the sink.
+const Group = "sinks.collect"
+
 // Sink processes collections.requests. Make it with New and call Run once.
 type Sink struct {
 	cfg      Config
@@ -126,7 +129,7 @@ func New(cfg Config) (*Sink, error) {
 	}
 	var err error
 	s.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: "sinks.collect", Topics: []string{schemas.TopicCollections}, Poison: schemas.TopicPoisonCollections,
+		Kafka: cfg.Kafka, Group: Group, Topics: []string{schemas.TopicCollections}, Poison: schemas.TopicPoisonCollections,
 		AtOnce: cfg.Backlog, Drain: cfg.DrainTimeout, Pause: backoffMax, Log: cfg.Log,
 		// Commands go to the partition of their session.
 		Options: []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())},

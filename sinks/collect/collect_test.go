@@ -95,7 +95,7 @@ func newWorld(t *testing.T, configure ...func(*simulator.Config)) *world {
 		}
 		_, _ = kadm.NewClient(w.client).DeleteTopics(context.WithoutCancel(ctx), names...)
 	})
-	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
+	registry, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

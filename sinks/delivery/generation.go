@@ -124,7 +124,7 @@ func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *
 		return
 	}
 	reader := kafkago.NewReader(kafkago.ReaderConfig{
-		Brokers: w.cfg.Kafka.Brokers, Topic: w.topic, Partition: a.ID, MinBytes: 1, MaxBytes: fetchBytes, MaxWait: fetchWait,
+		Brokers: w.cfg.Kafka.Brokers, Dialer: w.cfg.Kafka.Security.Dialer(), Topic: w.topic, Partition: a.ID, MinBytes: 1, MaxBytes: fetchBytes, MaxWait: fetchWait,
 		QueueCapacity: askAtOnce, ReadLagInterval: -1, ReadBackoffMin: 20 * time.Millisecond, ReadBackoffMax: retryEvery,
 	})
 	defer func() { _ = reader.Close() }()

@@ -127,7 +127,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer w.producer.Close()
 	w.produce = w.producer.Produce
 	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
-		ID: w.group, Brokers: w.cfg.Kafka.Brokers, Topics: []string{w.topic}, StartOffset: kafkago.FirstOffset,
+		ID: w.group, Brokers: w.cfg.Kafka.Brokers, Dialer: w.cfg.Kafka.Security.Dialer(), Topics: []string{w.topic}, StartOffset: kafkago.FirstOffset,
 		SessionTimeout: w.cfg.SessionTimeout, RebalanceTimeout: w.cfg.SessionTimeout + drainRevoke, HeartbeatInterval: heartbeatEvery,
 		JoinGroupBackoff: joinBackoff, WatchPartitionChanges: true, PartitionWatchInterval: 5 * time.Second,
 	})

@@ -22,6 +22,9 @@ import (
 // reportWithin bounds the sending of a batch of answers.
 const reportWithin = 30 * time.Second
 
+// ReporterGroup is the consumer group of the reporter.
+const ReporterGroup = "erp-reporter"
+
 // Teller sends commands to the processor and returns when the broker has acknowledged all
 // of them. An error says that some may not have been sent.
 type Teller interface {
@@ -65,7 +68,7 @@ func NewReporter(cfg ReporterConfig) (*Reporter, error) {
 	}
 	var err error
 	r.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: "erp-reporter", Topics: []string{schemas.TopicAttempts}, Poison: schemas.TopicPoisonDeliveries,
+		Kafka: cfg.Kafka, Group: ReporterGroup, Topics: []string{schemas.TopicAttempts}, Poison: schemas.TopicPoisonDeliveries,
 		Timeout: reportWithin, Log: cfg.Log,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_erp_answers_poison_total", Help: "Outcomes of deliveries that cannot be decoded.",

@@ -350,4 +350,24 @@ func TestReplayReopensNothing(t *testing.T) {
 		got, err := store.Replay(t.Context(), deliverytest.Actor, replay)
 		return err == nil && got == deliveries.Replayed{Events: 2, Parked: 2}
 	})
+
+	// The planner reads the request a second time: the call that it asks for was made.
+	var request *record.Notification
+	c.Change(func() {
+		for _, e := range c.Events {
+			if e.Type == checkout.EventConfirmationRetried {
+				request, _ = mapping.ToConfirmation(e)
+			}
+		}
+	})
+	calls := c.receiver.Count()["tx-b"]
+	planned := len(c.Attempts(t))
+	c.Notify(t, schemas.TopicConfirmations, true, request)
+	c.eventually("it is planned again", func() bool { return len(c.Attempts(t)) > planned })
+	c.pay("c") // travels after it
+	c.eventually("its answer is told", func() bool { return c.status("c") == checkout.ConfirmationRefused })
+	c.eventually("its outcome is applied", func() bool { return c.state("c") == deliveries.StateNeedsOperator })
+	if n := c.receiver.Count()["tx-b"]; n != calls || c.state("b") != deliveries.StateNeedsOperator {
+		t.Errorf("the ERP was called %d times more, and the delivery is %s", n-calls, c.state("b"))
+	}
 }

@@ -45,6 +45,9 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
+// Group is the consumer group of the sink.
+const Group = "journal"
+
 // Journal is the sink. Any number of them share the work.
 type Journal struct {
 	cfg             Config
@@ -85,7 +88,7 @@ func New(cfg Config) (*Journal, error) {
 	}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: "journal", Topics: []string{schemas.TopicEvents, schemas.TopicAttempts}, Poison: schemas.TopicPoisonJournal,
+		Kafka: cfg.Kafka, Group: Group, Topics: []string{schemas.TopicEvents, schemas.TopicAttempts}, Poison: schemas.TopicPoisonJournal,
 		AtOnce: cmp.Or(cfg.BatchSize, defaultBatchSize), Wait: cmp.Or(cfg.BatchWait, defaultBatchWait), Timeout: cmp.Or(cfg.InsertTimeout, defaultInsertTimeout),
 		Pause: longestPause, Log: cfg.Log,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{

@@ -45,7 +45,7 @@ func newWorld(t *testing.T) *world {
 func newWorldAt(t *testing.T, address string) *world {
 	t.Helper()
 	w := &world{t: t, kafka: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t)}}
-	registry, err := schemas.NewClient(servers.SchemaRegistry(t))
+	registry, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

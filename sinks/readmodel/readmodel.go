@@ -29,6 +29,9 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
+// Group is the consumer group of the sink.
+const Group = "readmodel"
+
 // ReadModel is the sink. Run it once.
 type ReadModel struct {
 	cfg      Config
@@ -59,7 +62,7 @@ func New(cfg Config) (*ReadModel, error) {
 	r.types.WithLabelValues(string(checkout.EventCollectionOrphaned), modeNone)
 	var err error
 	r.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: "readmodel", Topics: []string{schemas.TopicEvents}, Poison: schemas.TopicPoisonReadmodel,
+		Kafka: cfg.Kafka, Group: Group, Topics: []string{schemas.TopicEvents}, Poison: schemas.TopicPoisonReadmodel,
 		// Reads wait for the high watermark, which counts control records.
 		Positions: cfg.Store.Positions, Control: true,
 		Log: cfg.Log, Poisoned: events.WithLabelValues("poison"),

@@ -57,6 +57,9 @@ type Config struct {
 	Poll time.Duration
 }
 
+// Group is the consumer group of the sink.
+const Group = "delivery-schedule"
+
 // Schedule is the sink of outcomes. Several processes may run one: they share the
 // partitions, and claims exclude each other.
 type Schedule struct {
@@ -112,7 +115,7 @@ func New(cfg Config) (*Schedule, error) {
 // While Postgres is unavailable it waits. Afterwards it catches up.
 func (s *Schedule) Run(ctx context.Context) error {
 	consumer, err := consume.New(consume.Config{
-		Kafka: s.cfg.Kafka, Group: "delivery-schedule", Topics: []string{schemas.TopicAttempts}, Poison: schemas.TopicPoisonDeliveries,
+		Kafka: s.cfg.Kafka, Group: Group, Topics: []string{schemas.TopicAttempts}, Poison: schemas.TopicPoisonDeliveries,
 		Positions: s.cfg.Deliveries.Positions, AtOnce: applyAtOnce, Timeout: applyWithin, Log: s.cfg.Log, Poisoned: s.poison,
 	})
 	if err != nil {

@@ -103,7 +103,7 @@ func openPair(t *testing.T, broker, prefix, registry string, migrate bool) *pair
 	if p.topology, err = kafka.Load(ctx, p.kafka, cl); err != nil {
 		t.Fatal(err)
 	}
-	client, err := schemas.NewClient(registry)
+	client, err := schemas.NewClient(registry, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

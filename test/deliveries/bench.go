@@ -123,7 +123,7 @@ func (capped) Destination(string) (deliveries.Destination, bool) {
 // Codec makes a codec over the schema registry at url.
 func Codec(t testing.TB, url string) *schemas.Codec {
 	t.Helper()
-	client, err := schemas.NewClient(url)
+	client, err := schemas.NewClient(url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

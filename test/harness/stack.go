@@ -20,6 +20,7 @@ import (
 	"quittance/dev/stack/chdb"
 	"quittance/dev/stack/program"
 	"quittance/internal/secret"
+	"quittance/test/servers"
 )
 
 // Prefix of a stack's topics and groups.
@@ -57,9 +58,10 @@ type Stack struct {
 	Apps       []Application
 	Counters   []Counter
 
-	postgres string           // URL
-	schemas  string           // URL of the schema registry
-	outside  *program.Process // the simulators, which no suite kills
+	secure   *servers.SecureKafka // nil for a broker without TLS and ACLs
+	postgres string               // URL
+	schemas  string               // URL of the schema registry
+	outside  *program.Process     // the simulators, which no suite kills
 }
 
 // Application is an application of the registry, with its key.
@@ -82,6 +84,8 @@ type Shape struct {
 	Ingresses, Processors, Sinks int
 	// Only are the names of the sinks that run; all when empty.
 	Only []string
+	// Kafka replaces the stack's own broker. Each role is the user quittance-ROLE of it.
+	Kafka *servers.SecureKafka
 	// Program returns the path of the program; Binary when nil.
 	Program func() (string, error)
 }
@@ -103,7 +107,7 @@ func NewStack(t testing.TB, dir string, of Shape) *Stack {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), StartWithin)
 	defer cancel()
-	s := &Stack{Dir: dir}
+	s := &Stack{Dir: dir, secure: of.Kafka}
 	s.servers(ctx, t)
 	s.configure(ctx, t, path, of.Registry(s))
 	s.start(ctx, t, of)
@@ -124,10 +128,12 @@ func (s *Stack) servers(ctx context.Context, t testing.TB) {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	p := Ports(t, 3)
 	var err error
-	if s.Kafka, err = devstack.StartKafka(ctx, devstack.KafkaConfig{Dir: filepath.Join(s.Dir, "kafka"), Port: p[0], ControllerPort: p[1], Log: log}); err != nil {
-		t.Fatal(err)
+	if s.secure == nil {
+		if s.Kafka, err = devstack.StartKafka(ctx, devstack.KafkaConfig{Dir: filepath.Join(s.Dir, "kafka"), Port: p[0], ControllerPort: p[1], Log: log}); err != nil {
+			t.Fatal(err)
+		}
+		stop("Kafka", s.Kafka.Stop)
 	}
-	stop("Kafka", s.Kafka.Stop)
 	s.Database = devstack.PostgresConfig{Dir: filepath.Join(s.Dir, "postgres"), Port: p[2], Log: log}
 	if s.Server, err = devstack.StartPostgres(ctx, s.Database); err != nil {
 		t.Fatal(err)
@@ -160,23 +166,39 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry stri
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s.Program = program.New(path, logs,
+	var broker []string
+	if s.secure != nil {
+		broker = []string{"QUITTANCE_KAFKA=" + s.secure.Scram, "QUITTANCE_KAFKA_CA_FILE=" + s.secure.File}
+	} else {
+		broker = []string{"QUITTANCE_KAFKA=" + s.Kafka.Addr()}
+	}
+	s.Program = program.New(path, logs, append(broker,
 		"QUITTANCE_LOG=info", "QUITTANCE_TOPIC_PREFIX="+Prefix,
-		"QUITTANCE_KAFKA="+s.Kafka.Addr(), "QUITTANCE_POSTGRES="+s.postgres,
+		"QUITTANCE_POSTGRES="+s.postgres,
 		"QUITTANCE_CLICKHOUSE=http://"+s.ClickHouse+"/"+Database, "QUITTANCE_SCHEMA_REGISTRY="+s.schemas,
 		"QUITTANCE_SIMULATOR_URL="+s.Simulator, "QUITTANCE_DATA="+filepath.Join(s.Dir, "data"),
 		"QUITTANCE_MASTER_KEYS="+secret.GenerateKeys().Reveal(), "QUITTANCE_KEYLESS_PER_CLIENT=1000000", "QUITTANCE_KEYLESS_PER_INSTANCE=1000000", "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal(),
-	)
+	)...)
 	file := filepath.Join(s.Dir, "registry.yaml")
 	if err := os.WriteFile(file, []byte(registry), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"migrate"}, {"seed", file}} {
+	for _, args := range [][]string{append([]string{"migrate"}, s.Credentials(t, "migrate")...), {"seed", file}} {
 		if err := s.Program.Run(ctx, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.outside = s.Program.Process("simulate", program.Local(Ports(t, 1)[0]), "simulate", "--port", strconv.Itoa(port-1))
+	s.outside = s.Program.Process("simulate", program.Local(Ports(t, 1)[0]), append([]string{"simulate", "--port", strconv.Itoa(port - 1)}, s.Credentials(t, "operator")...)...)
+}
+
+// Credentials returns the flags with which a role connects to a secure broker.
+func (s *Stack) Credentials(t testing.TB, role string) []string {
+	t.Helper()
+	if s.secure == nil {
+		return nil
+	}
+	user := "quittance-" + role
+	return []string{"--kafka-user", user, "--kafka-password-file", s.secure.PasswordFile(user)}
 }
 
 // Applications returns a registry: agencies with an ERP each, and applications with an
@@ -239,17 +261,17 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	for _, port := range listen {
 		s.Ingress = append(s.Ingress, "http://"+program.Local(port))
 	}
-	add := func(name string, args ...string) {
-		s.Fleet = append(s.Fleet, s.Program.Process(name, program.Local(Ports(t, 1)[0]), args...))
+	add := func(name, role string, args ...string) {
+		s.Fleet = append(s.Fleet, s.Program.Process(name, program.Local(Ports(t, 1)[0]), append(args, s.Credentials(t, role)...)...))
 	}
 	for n := range of.Ingresses {
 		instance := strconv.Itoa(n)
-		add("ingress-"+instance, "ingress", "--listen", program.Local(listen[n]), "--instance", instance,
+		add("ingress-"+instance, "ingress", "ingress", "--listen", program.Local(listen[n]), "--instance", instance,
 			"--checkout-url", s.Ingress[0], "--callback-url", s.Ingress[n])
 	}
 	for n := range of.Processors {
 		instance := strconv.Itoa(n)
-		add("processor-"+instance, "processor", "--instance", instance, "--store", filepath.Join(s.Dir, "store-"+instance))
+		add("processor-"+instance, "checkout", "processor", "--instance", instance, "--store", filepath.Join(s.Dir, "store-"+instance))
 	}
 	for n := range of.Sinks {
 		instance := strconv.Itoa(n)
@@ -261,7 +283,7 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 			if sink == "collect" { // the operator calls back another ingress for each instance
 				args = append(args, "--callback-url", s.Ingress[n%of.Ingresses])
 			}
-			add(sink+"-"+instance, args...)
+			add(sink+"-"+instance, sink, args...)
 		}
 	}
 	for _, p := range s.Fleet {

@@ -74,8 +74,20 @@ type Meta struct {
 	now     time.Time      // set for Operate: the service's time
 }
 
-// Locate sets the addresses for which a flag of the program's Addresses stands.
-func (m *Meta) Locate() error { return m.locate() }
+// Locate sets the addresses for which a flag of the program's Addresses stands, and prepares
+// the connections to them.
+func (m *Meta) Locate() error {
+	if err := m.locate(); err != nil {
+		return err
+	}
+	if m.cmd.Flags().Lookup("allow-plaintext") == nil {
+		return nil // the command connects to nothing
+	}
+	if err := m.Secure(); err != nil {
+		return usage("%v", err)
+	}
+	return nil
+}
 
 // command makes a command. Its flags can also be set in the environment. An error while
 // the command runs means that it failed, unless it is a usage error or names missing
@@ -161,7 +173,7 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 		}
 	}
 	if !c.LocatesItself {
-		if err := m.locate(); err != nil {
+		if err := m.Locate(); err != nil {
 			return err
 		}
 	}
@@ -170,7 +182,7 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 
 // onDatabase opens the installation's database and calls do.
 func (m *Meta) onDatabase(ctx context.Context, do func(context.Context, *Meta) error) (err error) {
-	if err := m.locate(); err != nil {
+	if err := m.Locate(); err != nil {
 		return err
 	}
 	if m.pool, err = m.OpenPostgres(ctx); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -75,9 +76,39 @@ func (p Program) doctor() Command {
 			if err := m.Locate(); err != nil {
 				return err
 			}
-			return diagnose(ctx, m.Out, role, m.checks(needs))
+			return diagnose(ctx, m.Out, role, append(m.checks(needs), m.checkSecurity(role)...))
 		},
 	}
+}
+
+// checkSecurity says how connections are protected, and whether this user of Kafka has the
+// rights of a role.
+func (m *Meta) checkSecurity(role string) []Check {
+	out := []Check{{"connections", func(context.Context) (string, error) {
+		var found []string
+		for _, c := range m.Connections() {
+			text := c.Flag + ": " + c.How
+			if c.Exposed {
+				text = "WARNING: " + text + ", whoever controls the network reads and changes payments"
+			}
+			found = append(found, text)
+		}
+		return strings.Join(found, "; "), nil
+	}}}
+	if role == string(roles.KindProcessor) {
+		role = schemas.Checkout.Processor
+	}
+	if m.KafkaConfig().Security.Anonymous() || !slices.ContainsFunc(roles.KafkaClients(), func(c roles.KafkaClient) bool { return c.Name == role }) {
+		return out
+	}
+	return append(out, Check{"rights", func(ctx context.Context) (string, error) {
+		err := m.CheckRights(ctx, role)
+		if errors.Is(err, kafka.ErrRights) {
+			// Whoever types the command may not be the role.
+			return fmt.Sprintf("WARNING: not those of the role %s: %v", role, err), nil
+		}
+		return fmt.Sprintf("%s has those of the role %s", m.KafkaConfig().Security.Principal(), role), err
+	}})
 }
 
 // diagnose runs checks and prints the result of each.
@@ -140,6 +171,9 @@ func (m *Meta) checkKafka(ctx context.Context) (string, error) {
 	}
 	defer cl.Close()
 	if err := cl.Ping(ctx); err != nil {
+		if refused := m.KafkaConfig().Security.Refused(err); refused != nil {
+			return "", refused
+		}
 		return "", fmt.Errorf("no broker answers at %s: %w; check the address and that the broker runs", m.Kafka, err)
 	}
 	topology, err := kafka.Load(ctx, m.KafkaConfig(), cl)

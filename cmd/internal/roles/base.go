@@ -115,7 +115,10 @@ func (b *Base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
 		b.Topology, err = kafka.Load(try, b.KafkaConfig(), cl)
 		cancel()
-		if err == nil || errors.Is(err, kafka.ErrTopics) || ctx.Err() != nil || time.Now().After(patience) {
+		if refused := b.KafkaConfig().Security.Refused(err); refused != nil {
+			return refused
+		}
+		if err == nil || errors.Is(err, kafka.ErrTopics) || kafka.IsDenied(err) || ctx.Err() != nil || time.Now().After(patience) {
 			return err
 		}
 		b.Log.Warn("waiting for Kafka", slog.Any("error", err))

@@ -29,15 +29,20 @@ func (s *Settings) RemoveStores(processor string) (removed int, err error) {
 	return runtime.RemoveStores(s.StoreFolder(processor))
 }
 
-// process runs a processor over the topics of its family. The group and the store of
-// checkout keep the names that they had when it was the only processor.
-func (b *Base) process(f schemas.Family, p runtime.Processor) error {
-	group := "processor-" + f.Processor
+// processorGroup returns the consumer group of a processor. That of checkout keeps the name
+// that it had when it was the only processor.
+func processorGroup(f schemas.Family) string {
 	if f == schemas.Checkout {
-		group = "processor"
+		return "processor"
 	}
+	return "processor-" + f.Processor
+}
+
+// process runs a processor over the topics of its family. The store of checkout keeps the
+// name that it had when it was the only processor.
+func (b *Base) process(f schemas.Family, p runtime.Processor) error {
 	r, err := runtime.New(runtime.Config{
-		Name: f.Processor, Brokers: b.KafkaConfig().Brokers, Group: b.TopicPrefix + group, TransactionalID: b.TopicPrefix + f.Processor + "-" + b.Instance + b.Nonce,
+		Name: f.Processor, Brokers: b.KafkaConfig().Brokers, Options: b.KafkaConfig().Security.Options(), Group: b.TopicPrefix + processorGroup(f), TransactionalID: b.TopicPrefix + f.Processor + "-" + b.Instance + b.Nonce,
 		InputTopic: b.Topology.Name(f.Commands), StateTopic: b.Topology.Name(f.State), PoisonTopic: b.Topology.Name(f.Poison),
 		StoreDir: b.StoreFolder(f.Processor), Processor: p, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})

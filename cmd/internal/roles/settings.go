@@ -43,6 +43,7 @@ type Settings struct {
 	Postgres         string
 	ClickHouse       string
 	SchemaRegistry   string
+	secure           connectionSecurity
 	MasterKeys       string
 	ReferenceKey     string
 	LogLevel         string
@@ -75,9 +76,10 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Data, "data", ".quittance", "data folder")
 	f.StringVar(&s.Kafka, "kafka", "", "addresses of the Kafka brokers, host:port,…")
 	f.StringVar(&s.TopicPrefix, "topic-prefix", "", "prefix of topics and groups, different for each installation on one broker")
-	f.StringVar(&s.Postgres, "postgres", "", "address of Postgres, postgres://user:password@host:port/database")
-	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, http://host:port/database or clickhouse://…")
-	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, http://host:port")
+	f.StringVar(&s.Postgres, "postgres", "", "address of Postgres, postgres://user:password@host:port/database?sslmode=verify-full")
+	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, https://host:port/database or clickhouse://…?secure=true")
+	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, https://host:port")
+	s.securityFlags(f)
 	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64[:open],… newest first (prefer --master-keys-file or the environment)")
 	f.StringVar(&s.ReferenceKey, "reference-key", "", "key of references and ids, 32 bytes in base64; it never changes (prefer --reference-key-file or the environment)")
 	for _, name := range secretFlags {
@@ -174,7 +176,7 @@ func FromEnvironment(f *pflag.FlagSet) error {
 }
 
 // secretFlags can have a secret as their value. Each has a flag NAME-file.
-var secretFlags = []string{"master-keys", "reference-key", "postgres", "clickhouse"}
+var secretFlags = []string{"master-keys", "reference-key", "kafka-password", "postgres", "clickhouse", "schema-registry"}
 
 // fromFile sets a flag to the content of the file that its flag NAME-file names.
 func fromFile(f *pflag.FlagSet, name string) error {
@@ -208,7 +210,7 @@ func SecretsInArguments(f *pflag.FlagSet) []string {
 		if fl == nil || !fl.Changed {
 			continue
 		}
-		if name != "master-keys" && name != "reference-key" { // an address, which may have a password
+		if name != "master-keys" && name != "reference-key" && name != "kafka-password" { // an address, which may have a password
 			u, err := url.Parse(fl.Value.String())
 			if err != nil {
 				continue
@@ -264,7 +266,7 @@ func (s *Settings) checkPublicURL(flag, value string) error {
 // KafkaConfig returns how to reach the broker, and how to make topics.
 func (s *Settings) KafkaConfig() kafka.Config {
 	cfg := kafka.Config{
-		Brokers: strings.Split(s.Kafka, ","), Prefix: s.TopicPrefix, Replication: s.Replication, Partitions: s.Partitions, PartitionsRequired: !s.Developer(),
+		Brokers: strings.Split(s.Kafka, ","), Security: s.secure.kafka, Prefix: s.TopicPrefix, Replication: s.Replication, Partitions: s.Partitions, PartitionsRequired: !s.Developer(),
 	}
 	if cfg.Replication == 0 && !s.AcceptsOneReplica() {
 		cfg.Replication = schemas.Replicas
@@ -278,7 +280,7 @@ func (s *Settings) AcceptsOneReplica() bool { return s.AcceptOneReplica || s.Dev
 // OpenSchemas returns a codec for the schemas of the schema registry. With register it
 // registers missing schemas; otherwise a missing one is an error.
 func (s *Settings) OpenSchemas(ctx context.Context, register bool) (*schemas.Codec, error) {
-	client, err := schemas.NewClient(s.SchemaRegistry)
+	client, err := schemas.NewClient(s.SchemaRegistry, s.secure.registry)
 	if err != nil {
 		return nil, err
 	}
@@ -417,6 +419,12 @@ func (s *Settings) print(log *slog.Logger) {
 	if s.AcceptOneReplica && !s.Developer() {
 		log.Warn("topics may have fewer than three replicas (--accept-one-replica): one lost disk then loses payments")
 	}
+	for _, c := range s.Connections() {
+		log.Info("connection", slog.String("to", c.Flag), slog.String("protection", c.How))
+		if c.Exposed && !s.Developer() {
+			log.Warn("whoever controls the network reads and changes payments (--allow-plaintext)", slog.String("connection", c.Flag), slog.String("protection", c.How))
+		}
+	}
 	if s.Developer() {
 		log.Warn("developer mode: loopback destinations and plain secrets are allowed, and the clock can be moved; never use it for real payments")
 	}
@@ -428,7 +436,7 @@ func WithoutPassword(address string) string {
 		return ""
 	}
 	u, err := url.Parse(address)
-	if err != nil {
+	if err != nil || u.Host == "" { // such as the words of a DSN, host=… password=…
 		return "configured"
 	}
 	u.RawQuery = ""

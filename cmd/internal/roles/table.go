@@ -38,9 +38,12 @@ type Role struct {
 	add func(*Base) error
 }
 
-// Start checks that the topics keep what they are given, opens what the role needs, and
+// Start checks that the role has its rights at Kafka and that the topics keep what they are given, opens what the role needs, and
 // starts its parts.
 func (r Role) Start(b *Base) error {
+	if err := b.checkRights(r); err != nil {
+		return err
+	}
 	if err := b.checkTopics(); err != nil {
 		return err
 	}

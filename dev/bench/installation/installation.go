@@ -135,7 +135,7 @@ func (i *Installation) prepare(ctx context.Context) error {
 	if _, err := kafka.Migrate(ctx, i.KafkaConfig(), cl); err != nil {
 		return err
 	}
-	registry, err := schemas.NewClient(i.Schemas())
+	registry, err := schemas.NewClient(i.Schemas(), nil)
 	if err != nil {
 		return err
 	}

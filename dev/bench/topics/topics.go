@@ -25,7 +25,7 @@ type Topics struct {
 // Open connects to a broker (host:port) and a schema registry (URL). prefix is that of
 // the topics.
 func Open(ctx context.Context, broker, prefix, schemaRegistry string) (*Topics, error) {
-	registry, err := schemas.NewClient(schemaRegistry)
+	registry, err := schemas.NewClient(schemaRegistry, nil)
 	if err != nil {
 		return nil, err
 	}
