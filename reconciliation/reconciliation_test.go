@@ -477,6 +477,9 @@ func TestReceiptsReadLittle(t *testing.T) {
 			t.Errorf("a look-up by %s is planned as\n%s", column, got)
 		}
 	}
+	if got := plan("approved_on = '2026-02-28'"); !regexp.MustCompile(`Name: approvals\s`).MatchString(got) {
+		t.Errorf("a day of approvals is planned as\n%s", got)
+	}
 	got := plan("tenant_id = '" + tenant + "' AND toStartOfMonth(local_date) = '2026-03-01'")
 	if !regexp.MustCompile(`Min-Max\s+Keys:\s+local_date\s`).MatchString(got) || !regexp.MustCompile(`PrimaryKey\s+Keys:\s+tenant_id\s`).MatchString(got) {
 		t.Errorf("a month is planned as\n%s", got)

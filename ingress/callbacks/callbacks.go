@@ -152,16 +152,15 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	if err := h.cfg.Gate.Session(r, sessionID); errors.Is(err, checkout.ErrMalformedID) {
-		w.WriteHeader(http.StatusNotFound)
-		return
-	} else if err != nil {
-		h.shed(w, c)
-		return
-	}
 	cmd := checkout.Command{At: h.cfg.Now(), SessionID: sessionID, Do: checkout.Enquire{CollectionID: collectionID}}
+	// An address that we made is not limited: an operator reports all its payments from a
+	// few addresses.
 	if !connector.VerifyCallback(h.cfg.Verifier, c.Operator(), sessionID, collectionID, chi.URLParam(r, "mac")) {
-		if !h.allow(r) {
+		switch err := h.cfg.Gate.Session(r, sessionID); {
+		case errors.Is(err, checkout.ErrMalformedID):
+			w.WriteHeader(http.StatusNotFound)
+			return
+		case err != nil, !h.allow(r):
 			h.shed(w, c)
 			return
 		}

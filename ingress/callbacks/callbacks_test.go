@@ -93,6 +93,11 @@ var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func newEdge(t *testing.T, unproven float64, proxies ...netip.Prefix) *edge {
 	t.Helper()
+	return newLimitedEdge(t, unproven, 1e6, proxies...)
+}
+
+func newLimitedEdge(t *testing.T, unproven, perClient float64, proxies ...netip.Prefix) *edge {
+	t.Helper()
 	momo, err := mtn.New(connector.Config{Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +115,7 @@ func newEdge(t *testing.T, unproven float64, proxies ...netip.Prefix) *edge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: 1e6, PerInstance: 1e6, Metrics: e.metrics})
+	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: perClient, PerInstance: 1e6, Metrics: e.metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -547,6 +552,22 @@ func TestNoSuchAddress(t *testing.T) {
 	}
 	if sent := e.outbox.take(); len(sent) != 0 {
 		t.Errorf("sent %+v", sent)
+	}
+}
+
+// An operator reports all its payments from a few addresses: the limit of a client does not
+// apply to addresses that we made.
+func TestReportsAreNotLimited(t *testing.T) {
+	t.Parallel()
+	e := newLimitedEdge(t, 1000, 0.001)
+	for range 5 {
+		if status := e.call(http.MethodPut, e.address(), approved); status != http.StatusOK {
+			t.Errorf("status %d, want 200", status)
+		}
+	}
+	unproven := e.address()[:strings.LastIndex(e.address(), "/")] + "/AAAA"
+	if first, second := e.call(http.MethodPut, unproven, approved), e.call(http.MethodPut, unproven, approved); first != http.StatusAccepted || second != http.StatusTooManyRequests {
+		t.Errorf("status %d and %d of an address that we did not make, want 202 and 429", first, second)
 	}
 }
 

@@ -6,7 +6,7 @@
 -- The key begins with what reports ask for. An index of each reference finds single
 -- payments. A granule that a filter names wrongly costs more than its filter, because FINAL
 -- reads all columns of the query there: so one in a thousand. Ids of sessions begin with
--- their time, which the first index uses.
+-- their time, which an index uses. Days of approvals and times run with the local date.
 CREATE TABLE IF NOT EXISTS receipt_rows
 (
     row_id         UUID COMMENT 'Derived from the event and the item; the same whenever the row is written',
@@ -45,6 +45,8 @@ CREATE TABLE IF NOT EXISTS receipt_rows
     case_id        String COMMENT 'Operator case of the money; see the view cases' CODEC(ZSTD),
     recorded_by    LowCardinality(String) COMMENT 'Clerk who took or gave back cash, or staff who resolved the case',
 
+    INDEX approvals approved_on TYPE minmax GRANULARITY 1,
+    INDEX times occurred_at TYPE minmax GRANULARITY 1,
     INDEX session_times session_id TYPE minmax GRANULARITY 1,
     INDEX by_session session_id TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX by_order order_id TYPE bloom_filter(0.001) GRANULARITY 1,

@@ -1,13 +1,14 @@
 // Package journal writes the reconciliation journal: it reads checkout.events and
 // deliveries.attempts from Kafka and inserts them into ClickHouse in batches
-// (internal/journal).
+// (internal/journal): an entry for each record, and a receipt for each movement of money
+// that an event tells of. It also copies the names of agencies and applications.
 //
 // # Guarantees
 //
-// Every committed record becomes one entry of the journal, also when a process dies.
-// Offsets are committed after the insert. After a crash between the two a batch is
-// inserted twice. Its entries have the same ids and contents both times, so the journal
-// shows each once. For the same reason the replay of a whole topic changes nothing.
+// Every committed record becomes one entry of the journal, also when a process dies, and
+// so do its receipts. Offsets are committed after both inserts. After a crash between two of
+// the three steps a batch is inserted twice. Its rows have the same ids and contents both
+// times, so the tables show each once. For the same reason the replay of a whole topic changes nothing.
 //
 // While ClickHouse is unavailable the sink tries again with growing pauses and stays in
 // its consumer group. Afterwards it catches up. No other part of the service waits for

@@ -63,7 +63,7 @@ func rebuildJournal() Command {
 				if err != nil {
 					return err
 				}
-				return m.showRebuilt("journal", []sums{{"sums", "STATUS", got.Lines}, {"receipts", "MOVEMENT", got.Receipts}}, []counted{
+				return m.showRebuilt("journal", []sums{{"sums", "STATUS", "EVENTS", got.Lines}, {"receipts", "MOVEMENT", "RECEIPTS", got.Receipts}}, []counted{
 					{"events", got.Events, "events written"}, {"attempts", got.Attempts, "attempts written"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
@@ -94,7 +94,7 @@ func rebuildReadmodel() Command {
 				if err != nil {
 					return err
 				}
-				return m.showRebuilt("readmodel", []sums{{"sums", "STATUS", got.Lines}}, []counted{
+				return m.showRebuilt("readmodel", []sums{{"sums", "STATUS", "EVENTS", got.Lines}}, []counted{
 					{"events", got.Events, "events applied; the sink applies the others if it runs"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
@@ -179,6 +179,7 @@ func (m *Meta) withBase(ctx context.Context, do func(context.Context, *roles.Bas
 type sums struct {
 	name string // in JSON
 	by   string // STATUS, or MOVEMENT of receipts
+	of   string // EVENTS or RECEIPTS
 	line []tally.Line
 }
 
@@ -205,7 +206,7 @@ func (m *Meta) showRebuilt(what string, all []sums, done []counted) error {
 		}
 		for _, s := range all {
 			p.say("The %s in Kafka and, if they differ, in the %s:", s.name, what)
-			p.table("There are none.", "MODE,CURRENCY,"+s.by+",SESSIONS,EVENTS,AMOUNT,", s.rows())
+			p.table("There are none.", "MODE,CURRENCY,"+s.by+",SESSIONS,"+s.of+",AMOUNT,", s.rows())
 		}
 	})
 	if err == nil && !equal {

@@ -59,7 +59,7 @@ func (m *Meta) reseal(ctx context.Context, keys *secret.Keys) error {
 	newest := keys.Entries()[0].ID
 	report := func(done int) {
 		if done > 0 {
-			_, _ = fmt.Fprintf(m.Err, "%d values sealed with %q\n", done, newest)
+			_, _ = fmt.Fprintf(m.Err, "values sealed with %q: %d\n", newest, done)
 		}
 	}
 	counts, err := registry.Reseal(ctx, m.pool, keys, operator(), m.now, resealBatch, report)
@@ -192,10 +192,10 @@ func neededJSON(k neededKey) object {
 func (k neededKey) text() string {
 	var needs []string
 	for _, name := range slices.Sorted(maps.Keys(k.tables)) {
-		needs = append(needs, fmt.Sprintf("%d values of %s", k.tables[name], name))
+		needs = append(needs, fmt.Sprintf("%s (%d)", name, k.tables[name]))
 	}
 	if k.sessions.Open > 0 {
-		needs = append(needs, fmt.Sprintf("%d open sessions, the last of which expires at %s", k.sessions.Open, moment(k.sessions.Until)))
+		needs = append(needs, fmt.Sprintf("open sessions (%d, the last expires at %s)", k.sessions.Open, moment(k.sessions.Until)))
 	}
 	sealed := strings.Join(needs, ", ")
 	switch {
