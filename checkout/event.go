@@ -186,8 +186,6 @@ func apply(s Session, e Event) Session {
 		s.ReversedAt, s.ReversalReason, s.ReversalRef = e.OccurredAt, e.change.reversal.reason, e.change.reversal.reference
 	case EventLatePayment:
 		s = approve(s, e)
-	case EventCollectionRefused:
-		s.Collection.decide(CollectionRefused, *e.change.outcome, e.OccurredAt)
 	case EventFailed:
 		s = end(s, StatusFailed, e.OccurredAt)
 		s.FailureCode, s.FailureMessage = e.change.failure, e.change.failure.Message()
@@ -198,29 +196,11 @@ func apply(s Session, e Event) Session {
 		s = end(s, StatusCancelled, e.OccurredAt)
 	case EventExpired:
 		s = end(s, StatusExpired, e.OccurredAt)
-	case EventCollectionRequested:
-		c := *e.change.collection
-		s.Collection = &c
-	case EventCollectionEnquired:
-		s.Collection.Enquiries++
-		s.Collection.LastEnquiryAt = e.OccurredAt
-		s.Collection.NextEnquiryAt = e.change.next
-		if s.Collection.ClosingEnquiryAt.IsZero() && !e.OccurredAt.Before(s.Collection.WindowEndsAt) {
-			s.Collection.ClosingEnquiryAt = e.OccurredAt
-		}
-	case EventCollectionRedirected:
-		s.Collection.RedirectSealed = e.change.redirect
-	case EventCollectionReleased:
-		s.Collection = nil
-	case EventCollectionReversed:
-		s.Collection.ReversedBy, s.Collection.ReversedAt = e.change.clerk, e.OccurredAt
-	case EventCollectionMismatched:
-		s.Collection.Mismatched = true
-		if s.Ended() {
-			s.Collection.NextEnquiryAt = time.Time{} // as in end
-		}
 	case EventCollectionOrphaned:
 		s.Orphans = with(s.Orphans, e.Detail[DetailCollectionID])
+	case EventCollectionRequested, EventCollectionRedirected, EventCollectionReleased, EventCollectionReversed,
+		EventCollectionEnquired, EventCollectionRefused, EventCollectionMismatched:
+		s.Collection = s.applyCollection(e)
 	case EventArchived:
 		s = archived(s)
 	case EventErased:
@@ -239,6 +219,37 @@ func apply(s Session, e Event) Session {
 		s.Cases = append(slices.Clone(s.Cases), *e.change.opens)
 	}
 	return s
+}
+
+// applyCollection returns the session's collection after one of its events.
+func (s Session) applyCollection(e Event) *Collection {
+	switch e.Type {
+	case EventCollectionRefused:
+		s.Collection.decide(CollectionRefused, *e.change.outcome, e.OccurredAt)
+	case EventCollectionRequested:
+		c := *e.change.collection
+		return &c
+	case EventCollectionEnquired:
+		s.Collection.Enquiries++
+		s.Collection.LastEnquiryAt = e.OccurredAt
+		s.Collection.NextEnquiryAt = e.change.next
+		if s.Collection.ClosingEnquiryAt.IsZero() && !e.OccurredAt.Before(s.Collection.WindowEndsAt) {
+			s.Collection.ClosingEnquiryAt = e.OccurredAt
+		}
+	case EventCollectionRedirected:
+		s.Collection.RedirectSealed = e.change.redirect
+	case EventCollectionReleased:
+		return nil
+	case EventCollectionReversed:
+		s.Collection.ReversedBy, s.Collection.ReversedAt = e.change.clerk, e.OccurredAt
+	case EventCollectionMismatched:
+		s.Collection.Mismatched = true
+		if s.Ended() {
+			s.Collection.NextEnquiryAt = time.Time{} // as in end
+		}
+	default: // no event of a collection
+	}
+	return s.Collection
 }
 
 // replaced returns a copy of the cases in which c replaces the case of the same id.

@@ -177,22 +177,9 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		return // the caller is gone
 	}
-	var m Merchant
-	if verifier, signs := c.(connector.ReportVerifier); signs {
-		switch m, err = h.verify(r, verifier, c.Operator(), sessionID, collectionID, body); {
-		case errors.Is(err, connector.ErrSignature):
-			h.warn(r, c, collectionID, outcomeBadSignature, err)
-			if !h.allow(r) {
-				h.answer(w, c, outcomeBadSignature, http.StatusUnauthorized)
-				return
-			}
-			h.send(w, r, c, cmd, outcomeBadSignature, http.StatusUnauthorized)
-			return
-		case err != nil:
-			h.warn(r, c, collectionID, outcomeUnverified, err)
-			h.send(w, r, c, cmd, outcomeUnverified, http.StatusAccepted)
-			return
-		}
+	m, ok := h.signed(w, r, c, cmd, collectionID, body)
+	if !ok {
+		return
 	}
 	report, err := c.ParseReport(r.Header, body)
 	if err == nil && report.ID != "" && report.ID != collectionID {
@@ -228,6 +215,31 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode, ApprovedAt: o.ApprovedAt, HonourLate: h.honoursLate(r.Context(), sessionID, o),
 	}
 	h.send(w, r, c, cmd, string(o.Status), http.StatusOK)
+}
+
+// signed checks the signature of a report whose operator signs, and returns its account. If
+// the signature does not hold, it answers and returns false.
+func (h *Handler) signed(w http.ResponseWriter, r *http.Request, c connector.Connector, cmd checkout.Command, collectionID string, body []byte) (m Merchant, ok bool) {
+	verifier, signs := c.(connector.ReportVerifier)
+	if !signs {
+		return m, true
+	}
+	m, err := h.verify(r, verifier, c.Operator(), cmd.SessionID, collectionID, body)
+	switch {
+	case errors.Is(err, connector.ErrSignature):
+		h.warn(r, c, collectionID, outcomeBadSignature, err)
+		if !h.allow(r) {
+			h.answer(w, c, outcomeBadSignature, http.StatusUnauthorized)
+			return m, false
+		}
+		h.send(w, r, c, cmd, outcomeBadSignature, http.StatusUnauthorized)
+		return m, false
+	case err != nil:
+		h.warn(r, c, collectionID, outcomeUnverified, err)
+		h.send(w, r, c, cmd, outcomeUnverified, http.StatusAccepted)
+		return m, false
+	}
+	return m, true
 }
 
 // honoursLate reports whether the agency's policy honours the approval if it is late. The

@@ -72,22 +72,8 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 	case checkout.Redirected:
 		r.Type = CommandRedirected
 		r.Redirect = &record.CollectionRedirect{CollectionID: do.CollectionID, Sealed: do.Sealed}
-	case checkout.Reserve:
-		r.Type = CommandReserve
-		r.Counter = &record.CounterEntry{
-			CollectionID: do.CollectionID, Clerk: do.By, WindowMs: do.Window.Milliseconds(), PaymentLimit: do.Limits.Payment, DayLimit: do.Limits.Day,
-		}
-	case checkout.Take:
-		r.Type = CommandTake
-		r.Counter = &record.CounterEntry{
-			CollectionID: do.CollectionID, Clerk: do.By, Total: do.Total, Receipt: do.Receipt, Desk: do.Desk, PaymentLimit: do.Limits.Payment, DayLimit: do.Limits.Day,
-		}
-	case checkout.Release:
-		r.Type = CommandRelease
-		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By}
-	case checkout.Reverse:
-		r.Type = CommandReverse
-		r.Counter = &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, Reason: do.Reason}
+	case checkout.Reserve, checkout.Take, checkout.Release, checkout.Reverse:
+		r.Type, r.Counter = fromClerk(do)
 	case checkout.IssueToken:
 		r.Type = CommandIssueToken
 		r.Token = &record.CompletionToken{Hash: do.Hash, ClientSecretHash: do.ClientSecretHash, LifetimeMs: do.Lifetime.Milliseconds()}
@@ -115,6 +101,25 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		return nil, fmt.Errorf("encoding command %T: %w", c.Do, checkout.ErrUnknownCommand)
 	}
 	return r, nil
+}
+
+// fromClerk converts the details of a clerk's command.
+func fromClerk(do checkout.Action) (kind string, r *record.CounterEntry) {
+	switch do := do.(type) {
+	case checkout.Reserve:
+		return CommandReserve, &record.CounterEntry{
+			CollectionID: do.CollectionID, Clerk: do.By, WindowMs: do.Window.Milliseconds(), PaymentLimit: do.Limits.Payment, DayLimit: do.Limits.Day,
+		}
+	case checkout.Take:
+		return CommandTake, &record.CounterEntry{
+			CollectionID: do.CollectionID, Clerk: do.By, Total: do.Total, Receipt: do.Receipt, Desk: do.Desk, PaymentLimit: do.Limits.Payment, DayLimit: do.Limits.Day,
+		}
+	case checkout.Release:
+		return CommandRelease, &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By}
+	case checkout.Reverse:
+		return CommandReverse, &record.CounterEntry{CollectionID: do.CollectionID, Clerk: do.By, Reason: do.Reason}
+	}
+	return "", nil
 }
 
 // ToCommand converts a command. If its type is unknown, or its details are missing, the

@@ -40,19 +40,10 @@ func (b *Base) ingress() error {
 	}
 	b.Run("commands probe", b.probe(h))
 	b.readyWithNews()
-	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
-		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.References.Permutation(), Now: b.Now, Log: b.Log,
-	})
+	refs, sessions, err := b.readModel()
 	if err != nil {
 		return err
 	}
-	b.Run("references", refs.Run)
-	sessions, err := readmodel.New(readmodel.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
-	if err != nil {
-		return err
-	}
-	b.Run("read model", sessions.Run)
-
 	reads, err := quota.New(quota.Config{Postgres: b.Pool, Now: b.Now, Metrics: b.Metrics})
 	if err != nil {
 		return err
@@ -114,6 +105,23 @@ func (b *Base) ingress() error {
 		part.Routes(r)
 	}
 	return b.Serve("ingress", b.Listen, http.Handler(r), Limits{Connections: b.MaxConnections, Write: writeTimeout})
+}
+
+// readModel starts the leases of references and the reads of sessions.
+func (b *Base) readModel() (*readmodel.References, *readmodel.Reader, error) {
+	refs, err := readmodel.NewReferences(b.ctx, readmodel.ReferencesConfig{
+		Postgres: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Key: b.References.Permutation(), Now: b.Now, Log: b.Log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	b.Run("references", refs.Run)
+	sessions, err := readmodel.New(readmodel.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
+	if err != nil {
+		return nil, nil, err
+	}
+	b.Run("read model", sessions.Run)
+	return refs, sessions, nil
 }
 
 // router returns a router with what all parts of the ingress share.
