@@ -80,7 +80,7 @@ func benchReports() cli.Command {
 	b := reports.Config{}
 	return benchCommand("reports", "Measure what reports on receipts cost, on rows that it makes in ClickHouse's engine",
 		[]string{"bench reports", "bench reports --rows 1000000"}, nil, func(f *pflag.FlagSet) {
-			countVar(f, &b.Rows, "rows", 100_000_000, "rows of receipt_rows, spread over three years; 10^8 need 20 GB of disk and an hour")
+			countVar(f, &b.Rows, "rows", 100_000_000, "rows of receipt_rows, spread over three years; 10^8 need 16 GB of disk and up to an hour")
 			f.StringVar(&b.Folder, "folder", "", "folder for the data, which must not exist; a temporary one when empty")
 		}, func(ctx context.Context, m *cli.Meta) error {
 			b.Log = m.Log

@@ -22,7 +22,7 @@ import (
 type Config struct {
 	// Rows of receipt_rows.
 	Rows int
-	// Folder of the engine's data, about 110 bytes for each row. It must not exist, and is removed
+	// Folder of the engine's data, about 150 bytes for each row. It must not exist, and is removed
 	// at the end. A temporary folder when empty.
 	Folder string
 	// Log receives progress.
