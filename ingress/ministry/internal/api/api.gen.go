@@ -121,7 +121,7 @@ type Session struct {
 	// ExpiresAt ISO 8601, UTC. 24 hours after creation unless configured otherwise.
 	ExpiresAt string `json:"expires_at"`
 
-	// ID `chs_…`; sorts by time.
+	// ID `chs_…`, at most 64 characters; sorts by time.
 	ID      string      `json:"id"`
 	Mode    SessionMode `json:"mode"`
 	OrderID string      `json:"order_id"`
