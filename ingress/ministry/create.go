@@ -68,7 +68,7 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	if answer.Code != checkout.CodeOK || answer.Replayed {
+	if answer.Code != checkout.CodeOK || answer.Replayed && answer.Session.ID != cmd.Session.ID {
 		a.forget(ctx, &cmd.Session)
 	}
 	var quota *problem.Quota
