@@ -149,7 +149,7 @@ func curl(t *testing.T, u *harness.Up) harness.Session {
 // printedQuery queries ClickHouse at the printed address.
 func printedQuery(t *testing.T, u *harness.Up, id string) ([]map[string]any, error) {
 	t.Helper()
-	m := regexp.MustCompile(`curl '(http://[^?]+/\?query=[^']+)'`).FindStringSubmatch(u.Banner)
+	m := regexp.MustCompile(`curl '(http://[^?]+/\?query=[^']+)\+FORMAT\+Vertical'`).FindStringSubmatch(u.Banner)
 	if m == nil || !strings.HasPrefix(m[1], u.URL(harness.AtClickHouse, "/")) {
 		t.Fatalf("the banner has no query at port N+5: %s", u.Banner)
 	}
