@@ -35,7 +35,7 @@ const quietWithin = 6 * time.Minute
 
 func sizeFromEnvironment(t testing.TB) size {
 	t.Helper()
-	s := size{rate: 30, seconds: 15 * time.Second, seed: rand.Uint64()}
+	s := size{rate: 30, seconds: 10 * time.Second, seed: rand.Uint64()}
 	if os.Getenv("QUITTANCE_CRASH") == "full" {
 		s = size{rate: 200, calibrate: true, seconds: time.Minute, seed: s.seed}
 	}
