@@ -28,13 +28,14 @@ type staff struct {
 	program *program.Program
 
 	requested   map[string]bool // sessions for which a refund was requested
+	unpaid      map[string]bool // sessions that failed, so that there is nothing to give back
 	outstanding atomic.Int64    // sessions for which it is not requested yet
 	proposed    int
 	refusals    map[string]int // of the service, by code
 }
 
 func newStaff(ctx context.Context, s *harness.Stack, l *load) (*staff, error) {
-	p := &staff{stack: s, load: l, cases: cases.NewStore(s.Pool), requested: map[string]bool{}, refusals: map[string]int{}}
+	p := &staff{stack: s, load: l, cases: cases.NewStore(s.Pool), requested: map[string]bool{}, unpaid: map[string]bool{}, refusals: map[string]int{}}
 	for i := range p.people {
 		actor := operation.Actor{Kind: operation.ActorCommandLine, Name: "crash"}
 		added, err := identity.AddStaff(ctx, s.Pool, actor, "", identity.StaffRequest{Name: fmt.Sprintf("Member %d", i)}, time.Now())
@@ -69,8 +70,8 @@ func (p *staff) run(ctx context.Context) {
 	}
 }
 
-// refund requests that completed payments are given back. A payment that is not completed
-// yet is tried again.
+// refund requests that completed payments are given back. A payment that is still open is
+// tried again; one that failed needs none.
 func (p *staff) refund(ctx context.Context) {
 	p.load.mu.Lock()
 	refunds := slices.Clone(p.load.refunds)
@@ -79,11 +80,21 @@ func (p *staff) refund(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if !p.requested[session] && p.program.Run(ctx, "cases", "open", session, "--reason", "crash test") == nil {
-			p.requested[session] = true
+		var status string
+		if p.requested[session] || p.unpaid[session] || p.stack.Pool.QueryRow(ctx, `SELECT status FROM sessions WHERE id = $1`, session).Scan(&status) != nil {
+			continue
+		}
+		switch status {
+		case "open":
+		case "completed":
+			if p.program.Run(ctx, "cases", "open", session, "--reason", "crash test") == nil {
+				p.requested[session] = true
+			}
+		default:
+			p.unpaid[session] = true
 		}
 	}
-	p.outstanding.Store(int64(len(refunds) - len(p.requested)))
+	p.outstanding.Store(int64(len(refunds) - len(p.requested) - len(p.unpaid)))
 }
 
 // resolve proposes a resolution as one person and approves it as the other. A refusal is

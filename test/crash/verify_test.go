@@ -129,6 +129,7 @@ const (
 	kindLatePayment = "checkout.late_payment"
 	kindReversed    = "checkout.reversed"
 	kindResolved    = "case.resolved"
+	kindRecorded    = "confirmation.recorded"
 )
 
 // verdict counts the faults of a history and what was checked.
@@ -562,7 +563,8 @@ func (v *verdict) webhooks(h history, l *log) {
 }
 
 // confirmations checks that the ERP of every completed session with a due accepted one
-// confirmation of it.
+// confirmation of it. Staff may withdraw the confirmation of a payment that was given back
+// before its ERP accepted it.
 func (v *verdict) confirmations(h history, l *log) {
 	expected := map[string]event{} // by transaction_id
 	for _, e := range l.all {
@@ -590,13 +592,19 @@ func (v *verdict) confirmations(h history, l *log) {
 		}
 		dues[c.dueRef] = c.transaction
 	}
+	withdrawn := 0
 	for id, e := range expected {
-		if !accepted[id] {
+		switch {
+		case accepted[id]:
+		case len(l.of(e.session, kindRecorded)) > 0 && len(l.of(e.session, kindReversed)) > 0:
+			withdrawn++
+		default:
 			v.lose("the ERP never accepted %s (transaction %s)", e.session, id)
 		}
 	}
 	v.count("ERP confirmations expected", len(expected))
 	v.count("  accepted", len(accepted))
+	v.count("  withdrawn, the payment was given back", withdrawn)
 }
 
 // stores checks that each store has the sessions and the sums of the log.
