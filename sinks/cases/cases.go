@@ -145,16 +145,9 @@ func (c *Cases) Run(ctx context.Context) error {
 
 // every repeats do until ctx ends. It logs the first of several errors in a row.
 func (c *Cases) every(ctx context.Context, pause time.Duration, doing string, do func(context.Context) error) error {
-	for failing := false; ; {
-		err := do(ctx)
-		if err != nil && !failing && ctx.Err() == nil {
-			c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a step of operator cases failed; it is tried again", slog.String("doing", doing), slog.Any("error", err))
-		}
-		failing = err != nil
-		if !consume.Sleep(ctx, pause) {
-			return nil
-		}
-	}
+	return consume.Every(ctx, pause, do, func(err error) {
+		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a step of operator cases failed; it is tried again", slog.String("doing", doing), slog.Any("error", err))
+	})
 }
 
 func (c *Cases) decode(r *kgo.Record) ([]cases.Case, error) {

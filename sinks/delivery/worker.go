@@ -538,31 +538,30 @@ func (w *Worker) drop() {
 
 // followHolds reads suspensions and resumptions from Postgres until ctx ends.
 func (w *Worker) followHolds(ctx context.Context) error {
-	failing := false
-	for {
-		held, err := w.cfg.History.Suspended(ctx, w.cfg.Kind.Kind)
-		if err == nil {
-			w.mu.Lock()
-			for id := range w.suspended {
-				if m := w.mailboxes[id]; m != nil && !held[id] {
-					m.breaker, m.gone = breaker{}, time.Time{} // an operator has resumed it: call it at once
-				}
-			}
-			w.suspended = held
-			for _, m := range w.mailboxes {
-				if !m.gone.IsZero() && time.Since(m.gone) > goneFor {
-					m.gone = time.Time{} // Postgres has the suspension now
-				}
-			}
-			w.mu.Unlock()
-		} else if ctx.Err() == nil && !failing {
-			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading suspended destinations; the known ones stay suspended", slog.Any("error", err))
-		}
-		failing = err != nil
-		if !consume.Sleep(ctx, holdsEvery) {
-			return nil
+	return consume.Every(ctx, holdsEvery, w.readHolds, func(err error) {
+		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading suspended destinations; the known ones stay suspended", slog.Any("error", err))
+	})
+}
+
+func (w *Worker) readHolds(ctx context.Context) error {
+	held, err := w.cfg.History.Suspended(ctx, w.cfg.Kind.Kind)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.suspended {
+		if m := w.mailboxes[id]; m != nil && !held[id] {
+			m.breaker, m.gone = breaker{}, time.Time{} // an operator has resumed it: call it at once
 		}
 	}
+	w.suspended = held
+	for _, m := range w.mailboxes {
+		if !m.gone.IsZero() && time.Since(m.gone) > goneFor {
+			m.gone = time.Time{} // Postgres has the suspension now
+		}
+	}
+	return nil
 }
 
 // forgetIdle deletes mailboxes that are empty and have no state, until ctx ends.

@@ -42,20 +42,9 @@ func NewNames(cfg NamesConfig) (*Names, error) {
 // Run copies the names until ctx ends, then returns nil. While either database is away it
 // tries again; the entries of the journal do not wait for it.
 func (n *Names) Run(ctx context.Context) error {
-	failing := false
-	for {
-		err := n.copy(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil && !failing {
-			n.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "copying the names of agencies and applications failed; it is tried again", slog.Any("error", err))
-		}
-		failing = err != nil
-		if !consume.Sleep(ctx, n.cfg.Every) {
-			return nil
-		}
-	}
+	return consume.Every(ctx, n.cfg.Every, n.copy, func(err error) {
+		n.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "copying the names of agencies and applications failed; it is tried again", slog.Any("error", err))
+	})
 }
 
 func (n *Names) copy(ctx context.Context) error {

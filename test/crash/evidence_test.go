@@ -289,13 +289,11 @@ func (w *witness) history(ctx context.Context) (h history, err error) {
 		}
 		h.confirmed = append(h.confirmed, accepted...)
 	}
-	if h.cases, h.underReview, err = w.cases(ctx); err != nil {
-		return h, err
-	}
 	if h.rows, err = w.caseRows(ctx); err != nil {
 		return h, err
 	}
-	for _, read := range []func(context.Context) (store, error){w.state, w.readmodel, w.journal} {
+	state := func(ctx context.Context) (store, error) { return w.state(ctx, &h) }
+	for _, read := range []func(context.Context) (store, error){state, w.readmodel, w.journal} {
 		s, err := read(ctx)
 		if err != nil {
 			return h, err
@@ -439,44 +437,6 @@ func (w *witness) confirmations(ctx context.Context, agency harness.Application)
 	}
 }
 
-// cases reads from the processors' changelog the cases of all sessions, by id, and the
-// sessions that block their order.
-func (w *witness) cases(ctx context.Context) (all map[string]operatorCase, underReview []string, err error) {
-	r, err := w.Read(ctx, schemas.TopicState)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer r.Close()
-	sessions, orders := map[string]record.Session{}, map[string]record.Order{}
-	err = r.Next(ctx, func(rec *kgo.Record) error {
-		switch kind, key, _ := strings.Cut(string(rec.Key), "\x00"); kind {
-		case "s":
-			var s record.Session
-			if err := w.Codec.Decode(rec.Value, &s); err != nil {
-				return err
-			}
-			sessions[key] = s
-		case "o":
-			var o record.Order
-			if err := w.Codec.Decode(rec.Value, &o); err != nil {
-				return err
-			}
-			orders[key] = o
-		}
-		return nil
-	})
-	all = map[string]operatorCase{}
-	for id, s := range sessions {
-		for _, c := range s.Cases {
-			all[c.ID] = operatorCase{session: id, kind: c.Kind, resolution: c.Resolution}
-		}
-	}
-	for _, o := range orders {
-		underReview = append(underReview, o.Late...)
-	}
-	return all, underReview, err
-}
-
 // caseRows reads the table in which staff find cases.
 func (w *witness) caseRows(ctx context.Context) (map[string]operatorCase, error) {
 	rows, err := w.stack.Pool.Query(ctx, `SELECT id, session_id, kind, coalesce(resolution, '') FROM cases WHERE in_session`)
@@ -493,33 +453,43 @@ func (w *witness) caseRows(ctx context.Context) (map[string]operatorCase, error)
 	return all, err
 }
 
-// state reads the processors' changelog; the last entry of each session counts.
-func (w *witness) state(ctx context.Context) (store, error) {
+// state reads the processors' changelog; the last entry of each key counts. Besides the
+// sessions it fills in their cases and the sessions that block their order.
+func (w *witness) state(ctx context.Context, h *history) (store, error) {
 	s := store{name: "the processors' state", sessions: map[string]standing{}, sums: map[sumKey]sum{}}
 	r, err := w.Read(ctx, schemas.TopicState)
 	if err != nil {
 		return s, err
 	}
 	defer r.Close()
-	const sessionKey = "s\x00"
+	sessions, orders := map[string]record.Session{}, map[string]record.Order{}
 	err = r.Next(ctx, func(rec *kgo.Record) error {
-		id, ok := strings.CutPrefix(string(rec.Key), sessionKey)
-		if !ok {
-			return nil
-		}
-		if len(rec.Value) == 0 {
-			delete(s.sessions, id)
-			return nil
-		}
-		var session record.Session
-		if err := w.Codec.Decode(rec.Value, &session); err != nil {
+		switch kind, key, _ := strings.Cut(string(rec.Key), "\x00"); {
+		case kind == "s" && len(rec.Value) == 0:
+			delete(sessions, key)
+		case kind == "s":
+			var session record.Session
+			err := w.Codec.Decode(rec.Value, &session)
+			sessions[key] = session
+			return err
+		case kind == "o": // never removed
+			var order record.Order
+			err := w.Codec.Decode(rec.Value, &order)
+			orders[key] = order
 			return err
 		}
-		s.sessions[id] = standingOf(&session)
 		return nil
 	})
-	for _, session := range s.sessions {
-		add(s.sums, session)
+	h.cases = map[string]operatorCase{}
+	for id, session := range sessions {
+		s.sessions[id] = standingOf(&session)
+		add(s.sums, s.sessions[id])
+		for _, c := range session.Cases {
+			h.cases[c.ID] = operatorCase{session: id, kind: c.Kind, resolution: c.Resolution}
+		}
+	}
+	for _, o := range orders {
+		h.underReview = append(h.underReview, o.Late...)
 	}
 	return s, err
 }

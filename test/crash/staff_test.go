@@ -50,8 +50,8 @@ func newStaff(ctx context.Context, s *harness.Stack, l *load) (*staff, error) {
 	return p, nil
 }
 
-// left reports whether staff leave a case open to the end: one in five, those whose id ends
-// with a digit.
+// left reports whether staff leave a case open to the end: those whose id ends with a digit,
+// one in three.
 func left(id string) bool { return id[len(id)-1] <= '9' }
 
 // run works until ctx ends.

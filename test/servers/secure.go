@@ -142,7 +142,7 @@ func StartSecureKafka(t testing.TB) *SecureKafka {
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	server, err := retry(func() (*Server, error) {
+	start(t, func() (*Server, error) {
 		ports, err := stack.FreePorts(4)
 		if err != nil {
 			return nil, err
@@ -168,10 +168,6 @@ func StartSecureKafka(t testing.TB) *SecureKafka {
 		}
 		return &Server{Stop: broker.Stop}, nil
 	})
-	if err != nil {
-		t.Fatalf("servers: %v", err)
-	}
-	stopAfter(t, server)
 	cl, err := kgo.NewClient(kgo.SeedBrokers(k.Open), kgo.MetadataMinAge(20*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +308,7 @@ func StartSecurePostgres(t testing.TB, a *Authority) (dsn string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var p *stack.Postgres
-	server, err := retry(func() (*Server, error) {
+	start(t, func() (*Server, error) {
 		ports, err := stack.FreePorts(1)
 		if err != nil {
 			return nil, err
@@ -326,10 +322,6 @@ func StartSecurePostgres(t testing.TB, a *Authority) (dsn string) {
 		}
 		return &Server{Stop: p.Stop}, nil
 	})
-	if err != nil {
-		t.Fatalf("servers: %v", err)
-	}
-	stopAfter(t, server)
 	u, err := url.Parse(p.DSN("quittance"))
 	if err != nil {
 		t.Fatal("servers: the address of PostgreSQL is no URL") // err contains the password
@@ -341,9 +333,13 @@ func StartSecurePostgres(t testing.TB, a *Authority) (dsn string) {
 // nobody is the user that PostgreSQL runs as when the tests run as root.
 const nobody = 65534
 
-// stopAfter stops a server at the end of the test.
-func stopAfter(t testing.TB, server *Server) {
+// start starts a server for the test, which stops it at its end.
+func start(t testing.TB, one func() (*Server, error)) {
 	t.Helper()
+	server, err := retry(one)
+	if err != nil {
+		t.Fatalf("servers: %v", err)
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()

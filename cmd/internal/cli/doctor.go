@@ -270,35 +270,35 @@ func (m *Meta) checkClickHouse(ctx context.Context) (string, error) {
 
 // checkDemoSecrets refuses a database with secrets of the demo registry, as roles do.
 func (m *Meta) checkDemoSecrets(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	b, err := roles.Open(ctx, m.Settings, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return "", err
-	}
-	defer func() { cancel(); _ = b.Wait() }()
-	return "none in the database", b.OpenRegistry()
+	return "none in the database", m.onRegistry(ctx, func(context.Context, *roles.Base) error { return nil })
+}
+
+// onRegistry opens the registry, without a log, and calls do. The registry does not open if
+// the database holds secrets of the demo registry.
+func (m *Meta) onRegistry(ctx context.Context, do func(context.Context, *roles.Base) error) error {
+	return m.withBase(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, b *roles.Base) error {
+		if err := b.OpenRegistry(); err != nil {
+			return err
+		}
+		return do(ctx, b)
+	})
 }
 
 // checkERPs calls GET /health of each agency's ERP.
 func (m *Meta) checkERPs(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	b, err := roles.Open(ctx, m.Settings, slog.New(slog.DiscardHandler))
+	var well, ill []string
+	err := m.onRegistry(ctx, func(ctx context.Context, b *roles.Base) error {
+		for _, h := range b.ERPs().Probe(ctx, b.Registry) {
+			if h.Result.OK() {
+				well = append(well, fmt.Sprintf("%s in %d ms", h.Name(), h.Result.Duration.Milliseconds()))
+			} else {
+				ill = append(ill, h.Name()+" ("+h.Result.Reason()+")")
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return "", err
-	}
-	defer func() { cancel(); _ = b.Wait() }()
-	if err := b.OpenRegistry(); err != nil {
-		return "", err
-	}
-	var well, ill []string
-	for _, h := range b.ERPs().Probe(ctx, b.Registry) {
-		if h.Result.OK() {
-			well = append(well, fmt.Sprintf("%s in %d ms", h.Name(), h.Result.Duration.Milliseconds()))
-		} else {
-			ill = append(ill, h.Name()+" ("+h.Result.Reason()+")")
-		}
 	}
 	slices.Sort(well)
 	slices.Sort(ill)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -49,7 +50,7 @@ func rebuildJournal() Command {
 			if err := m.agree(yes, journalPlan); err != nil {
 				return err
 			}
-			return m.withBase(ctx, func(ctx context.Context, b *roles.Base) error {
+			return m.withBase(ctx, m.Log, func(ctx context.Context, b *roles.Base) error {
 				conn, err := b.OpenClickHouse()
 				if err != nil {
 					return err
@@ -81,7 +82,7 @@ func rebuildReadmodel() Command {
 			if err := m.agree(yes, readmodelPlan); err != nil {
 				return err
 			}
-			return m.withBase(ctx, func(ctx context.Context, b *roles.Base) error {
+			return m.withBase(ctx, m.Log, func(ctx context.Context, b *roles.Base) error {
 				if err := b.OpenPostgres(); err != nil {
 					return err
 				}
@@ -161,11 +162,11 @@ func (m *Meta) agree(yes bool, plan string) error {
 	return nil
 }
 
-// withBase opens what every role needs and calls do.
-func (m *Meta) withBase(ctx context.Context, do func(context.Context, *roles.Base) error) error {
+// withBase opens what every role needs, which logs to log, and calls do.
+func (m *Meta) withBase(ctx context.Context, log *slog.Logger, do func(context.Context, *roles.Base) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b, err := roles.Open(ctx, m.Settings, m.Log)
+	b, err := roles.Open(ctx, m.Settings, log)
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func (r *replayer) check() error {
 
 // run opens what the sink needs and replays.
 func (r *replayer) run(ctx context.Context, m *Meta) (done []counted, err error) {
-	err = m.withBase(ctx, func(ctx context.Context, b *roles.Base) error {
+	err = m.withBase(ctx, m.Log, func(ctx context.Context, b *roles.Base) error {
 		done, err = r.into(ctx, b)
 		return err
 	})

@@ -105,7 +105,7 @@ func (k neededKey) canGo() bool { return !k.newest && k.values == 0 && k.session
 func (m *Meta) checkMasterKeys(ctx context.Context, keys *secret.Keys) error {
 	var tables []secret.SealedValues
 	var open map[string]sessions.SealedSessions
-	err := m.withBase(ctx, func(ctx context.Context, b *roles.Base) (err error) {
+	err := m.withBase(ctx, m.Log, func(ctx context.Context, b *roles.Base) (err error) {
 		if err := b.OpenPostgres(); err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func referenceKey() Command {
 		Run: func(ctx context.Context, m *Meta) error {
 			var key *secret.ReferenceKey
 			var said string
-			err := m.withBase(ctx, func(ctx context.Context, b *roles.Base) (err error) {
+			err := m.withBase(ctx, m.Log, func(ctx context.Context, b *roles.Base) (err error) {
 				if err := b.OpenPostgres(); err != nil {
 					return err
 				}

@@ -295,6 +295,22 @@ func (c *Consumer) until(ctx context.Context, doing string, try func() error) bo
 	}
 }
 
+// Every repeats do, with a pause after each time, until ctx ends, and then returns nil. It
+// calls failed with the first of several errors in a row, but not with one that the end of
+// ctx may have caused.
+func Every(ctx context.Context, pause time.Duration, do func(context.Context) error, failed func(error)) error {
+	for failing := false; ; {
+		err := do(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			failed(err)
+		}
+		failing = err != nil
+		if !Sleep(ctx, pause) {
+			return nil
+		}
+	}
+}
+
 // Sleep waits and reports whether ctx is still alive.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
