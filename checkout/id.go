@@ -30,8 +30,8 @@ const (
 	sessionSize = routeSize + 16
 	tokenSize   = routeSize + 32
 	// macLength is the number of characters of the MAC. They hold 50 bits. More would make
-	// addresses longer and gain nothing: a guess costs a request, and a right one is only a
-	// look-up of an id that nobody has.
+	// addresses longer and gain nothing: each guess costs a request, and a correct guess
+	// causes only the look-up of a session that does not exist.
 	macLength = 10
 )
 

@@ -24,9 +24,8 @@
 // An agency may limit the total of a clerk's payment and the sum of a clerk's day
 // (identity.Clerk). The command carries the limits, and the processor holds them: all
 // commands of an agency are decided in one place, so the sum is exact over all instances.
-// The same collection_id counts once. Cash that was given back still counts: the limit
-// bounds what somebody with a stolen key can put on record in a day, and whoever has two
-// keys could undo a sum that became free again.
+// The same collection_id counts once. Cash that was given back still counts. Otherwise
+// somebody with two stolen keys could put cash on record and give it back without end.
 //
 // # The page
 //

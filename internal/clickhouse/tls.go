@@ -30,8 +30,8 @@ func WithTLS(address string, files transport.Files) string {
 	return u.String()
 }
 
-// Protection describes the connections to the server of a URL. A URL that cannot be read has
-// no protection that matters, because Open refuses it.
+// Protection describes the connections to the server of a URL. A URL that cannot be read is not
+// exposed: Open refuses it.
 func Protection(address string) transport.Protection {
 	opts, _, err := parse(address)
 	if err != nil {

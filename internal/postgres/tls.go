@@ -34,8 +34,8 @@ func WithTLS(dsn string, files transport.Files) string {
 }
 
 // Protection describes the connections to the database at dsn, the least of them: without an
-// sslmode in the dsn, connections fall back to plaintext. A dsn that cannot be read has no
-// protection that matters, because Open refuses it.
+// sslmode in the dsn, connections fall back to plaintext. A dsn that cannot be read is not
+// exposed: Open refuses it.
 func Protection(dsn string) transport.Protection {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {

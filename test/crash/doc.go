@@ -4,10 +4,9 @@
 // them. Operators approve some payments late, clerks take cash and give it back, and staff
 // resolve operator cases. Meanwhile the test kills a process every two seconds and the
 // broker once, makes the processors' group rebalance for a while, and replaces the data of
-// PostgreSQL by an older backup. When nothing is under way any more,
-// it compares the log, the processors' state, Postgres and ClickHouse with the answers and
-// messages that clients, the operator, receivers and ERPs got. The last line of the report
-// is
+// PostgreSQL by an older backup. When nothing is under way any more, it compares the log,
+// the processors' state, Postgres and ClickHouse with the answers and messages that
+// clients, the operator, receivers and ERPs got. The last line of the report is
 //
 //	lost=0 doubled=0 gaps=0 diverged=0 blocked=0 commands=N kills=K
 //

@@ -82,7 +82,7 @@ func (s *Settings) secureKafka() error {
 	case c.kafkaUser != "" && c.kafkaPassword == "":
 		return fmt.Errorf("--kafka-password-file (or %s) is not set: --kafka-user needs a password", Variable("kafka-password"))
 	case c.kafkaUser == "" && c.kafkaPassword != "":
-		return errors.New("--kafka-user is not set: --kafka-password is of no user")
+		return errors.New("--kafka-user is not set: --kafka-password needs a user")
 	}
 	c.kafka = security.Config{
 		User: c.kafkaUser, Password: security.Password(c.kafkaPassword), Mechanism: mechanism, RefusePlaintext: !s.Developer() && !c.allowPlaintext,
