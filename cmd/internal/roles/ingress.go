@@ -89,7 +89,7 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	manual, err := docs.New(ministry.OpenAPI())
+	manual, err := docs.New(ministry.OpenAPI(), counter.OpenAPI())
 	if err != nil {
 		return err
 	}
