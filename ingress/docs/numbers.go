@@ -3,8 +3,8 @@ package docs
 // words is a text in both languages.
 type words struct{ English, French string }
 
-// testNumber says what the simulators do with a test number. A dash means that the number
-// is none of that channel. A test holds the numbers against those of the simulators.
+// testNumber says what the simulators do with a test number. A channel without a text
+// has no such number. A test holds the numbers against those of the simulators.
 type testNumber struct {
 	Digits       string // the last two
 	Mobile, Card words
@@ -22,8 +22,8 @@ var testNumbers = []testNumber{
 	{"08", words{"approved, callback lost (polling finds it)", "approuvé, notification perdue (le service la retrouve)"}, words{"approved, report lost", "accepté, notification perdue"}},
 	{"09", words{"approved, callback sent twice", "approuvé, notification envoyée deux fois"}, words{"approved, report sent twice", "accepté, notification envoyée deux fois"}},
 	{"10", words{"approved after the window: a late payment", "approuvé après le délai : un paiement reçu hors délai"}, words{"approved after the time is over", "accepté après la fin du délai"}},
-	{"11", words{"the operator answers 500 to the request, then works", "l’opérateur répond 500 à la demande, puis fonctionne"}, words{"–", "–"}},
+	{"11", words{"the operator answers 500 to the request, then works", "l’opérateur répond 500 à la demande, puis fonctionne"}, words{}},
 	{"12", words{"ambiguous for a while, then approved", "état ambigu un moment, puis approuvé"}, words{"being processed for a while, then approved", "en traitement un moment, puis accepté"}},
 	{"13", words{"wrong PIN (A has no such reason: a rejection)", "code secret incorrect (A n’a pas ce motif : un refus)"}, words{"authentication failed", "échec de l’authentification"}},
-	{"14", words{"–", "–"}, words{"abandoned", "abandonné"}},
+	{"14", words{}, words{"abandoned", "abandonné"}},
 }
