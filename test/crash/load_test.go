@@ -34,7 +34,8 @@ type load struct {
 	creations []creation
 	cancelled []string
 	taken     []cash
-	refunds   []string // sessions that staff give back once they are paid
+	refunds   []string   // sessions that staff give back once they are paid
+	abandoned []creation // "late" journeys that did not end in time
 	started   int
 	confirmed int             // confirmations that were answered
 	gaveUp    int             // journeys that did not end in time
@@ -157,6 +158,9 @@ func (l *load) journey(ctx context.Context, n int) {
 		if l.pay(ctx, c.session, "06 600 00 03", n) {
 			l.cancel(ctx, app, c.session, n)
 			l.approve(ctx, c)
+		}
+		if ctx.Err() != nil {
+			l.abandon(c)
 		}
 	case "refund":
 		if l.pay(ctx, c.session, "06 600 00 01", n) {

@@ -18,7 +18,7 @@ import (
 )
 
 // staff plays two members of operations who give back payments and resolve operator cases
-// while the load runs.
+// while the load runs, and the payers whose journey gave up.
 type staff struct {
 	stack  *harness.Stack
 	load   *load
@@ -57,6 +57,7 @@ func left(id string) bool { return id[len(id)-1] <= '9' }
 // run works until ctx ends.
 func (p *staff) run(ctx context.Context) {
 	for measure.Pause(ctx, 300*time.Millisecond) {
+		p.load.approveAbandoned(ctx)
 		p.refund(ctx)
 		open, err := p.cases.List(ctx, nil, cases.Filter{State: cases.StateOpen})
 		if err != nil {
