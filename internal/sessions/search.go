@@ -47,7 +47,7 @@ func (q Search) queue(batch *pgx.Batch, column string, each func(pgx.Rows) error
 func (r *Reader) Search(ctx context.Context, q Search) ([]checkout.Session, error) {
 	partitions := make([]int32, len(r.proven))
 	for p := range partitions {
-		partitions[p] = int32(p) //nolint:gosec // a number of partitions
+		partitions[p] = int32(p)
 	}
 	marks, err := r.barrier.Wait(ctx, partitions...)
 	if err != nil {
