@@ -65,7 +65,7 @@ func Seed(ctx context.Context, s roles.Settings, path string, overrule bool) (re
 		return report, err
 	}
 	defer pool.Close()
-	now, err := s.Time(ctx, pool)
+	now, _, err := s.Time(ctx, pool)
 	if err != nil {
 		return report, err
 	}
