@@ -61,12 +61,19 @@ type Directory struct {
 	Endpoints []EndpointEntry // by owner, the platform's first
 	ERPs      []ERPEntry      // by agency
 	Agencies  []Agency        // by slug
+	// Applications by id.
+	Applications []Application
 }
 
 // Agency finds an agency by its slug or id.
 func (d Directory) Agency(named string) (Agency, bool) {
 	id, _ := form.CanonicalUUID(named)
 	return find(d.Agencies, func(a Agency) bool { return a.Slug == named || a.ID == id })
+}
+
+// Application finds an application by its id.
+func (d Directory) Application(id string) (Application, bool) {
+	return find(d.Applications, func(a Application) bool { return a.ID == id })
 }
 
 // Endpoint finds a webhook endpoint by its id.
@@ -98,7 +105,10 @@ func ReadDirectory(ctx context.Context, pool *pgxpool.Pool, simulators string, n
 }
 
 func (s *Snapshot) directory(now time.Time) Directory {
-	d := Directory{Agencies: sorted(s.Agencies, func(a Agency) string { return a.Slug })}
+	d := Directory{
+		Agencies:     sorted(s.Agencies, func(a Agency) string { return a.Slug }),
+		Applications: sorted(s.Applications, func(a Application) string { return a.ID }),
+	}
 	for _, e := range s.endpoints {
 		d.Endpoints = append(d.Endpoints, s.endpointEntry(e, now))
 	}

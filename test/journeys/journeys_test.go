@@ -329,7 +329,7 @@ func checkShown(t *testing.T, j *journeyOf, page string, s shown) {
 				t.Errorf("page %s shows %s as %q, want %q", page, what, got, amount)
 			}
 		}
-	case "choose", "phone", "none", "failed", "expired", "cancelled":
+	case "choose", "phone", "none", "question", "failed", "expired", "cancelled":
 		if !strings.Contains(s.Text, due) {
 			t.Errorf("page %s does not show %s: %q", page, due, s.Text)
 		}
@@ -340,8 +340,8 @@ func checkShown(t *testing.T, j *journeyOf, page string, s shown) {
 			t.Errorf("offered are %q, want %q", s.Offers, hostedOffers)
 		}
 	case "phone":
-		if !slices.Equal(s.Offers, hostedOffers[:2]) {
-			t.Errorf("operators to choose from are %q, want %q", s.Offers, hostedOffers[:2])
+		if len(s.Offers) > 0 {
+			t.Errorf("the operator is asked for again: %q", s.Offers)
 		}
 	case "cash":
 		if ref := j.made.PaymentRef; len(ref) != 16 || !strings.Contains(s.Text, strings.Join([]string{ref[:4], ref[4:8], ref[8:12], ref[12:]}, " ")) {

@@ -3,6 +3,8 @@ package operations_test
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,8 @@ func TestOperatingDeliveries(t *testing.T) {
 
 	o.Misused(t, "say what to do", "endpoints")
 	o.Misused(t, "say what to do", "deliveries")
+	o.Says(t, fmt.Sprintf("an `up` runs on %d and is ready", o.Port), "doctor", "up", "--registry", filepath.Join(harness.Root, o.Registry), "--data", o.Data())
+	o.asksBeforeSeveral(t)
 	o.Says(t, "there are no deliveries yet", "deliveries", "list")
 	var endpoint string
 	for _, e := range o.endpoints(t) {
@@ -55,6 +59,8 @@ func TestOperatingDeliveries(t *testing.T) {
 	}
 	o.Refused(t, "endpoints resume "+endpoint, "deliveries", "retry", held[0].ID)
 	o.Says(t, "410", "deliveries", "show", held[0].ID)
+
+	o.supports(t, paid, endpoint)
 
 	// The ERP.
 	var parked []deliveryShown
@@ -134,6 +140,122 @@ func (o deliveryOperator) resume(t *testing.T, endpoint string, s harness.Sessio
 	return o.Delivered(t, s.ID, "checkout.completed")
 }
 
+// supports answers calls about a payment whose integrator was not told: by order, payment
+// reference, session and the operator's reference, with one command each.
+func (o deliveryOperator) supports(t *testing.T, paid harness.Session, endpoint string) {
+	t.Helper()
+	ref := paid.PaymentRef
+	for _, flag := range [][]string{{"--order", paid.OrderID}, {"--session", paid.ID}, {"--payment-ref", ref[:4] + " " + ref[4:8] + " " + ref[8:12] + " " + ref[12:]}} {
+		harness.Eventually(t, "the deliveries by "+flag[0], func() error {
+			list := o.deliveries(t, flag...)
+			if len(list) != 2 {
+				return fmt.Errorf("%+v", list)
+			}
+			for _, d := range list {
+				if d.Owner == "" || d.URL == "" || d.SessionID != paid.ID {
+					return fmt.Errorf("%+v", d)
+				}
+			}
+			return nil
+		})
+	}
+	o.Refused(t, "--order: no session has this order", "deliveries", "list", "--order", "nothing")
+	o.Misused(t, "one of --order", "deliveries", "list", "--order", paid.OrderID, "--session", paid.ID)
+	o.Misused(t, "--payment-ref: must be 16 digits", "deliveries", "list", "--payment-ref", "1234")
+
+	if a := o.Call(t, http.MethodPost, o.Sessions("/"+paid.ID+"/cancel"), "", "Authorization", "Bearer "+harness.GuichetKey); a.Status != http.StatusConflict {
+		t.Errorf("cancelling a paid session: %d %s", a.Status, a.Body)
+	}
+	var page sessionShown
+	harness.Eventually(t, "the whole page of a payment", func() error {
+		page = sessionShown{}
+		if o.JSON(t, &page, "sessions", "show", paid.ID); len(page.Missing) > 0 {
+			return fmt.Errorf("it lacks %+v", page.Missing)
+		}
+		for _, want := range []string{
+			"command session.create ", "event checkout.created open", "command collection.start ", "event collection.requested open", "call call.collect pending",
+			"event checkout.completed completed", "delivery checkout.completed ", "command session.cancel no effect",
+		} {
+			if !slices.ContainsFunc(page.Timeline, func(s stepShown) bool { return strings.HasPrefix(s.Kind+" "+s.Name+" "+s.Outcome, want) }) {
+				return fmt.Errorf("no step %q in %+v", want, page.Timeline)
+			}
+		}
+		return nil
+	})
+	if page.Verdict != "paid" || page.Agency != "impots" || page.Collection.Reference == "" || len(page.Deliveries) != 2 || !strings.Contains(page.Collection.Payer, "•") {
+		t.Errorf("the page is %+v", page)
+	}
+	for _, s := range page.Timeline {
+		if s.Kind == "call" && (s.Facts["operator"] != "mtn" || s.Took < 0) {
+			t.Errorf("a call is %+v", s)
+		}
+	}
+	for _, term := range []string{paid.OrderID, paid.ID, ref, page.Collection.Reference, page.Collection.ID} {
+		text := o.Says(t, "Paid: 5075 XAF by momo", "sessions", "find", term)
+		for _, want := range []string{paid.ID, page.Collection.Reference, o.URL(harness.AtSimulators, "/inbox/guichet") + " (", "is not accepted", endpoint, "call.collect"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("sessions find %s lacks %q:\n%s", term, want, text)
+			}
+		}
+		for _, secret := range []string{"66000001", "6 600 00 01", "chs_secret_", "sk_test_", "whsec_"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("sessions find %s shows %q:\n%s", term, secret, text)
+			}
+		}
+	}
+	again := o.Create(t, "tried twice")
+	o.Says(t, "Not paid: nobody has tried yet", "sessions", "find", again.OrderID)
+	o.Refused(t, "nothing has this order", "sessions", "find", "NOTHING")
+	mistyped := ref[:15] + string('0'+(ref[15]-'0'+1)%10)
+	o.Refused(t, "a digit is mistyped", "sessions", "find", mistyped)
+	o.Refused(t, "SESSION: no session", "sessions", "show", "chs_nothing")
+	o.Misused(t, "say what to look for", "sessions", "find", "--json")
+}
+
+// sessionShown is a payment as `sessions show --json` prints it.
+type sessionShown struct {
+	ID, Verdict, Answer, Agency string
+	Collection                  struct {
+		ID        string
+		Reference string `json:"operator_ref"`
+		Payer     string `json:"payer_masked"`
+	}
+	Deliveries []deliveryShown
+	Timeline   []stepShown
+	Missing    []struct{ Part, Why string }
+}
+
+// stepShown is a step of the timeline.
+type stepShown struct {
+	Kind, Name, Outcome string
+	Took                int `json:"took_ms"`
+	Facts               map[string]string
+}
+
+// A command that ends more than one thing asks, and does nothing without an answer.
+func (o deliveryOperator) asksBeforeSeveral(t *testing.T) {
+	t.Helper()
+	var keys [3]struct{ Keys []struct{ ID string } }
+	for i, mode := range []string{"test", "test", "live"} {
+		o.JSON(t, &keys[i], "clerks", "add", "--agency", "impots", "--code", "c77", "--name", "Guichet 77", "--counter", "Annexe", "--mode", mode)
+	}
+	o.Misused(t, "nothing was done", "clerks", "revoke", "impots/c77")
+	o.Misused(t, "revokes 2 keys of impots/c77", "clerks", "revoke", "impots/c77", "--mode", "test")
+	o.Says(t, "live mode, is revoked", "clerks", "revoke", "impots/c77", "--mode", "live")
+	var c struct {
+		Keys []struct {
+			RevokedAt *string `json:"revoked_at"`
+		}
+	}
+	o.JSON(t, &c, "clerks", "revoke", "impots/c77", "--yes")
+	for _, k := range c.Keys {
+		if k.RevokedAt == nil {
+			t.Errorf("the keys are %+v, want all revoked", c.Keys)
+		}
+	}
+	o.Says(t, "Nothing to revoke", "clerks", "revoke", "impots/c77")
+}
+
 // endpointShown is an endpoint as --json prints it.
 type endpointShown struct {
 	ID      string `json:"id"`
@@ -173,6 +295,8 @@ type deliveryShown struct {
 	State     string `json:"state"`
 	Attempts  int    `json:"attempts"`
 	Status    int    `json:"http_status"`
+	Owner     string `json:"owner"`
+	URL       string `json:"url"`
 }
 
 func (o deliveryOperator) deliveries(t *testing.T, filter ...string) (out []deliveryShown) {

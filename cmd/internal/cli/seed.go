@@ -59,7 +59,7 @@ func Seed(ctx context.Context, s roles.Settings, path string) (report file.Repor
 		return report, err
 	}
 	defer pool.Close()
-	now, err := s.Time(ctx, pool)
+	now, _, err := s.Time(ctx, pool)
 	if err != nil {
 		return report, err
 	}
