@@ -97,8 +97,8 @@ func (l ledger) month() {
 	}})
 }
 
-// call is an attempt of a delivery of a session to a destination.
-type call struct {
+// attempted is a call of a delivery of a session to a destination.
+type attempted struct {
 	kind              deliveries.Kind
 	session, to, name string // the name of a redelivery
 	number            int32
@@ -108,7 +108,7 @@ type call struct {
 	test              bool
 }
 
-func (c call) record() record.Record {
+func (c attempted) record() record.Record {
 	event := "evt-" + c.session
 	if c.kind == kindERP {
 		event = "tx-" + c.session
@@ -126,9 +126,10 @@ func (c call) record() record.Record {
 	return a
 }
 
-// calls are the deliveries of the month. Those of the first four sessions are not accepted
+// attempts are the deliveries of the month. Those of the first three sessions and that of the
+// test are not accepted
 // until now.
-var calls = []call{
+var attempts = []attempted{
 	{kind: kindWebhook, session: "last of November", to: "endpoint-1", number: 1, outcome: "failed", status: 500, at: novemberEnds},
 	{kind: kindWebhook, session: "last of November", to: "endpoint-1", number: 2, outcome: "failed", status: 503, at: decemberBegin},
 	{kind: kindERP, session: "refunded", to: impots + "/live", number: 1, outcome: "needs_operator", status: 422, at: on(11, 5)},
@@ -157,9 +158,9 @@ func newMonth(t *testing.T) monthWorld {
 	w := monthWorld{newWorldAt(t, "http://"+addr+"/"+database), "http://" + addr + "/?database=" + database}
 	l := ledger{processor.New(t, on(10, 1))}
 	l.month()
-	var attempts []*kgo.Record
-	for _, c := range calls {
-		attempts = append(attempts, w.value(schemas.TopicAttempts, c.session, c.record()))
+	var calls []*kgo.Record
+	for _, c := range attempts {
+		calls = append(calls, w.value(schemas.TopicAttempts, c.session, c.record()))
 	}
 	names := []journal.Name{
 		{Kind: journal.NameAgency, ID: impots, TenantID: impots, Name: "Impôts"},
@@ -172,7 +173,7 @@ func newMonth(t *testing.T) monthWorld {
 	}
 	for range 2 {
 		w.publish(l)
-		if err := w.cl.ProduceSync(t.Context(), attempts...).FirstErr(); err != nil {
+		if err := w.cl.ProduceSync(t.Context(), calls...).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
