@@ -13,6 +13,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/exemplar"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -367,7 +368,7 @@ func (j *job) called(call string, begun time.Time, o connector.Outcome, err erro
 	if err != nil {
 		outcome = string(connector.FaultOf(err))
 	}
-	j.sink.calls.WithLabelValues(j.connector.Operator(), call, outcome).Observe(time.Since(begun).Seconds())
+	exemplar.Observe(j.sink.calls.WithLabelValues(j.connector.Operator(), call, outcome), time.Since(begun).Seconds(), exemplar.CollectionID, j.request.CollectionID)
 	return err
 }
 

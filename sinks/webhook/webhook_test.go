@@ -551,7 +551,7 @@ func TestWorkerChild(t *testing.T) {
 	}
 	w, err := delivery.NewWorker(delivery.WorkerConfig{
 		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: webhook.Registration(e), Policy: stalling{p, c.StallAt}, History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
-		Now: time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
+		Now: time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -560,7 +560,8 @@ func TestWorkerChild(t *testing.T) {
 }
 
 // A worker is killed with SIGKILL. Between the 2xx and the outcome: the delivery is
-// repeated with the same id. Before the request: it is sent.
+// repeated with the same id. Before the request: it is sent. The next worker sends soon
+// after the session of the dead one; deliveries waited for more than 10 s.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for at, before := range map[string]int{"before": 0, "after": 1} {
@@ -590,6 +591,7 @@ func TestKilled(t *testing.T) {
 			if _, err := out.Read(line); err != nil || string(line) != "stalled" {
 				t.Fatalf("child said %q, %v", line, err)
 			}
+			killed := time.Now()
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -599,6 +601,14 @@ func TestKilled(t *testing.T) {
 			}
 			deliverytest.Start(t, deliverytest.Worker(t, cfg))
 			deliverytest.Eventually(t, "sent by the next worker", func() bool { return own.Count()["evt_1"] == before+1 })
+			took := time.Since(killed)
+			session, err := kafka.GroupSession(t.Context(), b.Kafka, cfg.Kind.Sending().Group)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if t.Logf("%v after the kill, with a session timeout of %v", took, session); took > session+3*time.Second {
+				t.Errorf("sent %v after the kill, want it soon after the session timeout of %v", took, session)
+			}
 			deliverytest.Eventually(t, "delivered", func() bool { return b.State(t, webhook.Kind, "evt_1", "own") == "delivered" })
 		})
 	}
