@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -85,10 +84,7 @@ const (
 // none, read its partitions.
 type lags struct {
 	gauge *prometheus.GaugeVec
-
-	mu      sync.Mutex
-	of      []consumption
-	running bool
+	adm   *kadm.Client // of all roles
 }
 
 func newLags(reg prometheus.Registerer) *lags {
@@ -100,38 +96,33 @@ func newLags(reg prometheus.Registerer) *lags {
 
 // reportLag reports the lag of the consumer groups of a role until the roles end.
 func (b *Base) reportLag(role string) error {
-	l := b.lags
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.of = append(l.of, consumptions(role)...)
-	if l.running || len(l.of) == 0 {
+	of := consumptions(role)
+	if len(of) == 0 {
 		return nil
 	}
-	cl, err := b.KafkaConfig().Client()
-	if err != nil {
-		return err
+	if b.lags.adm == nil {
+		cl, err := b.KafkaConfig().Client()
+		if err != nil {
+			return err
+		}
+		b.close = append(b.close, cl.Close)
+		b.lags.adm = kadm.NewClient(cl)
 	}
-	b.close = append(b.close, cl.Close)
-	l.running = true
-	adm := kadm.NewClient(cl)
-	b.Run("lag of consumer groups", func(ctx context.Context) error {
-		return consume.Every(ctx, lagEvery, func(ctx context.Context) error { return l.read(ctx, b.KafkaConfig(), adm) }, func(err error) {
-			b.Log.LogAttrs(ctx, slog.LevelWarn, "reading the lag of consumer groups", slog.Any("error", err))
+	b.Run("lag of "+role, func(ctx context.Context) error {
+		return consume.Every(ctx, lagEvery, func(ctx context.Context) error { return b.lags.read(ctx, b.KafkaConfig(), of) }, func(err error) {
+			b.Log.LogAttrs(ctx, slog.LevelWarn, "reading the lag of consumer groups", slog.String("role", role), slog.Any("error", err))
 		})
 	})
 	return nil
 }
 
 // read sets the gauges. Without an answer they keep their values.
-func (l *lags) read(ctx context.Context, c kafka.Config, adm *kadm.Client) error {
+func (l *lags) read(ctx context.Context, c kafka.Config, of []consumption) error {
 	ctx, cancel := context.WithTimeout(ctx, lagWithin)
 	defer cancel()
-	l.mu.Lock()
-	of := slices.Clone(l.of)
-	l.mu.Unlock()
 	for _, one := range of {
 		for _, topic := range one.topics {
-			n, err := kafka.Lag(ctx, adm, c.Prefix+topic, c.Prefix+one.group)
+			n, err := kafka.Lag(ctx, l.adm, c.Prefix+topic, c.Prefix+one.group)
 			if err != nil {
 				return err
 			}
