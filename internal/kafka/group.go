@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -45,7 +46,7 @@ func GroupSession(ctx context.Context, c Config, group string) (time.Duration, e
 	// the session timeout first. To ask for the setting itself needs a right on the cluster.
 	req := kmsg.NewPtrJoinGroupRequest()
 	req.Group, req.MemberID, req.ProtocolType = c.Prefix+group, "asks-for-the-session-timeout", "consumer"
-	req.SessionTimeoutMillis = int32(QuickSession.Milliseconds())
+	req.SessionTimeoutMillis = int32(QuickSession / time.Millisecond)
 	req.RebalanceTimeoutMillis = req.SessionTimeoutMillis
 	protocol := kmsg.NewJoinGroupRequestProtocol()
 	protocol.Name = kgo.CooperativeStickyBalancer().ProtocolName()
@@ -54,10 +55,10 @@ func GroupSession(ctx context.Context, c Config, group string) (time.Duration, e
 	if err != nil {
 		return SlowSession, fmt.Errorf("asking for the shortest session timeout of group %s: %w", req.Group, err)
 	}
-	switch err := kerr.ErrorForCode(resp.ErrorCode); err { //nolint:errorlint // codes, never wrapped
-	case kerr.InvalidSessionTimeout:
+	switch err := kerr.ErrorForCode(resp.ErrorCode); {
+	case errors.Is(err, kerr.InvalidSessionTimeout):
 		return SlowSession, nil
-	case kerr.UnknownMemberID, kerr.InconsistentGroupProtocol:
+	case err == nil, errors.Is(err, kerr.UnknownMemberID), errors.Is(err, kerr.InconsistentGroupProtocol):
 		return QuickSession, nil
 	default:
 		return SlowSession, fmt.Errorf("asking for the shortest session timeout of group %s: %w", req.Group, err)
