@@ -53,7 +53,7 @@ func consumptions(role string) []consumption {
 	case "readmodel":
 		return []consumption{{readmodel.Group, []string{schemas.TopicEvents}}}
 	case "journal":
-		return []consumption{{journal.Group, []string{schemas.TopicEvents, schemas.TopicAttempts}}}
+		return []consumption{{journal.Group, []string{schemas.TopicEvents, schemas.TopicAttempts, schemas.TopicCalls}}}
 	}
 	return nil // ingress and commands join no group
 }

@@ -41,7 +41,7 @@ func KafkaClients() []KafkaClient {
 	}
 	return append(out,
 		KafkaClient{ClientMigrate, "`quittance migrate`, which creates and configures topics", sorted(rights[ClientMigrate])},
-		KafkaClient{ClientOperator, "the other commands: doctor, cases, replay, rebuild, erase, secrets", sorted(rights[ClientOperator])})
+		KafkaClient{ClientOperator, "the other commands: doctor, sessions, cases, replay, rebuild, erase, secrets", sorted(rights[ClientOperator])})
 }
 
 // clientRights returns the rights by client, unsorted.
@@ -64,7 +64,7 @@ func clientRights() map[string][]kafka.Right {
 		string(KindIngress): slices.Concat(commander, read(schemas.TopicReferences), write(schemas.TopicReferences)),
 		f.Processor: slices.Concat(consumes(f.Processor), transact(f.Processor+"-"), read(f.State),
 			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicConfirmations)),
-		"collect":            slices.Concat(consumes("collect"), write(schemas.TopicCommands, schemas.TopicPoisonCollections)),
+		"collect":            slices.Concat(consumes("collect"), write(schemas.TopicCommands, schemas.TopicCalls, schemas.TopicPoisonCollections)),
 		string(webhook.Kind): deliver(webhook.Kind),
 		string(erp.Kind):     slices.Concat(deliver(erp.Kind), commander),
 		"schedule":           slices.Concat(consumes("schedule"), describeGroups(groups...), every, written, write(schemas.TopicPoisonDeliveries)),
@@ -72,7 +72,7 @@ func clientRights() map[string][]kafka.Right {
 		"readmodel":          slices.Concat(consumes("readmodel"), write(schemas.TopicPoisonReadmodel)),
 		"journal":            slices.Concat(consumes("journal"), write(schemas.TopicPoisonJournal)),
 		ClientMigrate:        topics(kmsg.ACLOperationCreate, allTopics()...),
-		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
+		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
 	}
 	own[ClientMigrate] = append(own[ClientMigrate], topics(kmsg.ACLOperationAlterConfigs, allTopics()...)...)
 	for name := range own {
