@@ -2,6 +2,7 @@
 // anybody:
 //
 //	GET /openapi.yaml         the description of the API, OpenAPI 3.1
+//	GET /openapi.json         the same as JSON
 //	GET /docs                 one page: quickstarts, reference, webhooks, errors, limits
 //	GET /docs/errors/         all error codes
 //	GET /docs/errors/{code}   the meaning of a code, its likely causes, what to do, and an

@@ -39,8 +39,8 @@ type resource struct {
 	etag         string // without quotes
 }
 
-// New renders everything. openAPI is the description of the API in YAML: it is served,
-// and the reference is made from it. The error is a fault of the description, or names
+// New renders everything. openAPI is the description of the API in YAML: it is served as
+// it is and as JSON, and the reference is made from it. The error is a fault of the description, or names
 // the error codes without a page and the pages without a code.
 func New(openAPI []byte) (*Handler, error) {
 	root, err := parse(openAPI)
@@ -81,7 +81,9 @@ func New(openAPI []byte) (*Handler, error) {
 		}
 		return r
 	}
+	asJSON, err := root.json()
 	h.resources["/openapi.yaml"] = newResource("application/yaml; charset=utf-8", openAPI)
+	h.resources["/openapi.json"] = newResource("application/json", []byte(asJSON))
 	h.resources["/docs"] = render("docs.html", view{Title: "Quittance API", Reference: ref, Samples: samples})
 	h.resources["/docs/webhooks"] = render("webhooks.html", view{Title: "Webhooks", Reference: ref, Samples: samples})
 	counter := slices.DeleteFunc(problem.Catalogue(problem.Counter), func(e problem.Entry) bool { return slices.Contains(e.In, problem.Ministry) })
@@ -178,9 +180,9 @@ func newResource(contentType string, body []byte) resource {
 	return resource{contentType: contentType, body: body, zipped: b.Bytes(), etag: hex.EncodeToString(sum[:12])}
 }
 
-// Routes adds /openapi.yaml, /docs and everything below it to the router.
+// Routes adds /openapi.yaml, /openapi.json, /docs and everything below it to the router.
 func (h *Handler) Routes(r chi.Router) {
-	for _, pattern := range []string{"/openapi.yaml", "/docs", "/docs/*"} {
+	for _, pattern := range []string{"/openapi.yaml", "/openapi.json", "/docs", "/docs/*"} {
 		r.Handle(pattern, http.HandlerFunc(h.serve))
 	}
 }
