@@ -161,13 +161,10 @@ func webhookBodies(t *testing.T) (bodies []string, printed string) {
 		s := checkout.Session{
 			ID: "chs_" + string(e.status), ApplicationID: taxApp, TenantID: taxAgency, OrderID: "order", Amount: 5_000_000_000, Currency: "XAF",
 			Status: e.status, PaymentRef: "4175020683362214", NoticeID: uuid.NewString(), NoticeRef: "AV2026-1", TransactionID: uuid.NewString(), Metadata: map[string]string{"case": "4"},
+			Collection:  &checkout.Collection{Channel: checkout.ChannelMobileMoney, OfferID: checkout.OfferMomo, OperatorRef: "op", Fee: 75, Amount: 5_000_000_075},
+			FailureCode: "collect.insufficient_funds", FailureMessage: "Not enough money.",
 		}
-		switch e.event {
-		case checkout.EventCompleted, checkout.EventLatePayment:
-			s.Collection = &checkout.Collection{Channel: checkout.ChannelMobileMoney, OfferID: checkout.OfferMomo, OperatorRef: "op", Fee: 75, Amount: 5_000_000_075}
-		case checkout.EventFailed:
-			s.FailureCode, s.FailureMessage = "collect.insufficient_funds", "Not enough money."
-		case checkout.EventReversed:
+		if e.event == checkout.EventReversed {
 			s.ReversedAt, s.ReversalReason = at, checkout.ReversalRefunded
 		}
 		body, err := payload.Webhook(checkout.Event{ID: "evt_1", Type: e.event, SessionID: s.ID, Sequence: 3, OccurredAt: at, Session: s})
