@@ -9,9 +9,6 @@ import (
 // scanner that is set to an American keyboard writes them instead of digits.
 var scanned = strings.NewReplacer("&", "1", "é", "2", `"`, "3", "'", "4", "(", "5", "-", "6", "è", "7", "_", "8", "ç", "9", "à", "0")
 
-// maxTyped is the size of the field of a reference. An address in a QR code has to fit.
-const maxTyped = 200
-
 // reference returns the payment_ref in a text that a clerk typed or that a barcode scanner
 // wrote. People write white space, hyphens and dots between the digits. A scanner may write
 // an AIM identifier such as ]C1 before them, the address in the QR code of a notice, or

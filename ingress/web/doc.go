@@ -12,6 +12,6 @@
 //     Visit.Write.
 //
 // Pages work without JavaScript: a Site's policy lets no script run but the site's own, if
-// it has one. They are not cached. Their Referrer-Policy is same-origin, so that browsers send the Origin of
-// our own forms.
+// it has one. They are not cached. Their Referrer-Policy is same-origin, so that browsers
+// send the Origin of our own forms.
 package web

@@ -111,13 +111,13 @@ func (c *counter) cash(amount int64, at time.Time, by string) {
 	}
 }
 
-func (c *counter) refused(err error, code, field string) *operation.Error {
+func (c *counter) refused(err error, code, field string) operation.Args {
 	c.t.Helper()
 	refused := (*operation.Error)(nil)
 	if !errors.As(err, &refused) || refused.Code != code || refused.Field != field {
 		c.t.Fatalf("%v, want %s at %q", err, code, field)
 	}
-	return refused
+	return refused.Args
 }
 
 func (c *counter) must(t tills.Till, err error) tills.Till {
@@ -161,8 +161,8 @@ func TestTill(t *testing.T) {
 	_, err = c.Count(ctx, actor, c01, first.ID, -1, "")
 	c.refused(err, "till.amount_out_of_range", "counted")
 	_, err = c.Count(ctx, actor, c01, first.ID, 26_000, "")
-	if r := c.refused(err, "till.note_required", "note"); r.Args["difference"] != int64(-50) {
-		t.Errorf("refused with %v", r.Args)
+	if args := c.refused(err, "till.note_required", "note"); args["difference"] != int64(-50) {
+		t.Errorf("refused with %v", args)
 	}
 	if got, ok, err := c.Current(ctx, c01); err != nil || !ok || got != first {
 		t.Errorf("a refused count closes %+v, %v, %v", got, ok, err)
