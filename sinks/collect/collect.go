@@ -33,7 +33,8 @@ type Config struct {
 	// means that the agency has another account now: the operator is asked about the
 	// collection, but not for its money. The sink calls it before each call of an operator.
 	Account func(tenantID string, live bool, offerID, fingerprint string) (account connector.Account, replaced, ok bool)
-	// Payer opens the sealed number of a payer.
+	// Payer opens the sealed number of a payer. An error that wraps personal.ErrErased says
+	// that nobody can open it any more.
 	Payer func(ctx context.Context, sessionID string, sealed []byte) (string, error)
 	// HonoursLate reports whether the agency's policy honours late payments. Nil means
 	// that no agency does.
@@ -90,6 +91,7 @@ type Sink struct {
 	requests *prometheus.CounterVec
 	calls    *prometheus.HistogramVec
 	unknown  *prometheus.CounterVec // accounts
+	untold   prometheus.Counter     // calls
 	slots    slots
 	newest   newest
 	// complain limits the log lines of an operator's outage.
@@ -112,6 +114,9 @@ func New(cfg Config) (*Sink, error) {
 		unknown: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_collect_unknown_accounts_total", Help: "Collection requests whose merchant account is neither configured nor among the replaced ones.",
 		}, []string{"operator", "kind"}),
+		untold: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_collect_untold_calls_total", Help: "Calls to operators that could not be written for the journal. They were made.",
+		}),
 		calls: with.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "quittance_collect_call_seconds", Help: "Duration of calls to operators, including the wait for a slot.",
 			Buckets: []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40},

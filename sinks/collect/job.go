@@ -14,6 +14,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/kafka/consume"
+	"quittance/internal/personal"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -73,6 +74,9 @@ type job struct {
 	connector  connector.Connector
 	complained bool   // about the unknown account
 	payer      string // the opened number
+
+	noted   []*record.Call // calls that are not written yet
+	faulted string         // kind and fault of the last call; empty after an answer
 }
 
 // do processes the record. It returns true when the record is done, false when it is
@@ -88,6 +92,7 @@ func (j *job) do() bool {
 		outcome = j.collect()
 	}
 	j.count(outcome)
+	j.tell()
 	return outcome != outcomeLeft
 }
 
@@ -176,6 +181,10 @@ func (j *job) collect() string {
 			return j.report(o, checkout.SourceRequest)
 		}
 		j.warn("asking for money", err)
+		if errors.Is(err, personal.ErrErased) && !sent {
+			// The number stays unreadable: an erasure or an older database took its key.
+			return j.report(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureOperatorUnavailable, Reason: "payer_erased"}, checkout.SourceRequest)
+		}
 		if errors.Is(err, errNoAccount) || errors.Is(err, errReplaced) {
 			cause = checkout.FailurePayeeUnavailable
 		}
@@ -276,13 +285,15 @@ func (j *job) ask() (connector.Outcome, error) {
 		return connector.Outcome{}, errLate
 	}
 	account, replaced, err := j.account()
-	switch {
-	case err != nil:
+	if err == nil && replaced {
+		err = errReplaced
+	}
+	if err != nil {
+		j.note(kindCollect, 0, connector.Outcome{}, err)
 		return connector.Outcome{}, err
-	case replaced:
-		return connector.Outcome{}, errReplaced
 	}
 	if err := j.open(); err != nil {
+		j.note(kindCollect, 0, connector.Outcome{}, err)
 		return connector.Outcome{}, err
 	}
 	ctx, cancel := context.WithTimeout(j.calls, left+lateGrace)
@@ -297,7 +308,7 @@ func (j *job) ask() (connector.Outcome, error) {
 }
 
 // open opens the payer's number. Requests of earlier versions have it in plain. While it
-// cannot be opened, nothing is sent.
+// cannot be opened, nothing is sent. The error wraps what Config.Payer returns.
 func (j *job) open() (err error) {
 	q := &j.request
 	if j.payer = q.Payer; len(q.PayerSealed) == 0 {
@@ -351,14 +362,15 @@ func (j *job) enquire(unwanted func() bool) (connector.Outcome, error) {
 	}
 	account, _, err := j.account()
 	if err != nil {
+		j.note(kindEnquire, 0, connector.Outcome{}, err)
 		return connector.Outcome{}, err
 	}
 	o, err := j.connector.Enquire(j.calls, account, connector.Reference{ID: q.CollectionID, Amount: q.Amount, Currency: q.Currency})
 	return o, j.called(kindEnquire, begun, o, err)
 }
 
-// called counts a call and returns its error. A call that the end of the drain cancelled
-// is not counted, and the error is errLeft.
+// called counts and notes a call and returns its error. A call that the end of the drain
+// cancelled is not counted, and the error is errLeft.
 func (j *job) called(call string, begun time.Time, o connector.Outcome, err error) error {
 	if err != nil && j.calls.Err() != nil {
 		return errLeft
@@ -367,7 +379,9 @@ func (j *job) called(call string, begun time.Time, o connector.Outcome, err erro
 	if err != nil {
 		outcome = string(connector.FaultOf(err))
 	}
-	j.sink.calls.WithLabelValues(j.connector.Operator(), call, outcome).Observe(time.Since(begun).Seconds())
+	took := time.Since(begun)
+	j.sink.calls.WithLabelValues(j.connector.Operator(), call, outcome).Observe(took.Seconds())
+	j.note(call, took, o, err)
 	return err
 }
 
@@ -375,6 +389,7 @@ func (j *job) called(call string, begun time.Time, o connector.Outcome, err erro
 // for, but not beyond until. It reports whether the sink still runs and the record still
 // belongs to this member.
 func (j *job) pause(n int, err error, until time.Time) bool {
+	j.tell()
 	wait := backoff(n)
 	var e *connector.Error
 	if errors.As(err, &e) {
