@@ -9,8 +9,10 @@ import (
 	"strings"
 )
 
-// reference is the content of the OpenAPI file, arranged for the page.
+// reference is the content of an OpenAPI file, arranged for the page.
 type reference struct {
+	// Home is the address of the page that has the objects.
+	Home       string
 	Summary    string
 	About      []block
 	Operations []operation
@@ -51,6 +53,7 @@ type field struct {
 	Required bool
 	Rules    []string
 	Object   string // of its value or its items
+	Home     string // of the page that has the object
 	About    []block
 }
 
@@ -74,6 +77,7 @@ type hook struct {
 type reader struct {
 	root  node
 	codes map[string]bool
+	home  string // reference.Home
 	// objects are the names of the schemas to show, in the order of their first mention.
 	objects []string
 }
@@ -85,7 +89,7 @@ func problemCodes(root node) []string {
 
 func (r *reader) read() (reference, error) {
 	info := r.root.get("info")
-	out := reference{Summary: info.get("summary").text(), About: r.prose(info)}
+	out := reference{Home: r.home, Summary: info.get("summary").text(), About: r.prose(info)}
 	common := map[string]bool{}
 	for path, item := range r.root.get("paths").entries() {
 		for method, o := range item.entries() {
@@ -118,8 +122,8 @@ func (r *reader) read() (reference, error) {
 			Name: name, About: r.prose(schema), Fields: r.fields("", schema), Values: schema.get("enum").texts(),
 		})
 	}
-	if len(out.Operations) == 0 || len(out.Webhooks) == 0 {
-		return out, errors.New("reading the OpenAPI file: it has no operations or no webhooks")
+	if len(out.Operations) == 0 {
+		return out, errors.New("reading the OpenAPI file: it has no operations")
 	}
 	return out, nil
 }
@@ -168,8 +172,8 @@ func (r *reader) operation(method, path string, o node) (operation, error) {
 			}
 		}
 	}
-	if out.ID == "" || len(out.Answers) == 0 {
-		return out, fmt.Errorf("reading the OpenAPI file: %s %s has no operationId or no answers of its own", method, path)
+	if out.ID == "" || len(out.Answers)+len(out.Common) == 0 {
+		return out, fmt.Errorf("reading the OpenAPI file: %s %s has no operationId or no answers", method, path)
 	}
 	return out, nil
 }
@@ -220,13 +224,16 @@ func (r *reader) fields(prefix string, schema node) (out []field) {
 }
 
 func (r *reader) field(name string, schema node) field {
-	f := field{Name: name, Object: schema.refName(), About: r.prose(schema)}
+	value, _ := schema.orNull()
+	f := field{Name: name, Object: value.refName(), Home: r.home, About: r.prose(schema)}
 	if f.Object == "" {
-		f.Object = schema.child("items").refName()
+		f.Object = value.child("items").refName()
 	}
 	if f.Object != "" {
 		r.mention(f.Object)
-		f.About = nil // the object has its own
+		if schema.refName() == f.Object {
+			f.About = nil // the object has its own
+		}
 	}
 	f.Rules = rules(schema)
 	return f
@@ -249,8 +256,9 @@ func (r *reader) hook(event string, post node) hook {
 // page shows as an object.
 func rules(s node) (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	s, null := s.orNull()
 	types := s.get("type").texts()
-	null := slices.Contains(types, "null")
+	null = null || slices.Contains(types, "null")
 	types = slices.DeleteFunc(types, func(t string) bool { return t == "null" })
 	kind := strings.Join(types, " or ")
 	if format := s.get("format").text(); format != "" && format != "int64" {
@@ -262,9 +270,6 @@ func rules(s node) (out []string) {
 	}
 	if kind != "" {
 		add("%s", kind)
-	}
-	if v := s.get("const"); v.present() {
-		add("always %s", v.text())
 	}
 	between(add, s.get("minLength"), s.get("maxLength"), "%s characters")
 	between(add, s.get("minimum"), s.get("maximum"), "%s")
@@ -279,7 +284,9 @@ func rules(s node) (out []string) {
 			add("values: %s", values.get("type").text())
 		}
 	}
-	if v := s.get("enum").texts(); len(v) > 0 && s.refName() == "" {
+	if v := s.get("enum").texts(); len(v) == 1 {
+		add("always %s", v[0])
+	} else if len(v) > 0 && s.refName() == "" {
 		add("one of %s", strings.Join(v, ", "))
 	}
 	if v := s.get("pattern"); v.present() {

@@ -36,6 +36,8 @@ type EndpointEntry struct {
 	// older of two ends; zero when none ends.
 	Signing   int
 	OldEndsAt time.Time
+	// ByCommand are the fields that a command has set: a registry file leaves them.
+	ByCommand []string
 }
 
 // Owner names the owner of the endpoint.
@@ -123,7 +125,7 @@ func (s *Snapshot) directory(now time.Time) Directory {
 }
 
 func (s *Snapshot) endpointEntry(e *endpoint, now time.Time) EndpointEntry {
-	entry := EndpointEntry{WebhookEndpoint: e.WebhookEndpoint}
+	entry := EndpointEntry{WebhookEndpoint: e.WebhookEndpoint, ByCommand: s.commanded[e.ID]}
 	if a, ok := s.Applications[e.ApplicationID]; ok {
 		entry.Application, entry.Agency, entry.Inactive = a.Name, s.Agencies[a.AgencyID].Slug, !a.Active
 	}
@@ -148,16 +150,16 @@ type RotatedSecret struct {
 // until the overlap is over. Without an overlap all previous secrets end at once. Every
 // instance signs with the new secret within a second. now is the time of the service's
 // clock. A refusal is an *operation.Error with the code endpoint.overlap_negative,
-// endpoint.unknown or endpoint.too_many_secrets.
+// endpoint.unknown, endpoint.removed or endpoint.too_many_secrets.
 func RotateSecret(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, id string, overlap time.Duration, now time.Time) (RotatedSecret, error) {
 	minted := RotatedSecret{Secret: MintWebhookSecret()}
 	err := Change(ctx, pool, keys, now, func(t *Tx) error {
-		e, ok := t.Before.directory(now).Endpoint(id)
+		e, err := t.inUse(id)
 		switch {
 		case overlap < 0:
 			return operation.Refuse("endpoint.overlap_negative", "overlap", nil)
-		case !ok:
-			return operation.Refuse("endpoint.unknown", "id", nil)
+		case err != nil:
+			return err
 		case overlap > 0 && e.Signing >= maxSigning:
 			return operation.Refuse("endpoint.too_many_secrets", "overlap", operation.Args{"signing": e.Signing, "most": maxSigning, "ends_at": e.OldEndsAt.Format(time.RFC3339)})
 		}

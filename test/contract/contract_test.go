@@ -34,6 +34,7 @@ const (
 	taxSecondKey = "sk_test_ContractTaxSecond00000000"
 	taxLiveKey   = "sk_live_ContractTaxKey00000000000"
 	customsKey   = "sk_test_ContractCustomsKey0000000"
+	customsLive  = "sk_live_ContractCustomsKey0000000"
 	quotaKey     = "sk_test_ContractQuotaKey000000000"
 	portalKey    = "sk_test_ContractPortalKey00000000"
 
@@ -68,6 +69,7 @@ agencies:
         name: Default quota
         offers: [momo]
         keys: [{secret: ` + quotaKey + `}]
+    clerks: [{code: c01, name: Guichet 1, counter: Hall, keys: [{secret: ck_live_ContractTaxClerk0000000000}]}] # so that live sessions can be paid
   - id: ` + customsAgency + `
     slug: douanes
     name: Douanes
@@ -80,7 +82,7 @@ agencies:
         creations_per_minute: 100000
         reads_per_minute: 100000
         session_lifetime: 1h
-        keys: [{secret: ` + customsKey + `}]
+        keys: [{secret: ` + customsKey + `}, {secret: ` + customsLive + `}]
   - {id: ` + otherAgency + `, slug: autre, name: Autre}
 `
 )
@@ -350,6 +352,12 @@ func TestContract(t *testing.T) {
 	}
 	fmt.Fprintf(&report, "statements=%d failed=%d\n", len(all), failed)
 	t.Run("examples", func(t *testing.T) { examples(t, c) })
+	t.Run("every event is one of Event", func(t *testing.T) {
+		bodies, _ := webhookBodies(t)
+		for _, body := range bodies {
+			c.conforms(t, "Event", []byte(body))
+		}
+	})
 	t.Run("quota", func(t *testing.T) { quota(t, c.Up) })
 	if file := os.Getenv("QUITTANCE_CONTRACT_REPORT"); file != "" {
 		if err := os.WriteFile(file, []byte(report.String()), 0o644); err != nil {

@@ -116,6 +116,93 @@ func TestOperatingDeliveries(t *testing.T) {
 	if got.SignatureValid == nil || !*got.SignatureValid || strings.Contains(got.Headers["webhook-signature"], " ") {
 		t.Errorf("the webhook has the signatures %q, want one valid signature", got.Headers["webhook-signature"])
 	}
+	o.withoutAFile(t)
+}
+
+// withoutAFile makes an application with a key, an endpoint and an embed origin, without a
+// registry file, and takes them away again.
+func (o deliveryOperator) withoutAFile(t *testing.T) {
+	t.Helper()
+	var app, key, endpoint struct{ ID, Secret string }
+	o.Misused(t, "--offers", "apps", "add", "--agency", "impots", "--name", "Vignettes")
+	o.JSON(t, &app, "apps", "add", "--agency", "impots", "--name", "Vignettes", "--offers", "momo,cash_agency")
+	o.Says(t, "Vignettes", "apps", "list")
+	o.JSON(t, &key, "keys", "create", "--application", "Vignettes", "--mode", "test")
+	url := o.URL(harness.AtSimulators, "/inbox/vignettes")
+	add := []string{"endpoints", "add", "--application", app.ID, "--url", url, "--events", "checkout.cancelled"}
+	o.Misused(t, "either --application ID_OR_NAME, or --platform", "endpoints", "add", "--url", url, "--events", "checkout.cancelled")
+	o.Refused(t, "checkout.completed", "endpoints", "add", "--application", app.ID, "--url", url, "--events", "checkout.paid")
+	o.JSON(t, &endpoint, add...)
+	o.Refused(t, "endpoints set "+endpoint.ID, add...)
+
+	create := func(order, mode string) harness.Answer {
+		t.Helper()
+		return o.Post(t, key.Secret, fmt.Sprintf(`{"order_id":%q,"amount":5000,"mode":%q}`, order, mode))
+	}
+	answers := func(order, mode string, status int) (s harness.Session) {
+		t.Helper()
+		harness.Eventually(t, fmt.Sprintf("%s is answered %d", order, status), func() error { // instances know a change within a second
+			a := create(order, mode)
+			if a.Status != status {
+				return fmt.Errorf("%d %s", a.Status, a.Body)
+			}
+			if status == http.StatusCreated {
+				a.Into(t, &s)
+			}
+			return nil
+		})
+		return s
+	}
+	answers("without-origin", "embedded", http.StatusUnprocessableEntity)
+	o.Says(t, "https://vignettes.example", "origins", "add", "https://vignettes.example", "--application", "Vignettes")
+	answers("with-origin", "embedded", http.StatusCreated)
+	o.Says(t, "No site may embed", "origins", "remove", "https://vignettes.example", "--application", "Vignettes")
+	answers("origin-removed", "embedded", http.StatusUnprocessableEntity)
+
+	cancel := func(order string) harness.Session {
+		t.Helper()
+		s := answers(order, "hosted", http.StatusCreated)
+		o.Call(t, http.MethodPost, o.Sessions("/"+s.ID+"/cancel"), "", "Authorization", "Bearer "+key.Secret)
+		return s
+	}
+	inbox := func(id string) bool {
+		var all []harness.Message
+		o.Call(t, http.MethodGet, url, "").Into(t, &all)
+		return slices.ContainsFunc(all, func(m harness.Message) bool { return strings.Contains(m.Body, id) })
+	}
+	// A worker reads suspensions once a second and puts a delivery off by a minute that comes
+	// before it has read of the restoration, so the clock is moved.
+	arrives := func(what, id string) {
+		t.Helper()
+		for range 5 {
+			for end := time.Now().Add(6 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				if inbox(id) {
+					return
+				}
+			}
+			o.Advance(t, 2*time.Minute)
+		}
+		t.Errorf("%s did not arrive", what)
+	}
+	arrives("the webhook of an endpoint that a command added", cancel("first").ID)
+	o.Says(t, "is removed", "endpoints", "remove", endpoint.ID)
+	o.Refused(t, "was removed at", "endpoints", "resume", endpoint.ID)
+	o.Says(t, "removed 20", "endpoints", "list", "--removed")
+	for _, e := range o.endpoints(t) {
+		if e.ID == endpoint.ID {
+			t.Errorf("a removed endpoint is listed: %+v", e)
+		}
+	}
+	var again struct {
+		ID, Secret string
+		Restored   bool
+	}
+	if o.JSON(t, &again, add...); !again.Restored || again.ID != endpoint.ID || again.Secret == endpoint.Secret {
+		t.Errorf("the same endpoint again is %+v, want it restored with a new secret", again)
+	}
+	arrives("the webhook of a restored endpoint", cancel("second").ID)
+	o.Says(t, "keys open nothing", "apps", "set", app.ID, "--active=false")
+	answers("not-active", "hosted", http.StatusUnauthorized)
 }
 
 // deliveryOperator runs the commands for endpoints and deliveries.
