@@ -20,7 +20,6 @@ type visitor struct {
 	at       string   // page on which the scenario's event happens
 	decision string   // of the operator, afterwards
 	clock    int      // above 0 if the row needs the clock moved, see journeys.mjs
-	live     bool     // a live session, for which developer mode has no accounts
 	url      string   // instead of the session's own page
 	euros    bool     // 60.00 EUR instead of 5,000 XAF
 	hosted   bool     // not in a frame: the row is about tabs, the way back, or an error page
@@ -222,10 +221,6 @@ func otherwise() []visitor {
 			v.hosted = true
 			v.answers, v.collect = append(pays("77"), pays("01")...), 1
 			v.pages, v.other, v.check = toReview+"waiting undecided cancelled", toReview+"waiting? completed", checkUndecidedFirst
-		}),
-		like(cancelled, func(v *visitor) {
-			v.name, v.scenario, v.live, v.at, v.pages = "no means of payment", "cancel", true, "end", "none question cancelled"
-			v.hosted = true
 		}),
 		{name: "unknown session", hosted: true, scenario: "only", url: "/c/chs_00000000000000000000000000", pages: "unknown"},
 		{name: "no session", hosted: true, scenario: "only", url: "/c/nothing", pages: "unknown"},

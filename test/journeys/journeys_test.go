@@ -199,9 +199,6 @@ func frameOf(j *journeyOf, n int) map[string]string {
 func hosted(t *testing.T, u *harness.Up, order string, v visitor) harness.Session {
 	t.Helper()
 	key, amount, currency := harness.GuichetKey, 5000, "XAF"
-	if v.live {
-		key = harness.GuichetLiveKey
-	}
 	if v.euros {
 		amount, currency = 6000, "EUR"
 	}
@@ -319,7 +316,7 @@ func checkShown(t *testing.T, j *journeyOf, page string, s shown) {
 	if s.Lang != j.lang && j.scenario != "languages" {
 		t.Errorf("page %s is in %q", page, s.Lang)
 	}
-	if !s.Test && !j.live {
+	if !s.Test {
 		t.Errorf("page %s of a test session does not say so", page)
 	}
 	switch page {
@@ -382,12 +379,7 @@ func checkShown(t *testing.T, j *journeyOf, page string, s shown) {
 // checkKnown checks that the API, the integrator and the operator have the same outcome.
 func checkKnown(t *testing.T, u *harness.Up, j *journeyOf) {
 	s := j.made
-	if j.live {
-		a := u.Call(t, http.MethodGet, u.Sessions("/"+s.ID), "", "Authorization", "Bearer "+harness.GuichetLiveKey)
-		a.Into(t, &s)
-	} else {
-		s = u.Becomes(t, s.ID, j.status)
-	}
+	s = u.Becomes(t, s.ID, j.status)
 	if s.Status != j.status || s.Paid != (j.status == "completed") {
 		t.Errorf("the session is %+v, want it %s", s, j.status)
 	}

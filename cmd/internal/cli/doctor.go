@@ -20,6 +20,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/reconciliation"
 	"quittance/schemas"
+	"quittance/sinks/webhook"
 )
 
 // Check is one thing that a role needs.
@@ -76,7 +77,7 @@ func (p Program) doctor() Command {
 			if err := m.Locate(); err != nil {
 				return err
 			}
-			return diagnose(ctx, m.Out, role, append(m.checks(needs), m.checkSecurity(role)...))
+			return diagnose(ctx, m.Out, role, slices.Concat(m.checks(needs), m.checkSecurity(role), m.checkFailover(role)))
 		},
 	}
 }
@@ -109,6 +110,30 @@ func (m *Meta) checkSecurity(role string) []Check {
 		}
 		return fmt.Sprintf("%s has those of the role %s", m.KafkaConfig().Security.Principal(), role), err
 	}})
+}
+
+// checkFailover says how long the work of a killed instance of a sink waits. The processor
+// has a session timeout that every broker allows.
+func (m *Meta) checkFailover(role string) []Check {
+	if role == "all" {
+		role = string(webhook.Kind) // one of them
+	}
+	groups := roles.Groups(role)
+	if len(groups) == 0 || role == schemas.Checkout.Processor {
+		return nil
+	}
+	return []Check{{"failover", func(ctx context.Context) (string, error) {
+		session, err := kafka.GroupSession(ctx, m.KafkaConfig(), groups[0])
+		switch {
+		case kafka.IsDenied(err):
+			return "not known: " + m.KafkaConfig().Security.Principal() + " may not join the group " + groups[0], nil
+		case err != nil:
+			return "", err
+		case session > kafka.QuickSession:
+			return fmt.Sprintf("the work of a killed instance waits %v; with group.min.session.timeout.ms=1000 at all brokers it waits %v", session, kafka.QuickSession), nil
+		}
+		return fmt.Sprintf("the work of a killed instance waits %v", session), nil
+	}}}
 }
 
 // diagnose runs checks and prints the result of each.
@@ -154,6 +179,9 @@ func (m *Meta) checks(needs map[roles.Need]bool) []Check {
 	}
 	if needs[roles.NeedClickHouse] {
 		out = append(out, Check{"clickhouse", m.checkClickHouse})
+	}
+	if needs[roles.NeedChannels] {
+		out = append(out, Check{"channels", m.checkChannels})
 	}
 	if needs[roles.NeedERPs] {
 		out = append(out, Check{"erps", m.checkERPs}, Check{"confirmations", m.checkConfirmations})
@@ -282,6 +310,22 @@ func (m *Meta) onRegistry(ctx context.Context, do func(context.Context, *roles.B
 		}
 		return do(ctx, b)
 	})
+}
+
+// checkChannels warns of applications with a key but without a way to be paid. That is no
+// fault of the installation: keys are made before an agency is ready.
+func (m *Meta) checkChannels(ctx context.Context) (found string, err error) {
+	err = m.onRegistry(ctx, func(ctx context.Context, b *roles.Base) error {
+		without, err := b.WithoutChannel(ctx)
+		if err != nil {
+			return err
+		}
+		if found = "every application that has a key can be paid"; len(without) > 0 {
+			found = fmt.Sprintf("WARNING: creations of %s are refused with checkout.no_channel: give the agency a merchant account of that mode (`connectors` in a registry file), or a clerk with `quittance clerks add`", some(without))
+		}
+		return nil
+	})
+	return found, err
 }
 
 // checkERPs calls GET /health of each agency's ERP.

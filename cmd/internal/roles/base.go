@@ -48,10 +48,13 @@ type Base struct {
 	References *secret.ReferenceKey
 	// Now is the time of the service.
 	Now func() time.Time
+	// Machine returns the machine's time, which records have, at a time of the service.
+	Machine MachineTime
 
 	processor *commands.Checkout // after commands
 
 	served servedMetrics
+	lags   *lags
 	group  *errgroup.Group
 	ctx    context.Context //nolint:containedctx // the context of group
 
@@ -67,9 +70,9 @@ func Open(ctx context.Context, s Settings, log *slog.Logger) (*Base, error) {
 	}
 	s.print(log)
 	group, ctx := errgroup.WithContext(ctx)
-	b := &Base{Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, group: group, ctx: ctx, ready: map[string]func() error{}}
+	b := &Base{Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, Machine: sameTime, group: group, ctx: ctx, ready: map[string]func() error{}}
 	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	b.served = newServedMetrics(b.Metrics)
+	b.served, b.lags = newServedMetrics(b.Metrics), newLags(b.Metrics)
 	if err := b.open(ctx); err != nil {
 		b.shut()
 		return nil, err
@@ -102,7 +105,7 @@ func (b *Base) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.Now = moved.Now
+	b.Now, b.Machine = moved.Now, moved.Machine
 	b.Run("clock", moved.Run)
 	return nil
 }
@@ -292,7 +295,7 @@ func (b *Base) ServeHealth() error {
 		}
 		_, _ = w.Write([]byte("ready\n"))
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(b.Metrics, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(b.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})) // with exemplars, for those who ask for it
 	if b.Profiles {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

@@ -14,12 +14,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
-	"quittance/sinks/cases"
-	"quittance/sinks/collect"
 	"quittance/sinks/erp"
-	"quittance/sinks/journal"
-	"quittance/sinks/readmodel"
-	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
 )
 
@@ -46,7 +41,7 @@ func KafkaClients() []KafkaClient {
 	}
 	return append(out,
 		KafkaClient{ClientMigrate, "`quittance migrate`, which creates and configures topics", sorted(rights[ClientMigrate])},
-		KafkaClient{ClientOperator, "the other commands: doctor, cases, replay, rebuild, erase, secrets", sorted(rights[ClientOperator])})
+		KafkaClient{ClientOperator, "the other commands: doctor, sessions, cases, replay, rebuild, erase, secrets", sorted(rights[ClientOperator])})
 }
 
 // clientRights returns the rights by client, unsorted.
@@ -62,22 +57,22 @@ func clientRights() map[string][]kafka.Right {
 	}
 	deliver := func(name deliveries.Kind) []kafka.Right {
 		k, _ := DeliveryKinds(nil).Of(name) // it is registered
-		return slices.Concat(planned(k), write(k.Deliveries, schemas.TopicAttempts, schemas.TopicPoisonDeliveries), join(k.Planning().Group, k.Sending().Group))
+		return slices.Concat(consumes(string(name)), write(k.Deliveries, schemas.TopicAttempts, schemas.TopicPoisonDeliveries))
 	}
 	f := schemas.Checkout
 	own := map[string][]kafka.Right{
 		string(KindIngress): slices.Concat(commander, read(schemas.TopicReferences), write(schemas.TopicReferences)),
-		f.Processor: slices.Concat(join(processorGroup(f)), transact(f.Processor+"-"), read(f.Commands, f.State),
+		f.Processor: slices.Concat(consumes(f.Processor), transact(f.Processor+"-"), read(f.State),
 			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicConfirmations)),
-		"collect":            slices.Concat(join(collect.Group), read(schemas.TopicCollections), write(schemas.TopicCommands, schemas.TopicPoisonCollections)),
+		"collect":            slices.Concat(consumes("collect"), write(schemas.TopicCommands, schemas.TopicCalls, schemas.TopicPoisonCollections)),
 		string(webhook.Kind): deliver(webhook.Kind),
-		string(erp.Kind):     slices.Concat(deliver(erp.Kind), join(erp.ReporterGroup), read(schemas.TopicAttempts), commander),
-		"schedule":           slices.Concat(join(schedule.Group), describeGroups(groups...), read(schemas.TopicAttempts), every, written, write(schemas.TopicPoisonDeliveries)),
-		"cases":              slices.Concat(join(cases.Group), commander, read(cases.PoisonTopics()...), write(schemas.TopicPoisonCases)),
-		"readmodel":          slices.Concat(join(readmodel.Group), write(schemas.TopicPoisonReadmodel)),
-		"journal":            slices.Concat(join(journal.Group), read(schemas.TopicAttempts), write(schemas.TopicPoisonJournal)),
+		string(erp.Kind):     slices.Concat(deliver(erp.Kind), commander),
+		"schedule":           slices.Concat(consumes("schedule"), describeGroups(groups...), every, written, write(schemas.TopicPoisonDeliveries)),
+		"cases":              slices.Concat(consumes("cases"), commander, write(schemas.TopicPoisonCases)),
+		"readmodel":          slices.Concat(consumes("readmodel"), write(schemas.TopicPoisonReadmodel)),
+		"journal":            slices.Concat(consumes("journal"), write(schemas.TopicPoisonJournal)),
 		ClientMigrate:        topics(kmsg.ACLOperationCreate, allTopics()...),
-		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
+		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
 	}
 	own[ClientMigrate] = append(own[ClientMigrate], topics(kmsg.ACLOperationAlterConfigs, allTopics()...)...)
 	for name := range own {

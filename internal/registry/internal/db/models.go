@@ -37,6 +37,8 @@ type Application struct {
 	ReadsPerMinute     int64
 	PageSize           int64
 	CreatedAt          time.Time
+	SetByCommand       []string
+	OriginsByCommand   []string
 }
 
 type CashinAccess struct {
@@ -115,6 +117,8 @@ type WebhookEndpoint struct {
 	MaxInFlight   int64
 	CreatedAt     time.Time
 	MaxPerSecond  *int64
+	SetByCommand  []string
+	RemovedAt     *time.Time
 }
 
 type WebhookSecret struct {
