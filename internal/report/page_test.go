@@ -116,7 +116,7 @@ func columns(t *testing.T, conn driver.Conn, view string) string {
 	fmt.Fprintf(&b, "%s.\n\n| Column | Type | Meaning |\n|---|---|---|\n", strings.TrimSuffix(about, "."))
 	for _, c := range list {
 		kind := strings.ReplaceAll(c.Type, "LowCardinality(String)", "String") // for readers they are the same
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.Name, kind, c.Comment)
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", c.Name, kind, c.Comment)
 	}
 	return b.String()
 }
