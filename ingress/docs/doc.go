@@ -3,6 +3,7 @@
 //
 //	GET /                     leads to /docs, or to /docs/fr for a French browser
 //	GET /openapi.yaml         the description of the API, OpenAPI 3.1
+//	GET /openapi.json         the same as JSON
 //	GET /docs                 the first page; /docs/NAME the others (pages.go)
 //	GET /docs/fr              the same in French, /docs/fr/NAME the others
 //	GET /docs/errors/         all error codes
