@@ -29,7 +29,7 @@ type ReplyTo struct {
 
 // Action is what a command asks for: Create, Cancel, Collect, Redirected, Outcome,
 // Enquire, Reserve, Take, Release, Reverse, IssueToken, ConsumeToken, OpenRefundRequest,
-// Resolve, NoteProposal, Confirmed, Erase or Tick.
+// Resolve, NoteProposal, Confirmed, InitCheckout, PartnerPay, LookUp, Erase or Tick.
 type Action interface{ action() }
 
 // Create asks for a new session. Configuration is resolved by the sender.
@@ -280,6 +280,9 @@ const (
 	// CodeTakenElsewhere: the cash of that collection_id is recorded for another session of
 	// the order.
 	CodeTakenElsewhere Code = "counter.taken_elsewhere"
+
+	// CodeNumbersExhausted: the month has no payment number left. Nothing was created.
+	CodeNumbersExhausted Code = "cashin.numbers_exhausted"
 
 	// CodeCaseNotFound: the session has no such case.
 	CodeCaseNotFound Code = "case.not_found"

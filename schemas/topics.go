@@ -80,9 +80,12 @@ func Topics() []Topic {
 	}
 	return append(Checkout.Topics(FamilyRecords{
 		Commands: []string{"quittance.Command"},
-		State:    []string{"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token", "quittance.TokenList", "quittance.Till"},
-		Events:   []string{"quittance.Event"},
-		Replies:  []string{"quittance.Reply"},
+		State: []string{
+			"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token", "quittance.TokenList", "quittance.Till",
+			"quittance.MonthCounter", "quittance.NumberedPayment", "quittance.ExternalNumber",
+		},
+		Events:  []string{"quittance.Event"},
+		Replies: []string{"quittance.Reply"},
 	}),
 		effect(TopicCollections, defaultRetentionEffects, "collection_id", "quittance.CollectionRequest"),
 		effect(TopicWebhooks, defaultRetentionHistory, "application_id", "quittance.Notification"),
