@@ -284,6 +284,13 @@ const (
 	// CodeNumbersExhausted: the month has no payment number left. Nothing was created.
 	CodeNumbersExhausted Code = "cashin.numbers_exhausted"
 
+	// Codes of what an operator says about a request for money, at the address that
+	// PartnerPay.Word names. CodeCollectionNotSent means that surely nothing was sent, and that
+	// nothing will be.
+	CodeCollectionAccepted Code = "collection.accepted"
+	CodeCollectionRefused  Code = "collection.refused"
+	CodeCollectionNotSent  Code = "collection.not_sent"
+
 	// CodeCaseNotFound: the session has no such case.
 	CodeCaseNotFound Code = "case.not_found"
 	// CodeCaseClosed: the money of the case has another exit.
