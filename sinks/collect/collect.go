@@ -33,7 +33,8 @@ type Config struct {
 	// means that the agency has another account now: the operator is asked about the
 	// collection, but not for its money. The sink calls it before each call of an operator.
 	Account func(tenantID string, live bool, offerID, fingerprint string) (account connector.Account, replaced, ok bool)
-	// Payer opens the sealed number of a payer.
+	// Payer opens the sealed number of a payer. An error that wraps personal.ErrErased says
+	// that nobody can open it any more.
 	Payer func(ctx context.Context, sessionID string, sealed []byte) (string, error)
 	// HonoursLate reports whether the agency's policy honours late payments. Nil means
 	// that no agency does.

@@ -14,6 +14,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/kafka/consume"
+	"quittance/internal/personal"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -176,6 +177,10 @@ func (j *job) collect() string {
 			return j.report(o, checkout.SourceRequest)
 		}
 		j.warn("asking for money", err)
+		if errors.Is(err, personal.ErrErased) && !sent {
+			// The number stays unreadable: an erasure or an older database took its key.
+			return j.report(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureOperatorUnavailable, Reason: "payer_erased"}, checkout.SourceRequest)
+		}
 		if errors.Is(err, errNoAccount) || errors.Is(err, errReplaced) {
 			cause = checkout.FailurePayeeUnavailable
 		}
@@ -297,7 +302,7 @@ func (j *job) ask() (connector.Outcome, error) {
 }
 
 // open opens the payer's number. Requests of earlier versions have it in plain. While it
-// cannot be opened, nothing is sent.
+// cannot be opened, nothing is sent. The error wraps what Config.Payer returns.
 func (j *job) open() (err error) {
 	q := &j.request
 	if j.payer = q.Payer; len(q.PayerSealed) == 0 {

@@ -3,6 +3,7 @@ package crash_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"quittance/test/harness"
@@ -61,30 +62,62 @@ func (l *load) clerk(ctx context.Context, key, what string, body map[string]any,
 	}
 }
 
-// approve makes the operator approve the collection of a session. A session that was
-// cancelled before its operator was asked has none.
+// approve makes the operator approve the collection of a session as soon as it has one.
 func (l *load) approve(ctx context.Context, c creation) {
 	for try := 0; ; try++ {
-		var found []struct {
-			ID string `json:"id"`
-		}
-		status, answer, err := l.send(ctx, http.MethodGet, l.stack.Simulator+"/control/collections?limit=1&external_id="+c.reference, "", "", nil)
-		if err == nil && status == http.StatusOK {
-			err = json.Unmarshal([]byte(answer), &found)
-		}
-		if err != nil {
-			l.surprise("the collection of %s: %v", c.session, err)
+		done, err := l.tryApprove(ctx, c)
+		switch {
+		case done:
 			return
-		}
-		if len(found) > 0 {
-			status, answer, err := l.send(ctx, http.MethodPost, l.stack.Simulator+"/control/collections/"+found[0].ID+"/approve", "application/json", "{}", nil)
-			if err != nil || status != http.StatusOK {
-				l.surprise("approving %s: %d %s %v", found[0].ID, status, answer, err)
-			}
+		case err != nil && ctx.Err() == nil:
+			l.surprise("approving the collection of %s: %v", c.session, err)
 			return
 		}
 		if !l.again(ctx, try) {
 			return
+		}
+	}
+}
+
+// tryApprove approves the collection of a session if the operator has it.
+func (l *load) tryApprove(ctx context.Context, c creation) (done bool, err error) {
+	var found []struct {
+		ID string `json:"id"`
+	}
+	status, answer, err := l.send(ctx, http.MethodGet, l.stack.Simulator+"/control/collections?limit=1&external_id="+c.reference, "", "", nil)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%d %s", status, answer)
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(answer), &found)
+	}
+	if err != nil || len(found) == 0 {
+		return false, err
+	}
+	status, answer, err = l.send(ctx, http.MethodPost, l.stack.Simulator+"/control/collections/"+found[0].ID+"/approve", "application/json", "{}", nil)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%d %s", status, answer)
+	}
+	return err == nil, err
+}
+
+// abandon notes a payment whose citizen gave up. approveAbandoned approves it.
+func (l *load) abandon(c creation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.abandoned = append(l.abandoned, c)
+}
+
+// approveAbandoned makes the operator approve what citizens gave up, as far as the operator
+// has it: otherwise those payments stay undecided until their window ends.
+func (l *load) approveAbandoned(ctx context.Context) {
+	l.mu.Lock()
+	abandoned := l.abandoned
+	l.abandoned = nil
+	l.mu.Unlock()
+	for _, c := range abandoned {
+		if done, _ := l.tryApprove(ctx, c); !done {
+			l.abandon(c)
 		}
 	}
 }

@@ -85,7 +85,8 @@ func (t *tally) catchUp(ctx context.Context) error {
 			}
 			t.cases[e.SessionID] = n
 		}
-		if c := e.Session.Collection; c != nil && (c.Status == "pending" || c.Status == "undecided") {
+		// A reservation whose clerk gave up ends with its window: no operator decides it.
+		if c := e.Session.Collection; c != nil && c.Channel != string(checkout.ChannelCash) && (c.Status == "pending" || c.Status == "undecided") {
 			t.inFlight[e.SessionID] = true
 		} else {
 			delete(t.inFlight, e.SessionID)

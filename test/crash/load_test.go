@@ -34,7 +34,8 @@ type load struct {
 	creations []creation
 	cancelled []string
 	taken     []cash
-	refunds   []string // sessions that staff give back once they are paid
+	refunds   []string   // sessions that staff give back once they are paid
+	abandoned []creation // "late" journeys that did not end in time
 	started   int
 	confirmed int             // confirmations that were answered
 	gaveUp    int             // journeys that did not end in time
@@ -150,13 +151,16 @@ func (l *load) journey(ctx context.Context, n int) {
 	switch what {
 	case "leave":
 	case "cancel":
-		l.cancel(ctx, app, c.session, n)
+		l.cancel(ctx, app, c.session, n, false)
 	case "cash", "reversed":
 		l.payCash(ctx, counter, c, what == "reversed", n)
 	case "late":
 		if l.pay(ctx, c.session, "06 600 00 03", n) {
-			l.cancel(ctx, app, c.session, n)
+			l.cancel(ctx, app, c.session, n, true)
 			l.approve(ctx, c)
+		}
+		if ctx.Err() != nil {
+			l.abandon(c)
 		}
 	case "refund":
 		if l.pay(ctx, c.session, "06 600 00 01", n) {
@@ -202,8 +206,9 @@ func (l *load) create(ctx context.Context, app harness.Application, c *creation,
 }
 
 // cancel repeats a cancellation until it is answered. After a lost answer, 409 can mean
-// that an earlier try cancelled the session; only a 200 counts as acknowledged.
-func (l *load) cancel(ctx context.Context, app harness.Application, session string, at int) {
+// that an earlier try cancelled the session; only a 200 counts as acknowledged. A session
+// whose payer has confirmed may have failed before: its request was not sent in time.
+func (l *load) cancel(ctx context.Context, app harness.Application, session string, at int, confirmed bool) {
 	for try := 0; ; try++ {
 		status, answer, err := l.call(ctx, http.MethodPost, at+try, "/api/v1/checkout/sessions/"+session+"/cancel", "", "", map[string]string{
 			"Authorization": "Bearer " + app.Key,
@@ -214,7 +219,7 @@ func (l *load) cancel(ctx context.Context, app harness.Application, session stri
 			l.cancelled = append(l.cancelled, session)
 			l.mu.Unlock()
 			return
-		case err == nil && status == http.StatusConflict && try > 0:
+		case err == nil && status == http.StatusConflict && (try > 0 || confirmed):
 			return
 		case err == nil && status < http.StatusInternalServerError:
 			l.surprise("cancellation of %s was answered with %d %s", session, status, answer)

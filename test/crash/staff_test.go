@@ -18,7 +18,7 @@ import (
 )
 
 // staff plays two members of operations who give back payments and resolve operator cases
-// while the load runs.
+// while the load runs, and the payers whose journey gave up.
 type staff struct {
 	stack  *harness.Stack
 	load   *load
@@ -57,6 +57,7 @@ func left(id string) bool { return id[len(id)-1] <= '9' }
 // run works until ctx ends.
 func (p *staff) run(ctx context.Context) {
 	for measure.Pause(ctx, 300*time.Millisecond) {
+		p.load.approveAbandoned(ctx)
 		p.refund(ctx)
 		open, err := p.cases.List(ctx, nil, cases.Filter{State: cases.StateOpen})
 		if err != nil {
@@ -116,11 +117,19 @@ func (p *staff) resolve(ctx context.Context, c cases.Case) {
 		return
 	}
 	detail, err := p.cases.Propose(ctx, p.people[0], request, time.Now())
-	if err == nil {
+	refusal, refused := errors.AsType[*operation.Error](err)
+	switch {
+	case err == nil:
 		p.proposed++
-		_, err = p.cases.Approve(ctx, p.people[1], c.ID, len(detail.Proposals), time.Now())
+	case refused && refusal.Code == "case.proposal_waits":
+		// The approval failed while PostgreSQL was away, or the sink carries it out now.
+		detail, err = p.cases.Show(ctx, &p.people[1].Staff, c.ID, time.Now())
 	}
-	if refusal, ok := errors.AsType[*operation.Error](err); ok {
+	if n := len(detail.Proposals); err == nil && n > 0 && detail.Proposals[n-1].State == cases.ProposalOpen {
+		_, err = p.cases.Approve(ctx, p.people[1], c.ID, n, time.Now())
+		refusal, refused = errors.AsType[*operation.Error](err)
+	}
+	if refused {
 		p.refusals[refusal.Code]++
 	}
 }
