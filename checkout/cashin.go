@@ -75,6 +75,23 @@ func (s Session) PaymentStatus() PaymentStatus {
 	return PaymentFailed
 }
 
+// PartnerNotice returns the status of which an event tells the partner without a signature
+// (contract, "Events", rule 6). ok is false for an event that tells nothing: created and
+// pending payments, and reversals.
+func (e Event) PartnerNotice() (status PaymentStatus, ok bool) {
+	if e.Session.Cashin == nil {
+		return "", false
+	}
+	switch e.Type {
+	case EventCompleted:
+		return PaymentCompleted, true
+	case EventFailed, EventCancelled, EventExpired:
+		return PaymentFailed, true
+	default:
+		return "", false
+	}
+}
+
 // ContactID returns the id under which the session's contact data are sealed.
 func (s Session) ContactID() string {
 	if s.Cashin != nil && s.Cashin.ContactOf != "" {

@@ -16,6 +16,8 @@ const (
 	TopicWebhooksDeliveries = "webhooks.deliveries"
 	TopicConfirmations      = "erp.confirmations"
 	TopicERPDeliveries      = "erp.deliveries"
+	TopicPartners           = "cashin.webhooks"
+	TopicPartnersDeliveries = "cashin.deliveries"
 	TopicAttempts           = "deliveries.attempts"
 	TopicReferences         = "references"
 	TopicPoisonCommands     = "checkout.commands.poison"
@@ -92,6 +94,8 @@ func Topics() []Topic {
 		effect(TopicConfirmations, 0, "tenant_id", "quittance.Notification"),
 		effect(TopicWebhooksDeliveries, defaultRetentionEffects, "endpoint id", "quittance.Delivery"),
 		effect(TopicERPDeliveries, defaultRetentionEffects, "agency and mode", "quittance.Delivery"),
+		effect(TopicPartners, defaultRetentionHistory, "application_id", "quittance.Notification"),
+		effect(TopicPartnersDeliveries, defaultRetentionEffects, "application_id", "quittance.Delivery"),
 		effect(TopicAttempts, defaultRetentionHistory, "endpoint id, or agency and mode", "quittance.Attempt"),
 		Topic{Name: TopicReferences, Partitions: 1, Compacted: true, Key: "counter", Records: []string{"quittance.ReferenceBlock"}},
 		poison(TopicPoisonCollections),

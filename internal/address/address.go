@@ -198,6 +198,9 @@ var (
 	hostLabel    = regexp.MustCompile(`^[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?$`)
 )
 
+// IsLoopback reports whether a checked address is one of the two that developer mode allows.
+func IsLoopback(u *url.URL) bool { return loopback(u) }
+
 // loopback reports whether u, whose port is valid, has one of the two spellings that
 // developer mode allows.
 func loopback(u *url.URL) bool { return u.Scheme == "http" && loopbackHost.MatchString(u.Host) }

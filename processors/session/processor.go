@@ -221,6 +221,9 @@ func (w *writer) event(e checkout.Event) {
 	if e.Type.Webhook() {
 		w.notify(schemas.TopicWebhooks, s.ApplicationID, e, mapping.ToWebhook)
 	}
+	if _, ok := e.PartnerNotice(); ok {
+		w.notify(schemas.TopicPartners, s.ApplicationID, e, mapping.ToPartner)
+	}
 	if _, ok := e.ConfirmationRequest(); ok {
 		w.notify(schemas.TopicConfirmations, s.TenantID, e, mapping.ToConfirmation)
 	}

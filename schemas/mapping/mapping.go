@@ -358,6 +358,16 @@ func ToWebhook(e checkout.Event) (*record.Notification, error) {
 	return notification(e, e.ID, payload.Webhook)
 }
 
+// ToPartner returns the notification of an event of which a partner of the deprecated cash-in
+// surface is told without a signature. It names the payment's own address.
+func ToPartner(e checkout.Event) (*record.Notification, error) {
+	n, err := notification(e, e.ID, payload.Partner)
+	if err == nil {
+		n.URL = e.Session.Cashin.WebhookURL
+	}
+	return n, err
+}
+
 func notification(e checkout.Event, id string, body func(checkout.Event) ([]byte, error)) (*record.Notification, error) {
 	b, err := body(e)
 	if err != nil {

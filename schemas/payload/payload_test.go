@@ -19,6 +19,12 @@ func completed() checkout.Event {
 	return checkout.Event{ID: "evt_1", Type: checkout.EventCompleted, SessionID: s.ID, Sequence: 3, OccurredAt: at, Session: s}
 }
 
+// ofPartner makes the event one of a payment of the deprecated cash-in surface.
+func ofPartner(e checkout.Event) checkout.Event {
+	e.Session.Cashin, e.Session.Description = &checkout.Cashin{PaymentID: 7, Number: "T2603000001"}, "a <b> & c"
+	return e
+}
+
 // Receivers verify a signature over these bytes and parse them: a change of the bytes is a
 // change of the API.
 func TestBodies(t *testing.T) {
@@ -41,6 +47,8 @@ func TestBodies(t *testing.T) {
 		"reversed":  {payload.Webhook, reversed, `{"event_id":"evt_1","event":"checkout.reversed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":false,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"transaction_id":"tx","items":[{"erp_due_ref":"due","amount":5000,"transaction_id":"tx","notice_id":"notice","notice_ref":"AV-1"}],"reversed_at":"2026-03-04T05:06:07.008Z","reversal_reason":"refunded","reversal_ref":"R-7","was_completed":true,"order_paid":false}`},
 		"failed":    {payload.Webhook, failed, `{"event_id":"evt_1","event":"checkout.failed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"failed","paid":false,"payment_ref":"1234567890123456","metadata":{},"service_code":"service","service_label":null,"failure_code":"insufficient_funds","failure_message":"No money."}`},
 		"confirmed": {payload.Confirmation, completed(), `{"erp_due_ref":"due","transaction_id":"tx","notice_ref":"AV-1","payment_ref":"1234567890123456","subject_ref":null,"amount_minor":5000,"currency":"XAF","partial":false,"paid_at":"2026-03-04T05:06:07.008Z","service_code":"service","payment":{"channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","payer_masked":null}}`},
+		"partner, completed": {payload.Partner, ofPartner(completed()), `{"paymentId":7,"externalNumber":"order","amount":5000,"status":"completed","paidAt":"2026-03-04T05:06:07.008Z","note":"a <b> & c"}`},
+		"partner, failed":    {payload.Partner, ofPartner(failed), `{"paymentId":7,"externalNumber":"order","amount":5000,"status":"failed","paidAt":null,"note":"a <b> & c"}`},
 	} {
 		got, err := c.body(c.of)
 		if err != nil || string(got) != c.want {

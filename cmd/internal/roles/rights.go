@@ -69,7 +69,7 @@ func clientRights() map[string][]kafka.Right {
 		string(KindIngress): slices.Concat(commander, read(schemas.TopicReferences), write(schemas.TopicReferences)),
 		f.Processor: slices.Concat(join(processorGroup(f)), transact(f.Processor+"-"), read(f.Commands, f.State),
 			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicConfirmations)),
-		"collect":            slices.Concat(join(collect.Group), read(schemas.TopicCollections), write(schemas.TopicCommands, schemas.TopicPoisonCollections)),
+		"collect":            slices.Concat(join(collect.Group), read(schemas.TopicCollections), write(schemas.TopicCommands, schemas.TopicReplies, schemas.TopicPoisonCollections)),
 		string(webhook.Kind): deliver(webhook.Kind),
 		string(erp.Kind):     slices.Concat(deliver(erp.Kind), join(erp.ReporterGroup), read(schemas.TopicAttempts), commander),
 		"schedule":           slices.Concat(join(schedule.Group), describeGroups(groups...), read(schemas.TopicAttempts), every, written, write(schemas.TopicPoisonDeliveries)),

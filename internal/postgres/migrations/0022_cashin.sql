@@ -26,7 +26,10 @@ CREATE TABLE cashin_tokens (
 );
 CREATE INDEX cashin_tokens_expiry ON cashin_tokens (expires_at);
 
+ALTER TABLE deliveries ADD COLUMN url text; -- of the payment itself; null: the destination has one
+
 -- +goose Down
+ALTER TABLE deliveries DROP COLUMN url;
 DROP TABLE cashin_tokens, cashin_pairs;
 DELETE FROM cashin_access;
 ALTER TABLE cashin_access ADD COLUMN api_key_hash bytea NOT NULL UNIQUE, ADD COLUMN secret_sealed bytea NOT NULL;
