@@ -365,14 +365,17 @@ func TestPolicyHonoursLatePaymentsOfAnExternalNumber(t *testing.T) {
 		other func(w *world)
 		want  bool
 	}{
-		"alone":                       {func(*world) {}, true},
-		"another externalNumber":      {func(w *world) { w.partnerPay("b", "case-2") }, true},
-		"a ministry session":          {func(w *world) { w.create("b", "case-1") }, true},
-		"another is created":          {func(w *world) { w.initCheckout("b", "case-1") }, false},
-		"another is pending":          {func(w *world) { w.partnerPay("b", "case-1") }, false},
-		"another is completed":        {func(w *world) { w.partnerPay("b", "case-1"); w.outcome("b", approved()) }, false},
-		"another was refused":         {func(w *world) { w.partnerPay("b", "case-1"); w.outcome("b", checkout.Outcome{Status: checkout.OutcomeRefused}) }, true},
-		"another is undecided":        {func(w *world) { w.partnerPay("b", "case-1"); w.cancel("b") }, false},
+		"alone":                  {func(*world) {}, true},
+		"another externalNumber": {func(w *world) { w.partnerPay("b", "case-2") }, true},
+		"a ministry session":     {func(w *world) { w.create("b", "case-1") }, true},
+		"another is created":     {func(w *world) { w.initCheckout("b", "case-1") }, false},
+		"another is pending":     {func(w *world) { w.partnerPay("b", "case-1") }, false},
+		"another is completed":   {func(w *world) { w.partnerPay("b", "case-1"); w.outcome("b", approved()) }, false},
+		"another was refused": {func(w *world) {
+			w.partnerPay("b", "case-1")
+			w.outcome("b", checkout.Outcome{Status: checkout.OutcomeRefused})
+		}, true},
+		"another is undecided":         {func(w *world) { w.partnerPay("b", "case-1"); w.cancel("b") }, false},
 		"another's late money is held": {func(w *world) { w.partnerPay("b", "case-1"); w.cancel("b"); w.outcome("b", approved()) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ type Decision struct {
 	// ForgottenTokens are the hashes of tokens whose entries are deleted.
 	ForgottenTokens []string
 	Tills           map[TillKey]Till
-	Months          map[MonthKey]int // last number of a month
+	Months          map[MonthKey]int     // last number of a month
 	Numbers         map[NumberKey]string // session by number
 	Externals       map[ExternalKey]External
 }

@@ -20,15 +20,15 @@ type tb interface {
 
 // world is a partition's state in memory. Like a processor it merges decisions into it.
 type world struct {
-	t        tb
-	now      time.Time
-	sessions map[string]checkout.Session
-	orders   map[checkout.OrderKey]checkout.Order
-	keys     map[checkout.IdempotencyKey]checkout.Idempotency
-	quotas   map[string]checkout.Quota
-	tokens   map[string]checkout.Token
-	lists    map[string]checkout.TokenList
-	tills    map[checkout.TillKey]checkout.Till
+	t         tb
+	now       time.Time
+	sessions  map[string]checkout.Session
+	orders    map[checkout.OrderKey]checkout.Order
+	keys      map[checkout.IdempotencyKey]checkout.Idempotency
+	quotas    map[string]checkout.Quota
+	tokens    map[string]checkout.Token
+	lists     map[string]checkout.TokenList
+	tills     map[checkout.TillKey]checkout.Till
 	months    map[checkout.MonthKey]int
 	numbers   map[checkout.NumberKey]string
 	externals map[checkout.ExternalKey]checkout.External

@@ -201,6 +201,7 @@ func (a *API) Routes(r chi.Router) {
 	unknown := a.outermost(func(call) error {
 		return refuse(http.StatusNotFound, codeRouteNotFound, "There is no such route.")
 	})
+	r.Get(pathSpec, serveSpec)
 	r.Handle(Prefix, unknown)
 	r.Handle(Prefix+"/*", unknown)
 }

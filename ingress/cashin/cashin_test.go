@@ -149,8 +149,10 @@ func TestQuotas(t *testing.T) {
 			method, path, body string
 			want               int
 		}{
-			{http.MethodPost, "/init-checkout", initial, 5}, {http.MethodPost, "/partners/payments", payment, 5},
-			{http.MethodGet, "/transactions/T2611000099/check-status", "", 30}, {http.MethodGet, "/partners/payment-gateways", "", 30},
+			{http.MethodPost, "/init-checkout", initial, 5},
+			{http.MethodPost, "/partners/payments", payment, 5},
+			{http.MethodGet, "/transactions/T2611000099/check-status", "", 30},
+			{http.MethodGet, "/partners/payment-gateways", "", 30},
 		} {
 			if got := admitted(row.method, row.path, row.body, row.want+8); got != row.want {
 				t.Errorf("%s: %d calls are admitted, want %d", row.path, got, row.want)
@@ -243,10 +245,10 @@ func TestPartnersPayments(t *testing.T) {
 		w.minute()
 	}
 	for body, code := range map[string]string{
-		with(payment, "customer", `{"phone":"055000001"}`): "INVALID_PHONE_NUMBER", // of the other operator
-		with(payment, "customer", `{"phone":"+33612345678"}`): "INVALID_PHONE_NUMBER",
-		with(payment, "customer", `{"phone":"06600000"}`):     "INVALID_PHONE_NUMBER",
-		with(payment, "customer", `{"phone":"00242066000001"}`): "INVALID_PHONE_NUMBER",
+		with(payment, "customer", `{"phone":"055000001"}`):        "INVALID_PHONE_NUMBER", // of the other operator
+		with(payment, "customer", `{"phone":"+33612345678"}`):     "INVALID_PHONE_NUMBER",
+		with(payment, "customer", `{"phone":"06600000"}`):         "INVALID_PHONE_NUMBER",
+		with(payment, "customer", `{"phone":"00242066000001"}`):   "INVALID_PHONE_NUMBER",
 		with(payment, "customer", `{"phone":"0660000010000000"}`): "INVALID_PHONE_NUMBER",
 	} {
 		w.minute()

@@ -155,6 +155,23 @@ func List(ctx context.Context, pool *pgxpool.Pool) (out []Entry, err error) {
 	return out, nil
 }
 
+// DemoPairs lists the pairs in force that are of the demo registry, which everybody can read.
+func DemoPairs(ctx context.Context, pool *pgxpool.Pool) (out []Entry, err error) {
+	err = registry.View(ctx, pool, "", func(tx pgx.Tx, s *registry.Snapshot) error {
+		pairs, err := read(ctx, tx)
+		for _, p := range pairs {
+			if p.RevokedAt.IsZero() && (secret.IsDemoDigest(p.apiKey) || secret.IsDemoDigest(p.secretKey)) {
+				out = append(out, entry(s, p.Pair))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for pairs of the demo registry: %w", err)
+	}
+	return out, nil
+}
+
 // Tx changes pairs within a transaction of the registry.
 type Tx struct {
 	tx    *registry.Tx

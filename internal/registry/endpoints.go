@@ -121,7 +121,9 @@ func (s *Snapshot) directory(now time.Time) Directory {
 			d.Partners = append(d.Partners, PartnerEntry{a, s.Agencies[a.AgencyID].Slug})
 		}
 	}
-	slices.SortFunc(d.Partners, func(a, b PartnerEntry) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
+	slices.SortFunc(d.Partners, func(a, b PartnerEntry) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+	})
 	for _, e := range s.erp {
 		d.ERPs = append(d.ERPs, ERPEntry{ERPSettings: e, Agency: s.Agencies[e.AgencyID].Slug})
 	}

@@ -96,8 +96,12 @@ func TestCommandsSurvive(t *testing.T) {
 		t.Errorf("a tick travels: %v", err)
 	}
 	for _, r := range []record.Command{
-		{}, {Type: "session.transmogrify"}, {Type: mapping.CommandCreate}, {Type: mapping.CommandOutcome},
-		{Type: mapping.CommandInitCheckout}, {Type: mapping.CommandInitCheckout, Cashin: &record.CashinEntry{Session: &record.Session{}}},
+		{},
+		{Type: "session.transmogrify"},
+		{Type: mapping.CommandCreate},
+		{Type: mapping.CommandOutcome},
+		{Type: mapping.CommandInitCheckout},
+		{Type: mapping.CommandInitCheckout, Cashin: &record.CashinEntry{Session: &record.Session{}}},
 		{Type: mapping.CommandPartnerPay, Cashin: &record.CashinEntry{Session: &record.Session{Cashin: &record.Cashin{}}}},
 	} {
 		if _, err := mapping.ToCommand(&r); !errors.Is(err, checkout.ErrUnknownCommand) {

@@ -105,7 +105,8 @@ func TestAddresses(t *testing.T) {
 	}{
 		{receiver.URL, "address_refused:not_https", false}, // the loopback address, outside developer mode
 		{"http://partner.example.org/", "address_refused:not_https", true},
-		{"https://10.0.0.7/", "address_refused:ip_literal", false}, {"", "destination_unusable", true},
+		{"https://10.0.0.7/", "address_refused:ip_literal", false},
+		{"", "destination_unusable", true},
 	} {
 		r := policy.Send(t.Context(), &record.Delivery{ApplicationID: "a", URL: row.url, Livemode: row.live, Body: []byte("{}")})
 		if r.Reason() != row.reason {

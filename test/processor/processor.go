@@ -14,11 +14,11 @@ import (
 // Processor has all sessions and the service's time. Its lock protects all fields.
 type Processor struct {
 	sync.Mutex
-	T        testing.TB
-	Time     time.Time
-	Sessions map[string]checkout.Session
-	Orders   map[checkout.OrderKey]checkout.Order
-	Tills    map[checkout.TillKey]checkout.Till
+	T         testing.TB
+	Time      time.Time
+	Sessions  map[string]checkout.Session
+	Orders    map[checkout.OrderKey]checkout.Order
+	Tills     map[checkout.TillKey]checkout.Till
 	Months    map[checkout.MonthKey]int
 	Numbers   map[checkout.NumberKey]string
 	Externals map[checkout.ExternalKey]checkout.External
@@ -50,6 +50,7 @@ func (v view) Numbered(k checkout.NumberKey) string       { return v.Numbers[k] 
 func (v view) External(k checkout.ExternalKey) checkout.External {
 	return v.Externals[k]
 }
+
 func (v view) Idempotency(checkout.IdempotencyKey) (checkout.Idempotency, bool) {
 	return checkout.Idempotency{}, false
 }

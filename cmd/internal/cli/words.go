@@ -46,6 +46,8 @@ var words = map[string]func(operation.Args) string{
 		}
 		return "there are no applications yet: add one with `quittance seed FILE`"
 	},
+	"cashin.in_force":             filled("the application has credentials in force already, {id}; replace them with `quittance cashin rotate`, or end them with `quittance cashin revoke`"),
+	"cashin.none":                 filled("the application has no credentials in force; make some with `quittance cashin create`"),
 	"clerk.code_malformed":        filled("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
 	"clerk.counter_malformed":     filled("must be 1 to {most} printable characters: the desk or place; a new clerk needs one"),
 	"clerk.key_unknown":           filled("no clerk's key has the id {id}; `quittance clerks list` shows them"),
@@ -121,7 +123,7 @@ func refusal(err error, argument string) error {
 	switch refused.Field {
 	case "":
 		return errors.New(text)
-	case "id":
+	case "id", strings.ToLower(argument):
 		return errors.New(argument + ": " + text)
 	}
 	return errors.New("--" + refused.Field + ": " + text)

@@ -15,6 +15,7 @@ import (
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
 	"quittance/sinks/cases"
+	"quittance/sinks/cashin"
 	"quittance/sinks/collect"
 	"quittance/sinks/erp"
 	"quittance/sinks/journal"
@@ -68,9 +69,10 @@ func clientRights() map[string][]kafka.Right {
 	own := map[string][]kafka.Right{
 		string(KindIngress): slices.Concat(commander, read(schemas.TopicReferences), write(schemas.TopicReferences)),
 		f.Processor: slices.Concat(join(processorGroup(f)), transact(f.Processor+"-"), read(f.Commands, f.State),
-			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicConfirmations)),
+			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicPartners, schemas.TopicConfirmations)),
 		"collect":            slices.Concat(join(collect.Group), read(schemas.TopicCollections), write(schemas.TopicCommands, schemas.TopicReplies, schemas.TopicPoisonCollections)),
 		string(webhook.Kind): deliver(webhook.Kind),
+		string(cashin.Kind):  deliver(cashin.Kind),
 		string(erp.Kind):     slices.Concat(deliver(erp.Kind), join(erp.ReporterGroup), read(schemas.TopicAttempts), commander),
 		"schedule":           slices.Concat(join(schedule.Group), describeGroups(groups...), read(schemas.TopicAttempts), every, written, write(schemas.TopicPoisonDeliveries)),
 		"cases":              slices.Concat(join(cases.Group), commander, read(cases.PoisonTopics()...), write(schemas.TopicPoisonCases)),
