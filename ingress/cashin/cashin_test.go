@@ -374,7 +374,7 @@ func TestOtherErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	token := w.token(w.pair)
-	for _, path := range []string{"/api", "/api/", "/api/nothing", "/api/v2/init-checkout", "/api/init-checkout/", "/api/transactions//check-status"} {
+	for _, path := range []string{"/api", "/api/", "/api/nothing", "/api/v2/init-checkout", "/api/init-checkout/", "/api/transactions/check-status"} {
 		wantRefusal(t, w.send(http.MethodPost, path, token, initial), http.StatusNotFound, "E_ROUTE_NOT_FOUND")
 	}
 	for _, prefix := range []string{"/api", "/api/v1"} {

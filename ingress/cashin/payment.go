@@ -256,7 +256,10 @@ func (a *API) payer(offer, phone string) (payer string, ok bool) {
 	if !phonePattern.MatchString(phone) || reader == nil {
 		return "", false
 	}
-	payer, err := reader.Payer(phone)
+	if local, ok := strings.CutPrefix(phone, "0"); ok {
+		phone = "+242" + local
+	}
+	payer, err := reader.Payer(phone) // restores the 0 that operators keep
 	return payer, err == nil
 }
 

@@ -187,7 +187,7 @@ func TestARestoredPostgresLeasesNoBlockTwice(t *testing.T) {
 	if _, err := pgx.ForEachRow(rows, []any{&name, &next}, func() error { dump[name] = next; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if len(dump) != 4 { // payment_ref, notice_ref of two years, and the key
+	if len(dump) != 5 { // payment_ref, payment_id, notice_ref of two years, and the key
 		t.Fatalf("the dump has %v", dump)
 	}
 
