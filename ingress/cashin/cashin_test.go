@@ -391,7 +391,7 @@ func TestOtherErrors(t *testing.T) {
 	w.change(func() { w.asked = errors.New("broken") })
 	wantRefusal(t, w.init("/api", token, initial), http.StatusInternalServerError, "E_INTERNAL_ERROR")
 
-	resp, err := w.server.Client().Get(w.server.URL + "/api/v1/checkout/sessions") //nolint:noctx // a test
+	resp, err := w.server.Client().Get(w.server.URL + "/api/v1/checkout/sessions")
 	if err != nil {
 		t.Fatal(err)
 	}
