@@ -236,17 +236,19 @@ type Code string
 
 // The codes of answers. Codes of the contract keep its spelling.
 const (
-	CodeOK                Code = "ok"
-	CodeSessionNotFound   Code = "checkout.session_not_found"
-	CodeSessionEnded      Code = "checkout.session_ended"
-	CodeSessionOpen       Code = "checkout.session_open" // its personal data is still needed
-	CodeOrderOpen         Code = "checkout.order_open"
-	CodeOrderPaid         Code = "checkout.order_paid"
-	CodeOrderUnderReview  Code = "checkout.order_under_review"
-	CodeKeyReused         Code = "idempotency.key_reused"
-	CodeRateLimited       Code = "generic.rate_limited"
-	CodeValidationFailed  Code = "generic.validation_failed"
-	CodeOriginsRequired   Code = "embed.origins_required"
+	CodeOK               Code = "ok"
+	CodeSessionNotFound  Code = "checkout.session_not_found"
+	CodeSessionEnded     Code = "checkout.session_ended"
+	CodeSessionOpen      Code = "checkout.session_open" // its personal data is still needed
+	CodeOrderOpen        Code = "checkout.order_open"
+	CodeOrderPaid        Code = "checkout.order_paid"
+	CodeOrderUnderReview Code = "checkout.order_under_review"
+	CodeKeyReused        Code = "idempotency.key_reused"
+	CodeRateLimited      Code = "generic.rate_limited"
+	CodeValidationFailed Code = "generic.validation_failed"
+	CodeOriginsRequired  Code = "embed.origins_required"
+	// CodeNoChannel: no offer of the application can be paid in that mode and currency.
+	CodeNoChannel         Code = "checkout.no_channel"
 	CodeInFlight          Code = "checkout.collection_in_flight"
 	CodePreviousUndecided Code = "checkout.previous_undecided"
 	CodeOfferUnknown      Code = "checkout.offer_unknown"

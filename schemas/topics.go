@@ -12,6 +12,7 @@ const (
 	TopicEvents             = "checkout.events"
 	TopicReplies            = "checkout.replies"
 	TopicCollections        = "collections.requests"
+	TopicCalls              = "collections.calls"
 	TopicWebhooks           = "webhooks"
 	TopicWebhooksDeliveries = "webhooks.deliveries"
 	TopicConfirmations      = "erp.confirmations"
@@ -90,6 +91,7 @@ func Topics() []Topic {
 		Replies: []string{"quittance.Reply"},
 	}),
 		effect(TopicCollections, defaultRetentionEffects, "collection_id", "quittance.CollectionRequest"),
+		effect(TopicCalls, defaultRetentionHistory, "collection_id", "quittance.Call"),
 		effect(TopicWebhooks, defaultRetentionHistory, "application_id", "quittance.Notification"),
 		effect(TopicConfirmations, 0, "tenant_id", "quittance.Notification"),
 		effect(TopicWebhooksDeliveries, defaultRetentionEffects, "endpoint id", "quittance.Delivery"),

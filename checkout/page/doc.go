@@ -14,14 +14,15 @@
 //
 //   - Each step has one forward form (POST), the page's first, and its first
 //     button goes forward. It carries the fields of View.Hidden and [FieldLanguage].
-//   - Offers are buttons of that form, or radios in the phone step, named
-//     [FieldOffer] with the offer_id as value. The number is <input type=tel>
-//     named [FieldPhone].
+//   - Offers are buttons of that form, named [FieldOffer] with the offer_id as
+//     value. The number is <input type=tel> named [FieldPhone].
 //   - Back, language and « Vérifier » are links. No form but the forward form
-//     and the citizen's cancel is ever on a page; the latter posts to an
-//     address that ends in /cancel and is absent while a collection is in
-//     flight.
+//     and the citizen's cancel is ever on a page. The action of the latter ends
+//     in /cancel. Its form (GET) leads to the question of [StateCancel], whose
+//     only form (POST) cancels. It is absent while a collection is in flight.
 //   - [StateCash] is a step without a forward form: the citizen goes to a counter.
+//   - [StateWaiting] and [StateCash] load themselves again in a browser without
+//     JavaScript (View.Refresh). They have no form that posts, which a reload would stop.
 //   - A review with [ErrorOrderPaid] has no form at all: nothing is left to confirm or
 //     to cancel.
 //

@@ -60,7 +60,9 @@ func full(state page.State, lang money.Language) page.View {
 		Receipt:     page.Receipt{NoticeRef: "AV20260000012345", OperatorRef: "23503452", PaidAt: now},
 		FailureCode: "collect.approval_timeout",
 		Action:      "/c/chs_1", CancelAction: "/c/chs_1/cancel", SelfURL: "/c/chs_1?lang=fr",
-		BackURL: "/c/chs_1?step=phone", OffersURL: "/c/chs_1?step=offers", LanguageURL: "/c/chs_1?lang=en",
+		CancelFields: []page.Field{{Name: "step", Value: "phone"}, {Name: "offer", Value: "momo_b"}},
+		Refresh:      page.Refresh{After: 10 * time.Second, URL: "/c/chs_1?lang=fr&reloads=4#status"},
+		BackURL:      "/c/chs_1?step=phone", OffersURL: "/c/chs_1?step=offers", LanguageURL: "/c/chs_1?lang=en",
 		SuccessURL: "https://guichet.example/merci", CancelURL: "https://guichet.example/retour",
 	}
 }
@@ -114,9 +116,10 @@ func TestForms(t *testing.T) {
 	everyPage(t, func(t *testing.T, v page.View, _ string, root *element) {
 		forms := root.all("form")
 		steps := v.State == page.StateChoose || v.State == page.StatePhone || v.State == page.StateReview
-		if v.State == page.StateCash {
-			if len(forms) != 1 || !strings.HasSuffix(forms[0].attr["action"], "/cancel") {
-				t.Fatalf("%d forms, want the citizen's cancel alone", len(forms))
+		if v.State == page.StateCash || v.State == page.StateCancel {
+			method := map[page.State]string{page.StateCash: "get", page.StateCancel: "post"}[v.State]
+			if len(forms) != 1 || !strings.HasSuffix(forms[0].attr["action"], "/cancel") || forms[0].attr["method"] != method {
+				t.Fatalf("%d forms, want the citizen's cancel alone, by %s", len(forms), method)
 			}
 			return
 		}
@@ -133,8 +136,16 @@ func TestForms(t *testing.T) {
 		if forward.attr["method"] != "post" || forward.attr["action"] != v.Action {
 			t.Errorf("forward form is %v", forward.attr)
 		}
-		if cancel.attr["method"] != "post" || !strings.HasSuffix(cancel.attr["action"], "/cancel") {
+		// One press cancelled. Now it asks.
+		if cancel.attr["method"] != "get" || !strings.HasSuffix(cancel.attr["action"], "/cancel") {
 			t.Errorf("cancel form is %v", cancel.attr)
+		}
+		var asked []string
+		for _, input := range cancel.all("input") {
+			asked = append(asked, input.attr["name"]+"="+input.attr["value"])
+		}
+		if want := []string{"lang=" + string(v.Lang), "step=phone", "offer=momo_b"}; !slices.Equal(asked, want) {
+			t.Errorf("the question gets %q, want %q", asked, want)
 		}
 		sent := map[string]string{}
 		for _, input := range forward.all("input") {
@@ -155,9 +166,9 @@ func TestForms(t *testing.T) {
 				offers = append(offers, e.attr["value"])
 			}
 		}
-		want := []string{"momo", "momo_b", "card", "cash_agency"}
-		if v.State == page.StateReview {
-			want = nil
+		var want []string
+		if v.State == page.StateChoose {
+			want = []string{"momo", "momo_b", "card", "cash_agency"}
 		}
 		if !slices.Equal(offers, want) {
 			t.Errorf("offers are %v, want %v", offers, want)
@@ -180,13 +191,83 @@ func TestForms(t *testing.T) {
 	})
 }
 
-func TestOneOperatorIsNoChoice(t *testing.T) {
+// The question before a cancel says that the reference dies, if there is a counter at all.
+func TestCancelQuestion(t *testing.T) {
 	t.Parallel()
-	v := full(page.StatePhone, money.French)
-	v.Offers = v.Offers[:1]
-	for _, input := range parse(t, render(t, v)).all("input") {
-		if input.attr["type"] == "radio" {
-			t.Errorf("radio %v for a single offer", input.attr)
+	for lang, words := range map[money.Language][]string{
+		money.French:  {"Annuler ce paiement", "ne sera plus acceptée au guichet", "Non, continuer le paiement"},
+		money.English: {"Cancel this payment?", "no longer accept the reference", "No, go on with the payment"},
+	} {
+		v := full(page.StateCancel, lang)
+		main := parse(t, render(t, v)).byID("main")
+		if main.all("h1")[0].text() == "" || !strings.Contains(main.text(), words[0]) || !strings.Contains(main.text(), words[1]) || !strings.Contains(main.text(), grouped) {
+			t.Errorf("the question reads %q", main.text())
+		}
+		if back := main.byClass("button"); back.text() != words[2] || back.attr["href"] != v.BackURL {
+			t.Errorf("the way back is %q to %s", back.text(), back.attr["href"])
+		}
+		v.Offers = v.Offers[:3]
+		if main := parse(t, render(t, v)).byID("main"); strings.Contains(main.text(), words[1]) {
+			t.Errorf("without a counter it reads %q", main.text())
+		}
+	}
+}
+
+// grouped is the reference of a full View as every page writes it.
+const grouped = "4821\u00a00933\u00a07715\u00a00264"
+
+// Numbers have one spelling on all pages, and no amount, reference or number of a phone
+// breaks inside.
+func TestNumbersHaveOneSpelling(t *testing.T) {
+	t.Parallel()
+	spaces := regexp.MustCompile(`[\s\x{a0}\x{202f}]`)
+	everyPage(t, func(t *testing.T, v page.View, html string, root *element) {
+		main := root.byID("main").text()
+		if strings.Contains(main, v.PaymentRef) {
+			t.Error("the reference is not in groups")
+		}
+		for _, n := range root.all("") {
+			if n.name == "input" || len(n.children) != 1 || n.children[0].name != "" || slices.Contains([]string{"style", "script", "title"}, n.name) {
+				continue
+			}
+			text := n.text()
+			for _, number := range []string{"\u202fFCFA", "FCFA\u00a0", grouped, "+242"} {
+				if strings.Contains(text, number) && !slices.Contains(strings.Fields(n.attr["class"]), "n") && n.attr["id"] != "phone-hint" && n.attr["id"] != "phone-fault" && n.name != "li" && n.attr["href"] != "#phone" {
+					t.Errorf("<%s> may break %q", n.name, text)
+				}
+			}
+		}
+		if digits := spaces.ReplaceAllString(main, ""); strings.Contains(digits, "066000001") && !strings.Contains(main, "+242\u00a006\u00a0600\u00a000\u00a001") && v.State != page.StatePhone {
+			t.Errorf("the number is written otherwise: %q", main)
+		}
+	})
+	for phone, want := range map[string]string{
+		"066000001":          "+242\u00a006\u00a0600\u00a000\u00a001",
+		"06.600.00.01":       "+242\u00a006\u00a0600\u00a000\u00a001",
+		"242066000001":       "+242\u00a006\u00a0600\u00a000\u00a001",
+		"00242 06 600 00 01": "+242\u00a006\u00a0600\u00a000\u00a001",
+		"+33 1 23 45 67 89":  "+33 1 23 45 67 89",
+		"12":                 "12",
+		"":                   "",
+	} {
+		if got := page.GroupPhone(phone); got != want {
+			t.Errorf("GroupPhone(%q) = %q, want %q", phone, got, want)
+		}
+	}
+}
+
+// A number of another operator on offer is pointed out by both names.
+func TestNumberOfAnotherOperator(t *testing.T) {
+	t.Parallel()
+	for lang, want := range map[money.Language]string{
+		money.French:  "Ce numéro appartient à MTN Mobile Money. Vous avez choisi Airtel Money.",
+		money.English: "This number belongs to MTN Mobile Money. You chose Airtel Money.",
+	} {
+		v := full(page.StatePhone, lang)
+		v.OfferLabel = ""
+		v.Errors = []page.FieldError{{Field: page.FieldPhone, Code: page.ErrorOperatorOther, Offer: "momo"}}
+		if text := parse(t, render(t, v)).byID("phone-fault").text(); !strings.Contains(text, want) {
+			t.Errorf("the page says %q", text)
 		}
 	}
 }
@@ -252,8 +333,17 @@ func TestAccessibleStructure(t *testing.T) {
 				t.Error("no live region for the status")
 			}
 		}
-		if strings.Contains(html, "http-equiv") {
-			t.Error("page loads itself again")
+		// Only without JavaScript does a page load itself again.
+		want := 0
+		if (v.State == page.StateWaiting || v.State == page.StateCash) && v.Embed == nil {
+			want = 1
+		}
+		const refresh = `<noscript><meta http-equiv="refresh" content="10;url=/c/chs_1?lang=fr&amp;reloads=4#status"></noscript>`
+		if got, all := strings.Count(html, refresh), strings.Count(html, "http-equiv"); got != want || all != want {
+			t.Errorf("the page loads itself again %d times, %d as wanted", all, got)
+		}
+		if want > 0 && ids["status"] == nil {
+			t.Error("no status to return to")
 		}
 	})
 }
@@ -263,7 +353,7 @@ func TestErrorSummary(t *testing.T) {
 	for _, lang := range money.Languages {
 		for _, code := range page.ErrorCodes {
 			v := full(page.StatePhone, lang)
-			v.Errors = []page.FieldError{{Field: page.FieldPhone, Code: code}}
+			v.Errors = []page.FieldError{{Field: page.FieldPhone, Code: code, Offer: "momo"}}
 			root := parse(t, render(t, v))
 			summary := root.byID("errors")
 			if summary == nil || summary.attr["role"] != "alert" || summary.attr["tabindex"] != "-1" {
@@ -329,7 +419,7 @@ func TestDoNotPayAgain(t *testing.T) {
 			}
 			root := parse(t, render(t, v))
 			main := root.byID("main")
-			if !strings.Contains(main.text(), again) || !strings.Contains(main.text(), v.PaymentRef) {
+			if !strings.Contains(main.text(), again) || !strings.Contains(main.text(), grouped) {
 				t.Errorf("%s in %s says %q", state, lang, main.text())
 			}
 			if got := strings.Contains(main.text(), v.Receipt.OperatorRef); got != (state != page.StateReview) {
@@ -387,7 +477,7 @@ func TestTheNumberIsMasked(t *testing.T) {
 	t.Parallel()
 	everyPage(t, func(t *testing.T, v page.View, html string, _ *element) {
 		shown := v.State == page.StatePhone || v.State == page.StateReview
-		digits := regexp.MustCompile(`\s`).ReplaceAllString(html, "")
+		digits := regexp.MustCompile(`[\s\x{a0}]`).ReplaceAllString(html, "")
 		if got := strings.Contains(digits, "066000001"); got != shown {
 			t.Errorf("number shown in full: %v, want %v", got, shown)
 		}
@@ -395,7 +485,8 @@ func TestTheNumberIsMasked(t *testing.T) {
 	for phone, want := range map[string]string{
 		"+242066000001": "+242\u00a006\u00a0•••\u00a0••\u00a001",
 		"242066000001":  "+242\u00a006\u00a0•••\u00a0••\u00a001",
-		"06 600 00 01":  "06\u00a0•••\u00a0••\u00a001",
+		"06 600 00 01":  "+242\u00a006\u00a0•••\u00a0••\u00a001",
+		"+33123456789":  "•••",
 		"0660001":       "•••",
 		"":              "•••",
 	} {
@@ -443,7 +534,7 @@ func TestReceipt(t *testing.T) {
 	t.Parallel()
 	v := full(page.StateCompleted, money.French)
 	text := parse(t, render(t, v)).text()
-	for _, want := range []string{"TEST", v.PaymentRef, v.Receipt.NoticeRef, v.Receipt.OperatorRef, "1er novembre 2026 à 15:27", "Airtel Money", v.Agency} {
+	for _, want := range []string{"TEST", grouped, v.Receipt.NoticeRef, v.Receipt.OperatorRef, "1er novembre 2026 à 15:27", "Airtel Money", v.Agency} {
 		if !strings.Contains(text, want) {
 			t.Errorf("receipt lacks %q", want)
 		}
@@ -593,6 +684,8 @@ func TestIncompleteViewsAreRefused(t *testing.T) {
 		"no action":         func(v *page.View) { v.Action = "" },
 		"cancel elsewhere":  func(v *page.View) { v.CancelAction = "/c/chs_1/cancel?lang=fr" },
 		"negative due":      func(v *page.View) { v.Due, v.Total = -5000, -4925 },
+		"no cancel":         func(v *page.View) { v.State, v.CancelAction = page.StateCancel, "" },
+		"no way back":       func(v *page.View) { v.State, v.BackURL = page.StateCancel, "" },
 		"undecided total":   func(v *page.View) { v.State, v.Total = page.StateUndecided, v.Total+1 },
 		"late total":        func(v *page.View) { v.State, v.Total = page.StateLate, v.Total+1 },
 		"live but no place": func(v *page.View) { v.State, v.SelfURL = page.StateWaiting, "" },
@@ -779,7 +872,7 @@ func TestCash(t *testing.T) {
 		v := full(page.StateCash, lang)
 		v.ExpiresAt = v.WindowEnds
 		root := parse(t, render(t, v))
-		if ref := root.byClass("reference"); ref.text() != "4821\u00a00933\u00a07715\u00a00264" {
+		if ref := root.byClass("reference"); ref.text() != grouped {
 			t.Errorf("the reference reads %q", ref.text())
 		}
 		if !strings.Contains(root.text(), until) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"quittance/checkout/money"
 )
@@ -33,7 +34,7 @@ type Renderer struct {
 
 // New parses the embedded templates. An error means a faulty build.
 func New() (*Renderer, error) {
-	layout, err := template.ParseFS(templates, "templates/layout.html")
+	layout, err := template.New("layout.html").Funcs(template.FuncMap{"num": num, "within": within}).ParseFS(templates, "templates/layout.html")
 	if err != nil {
 		return nil, fmt.Errorf("parsing the page layout: %w", err)
 	}
@@ -121,6 +122,8 @@ func (v View) check() error {
 		return fmt.Errorf("%w: no address for its form", ErrView)
 	case v.CancelAction != "" && !strings.HasSuffix(v.CancelAction, "/cancel"):
 		return fmt.Errorf("%w: address of the citizen's cancel does not end in /cancel", ErrView)
+	case v.State == StateCancel && (v.CancelAction == "" || v.BackURL == ""):
+		return fmt.Errorf("%w: no way to cancel, or to go on", ErrView)
 	case (v.State == StateWaiting || v.State == StateCash) && v.LiveURL != "" && v.SelfURL == "":
 		return fmt.Errorf("%w: live status without an address to load again", ErrView)
 	case v.State == StateCash && v.PaymentRef == "":
@@ -147,32 +150,37 @@ type content struct {
 
 	Choices           []choice
 	Phone, PhoneFault string
+	Example           string // a phone number
 	Payer, OfferLabel string
 	Hidden            []Field
 	Faults            []FieldError
 
-	Redirect                 string
-	WaitStatus, WaitOver     string
-	Reference                string // PaymentRef in groups of four
-	PayBefore                string
-	Undecided                string // what the citizen must not do now
-	Clock, Until, Sent, USSD string
-	Left                     int64 // whole seconds of the approval window
-	Over                     bool
-	Version, LiveURL         string
+	Redirect             string
+	WaitStatus, WaitOver string
+	Reference            string // PaymentRef in groups of four
+	PayBefore            string
+	Undecided            string // what the citizen must not do now
+	Clock, Until, USSD   string
+	Left                 int64 // whole seconds of the approval window
+	Over                 bool
+	Version, LiveURL     string
+	RefreshURL           string
+	RefreshAfter         int64 // seconds
 
 	Receipt         Receipt
 	PaidAt, Failure string
 	Doubt           bool // something may have been debited
 	Settled         bool // see View.settled
 	ShowTotal       bool // beside the references to keep
+	PaperEnds       bool // a cancel ends the validity of a reference for the counter
 
+	CancelFields                                                                          []Field
 	Action, CancelAction, SelfURL, BackURL, OffersURL, LanguageURL, SuccessURL, CancelURL string
 }
 
 type choice struct {
-	ID, Label, About, FeeText string
-	Chosen                    bool
+	ID, Label, About string
+	Fee, Free        string // one of them when the fee is known
 }
 
 func (r *Renderer) content(v View) content {
@@ -199,21 +207,29 @@ func (r *Renderer) content(v View) content {
 	case c.Settled:
 		c.faults(v)
 	case v.State.step():
-		c.Action, c.CancelAction, c.BackURL, c.OffersURL = v.Action, v.CancelAction, v.BackURL, v.OffersURL
+		c.Action, c.CancelAction, c.CancelFields, c.BackURL, c.OffersURL = v.Action, v.CancelAction, v.CancelFields, v.BackURL, v.OffersURL
 		c.Hidden = v.Hidden
-		c.Phone = v.Phone
+		c.Phone, c.Example = v.Phone, GroupPhone("06 612 34 56")
+		if v.State == StateReview {
+			c.Phone = GroupPhone(v.Phone)
+		}
 		c.choices(v)
 		c.faults(v)
 	}
 	switch v.State {
 	case StateWaiting:
 		c.wait(v)
+		c.refresh(v)
 	case StateCash:
-		c.CancelAction, c.OffersURL = v.CancelAction, v.OffersURL
+		c.CancelAction, c.CancelFields, c.OffersURL = v.CancelAction, v.CancelFields, v.OffersURL
 		c.Version, c.LiveURL = v.Version, v.LiveURL
+		c.refresh(v)
 		if !v.ExpiresAt.IsZero() {
 			c.PayBefore = fmt.Sprintf(w.CashUntil, Date(v.Lang, v.ExpiresAt))
 		}
+	case StateCancel:
+		c.CancelAction, c.BackURL = v.CancelAction, v.BackURL
+		c.PaperEnds = v.PaymentRef != "" && slices.ContainsFunc(v.Offers, func(o Offer) bool { return o.Kind == KindCash })
 	case StateUndecided:
 		c.Undecided = w.Undecided[c.Kind]
 	case StateCompleted:
@@ -250,7 +266,7 @@ func (v View) title(w *words) string {
 		return w.WaitCashTitle
 	}
 	return map[State]string{
-		StateChoose: w.ChooseTitle, StatePhone: w.PhoneTitle, StateReview: w.ReviewTitle, StateCash: w.CashTitle, StateWaiting: w.WaitTitle,
+		StateChoose: w.ChooseTitle, StatePhone: w.PhoneTitle, StateReview: w.ReviewTitle, StateCash: w.CashTitle, StateCancel: w.CancelTitle, StateWaiting: w.WaitTitle,
 		StateCompleted: w.DoneTitle, StateFailed: w.FailTitle, StateExpired: w.ExpiredTitle, StateCancelled: w.CancelledTitle,
 		StateUndecided: w.UndecidedTitle, StateLate: w.LateTitle, StateReversed: w.ReversedTitle, StateMismatched: w.MismatchTitle,
 		StateReload: w.ReloadTitle, StateUnknown: w.UnknownTitle, StateUnavailable: w.DownTitle,
@@ -258,16 +274,16 @@ func (v View) title(w *words) string {
 }
 
 func (c *content) choices(v View) {
-	if v.State == StateReview || v.State == StatePhone && len(v.Offers) < 2 {
+	if v.State != StateChoose {
 		return
 	}
 	for _, o := range v.Offers {
-		item := choice{ID: o.ID, Label: cmp.Or(o.Label, c.W.Offers[o.ID], o.ID), About: c.W.Kinds[o.Kind], Chosen: o.ID == v.Offer}
-		if o.FeeKnown {
-			item.FeeText = c.W.OfferFree
-			if o.Fee > 0 {
-				item.FeeText = fmt.Sprintf(c.W.OfferFee, v.Currency.Format(v.Lang, o.Fee))
-			}
+		item := choice{ID: o.ID, Label: cmp.Or(o.Label, c.W.Offers[o.ID], o.ID), About: c.W.Kinds[o.Kind]}
+		switch {
+		case o.FeeKnown && o.Fee > 0:
+			item.Fee = v.Currency.Format(v.Lang, o.Fee)
+		case o.FeeKnown:
+			item.Free = c.W.OfferFree
 		}
 		c.Choices = append(c.Choices, item)
 	}
@@ -275,6 +291,9 @@ func (c *content) choices(v View) {
 
 func (c *content) faults(v View) {
 	for _, e := range v.Errors {
+		if e.Code == ErrorOperatorOther && e.Message == "" {
+			e.Message = fmt.Sprintf(c.W.Errors[e.Code], cmp.Or(c.W.Offers[e.Offer], e.Offer), c.OfferLabel)
+		}
 		e.Message = cmp.Or(e.Message, c.W.Errors[e.Code], c.W.Errors[ErrorTryAgain])
 		// The summary links only to a field that is on the page.
 		switch {
@@ -291,10 +310,7 @@ func (c *content) faults(v View) {
 func (c *content) wait(v View) {
 	c.USSD, c.Version, c.LiveURL, c.Redirect = v.USSD, v.Version, v.LiveURL, v.Redirect
 	c.WaitStatus, c.WaitOver = c.W.WaitStatuses[c.Kind], c.W.WaitOvers[c.Kind]
-	c.Sent = c.W.WaitSentPlain
-	if payer := masked(v.Payer); payer != "" {
-		c.Sent = fmt.Sprintf(c.W.WaitSent, payer)
-	}
+	c.Payer = masked(v.Payer)
 	if v.WindowEnds.IsZero() {
 		return
 	}
@@ -311,6 +327,34 @@ func (c *content) wait(v View) {
 	if minutes := int(math.Ceil(left.Minutes())); minutes > 1 {
 		c.Clock = fmt.Sprintf(c.W.WaitClock, minutes)
 	}
+}
+
+// refresh is for browsers without JavaScript. A frame does nothing without JavaScript.
+func (c *content) refresh(v View) {
+	if v.Embed == nil {
+		c.RefreshURL, c.RefreshAfter = v.Refresh.URL, int64(v.Refresh.After/time.Second)
+	}
+}
+
+// num returns a text that never breaks inside, such as an amount or a reference. The style
+// makes a long one smaller where it would be wider than the page.
+func num(text string) template.HTML {
+	class := "n n4"
+	switch n := utf8.RuneCountInString(text); {
+	case n <= 11: // 10 000 FCFA
+		class = "n"
+	case n <= 15: // 99 999 999 FCFA
+		class = "n n2"
+	case n <= 19: // a reference in groups
+		class = "n n3"
+	}
+	return template.HTML(`<span class="` + class + `">` + template.HTMLEscapeString(text) + `</span>`) //nolint:gosec // it is escaped
+}
+
+// within puts a text that never breaks into a format with one %s.
+func within(format, text string) template.HTML {
+	before, after, _ := strings.Cut(format, "%s")
+	return template.HTML(template.HTMLEscapeString(before)) + num(text) + template.HTML(template.HTMLEscapeString(after)) //nolint:gosec // it is escaped
 }
 
 // Ended reports whether nothing is left to do on the page.

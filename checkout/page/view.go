@@ -34,6 +34,7 @@ const (
 	StateReversed    State = "reversed"    // the money was given back
 	StateMismatched  State = "mismatched"  // ended unpaid, and the operator reported a payment that does not fit
 	StateCash        State = "cash"        // the reference to pay with at a counter
+	StateCancel      State = "cancel"      // the question before the citizen's cancel
 	StateReload      State = "reload"      // a frame that has lost its client_secret, and asks for it
 	StateUnknown     State = "unknown"     // no such session, HTTP 404
 	StateUnavailable State = "unavailable" // cannot answer now, HTTP 503
@@ -41,7 +42,7 @@ const (
 
 // States lists every State.
 var States = []State{
-	StateChoose, StatePhone, StateReview, StateCash, StateWaiting, StateCompleted,
+	StateChoose, StatePhone, StateReview, StateCash, StateCancel, StateWaiting, StateCompleted,
 	StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateReversed, StateMismatched,
 	StateReload, StateUnknown, StateUnavailable,
 }
@@ -71,23 +72,23 @@ type View struct {
 	Fee      int64
 	Total    int64
 
-	// Offers to choose from in StateChoose. In StatePhone, two or more make a
-	// choice of operator beside the number, with Offer marked; fewer make
-	// none, and Hidden then carries the offer.
+	// Offers to choose from in StateChoose. In StateCancel they decide whether the page
+	// says what becomes of the reference for the counter.
 	Offers []Offer
 	// Offer is the chosen offer_id, in StatePhone and StateReview; OfferLabel
-	// is its name for citizens, from StateReview on.
+	// is its name for citizens.
 	Offer      string
 	OfferLabel string
 	// Kind is the kind of the chosen offer, from StateReview on; empty means mobile money.
 	Kind Kind
-	// Phone is the number as typed, shown in StatePhone and StateReview only.
+	// Phone is the number as typed in StatePhone, and the number in any form in
+	// StateReview. No other state shows it.
 	Phone string
 	// Payer is the number with its middle masked, for StateWaiting and
 	// StateCompleted; see [MaskPhone]. The page masks a number that is not masked.
 	Payer string
 
-	// Hidden are fields that the forward form carries: the chosen offer, the
+	// Hidden are fields that the forward form has: the chosen offer, the
 	// number as typed, and in StateReview the id under which a confirmation
 	// counts once, so that a double click or a reload confirms the same
 	// collection.
@@ -109,26 +110,37 @@ type View struct {
 	USSD       string // code that shows pending payments at the operator, such as "*105#"; may be empty
 	Version    string // see "Live status" in the package's documentation; also for StateCash
 	LiveURL    string // empty: no live status, the citizen verifies by hand
+	// Refresh is for StateWaiting and StateCash of a browser without JavaScript.
+	Refresh Refresh
 
 	Receipt     Receipt // StateCompleted; of StateLate, StateReversed and StateMismatched the OperatorRef
 	FailureCode string  // StateFailed; a code of contract decisions § 6
 
-	// Addresses. Action receives the forward form; CancelAction, which must end
-	// in /cancel, the citizen's cancel, and empty means that none is offered.
+	// Addresses. Action receives the forward form. CancelAction must end in /cancel: a GET
+	// with CancelFields shows StateCancel, a POST cancels. Without it no cancel is offered.
 	// SelfURL is this page with its language, for « Vérifier » (StateWaiting,
 	// StateUndecided) and « Réessayer ».
-	// BackURL is the step before, OffersURL the choice of offer, LanguageURL
+	// BackURL is the step before, in StateCancel the step that the citizen comes from;
+	// OffersURL the choice of offer, LanguageURL
 	// this page in the other language. SuccessURL and CancelURL are the
 	// integrator's. An empty link is not shown. StateUndecided, StateLate,
 	// StateReversed and StateMismatched never lead to CancelURL, where a citizen may pay again.
 	Action       string
 	CancelAction string
+	CancelFields []Field
 	SelfURL      string
 	BackURL      string
 	OffersURL    string
 	LanguageURL  string
 	SuccessURL   string
 	CancelURL    string
+}
+
+// Refresh makes a browser without JavaScript load another page after a time. The zero
+// value is none. A page in a frame has none.
+type Refresh struct {
+	After time.Duration // whole seconds
+	URL   string        // its fragment is the page's status: #status
 }
 
 // Embed is what a page in a frame needs in addition.
@@ -179,6 +191,7 @@ type FieldError struct {
 	Field   string
 	Code    ErrorCode
 	Message string
+	Offer   string // offer_id of the number's operator, for ErrorOperatorOther
 }
 
 // ErrorCode is a fault for which the page has a text.
@@ -188,7 +201,10 @@ type ErrorCode string
 const (
 	ErrorPhoneMissing     ErrorCode = "phone_missing"
 	ErrorPhoneInvalid     ErrorCode = "phone_invalid"
-	ErrorOperatorMismatch ErrorCode = "operator_mismatch" // the number belongs to another operator than the offer's
+	ErrorOperatorMismatch ErrorCode = "operator_mismatch" // the number belongs to an operator that is not on offer
+	// ErrorOperatorOther is for a number of another operator on offer than the chosen one.
+	// The page names both. The same form again pays with the number's operator.
+	ErrorOperatorOther    ErrorCode = "operator_other"
 	ErrorOfferMissing     ErrorCode = "offer_missing"
 	ErrorOfferUnavailable ErrorCode = "offer_unavailable"
 	ErrorTryAgain         ErrorCode = "try_again"  // the service could not take the form; nothing happened
@@ -203,7 +219,7 @@ const (
 
 // ErrorCodes lists every ErrorCode.
 var ErrorCodes = []ErrorCode{
-	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOfferMissing, ErrorOfferUnavailable,
+	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOperatorOther, ErrorOfferMissing, ErrorOfferUnavailable,
 	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid,
 }
 

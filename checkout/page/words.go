@@ -33,10 +33,15 @@ type words struct {
 	OfferFree                        string
 	FeesLater                        string
 	ReturnTo                         string // agency
+	FailAgain                        string // agency
 	Cancel, Back, Sending            string
+	CancelTitle, CancelText          string
+	CancelCash                       string // payment reference
+	CancelYes, CancelNo              string
 
 	ChooseTitle, ChooseNone, ChooseNoneText string
-	PhoneTitle, PhoneLabel, PhoneHint       string
+	PhoneTitle, PhoneLabel                  string
+	PhoneHint                               string // phone number
 	PhoneOperator, PhoneContinue            string
 	ReviewTitle, ReviewText                 string
 	ReviewPay                               string // formatted total
@@ -45,7 +50,7 @@ type words struct {
 	CashTitle, CashText, CashReference      string
 	CashAmount                              string
 	CashUntil                               string // date and time
-	CashPage, CashPrint                     string
+	CashPage, CashPrint, CashCancel         string
 	WaitTitle                               string
 	WaitCardTitle, WaitCardGo, WaitCardSoon string
 	WaitCardText, WaitCardBack              string
@@ -61,7 +66,8 @@ type words struct {
 	WaitMenu, WaitNoSecond, WaitCheck       string
 	DoneTitle, DoneText, DonePrint          string
 	DoneEmbed                               string
-	FailTitle, FailNothing, FailAgain       string
+	FailTitle, FailNothing                  string
+	FailAgainFrame                          string
 	FailAgainPlain                          string // agency
 	FailKeep                                string // payment reference
 	ExpiredTitle, ExpiredText               string
@@ -96,7 +102,7 @@ var french = words{
 	Code: "fr", Other: "English", OtherTag: "en",
 
 	Skip:       "Aller au contenu",
-	TestBanner: "Mode test\u00a0: aucun argent n’est débité.",
+	TestBanner: "Mode test\u00a0: aucune somme n’est débitée.",
 	TestMark:   "TEST",
 	Footer:     "Quittance transmet votre paiement à l’administration et ne garde jamais les fonds.",
 
@@ -104,59 +110,66 @@ var french = words{
 	Payee: "Bénéficiaire", Service: "Service", Subject: "Objet",
 	Number: "Numéro", Offer: "Moyen de paiement", Date: "Date",
 	PaymentRef: "Référence de paiement", NoticeRef: "Numéro d’avis", OperatorRef: "Référence de l’opérateur",
-	ErrorTitle: "Il y a un problème", ErrorPrefix: "Erreur\u00a0: ", Payment: "Paiement",
+	ErrorTitle: "Vérifiez les points suivants", ErrorPrefix: "Erreur\u00a0: ", Payment: "Paiement",
 	OfferFee:  "Frais\u00a0: %s",
 	OfferFree: "Sans frais",
-	FeesLater: "Les frais éventuels vous sont montrés avant la confirmation.",
+	FeesLater: "Les frais éventuels seront indiqués avant la confirmation.",
 	ReturnTo:  "Retourner sur le site\u00a0: %s",
+	FailAgain: "Recommencer sur le site\u00a0: %s",
 	Cancel:    "Annuler le paiement", Back: "Retour", Sending: "Envoi en cours…",
+	CancelTitle: "Annuler ce paiement\u202f?",
+	CancelText:  "Cette demande de paiement sera close et ne pourra plus servir à payer. Pour payer ensuite, une nouvelle demande sera nécessaire.",
+	CancelCash:  "La référence %s ne sera plus acceptée au guichet, même imprimée.",
+	CancelYes:   "Oui, annuler le paiement", CancelNo: "Non, continuer le paiement",
 
 	ChooseTitle: "Comment voulez-vous payer\u202f?",
-	ChooseNone:  "Paiement impossible pour le moment", ChooseNoneText: "Aucun moyen de paiement n’est configuré pour ce service. Adressez-vous à l’administration qui vous a envoyé ici.",
+	ChooseNone:  "Paiement impossible pour le moment", ChooseNoneText: "Aucun moyen de paiement n’est configuré pour ce service. Adressez-vous à l’administration qui vous a transmis ce lien.",
 	PhoneTitle: "Votre numéro mobile money", PhoneLabel: "Numéro de téléphone",
-	PhoneHint:     "9 chiffres, par exemple 06\u00a0612\u00a034\u00a056. Le compte mobile money de ce numéro sera débité.",
+	PhoneHint:     "Par exemple %s. Le compte mobile money de ce numéro sera débité.",
 	PhoneOperator: "Opérateur", PhoneContinue: "Continuer",
 	ReviewTitle: "Vérifiez avant de payer", ReviewText: "Après confirmation, votre opérateur vous demandera votre code secret sur votre téléphone.",
 	ReviewPay: "Payer %s", ReviewNumber: "Changer le numéro", ReviewOffer: "Changer le moyen de paiement",
-	ReviewCard: "Après confirmation, vous continuez sur la page sécurisée de la banque. Votre numéro de carte n’y est demandé que par elle.",
+	ReviewCard: "Après confirmation, le paiement se poursuit sur la page sécurisée de la banque. Seule la banque vous demandera votre numéro de carte.",
 	CashTitle:  "Payez au guichet", CashText: "Présentez cette référence à un guichet de l’administration et payez en espèces.",
 	CashReference: "Référence à donner", CashAmount: "À payer au guichet",
-	CashUntil: "Valable jusqu’au %s.", CashPage: "Cette page montre le résultat dès que le guichet a encaissé.", CashPrint: "Imprimer",
+	CashUntil: "Valable jusqu’au %s.", CashPage: "Le résultat s’affichera sur cette page dès l’encaissement.", CashPrint: "Imprimer",
+	CashCancel:    "Si vous annulez, cette référence ne sera plus acceptée au guichet, même imprimée.",
 	WaitTitle:     "Confirmez sur votre téléphone",
 	WaitCardTitle: "Payez sur la page de la banque", WaitCardGo: "Continuer sur la page de la banque",
-	WaitCardSoon: "Nous préparons la page de la banque. Si elle n’apparaît pas, appuyez sur «\u00a0Vérifier\u00a0».",
-	WaitCardText: "La banque vous ramène ici après le paiement.", WaitCardBack: "Vous avez fini sur la page de la banque\u202f? Le résultat s’affiche ici.",
-	WaitCashTitle: "Le guichet traite votre paiement", WaitCashText: "Un agent a ouvert votre demande pour encaisser. Remettez-lui la somme et attendez le reçu.",
+	WaitCardSoon: "La page de la banque est en préparation. Si elle n’apparaît pas, appuyez sur «\u00a0Vérifier\u00a0».",
+	WaitCardText: "Après le paiement, la banque vous ramène sur cette page.", WaitCardBack: "Une fois le paiement terminé sur la page de la banque, le résultat s’affiche ici.",
+	WaitCashTitle: "Le guichet traite votre paiement", WaitCashText: "Un agent procède à l’encaissement. Remettez-lui la somme et attendez le reçu.",
 	WaitSent:      "Votre opérateur envoie une demande au %s.",
 	WaitSentPlain: "Votre opérateur envoie une demande sur votre téléphone.",
 	WaitPIN:       "Sur votre téléphone, entrez votre code secret mobile money.",
 	WaitPage:      "Revenez ici\u00a0: le résultat s’affiche sur cette page.",
 	WaitClock:     "Il vous reste environ %d minutes", WaitClockOne: "Il vous reste moins d’une minute", WaitLeft: "Temps restant\u00a0:",
 	WaitUntil:    "jusqu’à %s, heure de Brazzaville",
-	WaitLost:     "Connexion interrompue. Nous réessayons\u00a0; vous pouvez aussi appuyer sur «\u00a0Vérifier\u00a0».",
+	WaitLost:     "Connexion interrompue. Nouvelle tentative en cours\u00a0; vous pouvez aussi appuyer sur «\u00a0Vérifier\u00a0».",
 	WaitNoPrompt: "Aucun message sur votre téléphone\u202f?",
 	WaitUSSD:     "Composez %s puis choisissez l’approbation des paiements en attente.",
 	WaitMenu:     "Ouvrez le menu mobile money de votre opérateur et cherchez les paiements en attente.",
 	WaitNoSecond: "Ne payez pas une deuxième fois.", WaitCheck: "Vérifier",
-	DoneTitle: "Paiement réussi", DoneText: "Votre paiement a été reçu. Gardez cette page comme reçu.", DonePrint: "Imprimer le reçu",
-	DoneEmbed: "Votre paiement a été reçu. Ouvrez le reçu pour le garder ou l’imprimer.",
+	DoneTitle: "Paiement réussi", DoneText: "Votre paiement a été reçu. Conservez cette page comme reçu.", DonePrint: "Imprimer le reçu",
+	DoneEmbed: "Votre paiement a été reçu. Ouvrez le reçu pour le conserver ou l’imprimer.",
 	FailTitle: "Le paiement n’a pas abouti", FailNothing: "Cette demande de paiement est close.",
-	FailAgain: "Recommencer", FailAgainPlain: "Pour recommencer, demandez un nouveau lien de paiement à\u00a0: %s.",
-	FailKeep:     "Si votre compte a tout de même été débité, ne payez pas une deuxième fois\u00a0: gardez la référence %s et adressez-vous à l’administration.",
-	ExpiredTitle: "Cette demande de paiement a expiré", ExpiredText: "Le délai pour payer est passé. Pour payer, demandez un nouveau lien à l’administration.",
+	FailAgainFrame: "Pour recommencer, revenez sur la page du service qui affiche ce cadre.",
+	FailAgainPlain: "Pour recommencer, demandez un nouveau lien de paiement à\u00a0: %s.",
+	FailKeep:       "Si votre compte a tout de même été débité, ne payez pas une deuxième fois\u00a0: conservez la référence %s et adressez-vous à l’administration.",
+	ExpiredTitle:   "Cette demande de paiement a expiré", ExpiredText: "Le délai de paiement est dépassé. Pour payer, demandez un nouveau lien à l’administration.",
 	CancelledTitle: "Paiement annulé", CancelledText: "Cette demande de paiement a été annulée. Elle ne peut plus servir à payer.",
-	UndecidedTitle: "Ne payez pas encore", UndecidedText: "Cette demande de paiement est terminée, mais nous ne savons pas encore si l’argent a été débité.",
+	UndecidedTitle: "Ne payez pas encore", UndecidedText: "Cette demande de paiement est terminée, mais nous ne savons pas encore si la somme a été débitée.",
 	UndecidedWait:  "Ne payez pas de nouveau avant de connaître le résultat.",
-	UndecidedCheck: "L’opérateur peut mettre du temps à répondre. Vérifiez plus tard sur cette page, ou demandez à l’administration.",
-	ReversedTitle:  "Paiement restitué", ReversedText: "L’argent de ce paiement vous a été rendu. Ce paiement ne compte plus : si vous devez encore cette somme, demandez à l’administration comment la payer.",
-	LateTitle: "Paiement arrivé en retard", LateText: "Votre paiement est arrivé après la fin de cette demande de paiement. L’administration en a été informée.",
+	UndecidedCheck: "La réponse de l’opérateur peut prendre du temps. Vérifiez plus tard sur cette page, ou adressez-vous à l’administration.",
+	ReversedTitle:  "Paiement restitué", ReversedText: "La somme de ce paiement vous a été restituée. Ce paiement n’est plus pris en compte\u00a0: si la somme reste due, demandez à l’administration comment la payer.",
+	LateTitle: "Paiement reçu hors délai", LateText: "Votre paiement a été reçu après la clôture de cette demande de paiement. L’administration en est informée.",
 	MismatchTitle: "Paiement à vérifier", MismatchText: "L’opérateur a signalé un paiement qui ne correspond pas à cette demande. L’administration l’examine.",
 	SettledTitle: "Ne payez pas de nouveau", NotAgain: "Ne payez pas de nouveau.",
-	KeepRef:      "Gardez la référence de paiement\u00a0: l’administration peut vous la demander.",
-	KeepRefs:     "Gardez les deux références\u00a0: l’administration peut vous les demander.",
+	KeepRef:      "Conservez la référence de paiement\u00a0: l’administration peut vous la demander.",
+	KeepRefs:     "Conservez les deux références\u00a0: l’administration peut vous les demander.",
 	UnknownTitle: "Page introuvable", UnknownText: "Cette adresse ne correspond à aucun paiement. Vérifiez le lien que vous avez reçu.",
-	DownTitle: "Service momentanément indisponible", DownText: "Nous ne pouvons pas répondre maintenant. Si vous veniez de confirmer un paiement, ne le refaites pas\u00a0: réessayez d’abord dans quelques instants pour voir où il en est.", DownAgain: "Réessayer",
-	ReloadTitle: "Chargement du paiement…", ReloadText: "Si rien ne s’affiche, rechargez la page qui vous propose de payer.",
+	DownTitle: "Service momentanément indisponible", DownText: "Le service ne peut pas répondre pour le moment. Si vous venez de confirmer un paiement, ne le refaites pas\u00a0: réessayez d’abord dans quelques instants pour en connaître l’état.", DownAgain: "Réessayer",
+	ReloadTitle: "Chargement du paiement…", ReloadText: "Si rien ne s’affiche, rechargez la page de paiement.",
 	Close: "Fermer", OpenReceipt: "Ouvrir le reçu", NewWindow: "nouvelle fenêtre", Frame: "Paiement par Quittance",
 
 	Offers: map[string]string{
@@ -175,32 +188,33 @@ var french = words{
 	WaitOvers: map[Kind]string{
 		KindMobileMoney: "Le délai est écoulé. Nous attendons la réponse de l’opérateur.",
 		KindCard:        "Le délai est écoulé. Nous attendons la réponse de la banque.",
-		KindCash:        "Le délai du guichet est écoulé. Demandez à l’agent d’ouvrir à nouveau votre demande.",
+		KindCash:        "Le délai du guichet est écoulé. Demandez à l’agent de rechercher à nouveau votre référence.",
 	},
 	Undecided: map[Kind]string{
 		KindMobileMoney: "Une demande est peut-être encore sur votre téléphone\u00a0: ne l’approuvez pas.",
 		KindCard:        "La page de la banque est peut-être encore ouverte\u00a0: n’y payez pas.",
-		KindCash:        "Un guichet avait ouvert cette demande\u00a0: si vous avez remis de l’argent, gardez le reçu.",
+		KindCash:        "Un guichet avait commencé l’encaissement\u00a0: si vous avez remis la somme, conservez le reçu.",
 	},
 	Errors: map[ErrorCode]string{
 		ErrorPhoneMissing:     "Entrez votre numéro de téléphone.",
-		ErrorPhoneInvalid:     "Ce numéro n’est pas valable. Entrez 9 chiffres, par exemple 06\u00a0612\u00a034\u00a056.",
-		ErrorOperatorMismatch: "Ce numéro n’est pas de cet opérateur. Corrigez le numéro ou changez le moyen de paiement.",
+		ErrorPhoneInvalid:     "Ce numéro n’est pas valide. Entrez un numéro du Congo, par exemple +242\u00a006\u00a0612\u00a034\u00a056.",
+		ErrorOperatorMismatch: "Ce numéro n’appartient pas à cet opérateur. Corrigez le numéro ou changez le moyen de paiement.",
+		ErrorOperatorOther:    "Ce numéro appartient à %s. Vous avez choisi %s. Corrigez le numéro, ou appuyez sur «\u00a0Continuer\u00a0» pour payer avec ce numéro.",
 		ErrorOfferMissing:     "Choisissez un moyen de paiement.",
 		ErrorOfferUnavailable: "Ce moyen de paiement n’est pas disponible. Choisissez-en un autre.",
 		ErrorTryAgain:         "Votre demande n’a pas pu être traitée. Réessayez dans quelques instants.",
 		ErrorFormStale:        "Cette page n’était plus à jour. Vérifiez les informations et confirmez à nouveau.",
 		ErrorPreviousUndecided: "Nous vérifions encore auprès de l’opérateur si un paiement précédent pour cette demande a abouti. " +
-			"Si une demande est encore sur votre téléphone, ne l’approuvez pas. Rien n’a été débité maintenant. Réessayez dans une minute.",
+			"Si une demande est encore sur votre téléphone, ne l’approuvez pas. Aucune somme n’a été débitée par cette nouvelle confirmation. Réessayez dans une minute.",
 		ErrorOrderPaid: "Un paiement pour cette demande a déjà été reçu. Adressez-vous à l’administration avec la référence de paiement.",
 	},
 	Failures: map[string]string{
 		"collect.rejected":             "Vous avez refusé le paiement sur votre téléphone, ou votre opérateur l’a refusé.",
 		"collect.approval_timeout":     "Le paiement n’a pas été confirmé à temps sur votre téléphone.",
 		"collect.insufficient_funds":   "Le solde de votre compte mobile money ne suffit pas.",
-		"collect.payer_limit_reached":  "Votre compte mobile money a atteint sa limite. Essayez plus tard ou avec un autre compte.",
+		"collect.payer_limit_reached":  "Votre compte mobile money a atteint sa limite. Réessayez plus tard ou avec un autre compte.",
 		"collect.payer_not_found":      "Ce numéro n’a pas de compte mobile money actif chez cet opérateur.",
-		"collect.wrong_pin":            "Le code secret entré n’était pas le bon.",
+		"collect.wrong_pin":            "Code secret incorrect.",
 		"collect.amount_invalid":       "L’opérateur n’accepte pas ce montant.",
 		"collect.payee_unavailable":    "Le compte de l’administration ne peut pas recevoir ce paiement pour le moment.",
 		"collect.operator_unavailable": "Le service de l’opérateur ne répond pas pour le moment. Réessayez plus tard.",
@@ -224,29 +238,35 @@ var english = words{
 	Payee: "Payee", Service: "Service", Subject: "For",
 	Number: "Number", Offer: "Means of payment", Date: "Date",
 	PaymentRef: "Payment reference", NoticeRef: "Notice number", OperatorRef: "Operator’s reference",
-	ErrorTitle: "There is a problem", ErrorPrefix: "Error: ", Payment: "Payment",
+	ErrorTitle: "Please check the following", ErrorPrefix: "Error: ", Payment: "Payment",
 	OfferFee:  "Fee: %s",
 	OfferFree: "No fee",
 	FeesLater: "Any fee is shown to you before you confirm.",
 	ReturnTo:  "Return to the site: %s",
+	FailAgain: "Start again on the site: %s",
 	Cancel:    "Cancel the payment", Back: "Back", Sending: "Sending…",
+	CancelTitle: "Cancel this payment?",
+	CancelText:  "This payment request will be closed, and you can no longer pay with it. To pay after that, you need a new request.",
+	CancelCash:  "The counters will no longer accept the reference %s, even on paper.",
+	CancelYes:   "Yes, cancel the payment", CancelNo: "No, go on with the payment",
 
 	ChooseTitle: "How do you want to pay?",
 	ChooseNone:  "Payment is not possible at the moment", ChooseNoneText: "No means of payment is configured for this service. Please ask the agency that sent you here.",
 	PhoneTitle: "Your mobile money number", PhoneLabel: "Phone number",
-	PhoneHint:     "9 digits, for example 06\u00a0612\u00a034\u00a056. The mobile money account of this number will be charged.",
+	PhoneHint:     "For example %s. The mobile money account of this number will be charged.",
 	PhoneOperator: "Operator", PhoneContinue: "Continue",
 	ReviewTitle: "Check before you pay", ReviewText: "After you confirm, your operator will ask for your PIN on your phone.",
 	ReviewPay: "Pay %s", ReviewNumber: "Change the number", ReviewOffer: "Change the means of payment",
 	ReviewCard: "After you confirm, you go on to the bank’s secure page. Only the bank asks for your card number.",
 	CashTitle:  "Pay at a counter", CashText: "Show this reference at one of the agency’s counters and pay in cash.",
 	CashReference: "Reference to give", CashAmount: "To pay at the counter",
-	CashUntil: "Valid until %s.", CashPage: "This page shows the result as soon as the counter has taken the cash.", CashPrint: "Print",
+	CashUntil: "Valid until %s.", CashPage: "This page will show the result as soon as the counter has taken the cash.", CashPrint: "Print",
+	CashCancel:    "If you cancel, the counters will no longer accept this reference, even on paper.",
 	WaitTitle:     "Confirm on your phone",
 	WaitCardTitle: "Pay on the bank’s page", WaitCardGo: "Go on to the bank’s page",
 	WaitCardSoon: "We are preparing the bank’s page. If it does not appear, press “Check”.",
 	WaitCardText: "The bank brings you back here after the payment.", WaitCardBack: "Finished on the bank’s page? The result appears here.",
-	WaitCashTitle: "The counter is handling your payment", WaitCashText: "A clerk has opened your request to take the cash. Hand it over and wait for the receipt.",
+	WaitCashTitle: "The counter is handling your payment", WaitCashText: "A clerk is taking the cash. Hand it over and wait for the receipt.",
 	WaitSent:      "Your operator is sending a request to %s.",
 	WaitSentPlain: "Your operator is sending a request to your phone.",
 	WaitPIN:       "On your phone, enter your mobile money PIN.",
@@ -261,22 +281,23 @@ var english = words{
 	DoneTitle: "Payment successful", DoneText: "Your payment was received. Keep this page as your receipt.", DonePrint: "Print the receipt",
 	DoneEmbed: "Your payment was received. Open the receipt to keep or print it.",
 	FailTitle: "The payment did not go through", FailNothing: "This payment request is closed.",
-	FailAgain: "Start again", FailAgainPlain: "To start again, ask for a new payment link from: %s.",
-	FailKeep:     "If your account was charged all the same, do not pay a second time: keep the reference %s and ask the agency.",
-	ExpiredTitle: "This payment request has expired", ExpiredText: "The time to pay is over. To pay, ask the agency for a new link.",
+	FailAgainFrame: "To start again, go back to the page of the service around this frame.",
+	FailAgainPlain: "To start again, ask for a new payment link from: %s.",
+	FailKeep:       "If your account was charged all the same, do not pay a second time: keep the reference %s and ask the agency.",
+	ExpiredTitle:   "This payment request has expired", ExpiredText: "The time to pay is over. To pay, ask the agency for a new link.",
 	CancelledTitle: "Payment cancelled", CancelledText: "This payment request was cancelled. Nothing more can be done with it.",
 	UndecidedTitle: "Do not pay yet", UndecidedText: "This payment request has ended, but we do not know yet whether money was taken.",
 	UndecidedWait:  "Do not pay again before the result is known.",
 	UndecidedCheck: "The operator may take time to answer. Check this page later, or ask the agency.",
 	ReversedTitle:  "Payment given back", ReversedText: "The money of this payment was given back to you. This payment no longer counts: if you still owe the amount, ask the agency how to pay it.",
-	LateTitle: "Payment received late", LateText: "Your payment arrived after this payment request had ended. The agency has been told.",
+	LateTitle: "Payment received after the time limit", LateText: "Your payment arrived after this payment request had ended. The agency has been told.",
 	MismatchTitle: "Payment to be checked", MismatchText: "The operator reported a payment that does not match this request. The agency is looking at it.",
 	SettledTitle: "Do not pay again", NotAgain: "Do not pay again.",
 	KeepRef:      "Keep the payment reference: the agency may ask you for it.",
 	KeepRefs:     "Keep both references: the agency may ask you for them.",
 	UnknownTitle: "Page not found", UnknownText: "No payment belongs to this address. Check the link that you were given.",
 	DownTitle: "Service unavailable for a moment", DownText: "We cannot answer right now. If you have just confirmed a payment, do not make it again: try again in a moment to see where it stands.", DownAgain: "Try again",
-	ReloadTitle: "Loading the payment…", ReloadText: "If nothing appears, load the page again that offers you to pay.",
+	ReloadTitle: "Loading the payment…", ReloadText: "If nothing appears, load the payment page again.",
 	Close: "Close", OpenReceipt: "Open the receipt", NewWindow: "new window", Frame: "Payment by Quittance",
 
 	Offers: map[string]string{
@@ -295,23 +316,24 @@ var english = words{
 	WaitOvers: map[Kind]string{
 		KindMobileMoney: "Time is up. We are waiting for the operator’s answer.",
 		KindCard:        "Time is up. We are waiting for the bank’s answer.",
-		KindCash:        "The counter’s time is up. Ask the clerk to open your request again.",
+		KindCash:        "The counter’s time is up. Ask the clerk to look your reference up again.",
 	},
 	Undecided: map[Kind]string{
 		KindMobileMoney: "A request may still be on your phone: do not approve it.",
 		KindCard:        "The bank’s page may still be open: do not pay there.",
-		KindCash:        "A counter had opened this request: if you handed over money, keep the receipt.",
+		KindCash:        "A counter had begun to take the cash: if you handed over money, keep the receipt.",
 	},
 	Errors: map[ErrorCode]string{
 		ErrorPhoneMissing:     "Enter your phone number.",
-		ErrorPhoneInvalid:     "This number is not valid. Enter 9 digits, for example 06\u00a0612\u00a034\u00a056.",
-		ErrorOperatorMismatch: "This number is not with this operator. Correct the number or change the means of payment.",
+		ErrorPhoneInvalid:     "This number is not valid. Enter a number of the Congo, for example +242\u00a006\u00a0612\u00a034\u00a056.",
+		ErrorOperatorMismatch: "This number does not belong to this operator. Correct the number or change the means of payment.",
+		ErrorOperatorOther:    "This number belongs to %s. You chose %s. Correct the number, or press “Continue” to pay with this number.",
 		ErrorOfferMissing:     "Choose a means of payment.",
 		ErrorOfferUnavailable: "This means of payment is not available. Choose another.",
 		ErrorTryAgain:         "Your request could not be handled. Try again in a moment.",
 		ErrorFormStale:        "This page was out of date. Check the details and confirm again.",
 		ErrorPreviousUndecided: "We are still checking with the operator whether an earlier payment for this request went through. " +
-			"If a request is still on your phone, do not approve it. Nothing has been taken now. Try again in a minute.",
+			"If a request is still on your phone, do not approve it. No money was taken by this new confirmation. Try again in a minute.",
 		ErrorOrderPaid: "A payment for this request has already been received. Ask the agency, with the payment reference.",
 	},
 	Failures: map[string]string{
@@ -320,7 +342,7 @@ var english = words{
 		"collect.insufficient_funds":   "There is not enough money in your mobile money account.",
 		"collect.payer_limit_reached":  "Your mobile money account has reached its limit. Try later or with another account.",
 		"collect.payer_not_found":      "This number has no active mobile money account with this operator.",
-		"collect.wrong_pin":            "The PIN that was entered was not right.",
+		"collect.wrong_pin":            "The PIN is not correct.",
 		"collect.amount_invalid":       "The operator does not accept this amount.",
 		"collect.payee_unavailable":    "The agency’s account cannot receive this payment at the moment.",
 		"collect.operator_unavailable": "The operator’s service is not answering at the moment. Try again later.",
@@ -408,24 +430,45 @@ func Negotiate(asked, acceptLanguage string) money.Language {
 	return best
 }
 
-// MaskPhone hides the middle of a phone number: "+242066000001" becomes
-// "+242 06 ••• •• 01", "06 600 00 01" becomes "06 ••• •• 01". A number that is too
-// short for that is hidden completely.
+// GroupPhone formats a number of the Republic of the Congo, written in any way, for
+// reading: +242 06 600 00 02, with no-break spaces. It returns any other text as it is.
+func GroupPhone(phone string) string {
+	n, ok := national(phone)
+	if !ok {
+		return phone
+	}
+	return countryCode + n[:2] + nbsp + n[2:5] + nbsp + n[5:7] + nbsp + n[7:]
+}
+
+// MaskPhone hides the middle of a phone number: "06 600 00 01" becomes
+// "+242 06 ••• •• 01". A number that is not of the Republic of the Congo is hidden
+// completely.
 func MaskPhone(phone string) string {
+	n, ok := national(phone)
+	if !ok {
+		return "•••"
+	}
+	return countryCode + n[:2] + nbsp + "•••" + nbsp + "••" + nbsp + n[7:]
+}
+
+const (
+	nbsp        = "\u00a0"
+	countryCode = "+242" + nbsp
+)
+
+// national returns the nine digits of a number of the Republic of the Congo.
+func national(phone string) (string, bool) {
 	digits := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
 			return r
 		}
 		return -1
 	}, phone)
-	prefix := ""
-	if national, ok := strings.CutPrefix(digits, "242"); ok && len(digits) > 9 {
-		digits, prefix = national, "+242\u00a0"
+	const length = 9
+	if len(digits) > length {
+		digits = strings.TrimPrefix(strings.TrimPrefix(digits, "00"), "242")
 	}
-	if len(digits) < 8 {
-		return "•••"
-	}
-	return prefix + digits[:2] + "\u00a0•••\u00a0••\u00a0" + digits[len(digits)-2:]
+	return digits, len(digits) == length
 }
 
 // masked returns a number that is masked already, in any style, as it is, and masks any

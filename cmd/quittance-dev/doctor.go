@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -63,24 +66,75 @@ func (u *installation) checks() []cli.Check {
 				return java, nil
 			}})
 	}
-	ports := map[string]int{
-		"service": 0, "simulators": portSimulators, "broker": portBroker, "postgres": portPostgres, "clickhouse": portClickHouse,
-		"schema registry": portSchemaRegistry, "health": portHealth,
-	}
-	return append(out, cli.Check{Name: "ports", Do: func(ctx context.Context) (string, error) {
-		var taken []string
-		for name, offset := range ports {
-			l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", local(u.port+offset))
-			if err != nil {
-				taken = append(taken, fmt.Sprintf("%d (%s)", u.port+offset, name))
-				continue
-			}
-			_ = l.Close()
-		}
-		slices.Sort(taken)
-		if len(taken) > 0 {
-			return "", fmt.Errorf("in use: %s; is an `up` running already? Choose another --port", strings.Join(taken, ", "))
-		}
-		return fmt.Sprintf("%d to %d are free", u.port, u.port+portHealth), nil
-	}})
+	return append(out, cli.Check{Name: "ports", Do: u.checkPorts})
 }
+
+// ports returns the ports that `up` listens on, as offsets from its first.
+func (u *installation) ports() map[string]int {
+	ports := map[string]int{
+		"service": 0, "simulators": portSimulators, "broker": portBroker, "broker's controller": portController, "postgres": portPostgres, "clickhouse": portClickHouse,
+		"schema registry": portSchemaRegistry, "health": portHealth, "demo shop": portShop,
+	}
+	if u.broker != brokerKafka {
+		delete(ports, "broker's controller")
+		if u.broker != brokerEmbedded { // it is elsewhere
+			delete(ports, "broker")
+		}
+	}
+	return ports
+}
+
+// checkPorts says whether an `up` can have its ports. The ports of one that runs are its own.
+func (u *installation) checkPorts(ctx context.Context) (string, error) {
+	if locator, err := locatorFile(u.port); err == nil {
+		if _, err := os.Stat(locator); err == nil {
+			switch unready, runs := asksReady(ctx, local(u.port+portHealth)); {
+			case runs && unready == "":
+				return fmt.Sprintf("an `up` runs on %d and is ready: %d to %d are its ports", u.port, u.port, u.port+portShop), nil
+			case runs:
+				return "", fmt.Errorf("an `up` runs on %d and is not ready: %s", u.port, unready)
+			}
+		}
+	}
+	var taken []string
+	for name, offset := range u.ports() {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", local(u.port+offset))
+		if err != nil {
+			taken = append(taken, fmt.Sprintf("%d (%s)", u.port+offset, name))
+			continue
+		}
+		_ = l.Close()
+	}
+	slices.Sort(taken)
+	if len(taken) > 0 {
+		return "", fmt.Errorf("in use by other programs: %s; choose another --port", strings.Join(taken, ", "))
+	}
+	return fmt.Sprintf("%d to %d are free", u.port, u.port+portShop), nil
+}
+
+// asksReady asks the health address of an `up` whether it is ready. unready says what it
+// lacks. runs is false if none answers.
+func asksReady(ctx context.Context, health string) (unready string, runs bool) {
+	ctx, cancel := context.WithTimeout(ctx, healthPatience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+health+"/readyz", nil)
+	if err != nil {
+		return "", false
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10)) // what arrived is enough
+	switch text := strings.TrimSpace(string(body)); {
+	case answer.StatusCode == http.StatusOK && text == "ready":
+		return "", true
+	case answer.StatusCode == http.StatusServiceUnavailable && text != "":
+		return text, true
+	}
+	return "", false // another program
+}
+
+// healthPatience bounds the question whether an `up` is ready.
+const healthPatience = 2 * time.Second

@@ -80,7 +80,7 @@ func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
 	if err := cli.Migrate(ctx, u.Settings, u.log); err != nil {
 		return err
 	}
-	if _, err := cli.Seed(ctx, u.Settings, u.registry); err != nil {
+	if _, err := cli.Seed(ctx, u.Settings, u.registry, false); err != nil {
 		return err
 	}
 	remove, err := writeLocator(u.port, &u.Settings)

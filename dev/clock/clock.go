@@ -1,9 +1,9 @@
 // Package clock is the developer's clock: the machine's time, moved forward by an
 // offset that all processes of an installation share.
 //
-// The offset is a row in Postgres (table developer_clock). It survives restarts,
-// only grows, and reaches every follower within half a second. It can jump by
-// hours, so a component that waits for a moment looks at the clock at least once
+// The offset is a row in Postgres (table developer_clock), beside the moves that made it
+// (developer_clock_moves). It survives restarts, only grows, and reaches every follower
+// within half a second. It can jump by hours, so a component that waits for a moment looks at the clock at least once
 // a second instead of sleeping until then.
 package clock
 
@@ -61,6 +61,45 @@ func (c *Clock) Now() time.Time {
 // Offset returns how far the clock is ahead of the machine's.
 func (c *Clock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
 
+// move is a change of the offset at a time of the machine's clock.
+type move struct {
+	At            time.Time
+	Before, After time.Duration
+}
+
+// Machine returns the machine's time at a time of the clock, which Kafka's records have. A
+// time that the clock has jumped over is the moment of the jump.
+func (c *Clock) Machine(ctx context.Context, at time.Time) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	rows, _ := c.pool.Query(ctx, `SELECT moved_at, before_ms, after_ms FROM developer_clock_moves ORDER BY id`)
+	moves, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (m move, err error) {
+		var before, after int64
+		err = r.Scan(&m.At, &before, &after)
+		m.Before, m.After = time.Duration(before)*time.Millisecond, time.Duration(after)*time.Millisecond
+		return m, err
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading the moves of the developer clock: %w", err)
+	}
+	return machine(at, c.Offset(), moves), nil
+}
+
+// machine returns the machine's time at a time of a clock with moves, oldest first. offset
+// is that of a clock that was never moved since the moves are recorded.
+func machine(at time.Time, offset time.Duration, moves []move) time.Time {
+	for _, m := range moves {
+		if before := at.Add(-m.Before); before.Before(m.At) {
+			return before
+		}
+		if at.Add(-m.After).Before(m.At) {
+			return m.At.UTC()
+		}
+		offset = m.After
+	}
+	return at.Add(-offset)
+}
+
 // Run follows the offset until ctx ends, then returns nil. While Postgres is
 // unavailable the offset stays as it is.
 func (c *Clock) Run(ctx context.Context) error {
@@ -109,10 +148,15 @@ func Advance(ctx context.Context, pool *pgxpool.Pool, d time.Duration) (time.Dur
 	}
 	var ms int64
 	err := pool.QueryRow(ctx, `
-		INSERT INTO developer_clock AS c (offset_ms) VALUES ($1)
-		ON CONFLICT (singleton) DO UPDATE SET offset_ms = c.offset_ms + excluded.offset_ms
-		WHERE c.offset_ms + excluded.offset_ms <= $2
-		RETURNING offset_ms`, d.Milliseconds(), MaxOffset.Milliseconds()).Scan(&ms)
+		WITH moved AS (
+			INSERT INTO developer_clock AS c (offset_ms) VALUES ($1)
+			ON CONFLICT (singleton) DO UPDATE SET offset_ms = c.offset_ms + excluded.offset_ms
+			WHERE c.offset_ms + excluded.offset_ms <= $2
+			RETURNING offset_ms
+		), noted AS (
+			INSERT INTO developer_clock_moves (moved_at, before_ms, after_ms) SELECT clock_timestamp(), offset_ms - $1, offset_ms FROM moved
+		)
+		SELECT offset_ms FROM moved`, d.Milliseconds(), MaxOffset.Milliseconds()).Scan(&ms)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, fmt.Errorf("advancing the clock by %s: %w", d, ErrAdvance)
 	}

@@ -103,3 +103,40 @@ func TestKeepsItsOffsetWhilePostgresIsAway(t *testing.T) {
 		t.Error("Follow succeeds although the offset cannot be read")
 	}
 }
+
+// A time of the clock is found among the records of Kafka, which have the machine's time: a
+// time that the clock has jumped over is the moment of the jump.
+func TestMachineTime(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	c := follow(t, pool)
+	at := func(clocks time.Time) time.Time {
+		t.Helper()
+		m, err := c.Machine(t.Context(), clocks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	begun := time.Now().UTC()
+	if m := at(begun); !m.Equal(begun) {
+		t.Errorf("before any move %v is %v", begun, m)
+	}
+	for range 2 {
+		if _, err := clock.Advance(t.Context(), pool, 24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := time.Now().UTC()
+	for name, ago := range map[string]time.Duration{"jumped over first": 30 * time.Hour, "jumped over last": time.Hour} {
+		if m := at(done.Add(48*time.Hour - ago)); m.Before(begun) || m.After(done) {
+			t.Errorf("%s: %v ago is %v, want a time between %v and %v", name, ago, m, begun, done)
+		}
+	}
+	if m := at(done.Add(48*time.Hour + time.Minute)); !m.Equal(done.Add(time.Minute)) {
+		t.Errorf("after the moves: %v, want %v", m, done.Add(time.Minute))
+	}
+	if m := at(begun.Add(-time.Hour)); !m.Equal(begun.Add(-time.Hour)) {
+		t.Errorf("before the moves: %v, want %v", m, begun.Add(-time.Hour))
+	}
+}

@@ -72,7 +72,7 @@ func TestClerkTakesCash(t *testing.T) {
 		t.Errorf("the review is at %s", b.at)
 	}
 	path, form := b.form("/take", "receipt", "R-12")
-	b.request(http.MethodPost, path, form).want(http.StatusOK, "Reçu de paiement en espèces", "21 novembre 2026 à 10:00", "c01", "R-12", "TEST", "Une autre personne").
+	b.request(http.MethodPost, path, form).want(http.StatusOK, "Reçu de paiement en espèces", "21 novembre 2026 à 10:00", "c01", "R-12", "TEST", "Seul un autre agent peut, le jour même, enregistrer la restitution").
 		lacks("/take", "/reverse")
 	b.request(http.MethodPost, path, form).want(http.StatusOK, "Reçu de paiement en espèces") // pressed twice
 	if n, c := w.Session(s.ID).Sequence, w.Session(s.ID).Collection; n != 3 || c.Clerk != "c01" || c.OperatorRef != "R-12" || c.Amount != 5050 {
@@ -112,8 +112,8 @@ func TestClerkIsTold(t *testing.T) {
 		t.Errorf("what was typed is gone, or the fault is not at its field:\n%s", b.html)
 	}
 	theirs := w.create(func(s *checkout.Session) { s.ApplicationID, s.TenantID = abroad, other })
-	lookUp(theirs.PaymentRef).want(http.StatusNotFound, "n’a pas de paiement de cette référence")
-	b.get("/counter/"+theirs.PaymentRef).want(http.StatusNotFound, "n’a pas de paiement de cette référence")
+	lookUp(theirs.PaymentRef).want(http.StatusNotFound, "n’a aucun paiement avec cette référence")
+	b.get("/counter/"+theirs.PaymentRef).want(http.StatusNotFound, "n’a aucun paiement avec cette référence")
 
 	w.byPhone(s)
 	lookUp(s.PaymentRef).want(http.StatusConflict, "en train de payer par un autre moyen")
@@ -180,7 +180,7 @@ func TestSigningIn(t *testing.T) {
 	w := serve(t)
 	s := w.create(nil)
 	b := w.browse()
-	b.get("/counter").post("/sign-in", "key", "ck_test_0123456789012345678901234").want(http.StatusUnauthorized, "n’ouvre rien")
+	b.get("/counter").post("/sign-in", "key", "ck_test_0123456789012345678901234").want(http.StatusUnauthorized, "Clé inconnue ou révoquée")
 	if len(b.sent) != 0 {
 		t.Errorf("a refused key gets %v", b.sent)
 	}

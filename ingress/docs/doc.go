@@ -1,16 +1,24 @@
 // Package docs serves the documentation for integrators, without JavaScript and to
 // anybody:
 //
+//	GET /                     leads to /docs, or to /docs/fr for a French browser
 //	GET /openapi.yaml         the description of the API, OpenAPI 3.1
-//	GET /docs                 one page: quickstarts, reference, webhooks, errors, limits
+//	GET /docs                 the first page; /docs/NAME the others (pages.go)
+//	GET /docs/fr              the same in French, /docs/fr/NAME the others
 //	GET /docs/errors/         all error codes
 //	GET /docs/errors/{code}   the meaning of a code, its likely causes, what to do, and an
-//	                          example; the type of a problem is this address
+//	                          example; the type of a problem is this address. In French
+//	                          below /docs/fr/errors/
 //
-// The reference is made from the OpenAPI file: openapi.go reads it, reference.go
-// arranges it. The pages of the error codes are made from the catalogue of package
-// problem. [New] fails when the schema ProblemCode and the catalogue differ. The pages
-// show the programs under quickstart/ unchanged; the acceptance tests run them.
+// A page is one file in each language, pages/LANGUAGE/NAME.html, and one line of the table
+// in pages.go. Its headings of the second level make its part of the navigation.
+//
+// The references are made from the OpenAPI files: openapi.go reads them, reference.go
+// arranges them. The pages of the error codes are made from the catalogue of package
+// problem, the samples of events by package payload, which writes the real bodies. [New]
+// fails when the schema ProblemCode and the catalogue differ, and when the webhooks of the
+// OpenAPI file and those of the domain differ. The pages show the programs under quickstart/
+// unchanged; the acceptance tests run them.
 //
 // Everything is rendered once, in [New].
 package docs

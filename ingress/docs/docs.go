@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"embed"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	checkoutpage "quittance/checkout/page"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 )
@@ -39,28 +39,23 @@ type resource struct {
 	etag         string // without quotes
 }
 
-// New renders everything. openAPI is the description of the API in YAML: it is served,
-// and the reference is made from it. The error is a fault of the description, or names
-// the error codes without a page and the pages without a code.
-func New(openAPI []byte) (*Handler, error) {
-	root, err := parse(openAPI)
+// New renders everything. ministry and counter are the descriptions of the APIs in YAML:
+// the one of the integrators' API is served, and the references are made from both. The
+// error is a fault of a description, or names the error codes without a page and the pages
+// without a code.
+func New(ministry, counter []byte) (*Handler, error) {
+	root, err := parse(ministry)
 	if err != nil {
 		return nil, err
 	}
-	codes := problemCodes(root)
-	pages := problem.Catalogue(problem.Ministry)
-	if err := matching(codes, pages); err != nil {
-		return nil, err
-	}
-	known := map[string]bool{}
-	for _, code := range codes {
-		known[code] = true
-	}
-	ref, err := (&reader{root: root, codes: known}).read()
+	desk, err := parse(counter)
 	if err != nil {
 		return nil, err
 	}
-	samples, err := readSamples()
+	if err := matching(problemCodes(root), problem.Catalogue(problem.Ministry)); err != nil {
+		return nil, err
+	}
+	shown, err := newContent(root, desk)
 	if err != nil {
 		return nil, err
 	}
@@ -72,33 +67,48 @@ func New(openAPI []byte) (*Handler, error) {
 	h := &Handler{
 		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-		resources: map[string]resource{},
+		resources: map[string]resource{"/openapi.yaml": newResource("application/yaml; charset=utf-8", ministry)},
 	}
-	render := func(name string, v view) (r resource) {
-		if err == nil {
-			v.Style, v.Errors = template.CSS(style), pages //nolint:gosec // our own file
-			r, err = rendered(name, v)
-		}
-		return r
-	}
-	h.resources["/openapi.yaml"] = newResource("application/yaml; charset=utf-8", openAPI)
-	h.resources["/docs"] = render("docs.html", view{Title: "Quittance API", Reference: ref, Samples: samples})
-	h.resources["/docs/webhooks"] = render("webhooks.html", view{Title: "Webhooks", Reference: ref, Samples: samples})
-	counter := slices.DeleteFunc(problem.Catalogue(problem.Counter), func(e problem.Entry) bool { return slices.Contains(e.In, problem.Ministry) })
-	h.resources["/docs/errors/"] = render("errors.html", view{Title: "Errors", Counter: counter})
-	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
-		h.resources[errorHref(e.Code)] = render("error.html", view{Title: e.Code, Error: e})
-	}
-	h.missing = render("errors.html", view{Title: "No such error code", Missing: true})
-	h.nowhere = render("nowhere.html", view{Title: "Not found"})
-	if err != nil {
+	if err := h.renderAll(site{style: template.CSS(style), content: shown}); err != nil { //nolint:gosec // our own file
 		return nil, err
 	}
 	return h, nil
 }
 
-//go:embed templates quickstart
-var files embed.FS
+// renderAll makes the resources of all pages.
+func (h *Handler) renderAll(s site) (err error) {
+	add := func(file string, v view) (r resource) {
+		if err == nil {
+			r, err = s.render(file, v)
+		}
+		return r
+	}
+	for _, p := range pages {
+		for _, lang := range []string{english, french} {
+			if p.in(lang) != "" {
+				h.resources[p.path(lang)] = add("pages/"+lang+"/"+p.name+".html", s.viewOf(p, lang))
+			}
+		}
+	}
+	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
+		v := s.viewOf(page{}, english)
+		v.Title, v.Error = e.Code, e
+		translated, ok := e.InFrench()
+		if ok {
+			v.Other = frenchHref(e.Code)
+			w := s.viewOf(page{}, french)
+			w.Title, w.Error, w.Other = e.Code, translated, errorHref(e.Code)
+			h.resources[frenchHref(e.Code)] = add("templates/error.html", w)
+		}
+		h.resources[errorHref(e.Code)] = add("templates/error.html", v)
+	}
+	nowhere := s.viewOf(page{}, english)
+	nowhere.Title = "No such error code"
+	h.missing = add("templates/missing.html", nowhere)
+	nowhere.Title = "Not found"
+	h.nowhere = add("templates/nowhere.html", nowhere)
+	return err
+}
 
 // sample is a program of the quickstart.
 type sample struct {
@@ -136,39 +146,6 @@ func readSamples() ([]sample, error) {
 	return out, nil
 }
 
-// view is what a page shows.
-type view struct {
-	Title string
-	Style template.CSS
-	// Errors are the codes of the integrators' API, Counter those that only the counter's
-	// API has. Error is the code of the page.
-	Errors    []problem.Entry
-	Counter   []problem.Entry
-	Error     problem.Entry
-	Missing   bool
-	Reference reference
-	Samples   []sample
-}
-
-func rendered(name string, v view) (resource, error) {
-	t, err := template.New(name).Funcs(template.FuncMap{
-		"anchor": func(s string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(strings.ToLower(s)) },
-		"spans":  func(s string) []span { return spans(s, nil) },
-		// Programs have many quotes, and quotes in text need no escape.
-		"verbatim": func(s string) template.HTML {
-			return template.HTML(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)) //nolint:gosec // escaped here
-		},
-	}).ParseFS(files, "templates/layout.html", "templates/"+name)
-	if err != nil {
-		return resource{}, fmt.Errorf("reading the template %s: %w", name, err)
-	}
-	var b bytes.Buffer
-	if err := t.ExecuteTemplate(&b, "layout.html", v); err != nil {
-		return resource{}, fmt.Errorf("rendering %s: %w", v.Title, err)
-	}
-	return newResource("text/html; charset=utf-8", b.Bytes()), nil
-}
-
 func newResource(contentType string, body []byte) resource {
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // cannot fail: the level exists, and a buffer accepts everything
@@ -178,8 +155,10 @@ func newResource(contentType string, body []byte) resource {
 	return resource{contentType: contentType, body: body, zipped: b.Bytes(), etag: hex.EncodeToString(sum[:12])}
 }
 
-// Routes adds /openapi.yaml, /docs and everything below it to the router.
+// Routes adds /, /openapi.yaml, /docs and everything below it to the router.
 func (h *Handler) Routes(r chi.Router) {
+	r.Get("/", first)
+	r.Head("/", first)
 	for _, pattern := range []string{"/openapi.yaml", "/docs", "/docs/*"} {
 		r.Handle(pattern, http.HandlerFunc(h.serve))
 	}
@@ -196,17 +175,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	header.Set("Cache-Control", caching)
 	path := r.URL.Path
-	switch path {
-	case "/docs/":
-		http.Redirect(w, r, "/docs", http.StatusPermanentRedirect)
-		return
-	case "/docs/errors":
-		http.Redirect(w, r, "/docs/errors/", http.StatusPermanentRedirect)
-		return
-	}
 	status := http.StatusOK
 	found, ok := h.resources[path]
 	if !ok {
+		if to, spelled := h.otherwise(path); spelled {
+			http.Redirect(w, r, to, http.StatusPermanentRedirect) //nolint:gosec // the address of one of our pages
+			return
+		}
 		// A cached 404 would hide a page that an update adds.
 		status, found = http.StatusNotFound, h.nowhere
 		header.Set("Cache-Control", "no-store")
@@ -215,6 +190,29 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	found.write(w, r, status)
+}
+
+// otherwise finds a page whose address has, or has not, a slash at its end.
+func (h *Handler) otherwise(path string) (to string, ok bool) {
+	to = path + "/"
+	if short, cut := strings.CutSuffix(path, "/"); cut {
+		to = short
+	}
+	_, ok = h.resources[to]
+	return to, ok
+}
+
+// first leads from the address of the service to the documentation, in French if the
+// browser prefers it.
+func first(w http.ResponseWriter, r *http.Request) {
+	web.Protect(w.Header(), "default-src 'none'", "no-referrer")
+	w.Header().Set("Vary", "Accept-Language")
+	w.Header().Set("Cache-Control", caching)
+	lang, asked := english, r.Header.Get("Accept-Language")
+	if asked != "" {
+		lang = string(checkoutpage.Negotiate("", asked))
+	}
+	http.Redirect(w, r, pages[0].path(lang), http.StatusFound)
 }
 
 // write answers with the resource, or with 304 when the caller has it.

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"html"
 	"io"
 	"net/http"
@@ -19,13 +20,15 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"quittance/checkout"
 	"quittance/ingress/problem"
+	"quittance/internal/registry"
 )
 
 // explanations are the error pages of the integrators' API.
 var explanations = problem.Catalogue(problem.Ministry)
 
-// maxPage is the largest size of the page, uncompressed, in bytes. Some readers have slow
+// maxPage is the largest size of a page, uncompressed, in bytes. Some readers have slow
 // connections.
 const maxPage = 60_000
 
@@ -38,9 +41,18 @@ func openAPI(t *testing.T) []byte {
 	return text
 }
 
+func counterAPI(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../counter/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 func server(t *testing.T) http.Handler {
 	t.Helper()
-	h, err := New(openAPI(t))
+	h, err := New(openAPI(t), counterAPI(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +95,7 @@ func TestEveryErrorCodeHasAPage(t *testing.T) {
 	list := get(t, h, "/docs/errors/")
 	for _, e := range explanations {
 		page := get(t, h, "/docs/errors/"+e.Code)
-		for _, part := range []string{"<h1>" + e.Title + "</h1>", "Likely causes", "The mend", `"code": "` + e.Code + `"`, `"status": ` + strconv.Itoa(e.Status)} {
+		for _, part := range []string{"<h1>" + e.Title + "</h1>", "Likely causes", "The mend", `"type": "/docs/errors/` + e.Code + `"`, `"code": "` + e.Code + `"`, `"status": ` + strconv.Itoa(e.Status)} {
 			if !strings.Contains(page, part) {
 				t.Errorf("the page of %s lacks %q", e.Code, part)
 			}
@@ -97,13 +109,14 @@ func TestEveryErrorCodeHasAPage(t *testing.T) {
 	}
 
 	for name, yaml := range map[string]string{
-		"the error code generic.new has no page":                strings.Replace(string(openAPI(t)), "- generic.malformed_json\n", "- generic.malformed_json\n        - generic.new\n", 1),
-		"the page generic.malformed_json is of no error code":   strings.Replace(string(openAPI(t)), "        - generic.malformed_json\n", "", 1),
-		"the schema ProblemCode lists no codes":                 strings.Replace(string(openAPI(t)), "ProblemCode:", "Other:", 1),
-		"reading the OpenAPI file: it is not OpenAPI 3.1":       "openapi: 3.0.3",
-		"reading the OpenAPI file: it has no operations or no ": strings.Replace(string(openAPI(t)), "\nwebhooks:\n", "\nx-webhooks:\n", 1),
+		"the error code generic.new has no page":              strings.Replace(string(openAPI(t)), "- generic.malformed_json\n", "- generic.malformed_json\n        - generic.new\n", 1),
+		"the page generic.malformed_json is of no error code": strings.Replace(string(openAPI(t)), "        - generic.malformed_json\n", "", 1),
+		"the schema ProblemCode lists no codes":               strings.Replace(string(openAPI(t)), "ProblemCode:", "Other:", 1),
+		"reading the OpenAPI file: it is not OpenAPI 3.1":     "openapi: 3.0.3",
+		"reading the OpenAPI file: it has no operations":      strings.Replace(string(openAPI(t)), "\npaths:\n", "\nx-paths:\n", 1),
+		"the OpenAPI file lacks the webhook checkout.":        strings.Replace(string(openAPI(t)), "\nwebhooks:\n", "\nx-webhooks:\n", 1),
 	} {
-		if _, err := New([]byte(yaml)); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := New([]byte(yaml), counterAPI(t)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("New says %v, want %q", err, name)
 		}
 	}
@@ -165,13 +178,105 @@ func TestTitlesAgree(t *testing.T) {
 	}
 }
 
+// paths are the addresses of all pages.
+func paths() (all []string) {
+	for _, p := range pages {
+		for _, lang := range []string{english, french} {
+			if p.in(lang) != "" {
+				all = append(all, p.path(lang))
+			}
+		}
+	}
+	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
+		all = append(all, errorHref(e.Code))
+		if _, ok := e.InFrench(); ok {
+			all = append(all, frenchHref(e.Code))
+		}
+	}
+	return all
+}
+
+// Pages are small, have each id once, and their links lead to pages and ids that exist.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	h := server(t)
+	anchors, shown := map[string]bool{}, map[string]string{}
+	for _, path := range paths() {
+		page := get(t, h, path)
+		shown[path] = page
+		if len(page) > maxPage {
+			t.Errorf("%s has %d bytes, at most %d are good", path, len(page), maxPage)
+		}
+		for _, m := range regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+			if anchors[path+"#"+m[1]] {
+				t.Errorf("%s has the id %s twice", path, m[1])
+			}
+			anchors[path+"#"+m[1]] = true
+		}
+	}
+	outside := []string{"/api/v1/counter/openapi.yaml"} // served by package counter
+	for path, page := range shown {
+		for _, m := range regexp.MustCompile(`href="([^"#]*)(#[^"]+)?"`).FindAllStringSubmatch(page, -1) {
+			to := cmp.Or(m[1], path)
+			if strings.HasPrefix(to, "https://www.") || slices.Contains(outside, to) {
+				continue
+			}
+			if got := ask(h, http.MethodHead, to).Code; got != http.StatusOK {
+				t.Errorf("%s leads to %s: %d", path, to, got)
+			}
+			if m[2] != "" && !anchors[to+m[2]] {
+				t.Errorf("%s has a link to %s%s, which leads nowhere", path, to, m[2])
+			}
+		}
+	}
+}
+
+// Every page is one file in each of its languages. A translation has the sections of the
+// English page, except where it leaves a reference to it.
+func TestTranslations(t *testing.T) {
+	t.Parallel()
+	h := server(t)
+	for _, lang := range []string{english, french} {
+		entries, err := os.ReadDir("pages/" + lang)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			name := strings.TrimSuffix(e.Name(), ".html")
+			if !slices.ContainsFunc(pages, func(p page) bool { return p.name == name && p.in(lang) != "" }) {
+				t.Errorf("pages/%s/%s is in no table", lang, e.Name())
+			}
+		}
+	}
+	for _, p := range pages {
+		if p.french == "" {
+			continue
+		}
+		inEnglish, inFrench := get(t, h, p.path(english)), get(t, h, p.path(french))
+		if !strings.HasPrefix(inFrench, "<!DOCTYPE html>\n<html lang=\"fr\">") || !strings.Contains(inFrench, "<h1>"+html.EscapeString(p.french)) && !strings.Contains(inFrench, "<h1>"+p.french) {
+			t.Errorf("%s is not in French", p.path(french))
+		}
+		for path, page := range map[string]string{p.path(french): inEnglish, p.path(english): inFrench} {
+			if !strings.Contains(page, `class="language" href="`+path+`"`) {
+				t.Errorf("no link leads to the other language, %s", path)
+			}
+		}
+		if p.name == "counter" { // its French page links to the English reference
+			continue
+		}
+		for _, m := range headings.FindAllStringSubmatch(inEnglish, -1) {
+			if !strings.Contains(inFrench, `<h2 id="`+m[1]+`">`) {
+				t.Errorf("%s lacks the section %s", p.path(french), m[1])
+			}
+		}
+	}
+}
+
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	h := server(t)
-	docs, webhooks := get(t, h, "/docs"), get(t, h, "/docs/webhooks")
-	anchors := map[string]bool{}
 	for path, parts := range map[string][]string{
-		"/docs": {
+		"/docs/reference": {
 			"POST</span> <code>/api/v1/checkout/sessions</code>", "GET</span> <code>/api/v1/checkout/sessions/{id}</code>",
 			"<code>order_id</code> required, string, 1–200 characters",
 			"<code>customer.phone</code> optional, string, 1–32 characters",
@@ -181,36 +286,17 @@ func TestDocumentation(t *testing.T) {
 			"<code>page_size</code> optional, in query, integer, 1–100",
 			`<code>embed_checkout_url</code> URL or null`,
 			`"order_id": "DOSSIER-2026-0003"`,
-			"<code>collect.approval_timeout</code>",
 			`<a href="/docs/errors/checkout.order_paid"><code>checkout.order_paid</code></a>`,
+			`<a href="/docs/errors/checkout.no_channel"><code>checkout.no_channel</code></a>`,
 		},
-		"/docs/webhooks": {
-			`<h2 id="checkout-late-payment"><code>checkout.late_payment</code>`, `<h2 id="checkout-reversed"><code>checkout.reversed</code>`,
-			`<code>webhook-signature</code>`,
-			`<code>failure_code</code> string, <a href="/docs#failurecode">FailureCode</a>`,
-		},
+		"/docs/webhooks": {`<code>webhook-signature</code>`},
+		"/docs/events":   {`<code>failure_code</code> string, <a href="/docs/reference#failurecode">FailureCode</a>`},
+		"/docs/counter":  {"POST</span> <code>/api/v1/counter/reservations</code>", `<h3 id="reservation">Reservation</h3>`, `<a href="/docs/errors/counter.day_limit"><code>counter.day_limit</code></a>`, "<ol>"},
 	} {
 		page := get(t, h, path)
-		if len(page) >= maxPage {
-			t.Errorf("%s has %d bytes, at most %d are good", path, len(page), maxPage)
-		}
-		t.Logf("%s has %d bytes", path, len(page))
 		for _, part := range parts {
 			if !strings.Contains(page, part) {
 				t.Errorf("%s lacks %s", path, part)
-			}
-		}
-		for _, m := range regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1) {
-			if anchors[path+"#"+m[1]] {
-				t.Errorf("%s has the id %s twice", path, m[1])
-			}
-			anchors[path+"#"+m[1]] = true
-		}
-	}
-	for path, page := range map[string]string{"/docs": docs, "/docs/webhooks": webhooks} {
-		for _, m := range regexp.MustCompile(`href="([^"#]*)#([^"]+)"`).FindAllStringSubmatch(page, -1) {
-			if to := cmp.Or(m[1], path) + "#" + m[2]; !anchors[to] && m[2] != "main" {
-				t.Errorf("%s has a link to %s, which leads nowhere", path, to)
 			}
 		}
 	}
@@ -219,12 +305,14 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range samples {
-		page := docs
-		if s.Receives {
-			page = webhooks
-		}
-		if strings.Contains(s.Text, "go:build") || !strings.Contains(html.UnescapeString(page), s.Text) {
-			t.Errorf("the page does not show %s as it is", s.File)
+		for _, prefix := range []string{"/docs", "/docs/fr"} {
+			path := prefix + "/quickstart"
+			if s.Receives {
+				path = prefix + "/webhooks"
+			}
+			if strings.Contains(s.Text, "go:build") || !strings.Contains(html.UnescapeString(get(t, h, path)), s.Text) {
+				t.Errorf("%s does not show %s as it is", path, s.File)
+			}
 		}
 	}
 	files, err := os.ReadDir("quickstart")
@@ -236,28 +324,115 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// Links within the documentation lead to existing pages, nothing is loaded from other
-// origins, and the policy allows the style.
-func TestPages(t *testing.T) {
+// The pages of events have a sample of every event that an endpoint can subscribe to, and
+// every failure code.
+func TestEveryEventHasASample(t *testing.T) {
 	t.Parallel()
 	h := server(t)
-	paths := []string{"/docs", "/docs/webhooks", "/docs/errors/"}
-	for _, e := range explanations {
-		paths = append(paths, "/docs/errors/"+e.Code)
+	for _, path := range []string{"/docs/events", "/docs/fr/events"} {
+		page := html.UnescapeString(get(t, h, path))
+		for _, name := range registry.WebhookEvents() {
+			sample, err := sampleBody(checkout.EventType(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(page, sample) || !strings.Contains(sample, `"event": "`+name+`"`) {
+				t.Errorf("%s lacks the sample of %s", path, name)
+			}
+			if frenchEvents[checkout.EventType(name)] == "" {
+				t.Errorf("no French text says what %s is", name)
+			}
+		}
+		for _, code := range checkout.FailureCodes() {
+			if !strings.Contains(page, "<code>"+string(code)+"</code>") {
+				t.Errorf("%s lacks %s", path, code)
+			}
+		}
 	}
+	// A sample of a later event has the fields of its schema, which the contract tests hold
+	// against real bodies.
+	for _, e := range []checkout.EventType{checkout.EventCompleted, checkout.EventReversed} {
+		var body map[string]any
+		sample, err := sampleBody(e)
+		if err != nil || json.Unmarshal([]byte(sample), &body) != nil || body["transaction_id"] == "" || body["amount"] != 5000.0 {
+			t.Errorf("%s: %v\n%s", e, err, sample)
+		}
+	}
+}
+
+// The page of tests has every number of the simulators, the page of the SDK every option
+// and callback of its types, and the page of listen every flag.
+func TestNothingIsLeftOut(t *testing.T) {
+	t.Parallel()
+	h := server(t)
+	read := func(path string) string {
+		t.Helper()
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	names := func(text, pattern string) (found []string) {
+		t.Helper()
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			found = append(found, m[1])
+		}
+		if len(found) < 5 {
+			t.Fatalf("%s finds %q", pattern, found)
+		}
+		return found
+	}
+	digits := names(read("../../dev/simulator/payer.go"), `digits: "([0-9]{2})"`)
+	var own []string
+	for _, n := range testNumbers {
+		own = append(own, n.Digits)
+	}
+	if !slices.Equal(digits, own) {
+		t.Errorf("the page has the test numbers %v, the simulators have %v", own, digits)
+	}
+	types := read("../../sdk/types/quittance.d.ts")
+	wanted := map[string][]string{
+		"testing": append(names(read("../../cmd/quittance-dev/listen.go"), `Var\(&l\.\w+, "([a-z-]+)"`), digits...),
+		"embed":   append(names(types, `(?m)^    (on[A-Z]\w+)\?\(`), names(types, `(?m)^    \|? ?\{? ?(layout|locale|resize|checkoutOrigin|clientSecret|fetchClientSecret)\??:`)...),
+		"keys":    registry.WebhookEvents(),
+	}
+	for name, list := range wanted {
+		for _, lang := range []string{"", "/fr"} {
+			page := get(t, h, "/docs"+lang+"/"+name)
+			for _, word := range list {
+				if !regexp.MustCompile(`<code>(--)?` + regexp.QuoteMeta(word) + `\b`).MatchString(page) {
+					t.Errorf("/docs%s/%s lacks %s", lang, name, word)
+				}
+			}
+		}
+	}
+}
+
+// The address of the service leads to the documentation, in the language of the browser.
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	h := server(t)
+	for accept, want := range map[string]string{"": "/docs", "en-GB,en;q=0.9": "/docs", "fr-CG,fr;q=0.9,en;q=0.8": "/docs/fr"} {
+		r := ask(h, http.MethodGet, "/", "Accept-Language", accept)
+		if r.Code != http.StatusFound || r.Header().Get("Location") != want || r.Header().Get("Vary") != "Accept-Language" {
+			t.Errorf("%q: %d to %s", accept, r.Code, r.Header().Get("Location"))
+		}
+	}
+}
+
+// Nothing is loaded from other origins, and the policy allows the style.
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	h := server(t)
 	style := regexp.MustCompile(`(?s)<style>(.*)</style>`)
-	for _, path := range paths {
+	for _, path := range paths() {
 		r := ask(h, http.MethodGet, path)
 		page := r.Body.String()
 		if got := r.Header().Get("Content-Type"); got != "text/html; charset=utf-8" {
 			t.Errorf("%s: Content-Type %s", path, got)
 		}
-		for _, m := range regexp.MustCompile(`href="(/[^"#]*)`).FindAllStringSubmatch(page, -1) {
-			if got := ask(h, http.MethodHead, m[1]).Code; got != http.StatusOK {
-				t.Errorf("%s leads to %s: %d", path, m[1], got)
-			}
-		}
-		if bad := regexp.MustCompile(`(?i)<(script|link|img|iframe|object|form)\b| src=| style=| on[a-z]+=`).FindString(page); bad != "" {
+		if bad := regexp.MustCompile(`(?i)<(script|link|img|iframe|object|form)\b| src=| style=| on[a-z]+=`).FindString(regexp.MustCompile(`(?s)<pre.*?</pre>`).ReplaceAllString(page, "")); bad != "" {
 			t.Errorf("%s has %s", path, bad)
 		}
 		m := style.FindStringSubmatch(page)
@@ -322,14 +497,14 @@ func TestAnswers(t *testing.T) {
 	if got := ask(h, http.MethodGet, "/openapi.yaml").Header().Get("Content-Type"); got != "application/yaml; charset=utf-8" {
 		t.Errorf("/openapi.yaml is %s", got)
 	}
-	for path, to := range map[string]string{"/docs/": "/docs", "/docs/errors": "/docs/errors/"} {
+	for path, to := range map[string]string{"/docs/": "/docs", "/docs/errors": "/docs/errors/", "/docs/fr/": "/docs/fr", "/docs/webhooks/": "/docs/webhooks"} {
 		if r := ask(h, http.MethodGet, path); r.Code != http.StatusPermanentRedirect || r.Header().Get("Location") != to {
 			t.Errorf("%s: %d to %s", path, r.Code, r.Header().Get("Location"))
 		}
 	}
 	unknown := ask(h, http.MethodGet, "/docs/errors/generic.unheard_of")
 	if page := unknown.Body.String(); unknown.Code != http.StatusNotFound || !strings.Contains(page, "No such error code") ||
-		strings.Count(page, `href="/docs/errors/`) != len(explanations) || unknown.Header().Get("Cache-Control") != "no-store" {
+		strings.Count(page, `href="/docs/errors/`) != 1+len(problem.Catalogue(problem.Ministry, problem.Counter)) || unknown.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("an unknown code: %d %s", unknown.Code, page)
 	}
 	if strings.Contains(ask(h, http.MethodGet, "/docs/errors/%3Cb%3E").Body.String(), "<b>") {

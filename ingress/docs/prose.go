@@ -6,10 +6,11 @@ import (
 )
 
 // block is a paragraph or a list of a description in the OpenAPI file. Descriptions are
-// Markdown with paragraphs, lists with dashes and code in backticks only.
+// Markdown with paragraphs, lists with dashes or numbers, and code in backticks only.
 type block struct {
-	List  bool
-	Items [][]span // one for a paragraph
+	List    bool
+	Ordered bool     // a list with numbers
+	Items   [][]span // one for a paragraph
 }
 
 // span is a run of text. Href is set where it names an error code.
@@ -29,11 +30,15 @@ func prose(text string, codes map[string]bool) (out []block) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		item, list := strings.CutPrefix(line, "- ")
+		ordered := false
+		if m := numbered.FindString(line); m != "" {
+			item, list, ordered = line[len(m):], true, true
+		}
 		switch {
 		case line == "":
 			end()
 		case list && (current == nil || !current.List):
-			out = append(out, block{List: true})
+			out = append(out, block{List: true, Ordered: ordered})
 			current = &out[len(out)-1]
 			fallthrough
 		case list:
@@ -52,6 +57,8 @@ func prose(text string, codes map[string]bool) (out []block) {
 	}
 	return out
 }
+
+var numbered = regexp.MustCompile(`^[0-9]+\. `)
 
 var codePattern = regexp.MustCompile("`[^`]+`")
 

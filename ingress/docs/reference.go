@@ -9,8 +9,10 @@ import (
 	"strings"
 )
 
-// reference is the content of the OpenAPI file, arranged for the page.
+// reference is the content of an OpenAPI file, arranged for the page.
 type reference struct {
+	// Home is the address of the page that has the objects.
+	Home       string
 	Summary    string
 	About      []block
 	Operations []operation
@@ -51,6 +53,7 @@ type field struct {
 	Required bool
 	Rules    []string
 	Object   string // of its value or its items
+	Home     string // of the page that has the object
 	About    []block
 }
 
@@ -74,6 +77,7 @@ type hook struct {
 type reader struct {
 	root  node
 	codes map[string]bool
+	home  string // reference.Home
 	// objects are the names of the schemas to show, in the order of their first mention.
 	objects []string
 }
@@ -85,7 +89,7 @@ func problemCodes(root node) []string {
 
 func (r *reader) read() (reference, error) {
 	info := r.root.get("info")
-	out := reference{Summary: info.get("summary").text(), About: r.prose(info)}
+	out := reference{Home: r.home, Summary: info.get("summary").text(), About: r.prose(info)}
 	common := map[string]bool{}
 	for path, item := range r.root.get("paths").entries() {
 		for method, o := range item.entries() {
@@ -118,8 +122,8 @@ func (r *reader) read() (reference, error) {
 			Name: name, About: r.prose(schema), Fields: r.fields("", schema), Values: schema.get("enum").texts(),
 		})
 	}
-	if len(out.Operations) == 0 || len(out.Webhooks) == 0 {
-		return out, errors.New("reading the OpenAPI file: it has no operations or no webhooks")
+	if len(out.Operations) == 0 {
+		return out, errors.New("reading the OpenAPI file: it has no operations")
 	}
 	return out, nil
 }
@@ -168,8 +172,8 @@ func (r *reader) operation(method, path string, o node) (operation, error) {
 			}
 		}
 	}
-	if out.ID == "" || len(out.Answers) == 0 {
-		return out, fmt.Errorf("reading the OpenAPI file: %s %s has no operationId or no answers of its own", method, path)
+	if out.ID == "" || len(out.Answers)+len(out.Common) == 0 {
+		return out, fmt.Errorf("reading the OpenAPI file: %s %s has no operationId or no answers", method, path)
 	}
 	return out, nil
 }
@@ -220,7 +224,7 @@ func (r *reader) fields(prefix string, schema node) (out []field) {
 }
 
 func (r *reader) field(name string, schema node) field {
-	f := field{Name: name, Object: schema.refName(), About: r.prose(schema)}
+	f := field{Name: name, Object: schema.refName(), Home: r.home, About: r.prose(schema)}
 	if f.Object == "" {
 		f.Object = schema.child("items").refName()
 	}

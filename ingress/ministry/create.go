@@ -156,8 +156,11 @@ func (a *API) draft(s checkout.Session, app registry.Application, p identity.Pri
 	}
 	if s.Currency != "" {
 		s.Offers = a.offers(app, p.Live, s.Amount, s.Currency)
-		if len(s.Offers) == 0 {
+		switch {
+		case len(s.Offers) == 0:
 			fault(checkout.CodeValidationFailed, "currency", "supported", "currency is not taken by any offer of this application: mobile money and agency counters take XAF, cards take the contract's list, and XAF where the agency's acquirer is configured for it.")
+		case !slices.ContainsFunc(s.Offers, func(o checkout.Offer) bool { return a.cfg.Registry.HasChannel(app.AgencyID, p.Live, o.ID, s.Currency) }):
+			fault(checkout.CodeNoChannel, "currency", "channel", "The agency has no account and no counter at which a "+registry.Mode(p.Live)+" payment in "+s.Currency+" could be made.")
 		}
 	}
 	origins := app.EmbedOrigins

@@ -36,6 +36,9 @@ type Registry interface {
 	IntegratorOf(agencyID string) (registry.Application, bool)
 	Service(agencyID, code string) (registry.Service, bool)
 	Takes(agencyID string, live bool, offer, currency string) bool
+	// HasChannel reports whether an offer of the agency can be paid in a mode and a
+	// currency: the agency has an account, or for cash a clerk.
+	HasChannel(agencyID string, live bool, offer, currency string) bool
 	ERP(agencyID string, live bool) (registry.ERPSettings, bool)
 	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)
 	Platform() registry.Platform

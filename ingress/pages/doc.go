@@ -9,6 +9,7 @@
 //	POST /c/{id}/offer    an offer is chosen      → 303 to its step
 //	POST /c/{id}/phone    a number is entered     → 200, the review
 //	POST /c/{id}/pay      the review is confirmed → 303 to /c/{id}, or next_action as JSON
+//	GET  /c/{id}/cancel   the question before it
 //	POST /c/{id}/cancel   the citizen cancels     → 303 to /c/{id}
 //	GET  /c/{id}/live     the session's version, as a stream or once (package watch)
 //	GET  /c/assets/…      scripts

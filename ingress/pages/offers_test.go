@@ -20,16 +20,23 @@ func every(s *checkout.Session) {
 		checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50})
 }
 
-// The number determines the operator, so the citizen need not know the names of the offers.
+// The operator is asked for once. A number of another operator on offer was taken without
+// a word, and the citizen paid by another operator than the chosen one. Now the page says so
+// before it goes on.
 func TestOperatorOfTheNumber(t *testing.T) {
 	t.Parallel()
 	w, server := serve(t)
 	b := browse(t, server).get("/c/" + w.create("A-1", every))
-	b.forward("offer", "momo").want(200, "Votre numéro mobile money")
-	if n := strings.Count(b.html, `type="radio"`); n != 2 {
-		t.Errorf("%d operators beside the number, want those of mobile money", n)
+	b.forward("offer", "momo").want(200, "Votre numéro mobile money", "MTN Mobile Money")
+	if strings.Contains(b.html, `type="radio"`) {
+		t.Error("the operator is asked for a second time beside the number")
 	}
-	b.forward("phone", "05 500 00 02").want(200, "Vérifiez avant de payer", "Airtel Money", "100"+narrow+"FCFA")
+	const other = "Ce numéro appartient à Airtel Money. Vous avez choisi MTN Mobile Money."
+	b.forward("phone", "05 500 00 02").want(422, other, "Votre numéro mobile money")
+	// Another number, of the chosen operator, goes on with the chosen operator.
+	b.forward("phone", "06 600 00 02").want(200, "Vérifiez avant de payer", "MTN Mobile Money", "75"+narrow+"FCFA")
+	b.link("Changer le numéro").forward("phone", "05 500 00 02").want(422, other)
+	b.forward().want(200, "Vérifiez avant de payer", "Airtel Money", "100"+narrow+"FCFA", "+242\u00a005\u00a0500\u00a000\u00a002")
 	b.forward()
 	if c := w.collected()[0]; c.Session.Collection.OfferID != checkout.OfferMomoB || payerOf(c) != "242055000002" || c.Session.Collection.Fee != 100 {
 		t.Errorf("asked for %+v", c.Session.Collection)
@@ -37,7 +44,8 @@ func TestOperatorOfTheNumber(t *testing.T) {
 
 	// The number of an operator that is not on offer is a fault.
 	b = browse(t, server).get("/c/" + w.create("A-2", nil))
-	b.forward("phone", "05 500 00 02").want(422, "Ce numéro n’est pas de cet opérateur")
+	b.forward("phone", "05 500 00 02").want(422, "Ce numéro n’appartient pas à cet opérateur")
+	b.forward("operator", "momo_b").want(422, "Ce numéro n’appartient pas à cet opérateur")
 }
 
 func redirectTo(w *world, id string) connector.Redirect {
@@ -234,6 +242,8 @@ func TestConfirmationChoosesNoOtherOperator(t *testing.T) {
 		form.Set(input.attr["name"], input.attr["value"])
 	}
 	form.Set("phone", "05 500 00 02")
+	b.request(http.MethodPost, "/c/"+id+"/pay", form).want(422, "Ce numéro appartient à Airtel Money")
+	form.Set("operator", "momo_b")
 	b.request(http.MethodPost, "/c/"+id+"/pay", form).want(422, "Vérifiez avant de payer", "Airtel Money")
 	if n := len(w.collected()); n != 0 {
 		t.Errorf("%d collections", n)

@@ -182,7 +182,8 @@ func (p *Pages) Routes(r chi.Router) {
 	journey := func(r chi.Router) {
 		get(r, "/", p.visited(visit.showSession))
 		// The address of a step's form, typed or opened again, leads to the session's page.
-		get(r, "/{step:offer|phone|pay|cancel}", p.visited(visit.see))
+		get(r, "/{step:offer|phone|pay}", p.visited(visit.see))
+		get(r, "/cancel", p.visited(visit.askCancel))
 		r.Group(func(r chi.Router) {
 			r.Use(p.sameSite)
 			r.Post("/offer", p.form(steps.offer))

@@ -3,9 +3,11 @@ package pages_test
 import (
 	"compress/gzip"
 	"errors"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +20,10 @@ import (
 )
 
 const (
-	narrow = "\u202f"
-	reject = checkout.FailureInsufficientFunds
+	narrow    = "\u202f"
+	reference = "4821\u00a00933\u00a07715\u00a00264"
+	number    = "+242\u00a006\u00a0600\u00a000\u00a002"
+	reject    = checkout.FailureInsufficientFunds
 )
 
 // A citizen without JavaScript goes from the address to the receipt.
@@ -31,7 +35,7 @@ func TestJourney(t *testing.T) {
 
 	b.get("/c/"+id).want(200, "Votre numéro mobile money", "Direction générale des impôts", "Contribution de la patente",
 		"Patente 2026", "5"+narrow+"000"+narrow+"FCFA", "Mode test")
-	b.forward("phone", "06 600 00 02").want(200, "Vérifiez avant de payer", "75"+narrow+"FCFA", "5"+narrow+"075"+narrow+"FCFA", "06 600 00 02")
+	b.forward("phone", "06 600 00 02").want(200, "Vérifiez avant de payer", "75"+narrow+"FCFA", "5"+narrow+"075"+narrow+"FCFA", number)
 	if len(w.collected()) != 0 {
 		t.Fatal("money was asked for before the citizen confirmed")
 	}
@@ -56,7 +60,7 @@ func TestJourney(t *testing.T) {
 	b.link("Vérifier").want(200, "Confirmez sur votre téléphone")
 	w.Change(func() { w.Time = w.Time.Add(time.Minute) })
 	w.outcome(id, checkout.OutcomeApproved, "")
-	b.link("Vérifier").want(200, "Paiement réussi", "TEST", "AV20260000012345", "23503452", "4821093377150264",
+	b.link("Vérifier").want(200, "Paiement réussi", "TEST", "AV20260000012345", "23503452", reference,
 		"+242\u00a006\u00a0•••\u00a0••\u00a002", "21 novembre 2026 à 10")
 	if strings.Contains(b.html, "internal note") {
 		t.Error("the agency's note is shown")
@@ -95,7 +99,7 @@ func TestJourneyInEnglish(t *testing.T) {
 	w.outcome(id, checkout.OutcomeRefused, reject)
 	b.link("Check").want(200, "The payment did not go through", "There is not enough money")
 	for _, a := range b.root.all("a") {
-		if a.text() == "Start again" && a.attr["href"] == "https://guichet.example/retour" {
+		if a.text() == "Start again on the site: Direction générale des impôts" && a.attr["href"] == "https://guichet.example/retour" {
 			return
 		}
 	}
@@ -121,8 +125,8 @@ func TestChangingOnesMind(t *testing.T) {
 	b.get("/c/"+id).forward("offer", "momo").forward("phone", "066000002").want(200, "Vérifiez")
 	b.link("Changer le numéro").want(200, "Votre numéro mobile money").forward("phone", "066000008")
 	b.link("Changer le moyen de paiement").want(200, "Comment voulez-vous payer").forward("offer", "momo_b")
-	// The operator can be changed beside the number too.
-	b.forward("offer", "momo", "phone", "06 600 00 09").want(200, "MTN", "06 600 00 09").forward()
+	b.link("Changer le moyen de paiement").forward("offer", "momo")
+	b.forward("phone", "06 600 00 09").want(200, "MTN", "+242\u00a006\u00a0600\u00a000\u00a009").forward()
 	if r := w.collected(); len(r) != 1 || payerOf(r[0]) != "242066000009" || r[0].Session.Collection.OfferID != checkout.OfferMomo {
 		t.Errorf("asked for %+v", r)
 	}
@@ -260,12 +264,99 @@ func TestCancel(t *testing.T) {
 	if !strings.HasSuffix(action, "/cancel") {
 		t.Fatalf("second form goes to %s", action)
 	}
-	b.request(http.MethodPost, action, sent).want(200, "Paiement annulé")
+	question := b.at.ResolveReference(&url.URL{Path: action, RawQuery: sent.Encode()}).String()
+	b.get(question).want(200, "Annuler ce paiement", "ne pourra plus servir à payer")
+	b.doesNotSay("guichet")
+	if s := w.Session(id); s.Status != checkout.StatusOpen || len(w.commands) != 0 {
+		t.Errorf("one press cancels: session is %s", s.Status)
+	}
+	b.link("English").want(200, "Cancel this payment?").link("Français")
+	b.link("Non, continuer le paiement").want(200, "Votre numéro mobile money")
+	b.get(question).forward().want(200, "Paiement annulé")
 	if s := w.Session(id); s.Status != checkout.StatusCancelled {
 		t.Errorf("session is %s", s.Status)
 	}
 	b.request(http.MethodPost, action, sent).want(200, "Paiement annulé")
+	b.get(question).want(200, "Paiement annulé")
 	b.get("/c/"+id).want(200, "Paiement annulé")
+}
+
+// Who cancels with a printed reference in hand is told that it dies, wherever the citizen
+// cancels. « No » leads back to the same step.
+func TestCancelEndsTheReference(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", every)
+	for query, back := range map[string]string{
+		"":                              "Comment voulez-vous payer",
+		"step=offers":                   "Comment voulez-vous payer",
+		"step=phone&offer=momo_b":       "Airtel Money",
+		"step=review&offer=card":        "Carte bancaire",
+		"step=cash&offer=cash_agency":   "Payez au guichet",
+		"step=phone&offer=nothing":      "Comment voulez-vous payer",
+		"step=/elsewhere&offer=\x00<b>": "Comment voulez-vous payer",
+	} {
+		b := browse(t, server).get("/c/"+id+"?"+strings.ReplaceAll(query, "\x00", "%00")).want(200, back)
+		if back == "Payez au guichet" {
+			b.want(200, "cette référence ne sera plus acceptée au guichet")
+		}
+		action, sent := b.form(len(b.root.all("form"))-1, nil)
+		b.get(action+"?"+sent.Encode()).want(200, "La référence "+reference+" ne sera plus acceptée au guichet")
+		b.link("Non, continuer le paiement").want(200, back)
+	}
+	if s := w.Session(id); s.Status != checkout.StatusOpen || len(w.commands) != 0 {
+		t.Errorf("session is %s after %d commands", s.Status, len(w.commands))
+	}
+}
+
+// Without JavaScript the waiting page said that it shows the result, and never changed.
+func TestReloadsWithoutScript(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", every)
+	refresh := regexp.MustCompile(`<noscript><meta http-equiv="refresh" content="(\d+);url=([^"]+)"></noscript>`)
+	follow := func(b *browser, title string) {
+		t.Helper()
+		var after []string
+		for range 9 {
+			m := refresh.FindStringSubmatch(b.html)
+			if m == nil {
+				t.Fatalf("%s does not load itself again:\n%s", b.at, b.html)
+			}
+			after = append(after, m[1])
+			u, err := url.Parse(html.UnescapeString(m[2]))
+			if err != nil || u.Fragment != "status" || u.Path != "/c/"+id || u.Query().Get("lang") != "fr" {
+				t.Errorf("it loads %s: %v", m[2], err)
+			}
+			b.get(u.RequestURI()).want(200, title).holds(`id="status"`)
+		}
+		if got := strings.Join(after, " "); got != "5 5 5 10 10 20 30 30 30" {
+			t.Errorf("%s is loaded again after %s s", b.at, got)
+		}
+	}
+	b := browse(t, server).get("/c/" + id)
+	if b.forward("offer", "cash_agency"); len(b.root.all("form")) != 1 || b.root.all("form")[0].attr["method"] != "get" {
+		t.Error("a reload would stop a form that posts")
+	}
+	follow(b, "Payez au guichet")
+	b.get("/c/" + id + "?step=cash&offer=cash_agency&reloads=-7").holds(`content="5;url=`)
+	b.get("/c/" + id + "?step=cash&offer=cash_agency&reloads=99999999999999999999").holds(`content="30;url=`)
+	b.get("/c/"+id).forward("offer", "momo").forward("phone", "06 600 00 02")
+	if refresh.MatchString(b.html) {
+		t.Error("the review loads itself again")
+	}
+	follow(b.forward(), "Confirmez sur votre téléphone")
+	w.outcome(id, checkout.OutcomeApproved, "")
+	if b.get(b.at.RequestURI()).want(200, "Paiement réussi"); refresh.MatchString(b.html) {
+		t.Error("the receipt loads itself again")
+	}
+
+	framed := w.create("A-2", inFrame)
+	b.header.Set("Authorization", "Bearer "+secretOfFrame)
+	b.get("/embed/"+framed+"?step=cash&offer=cash_agency&lang=fr").want(200, "Payez au guichet")
+	if refresh.MatchString(b.html) {
+		t.Error("a page in a frame loads itself again")
+	}
 }
 
 // While a collection is in flight, the page offers no cancel, and the cancel of an older
@@ -281,6 +372,7 @@ func TestCancelInFlight(t *testing.T) {
 		t.Error("cancel is offered while the payment is in flight")
 	}
 	b.request(http.MethodPost, action, sent).want(200, "Confirmez sur votre téléphone")
+	b.get(action+"?"+sent.Encode()).want(200, "Confirmez sur votre téléphone")
 	if s := w.Session(id); s.Status != checkout.StatusOpen {
 		t.Errorf("session is %s", s.Status)
 	}
@@ -305,7 +397,7 @@ func TestEnds(t *testing.T) {
 	b.toReview(late).forward()
 	w.outOfTime(late)
 	w.outcome(late, checkout.OutcomeRefused, checkout.FailureApprovalTimeout)
-	b.get("/c/"+late).want(200, "n’a pas été confirmé à temps", "Recommencer", "4821093377150264")
+	b.get("/c/"+late).want(200, "n’a pas été confirmé à temps", "Recommencer sur le site\u00a0: Direction générale des impôts", reference)
 }
 
 // ended are the ways in which a session ends while its collection is undecided. The domain
@@ -335,20 +427,20 @@ func TestEndedWhileThePayerIsAsked(t *testing.T) {
 	}{
 		{
 			"undecided", func(*world, string) {},
-			[]string{"Ne payez pas encore", "peut-être encore sur votre téléphone", "ne l’approuvez pas", "Ne payez pas de nouveau", "Gardez la référence", "4821093377150264", "5" + narrow + "075" + narrow + "FCFA"},
-			[]string{"Do not pay yet", "may still be on your phone", "do not approve it", "Do not pay again", "Keep the payment reference", "4821093377150264"},
+			[]string{"Ne payez pas encore", "peut-être encore sur votre téléphone", "ne l’approuvez pas", "Ne payez pas de nouveau", "Conservez la référence", reference, "5" + narrow + "075" + narrow + "FCFA"},
+			[]string{"Do not pay yet", "may still be on your phone", "do not approve it", "Do not pay again", "Keep the payment reference", reference},
 			true,
 		},
 		{
 			"late", func(w *world, id string) { w.outcome(id, checkout.OutcomeApproved, "") },
-			[]string{"Paiement arrivé en retard", "après la fin", "L’administration en a été informée", "Ne payez pas de nouveau", "4821093377150264", "23503452", "5" + narrow + "075" + narrow + "FCFA"},
-			[]string{"Payment received late", "after this payment request had ended", "The agency has been told", "Do not pay again", "4821093377150264", "23503452"},
+			[]string{"Paiement reçu hors délai", "après la clôture", "L’administration en est informée", "Ne payez pas de nouveau", reference, "23503452", "5" + narrow + "075" + narrow + "FCFA"},
+			[]string{"Payment received after the time limit", "after this payment request had ended", "The agency has been told", "Do not pay again", reference, "23503452"},
 			false,
 		},
 		{
 			"mismatched", func(w *world, id string) { w.misfit(id) },
-			[]string{"Paiement à vérifier", "ne correspond pas", "L’administration l’examine", "Ne payez pas de nouveau", "4821093377150264"},
-			[]string{"Payment to be checked", "does not match", "The agency is looking at it", "Do not pay again", "4821093377150264"},
+			[]string{"Paiement à vérifier", "ne correspond pas", "L’administration l’examine", "Ne payez pas de nouveau", reference},
+			[]string{"Payment to be checked", "does not match", "The agency is looking at it", "Do not pay again", reference},
 			false,
 		},
 		{
@@ -356,8 +448,8 @@ func TestEndedWhileThePayerIsAsked(t *testing.T) {
 				w.outcome(id, checkout.OutcomeApproved, "")
 				w.outcome(id, checkout.OutcomeRefused, reject)
 			},
-			[]string{"Paiement à vérifier", "4821093377150264", "23503452"},
-			[]string{"Payment to be checked", "4821093377150264", "23503452"},
+			[]string{"Paiement à vérifier", reference, "23503452"},
+			[]string{"Payment to be checked", reference, "23503452"},
 			false,
 		},
 		{
@@ -406,7 +498,7 @@ func TestMismatchBeforeTheEnd(t *testing.T) {
 	b := browse(t, server).toReview(id).forward()
 	w.misfit(id)
 	w.outOfTime(id)
-	b.get("/c/"+id).want(200, "Paiement à vérifier", "4821093377150264")
+	b.get("/c/"+id).want(200, "Paiement à vérifier", reference)
 	b.doesNotSay("Réessayez", "Recommencer")
 
 	done := w.create("A-2", nil)
@@ -453,9 +545,9 @@ func TestPreviousUndecided(t *testing.T) {
 	w.outOfTime(third)
 	again := w.create("A-3", nil)
 	w.outcome(third, checkout.OutcomeApproved, "")
-	b.toReview(again).forward().want(409, "Ne payez pas de nouveau", "a déjà été reçu", "4821093377150264")
+	b.toReview(again).forward().want(409, "Ne payez pas de nouveau", "a déjà été reçu", reference)
 	b.nothingToPress("Payer", "Changer le numéro")
-	b.link("English").want(200).forward("phone", "066000002").forward().want(409, "Do not pay again", "already been received", "4821093377150264")
+	b.link("English").want(200).forward("phone", "066000002").forward().want(409, "Do not pay again", "already been received", reference)
 	b.nothingToPress("Pay ", "Change the number")
 	if s := w.Session(again); s.Status != checkout.StatusOpen || s.Collection != nil {
 		t.Errorf("session is %s with collection %v", s.Status, s.Collection)
@@ -482,12 +574,12 @@ func TestFaultyForms(t *testing.T) {
 	b := browse(t, server)
 
 	b.get("/c/"+id).forward("phone", "").want(422, "Entrez votre numéro")
-	b.forward("phone", "06 12").want(422, "n’est pas valable")
+	b.forward("phone", "06 12").want(422, "n’est pas valide")
 	if _, sent := b.form(0, nil); sent.Get("phone") != "06 12" {
 		t.Errorf("what was typed became %q", sent.Get("phone"))
 	}
-	b.forward("phone", "05 500 00 01").want(422, "n’est pas de cet opérateur")
-	b.forward("phone", strings.Repeat("9", 3000)).want(422, "n’est pas valable")
+	b.forward("phone", "05 500 00 01").want(422, "n’appartient pas à cet opérateur")
+	b.forward("phone", strings.Repeat("9", 3000)).want(422, "n’est pas valide")
 	b.forward("offer", "card", "phone", "066000001").want(422, "n’est pas disponible", "Votre numéro")
 	b.forward("offer", "", "phone", "066000001").want(422, "Choisissez un moyen de paiement")
 	b.get("/c/"+two).forward("offer", "").want(422, "Choisissez un moyen de paiement", "Comment voulez-vous payer")
@@ -496,7 +588,7 @@ func TestFaultyForms(t *testing.T) {
 	review := b.toReview(id)
 	review.forward("attempt", "../../etc").want(422, "n’était plus à jour", "Vérifiez avant de payer")
 	review.forward("total", "5 075").want(422, "n’était plus à jour")
-	review.forward("phone", "1").want(422, "n’est pas valable", "Votre numéro")
+	review.forward("phone", "1").want(422, "n’est pas valide", "Votre numéro")
 
 	b.request(http.MethodPost, "/c/"+id+"/phone", url.Values{"phone": {strings.Repeat("0", 17<<10)}}).want(413, "n’a pas pu être traitée")
 	b.request(http.MethodPost, "/c/"+id+"/phone?phone=066000001&offer=momo", url.Values{}).want(422)

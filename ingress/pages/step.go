@@ -34,17 +34,30 @@ func (v visit) showSession() {
 		v.showEnd(s, state)
 		return
 	}
-	q := v.r.URL.Query()
 	st := v.steps(s)
-	chosen, known := st.find(q.Get(page.FieldOffer))
-	switch {
-	case known && slices.Contains([]string{stepPhone, stepReview, stepCash}, q.Get(queryStep)):
-		st.at(http.StatusOK, chosen)
-	case q.Get(queryStep) == stepOffers:
+	step, chosen := st.asked()
+	switch step {
+	case "":
+		st.first(http.StatusOK)
+	case stepOffers:
 		st.choose(http.StatusOK)
 	default:
-		st.first(http.StatusOK)
+		st.at(http.StatusOK, chosen)
 	}
+}
+
+// asked returns the step that the address names, with its offer. The step is empty when
+// the address names none.
+func (st steps) asked() (step string, chosen option) {
+	q := st.r.URL.Query()
+	chosen, known := st.find(q.Get(page.FieldOffer))
+	switch step = q.Get(queryStep); {
+	case known && slices.Contains([]string{stepPhone, stepReview, stepCash}, step):
+		return step, chosen
+	case step == stepOffers:
+		return step, option{}
+	}
+	return "", option{}
 }
 
 // nowhere is GET of an address that does not exist.
@@ -166,6 +179,26 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 	}
 }
 
+// askCancel is GET /c/{id}/cancel: the question before the citizen's cancel. The address
+// names the step that the citizen comes from.
+func (v visit) askCancel() {
+	s, ok := v.session()
+	if !ok {
+		return
+	}
+	if end(s, v.p.cfg.Now()) != "" {
+		v.see()
+		return
+	}
+	st := v.steps(s)
+	step, chosen := st.asked()
+	st.show(http.StatusOK, page.StateCancel, step, chosen.ID, func(out *page.View) {
+		out.Offers = st.pageOffers()
+		out.BackURL = st.url(st.lang, step, chosen.ID)
+		out.LanguageURL = st.path("cancel") + "?" + query(st.otherLanguage(), step, chosen.ID)
+	})
+}
+
 // cancel is POST /c/{id}/cancel. When the session cannot be cancelled, its page shows
 // why: it has ended, or its payment is in flight.
 func (v visit) cancel() {
@@ -249,15 +282,15 @@ func (st steps) chosen() (o option, ok bool) {
 	return option{}, false
 }
 
-// payer returns the number of the form, in the operator's form and as typed. A number
-// of another operator on offer chooses that operator, which the review then names.
-// When ok is false the request has been answered.
+// payer returns the number of the form, in the operator's form and as typed. A number of
+// another operator on offer is pointed out first; when the form comes again it chooses
+// that operator. When ok is false the request has been answered.
 func (st steps) payer(chosen option) (_ option, payer, typed string, ok bool) {
 	if chosen.kind() != page.KindMobileMoney {
 		return chosen, "", "", true
 	}
 	typed = strings.TrimSpace(st.form.Get(page.FieldPhone))
-	code := page.ErrorPhoneMissing
+	fault := page.FieldError{Field: page.FieldPhone, Code: page.ErrorPhoneMissing}
 	if typed != "" {
 		var err error
 		payer, err = chosen.Payer.Payer(typed)
@@ -265,24 +298,36 @@ func (st steps) payer(chosen option) (_ option, payer, typed string, ok bool) {
 		case err == nil:
 			return chosen, payer, typed, true
 		case errors.Is(err, connector.ErrPayerElsewhere):
-			code = page.ErrorOperatorMismatch
-			for _, other := range st.offers {
-				if other.Payer == nil {
-					continue
-				}
-				if payer, err := other.Payer.Payer(typed); err == nil {
+			fault.Code = page.ErrorOperatorMismatch
+			if other, payer, found := st.operatorOf(typed); found {
+				if st.form.Get(fieldOperator) == other.ID {
 					return other, payer, typed, true
 				}
+				fault.Code, fault.Offer = page.ErrorOperatorOther, other.ID
 			}
 		default:
-			code = page.ErrorPhoneInvalid
+			fault.Code = page.ErrorPhoneInvalid
 		}
 	}
 	if r := []rune(typed); len(r) > maxPhone {
 		typed = string(r[:maxPhone])
 	}
-	st.phoneStep(http.StatusUnprocessableEntity, chosen, typed, page.FieldError{Field: page.FieldPhone, Code: code})
+	st.phoneStep(http.StatusUnprocessableEntity, chosen, typed, fault)
 	return chosen, "", "", false
+}
+
+// operatorOf returns the offer whose operator has the number, with the number in the
+// operator's form.
+func (st steps) operatorOf(typed string) (_ option, payer string, ok bool) {
+	for _, o := range st.offers {
+		if o.Payer == nil {
+			continue
+		}
+		if payer, err := o.Payer.Payer(typed); err == nil {
+			return o, payer, true
+		}
+	}
+	return option{}, "", false
 }
 
 // first answers with the first step: the choice of an offer, or the first step of the
@@ -325,24 +370,25 @@ func (st steps) phoneOf(chosen option) string {
 	if _, err := chosen.Payer.Payer(c.Phone); err != nil || len(c.Phone) > maxPhone {
 		return ""
 	}
-	return c.Phone
+	return page.GroupPhone(c.Phone)
 }
 
 func (st steps) choose(status int, faults ...page.FieldError) {
-	st.show(status, page.StateChoose, func(v *page.View) {
+	st.show(status, page.StateChoose, stepOffers, "", func(v *page.View) {
 		v.Offers = st.pageOffers()
 		v.Action, v.Errors = st.action("offer"), faults
-		v.LanguageURL = st.url(st.otherLanguage(), stepOffers, "")
 	})
 }
 
 func (st steps) phoneStep(status int, chosen option, typed string, faults ...page.FieldError) {
-	st.show(status, page.StatePhone, func(v *page.View) {
-		v.Offers, v.Offer, v.Phone = st.operators(), chosen.ID, typed
+	st.show(status, page.StatePhone, stepPhone, chosen.ID, func(v *page.View) {
+		v.Offer, v.Phone = chosen.ID, typed
 		v.Action, v.Errors = st.action("phone"), faults
-		v.LanguageURL = st.url(st.otherLanguage(), stepPhone, chosen.ID)
-		if len(v.Offers) == 1 { // otherwise the choice beside the number has the offer
-			v.Hidden = []page.Field{{Name: page.FieldOffer, Value: chosen.ID}}
+		v.Hidden = []page.Field{{Name: page.FieldOffer, Value: chosen.ID}}
+		for _, fault := range faults {
+			if fault.Offer != "" {
+				v.Hidden = append(v.Hidden, page.Field{Name: fieldOperator, Value: fault.Offer})
+			}
 		}
 	})
 }
@@ -355,16 +401,16 @@ func (st steps) review(status int, chosen option, typed, attempt string, faults 
 		st.unavailable("adding the fee", err)
 		return
 	}
-	st.show(status, page.StateReview, func(v *page.View) {
+	st.show(status, page.StateReview, chosen.step(), chosen.ID, func(v *page.View) {
 		v.Offer, v.Kind, v.Phone, v.Fee, v.Total = chosen.ID, chosen.kind(), typed, chosen.Fee, total
 		v.Action, v.Errors = st.action("pay"), faults
-		v.LanguageURL = st.url(st.otherLanguage(), chosen.step(), chosen.ID)
 		v.Hidden = []page.Field{
 			{Name: page.FieldOffer, Value: chosen.ID},
 			{Name: fieldTotal, Value: strconv.FormatInt(total, 10)},
 			{Name: fieldAttempt, Value: attempt},
 		}
 		if v.Kind == page.KindMobileMoney {
+			v.Phone, _ = chosen.Payer.Payer(typed) // the caller has read it before
 			v.BackURL = st.url(st.lang, stepPhone, chosen.ID)
 			v.Hidden = append(v.Hidden, page.Field{Name: page.FieldPhone, Value: typed})
 		}
@@ -379,22 +425,25 @@ func (st steps) cash(status int, chosen option) {
 		st.unavailable("adding the fee", err)
 		return
 	}
-	st.show(status, page.StateCash, func(v *page.View) {
+	st.show(status, page.StateCash, stepCash, chosen.ID, func(v *page.View) {
 		v.Offer, v.Kind, v.Fee, v.Total = chosen.ID, page.KindCash, chosen.Fee, total
 		v.ExpiresAt = st.s.ExpiresAt
 		v.SelfURL = st.url(st.lang, stepCash, chosen.ID)
-		v.LanguageURL = st.url(st.otherLanguage(), stepCash, chosen.ID)
+		v.Refresh = st.refresh(stepCash, chosen.ID)
 		v.Version, v.LiveURL = st.live(st.s)
 	})
 }
 
-// show answers with a step.
-func (st steps) show(status int, state page.State, fill func(*page.View)) {
+// show answers with a page of the journey. The step and its offer are where the page in
+// the other language and the question before a cancel lead back to.
+func (st steps) show(status int, state page.State, step, offer string, fill func(*page.View)) {
 	v, ok := st.view(st.s)
 	if !ok {
 		return
 	}
 	v.State, v.CancelAction = state, st.path("cancel")
+	v.LanguageURL = st.url(st.otherLanguage(), step, offer)
+	v.CancelFields = []page.Field{{Name: queryStep, Value: step}, {Name: page.FieldOffer, Value: offer}}
 	if len(st.offers) > 1 && state != page.StateChoose {
 		v.OffersURL = st.url(st.lang, stepOffers, "")
 	}
@@ -414,9 +463,4 @@ func (st steps) pageOffers() []page.Offer {
 		out[i] = page.Offer{ID: o.ID, Kind: o.kind(), Fee: o.Fee, FeeKnown: true}
 	}
 	return out
-}
-
-// operators returns the offers to which a number may belong.
-func (st steps) operators() []page.Offer {
-	return slices.DeleteFunc(st.pageOffers(), func(o page.Offer) bool { return o.Kind != page.KindMobileMoney })
 }

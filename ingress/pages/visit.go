@@ -26,6 +26,11 @@ import (
 const (
 	fieldTotal   = "total"   // the total that the review showed, minor units
 	fieldAttempt = "attempt" // a UUID, see collectionID
+	// fieldOperator is the offer of the number's operator, which the page named because it
+	// is not the chosen offer.
+	fieldOperator = "operator"
+	// queryReloads counts how often a page without JavaScript has loaded itself again.
+	queryReloads = "reloads"
 	queryStep    = "step"
 	stepOffers   = "offers"
 	stepPhone    = "phone"
@@ -108,6 +113,10 @@ func (p *Pages) visited(do func(visit)) http.HandlerFunc {
 
 // url returns an address of this session's page. Step and offer may be empty.
 func (v visit) url(lang money.Language, step, offer string) string {
+	return v.path("") + "?" + query(lang, step, offer)
+}
+
+func query(lang money.Language, step, offer string) string {
 	q := url.Values{page.FieldLanguage: {string(lang)}}
 	if step != "" {
 		q.Set(queryStep, step)
@@ -115,7 +124,21 @@ func (v visit) url(lang money.Language, step, offer string) string {
 	if offer != "" {
 		q.Set(page.FieldOffer, offer)
 	}
-	return v.path("") + "?" + q.Encode()
+	return q.Encode()
+}
+
+// reloadAfter is when a page without JavaScript loads itself again: after the first of
+// these times, then after the second, and so on; the last one is repeated.
+var reloadAfter = []time.Duration{5 * time.Second, 5 * time.Second, 5 * time.Second, 10 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second}
+
+// refresh returns the next reload of a page without JavaScript.
+func (v visit) refresh(step, offer string) page.Refresh {
+	n, _ := strconv.Atoi(v.r.URL.Query().Get(queryReloads)) // 0 when it is missing or malformed
+	n = min(max(n, 0), len(reloadAfter)-1)
+	return page.Refresh{
+		After: reloadAfter[n],
+		URL:   v.url(v.lang, step, offer) + "&" + queryReloads + "=" + strconv.Itoa(n+1) + "#status",
+	}
 }
 
 func (v visit) path(action string) string {
@@ -276,6 +299,7 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 		out.Receipt.PaidAt = s.Collection.DecidedAt
 	}
 	out.Version, out.LiveURL = v.live(s)
+	out.Refresh = v.refresh("", "")
 	v.write(http.StatusOK, out)
 }
 

@@ -74,7 +74,7 @@ func TestEntriesAreWhole(t *testing.T) {
 func TestCodesOfTheProcessorsAreInTheCatalogue(t *testing.T) {
 	t.Parallel()
 	for _, code := range []checkout.Code{
-		checkout.CodeValidationFailed, checkout.CodeRateLimited, checkout.CodeKeyReused, checkout.CodeOriginsRequired,
+		checkout.CodeValidationFailed, checkout.CodeRateLimited, checkout.CodeKeyReused, checkout.CodeOriginsRequired, checkout.CodeNoChannel,
 		checkout.CodeSessionNotFound, checkout.CodeSessionEnded, checkout.CodeOrderOpen, checkout.CodeOrderPaid, checkout.CodeNotCompleted,
 		checkout.CodeTokenNotFound, checkout.CodeTokenExpired, checkout.CodeTokenConsumed, checkout.CodeReserved, checkout.CodeNotTaken,
 		checkout.CodeTooMany, checkout.CodeSecondPerson, checkout.CodeReversalLate, checkout.CodeInFlight, checkout.CodePreviousUndecided,
@@ -105,5 +105,37 @@ func TestCodesInUseAreInTheCatalogue(t *testing.T) {
 	})
 	if err != nil || used == 0 {
 		t.Errorf("%d codes found: %v", used, err)
+	}
+}
+
+// Each code of the integrators' API has French texts, with a cause for each cause and a mend
+// for each mend. No French text is of an unknown code.
+func TestFrenchTexts(t *testing.T) {
+	t.Parallel()
+	translated := 0
+	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
+		f, ok := e.InFrench()
+		if !ok {
+			if slices.Contains(e.In, problem.Ministry) {
+				t.Errorf("%s has no French texts", e.Code)
+			}
+			continue
+		}
+		translated++
+		if f.Title == "" || f.Meaning == "" || f.Meaning == e.Meaning || len(f.Causes) != len(e.Causes) || len(f.Mend) != len(e.Mend) || f.Detail != e.Detail || f.Status != e.Status {
+			t.Errorf("the French texts of %s do not match the English ones", e.Code)
+		}
+		for _, code := range regexp.MustCompile("`[^`]+`").FindAllString(strings.Join(append(f.Causes, f.Meaning), " "), -1) {
+			if !strings.Contains(strings.Join(append(append([]string{}, e.Causes...), e.Meaning), " "), code) && code != "`order_id`" {
+				t.Errorf("the French texts of %s name %s, the English ones do not", e.Code, code)
+			}
+		}
+	}
+	text, err := os.ReadFile("catalogue.fr.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if codes := regexp.MustCompile(`(?m)^[a-z_.]+:$`).FindAll(text, -1); len(codes) != translated {
+		t.Errorf("catalogue.fr.yaml has %d codes, %d of them are in the catalogue", len(codes), translated)
 	}
 }

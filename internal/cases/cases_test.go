@@ -248,6 +248,16 @@ func TestWhoMayResolve(t *testing.T) {
 			t.Errorf("listed %d, want %d", got, want)
 		}
 	}
+	for f, want := range map[cases.Filter]int{
+		{SessionID: "chs_cash"}: 1, {Reference: "c-foreign"}: 1, {Reference: "lost"}: 1, {Reference: "nothing"}: 0, {SessionID: "chs_cash", Reference: "lost"}: 0,
+	} {
+		if got := count(nil, f); got != want {
+			t.Errorf("%+v: listed %d, want %d", f, got, want)
+		}
+	}
+	if n := count(&jean.Staff, cases.Filter{Reference: "c-foreign"}); n != 0 {
+		t.Errorf("another agency's case is found by %d", n)
+	}
 	// A revoked person acts no more, also with an authentication from before.
 	if _, _, err := identity.RevokeStaff(t.Context(), w.Pool, registries.Actor, "Op", registries.Epoch); err != nil {
 		t.Fatal(err)

@@ -71,7 +71,12 @@ type Filter struct {
 	Kind     checkout.CaseKind
 	AgencyID string
 	State    State
-	Limit    int // 1000 when zero
+	// SessionID is the session of the money; for a report of no known session, the id that
+	// it named.
+	SessionID string
+	// Reference is that of the operator or of the collection, or the id of the case.
+	Reference string
+	Limit     int // 1000 when zero
 }
 
 const defaultLimit = 1000
@@ -89,7 +94,9 @@ func (s *Store) List(ctx context.Context, viewer *identity.Staff, f Filter) ([]C
 	}
 	rows, _ := s.pool.Query(ctx, `SELECT `+columns+` FROM cases
 		WHERE ($1 = '' OR kind = $1) AND ($2 = '' OR agency_id = $2) AND ($3 = '' OR agency_id = $3) AND ($4 = '' OR (resolution IS NULL) = ($4 = 'open'))
-		ORDER BY resolution IS NOT NULL, opened_at DESC, id LIMIT $5`, string(f.Kind), f.AgencyID, own, string(f.State), f.Limit)
+			AND ($6 = '' OR session_id = $6) AND ($7 = '' OR $7 IN (operator_ref, collection_id, id))
+		ORDER BY resolution IS NOT NULL, opened_at DESC, id LIMIT $5`,
+		string(f.Kind), f.AgencyID, own, string(f.State), f.Limit, storable(f.SessionID), storable(f.Reference))
 	list, err := pgx.CollectRows(rows, toCase)
 	if err != nil {
 		return nil, fmt.Errorf("listing cases: %w", err)

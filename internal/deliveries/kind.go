@@ -52,6 +52,10 @@ type Entry struct {
 	// the older of two secrets ends; zero: no secret ends.
 	Signing   int
 	OldEndsAt time.Time
+	// ByCommand are the fields that a command has set. RemovedAt is the time at which a
+	// command removed the destination; zero for one in use.
+	ByCommand []string
+	RemovedAt time.Time
 	// Facts are further pairs of name and value.
 	Facts [][2]string
 }

@@ -82,6 +82,8 @@ func find(ctx context.Context, q querier, id string) (Delivery, error) {
 type Filter struct {
 	Kind                                           Kind
 	DestinationID, EventID, Event, TenantID, State string
+	// SessionIDs are the sessions that the deliveries are about; nil selects all sessions.
+	SessionIDs []string
 	// Since and Until bound the time of the event; Since is inclusive.
 	Since, Until time.Time
 	// After is the id of the last delivery of the previous list.
@@ -115,6 +117,9 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 			return nil, operation.Refuse(CodeStateUnknown, "state", operation.Args{"states": States})
 		}
 		and("d.state = '" + f.State + "'") // a constant, for the partial indexes
+	}
+	if f.SessionIDs != nil {
+		and("d.session_id = ANY(?)", f.SessionIDs)
 	}
 	if !f.Since.IsZero() {
 		and("d.occurred_at >= ?", f.Since)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/form"
 	"quittance/internal/identity/internal/db"
 	"quittance/internal/operation"
 )
@@ -122,6 +123,26 @@ func (s *snapshot) rotation(k Key) []Key {
 		out = append(out, o)
 	}
 	return out
+}
+
+// ListRotation returns a platform key, the keys from which it was rotated and those that were
+// rotated from it, the oldest first. It is empty if no key has the id.
+func ListRotation(ctx context.Context, pool *pgxpool.Pool, id string) ([]KeyEntry, error) {
+	var out []KeyEntry
+	parsed, _ := form.CanonicalUUID(id)
+	err := view(ctx, pool, func(s *snapshot) {
+		named, ok := s.keys[s.digests[parsed]]
+		if !ok || !named.Platform() {
+			return
+		}
+		for _, k := range s.rotation(named) {
+			out = append(out, s.entry(k))
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the rotation of a key: %w", err)
+	}
+	return out, nil
 }
 
 // SeedGrant gives a platform key and all keys of its rotation the agencies and the quota of

@@ -56,6 +56,11 @@ func TestWithdrawnAgencyIsWithdrawnFromTheWholeRotation(t *testing.T) {
 	if !acts(other.Secret, registries.AgencyA, registries.AgencyB) {
 		t.Error("a key of another rotation lost the agency")
 	}
+	for _, id := range []string{first.ID, strings.ToUpper(second.ID)} {
+		if list, err := identity.ListRotation(t.Context(), h.Pool, id); err != nil || len(list) != 2 || list[0].ID != first.ID || list[1].ID != second.ID {
+			t.Errorf("the rotation of %s is %+v, %v", id, list, err)
+		}
+	}
 	third := rotate(second.ID)
 	registries.Within(t, time.Second, "the third key", func() bool { return acts(third.Secret, registries.AgencyA) })
 	if _, did, err := identity.UngrantKey(t.Context(), h.Pool, registries.Actor, third.ID, []string{registries.AgencyB}, registries.Epoch); err != nil || did {

@@ -24,7 +24,7 @@ import (
 const MaxKeys = 2
 
 // MaxReadsPerMinute is the largest quota of a platform key.
-const MaxReadsPerMinute = 10_000_000
+const MaxReadsPerMinute = registry.MaxPerMinute
 
 // Key is a key of an application, the platform, a clerk or a member of staff, without its
 // secret.
@@ -350,45 +350,12 @@ func FindApplication(ctx context.Context, pool *pgxpool.Pool, named string) (app
 
 // application finds the id of an application by its id or by a unique name.
 func (s *snapshot) application(named string) (string, error) {
-	if id, ok := form.CanonicalUUID(named); ok && s.registry.Applications[id].ID != "" {
-		return id, nil
-	}
-	var found, all, alike []string
-	for id, a := range s.registry.Applications {
-		line := id + " " + s.entry(Key{ApplicationID: id}).Owner()
-		if a.Name == named {
-			found, alike = append(found, id), append(alike, line)
-		}
-		all = append(all, line)
-	}
-	slices.Sort(all)
-	slices.Sort(alike)
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return "", operation.Refuse("application.ambiguous", "application", operation.Args{"applications": alike})
-	}
-	return "", operation.Refuse("application.unknown", "application", operation.Args{"applications": all})
+	a, err := s.registry.FindApplication(named)
+	return a.ID, err
 }
 
 // agency finds an agency by its id or slug.
-func (t *Tx) agency(named string) (registry.Agency, error) {
-	id, _ := form.CanonicalUUID(named)
-	all := []string{}
-	for _, a := range t.registry.Agencies {
-		if a.ID == id || a.Slug == named {
-			return a, nil
-		}
-		all = append(all, a.Slug)
-	}
-	slices.Sort(all)
-	args := operation.Args{"agencies": all}
-	if registry.IsSlug(named) { // another text may be a secret
-		args["agency"] = named
-	}
-	return registry.Agency{}, operation.Refuse("agency.unknown", "agency", args)
-}
+func (t *Tx) agency(named string) (registry.Agency, error) { return t.registry.FindAgency(named) }
 
 // grant resolves the agencies of a platform key.
 func (t *Tx) grant(named []string) ([]string, error) {

@@ -17,12 +17,14 @@ const (
 	// EntryTypeDelivery is the outcome of one attempt to deliver a webhook or an ERP
 	// confirmation.
 	EntryTypeDelivery EntryType = "delivery"
+	// EntryTypeCall is a call to an operator about a collection, and its answer.
+	EntryTypeCall EntryType = "call"
 	// EntryTypeStatement is a line of an operator's or a bank's statement.
 	EntryTypeStatement EntryType = "statement"
 )
 
 // EntryTypes lists all types.
-var EntryTypes = []EntryType{EntryTypeEvent, EntryTypeDelivery, EntryTypeStatement}
+var EntryTypes = []EntryType{EntryTypeEvent, EntryTypeDelivery, EntryTypeCall, EntryTypeStatement}
 
 // Entry is a row of the journal. Every field, above all ID and OccurredAt, is derived
 // from a Kafka record only, so the same record gives the same entry each time it is

@@ -36,6 +36,8 @@ type EndpointEntry struct {
 	// older of two ends; zero when none ends.
 	Signing   int
 	OldEndsAt time.Time
+	// ByCommand are the fields that a command has set: a registry file leaves them.
+	ByCommand []string
 }
 
 // Owner names the owner of the endpoint.
@@ -72,12 +74,19 @@ type Directory struct {
 	ERPs      []ERPEntry      // by agency
 	Partners  []PartnerEntry  // by name
 	Agencies  []Agency        // by slug
+	// Applications by id.
+	Applications []Application
 }
 
 // Agency finds an agency by its slug or id.
 func (d Directory) Agency(named string) (Agency, bool) {
 	id, _ := form.CanonicalUUID(named)
 	return find(d.Agencies, func(a Agency) bool { return a.Slug == named || a.ID == id })
+}
+
+// Application finds an application by its id.
+func (d Directory) Application(id string) (Application, bool) {
+	return find(d.Applications, func(a Application) bool { return a.ID == id })
 }
 
 // Endpoint finds a webhook endpoint by its id.
@@ -109,7 +118,10 @@ func ReadDirectory(ctx context.Context, pool *pgxpool.Pool, simulators string, n
 }
 
 func (s *Snapshot) directory(now time.Time) Directory {
-	d := Directory{Agencies: sorted(s.Agencies, func(a Agency) string { return a.Slug })}
+	d := Directory{
+		Agencies:     sorted(s.Agencies, func(a Agency) string { return a.Slug }),
+		Applications: sorted(s.Applications, func(a Application) string { return a.ID }),
+	}
 	for _, e := range s.endpoints {
 		d.Endpoints = append(d.Endpoints, s.endpointEntry(e, now))
 	}
@@ -132,7 +144,7 @@ func (s *Snapshot) directory(now time.Time) Directory {
 }
 
 func (s *Snapshot) endpointEntry(e *endpoint, now time.Time) EndpointEntry {
-	entry := EndpointEntry{WebhookEndpoint: e.WebhookEndpoint}
+	entry := EndpointEntry{WebhookEndpoint: e.WebhookEndpoint, ByCommand: s.commanded[e.ID]}
 	if a, ok := s.Applications[e.ApplicationID]; ok {
 		entry.Application, entry.Agency, entry.Inactive = a.Name, s.Agencies[a.AgencyID].Slug, !a.Active
 	}
@@ -157,16 +169,16 @@ type RotatedSecret struct {
 // until the overlap is over. Without an overlap all previous secrets end at once. Every
 // instance signs with the new secret within a second. now is the time of the service's
 // clock. A refusal is an *operation.Error with the code endpoint.overlap_negative,
-// endpoint.unknown or endpoint.too_many_secrets.
+// endpoint.unknown, endpoint.removed or endpoint.too_many_secrets.
 func RotateSecret(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, id string, overlap time.Duration, now time.Time) (RotatedSecret, error) {
 	minted := RotatedSecret{Secret: MintWebhookSecret()}
 	err := Change(ctx, pool, keys, now, func(t *Tx) error {
-		e, ok := t.Before.directory(now).Endpoint(id)
+		e, err := t.inUse(id)
 		switch {
 		case overlap < 0:
 			return operation.Refuse("endpoint.overlap_negative", "overlap", nil)
-		case !ok:
-			return operation.Refuse("endpoint.unknown", "id", nil)
+		case err != nil:
+			return err
 		case overlap > 0 && e.Signing >= maxSigning:
 			return operation.Refuse("endpoint.too_many_secrets", "overlap", operation.Args{"signing": e.Signing, "most": maxSigning, "ends_at": e.OldEndsAt.Format(time.RFC3339)})
 		}

@@ -90,6 +90,9 @@ type WebhookEndpoint struct {
 	// Deliveries wait, because they must carry its signature.
 	Locked    bool
 	CreatedAt time.Time
+	// RemovedAt is the time at which a command removed it; zero for an endpoint in use. A
+	// removed endpoint gets no events.
+	RemovedAt time.Time
 }
 
 // Platform reports whether the endpoint is the platform's.

@@ -7,7 +7,7 @@ SELECT revision FROM registry_revision;
 SELECT revision FROM registry_revision FOR UPDATE;
 
 -- name: Platform :many
-SELECT revision, embed_origins FROM platform, registry_revision;
+SELECT revision, embed_origins, origins_by_command FROM platform, registry_revision;
 
 -- name: Agencies :many
 SELECT * FROM agencies ORDER BY id;
@@ -120,6 +120,28 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name,
     reads_per_minute = COALESCE(sqlc.narg('reads_per_minute')::integer, applications.reads_per_minute),
     page_size = COALESCE(sqlc.narg('page_size')::integer, applications.page_size);
 
+-- A command sets these fields. A registry file leaves them.
+-- name: NoteApplicationSet :exec
+UPDATE applications SET set_by_command = ARRAY(SELECT DISTINCT unnest(set_by_command || @fields::text[]) ORDER BY 1) WHERE id = @id;
+
+-- name: NoteEndpointSet :exec
+UPDATE webhook_endpoints SET set_by_command = ARRAY(SELECT DISTINCT unnest(set_by_command || @fields::text[]) ORDER BY 1) WHERE id = @id;
+
+-- name: DecideApplicationOrigins :exec
+UPDATE applications SET embed_origins = @embed_origins, origins_by_command = @origins_by_command WHERE id = @id;
+
+-- name: DecidePlatformOrigins :exec
+UPDATE platform SET embed_origins = @embed_origins, origins_by_command = @origins_by_command;
+
+-- name: ForgetApplicationCommands :exec
+UPDATE applications SET set_by_command = '{}', origins_by_command = '{}' WHERE id = @id;
+
+-- name: ForgetPlatformCommands :exec
+UPDATE platform SET origins_by_command = '{}';
+
+-- name: ForgetEndpointCommands :exec
+UPDATE webhook_endpoints SET set_by_command = '{}' WHERE id = @id;
+
 -- name: UpsertCashinAccess :exec
 INSERT INTO cashin_access (application_id, redirect_origins, webhook_url, providers)
 VALUES (@application_id, @redirect_origins, @webhook_url, @providers)
@@ -139,6 +161,9 @@ UPDATE webhook_endpoints SET events = COALESCE(sqlc.narg('events')::text[], even
     max_in_flight = COALESCE(sqlc.narg('max_in_flight')::integer, max_in_flight),
     max_per_second = NULLIF(COALESCE(sqlc.narg('max_per_second')::integer, max_per_second), 0)
 WHERE id = @id;
+
+-- name: RemoveWebhookEndpoint :exec
+UPDATE webhook_endpoints SET removed_at = sqlc.narg('removed_at') WHERE id = @id;
 
 -- name: ExpireWebhookSecrets :exec
 UPDATE webhook_secrets SET expires_at = @expires_at

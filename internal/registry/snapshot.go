@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"quittance/checkout/money"
+	"quittance/internal/form"
+	"quittance/internal/operation"
 	"quittance/internal/registry/internal/db"
 	"quittance/internal/secret"
 )
@@ -51,7 +53,9 @@ type Snapshot struct {
 	erp          map[modeKey]ERPSettings
 	integrators  map[string]string      // application by agency
 	endpoints    []*endpoint            // by id
-	byOwner      map[string][]*endpoint // by application; empty for the platform
+	byOwner      map[string][]*endpoint // by application; empty for the platform; without removed ones
+	commanded    map[string][]string    // fields that a command has set, by application or endpoint
+	byCommand    map[string][]string    // origins that a command has added or removed, by application; empty for the platform
 	locked       []string               // names of secrets that did not open, for the log
 }
 
@@ -98,7 +102,7 @@ func load(ctx context.Context, q *db.Queries, keys *secret.Keys, simulators stri
 	s := &Snapshot{
 		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{}, replaced: map[AccountKey][]StoredAccount{},
 		byCode: map[codeKey]Service{}, mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{},
-		integrators: map[string]string{}, byOwner: map[string][]*endpoint{},
+		integrators: map[string]string{}, byOwner: map[string][]*endpoint{}, commanded: map[string][]string{}, byCommand: map[string][]string{},
 	}
 	l := &loader{ctx: ctx, keys: keys, simulators: simulators, s: s}
 	l.agencies(q)
@@ -111,7 +115,9 @@ func load(ctx context.Context, q *db.Queries, keys *secret.Keys, simulators stri
 
 func (l *loader) agencies(q *db.Queries) {
 	s := l.s
-	read(l, "the platform", q.Platform, func(r db.PlatformRow) { s.Revision, s.Platform.EmbedOrigins = r.Revision, r.EmbedOrigins })
+	read(l, "the platform", q.Platform, func(r db.PlatformRow) {
+		s.Revision, s.Platform.EmbedOrigins, s.byCommand[""] = r.Revision, r.EmbedOrigins, r.OriginsByCommand
+	})
 	read(l, "agencies", q.Agencies, func(r db.Agency) {
 		s.Agencies[r.ID] = Agency{
 			ID: r.ID, Slug: r.Slug, Name: r.Name, DefaultService: value(r.DefaultService), LatePayments: LatePayments(r.LatePayments),
@@ -154,6 +160,7 @@ func (l *loader) applications(q *db.Queries) {
 			CreationsPerMinute: int(r.CreationsPerMinute), ReadsPerMinute: int(r.ReadsPerMinute), PageSize: int(r.PageSize),
 			Cashin: cashin[r.ID], CreatedAt: r.CreatedAt.UTC(),
 		}
+		s.commanded[r.ID], s.byCommand[r.ID] = r.SetByCommand, r.OriginsByCommand
 		if r.Integrator {
 			s.integrators[r.AgencyID] = r.ID
 		}
@@ -177,12 +184,15 @@ func (l *loader) endpoints(q *db.Queries) {
 		e := &endpoint{secrets: secrets[r.ID], WebhookEndpoint: WebhookEndpoint{
 			ID: r.ID, ApplicationID: value(r.ApplicationID), URL: fromStored(r.Url, l.simulators), Events: r.Events,
 			MaxInFlight: int(r.MaxInFlight), MaxPerSecond: int(value(r.MaxPerSecond)), CreatedAt: r.CreatedAt.UTC(),
+			RemovedAt: value(r.RemovedAt).UTC(),
 		}}
 		for _, m := range r.Modes {
 			e.Test, e.Live = e.Test || m == Mode(false), e.Live || m == Mode(true)
 		}
-		l.s.endpoints = append(l.s.endpoints, e)
-		l.s.byOwner[e.ApplicationID] = append(l.s.byOwner[e.ApplicationID], e)
+		l.s.endpoints, l.s.commanded[r.ID] = append(l.s.endpoints, e), r.SetByCommand
+		if e.RemovedAt.IsZero() {
+			l.s.byOwner[e.ApplicationID] = append(l.s.byOwner[e.ApplicationID], e)
+		}
 	})
 }
 
@@ -210,8 +220,78 @@ func (s *Snapshot) Service(agencyID, code string) (Service, bool) {
 // none.
 func (s *Snapshot) IntegratorOf(agencyID string) string { return s.integrators[agencyID] }
 
+// SetByCommand reports whether a command has set a field of an application or a webhook
+// endpoint. Fields have the names of the registry file.
+func (s *Snapshot) SetByCommand(id, field string) bool {
+	return slices.Contains(s.commanded[id], field)
+}
+
+// OriginByCommand reports whether a command has added or removed an embed origin of an
+// application, or of the platform when applicationID is empty.
+func (s *Snapshot) OriginByCommand(applicationID, origin string) bool {
+	return slices.Contains(s.byCommand[applicationID], origin)
+}
+
+// RemovedEndpointOf finds a removed webhook endpoint of an application, or of the platform
+// when applicationID is empty, by its address. The result has no secrets.
+func (s *Snapshot) RemovedEndpointOf(applicationID, url string) (WebhookEndpoint, bool) {
+	e, ok := find(s.endpoints, func(e *endpoint) bool {
+		return e.ApplicationID == applicationID && e.URL == url && !e.RemovedAt.IsZero()
+	})
+	if !ok {
+		return WebhookEndpoint{}, false
+	}
+	return e.WebhookEndpoint, true
+}
+
+// FindApplication finds an application by its id, or by its name if no other has it. The
+// error is an *operation.Error with the field application.
+func (s *Snapshot) FindApplication(named string) (Application, error) {
+	if id, ok := form.CanonicalUUID(named); ok && s.Applications[id].ID != "" {
+		return s.Applications[id], nil
+	}
+	var found []Application
+	var all, alike []string
+	for id, a := range s.Applications {
+		line := id + " " + a.Name + " (" + s.Agencies[a.AgencyID].Slug + ")"
+		if a.Name == named {
+			found, alike = append(found, a), append(alike, line)
+		}
+		all = append(all, line)
+	}
+	slices.Sort(all)
+	slices.Sort(alike)
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return Application{}, operation.Refuse("application.ambiguous", "application", operation.Args{"applications": alike})
+	}
+	return Application{}, operation.Refuse("application.unknown", "application", operation.Args{"applications": all})
+}
+
+// FindAgency finds an agency by its id or slug. The error is an *operation.Error with the
+// field agency.
+func (s *Snapshot) FindAgency(named string) (Agency, error) {
+	id, _ := form.CanonicalUUID(named)
+	all := []string{}
+	for _, a := range s.Agencies {
+		if a.ID == id || a.Slug == named {
+			return a, nil
+		}
+		all = append(all, a.Slug)
+	}
+	slices.Sort(all)
+	args := operation.Args{"agencies": all}
+	if IsSlug(named) { // another text may be a secret
+		args["agency"] = named
+	}
+	return Agency{}, operation.Refuse("agency.unknown", "agency", args)
+}
+
 // EndpointOf finds the webhook endpoint of an application, or of the platform when
-// applicationID is empty, by its address. The result has no secrets.
+// applicationID is empty, by its address. Removed ones are not found. The result has no
+// secrets.
 func (s *Snapshot) EndpointOf(applicationID, url string) (WebhookEndpoint, bool) {
 	if e, ok := find(s.byOwner[applicationID], func(e *endpoint) bool { return e.URL == url }); ok {
 		return e.WebhookEndpoint, true

@@ -435,6 +435,55 @@ func TestList(t *testing.T) {
 	}
 }
 
+// Support finds sessions of all applications and both modes by id, payment reference and
+// order, each once and the newest first.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 5*time.Second)
+	w.run(t)
+	var all []checkout.Session
+	for n := range 8 {
+		s := session(n, []string{appA, appB}[n%2])
+		s.Live, s.OrderID = n >= 4, fmt.Sprintf("order-%d", n/4*4)
+		all = append(all, s)
+	}
+	if err := w.store.Apply(t.Context(), snapshots(t, w.codec, all...), nil); err != nil {
+		t.Fatal(err)
+	}
+	both := []string{appA, appB}
+	for name, c := range map[string]struct {
+		q    readmodel.Search
+		want []int
+	}{
+		"an order of several applications": {readmodel.Search{OrderID: "order-4", ApplicationIDs: both}, []int{7, 6, 5, 4}},
+		"of one application":               {readmodel.Search{OrderID: "order-4", ApplicationIDs: both[:1]}, []int{6, 4}},
+		"another spelling":                 {readmodel.Search{OrderID: "ORDER-4", ApplicationIDs: both}, nil},
+		"a payment reference":              {readmodel.Search{PaymentRef: all[2].PaymentRef}, []int{2}},
+		"an id":                            {readmodel.Search{IDs: []string{all[1].ID, "chs_nothing"}}, []int{1}},
+		"all of them":                      {readmodel.Search{IDs: []string{all[1].ID}, PaymentRef: all[1].PaymentRef, OrderID: "order-0", ApplicationIDs: both}, []int{3, 2, 1, 0}},
+		"nothing":                          {readmodel.Search{}, nil},
+	} {
+		var want, ids []string
+		for _, n := range c.want {
+			want = append(want, all[n].ID)
+		}
+		found, err := w.reader.Search(t.Context(), c.q)
+		for i, s := range found {
+			ids = append(ids, s.ID)
+			if !reflect.DeepEqual(s, all[c.want[min(i, len(c.want)-1)]]) {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+		if err != nil || !slices.Equal(ids, want) {
+			t.Errorf("%s: %q, %v; want %q", name, ids, err, want)
+		}
+		slices.Sort(want)
+		if ids, err := w.store.Find(t.Context(), c.q); err != nil || !slices.Equal(ids, want) {
+			t.Errorf("%s: Find returns %q, %v; want %q", name, ids, err, want)
+		}
+	}
+}
+
 // The last record of the partition is the marker of an aborted transaction. No reader of
 // committed records receives it, but the position counts it.
 func TestBarrierCountsControlRecords(t *testing.T) {

@@ -2552,6 +2552,142 @@ func (r *CollectionRequest) readFrom(d *reader) {
 	r.WordPartition = d.readInt()
 }
 
+// Call: A call of sinks/collect to an operator, and its answer (collections.calls). For the journal: nothing is decided by it.
+type Call struct {
+	// collect or enquire
+	Kind          string
+	CollectionID  string
+	SessionID     string
+	ApplicationID string
+	TenantID      string
+	Livemode      bool
+	OfferID       string
+	// name of the connector
+	Operator string
+	// fingerprint of the merchant account
+	Account string
+	// total in minor units, as requested
+	Amount   int64
+	Currency string
+	// number of the processor's enquiry, from 1; 0 for the request for money
+	Enquiry int32
+	// its beginning
+	At time.Time
+	// with the wait for a slot
+	DurationMs int64
+	// approved, refused, pending, ambiguous, unknown; without an answer the fault: network, timeout, server, busy, credentials, malformed
+	Outcome string
+	// the operator's code
+	Reason      string
+	FailureCode string
+	OperatorRef string
+	// why there is no answer; without number, key and address
+	Fault string
+}
+
+func (r *Call) fromNative(m map[string]any) {
+	r.Kind = from[string](m["kind"])
+	r.CollectionID = from[string](m["collection_id"])
+	r.SessionID = from[string](m["session_id"])
+	r.ApplicationID = from[string](m["application_id"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.OfferID = from[string](m["offer_id"])
+	r.Operator = from[string](m["operator"])
+	r.Account = fromNullable[string]("string", m["account"])
+	r.Amount = from[int64](m["amount"])
+	r.Currency = from[string](m["currency"])
+	r.Enquiry = from[int32](m["enquiry"])
+	r.At = from[time.Time](m["at"])
+	r.DurationMs = from[int64](m["duration_ms"])
+	r.Outcome = from[string](m["outcome"])
+	r.Reason = fromNullable[string]("string", m["reason"])
+	r.FailureCode = fromNullable[string]("string", m["failure_code"])
+	r.OperatorRef = fromNullable[string]("string", m["operator_ref"])
+	r.Fault = fromNullable[string]("string", m["fault"])
+}
+
+func (r *Call) appendTo(b []byte) []byte {
+	b = appendString(b, r.Kind)
+	b = appendString(b, r.CollectionID)
+	b = appendString(b, r.SessionID)
+	b = appendString(b, r.ApplicationID)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendString(b, r.OfferID)
+	b = appendString(b, r.Operator)
+	if r.Account != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Account)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.Amount)
+	b = appendString(b, r.Currency)
+	b = appendInt(b, r.Enquiry)
+	b = appendTime(b, r.At)
+	b = appendLong(b, r.DurationMs)
+	b = appendString(b, r.Outcome)
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	if r.FailureCode != "" {
+		b = append(b, 2)
+		b = appendString(b, r.FailureCode)
+	} else {
+		b = append(b, 0)
+	}
+	if r.OperatorRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.OperatorRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Fault != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Fault)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Call) readFrom(d *reader) {
+	*r = Call{}
+	r.Kind = d.readString()
+	r.CollectionID = d.readString()
+	r.SessionID = d.readString()
+	r.ApplicationID = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.OfferID = d.readString()
+	r.Operator = d.readString()
+	if d.present() {
+		r.Account = d.readString()
+	}
+	r.Amount = d.readLong()
+	r.Currency = d.readString()
+	r.Enquiry = d.readInt()
+	r.At = d.readTime()
+	r.DurationMs = d.readLong()
+	r.Outcome = d.readString()
+	if d.present() {
+		r.Reason = d.readString()
+	}
+	if d.present() {
+		r.FailureCode = d.readString()
+	}
+	if d.present() {
+		r.OperatorRef = d.readString()
+	}
+	if d.present() {
+		r.Fault = d.readString()
+	}
+}
+
 // Notification: An effect for a planner (webhooks, erp.confirmations): the bytes to send; the planner adds the destinations.
 type Notification struct {
 	// evt_ id; for a confirmation the transaction_id
@@ -2952,6 +3088,14 @@ func (*CollectionRequest) Name() string { return "quittance.CollectionRequest" }
 // Schema is the Avro schema with every named type expanded.
 func (*CollectionRequest) Schema() string { return schemaCollectionRequest }
 
+const schemaCall = `{"fields":[{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"session_id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"offer_id","type":"string"},{"name":"operator","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":0,"name":"enquiry","type":"int"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"duration_ms","type":"long"},{"name":"outcome","type":"string"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"fault","type":["null","string"]}],"name":"Call","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*Call) Name() string { return "quittance.Call" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*Call) Schema() string { return schemaCall }
+
 const schemaNotification = `{"fields":[{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":false,"name":"platform","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"body","type":"bytes"},{"default":null,"name":"request","type":["null","string"]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"url","type":["null","string"]}],"name":"Notification","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -2986,5 +3130,5 @@ func (*ReferenceBlock) Schema() string { return schemaReferenceBlock }
 
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &CollectionRequest{}, &Notification{}, &Delivery{}, &Attempt{}, &ReferenceBlock{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &ReferenceBlock{}}
 }

@@ -33,6 +33,13 @@
 //     enquiry was requested after the approval window. Then the session waits for the
 //     answer.
 //
+// # Calls in the journal
+//
+// Each call goes to collections.calls with its answer, from which the sink journal makes an
+// entry for support: without the payer's number. Nothing is decided by these records and no
+// payment waits for them, so that a call is missing if the broker does not take its record
+// at the first try. A fault that repeats while a request is in hand is written once.
+//
 // # Overtaken enquiries
 //
 // The processor emits an enquiry every ten seconds while the result matters, even when

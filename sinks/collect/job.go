@@ -74,6 +74,9 @@ type job struct {
 	connector  connector.Connector
 	complained bool   // about the unknown account
 	payer      string // the opened number
+
+	noted   []*record.Call // calls that are not written yet
+	faulted string         // kind and fault of the last call; empty after an answer
 }
 
 // do processes the record. It returns true when the record is done, false when it is
@@ -89,6 +92,7 @@ func (j *job) do() bool {
 		outcome = j.collect()
 	}
 	j.count(outcome)
+	j.tell()
 	return outcome != outcomeLeft
 }
 
@@ -281,13 +285,15 @@ func (j *job) ask() (connector.Outcome, error) {
 		return connector.Outcome{}, errLate
 	}
 	account, replaced, err := j.account()
-	switch {
-	case err != nil:
+	if err == nil && replaced {
+		err = errReplaced
+	}
+	if err != nil {
+		j.note(kindCollect, 0, connector.Outcome{}, err)
 		return connector.Outcome{}, err
-	case replaced:
-		return connector.Outcome{}, errReplaced
 	}
 	if err := j.open(); err != nil {
+		j.note(kindCollect, 0, connector.Outcome{}, err)
 		return connector.Outcome{}, err
 	}
 	ctx, cancel := context.WithTimeout(j.calls, left+lateGrace)
@@ -356,14 +362,15 @@ func (j *job) enquire(unwanted func() bool) (connector.Outcome, error) {
 	}
 	account, _, err := j.account()
 	if err != nil {
+		j.note(kindEnquire, 0, connector.Outcome{}, err)
 		return connector.Outcome{}, err
 	}
 	o, err := j.connector.Enquire(j.calls, account, connector.Reference{ID: q.CollectionID, Amount: q.Amount, Currency: q.Currency})
 	return o, j.called(kindEnquire, begun, o, err)
 }
 
-// called counts a call and returns its error. A call that the end of the drain cancelled
-// is not counted, and the error is errLeft.
+// called counts and notes a call and returns its error. A call that the end of the drain
+// cancelled is not counted, and the error is errLeft.
 func (j *job) called(call string, begun time.Time, o connector.Outcome, err error) error {
 	if err != nil && j.calls.Err() != nil {
 		return errLeft
@@ -372,7 +379,9 @@ func (j *job) called(call string, begun time.Time, o connector.Outcome, err erro
 	if err != nil {
 		outcome = string(connector.FaultOf(err))
 	}
-	j.sink.calls.WithLabelValues(j.connector.Operator(), call, outcome).Observe(time.Since(begun).Seconds())
+	took := time.Since(begun)
+	j.sink.calls.WithLabelValues(j.connector.Operator(), call, outcome).Observe(took.Seconds())
+	j.note(call, took, o, err)
 	return err
 }
 
@@ -380,6 +389,7 @@ func (j *job) called(call string, begun time.Time, o connector.Outcome, err erro
 // for, but not beyond until. It reports whether the sink still runs and the record still
 // belongs to this member.
 func (j *job) pause(n int, err error, until time.Time) bool {
+	j.tell()
 	wait := backoff(n)
 	var e *connector.Error
 	if errors.As(err, &e) {

@@ -95,6 +95,7 @@ type desk struct {
 	has     func() (replaced, ok bool) // the account; nil: it is the present one
 	mu      sync.Mutex
 	reports []checkout.Outcome
+	told    []record.Call // calls as written for the journal
 }
 
 func (d *desk) account(string, bool, string, string) (connector.Account, bool, bool) {
@@ -157,7 +158,7 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 		t.Fatal(err)
 	}
 	// Only the number of partitions comes from a broker.
-	commands := slices.DeleteFunc(schemas.Topics(), func(t schemas.Topic) bool { return t.Name != schemas.TopicCommands })
+	commands := slices.DeleteFunc(schemas.Topics(), func(t schemas.Topic) bool { return t.Name != schemas.TopicCommands && t.Name != schemas.TopicCalls })
 	config := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2, Topics: commands}
 	client, err := config.Client()
 	if err != nil {
@@ -171,7 +172,7 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = kadm.NewClient(client).DeleteTopics(t.Context(), topology.Name(schemas.TopicCommands))
+	_, _ = kadm.NewClient(client).DeleteTopics(t.Context(), topology.Name(schemas.TopicCommands), topology.Name(schemas.TopicCalls))
 	keys := secret.GenerateKeys()
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{t: t, metrics: prometheus.NewRegistry()}
@@ -189,6 +190,14 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			for _, r := range records {
+				if r.Topic == topology.Name(schemas.TopicCalls) {
+					var c record.Call
+					if err := codec.Decode(r.Value, &c); err != nil {
+						t.Error(err)
+					}
+					d.told = append(d.told, c)
+					continue
+				}
 				var c record.Command
 				if err := codec.Decode(r.Value, &c); err != nil {
 					t.Error(err)
@@ -223,6 +232,64 @@ func TestSilentOperator(t *testing.T) {
 		}
 		if took := time.Since(begun); took > 5*o.takes+2*backoffMax {
 			t.Errorf("it took %v", took)
+		}
+		d.hasTold(t, "collect 0 timeout 10s", "enquire 0 timeout 10s")
+	})
+}
+
+// hasTold compares the calls that were written for the journal: kind, enquiry, outcome and
+// duration.
+func (d *desk) hasTold(t *testing.T, want ...string) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var got []string
+	for _, c := range d.told {
+		got = append(got, fmt.Sprintf("%s %d %s %v", c.Kind, c.Enquiry, c.Outcome, time.Duration(c.DurationMs)*time.Millisecond))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the journal is told of %q, want %q", got, want)
+	}
+}
+
+// Each call is told to the journal with its answer, and without the payer's number. A
+// broker that does not take it delays nothing: the report was sent, the record is done.
+func TestCallsAreTold(t *testing.T) {
+	t.Parallel()
+	o := &operator{takes: 120 * time.Millisecond, collect: says(checkout.OutcomePending), enquire: func() (connector.Outcome, error) {
+		return connector.Outcome{Status: checkout.OutcomeApproved, Amount: 5075, Currency: "XAF", OperatorRef: "op-7", Reason: "SUCCESSFUL"}, nil
+	}}
+	bubble(t, o, func(t *testing.T, d *desk) {
+		begun := d.now()
+		q := d.request(kindCollect, 30*time.Second)
+		q.Account = "f"
+		d.do(q)
+		q.Kind, q.Enquiry = kindEnquire, 1
+		d.do(q)
+		d.hasTold(t, "collect 0 pending 120ms", "enquire 1 approved 120ms")
+		want := record.Call{
+			Kind: kindEnquire, CollectionID: q.CollectionID, SessionID: q.SessionID, ApplicationID: "app", TenantID: "agency", OfferID: checkout.OfferMomo, Operator: "test",
+			Account: "f", Amount: 5075, Currency: "XAF", Enquiry: 1, At: begun.Add(o.takes).Truncate(time.Millisecond), DurationMs: 120, Outcome: "approved", Reason: "SUCCESSFUL", OperatorRef: "op-7",
+		}
+		if got := d.told[1]; got != want {
+			t.Errorf("the call is\n%+v, want\n%+v", got, want)
+		}
+
+		whole := d.produce
+		d.produce = func(ctx context.Context, records ...*kgo.Record) error {
+			if records[0].Topic == d.cfg.Topology.Name(schemas.TopicCalls) {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return whole(ctx, records...)
+		}
+		begun = d.now()
+		q.Enquiry = 2
+		if done := d.do(q); !done || len(d.reported()) != 2 || d.now().Sub(begun) > o.takes+tellWithin {
+			t.Errorf("done: %v, %d reports, after %v", done, len(d.reported()), d.now().Sub(begun))
+		}
+		if n := counter(t, d.metrics, "quittance_collect_untold_calls_total"); n != 1 {
+			t.Errorf("%v calls are counted as untold, want 1", n)
 		}
 	})
 }
@@ -283,6 +350,9 @@ func TestNeverSent(t *testing.T) {
 				}
 				if asked := o.enquiries.Load() > 0; asked != c.asked {
 					t.Errorf("the operator was asked: %v", asked)
+				}
+				if len(d.told) == 0 || d.told[0].Kind != kindCollect || d.told[0].Fault == "" {
+					t.Errorf("the journal is told of %+v, want the request that was not answered first", d.told)
 				}
 			})
 		})

@@ -1,5 +1,5 @@
-// Package journal writes the reconciliation journal: it reads checkout.events and
-// deliveries.attempts from Kafka and inserts them into ClickHouse in batches
+// Package journal writes the reconciliation journal: it reads checkout.events,
+// deliveries.attempts and collections.calls from Kafka and inserts them into ClickHouse in batches
 // (internal/journal): an entry for each record, and a receipt for each movement of money
 // that an event tells of. It also copies the names of agencies and applications.
 //

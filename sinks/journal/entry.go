@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"quittance/checkout"
 	"quittance/internal/journal"
 	"quittance/schemas/record"
 )
@@ -48,6 +49,28 @@ func fromAttempt(a *record.Attempt) journal.Entry {
 		TenantID: d.TenantID, ApplicationID: d.ApplicationID, Livemode: d.Livemode, SessionID: d.SessionID,
 		DeliveryID: d.DeliveryID, DestinationKind: d.Kind, EndpointID: d.DestinationID, Attempt: d.Attempt,
 		Outcome: a.Outcome, HTTPStatus: a.HTTPStatus, DurationMS: a.DurationMs, Reason: a.Reason, NextAttemptAt: optional(a.NextAttemptAt),
+	}
+}
+
+// Names of the facts of a call that have no column.
+const (
+	detailOperator = "operator"
+	detailFault    = "fault"
+)
+
+// fromCall returns the entry of a call to an operator.
+func fromCall(c *record.Call) journal.Entry {
+	channel, _ := checkout.OfferChannel(c.OfferID)
+	detail := map[string]string{detailOperator: c.Operator}
+	if c.Fault != "" {
+		detail[detailFault] = c.Fault
+	}
+	return journal.Entry{
+		ID:   fmt.Sprintf("%s/%s.%d/%s/%d", c.CollectionID, c.Kind, c.Enquiry, c.Outcome, c.At.UnixMilli()),
+		Type: journal.EntryTypeCall, OccurredAt: c.At, Event: "call." + c.Kind,
+		TenantID: c.TenantID, ApplicationID: c.ApplicationID, Livemode: c.Livemode, SessionID: c.SessionID,
+		CollectionID: c.CollectionID, Account: c.Account, Channel: string(channel), OfferID: c.OfferID, OperatorRef: c.OperatorRef, FailureCode: c.FailureCode,
+		TotalAmount: c.Amount, Currency: c.Currency, Attempt: c.Enquiry, Outcome: c.Outcome, DurationMS: c.DurationMs, Reason: c.Reason, Detail: detail,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,6 +49,11 @@ type Config struct {
 // Group is the consumer group of the sink.
 const Group = "journal"
 
+// topics returns what the sink reads.
+func topics() []string {
+	return []string{schemas.TopicEvents, schemas.TopicAttempts, schemas.TopicCalls}
+}
+
 // Journal is the sink. Any number of them share the work.
 type Journal struct {
 	cfg             Config
@@ -88,7 +94,7 @@ func New(cfg Config) (*Journal, error) {
 	}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: Group, Topics: []string{schemas.TopicEvents, schemas.TopicAttempts}, Poison: schemas.TopicPoisonJournal,
+		Kafka: cfg.Kafka, Group: Group, Topics: topics(), Poison: schemas.TopicPoisonJournal,
 		AtOnce: cmp.Or(cfg.BatchSize, defaultBatchSize), Wait: cmp.Or(cfg.BatchWait, defaultBatchWait), Timeout: cmp.Or(cfg.InsertTimeout, defaultInsertTimeout),
 		Pause: longestPause, Log: cfg.Log,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
@@ -122,7 +128,8 @@ type item struct {
 // decode returns the item of a record. The errors schemas.ErrUndecodable and
 // journal.ErrInvalidEntry are permanent.
 func (j *Journal) decode(r *kgo.Record) (out item, err error) {
-	if r.Topic == j.cfg.Kafka.Prefix+schemas.TopicEvents {
+	switch strings.TrimPrefix(r.Topic, j.cfg.Kafka.Prefix) {
+	case schemas.TopicEvents:
 		var e record.Event
 		if err := j.cfg.Codec.Decode(r.Value, &e); err != nil {
 			return out, err
@@ -131,7 +138,13 @@ func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 		if out.receipts, err = fromMoney(&e); err != nil {
 			return out, err
 		}
-	} else {
+	case schemas.TopicCalls:
+		var c record.Call
+		if err := j.cfg.Codec.Decode(r.Value, &c); err != nil {
+			return out, err
+		}
+		out.entry = fromCall(&c)
+	default:
 		var a record.Attempt
 		if err := j.cfg.Codec.Decode(r.Value, &a); err != nil {
 			return out, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ import (
 	"quittance/test/servers"
 )
 
-// world is an installation for one test: three topics, a codec and a journal.
+// world is an installation for one test: four topics, a codec and a journal.
 type world struct {
 	t     *testing.T
 	kafka kafka.Config
@@ -64,7 +65,7 @@ func newWorldAt(t *testing.T, address string) *world {
 	}
 	t.Cleanup(w.cl.Close)
 	w.admin = kadm.NewClient(w.cl)
-	for topic, partitions := range map[string]int32{schemas.TopicEvents: 3, schemas.TopicAttempts: 2, schemas.TopicPoisonJournal: 1} {
+	for topic, partitions := range map[string]int32{schemas.TopicEvents: 3, schemas.TopicAttempts: 2, schemas.TopicCalls: 1, schemas.TopicPoisonJournal: 1} {
 		servers.CreateTopic(t, w.admin, w.kafka.Prefix+topic, partitions, nil)
 	}
 	return w
@@ -153,6 +154,15 @@ func attempt(n int, number int32, outcome string) record.Record {
 	return a
 }
 
+// call is the operator's answer that completed a session.
+func call(n int) record.Record {
+	id := fmt.Sprintf("chs_%05d", n)
+	return &record.Call{
+		Kind: "enquire", CollectionID: "col_" + id, SessionID: id, ApplicationID: "app", TenantID: "tenant", Livemode: true, OfferID: "momo", Operator: "mtn", Account: "acc",
+		Amount: int64(1015 + n), Currency: "XAF", Enquiry: 1, At: begin.Add(1500 * time.Millisecond), DurationMs: 120, Outcome: "approved", Reason: "SUCCESSFUL", OperatorRef: "op_" + id,
+	}
+}
+
 func (w *world) value(topic, key string, r record.Record) *kgo.Record {
 	w.t.Helper()
 	value, err := w.codec.Encode(r)
@@ -162,7 +172,8 @@ func (w *world) value(topic, key string, r record.Record) *kgo.Record {
 	return &kgo.Record{Topic: w.kafka.Prefix + topic, Key: []byte(key), Value: value}
 }
 
-// produce writes sessions from..to with a failed and an accepted confirmation.
+// produce writes sessions from..to with a call to the operator and a failed and an accepted
+// confirmation.
 func (w *world) produce(from, to int) {
 	w.t.Helper()
 	var out []*kgo.Record
@@ -171,6 +182,7 @@ func (w *world) produce(from, to int) {
 		for _, e := range session(n) {
 			out = append(out, w.value(schemas.TopicEvents, key, e))
 		}
+		out = append(out, w.value(schemas.TopicCalls, key, call(n)))
 		for i, outcome := range []string{"failed", "delivered"} {
 			out = append(out, w.value(schemas.TopicAttempts, key, attempt(n, int32(i+1), outcome)))
 		}
@@ -197,7 +209,7 @@ func (w *world) committed() bool {
 		return false
 	}
 	lag := lags[w.kafka.Prefix+"journal"].Lag
-	return len(lag) == 2 && lag.Total() == 0
+	return len(lag) == 3 && lag.Total() == 0
 }
 
 // check asserts that sessions 0..n are in the journal, completed and confirmed.
@@ -214,7 +226,7 @@ func (w *world) check(n int) {
 	if faults, err := journaltest.SequenceFaults(w.t.Context(), w.conn, 5); err != nil || len(faults) > 0 {
 		w.t.Errorf("%+v, %v", faults, err)
 	}
-	for kind, want := range map[journal.EntryType]int{journal.EntryTypeEvent: 3 * n, journal.EntryTypeDelivery: 2 * n} {
+	for kind, want := range map[journal.EntryType]int{journal.EntryTypeEvent: 3 * n, journal.EntryTypeDelivery: 2 * n, journal.EntryTypeCall: n} {
 		if got, err := journaltest.CountEntries(w.t.Context(), w.conn, kind); err != nil || got != uint64(want) {
 			w.t.Errorf("%d entries of type %s, want %d, %v", got, kind, want, err)
 		}
@@ -255,7 +267,7 @@ func TestJournalsEventsAndOutcomes(t *testing.T) {
 	eventually(t, "everything committed", w.committed)
 	w.check(300)
 	w.produce(300, 400)
-	eventually(t, "400 sessions", func() bool { return metric(t, reg, "quittance_journal_entries_total") >= 2000 })
+	eventually(t, "400 sessions", func() bool { return metric(t, reg, "quittance_journal_entries_total") >= 2400 })
 	stop()
 	w.check(400)
 	if n := metric(t, reg, "quittance_journal_batch_entries"); n < 3 || n > 100 {
@@ -271,10 +283,51 @@ func TestJournalsEventsAndOutcomes(t *testing.T) {
 	if line != want {
 		t.Errorf("got  %q\nwant %q", line, want)
 	}
+	w.readsBack()
 	// No contact data and no note is in the table.
 	var leaked uint64
 	if err := w.conn.QueryRow(t.Context(), "SELECT countIf(position(toString(tuple(*)), '+24206') > 0 OR position(toString(tuple(*)), 'secret note') > 0) FROM journal").Scan(&leaked); err != nil || leaked != 0 {
 		t.Errorf("%d rows with contact data, %v", leaked, err)
+	}
+}
+
+// readsBack reads the history of a session, and finds sessions by their operator's references.
+func (w *world) readsBack() {
+	w.t.Helper()
+	store := journal.NewStore(w.conn)
+	// The same rows again: they are one.
+	if err := w.conn.Exec(w.t.Context(), "INSERT INTO journal SELECT * FROM journal WHERE session_id = 'chs_00007'"); err != nil {
+		w.t.Fatal(err)
+	}
+	entries, whole, err := store.History(w.t.Context(), "tenant", "chs_00007", begin)
+	var got []string
+	for _, e := range entries {
+		got = append(got, fmt.Sprintf("%s %s %s", e.Type, e.Event, e.Outcome))
+	}
+	want := []string{
+		"event checkout.created ", "event collection.requested ", "call call.enquire approved", "event checkout.completed ",
+		"delivery checkout.completed failed", "delivery checkout.completed delivered",
+	}
+	if err != nil || !whole || !slices.Equal(got, want) {
+		w.t.Errorf("the history is %q, whole %v, %v; want %q", got, whole, err, want)
+	}
+	if c := entries[2]; c.OperatorRef != "op_chs_00007" || c.DurationMS != 120 || c.Reason != "SUCCESSFUL" || c.Attempt != 1 || c.Channel != "MOBILE_MONEY" || c.Detail["operator"] != "mtn" || c.TotalAmount != 1022 {
+		w.t.Errorf("the call is %+v", c)
+	}
+	for name, c := range map[string]struct {
+		reference string
+		thorough  bool
+		want      []string
+	}{
+		"payment":              {reference: "op_chs_00007", want: []string{"chs_00007"}},
+		"collection, quickly":  {reference: "col_chs_00008"},
+		"collection":           {reference: "col_chs_00008", thorough: true, want: []string{"chs_00008"}},
+		"unknown":              {reference: "op_chs_99999", thorough: true},
+		"with a quoted letter": {reference: "op'--", thorough: true},
+	} {
+		if got, err := store.SessionsByReference(w.t.Context(), c.reference, c.thorough); err != nil || !slices.Equal(got, c.want) {
+			w.t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
+		}
 	}
 }
 
@@ -294,7 +347,7 @@ func TestReadingAgainChangesNothing(t *testing.T) {
 	reg, stop := w.run(w.conn)
 	eventually(t, "everything committed again", w.committed)
 	stop()
-	if n := metric(t, reg, "quittance_journal_entries_total"); n != 1000 {
+	if n := metric(t, reg, "quittance_journal_entries_total"); n != 1200 {
 		t.Errorf("%v entries inserted again", n)
 	}
 	w.check(200)
@@ -427,7 +480,7 @@ func TestWhatClickHouseRefusesIsSetAside(t *testing.T) {
 	stop()
 	w.check(60)
 	w.setAside(bad...)
-	for name, want := range map[string]float64{"poison_total": 2, "entries_total": 300, "insert_errors_total": 0} {
+	for name, want := range map[string]float64{"poison_total": 2, "entries_total": 360, "insert_errors_total": 0} {
 		if n := metric(t, reg, "quittance_journal_"+name); n != want {
 			t.Errorf("%s is %v, want %v", name, n, want)
 		}

@@ -24,8 +24,8 @@ const (
 
 // Rebuilt has the result of a rebuild.
 type Rebuilt struct {
-	// Events and Attempts are the numbers of entries that were written.
-	Events, Attempts int64
+	// Events, Attempts and Calls are the numbers of entries that were written.
+	Events, Attempts, Calls int64
 	// Unreadable is the number of records that cannot be decoded or make no valid entry.
 	Unreadable int64
 	// Lines compare the events in Kafka with those in the journal, for all that occurred
@@ -37,10 +37,11 @@ type Rebuilt struct {
 // Equal reports whether all sums agree.
 func (r Rebuilt) Equal() bool { return tally.Equal(r.Lines) && tally.Equal(r.Receipts) }
 
-// Rebuild writes the entries and receipts of all events and attempts that Kafka has, and
-// compares the sums of the events and of the receipts. It removes no entry: Kafka keeps attempts for 90 days only, and the
-// same record makes the same entry, which replaces the earlier one. Therefore it may run
-// beside the sink, may be interrupted, and may be repeated. now is the service's time.
+// Rebuild writes the entries and receipts of all events, attempts and calls that Kafka has,
+// and compares the sums of the events and of the receipts. It removes no entry: Kafka keeps
+// attempts and calls for 90 days only, and the same record makes the same entry, which
+// replaces the earlier one. Therefore it may run beside the sink, may be interrupted, and
+// may be repeated. now is the service's time.
 func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Progress) (out Rebuilt, err error) {
 	cl, err := j.cfg.Kafka.Client()
 	if err != nil {
@@ -49,9 +50,12 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
 	source, money := tally.Tally{}, tally.Tally{}
-	done := map[string]map[int32]int64{schemas.TopicEvents: {}, schemas.TopicAttempts: {}}
+	done := map[string]map[int32]int64{}
+	for _, topic := range topics() {
+		done[topic] = map[int32]int64{}
+	}
 	for pass := 1; ; pass++ {
-		for _, topic := range []string{schemas.TopicEvents, schemas.TopicAttempts} {
+		for _, topic := range topics() {
 			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, func(i *item) {
 				if i.entry.Type != journal.EntryTypeEvent || !i.entry.OccurredAt.Before(now) {
 					return
@@ -92,10 +96,7 @@ func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done
 		span.From = max(span.From, done[p])
 		spans[p] = span
 	}
-	count := &out.Attempts
-	if topic == schemas.TopicEvents {
-		count = &out.Events
-	}
+	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls}[topic]
 	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]item, error) {
 		i, err := j.decode(r)
 		if err != nil {

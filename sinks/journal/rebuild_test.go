@@ -65,7 +65,7 @@ func TestRebuild(t *testing.T) {
 	}
 	w.run(w.conn)
 	got, err := w.rebuild(t.Context(), nil)
-	if err != nil || !got.Equal() || got.Events != 3*n || got.Attempts != 2*n || got.Unreadable != 0 {
+	if err != nil || !got.Equal() || got.Events != 3*n || got.Attempts != 2*n || got.Calls != n || got.Unreadable != 0 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	var all tally.Count

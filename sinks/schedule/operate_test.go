@@ -318,6 +318,8 @@ func TestListAndShowDeliveries(t *testing.T) {
 	}{
 		{"of a destination", deliveries.Filter{Kind: webhook.Kind, DestinationID: "d2"}, 3},
 		{"of an event", deliveries.Filter{EventID: "e4"}, 1},
+		{"of sessions", deliveries.Filter{SessionIDs: []string{"chs_e4", "chs_e5", "chs_nothing"}}, 2},
+		{"of no session", deliveries.Filter{SessionIDs: []string{}}, 0},
 		{"of a type", deliveries.Filter{Event: "checkout.failed"}, 0},
 		{"of an agency", deliveries.Filter{TenantID: "agency"}, 9},
 		{"in a state", deliveries.Filter{State: "needs_operator"}, 3},

@@ -83,6 +83,7 @@ func entry(e registry.EndpointEntry) deliveries.Entry {
 	out := deliveries.Entry{
 		Kind: Kind, ID: e.ID, Name: e.ID, Title: "Endpoint " + e.ID + " of " + e.Owner(), Owner: e.Owner(), Agency: e.Agency, ApplicationID: e.ApplicationID, Application: e.Application,
 		URL: e.URL, Events: e.Events, Modes: []string{}, MaxInFlight: e.MaxInFlight, MaxPerSecond: e.MaxPerSecond, Signing: e.Signing, OldEndsAt: e.OldEndsAt,
+		ByCommand: e.ByCommand, RemovedAt: e.RemovedAt,
 	}
 	if e.Test {
 		out.Modes = append(out.Modes, registry.Mode(false))

@@ -196,6 +196,20 @@ var creationStatements = []statement{
 		refused(t, c.create(t, customsKey, c.with(`"mode":"embedded"`)), 422, "embed.origins_required")
 		equal(t, "status with origins", c.create(t, taxKey, c.with(`"mode":"embedded"`)).Status, 201)
 	}},
+	{secCreate, "§ 1: no offer with a configured account in that mode and currency: 422 checkout.no_channel", func(t *testing.T, c *contract) {
+		key, body := uuid.NewString(), c.with("")
+		for replay, want := range []string{"", "true"} {
+			a := c.keyed(t, customsLive, key, body) // developer mode simulates test accounts only
+			faults := refused(t, a, 422, "checkout.no_channel")
+			if len(faults) != 1 || faults[0].Field != "currency" || a.Header.Get("Idempotent-Replayed") != want {
+				t.Errorf("answer %d: %+v, Idempotent-Replayed %q", replay, faults, a.Header.Get("Idempotent-Replayed"))
+			}
+		}
+		equal(t, "in test mode", c.create(t, customsKey, body).Status, 201)
+		only(t, c.create(t, customsLive, c.with(`"currency":"EUR"`)), "currency")                   // taken by no offer at all
+		refused(t, c.create(t, taxLiveKey, c.with(`"currency":"EUR"`)), 422, "checkout.no_channel") // the clerk takes XAF only
+		equal(t, "cash", c.create(t, taxLiveKey, c.with("")).Status, 201)
+	}},
 	{secCreate, "currency outside the supported list: 422 generic.validation_failed", both(refuses("currency", `"XOF"`, `"ZZZ"`, `"eur"`, `"EU"`, `7`), func(t *testing.T, c *contract) {
 		only(t, c.create(t, customsKey, c.with(`"currency":"EUR"`)), "currency") // the application has no card offer
 	})},

@@ -34,6 +34,7 @@ const (
 	taxSecondKey = "sk_test_ContractTaxSecond00000000"
 	taxLiveKey   = "sk_live_ContractTaxKey00000000000"
 	customsKey   = "sk_test_ContractCustomsKey0000000"
+	customsLive  = "sk_live_ContractCustomsKey0000000"
 	quotaKey     = "sk_test_ContractQuotaKey000000000"
 	portalKey    = "sk_test_ContractPortalKey00000000"
 
@@ -68,6 +69,7 @@ agencies:
         name: Default quota
         offers: [momo]
         keys: [{secret: ` + quotaKey + `}]
+    clerks: [{code: c01, name: Guichet 1, counter: Hall, keys: [{secret: ck_live_ContractTaxClerk0000000000}]}] # so that live sessions can be paid
   - id: ` + customsAgency + `
     slug: douanes
     name: Douanes
@@ -80,7 +82,7 @@ agencies:
         creations_per_minute: 100000
         reads_per_minute: 100000
         session_lifetime: 1h
-        keys: [{secret: ` + customsKey + `}]
+        keys: [{secret: ` + customsKey + `}, {secret: ` + customsLive + `}]
   - {id: ` + otherAgency + `, slug: autre, name: Autre}
 `
 )

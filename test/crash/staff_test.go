@@ -28,14 +28,13 @@ type staff struct {
 	program *program.Program
 
 	requested   map[string]bool // sessions for which a refund was requested
-	unpaid      map[string]bool // sessions that failed, so that there is nothing to give back
-	outstanding atomic.Int64    // sessions for which it is not requested yet
+	outstanding atomic.Int64    // completed sessions for which it is not requested yet
 	proposed    int
 	refusals    map[string]int // of the service, by code
 }
 
 func newStaff(ctx context.Context, s *harness.Stack, l *load) (*staff, error) {
-	p := &staff{stack: s, load: l, cases: cases.NewStore(s.Pool), requested: map[string]bool{}, unpaid: map[string]bool{}, refusals: map[string]int{}}
+	p := &staff{stack: s, load: l, cases: cases.NewStore(s.Pool), requested: map[string]bool{}, refusals: map[string]int{}}
 	for i := range p.people {
 		actor := operation.Actor{Kind: operation.ActorCommandLine, Name: "crash"}
 		added, err := identity.AddStaff(ctx, s.Pool, actor, "", identity.StaffRequest{Name: fmt.Sprintf("Member %d", i)}, time.Now())
@@ -71,31 +70,31 @@ func (p *staff) run(ctx context.Context) {
 	}
 }
 
-// refund requests that completed payments are given back. A payment that is still open is
-// tried again; one that failed needs none.
+// refund requests that completed payments are given back. A payment that failed, or that
+// its citizen gave up, needs none.
 func (p *staff) refund(ctx context.Context) {
 	p.load.mu.Lock()
 	refunds := slices.Clone(p.load.refunds)
 	p.load.mu.Unlock()
+	var outstanding int64
 	for _, session := range refunds {
 		if ctx.Err() != nil {
 			return
 		}
-		var status string
-		if p.requested[session] || p.unpaid[session] || p.stack.Pool.QueryRow(ctx, `SELECT status FROM sessions WHERE id = $1`, session).Scan(&status) != nil {
+		if p.requested[session] {
 			continue
 		}
-		switch status {
-		case "open":
-		case "completed":
-			if p.program.Run(ctx, "cases", "open", session, "--reason", "crash test") == nil {
-				p.requested[session] = true
-			}
-		default:
-			p.unpaid[session] = true
+		var status string
+		var open bool // by a request whose answer was lost
+		if err := p.stack.Pool.QueryRow(ctx, `SELECT status, EXISTS (SELECT FROM cases WHERE session_id = $1 AND kind = 'refund_request')
+			FROM sessions WHERE id = $1`, session).Scan(&status, &open); err != nil || status != string(checkout.StatusCompleted) {
+			continue
+		}
+		if p.requested[session] = open || p.program.Run(ctx, "cases", "open", session, "--reason", "crash test") == nil; !p.requested[session] {
+			outstanding++
 		}
 	}
-	p.outstanding.Store(int64(len(refunds) - len(p.requested) - len(p.unpaid)))
+	p.outstanding.Store(outstanding)
 }
 
 // resolve proposes a resolution as one person and approves it as the other. A refusal is

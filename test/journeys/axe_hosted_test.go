@@ -35,7 +35,11 @@ var looks = []look{
 		v.Errors = []page.FieldError{{Code: page.ErrorOrderPaid}}
 	}},
 	{name: "none", widths: pictureWidths, states: []page.State{page.StateChoose}, pictured: []page.State{page.StateChoose}, change: func(v *page.View) { v.Offers = nil }},
-	{name: "one", widths: pictureWidths, states: []page.State{page.StatePhone}, change: func(v *page.View) { v.Offers, v.OffersURL = v.Offers[:1], "" }},
+	{name: "one", widths: pictureWidths, states: []page.State{page.StatePhone}, change: func(v *page.View) { v.OffersURL = "" }},
+	{name: "other", widths: pictureWidths, states: []page.State{page.StatePhone}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {
+		v.Errors = []page.FieldError{{Field: page.FieldPhone, Code: page.ErrorOperatorOther, Offer: "momo_b"}}
+	}},
+	{name: "dead-end", widths: pictureWidths, states: []page.State{page.StateFailed}, pictured: []page.State{page.StateFailed}, change: func(v *page.View) { v.CancelURL = "" }},
 	{name: "card", widths: pictureWidths, states: anyOffer, pictured: []page.State{page.StateReview, page.StateWaiting}, change: asCard},
 	{name: "cash", widths: pictureWidths, states: anyOffer, pictured: []page.State{page.StateWaiting}, change: func(v *page.View) {
 		v.Kind, v.Offer, v.Phone, v.Payer, v.BackURL = page.KindCash, "cash_agency", "", "", ""
@@ -97,12 +101,12 @@ func everything(state page.State, lang money.Language) page.View {
 		Version: "7", LiveURL: "/c/chs_1/live", FailureCode: "collect.approval_timeout",
 		Receipt: page.Receipt{NoticeRef: "AV20260000012345", OperatorRef: "23503452", PaidAt: now},
 		Action:  "/c/chs_1/next", CancelAction: "/c/chs_1/cancel", SelfURL: "/c/chs_1?lang=fr",
-		BackURL: "/c/chs_1?step=phone", OffersURL: "/c/chs_1?step=offers", LanguageURL: "/c/chs_1?lang=en",
+		CancelFields: []page.Field{{Name: "step", Value: "offers"}},
+		Refresh:      page.Refresh{After: 5 * time.Second, URL: "/c/chs_1?lang=fr&reloads=1#status"},
+		BackURL:      "/c/chs_1?step=phone", OffersURL: "/c/chs_1?step=offers", LanguageURL: "/c/chs_1?lang=en",
 		SuccessURL: successURL, CancelURL: cancelURL,
 	}
 	switch state {
-	case page.StatePhone: // offers only operators
-		v.Offers = v.Offers[:2]
 	case page.StateReload: // occurs only in a frame
 		v.Embed = inFrame("compact")
 	case page.StateUnknown, page.StateUnavailable:
@@ -113,6 +117,7 @@ func everything(state page.State, lang money.Language) page.View {
 }
 
 // otherwiseSeen are the pages that are also viewed on paper or in the reader's own colours.
+// All are also viewed with large text, in French.
 var otherwiseSeen = map[page.State]string{
 	page.StateCash: "print", page.StateCompleted: "print", page.StateChoose: "forced", page.StateReview: "forced", page.StateWaiting: "forced",
 }
@@ -159,6 +164,11 @@ func hostedTours(t *testing.T, r *page.Renderer) (out []tour) {
 				seen := tour{v}
 				if media := otherwiseSeen[state]; media != "" && l.name == "" {
 					seen = append(seen, v.in(media))
+				}
+				if lang == money.French && (l.name == "" || l.name == "long" || l.name == "compact") {
+					big := v.in(large)
+					big.pictured = l.name == "" && (state == page.StateReview || state == page.StateCash || state == page.StateCompleted)
+					seen = append(seen, big)
 				}
 				out = append(out, seen)
 			}

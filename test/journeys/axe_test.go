@@ -30,7 +30,7 @@ type view struct {
 	name     string // state[.look]-language; of other services counter.page, shop.state, …
 	widths   []int
 	pictured bool   // docs/screens has pictures of it
-	media    string // empty for a screen, "print" for paper, "forced" for the reader's own colours
+	media    string // empty for a screen, "print" for paper, "forced" for the reader's own colours, "large" for text of twice the size
 
 	// The page or its path. Without either, the view is what the one before becomes by
 	// press, run and until, see axe.mjs.
@@ -50,13 +50,20 @@ func serviceOf(name string) string {
 	return ""
 }
 
+// large is the medium of text of twice its size.
+const large = "large"
+
 // tour is a sequence of views in one tab.
 type tour []view
 
 // in returns a view that shows the page before it in another medium.
 func (v view) in(media string) view {
-	name, lang, _ := strings.Cut(v.name, "-")
-	return view{name: name + "." + media + "-" + lang, widths: pictureWidths, pictured: true, media: media}
+	at := strings.LastIndex(v.name, "-")
+	widths := pictureWidths
+	if media == large {
+		widths = []int{320}
+	}
+	return view{name: v.name[:at] + "." + media + v.name[at:], widths: widths, pictured: true, media: media}
 }
 
 // answered is the answer of a handler.
@@ -172,7 +179,7 @@ const ugly = "ugly"
 func (g *gallery) ugly() {
 	g.mux.HandleFunc("GET /"+ugly, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", page.ContentType)
-		_, _ = io.WriteString(w, `<!DOCTYPE html><html><head><title>x</title></head><body style="width: 2000px"><p style="color: #ccc">pale</p><button>x</button></body></html>`)
+		_, _ = io.WriteString(w, `<!DOCTYPE html><html><head><title>x</title></head><body style="width: 2000px"><p style="color: #ccc">pale</p><p style="width: 3em"><span class="n">5 000 FCFA</span></p><button>x</button></body></html>`)
 	})
 	g.tours = append(g.tours, tour{{name: ugly, path: "/" + ugly, widths: auditWidths}})
 }
@@ -185,11 +192,13 @@ type audit struct {
 	Findings []string `json:"findings"`
 	Wide     int      `json:"wide"`
 	Small    []string `json:"small"`
+	Broken   []string `json:"broken"`
 }
 
 // Every page that citizens and clerks see is audited in every state, in both languages and
-// at every width. axe finds no fault, no page scrolls sideways, and every target is at
-// least 44 px wide and high.
+// at every width, and with text of twice its size at the smallest width. axe finds no
+// fault, no page scrolls sideways, every target is at least 44 px wide and high, and no
+// amount or reference breaks inside.
 func TestPagesForEverybody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
@@ -212,7 +221,7 @@ func TestPagesForEverybody(t *testing.T) {
 			t.Fatalf("the browser's line %q: %v", line, err)
 		}
 		if a.Page == ugly {
-			if !strings.Contains(strings.Join(a.Findings, " "), "color-contrast") || len(a.Small) != 1 || a.Wide <= a.Width {
+			if !strings.Contains(strings.Join(a.Findings, " "), "color-contrast") || len(a.Small) != 1 || len(a.Broken) != 1 || a.Wide <= a.Width {
 				t.Errorf("the audit of the ugly page misses faults: %s", line)
 			}
 			return
@@ -227,6 +236,9 @@ func TestPagesForEverybody(t *testing.T) {
 		}
 		for _, target := range a.Small {
 			t.Errorf("%s at %d px: a target is too small: %s", a.Page, a.Width, target)
+		}
+		for _, number := range a.Broken {
+			t.Errorf("%s at %d px: %q breaks inside", a.Page, a.Width, number)
 		}
 		if a.Wide > a.Width {
 			t.Errorf("%s is %d px wide in a window of %d px", a.Page, a.Wide, a.Width)

@@ -20,7 +20,6 @@ type visitor struct {
 	at       string   // page on which the scenario's event happens
 	decision string   // of the operator, afterwards
 	clock    int      // above 0 if the row needs the clock moved, see journeys.mjs
-	live     bool     // a live session, for which developer mode has no accounts
 	url      string   // instead of the session's own page
 	euros    bool     // 60.00 EUR instead of 5,000 XAF
 	hosted   bool     // not in a frame: the row is about tabs, the way back, or an error page
@@ -154,6 +153,7 @@ func otherwise() []visitor {
 	cancelled := visitor{status: "cancelled", event: "checkout.cancelled", answers: pays("01")}
 	like := func(v visitor, change func(*visitor)) visitor { change(&v); return v }
 	return []visitor{
+		like(completed, func(v *visitor) { v.name, v.scenario = "waits and presses nothing", "waits" }),
 		like(completed, func(v *visitor) { v.name, v.scenario = "double click on confirm", "doubleClick" }),
 		like(completed, func(v *visitor) {
 			v.name, v.scenario, v.other = "two tabs", "twoTabs", toReview+"waiting? completed"
@@ -184,20 +184,20 @@ func otherwise() []visitor {
 			v.answers = append(pays("77"), "", "12", "06 600 00 0x", "07 600 00 01")
 		}),
 		like(completed, func(v *visitor) {
-			v.name, v.scenario, v.check = "the number chooses the operator", "approved", checkGuessed
+			v.name, v.scenario, v.check = "the number is another operator’s", "approved", checkGuessed
 			v.answers = []string{number("momo_b", "77", 0)}
 		}),
 		like(cancelled, func(v *visitor) {
-			v.name, v.scenario, v.at, v.pages = "cancels at the choice", "cancel", "choose", "choose cancelled"
+			v.name, v.scenario, v.at, v.pages = "cancels at the choice", "cancel", "choose", "choose question cancelled"
 		}),
 		like(cancelled, func(v *visitor) {
-			v.name, v.scenario, v.at, v.pages = "cancels at the number", "cancel", "phone", "choose phone cancelled"
+			v.name, v.scenario, v.at, v.pages = "cancels at the number", "cancel", "phone", "choose phone question cancelled"
 		}),
 		like(cancelled, func(v *visitor) {
-			v.name, v.scenario, v.at, v.pages = "cancels at the review", "cancel", "review", toReview+"cancelled"
+			v.name, v.scenario, v.at, v.pages = "cancels at the review", "cancel", "review", toReview+"question cancelled"
 		}),
 		like(cancelled, func(v *visitor) {
-			v.name, v.scenario, v.at, v.pages, v.offer = "cancels with a reference for a counter", "cancel", "cash", "choose cash cancelled", "cash_agency"
+			v.name, v.scenario, v.at, v.pages, v.offer = "cancels with a reference for a counter", "cancel", "cash", "choose cash question cancelled", "cash_agency"
 		}),
 		// Only a script loads the page again by itself.
 		like(cancelled, func(v *visitor) {
@@ -221,10 +221,6 @@ func otherwise() []visitor {
 			v.hosted = true
 			v.answers, v.collect = append(pays("77"), pays("01")...), 1
 			v.pages, v.other, v.check = toReview+"waiting undecided cancelled", toReview+"waiting? completed", checkUndecidedFirst
-		}),
-		like(cancelled, func(v *visitor) {
-			v.name, v.scenario, v.live, v.at, v.pages = "no means of payment", "cancel", true, "end", "none cancelled"
-			v.hosted = true
 		}),
 		{name: "unknown session", hosted: true, scenario: "only", url: "/c/chs_00000000000000000000000000", pages: "unknown"},
 		{name: "no session", hosted: true, scenario: "only", url: "/c/nothing", pages: "unknown"},
@@ -252,6 +248,7 @@ var titles = map[string]map[string]string{
 	"waiting":    {"fr": "Confirmez sur votre téléphone", "en": "Confirm on your phone"},
 	"bankwait":   {"fr": "Payez sur la page de la banque", "en": "Pay on the bank’s page"},
 	"bank":       {"fr": "Paiement par carte (simulation)", "en": "Card payment (simulation)"},
+	"question":   {"fr": "Annuler ce paiement ?", "en": "Cancel this payment?"},
 	"cash":       {"fr": "Payez au guichet", "en": "Pay at a counter"},
 	"counter":    {"fr": "Le guichet traite votre paiement", "en": "The counter is handling your payment"},
 	"completed":  {"fr": "✓ Paiement réussi", "en": "✓ Payment successful"},
@@ -259,7 +256,7 @@ var titles = map[string]map[string]string{
 	"expired":    {"fr": "Cette demande de paiement a expiré", "en": "This payment request has expired"},
 	"cancelled":  {"fr": "Paiement annulé", "en": "Payment cancelled"},
 	"undecided":  {"fr": "Ne payez pas encore", "en": "Do not pay yet"},
-	"late":       {"fr": "Paiement arrivé en retard", "en": "Payment received late"},
+	"late":       {"fr": "Paiement reçu hors délai", "en": "Payment received after the time limit"},
 	"mismatched": {"fr": "Paiement à vérifier", "en": "Payment to be checked"},
 	"settled":    {"fr": "Ne payez pas de nouveau", "en": "Do not pay again"},
 	"unknown":    {"fr": "Page introuvable", "en": "Page not found"},
@@ -278,7 +275,7 @@ func called(title, lang string) string {
 // formsOf are the forms of each page, by the last part of their action. No other page has
 // a form.
 var formsOf = map[string][]string{
-	"choose": {"offer", "cancel"}, "phone": {"phone", "cancel"}, "review": {"pay", "cancel"}, "cash": {"cancel"}, "none": {"cancel"},
+	"choose": {"offer", "cancel"}, "phone": {"phone", "cancel"}, "review": {"pay", "cancel"}, "cash": {"cancel"}, "none": {"cancel"}, "question": {"cancel"},
 }
 
 // offerNames are the names of the offers on the pages.
@@ -295,7 +292,7 @@ var refusalWords = map[string]map[string]string{
 	"collect.insufficient_funds":  {"fr": "ne suffit pas", "en": "not enough money"},
 	"collect.payer_limit_reached": {"fr": "a atteint sa limite", "en": "has reached its limit"},
 	"collect.payer_not_found":     {"fr": "pas de compte mobile money actif", "en": "no active mobile money account"},
-	"collect.wrong_pin":           {"fr": "Le code secret entré", "en": "The PIN that was entered"},
+	"collect.wrong_pin":           {"fr": "Code secret incorrect", "en": "The PIN is not correct"},
 	"card.declined":               {"fr": "La banque a refusé la carte", "en": "The bank declined the card"},
 	"card.authentication_failed":  {"fr": "n’a pas pu vérifier votre identité", "en": "could not verify your identity"},
 	"card.abandoned":              {"fr": "a été abandonné", "en": "was abandoned"},
@@ -349,8 +346,15 @@ func checkUndecidedFirst(t *testing.T, _ visitor, seen []shown) {
 	t.Error("the second session's page does not say that the first is undecided")
 }
 
-// checkGuessed checks that the review names the operator of the number.
+// checkGuessed checks that the page of the number says whose it is, and that the review
+// names the operator of the number.
 func checkGuessed(t *testing.T, _ visitor, seen []shown) {
+	words := map[string]string{"fr": "Ce numéro appartient à Airtel Money. Vous avez choisi MTN Mobile Money.", "en": "This number belongs to Airtel Money. You chose MTN Mobile Money."}
+	if !slices.ContainsFunc(seen, func(s shown) bool {
+		return s.Step == "phone" && len(s.Errors) == 1 && strings.Contains(s.Errors[0], words[s.Lang])
+	}) {
+		t.Error("no page says whose number it is")
+	}
 	for _, s := range seen {
 		if s.Step == "review" && s.List[wordsOf[s.Lang].offer] != "Airtel Money" {
 			t.Errorf("the review of an Airtel number shows %v", s.List)

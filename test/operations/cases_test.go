@@ -41,6 +41,7 @@ func TestOperatorCases(t *testing.T) {
 	o.Becomes(t, late.ID, "failed")
 	o.Advance(t, time.Minute)
 	c := o.opened(t, late.ID, "late_payment")
+	o.Says(t, "staff decide: 5075 XAF of kind late_payment", "sessions", "find", "late")
 	if c.OrderID != "late" || c.Amount == 0 || c.Currency != "XAF" || c.OpenedAt == "" {
 		t.Errorf("the case is %+v", c)
 	}
@@ -57,6 +58,12 @@ func TestOperatorCases(t *testing.T) {
 	o.Delivered(t, late.ID, "checkout.completed")
 	o.Confirmed(t, late)
 	mireille.Refused(t, "was closed at", "cases", "reject", c.ID, "--reason", "r")
+	if text := o.Says(t, "late: the session had ended before", "sessions", "find", "late"); !strings.Contains(text, "honour by Jean Mabiala: carried_out, approved by Mireille Okemba") {
+		t.Errorf("the page of the late payment lacks its case:\n%s", text)
+	}
+	other := o.as(t, "Paul Ngoma", "douanes")
+	other.Refused(t, "nothing has this order", "sessions", "find", "late")
+	other.Refused(t, "SESSION: no session", "sessions", "show", late.ID)
 
 	paid := o.Create(t, "returned")
 	o.Citizen(paid.ID).Pay(t, "06 600 00 01")
@@ -148,6 +155,8 @@ func TestConfirmationCases(t *testing.T) {
 		return nil
 	})
 
+	o.replaysByTheServicesClock(t)
+
 	for session, events := range map[string][]string{
 		refused["mended"].ID:  {"confirmation.refused", "case.proposed", "case.approved", "case.resolved", "confirmation.retried", "confirmation.accepted"},
 		refused["by hand"].ID: {"confirmation.refused", "case.proposed", "case.approved", "case.resolved", "confirmation.recorded"},
@@ -160,6 +169,30 @@ func TestConfirmationCases(t *testing.T) {
 				return nil
 			})
 		}
+	}
+}
+
+// replaysByTheServicesClock replays after the clock was moved by two days. Records have the
+// machine's time: half an hour of the service's clock holds what came after the last move.
+func (o caseOperator) replaysByTheServicesClock(t *testing.T) {
+	t.Helper()
+	type done struct {
+		Since, Until time.Time
+		Events       int
+	}
+	replay := func(since string) (d done) {
+		o.JSON(t, &d, "replay", "checkout.events", "--to", "readmodel", "--dry-run", "--since", since)
+		return d
+	}
+	some, all := replay("30m"), replay("3d")
+	if some.Events == 0 || some.Events >= all.Events {
+		t.Errorf("half an hour has %d events, three days %d", some.Events, all.Events)
+	}
+	if ahead := time.Until(some.Until); some.Until.Sub(some.Since) != 30*time.Minute || ahead < 47*time.Hour || ahead > 49*time.Hour {
+		t.Errorf("the replay is of %v to %v", some.Since, some.Until)
+	}
+	if again := replay(some.Since.Format(time.RFC3339)); again.Events != some.Events {
+		t.Errorf("since %v there are %d events, want %d", some.Since, again.Events, some.Events)
 	}
 }
 

@@ -3,6 +3,8 @@ package operations_test
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,8 @@ func TestOperatingDeliveries(t *testing.T) {
 
 	o.Misused(t, "say what to do", "endpoints")
 	o.Misused(t, "say what to do", "deliveries")
+	o.Says(t, fmt.Sprintf("an `up` runs on %d and is ready", o.Port), "doctor", "up", "--registry", filepath.Join(harness.Root, o.Registry), "--data", o.Data())
+	o.asksBeforeSeveral(t)
 	o.Says(t, "there are no deliveries yet", "deliveries", "list")
 	var endpoint string
 	for _, e := range o.endpoints(t) {
@@ -55,6 +59,8 @@ func TestOperatingDeliveries(t *testing.T) {
 	}
 	o.Refused(t, "endpoints resume "+endpoint, "deliveries", "retry", held[0].ID)
 	o.Says(t, "410", "deliveries", "show", held[0].ID)
+
+	o.supports(t, paid, endpoint)
 
 	// The ERP.
 	var parked []deliveryShown
@@ -110,6 +116,93 @@ func TestOperatingDeliveries(t *testing.T) {
 	if got.SignatureValid == nil || !*got.SignatureValid || strings.Contains(got.Headers["webhook-signature"], " ") {
 		t.Errorf("the webhook has the signatures %q, want one valid signature", got.Headers["webhook-signature"])
 	}
+	o.withoutAFile(t)
+}
+
+// withoutAFile makes an application with a key, an endpoint and an embed origin, without a
+// registry file, and takes them away again.
+func (o deliveryOperator) withoutAFile(t *testing.T) {
+	t.Helper()
+	var app, key, endpoint struct{ ID, Secret string }
+	o.Misused(t, "--offers", "apps", "add", "--agency", "impots", "--name", "Vignettes")
+	o.JSON(t, &app, "apps", "add", "--agency", "impots", "--name", "Vignettes", "--offers", "momo,cash_agency")
+	o.Says(t, "Vignettes", "apps", "list")
+	o.JSON(t, &key, "keys", "create", "--application", "Vignettes", "--mode", "test")
+	url := o.URL(harness.AtSimulators, "/inbox/vignettes")
+	add := []string{"endpoints", "add", "--application", app.ID, "--url", url, "--events", "checkout.cancelled"}
+	o.Misused(t, "either --application ID_OR_NAME, or --platform", "endpoints", "add", "--url", url, "--events", "checkout.cancelled")
+	o.Refused(t, "checkout.completed", "endpoints", "add", "--application", app.ID, "--url", url, "--events", "checkout.paid")
+	o.JSON(t, &endpoint, add...)
+	o.Refused(t, "endpoints set "+endpoint.ID, add...)
+
+	create := func(order, mode string) harness.Answer {
+		t.Helper()
+		return o.Post(t, key.Secret, fmt.Sprintf(`{"order_id":%q,"amount":5000,"mode":%q}`, order, mode))
+	}
+	answers := func(order, mode string, status int) (s harness.Session) {
+		t.Helper()
+		harness.Eventually(t, fmt.Sprintf("%s is answered %d", order, status), func() error { // instances know a change within a second
+			a := create(order, mode)
+			if a.Status != status {
+				return fmt.Errorf("%d %s", a.Status, a.Body)
+			}
+			if status == http.StatusCreated {
+				a.Into(t, &s)
+			}
+			return nil
+		})
+		return s
+	}
+	answers("without-origin", "embedded", http.StatusUnprocessableEntity)
+	o.Says(t, "https://vignettes.example", "origins", "add", "https://vignettes.example", "--application", "Vignettes")
+	answers("with-origin", "embedded", http.StatusCreated)
+	o.Says(t, "No site may embed", "origins", "remove", "https://vignettes.example", "--application", "Vignettes")
+	answers("origin-removed", "embedded", http.StatusUnprocessableEntity)
+
+	cancel := func(order string) harness.Session {
+		t.Helper()
+		s := answers(order, "hosted", http.StatusCreated)
+		o.Call(t, http.MethodPost, o.Sessions("/"+s.ID+"/cancel"), "", "Authorization", "Bearer "+key.Secret)
+		return s
+	}
+	inbox := func(id string) bool {
+		var all []harness.Message
+		o.Call(t, http.MethodGet, url, "").Into(t, &all)
+		return slices.ContainsFunc(all, func(m harness.Message) bool { return strings.Contains(m.Body, id) })
+	}
+	// A worker reads suspensions once a second and puts a delivery off by a minute that comes
+	// before it has read of the restoration, so the clock is moved.
+	arrives := func(what, id string) {
+		t.Helper()
+		for range 5 {
+			for end := time.Now().Add(6 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				if inbox(id) {
+					return
+				}
+			}
+			o.Advance(t, 2*time.Minute)
+		}
+		t.Errorf("%s did not arrive", what)
+	}
+	arrives("the webhook of an endpoint that a command added", cancel("first").ID)
+	o.Says(t, "is removed", "endpoints", "remove", endpoint.ID)
+	o.Refused(t, "was removed at", "endpoints", "resume", endpoint.ID)
+	o.Says(t, "removed 20", "endpoints", "list", "--removed")
+	for _, e := range o.endpoints(t) {
+		if e.ID == endpoint.ID {
+			t.Errorf("a removed endpoint is listed: %+v", e)
+		}
+	}
+	var again struct {
+		ID, Secret string
+		Restored   bool
+	}
+	if o.JSON(t, &again, add...); !again.Restored || again.ID != endpoint.ID || again.Secret == endpoint.Secret {
+		t.Errorf("the same endpoint again is %+v, want it restored with a new secret", again)
+	}
+	arrives("the webhook of a restored endpoint", cancel("second").ID)
+	o.Says(t, "keys open nothing", "apps", "set", app.ID, "--active=false")
+	answers("not-active", "hosted", http.StatusUnauthorized)
 }
 
 // deliveryOperator runs the commands for endpoints and deliveries.
@@ -132,6 +225,122 @@ func (o deliveryOperator) resume(t *testing.T, endpoint string, s harness.Sessio
 		o.Advance(t, 2*time.Minute)
 	}
 	return o.Delivered(t, s.ID, "checkout.completed")
+}
+
+// supports answers calls about a payment whose integrator was not told: by order, payment
+// reference, session and the operator's reference, with one command each.
+func (o deliveryOperator) supports(t *testing.T, paid harness.Session, endpoint string) {
+	t.Helper()
+	ref := paid.PaymentRef
+	for _, flag := range [][]string{{"--order", paid.OrderID}, {"--session", paid.ID}, {"--payment-ref", ref[:4] + " " + ref[4:8] + " " + ref[8:12] + " " + ref[12:]}} {
+		harness.Eventually(t, "the deliveries by "+flag[0], func() error {
+			list := o.deliveries(t, flag...)
+			if len(list) != 2 {
+				return fmt.Errorf("%+v", list)
+			}
+			for _, d := range list {
+				if d.Owner == "" || d.URL == "" || d.SessionID != paid.ID {
+					return fmt.Errorf("%+v", d)
+				}
+			}
+			return nil
+		})
+	}
+	o.Refused(t, "--order: no session has this order", "deliveries", "list", "--order", "nothing")
+	o.Misused(t, "one of --order", "deliveries", "list", "--order", paid.OrderID, "--session", paid.ID)
+	o.Misused(t, "--payment-ref: must be 16 digits", "deliveries", "list", "--payment-ref", "1234")
+
+	if a := o.Call(t, http.MethodPost, o.Sessions("/"+paid.ID+"/cancel"), "", "Authorization", "Bearer "+harness.GuichetKey); a.Status != http.StatusConflict {
+		t.Errorf("cancelling a paid session: %d %s", a.Status, a.Body)
+	}
+	var page sessionShown
+	harness.Eventually(t, "the whole page of a payment", func() error {
+		page = sessionShown{}
+		if o.JSON(t, &page, "sessions", "show", paid.ID); len(page.Missing) > 0 {
+			return fmt.Errorf("it lacks %+v", page.Missing)
+		}
+		for _, want := range []string{
+			"command session.create ", "event checkout.created open", "command collection.start ", "event collection.requested open", "call call.collect pending",
+			"event checkout.completed completed", "delivery checkout.completed ", "command session.cancel no effect",
+		} {
+			if !slices.ContainsFunc(page.Timeline, func(s stepShown) bool { return strings.HasPrefix(s.Kind+" "+s.Name+" "+s.Outcome, want) }) {
+				return fmt.Errorf("no step %q in %+v", want, page.Timeline)
+			}
+		}
+		return nil
+	})
+	if page.Verdict != "paid" || page.Agency != "impots" || page.Collection.Reference == "" || len(page.Deliveries) != 2 || !strings.Contains(page.Collection.Payer, "•") {
+		t.Errorf("the page is %+v", page)
+	}
+	for _, s := range page.Timeline {
+		if s.Kind == "call" && (s.Facts["operator"] != "mtn" || s.Took < 0) {
+			t.Errorf("a call is %+v", s)
+		}
+	}
+	for _, term := range []string{paid.OrderID, paid.ID, ref, page.Collection.Reference, page.Collection.ID} {
+		text := o.Says(t, "Paid: 5075 XAF by momo", "sessions", "find", term)
+		for _, want := range []string{paid.ID, page.Collection.Reference, o.URL(harness.AtSimulators, "/inbox/guichet") + " (", "is not accepted", endpoint, "call.collect"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("sessions find %s lacks %q:\n%s", term, want, text)
+			}
+		}
+		for _, secret := range []string{"66000001", "6 600 00 01", "chs_secret_", "sk_test_", "whsec_"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("sessions find %s shows %q:\n%s", term, secret, text)
+			}
+		}
+	}
+	again := o.Create(t, "tried twice")
+	o.Says(t, "Not paid: nobody has tried yet", "sessions", "find", again.OrderID)
+	o.Refused(t, "nothing has this order", "sessions", "find", "NOTHING")
+	mistyped := ref[:15] + string('0'+(ref[15]-'0'+1)%10)
+	o.Refused(t, "a digit is mistyped", "sessions", "find", mistyped)
+	o.Refused(t, "SESSION: no session", "sessions", "show", "chs_nothing")
+	o.Misused(t, "say what to look for", "sessions", "find", "--json")
+}
+
+// sessionShown is a payment as `sessions show --json` prints it.
+type sessionShown struct {
+	ID, Verdict, Answer, Agency string
+	Collection                  struct {
+		ID        string
+		Reference string `json:"operator_ref"`
+		Payer     string `json:"payer_masked"`
+	}
+	Deliveries []deliveryShown
+	Timeline   []stepShown
+	Missing    []struct{ Part, Why string }
+}
+
+// stepShown is a step of the timeline.
+type stepShown struct {
+	Kind, Name, Outcome string
+	Took                int `json:"took_ms"`
+	Facts               map[string]string
+}
+
+// A command that ends more than one thing asks, and does nothing without an answer.
+func (o deliveryOperator) asksBeforeSeveral(t *testing.T) {
+	t.Helper()
+	var keys [3]struct{ Keys []struct{ ID string } }
+	for i, mode := range []string{"test", "test", "live"} {
+		o.JSON(t, &keys[i], "clerks", "add", "--agency", "impots", "--code", "c77", "--name", "Guichet 77", "--counter", "Annexe", "--mode", mode)
+	}
+	o.Misused(t, "nothing was done", "clerks", "revoke", "impots/c77")
+	o.Misused(t, "revokes 2 keys of impots/c77", "clerks", "revoke", "impots/c77", "--mode", "test")
+	o.Says(t, "live mode, is revoked", "clerks", "revoke", "impots/c77", "--mode", "live")
+	var c struct {
+		Keys []struct {
+			RevokedAt *string `json:"revoked_at"`
+		}
+	}
+	o.JSON(t, &c, "clerks", "revoke", "impots/c77", "--yes")
+	for _, k := range c.Keys {
+		if k.RevokedAt == nil {
+			t.Errorf("the keys are %+v, want all revoked", c.Keys)
+		}
+	}
+	o.Says(t, "Nothing to revoke", "clerks", "revoke", "impots/c77")
 }
 
 // endpointShown is an endpoint as --json prints it.
@@ -173,6 +382,8 @@ type deliveryShown struct {
 	State     string `json:"state"`
 	Attempts  int    `json:"attempts"`
 	Status    int    `json:"http_status"`
+	Owner     string `json:"owner"`
+	URL       string `json:"url"`
 }
 
 func (o deliveryOperator) deliveries(t *testing.T, filter ...string) (out []deliveryShown) {

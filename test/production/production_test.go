@@ -268,7 +268,9 @@ func TestProduction(t *testing.T) {
 			t.Errorf("%s answers %d for profiles, want 404", p.Name, status)
 		}
 	}
-	i.succeeds(t, i.path, "doctor", "ingress")
+	if found := i.succeeds(t, i.path, "doctor", "ingress"); !strings.Contains(found, "every application that has a key can be paid") {
+		t.Errorf("doctor finds %s", found)
+	}
 	secured(t, "http://"+service)
 
 	sessions := "http://" + service + "/api/v1/checkout/sessions"
@@ -296,6 +298,21 @@ func TestProduction(t *testing.T) {
 	ask(http.MethodPost, sessions+"/"+created.ID+"/cancel", "", http.StatusOK)
 	if read := ask(http.MethodGet, sessions+"/"+created.ID, "", http.StatusOK); read.Status != "cancelled" {
 		t.Errorf("after the cancellation the session is %s", read.Status)
+	}
+
+	// The agency has no live account yet: its citizens could not pay.
+	var live struct{ Secret string }
+	if err := json.Unmarshal([]byte(i.succeeds(t, i.path, "keys", "create", "--application", application, "--mode", "live", "--json")), &live); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, "a creation without a channel is refused", func() error { // a new key is known within a second
+		if status, text := call(t, http.MethodPost, sessions, live.Secret, `{"order_id":"order-2","amount":5000}`); status != http.StatusUnprocessableEntity || !strings.Contains(string(text), `"code":"checkout.no_channel"`) {
+			return fmt.Errorf("it is answered %d %s", status, text)
+		}
+		return nil
+	})
+	if found := i.succeeds(t, i.path, "doctor", "ingress"); !strings.Contains(found, "creations of Guichet fiscal (impots) live are refused with checkout.no_channel") {
+		t.Errorf("doctor finds %s", found)
 	}
 
 	// Derived data is lost, and made again while the roles run.

@@ -31,7 +31,7 @@
     }).catch(function () {
       if (mine !== asking) return;
       say("error", { code: "network", retryable: true });
-      if (body) by.sent = false;
+      if (by) by.sent = false;
       doc.querySelectorAll("button").forEach(function (b) { b.removeAttribute("aria-disabled"); });
       var p = doc.getElementById("lost") || main().insertBefore(doc.createElement("p"), main().firstChild);
       p.id = "lost";
@@ -104,7 +104,8 @@
     if (form.sent) return;
     var body = new URLSearchParams(new FormData(form)), by = event.submitter;
     if (by && by.name) body.set(by.name, by.value);
-    go(form.action, body, form);
+    if (form.method === "get") go(form.action + "?" + body, null, form);
+    else go(form.action, body, form);
   });
   doc.addEventListener("click", function (event) {
     var a = event.target.closest ? event.target.closest("a") : null;

@@ -20,7 +20,6 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/commands"
 	"quittance/internal/identity"
-	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
@@ -142,10 +141,15 @@ func sum(c cases.Case) string {
 	if c.Currency == "" {
 		return "-"
 	}
-	if currency, ok := money.Lookup(c.Currency); ok {
-		return currency.Decimal(c.Amount) + " " + c.Currency
+	return decimal(c.Amount, c.Currency)
+}
+
+// decimal returns an amount in minor units for people.
+func decimal(amount int64, currency string) string {
+	if known, ok := money.Lookup(currency); ok {
+		return known.Decimal(amount) + " " + currency
 	}
-	return fmt.Sprintf("%d %s", c.Amount, c.Currency)
+	return fmt.Sprintf("%d %s", amount, currency)
 }
 
 // showDetail prints a case with its proposals.
@@ -395,7 +399,7 @@ func (m *Meta) requestRefund(ctx context.Context, by cases.By, reason string) (c
 		case errors.Is(err, sessions.ErrNotFound):
 			return operation.Refuse("case.session_unknown", "id", nil)
 		case errors.Is(err, sessions.ErrBehind):
-			return errors.New("the sink readmodel has not applied all events, so that the session is not known; check that `quittance sink readmodel` runs, then try again")
+			return errBehind
 		case err != nil:
 			return err
 		}
@@ -409,38 +413,18 @@ func (m *Meta) requestRefund(ctx context.Context, by cases.By, reason string) (c
 }
 
 // withProcessor opens the processor of checkout sessions and the read model, and calls do.
-func (m *Meta) withProcessor(ctx context.Context, do func(ctx context.Context, processor *commands.Checkout, reader *sessions.Reader) error) (err error) {
-	log, err := m.Logger(m.Err)
-	if err != nil {
-		return err
-	}
-	cl, err := m.KafkaConfig().Client()
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	topology, err := kafka.Load(ctx, m.KafkaConfig(), cl)
-	if err != nil {
-		return err
-	}
-	codec, err := m.OpenSchemas(ctx, false)
-	if err != nil {
-		return err
-	}
-	processor, err := commands.New(ctx, commands.Config[checkout.Command, checkout.Answer]{
-		Kafka: m.KafkaConfig(), Topology: topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(codec, topology), Log: log, Metrics: prometheus.NewRegistry(),
+func (m *Meta) withProcessor(ctx context.Context, do func(ctx context.Context, processor *commands.Checkout, reader *sessions.Reader) error) error {
+	return m.withReader(ctx, func(ctx context.Context, r *readModel) (err error) {
+		processor, err := commands.New(ctx, commands.Config[checkout.Command, checkout.Answer]{
+			Kafka: m.KafkaConfig(), Topology: r.topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(r.codec, r.topology), Log: r.log, Metrics: prometheus.NewRegistry(),
+		})
+		if err != nil {
+			return err
+		}
+		running, stop := context.WithCancel(ctx)
+		var g errgroup.Group
+		g.Go(func() error { return processor.Run(running) })
+		defer func() { stop(); err = errors.Join(err, g.Wait()) }()
+		return do(ctx, processor, r.sessions)
 	})
-	if err != nil {
-		return err
-	}
-	reader, err := sessions.New(sessions.Config{Pool: m.pool, Kafka: m.KafkaConfig(), Topology: topology, Codec: codec, Log: log})
-	if err != nil {
-		return err
-	}
-	running, stop := context.WithCancel(ctx)
-	var g errgroup.Group
-	g.Go(func() error { return processor.Run(running) })
-	g.Go(func() error { return reader.Run(running) })
-	defer func() { stop(); err = errors.Join(err, g.Wait()) }()
-	return do(ctx, processor, reader)
 }

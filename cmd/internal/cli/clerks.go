@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -131,11 +133,18 @@ func listClerks() Command {
 }
 
 func revokeClerk() Command {
+	var mode string
+	var yes bool
 	return Command{
-		Use: "revoke AGENCY/CODE|KEY_ID", Short: "Revoke all keys of a clerk, or one key, at once and permanently", JSON: "the clerk", Examples: []string{"clerks revoke impots/c03"},
-		Missing: "say whose keys, or which key: `quittance clerks revoke AGENCY/CODE` or `quittance clerks revoke KEY_ID`; `quittance clerks list` shows both",
+		Use: "revoke AGENCY/CODE|KEY_ID", Short: "Revoke all keys of a clerk, or one key, at once and permanently; it asks before it revokes more than one", JSON: "the clerk",
+		Examples: []string{"clerks revoke impots/c03", "clerks revoke impots/c03 --mode test"},
+		Missing:  "say whose keys, or which key: `quittance clerks revoke AGENCY/CODE` or `quittance clerks revoke KEY_ID`; `quittance clerks list` shows both",
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			takesChoice(f, &mode, "mode", modes, "only keys of this mode: ")
+			yesFlag(f, &yes)
+		},
 		Operate: func(ctx context.Context, m *Meta) error {
-			c, ended, err := identity.RevokeClerkKeys(ctx, m.pool, operator(), m.args[0], m.now)
+			c, ended, err := m.revokeClerkKeys(ctx, m.args[0], mode, yes)
 			if err != nil {
 				return err
 			}
@@ -149,4 +158,44 @@ func revokeClerk() Command {
 			})
 		},
 	}
+}
+
+// revokeClerkKeys revokes the keys of a clerk, or one key, in one mode unless it is empty. It
+// asks before it revokes more than one.
+func (m *Meta) revokeClerkKeys(ctx context.Context, which, mode string, yes bool) (clerk identity.ClerkEntry, ended []identity.Key, err error) {
+	all, err := identity.ListClerks(ctx, m.pool)
+	if err != nil {
+		return clerk, nil, err
+	}
+	var keys []identity.Key
+	var plan []string
+	named := false
+	for _, c := range all {
+		for _, k := range c.Keys {
+			if c.Ref() != which && k.ID != strings.ToLower(which) {
+				continue
+			}
+			clerk, named = c, true
+			if k.InForce(m.now) && (mode == "" || mode == modeOf(k.Live)) {
+				keys = append(keys, k)
+				plan = append(plan, fmt.Sprintf("  %s, %s mode, last used %s", k.ID, modeOf(k.Live), momentOr(k.LastUsedAt, "never")))
+			}
+		}
+	}
+	if len(keys) > 1 {
+		if err := m.agree(yes, fmt.Sprintf("This revokes %d keys of %s (%s), permanently:\n%s\n--mode or the id of a key revokes fewer.", len(keys), which, clerk.Name, strings.Join(plan, "\n"))); err != nil {
+			return clerk, nil, err
+		}
+	}
+	if !named || mode == "" {
+		return identity.RevokeClerkKeys(ctx, m.pool, operator(), which, m.now)
+	}
+	for _, k := range keys {
+		now, one, err := identity.RevokeClerkKeys(ctx, m.pool, operator(), k.ID, m.now)
+		if err != nil {
+			return clerk, ended, err
+		}
+		clerk, ended = now, append(ended, one...)
+	}
+	return clerk, ended, nil
 }

@@ -70,8 +70,9 @@ type Meta struct {
 	args    []string
 	locate  func() error
 	asJSON  bool
-	pool    *postgres.Pool // set for Operate
-	now     time.Time      // set for Operate: the service's time
+	pool    *postgres.Pool    // set for Operate
+	now     time.Time         // set for Operate: the service's time
+	machine roles.MachineTime // set for Operate
 }
 
 // Locate sets the addresses for which a flag of the program's Addresses stands, and prepares
@@ -189,7 +190,7 @@ func (m *Meta) onDatabase(ctx context.Context, do func(context.Context, *Meta) e
 		return err
 	}
 	defer m.pool.Close()
-	if m.now, err = m.Time(ctx, m.pool); err != nil {
+	if m.now, m.machine, err = m.Time(ctx, m.pool); err != nil {
 		return err
 	}
 	return do(ctx, m)

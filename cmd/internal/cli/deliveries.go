@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +15,10 @@ import (
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
+	"quittance/internal/postgres"
 	"quittance/internal/registry"
+	"quittance/internal/sessions"
+	"quittance/internal/support"
 )
 
 func deliveriesCommand() Command {
@@ -26,9 +30,10 @@ func deliveriesCommand() Command {
 
 // deliveryJSON is a delivery as --json prints it. The endpoint is the id of a webhook
 // endpoint, or the name of an ERP such as impots/test.
-func deliveryJSON(d deliveries.Delivery, names map[string]string) object {
+func deliveryJSON(d deliveries.Delivery, to destinations) object {
+	e := to.of(d)
 	return object{
-		"id", d.ID, "kind", d.Kind, "endpoint", nameOf(d, names), "event_id", d.EventID, "event", d.Event,
+		"id", d.ID, "kind", d.Kind, "endpoint", e.Name, "owner?", e.Owner, "url?", e.URL, "event_id", d.EventID, "event", d.Event,
 		"application_id", d.ApplicationID, "tenant_id", d.TenantID, "session_id", d.SessionID, "mode", modeOf(d.Live),
 		"occurred_at", d.OccurredAt, "state", d.State, "attempts", d.Attempts, "first_attempt_at", d.FirstAttemptAt,
 		"last_outcome_at", d.LastOutcomeAt, "next_attempt_at", d.NextAttemptAt, "http_status", orNull(d.HTTPStatus), "reason?", d.Reason,
@@ -43,40 +48,47 @@ func callJSON(c deliveries.Attempt) object {
 	}
 }
 
-// nameOf returns the name of a delivery's destination for operators.
-func nameOf(d deliveries.Delivery, names map[string]string) string {
-	if name, ok := names[d.DestinationID]; ok {
-		return name
+// destinations are the present destinations of all kinds by id.
+type destinations map[string]deliveries.Entry
+
+func destinationsOf(dir registry.Directory) destinations {
+	out := destinations{}
+	for _, e := range roles.DeliveryKinds(nil).Entries(dir) {
+		out[e.ID] = e
 	}
-	return d.DestinationID
+	return out
 }
 
-// namesOf returns the names of destinations by id.
-func namesOf(dir registry.Directory) map[string]string {
-	names := map[string]string{}
-	for _, e := range roles.DeliveryKinds(nil).Entries(dir) {
-		names[e.ID] = e.Name
+// of returns the destination of a delivery. One that is not configured any more has only its
+// id.
+func (to destinations) of(d deliveries.Delivery) deliveries.Entry {
+	if e, ok := to[d.DestinationID]; ok {
+		return e
 	}
-	return names
+	return deliveries.Entry{Kind: d.Kind, ID: d.DestinationID, Name: d.DestinationID}
 }
 
 // deliveryFilter has the flags of `deliveries list`.
 type deliveryFilter struct {
 	deliveries.Filter
 	endpoint, agency, kind, since, until string
+	order, session, paymentRef           string
 }
 
 func listDeliveries() Command {
 	var f deliveryFilter
 	return Command{
 		Use: "list", Short: "List deliveries, newest events first", JSON: "the list",
-		Examples: []string{"deliveries list --state needs_operator", "deliveries list --endpoint impots/test --since 2h"},
+		Examples: []string{"deliveries list --state needs_operator", "deliveries list --endpoint impots/test --since 2h", "deliveries list --order DOSSIER-17"},
 		Flags: func(fl *pflag.FlagSet, _ *Meta) {
 			fl.StringVar(&f.endpoint, "endpoint", "", "deliveries to this endpoint: the id of a webhook endpoint, or impots/test for an ERP")
 			takesChoice(fl, &f.kind, "kind", roles.DeliveryKinds(nil).Names(nil), "")
 			takesChoice(fl, &f.State, "state", deliveries.States, "")
 			fl.StringVar(&f.Event, "event", "", "the type of the event, such as checkout.completed")
 			fl.StringVar(&f.EventID, "event-id", "", "the id of the event, evt_…; for a confirmation its transaction_id")
+			fl.StringVar(&f.order, "order", "", "deliveries about the sessions of this order, of any application")
+			fl.StringVar(&f.session, "session", "", "deliveries about this session, chs_…")
+			fl.StringVar(&f.paymentRef, "payment-ref", "", "deliveries about the session with this payment reference, 16 digits")
 			fl.StringVar(&f.agency, "agency", "", "deliveries of this agency, by slug or id")
 			fl.StringVar(&f.since, "since", "", "events at or after this time: "+momentForms)
 			fl.StringVar(&f.until, "until", "", "events before this time, in the same form")
@@ -84,8 +96,19 @@ func listDeliveries() Command {
 			fl.StringVar(&f.After, "after", "", "continue after this delivery, the last one of the previous list")
 		},
 		Check: func(*Meta) error {
-			if f.Limit < 1 || f.Limit > 10_000 {
+			given := 0
+			for _, v := range []string{f.order, f.session, f.paymentRef} {
+				if v != "" {
+					given++
+				}
+			}
+			switch {
+			case f.Limit < 1 || f.Limit > 10_000:
 				return usage("--limit: must be from 1 to 10000")
+			case given > 1:
+				return usage("give one of --order, --session and --payment-ref")
+			case f.paymentRef != "" && support.PaymentRef(f.paymentRef) == "":
+				return usage("--payment-ref: must be 16 digits; spaces do not matter")
 			}
 			return nil
 		},
@@ -98,6 +121,9 @@ func listDeliveries() Command {
 			if err != nil {
 				return err
 			}
+			if filter.SessionIDs, err = f.sessions(ctx, m.pool, dir); err != nil {
+				return err
+			}
 			filter.Limit++ // one more shows whether there are further deliveries
 			found, err := m.deliveries().List(ctx, filter)
 			if err != nil {
@@ -105,20 +131,44 @@ func listDeliveries() Command {
 			}
 			more := len(found) > f.Limit
 			found = found[:min(f.Limit, len(found))]
-			names := namesOf(dir)
-			list := mapped(found, func(d deliveries.Delivery) object { return deliveryJSON(d, names) })
+			to := destinationsOf(dir)
+			list := mapped(found, func(d deliveries.Delivery) object { return deliveryJSON(d, to) })
 			return m.show(list, func(p *page) {
 				none := "no delivery is like that"
-				if filter == (deliveries.Filter{Limit: filter.Limit}) {
+				if reflect.DeepEqual(filter, deliveries.Filter{Limit: filter.Limit}) {
 					none = "there are no deliveries yet: an event becomes one for each endpoint that takes it, see `quittance endpoints list`"
 				}
-				p.deliveries(none, found, names)
+				p.deliveries(none, found, to)
 				if more {
 					p.say("there are more: the same with --after %s", found[len(found)-1].ID)
 				}
 			})
 		},
 	}
+}
+
+// sessions returns the sessions that --order, --session and --payment-ref name; nil if none of
+// them is given.
+func (f deliveryFilter) sessions(ctx context.Context, pool *postgres.Pool, dir registry.Directory) (ids []string, err error) {
+	switch {
+	case f.session != "":
+		return []string{f.session}, nil
+	case f.order == "" && f.paymentRef == "":
+		return nil, nil
+	}
+	search := sessions.Search{OrderID: f.order, PaymentRef: support.PaymentRef(f.paymentRef), ApplicationIDs: applicationIDs(dir)}
+	if ids, err = sessions.NewStore(pool).Find(ctx, search); err == nil && len(ids) == 0 {
+		err = errors.New(map[bool]string{
+			true:  "--order: no session has this order; orders are compared exactly, with capital and small letters",
+			false: "--payment-ref: no session has this payment reference",
+		}[f.order != ""])
+	}
+	return ids, err
+}
+
+// applicationIDs returns the ids of all applications.
+func applicationIDs(dir registry.Directory) []string {
+	return mapped(dir.Applications, func(a registry.Application) string { return a.ID })
 }
 
 // in returns the filter with the ids that the registry has for its names.
@@ -201,9 +251,13 @@ func span(since, until string, now time.Time) (from, to time.Time, err error) {
 }
 
 // deliveries adds a table of deliveries, or the line none when there are none.
-func (p *page) deliveries(none string, list []deliveries.Delivery, names map[string]string) {
-	p.table(none, "ID,OCCURRED,ENDPOINT,EVENT,STATE,CALLS,LAST ANSWER,NEXT CALL", mapped(list, func(d deliveries.Delivery) []any {
-		return []any{d.ID, moment(d.OccurredAt), nameOf(d, names), d.Event, d.State, d.Attempts, answerText(d.HTTPStatus, d.Reason), momentOr(d.NextAttemptAt, "-")}
+func (p *page) deliveries(none string, list []deliveries.Delivery, to destinations) {
+	p.table(none, "ID,OCCURRED,EVENT,STATE,CALLS,LAST ANSWER,NEXT CALL,ENDPOINT,OWNER,URL", mapped(list, func(d deliveries.Delivery) []any {
+		e := to.of(d)
+		return []any{
+			d.ID, moment(d.OccurredAt), d.Event, d.State, d.Attempts, answerText(d.HTTPStatus, d.Reason), momentOr(d.NextAttemptAt, "-"),
+			e.Name, orDash(e.Owner), orDash(e.URL),
+		}
 	}))
 }
 
@@ -231,22 +285,20 @@ func showDelivery() Command {
 			if err != nil {
 				return err
 			}
-			names := namesOf(dir)
-			to := nameOf(d, names)
-			if e, err := findDestination(dir, to); err == nil {
-				to += ", " + e.Owner + ", " + e.URL
-			}
-			j := append(deliveryJSON(d, names), "calls?", mapped(calls, callJSON))
-			return m.show(j, func(p *page) { p.delivery(d, to, calls) })
+			to := destinationsOf(dir)
+			j := append(deliveryJSON(d, to), "calls?", mapped(calls, callJSON))
+			return m.show(j, func(p *page) { p.delivery(d, to.of(d), calls) })
 		},
 	}
 }
 
 // delivery adds a delivery and its calls.
-func (p *page) delivery(d deliveries.Delivery, to string, calls []deliveries.Attempt) {
+func (p *page) delivery(d deliveries.Delivery, to deliveries.Entry, calls []deliveries.Attempt) {
 	p.facts([][2]string{
 		{"ID", d.ID},
-		{"To", to},
+		{"To", to.Name},
+		{"Owner", to.Owner},
+		{"URL", to.URL},
 		{"Event", d.Event + ", " + d.EventID},
 		{"Occurred", moment(d.OccurredAt)},
 		{"Session", d.SessionID},
@@ -283,13 +335,15 @@ func beginning(answer string) string {
 
 func retryDeliveries() Command {
 	var endpoint, state string
+	var yes bool
 	return Command{
-		Use: "retry DELIVERY… | --endpoint ENDPOINT --state STATE", Short: "Send deliveries again, now", JSON: "what became of each",
+		Use: "retry DELIVERY… | --endpoint ENDPOINT --state STATE", Short: "Send deliveries again, now; with --endpoint it asks if there is more than one", JSON: "what became of each",
 		Examples: []string{"deliveries retry dlv_nxoarniqj5sdkosvqmjkiflm5y", "deliveries retry --endpoint impots/test --state needs_operator"},
 		Args:     cobra.ArbitraryArgs,
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			f.StringVar(&endpoint, "endpoint", "", "all deliveries of this endpoint that are in the --state: the id of a webhook endpoint, or impots/test for an ERP")
 			takesChoice(f, &state, "state", deliveries.Retryable, "with --endpoint: ")
+			yesFlag(f, &yes)
 		},
 		Check: func(m *Meta) error {
 			switch {
@@ -309,6 +363,15 @@ func retryDeliveries() Command {
 			d, err := m.readDestination(ctx, "--endpoint", endpoint)
 			if err != nil {
 				return err
+			}
+			two, err := m.deliveries().List(ctx, deliveries.Filter{Kind: d.Kind, DestinationID: d.ID, State: state, Limit: 2})
+			if err != nil {
+				return err
+			}
+			if len(two) > 1 {
+				if err := m.agree(yes, fmt.Sprintf("This sends all deliveries of %s that are %s again: `quittance deliveries list --endpoint %s --state %s` shows them.", d.Title, state, d.Name, state)); err != nil {
+					return err
+				}
 			}
 			n, err := m.deliveries().RetryAll(ctx, operator(), d.Kind, d.ID, state, m.now, progress(m.Err))
 			if err != nil {

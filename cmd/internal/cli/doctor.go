@@ -155,6 +155,9 @@ func (m *Meta) checks(needs map[roles.Need]bool) []Check {
 	if needs[roles.NeedClickHouse] {
 		out = append(out, Check{"clickhouse", m.checkClickHouse})
 	}
+	if needs[roles.NeedChannels] {
+		out = append(out, Check{"channels", m.checkChannels})
+	}
 	if needs[roles.NeedERPs] {
 		out = append(out, Check{"erps", m.checkERPs}, Check{"confirmations", m.checkConfirmations})
 	}
@@ -282,6 +285,22 @@ func (m *Meta) onRegistry(ctx context.Context, do func(context.Context, *roles.B
 		}
 		return do(ctx, b)
 	})
+}
+
+// checkChannels warns of applications with a key but without a way to be paid. That is no
+// fault of the installation: keys are made before an agency is ready.
+func (m *Meta) checkChannels(ctx context.Context) (found string, err error) {
+	err = m.onRegistry(ctx, func(ctx context.Context, b *roles.Base) error {
+		without, err := b.WithoutChannel(ctx)
+		if err != nil {
+			return err
+		}
+		if found = "every application that has a key can be paid"; len(without) > 0 {
+			found = fmt.Sprintf("WARNING: creations of %s are refused with checkout.no_channel: give the agency a merchant account of that mode (`connectors` in a registry file), or a clerk with `quittance clerks add`", some(without))
+		}
+		return nil
+	})
+	return found, err
 }
 
 // checkERPs calls GET /health of each agency's ERP.

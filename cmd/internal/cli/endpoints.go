@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,8 +20,8 @@ import (
 
 func endpoints() Command {
 	return Command{
-		Use: "endpoints", Short: "Operate webhook endpoints and ERPs, the destinations of deliveries",
-		Commands: []Command{listEndpoints(), showEndpoint(), suspendEndpoint(), resumeEndpoint(), recoverEndpoint(), rotateEndpointSecret()},
+		Use: "endpoints", Short: "Register and operate webhook endpoints, and operate ERPs: the destinations of deliveries",
+		Commands: []Command{addEndpoint(), listEndpoints(), showEndpoint(), setEndpoint(), removeEndpoint(), suspendEndpoint(), resumeEndpoint(), recoverEndpoint(), rotateEndpointSecret()},
 	}
 }
 
@@ -90,11 +91,27 @@ func endpointJSON(d destination, now time.Time) object {
 		"id", d.Name, "kind", d.Kind, "application_id?", d.ApplicationID, "application_name?", d.Application, "agency?", d.Agency,
 		"url", d.URL, "events?", d.Events, "modes", d.Modes, "max_in_flight", d.MaxInFlight, "max_per_second", orNull(d.MaxPerSecond),
 		"signing_secrets?", d.Signing, "old_secret_ends_at?", d.OldEndsAt,
-		"state", stateName(st, now), "failing_since", st.FailingSince, "hold_until", st.HoldUntil,
-		"suspended_at", st.SuspendedAt, "suspended_reason?", st.SuspendedReason,
+		"state", d.stateName(now), "failing_since", st.FailingSince, "hold_until", st.HoldUntil,
+		"suspended_at", st.SuspendedAt, "suspended_reason?", st.SuspendedReason, "removed_at?", d.RemovedAt, "set_by_command?", d.ByCommand,
 		"waiting", st.Waiting, "queued", st.Queued, "needs_operator", st.NeedsOperator, "exhausted", st.Exhausted,
 		"oldest_undelivered_at", st.Oldest,
 	}
+}
+
+// stateName returns the state of the destination.
+func (d destination) stateName(now time.Time) string {
+	if !d.RemovedAt.IsZero() {
+		return "removed"
+	}
+	return stateName(d.status, now)
+}
+
+// statusText returns the state of the destination for people.
+func (d destination) statusText(now time.Time) string {
+	if !d.RemovedAt.IsZero() {
+		return "removed " + moment(d.RemovedAt)
+	}
+	return statusText(d.status, now)
 }
 
 func stateName(st deliveries.DestinationStatus, now time.Time) string {
@@ -133,23 +150,26 @@ var suspensionReasons = map[string]string{
 }
 
 func listEndpoints() Command {
+	var removed bool
 	return Command{
 		Use: "list", Short: "List all webhook endpoints and ERPs with their status", JSON: "the list", Examples: []string{"endpoints list --json"},
+		Flags: func(f *pflag.FlagSet, _ *Meta) { f.BoolVar(&removed, "removed", false, "also those that were removed") },
 		Operate: func(ctx context.Context, m *Meta) error {
 			dir, err := registry.ReadDirectory(ctx, m.pool, m.SimulatorURL, m.now)
 			if err != nil {
 				return err
 			}
-			all, err := m.withStatus(ctx, roles.DeliveryKinds(nil).Entries(dir)...)
+			entries := slices.DeleteFunc(roles.DeliveryKinds(nil).Entries(dir), func(e deliveries.Entry) bool { return !removed && !e.RemovedAt.IsZero() })
+			all, err := m.withStatus(ctx, entries...)
 			if err != nil {
 				return err
 			}
 			list := mapped(all, func(d destination) object { return endpointJSON(d, m.now) })
 			return m.show(list, func(p *page) {
-				none, heading := "there are no webhook endpoints and no ERPs yet; add them with `quittance seed FILE`", "ID,KIND,OWNER,URL,WAITING,NEEDS OPERATOR,EXHAUSTED,OLDEST UNDELIVERED,STATE"
+				none, heading := "there are no webhook endpoints and no ERPs yet; add them with `quittance endpoints add` and `quittance seed FILE`", "ID,KIND,OWNER,URL,WAITING,NEEDS OPERATOR,EXHAUSTED,OLDEST UNDELIVERED,STATE"
 				p.table(none, heading, mapped(all, func(d destination) []any {
 					st := d.status
-					return []any{d.Name, d.Kind, d.Owner, d.URL, st.Waiting + st.Queued, st.NeedsOperator, st.Exhausted, momentOr(st.Oldest, "-"), statusText(st, m.now)}
+					return []any{d.Name, d.Kind, d.Owner, d.URL, st.Waiting + st.Queued, st.NeedsOperator, st.Exhausted, momentOr(st.Oldest, "-"), d.statusText(m.now)}
 				}))
 			})
 		},
@@ -193,16 +213,19 @@ func (p *page) endpoint(d destination, latest []deliveries.Delivery, now time.Ti
 		{"URL", d.URL},
 		{"Events", strings.Join(d.Events, ", ")},
 		{"Modes", strings.Join(d.Modes, ", ")},
+		{"Set by command", strings.Join(d.ByCommand, ", ")},
 		{"Calls", fmt.Sprintf("at most %d at once, %s", d.MaxInFlight, rate)},
 		{"Signing secrets", signing},
 	}, d.Facts, [][2]string{
-		{"State", statusText(st, now)},
+		{"State", d.statusText(now)},
 		{"Waiting", fmt.Sprintf("%d, and %d on their way", st.Waiting, st.Queued)},
 		{"Needs operator", fmt.Sprint(st.NeedsOperator)},
 		{"Exhausted", fmt.Sprint(st.Exhausted)},
 		{"Oldest undelivered", momentOr(st.Oldest, "")},
 	})
-	if !st.SuspendedAt.IsZero() {
+	if !d.RemovedAt.IsZero() {
+		p.say("`quittance endpoints add` with the same owner and address restores it, and sends what waits.")
+	} else if !st.SuspendedAt.IsZero() {
 		p.say("Nothing is sent to it; new deliveries are held for 30 days. `quittance endpoints resume %s` sends them.", d.Name)
 	}
 	again := func(state string, n int64) {
@@ -214,7 +237,7 @@ func (p *page) endpoint(d destination, latest []deliveries.Delivery, now time.Ti
 	again("exhausted", st.Exhausted)
 	if len(latest) > 0 {
 		p.say("\nNewest deliveries:")
-		p.deliveries("", latest, map[string]string{d.ID: d.Name})
+		p.deliveries("", latest, destinations{d.ID: d.Entry})
 	}
 }
 
@@ -259,6 +282,9 @@ func resumeEndpoint() Command {
 	return Command{
 		Use: "resume ENDPOINT", Short: "Send everything that waits for an endpoint or ERP at once", JSON: "the endpoint", Missing: whichEndpoint, Examples: []string{"endpoints resume impots/test"},
 		Operate: onEndpoint(func(ctx context.Context, m *Meta, d deliveries.Entry) error {
+			if err := inUse(d); err != nil {
+				return err
+			}
 			was, due, err := m.deliveries().Resume(ctx, operator(), d.Kind, d.ID, m.now, progress(m.Err))
 			if err != nil {
 				return brokenOff(err, due)

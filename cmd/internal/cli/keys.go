@@ -141,20 +141,44 @@ func rotateKey() Command {
 func grantKey() Command {
 	return regrantKey(Command{
 		Use: "grant KEY_ID", Short: "Let a platform key act for more agencies", Examples: []string{"keys grant 018f0000-0000-7000-8000-0000000000aa --agency douanes"},
-	}, "agencies that the key may act for from now on, by slug or id; repeatable", identity.GrantKey)
+	}, "agencies that the key may act for from now on, by slug or id; repeatable", false, identity.GrantKey)
 }
 
 func ungrantKey() Command {
 	return regrantKey(Command{
 		Use: "ungrant KEY_ID", Short: "Withdraw agencies from a platform key at once", Examples: []string{"keys ungrant 018f0000-0000-7000-8000-0000000000aa --agency douanes"},
-	}, "agencies that the key may no longer act for, by slug or id; repeatable", identity.UngrantKey)
+	}, "agencies that the key may no longer act for, by slug or id; repeatable", true, identity.UngrantKey)
+}
+
+// agreeToWithdraw asks before agencies are withdrawn from more than one key.
+func (m *Meta) agreeToWithdraw(ctx context.Context, yes bool, agencies []string) error {
+	rotation, err := identity.ListRotation(ctx, m.pool, m.args[0])
+	if err != nil {
+		return err
+	}
+	var plan []string
+	for _, k := range rotation {
+		if k.InForce(m.now) {
+			plan = append(plan, fmt.Sprintf("  %s, %s mode, %s", k.ID, modeOf(k.Live), stateOf(k, m.now)))
+		}
+	}
+	if len(plan) < 2 {
+		return nil
+	}
+	return m.agree(yes, fmt.Sprintf("This withdraws %s from %d keys, because one replaces the other:\n%s", strings.Join(agencies, ", "), len(plan), strings.Join(plan, "\n")))
 }
 
 // regrantKey completes a command that changes the agencies of a platform key.
-func regrantKey(c Command, flag string, do func(context.Context, *postgres.Pool, operation.Actor, string, []string, time.Time) ([]identity.KeyEntry, bool, error)) Command {
+func regrantKey(c Command, flag string, withdraws bool, do func(context.Context, *postgres.Pool, operation.Actor, string, []string, time.Time) ([]identity.KeyEntry, bool, error)) Command {
 	var agencies []string
+	var yes bool
 	c.JSON, c.Missing = "the key, and the other keys of its rotation that are in force, as a list", whichKey
-	c.Flags = func(f *pflag.FlagSet, _ *Meta) { f.StringSliceVar(&agencies, "agency", nil, flag) }
+	c.Flags = func(f *pflag.FlagSet, _ *Meta) {
+		f.StringSliceVar(&agencies, "agency", nil, flag)
+		if withdraws {
+			yesFlag(f, &yes)
+		}
+	}
 	c.Check = func(*Meta) error {
 		if len(agencies) == 0 {
 			return usage("say which agencies: --agency SLUG_OR_ID,…")
@@ -162,6 +186,11 @@ func regrantKey(c Command, flag string, do func(context.Context, *postgres.Pool,
 		return nil
 	}
 	c.Operate = func(ctx context.Context, m *Meta) error {
+		if withdraws {
+			if err := m.agreeToWithdraw(ctx, yes, agencies); err != nil {
+				return err
+			}
+		}
 		keys, changed, err := do(ctx, m.pool, operator(), m.args[0], agencies, m.now)
 		if err != nil {
 			return err

@@ -138,9 +138,12 @@ func takesChoice(f *pflag.FlagSet, to *string, name string, of []string, usage s
 	f.Var(choice{to, of}, name, usage+oneOf(of))
 }
 
+// modes are the values of --mode.
+var modes = []string{"test", "live"}
+
 // takesMode declares --mode. A command that requires it calls needsMode in its Check.
 func takesMode(f *pflag.FlagSet, to *string) {
-	takesChoice(f, to, "mode", []string{"test", "live"}, "")
+	takesChoice(f, to, "mode", modes, "")
 }
 
 func needsMode(mode string) error {

@@ -26,6 +26,7 @@ func replayable() map[string][]string {
 	out := map[string][]string{
 		schemas.TopicEvents:          {"readmodel", "journal"},
 		schemas.TopicAttempts:        {"journal"},
+		schemas.TopicCalls:           {"journal"},
 		schemas.TopicPoisonReadmodel: {"readmodel"},
 		schemas.TopicPoisonJournal:   {"journal"},
 	}
@@ -57,12 +58,16 @@ var notReplayable = map[string]string{
 
 // replayer runs `quittance replay`.
 type replayer struct {
-	topic, sink  string
-	since, until time.Time
-	dryRun       bool
-	endpoint     string
-	redelivery   string
-	notes        io.Writer
+	topic, sink string
+	sinceText   string
+	untilText   string
+	dryRun      bool
+	endpoint    string
+	redelivery  string
+	notes       io.Writer
+
+	// since and until are times of the service, from and to those of the records.
+	since, until, from, to time.Time
 }
 
 // counted is a number of records or deliveries and its description.
@@ -74,15 +79,14 @@ type counted struct {
 
 func replay() Command {
 	r := &replayer{}
-	var since, until string
 	topics := slices.Sorted(maps.Keys(replayable()))
 	return Command{
 		Use: "replay TOPIC", Short: "Read a range of a topic again into a sink, which makes what is missing and nothing twice", JSON: "what was done",
 		Examples: []string{"replay webhooks --to webhook --since 2026-03-01 --dry-run", "replay checkout.events --to readmodel --since 3d"},
 		Missing:  "say which topic: " + strings.Join(topics, ", "), Valid: topics,
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
-			f.StringVar(&since, "since", "", "records written at or after this time: "+momentForms)
-			f.StringVar(&until, "until", "", "records written before this time; now when not given")
+			f.StringVar(&r.sinceText, "since", "", "records written at or after this time of the service's clock: "+momentForms)
+			f.StringVar(&r.untilText, "until", "", "records written before this time; now when not given")
 			takesChoice(f, &r.sink, "to", append(roles.DeliveryKinds(nil).Names(nil), "readmodel", "journal"), "the sink: ")
 			f.BoolVar(&r.dryRun, "dry-run", false, "change nothing, only print what would be done")
 			f.StringVar(&r.endpoint, "endpoint", "", "only for this webhook endpoint or ERP")
@@ -90,17 +94,12 @@ func replay() Command {
 			f.StringVar(&r.redelivery, "again", "", "")
 			_ = f.MarkHidden("again") // the first release's name of --redelivery
 		},
-		Check: func(m *Meta) (err error) {
+		Check: func(m *Meta) error {
 			r.topic, r.notes = m.args[0], m.Err
 			if err := r.check(); err != nil {
 				return err
 			}
-			// Records have the broker's time, even when the service's clock was moved.
-			r.since, r.until, err = span(since, until, time.Now().Truncate(time.Millisecond))
-			if !m.cmd.Flags().Changed("log") {
-				m.LogLevel = "error"
-			}
-			return err
+			return quiet(m)
 		},
 		Run: func(ctx context.Context, m *Meta) error {
 			done, err := r.run(ctx, m)
@@ -134,8 +133,27 @@ func (r *replayer) check() error {
 			strings.Join(kinds.Names(func(k deliveries.Registration) bool { return k.Redelivers }), ", "))
 	case r.redelivery != "" && r.endpoint == "":
 		return usage("--redelivery: give the endpoint with --endpoint; accepted webhooks are sent again to one endpoint only")
+	case r.sinceText == "":
+		return usage("--since: give the start: %s", momentForms)
 	}
-	return nil
+	if _, err := momentOf("since", r.sinceText, time.Time{}); err != nil {
+		return err
+	}
+	_, err := momentOf("until", r.untilText, time.Time{})
+	return err
+}
+
+// span sets the range of the replay: the times that the operator means, which are those of
+// the service's clock, and those of the records, which the machine's clock has written.
+func (r *replayer) span(ctx context.Context, b *roles.Base) (err error) {
+	if r.since, r.until, err = span(r.sinceText, r.untilText, b.Now().Truncate(time.Millisecond)); err != nil {
+		return err
+	}
+	if r.from, err = b.Machine(ctx, r.since); err != nil {
+		return err
+	}
+	r.to, err = b.Machine(ctx, r.until)
+	return err
 }
 
 // run opens what the sink needs and replays.
@@ -148,6 +166,9 @@ func (r *replayer) run(ctx context.Context, m *Meta) (done []counted, err error)
 }
 
 func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
+	if err := r.span(ctx, b); err != nil {
+		return nil, err
+	}
 	switch r.sink {
 	case "readmodel":
 		if err := b.OpenPostgres(); err != nil {
@@ -157,7 +178,7 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		if err != nil {
 			return nil, err
 		}
-		got, err := sink.Replay(ctx, r.topic, r.since, r.until, r.dryRun, r.progress())
+		got, err := sink.Replay(ctx, r.topic, r.from, r.to, r.dryRun, r.progress())
 		return []counted{
 			{"events", got.Events, "applied again; a session that already has a later event does not change"},
 			{"unreadable", got.Unreadable, "cannot be decoded"},
@@ -171,7 +192,7 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		if err != nil {
 			return nil, err
 		}
-		got, err := sink.Replay(ctx, r.topic, r.since, r.until, r.dryRun, r.progress())
+		got, err := sink.Replay(ctx, r.topic, r.from, r.to, r.dryRun, r.progress())
 		return []counted{
 			{"entries", got.Entries, "written again; the same record makes the same entry, which queries see once"},
 			{"unreadable", got.Unreadable, "cannot be decoded"},
@@ -186,7 +207,7 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		return nil, err
 	}
 	cfg := deliveries.Replay{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: r.since, Until: r.until, Now: b.Now,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: r.from, Until: r.to, Now: b.Now,
 		FromEvents: r.topic == schemas.TopicEvents, Redelivery: r.redelivery, DryRun: r.dryRun, Progress: r.progress(),
 	}
 	if r.endpoint != "" {

@@ -6,17 +6,23 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"quittance/cmd/internal/roles"
 	"quittance/internal/connector/all"
 	"quittance/internal/registry/file"
 )
 
 func seed() Command {
+	var overrule bool
 	return Command{
 		Use: "seed FILE", Short: "Apply a registry file: agencies, applications, keys, endpoints", JSON: "the report", Examples: []string{"seed registry.yaml"},
 		Missing: "say which registry file: {usage}",
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			f.BoolVar(&overrule, "overrule", false, "set fields and embed origins of the file also where a command has set them")
+		},
 		Run: func(ctx context.Context, m *Meta) error {
-			report, err := Seed(ctx, m.Settings, m.args[0])
+			report, err := Seed(ctx, m.Settings, m.args[0], overrule)
 			if err != nil {
 				return err
 			}
@@ -44,8 +50,8 @@ func reportJSON(r file.Report) object {
 	}
 }
 
-// Seed applies a registry file to the installation.
-func Seed(ctx context.Context, s roles.Settings, path string) (report file.Report, err error) {
+// Seed applies a registry file to the installation. overrule is that of file.Options.
+func Seed(ctx context.Context, s roles.Settings, path string, overrule bool) (report file.Report, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return report, fmt.Errorf("reading the registry file: %w", err)
@@ -59,11 +65,11 @@ func Seed(ctx context.Context, s roles.Settings, path string) (report file.Repor
 		return report, err
 	}
 	defer pool.Close()
-	now, err := s.Time(ctx, pool)
+	now, _, err := s.Time(ctx, pool)
 	if err != nil {
 		return report, err
 	}
-	report, err = file.Apply(ctx, pool, operator(), text, file.Options{Keys: keys, Developer: s.PlainSecrets, Operators: all.Operators(), Now: func() time.Time { return now }})
+	report, err = file.Apply(ctx, pool, operator(), text, file.Options{Keys: keys, Developer: s.PlainSecrets, Operators: all.Operators(), Overrule: overrule, Now: func() time.Time { return now }})
 	if err != nil {
 		return report, fmt.Errorf("%s: %w", path, fileFaults(err))
 	}

@@ -38,6 +38,8 @@ var words = map[string]func(operation.Args) string{
 		}
 		return "no agency has this id or slug; there are: " + some(agencies)
 	},
+	"registry.not_among":        filled("must be some of: {known}; each once"),
+	"registry.out_of_range":     filled("must be from {least} to {most}"),
 	"agency.without_integrator": filled("{agency} has no integrator application, so that platform keys cannot target it; mark one of its applications with integrator: true and apply the file with `quittance seed FILE`"),
 	"application.ambiguous":     filled("several applications have this name, give the id: {applications}"),
 	"application.unknown": func(a operation.Args) string {
@@ -46,19 +48,32 @@ var words = map[string]func(operation.Args) string{
 		}
 		return "there are no applications yet: add one with `quittance seed FILE`"
 	},
-	"cashin.in_force":             filled("the application has credentials in force already, {id}; replace them with `quittance cashin rotate`, or end them with `quittance cashin revoke`"),
-	"cashin.none":                 filled("the application has no credentials in force; make some with `quittance cashin create`"),
-	"clerk.code_malformed":        filled("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
-	"clerk.counter_malformed":     filled("must be 1 to {most} printable characters: the desk or place; a new clerk needs one"),
-	"clerk.key_unknown":           filled("no clerk's key has the id {id}; `quittance clerks list` shows them"),
-	"clerk.limit_out_of_range":    filled("must be an amount in XAF from 0 to {most}; 0 is no limit"),
-	"clerk.name_malformed":        filled("must be 1 to {most} printable characters; a new clerk needs one"),
-	"clerk.not_a_name":            filled("that is neither AGENCY/CODE, such as impots/c01, nor the id of a key; `quittance clerks list` shows them"),
-	"clerk.too_many_keys":         filled("{clerk} has {keys} in force already, the maximum; end one with `quittance clerks revoke KEY_ID`"),
-	"clerk.unknown":               filled("no agency has such a clerk; `quittance clerks list` shows them as AGENCY/CODE"),
-	"endpoint.overlap_negative":   filled("must not be negative: 0 ends the old secret at once"),
-	"endpoint.too_many_secrets":   filled("{signing} secrets sign already, and {most} is the most: the older one ends at {ends_at}; rotate again after that, or end both at once with --overlap 0"),
-	"endpoint.unknown":            filled("no webhook endpoint has this id; `quittance endpoints list` shows them"),
+	"cashin.in_force":               filled("the application has credentials in force already, {id}; replace them with `quittance cashin rotate`, or end them with `quittance cashin revoke`"),
+	"cashin.none":                   filled("the application has no credentials in force; make some with `quittance cashin create`"),
+	"application.name_malformed":    filled("must be 1 to {most} printable characters"),
+	"application.name_taken":        filled("application {id} of the agency has this name; `quittance apps set` changes it"),
+	"application.second_integrator": filled("the agency has an integrator application already: {application}"),
+	"clerk.code_malformed":          filled("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
+	"clerk.counter_malformed":       filled("must be 1 to {most} printable characters: the desk or place; a new clerk needs one"),
+	"clerk.key_unknown":             filled("no clerk's key has the id {id}; `quittance clerks list` shows them"),
+	"clerk.limit_out_of_range":      filled("must be an amount in XAF from 0 to {most}; 0 is no limit"),
+	"clerk.name_malformed":          filled("must be 1 to {most} printable characters; a new clerk needs one"),
+	"clerk.not_a_name":              filled("that is neither AGENCY/CODE, such as impots/c01, nor the id of a key; `quittance clerks list` shows them"),
+	"clerk.too_many_keys":           filled("{clerk} has {keys} in force already, the maximum; end one with `quittance clerks revoke KEY_ID`"),
+	"clerk.unknown":                 filled("no agency has such a clerk; `quittance clerks list` shows them as AGENCY/CODE"),
+	"endpoint.overlap_negative":     filled("must not be negative: 0 ends the old secret at once"),
+	"endpoint.too_many_secrets":     filled("{signing} secrets sign already, and {most} is the most: the older one ends at {ends_at}; rotate again after that, or end both at once with --overlap 0"),
+	"endpoint.exists":               filled("endpoint {id} of this owner has this address; `quittance endpoints set {id}` changes it"),
+	"endpoint.removed":              filled("this endpoint was removed at {at}; `quittance endpoints add` with its owner and address restores it"),
+	"endpoint.url_refused":          filled("{why}"),
+	"endpoint.unknown":              filled("no webhook endpoint has this id; `quittance endpoints list` shows them"),
+	"origin.malformed":              filled("must be https origins in lower case without a path, such as https://guichet.example"),
+	"origin.unknown": func(a operation.Args) string {
+		if origins, _ := a["origins"].([]string); len(origins) > 0 {
+			return "is not among the owner's origins, which are: " + some(origins)
+		}
+		return "the owner has no origins"
+	},
 	"key.grants_over":             filled("key {id} is {state}: it acts for nobody"),
 	"key.last_agency":             filled("key {id} would have no agency left; end it with `quittance keys revoke {id}`"),
 	"key.not_platform":            filled("key {id} belongs to {owner}, and acts for its agency only; agencies are granted to platform keys"),

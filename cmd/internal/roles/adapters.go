@@ -2,10 +2,13 @@ package roles
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/identity"
 	"quittance/internal/registry"
 )
 
@@ -33,14 +36,61 @@ func (c configuration) HonoursLate(tenantID string) bool {
 // the currency; for cash, whether it has a counter. With simulators every agency has a
 // counter in test mode.
 func (c configuration) Configured(tenantID string, live bool, offerID, currency string) bool {
-	if !c.Takes(tenantID, live, offerID, currency) {
-		return false
-	}
+	return c.Takes(tenantID, live, offerID, currency) && c.channel(tenantID, live, offerID, false)
+}
+
+// HasChannel is Configured, but counts an account whose secrets do not open at present:
+// that passes, and a refused creation is remembered.
+func (c configuration) HasChannel(tenantID string, live bool, offerID, currency string) bool {
+	return c.Takes(tenantID, live, offerID, currency) && c.channel(tenantID, live, offerID, true)
+}
+
+// channel reports whether the agency has an account for the offer, or for cash a counter.
+func (c configuration) channel(tenantID string, live bool, offerID string, locked bool) bool {
 	if offerID == checkout.OfferCashAgency {
 		return c.base.Identities.TakesCash(tenantID, live) || c.base.Simulators && !live
 	}
-	_, ok := c.Account(tenantID, live, offerID)
-	return ok
+	a, ok := c.MerchantAccount(tenantID, live, offerID)
+	return ok && (locked || !a.Locked)
+}
+
+// WithoutChannel names the applications that have a key in force, with the mode of the key,
+// whose citizens could pay by none of the application's offers: "Guichet fiscal (impots)
+// live". Their creations are refused with checkout.no_channel. It needs an open registry.
+func (b *Base) WithoutChannel(ctx context.Context) (found []string, err error) {
+	keys, err := identity.ListKeys(ctx, b.Pool)
+	if err != nil {
+		return nil, err
+	}
+	type creator struct {
+		application string
+		live        bool
+	}
+	creators := map[creator]bool{}
+	for _, k := range keys {
+		if !k.InForce(b.Now()) {
+			continue
+		}
+		if !k.Platform() {
+			creators[creator{k.ApplicationID, k.Live}] = true
+			continue
+		}
+		for _, agency := range k.AgencyIDs {
+			app, _ := b.Registry.IntegratorOf(agency)
+			creators[creator{app.ID, k.Live}] = true
+		}
+	}
+	c := b.configuration()
+	for by := range creators {
+		app, ok := c.Application(by.application)
+		if !ok || !app.Active || slices.ContainsFunc(app.Offers, func(offer string) bool { return c.channel(app.AgencyID, by.live, offer, true) }) {
+			continue
+		}
+		agency, _ := c.Agency(app.AgencyID)
+		found = append(found, fmt.Sprintf("%s (%s) %s", app.Name, agency.Slug, registry.Mode(by.live)))
+	}
+	slices.Sort(found)
+	return found, nil
 }
 
 // AccountOf returns the fingerprint of the agency's account for the offer, or an empty

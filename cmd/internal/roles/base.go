@@ -48,6 +48,8 @@ type Base struct {
 	References *secret.ReferenceKey
 	// Now is the time of the service.
 	Now func() time.Time
+	// Machine returns the machine's time, which records have, at a time of the service.
+	Machine MachineTime
 
 	processor *commands.Checkout // after commands
 
@@ -67,7 +69,7 @@ func Open(ctx context.Context, s Settings, log *slog.Logger) (*Base, error) {
 	}
 	s.print(log)
 	group, ctx := errgroup.WithContext(ctx)
-	b := &Base{Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, group: group, ctx: ctx, ready: map[string]func() error{}}
+	b := &Base{Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, Machine: sameTime, group: group, ctx: ctx, ready: map[string]func() error{}}
 	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	b.served = newServedMetrics(b.Metrics)
 	if err := b.open(ctx); err != nil {
@@ -102,7 +104,7 @@ func (b *Base) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.Now = moved.Now
+	b.Now, b.Machine = moved.Now, moved.Machine
 	b.Run("clock", moved.Run)
 	return nil
 }

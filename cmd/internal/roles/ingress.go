@@ -54,7 +54,7 @@ func (b *Base) ingress() error {
 		return fmt.Errorf("--keyless-per-client and --keyless-per-instance: %w", err)
 	}
 	api, err := ministry.New(ministry.Config{
-		Commands: h, Registry: b.Registry, Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, Personal: b.Personal, IDs: ids, Gate: gate, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
+		Commands: h, Registry: b.configuration(), Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, Personal: b.Personal, IDs: ids, Gate: gate, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
 		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	manual, err := docs.New(ministry.OpenAPI())
+	manual, err := docs.New(ministry.OpenAPI(), counter.OpenAPI())
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ type Options struct {
 // Clock is a clock that can be moved.
 type Clock interface {
 	Now() time.Time
+	// Machine returns the machine's time at a time of the clock.
+	Machine(ctx context.Context, at time.Time) (time.Time, error)
 	// Run follows the clock until ctx ends.
 	Run(ctx context.Context) error
 }

@@ -47,7 +47,7 @@ func KafkaClients() []KafkaClient {
 	}
 	return append(out,
 		KafkaClient{ClientMigrate, "`quittance migrate`, which creates and configures topics", sorted(rights[ClientMigrate])},
-		KafkaClient{ClientOperator, "the other commands: doctor, cases, replay, rebuild, erase, secrets", sorted(rights[ClientOperator])})
+		KafkaClient{ClientOperator, "the other commands: doctor, sessions, cases, replay, rebuild, erase, secrets", sorted(rights[ClientOperator])})
 }
 
 // clientRights returns the rights by client, unsorted.
@@ -70,16 +70,16 @@ func clientRights() map[string][]kafka.Right {
 		string(KindIngress): slices.Concat(commander, read(schemas.TopicReferences), write(schemas.TopicReferences)),
 		f.Processor: slices.Concat(join(processorGroup(f)), transact(f.Processor+"-"), read(f.Commands, f.State),
 			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicPartners, schemas.TopicConfirmations)),
-		"collect":            slices.Concat(join(collect.Group), read(schemas.TopicCollections), write(schemas.TopicCommands, schemas.TopicReplies, schemas.TopicPoisonCollections)),
+		"collect":            slices.Concat(join(collect.Group), read(schemas.TopicCollections), write(schemas.TopicCommands, schemas.TopicReplies, schemas.TopicCalls, schemas.TopicPoisonCollections)),
 		string(webhook.Kind): deliver(webhook.Kind),
 		string(cashin.Kind):  deliver(cashin.Kind),
 		string(erp.Kind):     slices.Concat(deliver(erp.Kind), join(erp.ReporterGroup), read(schemas.TopicAttempts), commander),
 		"schedule":           slices.Concat(join(schedule.Group), describeGroups(groups...), read(schemas.TopicAttempts), every, written, write(schemas.TopicPoisonDeliveries)),
 		"cases":              slices.Concat(join(cases.Group), commander, read(cases.PoisonTopics()...), write(schemas.TopicPoisonCases)),
 		"readmodel":          slices.Concat(join(readmodel.Group), write(schemas.TopicPoisonReadmodel)),
-		"journal":            slices.Concat(join(journal.Group), read(schemas.TopicAttempts), write(schemas.TopicPoisonJournal)),
+		"journal":            slices.Concat(join(journal.Group), read(schemas.TopicAttempts, schemas.TopicCalls), write(schemas.TopicPoisonJournal)),
 		ClientMigrate:        topics(kmsg.ACLOperationCreate, allTopics()...),
-		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
+		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
 	}
 	own[ClientMigrate] = append(own[ClientMigrate], topics(kmsg.ACLOperationAlterConfigs, allTopics()...)...)
 	for name := range own {

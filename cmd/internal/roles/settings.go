@@ -307,16 +307,23 @@ func (s *Settings) OpenPostgres(ctx context.Context) (*postgres.Pool, error) {
 	return pool, nil
 }
 
-// Time returns the service's present time, for a command.
-func (s *Settings) Time(ctx context.Context, pool *postgres.Pool) (time.Time, error) {
+// MachineTime returns the machine's time at a time of the service. Records in Kafka have the
+// machine's time.
+type MachineTime func(ctx context.Context, at time.Time) (time.Time, error)
+
+// sameTime is the MachineTime of a service whose clock is the machine's.
+func sameTime(_ context.Context, at time.Time) (time.Time, error) { return at, nil }
+
+// Time returns the service's present time, for a command, and how to find the machine's.
+func (s *Settings) Time(ctx context.Context, pool *postgres.Pool) (now time.Time, machine MachineTime, err error) {
 	if s.Options.Clock == nil {
-		return clock.Now(), nil
+		return clock.Now(), sameTime, nil
 	}
 	moved, err := s.Options.Clock(ctx, pool, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return time.Time{}, err
+		return time.Time{}, nil, err
 	}
-	return moved.Now(), nil
+	return moved.Now(), moved.Machine, nil
 }
 
 // OpenKeys returns the configured master keys. If none are configured and plain secrets

@@ -14,7 +14,8 @@ const (
 	NeedClickHouse   Need = "clickhouse"
 	NeedMasterKeys   Need = "master keys"
 	NeedReferenceKey Need = "reference key"
-	NeedERPs         Need = "erps" // the agencies' ERPs answer
+	NeedERPs         Need = "erps"     // the agencies' ERPs answer
+	NeedChannels     Need = "channels" // the applications' citizens can pay
 )
 
 // Kind groups the roles of one command.
@@ -85,7 +86,7 @@ func (r Role) TuneProcess() {
 func Table() []Role {
 	registry := []Need{NeedPostgres, NeedMasterKeys}
 	return []Role{
-		{KindIngress, "ingress", "the HTTP edge: ministry API, checkout pages, operators' callbacks", []Need{NeedPostgres, NeedMasterKeys, NeedReferenceKey}, (*Base).ingress},
+		{KindIngress, "ingress", "the HTTP edge: ministry API, checkout pages, operators' callbacks", []Need{NeedPostgres, NeedMasterKeys, NeedReferenceKey, NeedChannels}, (*Base).ingress},
 		{KindProcessor, "checkout", "decides the commands of checkout sessions", nil, (*Base).checkout},
 		{KindSink, "collect", "asks operators for payers' money", registry, (*Base).collect},
 		{KindSink, "webhook", "sends webhooks", registry, (*Base).webhook},

@@ -28,6 +28,9 @@ type Options struct {
 	Developer bool
 	// Operators whose merchant accounts the file may hold.
 	Operators connector.Table
+	// Overrule sets the fields and origins of the file also where a command has set them
+	// (internal/registry/DESIGN.md).
+	Overrule bool
 	// Now returns the time of creation in UTC; the machine's clock when nil.
 	Now func() time.Time
 }
@@ -75,7 +78,7 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, text 
 		if len(faults) > 0 {
 			return &form.FaultsError{Faults: faults}
 		}
-		w := writer{Tx: tx, q: db.New(tx), identities: identities, pairs: pairs, operators: opts.Operators, suspended: map[string]time.Time{}}
+		w := writer{Tx: tx, q: db.New(tx), identities: identities, pairs: pairs, operators: opts.Operators, overrule: opts.Overrule, suspended: map[string]time.Time{}}
 		if err := w.write(ctx, contents); err != nil {
 			return err
 		}
@@ -101,6 +104,7 @@ type writer struct {
 	identities *identity.Tx
 	pairs      *cashin.Tx
 	operators  connector.Table
+	overrule   bool
 	suspended  map[string]time.Time // endpoints, by the time of their suspension
 	report     Report
 }
@@ -129,10 +133,8 @@ func (w *writer) write(ctx context.Context, c contents) error {
 			return fmt.Errorf("%s: %w", a.path, err)
 		}
 	}
-	if c.platformOrigins != nil {
-		if err := w.q.SetPlatformOrigins(ctx, c.platformOrigins); err != nil {
-			return fmt.Errorf("platform: %w", err)
-		}
+	if err := w.platformOrigins(ctx, c.platformOrigins); err != nil {
+		return fmt.Errorf("platform: %w", err)
 	}
 	if err := w.keys(ctx, c.platformKeys, identity.Key{}); err != nil {
 		return err
@@ -213,8 +215,13 @@ func (a application) holder() identity.Key { return identity.Key{ApplicationID: 
 
 func (w *writer) application(ctx context.Context, a application) error {
 	w.report.Applications++
-	if err := w.q.UpsertApplication(ctx, a.UpsertApplicationParams); err != nil {
+	if err := w.q.UpsertApplication(ctx, w.beside(a)); err != nil {
 		return err
+	}
+	if w.overrule {
+		if err := w.q.ForgetApplicationCommands(ctx, a.ID); err != nil {
+			return err
+		}
 	}
 	if err := w.keys(ctx, a.keys, a.holder()); err != nil {
 		return err
@@ -294,12 +301,19 @@ func (w *writer) endpoints(ctx context.Context, endpoints []endpoint, applicatio
 }
 
 func (w *writer) endpoint(ctx context.Context, e endpoint, applicationID string) error {
+	if removed, ok := w.Before.RemovedEndpointOf(applicationID, e.Url); ok {
+		w.note(e.path, "this endpoint was removed at %s and stays removed; `quittance endpoints add` restores it", stamp(removed.RemovedAt))
+		return nil
+	}
 	known, ok := w.Before.EndpointOf(applicationID, e.Url)
 	if ok {
-		if err := w.q.UpdateWebhookEndpoint(ctx, db.UpdateWebhookEndpointParams{
-			ID: known.ID, Events: e.Events, Modes: e.Modes, MaxInFlight: e.MaxInFlight, MaxPerSecond: e.MaxPerSecond,
-		}); err != nil {
+		if err := w.q.UpdateWebhookEndpoint(ctx, w.besideEndpoint(e, known)); err != nil {
 			return err
+		}
+		if w.overrule {
+			if err := w.q.ForgetEndpointCommands(ctx, known.ID); err != nil {
+				return err
+			}
 		}
 		if at, suspended := w.suspended[known.ID]; suspended {
 			w.note(e.path, "this endpoint was suspended at %s and stays suspended", stamp(at))

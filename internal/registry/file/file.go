@@ -87,13 +87,13 @@ type endpoint struct {
 
 // Limits of the numbers in a file. A number beyond them is a mistake.
 const (
-	maxInFlight   = 1_024
-	maxPerSecond  = 100_000
-	minLifetime   = time.Second
-	maxLifetime   = 30 * 24 * time.Hour // as long as idempotency keys are remembered
-	maxPageSize   = 100
+	maxInFlight   = registry.MaxInFlight
+	maxPerSecond  = registry.MaxPerSecond
+	minLifetime   = registry.MinLifetime
+	maxLifetime   = registry.MaxLifetime
+	maxPageSize   = registry.MaxPageSize
 	maxAmount     = 1 << 53 // minor units
-	maxName       = 200
+	maxName       = registry.MaxName
 	maxCode       = 50 // service_code and revenue_line_code (contract, "Limits")
 	maxCredential = 4096
 )
@@ -123,7 +123,7 @@ func (p parser) parse(f *form.Form) contents {
 	o, c := object{f, p}, contents{}
 	o.object("platform", func(o object) {
 		o.objects("keys", func(o object) { c.platformKeys = append(c.platformKeys, o.platformKey()) })
-		c.platformOrigins = o.Texts("embed_origins", checkOrigin)
+		c.platformOrigins = o.Texts("embed_origins", registry.CheckOrigin)
 		o.objects("webhook_endpoints", func(o object) { c.platformEndpoints = append(c.platformEndpoints, o.endpoint(nil)) })
 	})
 	o.objects("agencies", func(o object) { c.agencies = append(c.agencies, o.agency()) })
@@ -249,13 +249,9 @@ func (o object) auth() (a registry.ERPAuth) {
 }
 
 func (o object) application(agencyID string) application {
-	var offers []string
-	for _, offer := range checkout.Offers {
-		offers = append(offers, offer.ID)
-	}
 	a := application{path: o.Path(), UpsertApplicationParams: db.UpsertApplicationParams{
 		ID: o.id("id", true), AgencyID: agencyID, Name: o.name("name"), Active: o.Bool("active"), Integrator: o.Bool("integrator"),
-		Offers: o.Texts("offers", oneOf(offers)), EmbedOrigins: o.Texts("embed_origins", checkOrigin), CreationsPerMinute: o.Integer("creations_per_minute", 1, identity.MaxReadsPerMinute),
+		Offers: o.Texts("offers", oneOf(registry.OfferIDs())), EmbedOrigins: o.Texts("embed_origins", registry.CheckOrigin), CreationsPerMinute: o.Integer("creations_per_minute", 1, identity.MaxReadsPerMinute),
 		ReadsPerMinute: o.Integer("reads_per_minute", 1, identity.MaxReadsPerMinute), PageSize: o.Integer("page_size", 1, maxPageSize), CreatedAt: o.now,
 	}}
 	o.objects("keys", func(o object) { a.keys = append(a.keys, o.key(identity.APIKeys)) })
@@ -271,7 +267,7 @@ func (o object) application(agencyID string) application {
 	o.object("cashin", func(o object) {
 		a.pair = o.cashinPair()
 		a.cashin = &registry.Cashin{
-			RedirectOrigins: append([]string{}, o.Texts("redirect_origins", checkOrigin)...),
+			RedirectOrigins: append([]string{}, o.Texts("redirect_origins", registry.CheckOrigin)...),
 			WebhookURL:      o.text("webhook_url", false), Providers: append([]string{}, o.Texts("providers", oneOf(cashinProviders))...),
 		}
 		if a.cashin.WebhookURL != "" {
@@ -360,13 +356,7 @@ func (o object) endpoint(applicationID *string) endpoint {
 			o.fault("secret", "format", "must be whsec_ and 20 to 200 letters or digits")
 		}
 	}
-	events := []string{}
-	for _, t := range checkout.EventTypes() {
-		if t.Webhook() {
-			events = append(events, string(t))
-		}
-	}
-	e.Events = o.Texts("events", oneOf(events))
+	e.Events = o.Texts("events", oneOf(registry.WebhookEvents()))
 	e.Modes = o.Texts("modes", oneOf([]string{registry.Mode(false), registry.Mode(true)}))
 	return e
 }
@@ -491,16 +481,6 @@ func (o object) code(field string, required bool) string {
 		o.fault(field, "format", "must be lower-case letters, digits and underscores, a letter first, at most %d", maxCode)
 	}
 	return s
-}
-
-// checkOrigin refuses what is not an https origin as a browser writes it. It serves the
-// pages that embed ours and the pages to which a citizen returns.
-func checkOrigin(raw string) error {
-	u, err := address.Parse(raw)
-	if err != nil || len(raw) > address.MaxLength || u.Scheme != "https" || raw != "https://"+u.Host || u.Host != strings.ToLower(u.Host) || u.Port() == "443" {
-		return errors.New("must be an https origin in lower case without a path, such as https://guichet.example")
-	}
-	return nil
 }
 
 func oneOf(values []string) func(string) error {

@@ -1,11 +1,13 @@
 // Audits pages at several widths for people with low vision, a large zoom or large
-// fingers. It prints a JSON object a line: {"page", "width", "findings", "wide", "small"}.
+// fingers. It prints a JSON object a line: {"page", "width", "findings", "wide", "small",
+// "broken"}.
 //
 //   node axe.mjs '{"base": "http://…", "origins": [base, …], "tours": [[{"name": …, "path": "/…", "widths": [320]}, …]], "shots": "/…"}'
 //
 // A tour is a sequence of views in one tab. A view with a path is loaded. A view without
 // a path is what the page before becomes when a selector is pressed (press), a script is
-// run (run), and a selector is visible (until). media is print, forced (colours) or empty.
+// run (run), and a selector is visible (until). media is print, forced (colours), large (text of
+// twice its size) or empty.
 // A view without widths is passed without an audit. With shots, a folder, the script takes
 // pictures instead: <name>-<width>.png.
 import { readFileSync } from 'node:fs';
@@ -41,6 +43,7 @@ async function reach(tab, { name, path, widths, press, run, until, media }) {
   if (press) await tab.click(press);
   if (run) await tab.evaluate(run);
   if (until) await tab.waitForSelector(until);
+  await tab.evaluate((size) => { document.documentElement.style.fontSize = size; }, media === 'large' ? '200%' : '');
 }
 
 async function resize(tab, width) {
@@ -57,6 +60,7 @@ async function audit(tab, page, width) {
     }),
     wide: await tab.evaluate(wide),
     small: await tab.evaluate(small),
+    broken: await tab.evaluate(broken),
   });
 }
 
@@ -87,6 +91,12 @@ function small() {
     if (width < 43.5 || height < 43.5) out.push(`${Math.round(width)} × ${Math.round(height)}: ${e.outerHTML.slice(0, 200)}`);
   }
   return out;
+}
+
+// broken runs in the page. It returns the amounts, references and numbers that take more
+// than one line.
+function broken() {
+  return [...document.querySelectorAll('.n')].filter((e) => e.getClientRects().length > 1).map((e) => e.textContent);
 }
 
 try {

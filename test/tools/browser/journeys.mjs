@@ -122,6 +122,14 @@ const scenarios = {
     await approve(tab);
   },
 
+  // The citizen presses nothing. Without a script the page loads itself again.
+  async waits({ tab, walk, look, row, place }) {
+    await walk(tab, 'waiting');
+    await decide(row, 'approve');
+    await place(tab).waitForSelector('main:not(:has(#live)) h1');
+    await look(tab);
+  },
+
   async doubleClick({ tab, walk, look, place, approve }) {
     await walk(tab, 'review');
     await place(tab).locator(forward).first().dblclick();
@@ -164,6 +172,8 @@ const scenarios = {
   async cancel({ tab, walk, look, row, click }) {
     await walk(tab, row.at);
     await click(tab, 'form[action*="/cancel"] button');
+    await look(tab); // the question
+    await click(tab, 'form[method=post][action*="/cancel"] button');
     await look(tab);
   },
 
@@ -672,6 +682,7 @@ function read() {
   else if (one('#phone')) step = 'phone';
   else if (one('form[action*="/pay"]')) step = 'review';
   else if (one('#live')) step = 'waiting';
+  else if (one('form[method=post][action*="/cancel"]')) step = 'question';
   return {
     step, lang: document.documentElement.lang, title: clean(one('h1')), text: clean(one('main')),
     list: Object.fromEntries(all('dl > div').map((row) => [clean(row.querySelector('dt')), clean(row.querySelector('dd'))])),

@@ -32,6 +32,8 @@ type Application struct {
 	ReadsPerMinute     int64
 	PageSize           int64
 	CreatedAt          time.Time
+	SetByCommand       []string
+	OriginsByCommand   []string
 }
 
 type CashinAccess struct {
@@ -108,6 +110,8 @@ type WebhookEndpoint struct {
 	MaxInFlight   int64
 	CreatedAt     time.Time
 	MaxPerSecond  *int64
+	SetByCommand  []string
+	RemovedAt     *time.Time
 }
 
 type WebhookSecret struct {

@@ -44,7 +44,7 @@ func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
 }
 
 const applications = `-- name: Applications :many
-SELECT id, agency_id, name, active, integrator, offers, embed_origins, session_lifetime_ms, creations_per_minute, reads_per_minute, page_size, created_at FROM applications ORDER BY id
+SELECT id, agency_id, name, active, integrator, offers, embed_origins, session_lifetime_ms, creations_per_minute, reads_per_minute, page_size, created_at, set_by_command, origins_by_command FROM applications ORDER BY id
 `
 
 func (q *Queries) Applications(ctx context.Context) ([]Application, error) {
@@ -69,6 +69,8 @@ func (q *Queries) Applications(ctx context.Context) ([]Application, error) {
 			&i.ReadsPerMinute,
 			&i.PageSize,
 			&i.CreatedAt,
+			&i.SetByCommand,
+			&i.OriginsByCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -139,6 +141,35 @@ func (q *Queries) ConnectorAccounts(ctx context.Context) ([]ConnectorAccount, er
 		return nil, err
 	}
 	return items, nil
+}
+
+const decideApplicationOrigins = `-- name: DecideApplicationOrigins :exec
+UPDATE applications SET embed_origins = $1, origins_by_command = $2 WHERE id = $3
+`
+
+type DecideApplicationOriginsParams struct {
+	EmbedOrigins     []string
+	OriginsByCommand []string
+	ID               string
+}
+
+func (q *Queries) DecideApplicationOrigins(ctx context.Context, arg DecideApplicationOriginsParams) error {
+	_, err := q.db.Exec(ctx, decideApplicationOrigins, arg.EmbedOrigins, arg.OriginsByCommand, arg.ID)
+	return err
+}
+
+const decidePlatformOrigins = `-- name: DecidePlatformOrigins :exec
+UPDATE platform SET embed_origins = $1, origins_by_command = $2
+`
+
+type DecidePlatformOriginsParams struct {
+	EmbedOrigins     []string
+	OriginsByCommand []string
+}
+
+func (q *Queries) DecidePlatformOrigins(ctx context.Context, arg DecidePlatformOriginsParams) error {
+	_, err := q.db.Exec(ctx, decidePlatformOrigins, arg.EmbedOrigins, arg.OriginsByCommand)
+	return err
 }
 
 const demoteIntegrators = `-- name: DemoteIntegrators :exec
@@ -231,6 +262,33 @@ func (q *Queries) Fees(ctx context.Context) ([]Fee, error) {
 	return items, nil
 }
 
+const forgetApplicationCommands = `-- name: ForgetApplicationCommands :exec
+UPDATE applications SET set_by_command = '{}', origins_by_command = '{}' WHERE id = $1
+`
+
+func (q *Queries) ForgetApplicationCommands(ctx context.Context, id string) error {
+	_, err := q.db.Exec(ctx, forgetApplicationCommands, id)
+	return err
+}
+
+const forgetEndpointCommands = `-- name: ForgetEndpointCommands :exec
+UPDATE webhook_endpoints SET set_by_command = '{}' WHERE id = $1
+`
+
+func (q *Queries) ForgetEndpointCommands(ctx context.Context, id string) error {
+	_, err := q.db.Exec(ctx, forgetEndpointCommands, id)
+	return err
+}
+
+const forgetPlatformCommands = `-- name: ForgetPlatformCommands :exec
+UPDATE platform SET origins_by_command = '{}'
+`
+
+func (q *Queries) ForgetPlatformCommands(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, forgetPlatformCommands)
+	return err
+}
+
 const insertWebhookEndpoint = `-- name: InsertWebhookEndpoint :exec
 
 INSERT INTO webhook_endpoints (id, application_id, url, events, modes, max_in_flight, max_per_second, created_at)
@@ -320,13 +378,43 @@ func (q *Queries) LockRevision(ctx context.Context) (int64, error) {
 	return revision, err
 }
 
+const noteApplicationSet = `-- name: NoteApplicationSet :exec
+UPDATE applications SET set_by_command = ARRAY(SELECT DISTINCT unnest(set_by_command || $1::text[]) ORDER BY 1) WHERE id = $2
+`
+
+type NoteApplicationSetParams struct {
+	Fields []string
+	ID     string
+}
+
+// A command sets these fields. A registry file leaves them.
+func (q *Queries) NoteApplicationSet(ctx context.Context, arg NoteApplicationSetParams) error {
+	_, err := q.db.Exec(ctx, noteApplicationSet, arg.Fields, arg.ID)
+	return err
+}
+
+const noteEndpointSet = `-- name: NoteEndpointSet :exec
+UPDATE webhook_endpoints SET set_by_command = ARRAY(SELECT DISTINCT unnest(set_by_command || $1::text[]) ORDER BY 1) WHERE id = $2
+`
+
+type NoteEndpointSetParams struct {
+	Fields []string
+	ID     string
+}
+
+func (q *Queries) NoteEndpointSet(ctx context.Context, arg NoteEndpointSetParams) error {
+	_, err := q.db.Exec(ctx, noteEndpointSet, arg.Fields, arg.ID)
+	return err
+}
+
 const platform = `-- name: Platform :many
-SELECT revision, embed_origins FROM platform, registry_revision
+SELECT revision, embed_origins, origins_by_command FROM platform, registry_revision
 `
 
 type PlatformRow struct {
-	Revision     int64
-	EmbedOrigins []string
+	Revision         int64
+	EmbedOrigins     []string
+	OriginsByCommand []string
 }
 
 func (q *Queries) Platform(ctx context.Context) ([]PlatformRow, error) {
@@ -338,7 +426,7 @@ func (q *Queries) Platform(ctx context.Context) ([]PlatformRow, error) {
 	var items []PlatformRow
 	for rows.Next() {
 		var i PlatformRow
-		if err := rows.Scan(&i.Revision, &i.EmbedOrigins); err != nil {
+		if err := rows.Scan(&i.Revision, &i.EmbedOrigins, &i.OriginsByCommand); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -347,6 +435,20 @@ func (q *Queries) Platform(ctx context.Context) ([]PlatformRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const removeWebhookEndpoint = `-- name: RemoveWebhookEndpoint :exec
+UPDATE webhook_endpoints SET removed_at = $1 WHERE id = $2
+`
+
+type RemoveWebhookEndpointParams struct {
+	RemovedAt *time.Time
+	ID        string
+}
+
+func (q *Queries) RemoveWebhookEndpoint(ctx context.Context, arg RemoveWebhookEndpointParams) error {
+	_, err := q.db.Exec(ctx, removeWebhookEndpoint, arg.RemovedAt, arg.ID)
+	return err
 }
 
 const replacedAccounts = `-- name: ReplacedAccounts :many
@@ -886,7 +988,7 @@ func (q *Queries) UpsertServiceMapping(ctx context.Context, arg UpsertServiceMap
 }
 
 const webhookEndpoints = `-- name: WebhookEndpoints :many
-SELECT id, application_id, url, events, modes, max_in_flight, created_at, max_per_second FROM webhook_endpoints ORDER BY id
+SELECT id, application_id, url, events, modes, max_in_flight, created_at, max_per_second, set_by_command, removed_at FROM webhook_endpoints ORDER BY id
 `
 
 func (q *Queries) WebhookEndpoints(ctx context.Context) ([]WebhookEndpoint, error) {
@@ -907,6 +1009,8 @@ func (q *Queries) WebhookEndpoints(ctx context.Context) ([]WebhookEndpoint, erro
 			&i.MaxInFlight,
 			&i.CreatedAt,
 			&i.MaxPerSecond,
+			&i.SetByCommand,
+			&i.RemovedAt,
 		); err != nil {
 			return nil, err
 		}

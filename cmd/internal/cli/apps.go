@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"quittance/internal/registry"
+)
+
+func apps() Command {
+	return Command{
+		Use: "apps", Short: "Make and set integrators' applications, without a registry file",
+		Commands: []Command{addApp(), listApps(), setApp()},
+	}
+}
+
+// appJSON is an application as --json prints it. The agency is a slug.
+func appJSON(a registry.ApplicationEntry) object {
+	return object{
+		"id", a.ID, "name", a.Name, "agency", a.Agency, "active", a.Active, "integrator", a.Integrator, "offers", a.Offers, "embed_origins", a.EmbedOrigins,
+		"session_lifetime", a.SessionLifetime.String(), "creations_per_minute", a.CreationsPerMinute, "reads_per_minute", a.ReadsPerMinute, "page_size", a.PageSize,
+		"set_by_command", a.ByCommand, "created_at", a.CreatedAt,
+	}
+}
+
+// appFlags are the flags of an application's fields.
+type appFlags struct {
+	active                                       bool
+	offers                                       []string
+	lifetime                                     time.Duration
+	creationsPerMinute, readsPerMinute, pageSize int64
+}
+
+func (a *appFlags) declare(f *pflag.FlagSet) {
+	f.StringSliceVar(&a.offers, "offers", nil, "how citizens may pay: "+strings.Join(registry.OfferIDs(), ", ")+"; repeatable")
+	f.DurationVar(&a.lifetime, "session-lifetime", 24*time.Hour, "how long a session is open")
+	f.Int64Var(&a.creationsPerMinute, "creations-per-minute", 30, "quota of creations, over all keys")
+	f.Int64Var(&a.readsPerMinute, "reads-per-minute", registry.DefaultReadsPerMinute, "quota of reads, for each key")
+	f.Int64Var(&a.pageSize, "page-size", registry.DefaultPageSize, "sessions on a page of a list")
+	f.BoolVar(&a.active, "active", true, "whether the application's keys are valid; --active=false ends all access at once")
+}
+
+// changed returns the fields whose flags were given.
+func (a *appFlags) changed(m *Meta) registry.ApplicationChange {
+	return registry.ApplicationChange{
+		Active: ifGiven(m, "active", &a.active), Offers: listIfGiven(m, "offers", a.offers), SessionLifetime: ifGiven(m, "session-lifetime", &a.lifetime),
+		CreationsPerMinute: ifGiven(m, "creations-per-minute", &a.creationsPerMinute), ReadsPerMinute: ifGiven(m, "reads-per-minute", &a.readsPerMinute),
+		PageSize: ifGiven(m, "page-size", &a.pageSize),
+	}
+}
+
+// ifGiven returns the value of a flag that is on the command line, otherwise nil.
+func ifGiven[T any](m *Meta, flag string, value *T) *T {
+	if m.cmd.Flags().Changed(flag) {
+		return value
+	}
+	return nil
+}
+
+// listIfGiven returns the values of a flag that is on the command line, otherwise nil.
+func listIfGiven(m *Meta, flag string, values []string) []string {
+	if m.cmd.Flags().Changed(flag) {
+		return append([]string{}, values...)
+	}
+	return nil
+}
+
+// anyGiven refuses a command without any of its own flags.
+func anyGiven(flags ...string) func(*Meta) error {
+	return func(m *Meta) error {
+		for _, flag := range flags {
+			if m.cmd.Flags().Changed(flag) {
+				return nil
+			}
+		}
+		return usage("say what to set: --%s", strings.Join(flags, ", --"))
+	}
+}
+
+func addApp() Command {
+	var req registry.ApplicationRequest
+	var flags appFlags
+	return Command{
+		Use: "add", Short: "Make an application of an agency", JSON: "the application",
+		Examples: []string{`apps add --agency impots --name "Guichet en ligne" --offers momo,momo_b,cash_agency`},
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			f.StringVar(&req.Agency, "agency", "", "the agency, by slug or id")
+			f.StringVar(&req.Name, "name", "", "name of the application; no other of the agency has it")
+			f.BoolVar(&req.Integrator, "integrator", false, "it gets the agency's sessions of platform keys; one application of an agency does")
+			flags.declare(f)
+		},
+		Check: func(m *Meta) error {
+			switch {
+			case req.Agency == "":
+				return usage("--agency: say whose application it is, by the agency's slug or id")
+			case len(flags.offers) == 0:
+				return usage("--offers: say how its citizens may pay: %s", strings.Join(registry.OfferIDs(), ", "))
+			}
+			return nil
+		},
+		Operate: func(ctx context.Context, m *Meta) error {
+			req.ApplicationChange = flags.changed(m)
+			a, err := registry.AddApplication(ctx, m.pool, operator(), req, m.now)
+			if err != nil {
+				return err
+			}
+			return m.show(appJSON(a), func(p *page) {
+				p.say("New application %s of %s.", a.ID, a.Owner())
+				p.say("`quittance keys create --application %s --mode test` makes a key, `quittance endpoints add --application %s` an endpoint for its webhooks.", a.ID, a.ID)
+			})
+		},
+	}
+}
+
+func listApps() Command {
+	return Command{
+		Use: "list", Short: "List all applications", JSON: "the list", Examples: []string{"apps list --json"},
+		Operate: func(ctx context.Context, m *Meta) error {
+			list, err := registry.ListApplications(ctx, m.pool)
+			if err != nil {
+				return err
+			}
+			return m.show(mapped(list, appJSON), func(p *page) {
+				p.table("there are no applications yet; make one with `quittance apps add`", "ID,AGENCY,NAME,OFFERS,SESSIONS OPEN,CREATIONS A MINUTE,SET BY COMMAND,STATE", mapped(list, func(a registry.ApplicationEntry) []any {
+					state := "active"
+					if !a.Active {
+						state = "not active"
+					}
+					if a.Integrator {
+						state += ", integrator"
+					}
+					return []any{a.ID, a.Agency, a.Name, strings.Join(a.Offers, " "), a.SessionLifetime, a.CreationsPerMinute, strings.Join(a.ByCommand, " "), state}
+				}))
+			})
+		},
+	}
+}
+
+func setApp() Command {
+	var flags appFlags
+	return Command{
+		Use: "set APPLICATION", Short: "Set fields of an application; a registry file leaves them from then on", JSON: "the application",
+		Missing:  "say which application: {usage}, the id, or the name if no other has it; `quittance apps list` shows both",
+		Examples: []string{`apps set "Guichet fiscal" --offers momo,card --session-lifetime 48h`, "apps set 018f0000-0000-7000-8000-00000000000a --active=false"},
+		Flags:    func(f *pflag.FlagSet, _ *Meta) { flags.declare(f) },
+		Check:    anyGiven("offers", "session-lifetime", "creations-per-minute", "reads-per-minute", "page-size", "active"),
+		Operate: func(ctx context.Context, m *Meta) error {
+			a, err := registry.ChangeApplication(ctx, m.pool, operator(), m.args[0], flags.changed(m), m.now)
+			if err != nil {
+				return err
+			}
+			return m.show(appJSON(a), func(p *page) {
+				p.say("Application %s of %s is set. Registry files leave: %s; `quittance seed --overrule` sets them from a file again.", a.ID, a.Owner(), strings.Join(a.ByCommand, ", "))
+				if !a.Active {
+					p.say("It is not active: its keys open nothing.")
+				}
+			})
+		},
+	}
+}

@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"quittance/checkout"
+	"quittance/internal/cases"
+	"quittance/internal/deliveries"
+	"quittance/internal/registry"
+	"quittance/internal/support"
+	"quittance/sinks/webhook"
+)
+
+// view renders payments.
+type view struct {
+	dir registry.Directory
+	to  destinations
+}
+
+// agency returns the slug of an agency.
+func (v view) agency(id string) string {
+	if a, ok := v.dir.Agency(id); ok {
+		return a.Slug
+	}
+	return id
+}
+
+func (v view) application(id string) string {
+	if a, ok := v.dir.Application(id); ok {
+		return a.Name
+	}
+	return id
+}
+
+// paymentJSON is a payment as --json prints it. The agency is a slug.
+func (v view) paymentJSON(p support.Payment) object {
+	s := p.Session
+	var collection any
+	if c := s.Collection; c != nil {
+		collection = object{
+			"id", c.ID, "offer_id", c.OfferID, "channel", c.Channel, "status", c.Status, "amount", c.Amount, "fee_amount", c.Fee, "payer_masked?", c.PayerMasked,
+			"requested_at", c.RequestedAt, "window_ends_at", c.WindowEndsAt, "enquiries", c.Enquiries, "last_enquiry_at", c.LastEnquiryAt,
+			"decided_at", c.DecidedAt, "operator_ref?", c.OperatorRef, "failure_code?", c.FailureCode, "clerk?", c.Clerk,
+		}
+	}
+	return object{
+		"id", s.ID, "verdict", p.Verdict(), "answer", v.answer(p), "order_id", s.OrderID, "agency", v.agency(s.TenantID), "tenant_id", s.TenantID,
+		"application", v.application(s.ApplicationID), "application_id", s.ApplicationID, "mode", modeOf(s.Live),
+		"status", s.Status, "paid", s.Paid(), "late", s.Late, "amount", s.Amount, "currency", s.Currency,
+		"payment_ref", s.PaymentRef, "notice_id", s.NoticeID, "notice_ref", s.NoticeRef, "transaction_id", s.TransactionID, "service_code?", s.ServiceCode,
+		"created_at", s.CreatedAt, "expires_at", s.ExpiresAt, "ended_at", s.EndedAt, "failure_code?", s.FailureCode,
+		"reversed_at", s.ReversedAt, "reversal_reason?", s.ReversalReason, "reversal_ref?", s.ReversalRef, "confirmation?", s.Confirmation.Status,
+		"collection", collection, "deliveries", mapped(p.Deliveries, func(d deliveries.Delivery) object { return deliveryJSON(d, v.to) }),
+	}
+}
+
+func missingJSON(list []support.Missing) []object {
+	return mapped(list, func(m support.Missing) object { return object{"part", m.Part, "why", m.Why} })
+}
+
+func (v view) foundJSON(f support.Found) object {
+	return object{"payments", mapped(f.Payments, v.paymentJSON), "cases", mapped(f.Cases, caseJSON), "missing", missingJSON(f.Missing)}
+}
+
+func (v view) pageJSON(p support.Page) object {
+	return append(v.paymentJSON(p.Payment),
+		"cases", mapped(p.Cases, func(d cases.Detail) object { return detailJSON(d, v.agency(d.AgencyID)) }),
+		"timeline", mapped(p.Steps, func(s support.Step) object {
+			known := object{}
+			for _, f := range s.Facts {
+				known = append(known, f.Name, f.Value)
+			}
+			return object{
+				"at", s.At, "kind", s.Kind, "name", s.Name, "outcome?", s.Outcome, "took_ms?", s.Took.Milliseconds(), "endpoint?", v.endpoint(s.DestinationID), "facts", known,
+			}
+		}),
+		"missing", missingJSON(p.Missing))
+}
+
+// endpoint returns the name of a destination for operators.
+func (v view) endpoint(id string) string {
+	if e, ok := v.to[id]; ok {
+		return e.Name
+	}
+	return id
+}
+
+// found prints several payments, or none.
+func (v view) found(p *page, f support.Found) {
+	if len(f.Payments) > 0 {
+		p.table("", "SESSION,CREATED,OF,MODE,ORDER,AMOUNT,ANSWER,TOLD", mapped(f.Payments, func(s support.Payment) []any {
+			return []any{
+				s.ID, moment(s.CreatedAt), v.agency(s.TenantID) + ", " + v.application(s.ApplicationID), modeOf(s.Live), s.OrderID, decimal(s.Amount, s.Currency),
+				v.answer(s), v.told(s),
+			}
+		}))
+		p.say("\n`quittance sessions show SESSION` shows everything about one of them.")
+	}
+	if len(f.Cases) > 0 {
+		p.say("\nMoney with this reference that belongs to no session:")
+		p.table("", "CASE,KIND,STATE,AMOUNT,OPENED", mapped(f.Cases, func(c cases.Case) []any {
+			return []any{c.ID, c.Kind, c.State(), sum(c), moment(c.OpenedAt)}
+		}))
+	}
+	p.missing(f.Missing)
+}
+
+// missing says what could not be read.
+func (p *page) missing(list []support.Missing) {
+	for _, m := range list {
+		p.say("\nNot read: %s: %s.", m.Part, m.Why)
+	}
+}
+
+// page prints everything about a payment, the answer first.
+func (v view) page(p *page, all support.Page) {
+	s := all.Session
+	p.say("%s%s.", strings.ToUpper(v.answer(all.Payment)[:1]), v.answer(all.Payment)[1:])
+	for _, line := range v.toldOf(all.Payment) {
+		p.say("%s.", line)
+	}
+	p.say("")
+	p.facts([][2]string{
+		{"Session", s.ID},
+		{"Order", s.OrderID},
+		{"Of", v.agency(s.TenantID) + ", " + v.application(s.ApplicationID) + ", " + modeOf(s.Live) + " mode"},
+		{"Amount", decimal(s.Amount, s.Currency)},
+		{"Status", string(s.Status)},
+		{"Service", s.ServiceCode},
+		{"Payment reference", s.PaymentRef},
+		{"Notice", s.NoticeRef},
+		{"Transaction", s.TransactionID},
+		{"Created", moment(s.CreatedAt)},
+		{"Expires", moment(s.ExpiresAt)},
+		{"Ended", momentOr(s.EndedAt, "")},
+	}, v.collection(s))
+	if len(all.Deliveries) > 0 {
+		p.say("\nDeliveries:")
+		p.deliveries("", all.Deliveries, v.to)
+	}
+	if len(all.Cases) > 0 {
+		p.say("\nCases:")
+		p.table("", "ID,KIND,STATE,AMOUNT,OPENED,RESOLUTION,PROPOSALS", mapped(all.Cases, func(d cases.Detail) []any {
+			return []any{d.ID, d.Kind, d.State(), sum(d.Case), moment(d.OpenedAt), orDash(string(d.Resolution)), orDash(strings.Join(mapped(d.Proposals, func(o cases.Proposal) string {
+				return fmt.Sprintf("%s by %s: %s", o.Resolution, o.Proposer, proposalSaid(o))
+			}), "; "))}
+		}))
+	}
+	if len(all.Steps) > 0 {
+		p.say("\nWhat happened:")
+		p.table("", "AT,STEP,WHAT,OUTCOME,TOOK,MORE", mapped(all.Steps, v.step))
+	}
+	p.missing(all.Missing)
+}
+
+// collection returns the facts of the collection of a session.
+func (v view) collection(s checkout.Session) [][2]string {
+	c := s.Collection
+	if c == nil {
+		return nil
+	}
+	return [][2]string{
+		{"Collection", c.ID + ", " + string(c.Status)},
+		{"By", c.OfferID},
+		{"Payer", c.PayerMasked},
+		{"Clerk", c.Clerk},
+		{"Total", decimal(c.Amount, c.Currency) + ", fee " + decimal(c.Fee, c.Currency)},
+		{"Operator's reference", c.OperatorRef},
+		{"Operator's refusal", string(c.FailureCode)},
+	}
+}
+
+// step returns the row of a step.
+func (v view) step(s support.Step) []any {
+	took := "-"
+	if s.Kind == support.StepCall || s.Kind == support.StepDelivery {
+		took = s.Took.String()
+	}
+	more := mapped(s.Facts, func(f support.Fact) string { return f.Name + " " + f.Value })
+	if s.DestinationID != "" {
+		more = append([]string{"to " + v.endpoint(s.DestinationID)}, more...)
+	}
+	return []any{moment(s.At), s.Kind, s.Name, orDash(s.Outcome), took, orDash(strings.Join(more, ", "))}
+}
+
+// answer says in a sentence what became of a payment, without its end.
+func (v view) answer(p support.Payment) string {
+	s, c := p.Session, p.Session.Collection
+	switch p.Verdict() {
+	case support.VerdictPaid:
+		late := ""
+		if s.Late {
+			late = ", late: the session had ended before"
+		}
+		return "paid: " + v.money(s) + " at " + moment(s.EndedAt) + late
+	case support.VerdictReturned:
+		text := "the money was given back at " + moment(s.ReversedAt) + " (" + strings.ReplaceAll(string(s.ReversalReason), "_", " ")
+		if s.ReversalRef != "" {
+			text += ", reference " + s.ReversalRef
+		}
+		return text + "); it was " + v.money(s)
+	case support.VerdictUnderReview:
+		open := mapped(p.MoneyUnderReview(), func(o checkout.Case) string {
+			return fmt.Sprintf("%s of kind %s, opened at %s (case %s)", decimal(o.Amount, o.Currency), o.Kind, moment(o.OpenedAt), o.ID)
+		})
+		return "money came that does not fit the session, which is " + string(s.Status) + "; staff decide: " + strings.Join(open, "; ")
+	case support.VerdictUndecided:
+		return fmt.Sprintf("the session is %s since %s, but the operator of %s has not decided; it was asked last at %s", s.Status, moment(s.EndedAt), c.OfferID, momentOr(c.LastEnquiryAt, moment(c.RequestedAt)))
+	case support.VerdictInProgress:
+		if c.Channel == checkout.ChannelCash {
+			return fmt.Sprintf("not paid yet: clerk %s has reserved it until %s", c.Clerk, moment(c.WindowEndsAt))
+		}
+		return fmt.Sprintf("not decided yet: %s was asked for %s at %s, and the payer has until %s", c.OfferID, decimal(c.Amount, c.Currency), moment(c.RequestedAt), moment(c.WindowEndsAt))
+	case support.VerdictOpen:
+		return "not paid: nobody has tried yet; it expires at " + moment(s.ExpiresAt)
+	case support.VerdictNotPaid:
+	}
+	text := "not paid: " + string(s.Status) + " at " + moment(s.EndedAt)
+	if s.FailureCode != "" {
+		text += ": " + strings.TrimSuffix(s.FailureCode.Message(), ".") + " (" + string(s.FailureCode) + ")"
+	}
+	return text
+}
+
+// money says what was paid, how and by whom.
+func (v view) money(s checkout.Session) string {
+	c := s.Collection
+	if c == nil {
+		return decimal(s.Amount, s.Currency)
+	}
+	text := decimal(c.Amount, c.Currency) + " by " + c.OfferID
+	if c.PayerMasked != "" {
+		text += " from " + c.PayerMasked
+	}
+	if c.Clerk != "" {
+		text += ", taken by clerk " + c.Clerk
+	}
+	if c.OperatorRef != "" {
+		text += ", operator's reference " + c.OperatorRef
+	}
+	return text
+}
+
+// toldOf says of each delivery whether it was accepted, without the end of the sentence.
+func (v view) toldOf(p support.Payment) []string {
+	out := mapped(p.Deliveries, func(d deliveries.Delivery) string {
+		e := v.to.of(d)
+		to := e.Name
+		if e.URL != "" {
+			to = e.URL + " (" + e.Owner + ")"
+		}
+		what := "The ERP's confirmation"
+		if d.Kind == webhook.Kind {
+			what = "Webhook " + d.Event
+		}
+		return what + " to " + to + " " + v.deliveryText(d)
+	})
+	slices.Reverse(out) // in the order of the events
+	if len(out) == 0 && p.Ended() {
+		out = append(out, "No webhook and no confirmation is on record: no endpoint takes the event, none was tried yet, or the event is more than 60 days old")
+	}
+	return out
+}
+
+// deliveryText says whether a delivery was accepted.
+func (v view) deliveryText(d deliveries.Delivery) string {
+	calls := fmt.Sprintf("calls: %d, last answer %s", d.Attempts, answerText(d.HTTPStatus, d.Reason))
+	switch {
+	case d.State == deliveries.StateDelivered:
+		return "was accepted at " + moment(d.LastOutcomeAt)
+	case !d.NextAttemptAt.IsZero():
+		return "is not accepted (" + calls + "); the next call is at " + moment(d.NextAttemptAt)
+	case d.State == deliveries.StateQueued:
+		return "is being sent (" + calls + ")"
+	}
+	return "is not accepted (" + calls + "), and nobody calls again; when the cause is mended, `quittance deliveries retry " + d.ID + "` does"
+}
+
+// told says in few words which deliveries were accepted.
+func (v view) told(p support.Payment) string {
+	var out []string
+	for _, d := range slices.Backward(p.Deliveries) {
+		out = append(out, string(d.Kind)+" "+map[bool]string{true: "accepted", false: "NOT accepted"}[d.State == deliveries.StateDelivered])
+	}
+	return orDash(strings.Join(out, ", "))
+}

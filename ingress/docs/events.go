@@ -1,0 +1,103 @@
+package docs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"quittance/checkout"
+	"quittance/schemas/payload"
+)
+
+// event is a webhook with a sample of its body. French says what the event is.
+type event struct {
+	hook
+	French, Sample string
+}
+
+// frenchEvents say what the events are. A test finds an event without a text.
+var frenchEvents = map[checkout.EventType]string{
+	checkout.EventCompleted:   "La session est payée. C’est l’événement qui débloque un dossier, une seule fois par order_id. late vaut true quand l’administration a accepté un paiement reçu après la fin de la session.",
+	checkout.EventFailed:      "Le paiement a échoué : refusé, ou sans réponse à la fin du délai. Le même order_id peut faire l’objet d’une nouvelle session.",
+	checkout.EventCancelled:   "La session est annulée, par l’intégrateur ou par l’usager.",
+	checkout.EventExpired:     "La durée de la session s’est écoulée sans paiement.",
+	checkout.EventLatePayment: "Un opérateur a annoncé un paiement alors que la session était finie. L’administration décide : elle l’accepte (checkout.completed suit, avec late), ou le rembourse (checkout.reversed suit). D’ici là, l’order_id reçoit 409 checkout.order_under_review. Seuls les points de réception qui s’abonnent à cet événement le reçoivent.",
+	checkout.EventReversed:    "La somme payée a été rendue. Si was_completed vaut true, verrouillez de nouveau le dossier, sauf si order_paid dit qu’une autre session du même order_id est payée. Seuls les points de réception qui s’abonnent à cet événement le reçoivent.",
+}
+
+// sampleAt is the time of the samples.
+var sampleAt = time.Date(2026, 11, 22, 10, 15, 30, 0, time.UTC)
+
+// sampleEvent is an event of a type, of one payment of 5,000 FCFA by mobile money.
+func sampleEvent(t checkout.EventType) checkout.Event {
+	s := checkout.Session{
+		ID: "chs_06gvsbc8s8005g6dk23laobls1sakuhnf3qrqno", ApplicationID: "018f0000-0000-7000-8000-00000000000a", TenantID: "018f0000-0000-7000-8000-000000000001",
+		OrderID: "DOSSIER-2026-0001", Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted, Status: checkout.StatusOpen, PaymentRef: "4175020683362214",
+		ServiceCode: "patente", ServiceLabel: "Contribution de la patente", Metadata: map[string]string{"case": "2026-0001"},
+		NoticeID: "019aaba5-3a10-7c44-9d1b-5f0c2b7e9a01", TransactionID: "019aaba5-3a10-7c44-9d1b-5f0c2b7e9a02", NoticeRef: "AV20260000000017",
+		CreatedAt: sampleAt.Add(-3 * time.Minute), ExpiresAt: sampleAt.Add(24*time.Hour - 3*time.Minute), EndedAt: sampleAt, Sequence: 3,
+		Collection: &checkout.Collection{OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, OperatorRef: "1398432101", Fee: 75, Amount: 5075},
+	}
+	e := checkout.Event{ID: "evt_06gvsbc8s8005g6dk23laobls1", Type: t, SessionID: s.ID, Sequence: 3, OccurredAt: sampleAt}
+	switch t { //nolint:exhaustive // the others are no webhooks
+	case checkout.EventCompleted:
+		s.Status = checkout.StatusCompleted
+	case checkout.EventFailed:
+		s.Status, s.FailureCode = checkout.StatusFailed, checkout.FailureInsufficientFunds
+		s.FailureMessage = s.FailureCode.Message()
+	case checkout.EventCancelled:
+		s.Status = checkout.StatusCancelled
+	case checkout.EventExpired:
+		s.Status = checkout.StatusExpired
+	case checkout.EventLatePayment:
+		s.Status, s.Sequence, e.Sequence = checkout.StatusExpired, 4, 4
+	case checkout.EventReversed:
+		s.Status, s.Sequence, e.Sequence = checkout.StatusCompleted, 4, 4
+		s.ReversedAt, s.ReversalReason, s.ReversalRef = sampleAt, checkout.ReversalRefunded, "OV-2026-118"
+		e.Detail = map[string]string{checkout.DetailWasCompleted: "true", checkout.DetailOrderPaid: "false"}
+	}
+	e.Session = s
+	return e
+}
+
+// sampleBody returns the body of the webhook about a sample event, as package payload
+// writes the real ones, indented.
+func sampleBody(t checkout.EventType) (string, error) {
+	body, err := payload.Webhook(sampleEvent(t))
+	if err != nil {
+		return "", fmt.Errorf("writing the sample of %s: %w", t, err)
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, body, "", "  "); err != nil {
+		return "", fmt.Errorf("writing the sample of %s: %w", t, err)
+	}
+	return b.String(), nil
+}
+
+// events returns the webhooks of the reference with their samples. A webhook that the
+// service does not send is an error, and so is one that the reference lacks.
+func events(hooks []hook) (out []event, err error) {
+	known := map[checkout.EventType]bool{}
+	for _, t := range checkout.EventTypes() {
+		known[t] = t.Webhook()
+	}
+	for _, h := range hooks {
+		t := checkout.EventType(h.Event)
+		if !known[t] {
+			return nil, fmt.Errorf("the OpenAPI file has the webhook %s, which the service does not send", t)
+		}
+		delete(known, t)
+		sample, err := sampleBody(t)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, event{hook: h, French: frenchEvents[t], Sample: sample})
+	}
+	for t, missing := range known {
+		if missing {
+			return nil, fmt.Errorf("the OpenAPI file lacks the webhook %s", t)
+		}
+	}
+	return out, nil
+}

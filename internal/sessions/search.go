@@ -1,0 +1,99 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/checkout"
+)
+
+// Search asks for sessions of all applications, for support. It selects those that have one
+// of the ids, the payment reference or the order. Empty fields select nothing.
+type Search struct {
+	IDs        []string
+	PaymentRef string
+	OrderID    string
+	// ApplicationIDs are all applications. Orders are searched in these.
+	ApplicationIDs []string
+}
+
+// searchAtMost is the largest number of sessions with one reference or order.
+const searchAtMost = 100
+
+// queue adds the queries of the search. Each selects one column of the newest sessions by
+// one index.
+func (q Search) queue(batch *pgx.Batch, column string, each func(pgx.Rows) error) {
+	add := func(where string, args ...any) {
+		batch.Queue(fmt.Sprintf("SELECT %s FROM sessions WHERE %s ORDER BY id DESC LIMIT %d", column, where, searchAtMost), args...).Query(each)
+	}
+	if len(q.IDs) > 0 {
+		add("id = ANY($1)", q.IDs)
+	}
+	if q.PaymentRef != "" {
+		add("payment_ref = $1", q.PaymentRef)
+	}
+	if q.OrderID != "" {
+		add("application_id = ANY($1) AND livemode = ANY('{true,false}') AND order_id = $2", q.ApplicationIDs, q.OrderID)
+	}
+}
+
+// Search returns sessions, the newest first. It shows everything that was acknowledged, like
+// Session. Errors are ErrBehind and those of ctx.
+func (r *Reader) Search(ctx context.Context, q Search) ([]checkout.Session, error) {
+	partitions := make([]int32, len(r.proven))
+	for p := range partitions {
+		partitions[p] = int32(p)
+	}
+	marks, err := r.barrier.Wait(ctx, partitions...)
+	if err != nil {
+		return nil, err
+	}
+	var values [][]byte
+	var reached map[int32]int64
+	err = r.query(ctx, func(ctx context.Context) error {
+		return r.snapshot(ctx, &reached, func(batch *pgx.Batch) {
+			q.queue(batch, "snapshot", func(found pgx.Rows) error {
+				some, err := pgx.CollectRows(found, pgx.RowTo[[]byte])
+				values = append(values, some...)
+				return err
+			})
+		})
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !r.prove(marks, reached, partitions...):
+		return nil, errRebuilt
+	}
+	found := map[string]checkout.Session{}
+	for _, value := range values {
+		s, err := r.decode(value)
+		if err != nil {
+			return nil, err
+		}
+		found[s.ID] = s
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b checkout.Session) int { return strings.Compare(b.ID, a.ID) }), nil
+}
+
+// Find returns the ids of sessions. Unlike Search it does not wait for what was acknowledged
+// just now.
+func (s *Store) Find(ctx context.Context, q Search) ([]string, error) {
+	var ids []string
+	batch := &pgx.Batch{}
+	q.queue(batch, "id", func(found pgx.Rows) error {
+		some, err := pgx.CollectRows(found, pgx.RowTo[string])
+		ids = append(ids, some...)
+		return err
+	})
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("finding sessions: %w", err)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}

@@ -1,0 +1,264 @@
+// Package support puts together what the service knows of a payment, for whoever answers a
+// call about it: the session with its verdict, its deliveries and its cases from Postgres, the
+// journal from ClickHouse, and the commands from Kafka. It changes nothing.
+//
+// What it returns holds no secret, no contact data and no full phone number.
+package support
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"quittance/checkout"
+	"quittance/internal/cases"
+	"quittance/internal/deliveries"
+	"quittance/internal/identity"
+	"quittance/internal/journal"
+	"quittance/internal/kafka"
+	"quittance/internal/sessions"
+	"quittance/schemas"
+)
+
+// Config configures a Desk. Fields without a default are required.
+type Config struct {
+	// Sessions must run.
+	Sessions   *sessions.Reader
+	Deliveries *deliveries.Store
+	Cases      *cases.Store
+	// Journal is nil when ClickHouse cannot be asked; NoJournal says why.
+	Journal   *journal.Store
+	NoJournal error
+
+	Kafka    kafka.Config
+	Topology *kafka.Topology
+	Codec    *schemas.Codec
+	// Machine returns the machine's time, which records have, at a time of the service.
+	Machine func(ctx context.Context, at time.Time) (time.Time, error)
+	// Now is the time of the service.
+	Now time.Time
+
+	// ApplicationIDs are all applications.
+	ApplicationIDs []string
+	// Viewer is the person who asks; nil for whoever runs the installation. An agency's staff
+	// see what belongs to the agency.
+	Viewer *identity.Staff
+}
+
+// Desk answers calls about payments.
+type Desk struct{ Config }
+
+// New makes a desk.
+func New(cfg Config) (*Desk, error) {
+	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Topology == nil || cfg.Codec == nil || cfg.Machine == nil || cfg.Now.IsZero() {
+		return nil, errors.New("support: Sessions, Deliveries, Cases, Topology, Codec, Machine and Now are required")
+	}
+	if cfg.Journal == nil && cfg.NoJournal == nil {
+		return nil, errors.New("support: without a Journal NoJournal is required")
+	}
+	return &Desk{cfg}, nil
+}
+
+// Part is a source that could not be read, or not to its end.
+type Part string
+
+// The parts.
+const (
+	PartReferences Part = "operators' references" // of payments, in ClickHouse
+	PartJournal    Part = "journal"
+	PartCommands   Part = "commands"
+)
+
+// Missing says what an answer lacks.
+type Missing struct {
+	Part Part
+	Why  string
+}
+
+// Payment is a session with its deliveries.
+type Payment struct {
+	checkout.Session
+	// Deliveries are those of the last 60 days, the newest event first.
+	Deliveries []deliveries.Delivery
+}
+
+// Found is the result of a search.
+type Found struct {
+	Payments []Payment // newest first
+	// Cases are of money that belongs to no session, with the reference.
+	Cases   []cases.Case
+	Missing []Missing
+}
+
+// deliveriesAtMost is the largest number of deliveries of a search or a page.
+const deliveriesAtMost = 1000
+
+// Find searches payments by an order, a payment reference, the id of a session, or a
+// reference that an operator has. Errors are sessions.ErrBehind and those of the databases.
+func (d *Desk) Find(ctx context.Context, term string) (found Found, err error) {
+	term = strings.TrimSpace(term)
+	search := sessions.Search{OrderID: term, PaymentRef: PaymentRef(term), ApplicationIDs: d.ApplicationIDs}
+	if strings.HasPrefix(term, sessionPrefix) {
+		search.IDs = []string{term}
+	}
+	known, err := d.Sessions.Search(ctx, search)
+	if err != nil {
+		return found, err
+	}
+	more, err := d.byReference(ctx, term, len(known) == 0, &found)
+	if err != nil {
+		return found, err
+	}
+	if len(more) > 0 {
+		search.IDs = append(search.IDs, more...)
+		if known, err = d.Sessions.Search(ctx, search); err != nil {
+			return found, err
+		}
+	}
+	var ids []string
+	for _, s := range known {
+		if d.sees(s.TenantID) {
+			found.Payments = append(found.Payments, Payment{Session: s})
+			ids = append(ids, s.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return found, nil
+	}
+	sent, err := d.Deliveries.List(ctx, deliveries.Filter{SessionIDs: ids, Limit: deliveriesAtMost})
+	if err != nil {
+		return found, err
+	}
+	for i := range found.Payments {
+		for _, one := range sent {
+			if one.SessionID == found.Payments[i].ID {
+				found.Payments[i].Deliveries = append(found.Payments[i].Deliveries, one)
+			}
+		}
+	}
+	return found, nil
+}
+
+const sessionPrefix = "chs_"
+
+// byReference returns the sessions with a reference of an operator. It adds to found the
+// cases of money with this reference that belongs to no session. A thorough search reads
+// more of the journal.
+func (d *Desk) byReference(ctx context.Context, reference string, thorough bool, found *Found) (ids []string, err error) {
+	list, err := d.Cases.List(ctx, d.Viewer, cases.Filter{Reference: reference, Limit: deliveriesAtMost})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range list {
+		if c.InSession {
+			ids = append(ids, c.SessionID)
+		} else {
+			found.Cases = append(found.Cases, c)
+		}
+	}
+	why := d.NoJournal
+	if d.Journal != nil {
+		var more []string
+		if more, why = d.Journal.SessionsByReference(ctx, reference, thorough); why == nil {
+			return append(ids, more...), nil
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	found.Missing = append(found.Missing, Missing{PartReferences, why.Error()})
+	return ids, nil
+}
+
+// sees reports whether the viewer may see what belongs to an agency.
+func (d *Desk) sees(agencyID string) bool { return d.Viewer == nil || d.Viewer.ActsFor(agencyID) }
+
+// PaymentRef returns the payment reference that a person has typed, perhaps in groups; empty
+// if it is none.
+func PaymentRef(typed string) string {
+	ref := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" -.\u00a0\u202f", r) {
+			return -1
+		}
+		return r
+	}, typed)
+	if !checkout.ValidPaymentRef(ref) {
+		return ""
+	}
+	return ref
+}
+
+// Page is everything about a payment.
+type Page struct {
+	Payment
+	Cases []cases.Detail
+	// Steps are what happened, in its order.
+	Steps   []Step
+	Missing []Missing
+}
+
+// Page returns everything about a session. Errors are sessions.ErrNotFound,
+// sessions.ErrBehind and those of Postgres.
+func (d *Desk) Page(ctx context.Context, sessionID string) (p Page, err error) {
+	s, err := d.Sessions.ByID(ctx, sessionID)
+	if err == nil && !d.sees(s.TenantID) {
+		err = sessions.ErrNotFound
+	}
+	if err != nil {
+		return p, err
+	}
+	p.Session = s
+	if p.Deliveries, err = d.Deliveries.List(ctx, deliveries.Filter{SessionIDs: []string{s.ID}, Limit: deliveriesAtMost}); err != nil {
+		return p, err
+	}
+	list, err := d.Cases.List(ctx, d.Viewer, cases.Filter{SessionID: s.ID})
+	if err != nil {
+		return p, err
+	}
+	for _, c := range list {
+		detail, err := d.Cases.Show(ctx, d.Viewer, c.ID, d.Now)
+		if err != nil {
+			return p, err
+		}
+		p.Cases = append(p.Cases, detail)
+	}
+	entries, complete := d.journal(ctx, &p)
+	commands := d.commands(ctx, &p)
+	if err := ctx.Err(); err != nil {
+		return p, err
+	}
+	p.Steps = steps(entries, commands, complete)
+	return p, nil
+}
+
+// journal returns the session's entries of the journal. complete is false if it lacks
+// events.
+func (d *Desk) journal(ctx context.Context, p *Page) (entries []journal.Entry, complete bool) {
+	lacks := func(format string, args ...any) {
+		complete = false
+		p.Missing = append(p.Missing, Missing{PartJournal, fmt.Sprintf(format, args...)})
+	}
+	if d.Journal == nil {
+		lacks("%v", d.NoJournal)
+		return nil, complete
+	}
+	entries, complete, err := d.Journal.History(ctx, p.TenantID, p.ID, p.CreatedAt)
+	if err != nil {
+		lacks("%v", err)
+		return nil, complete
+	}
+	if !complete {
+		lacks("only the first %d entries are shown", len(entries))
+		return entries, complete
+	}
+	var last int64
+	for _, e := range entries {
+		last = max(last, e.Sequence)
+	}
+	if last < p.Sequence {
+		lacks("it has the first %d of %d events; the others arrive within seconds if `quittance sink journal` runs", last, p.Sequence)
+	}
+	return entries, complete
+}
