@@ -42,7 +42,7 @@ help: ## list the targets
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.proxy $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, linters
+deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.proxy $(DEPS)/.prometheus $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -95,6 +95,11 @@ $(DEPS)/.standardwebhooks: test/tools/standardwebhooks/requirements.txt test/too
 $(DEPS)/.proxy: test/proxy/packages dev/tools/debian-packages | $(DEPS)
 	@echo "fetching nginx and Caddy (10 MB)" >&2
 	@dev/tools/debian-packages test/proxy/packages $(DEPS)/proxy
+	@touch $@
+
+$(DEPS)/.prometheus: test/tools/prometheus/packages dev/tools/debian-packages | $(DEPS)
+	@echo "fetching Prometheus and promtool (20 MB)" >&2
+	@dev/tools/debian-packages test/tools/prometheus/packages $(DEPS)/prometheus
 	@touch $@
 
 # gotool installs a program under its name, and under its name with the version. The second

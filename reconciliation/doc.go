@@ -28,8 +28,8 @@
 // may skip a granule without looking at others that hold the same key, because a row that is
 // written twice has the same references. The view receipts has these settings.
 //
-// Names of agencies and applications are copied from the registry into the table names, so
-// that reports show the present ones. The name of a service is that of the creation.
+// Names of agencies and applications, and slugs of agencies, are copied from the registry into
+// the table names, so that all views show the present names beside the ids. The name of a service is that of the creation.
 //
 // # For analysts
 //
@@ -41,13 +41,18 @@
 //	payments    completed sessions: channel, operator reference, fees, state of the ERP's confirmation
 //	deliveries  one row a webhook or confirmation: outcome, attempts, times
 //	cases       one row an operator case: kind, money, age, resolution and who agreed on it
+//	agencies    one row an agency: its id, slug and present name
 //
 // For example, the takings of each agency on a day:
 //
 //	SELECT agency, currency, count() AS movements, sum(amount) AS due, sum(fee_amount) AS fees
 //	FROM receipts WHERE livemode AND local_date = '2026-11-22' GROUP BY agency, currency
 //
-// All but receipts group the whole journal, also for one row, and are for support.
+// Sessions, payments and deliveries group the whole journal, also for one row, and are for
+// support. Cases groups the journal of the agencies that a filter by tenant_id names.
+//
+// Package internal/report has the reports of a month, and docs/analysts.md is the guide for
+// analysts.
 //
 // Amounts are integers in minor units (XAF has no decimals, EUR two). Times are UTC.
 // Phone numbers are masked.

@@ -409,7 +409,7 @@ func TestEverythingHasAComment(t *testing.T) {
 	if got := lines(t, conn, "name", "FROM system.tables WHERE database = currentDatabase() AND comment = ''"); got != nil {
 		t.Errorf("tables without a comment: %q", got)
 	}
-	want(t, lines(t, conn, "name", "FROM system.tables WHERE database = currentDatabase() AND engine = 'View' AND position(comment, 'costs') = 0 AND position(comment, 'groups all') = 0"), "receipts")
+	want(t, lines(t, conn, "name", "FROM system.tables WHERE database = currentDatabase() AND engine = 'View' AND position(comment, 'costs') = 0 AND position(comment, 'groups all') = 0 ORDER BY name"), "agencies", "receipts")
 }
 
 // receipt returns a receipt of a completed session.
@@ -484,4 +484,44 @@ func TestReceiptsReadLittle(t *testing.T) {
 	if !regexp.MustCompile(`Min-Max\s+Keys:\s+local_date\s`).MatchString(got) || !regexp.MustCompile(`PrimaryKey\s+Keys:\s+tenant_id\s`).MatchString(got) {
 		t.Errorf("a month is planned as\n%s", got)
 	}
+}
+
+// Every view has the present names beside the ids.
+func TestNamesBesideIDs(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	store := journal.NewStore(conn)
+	names := []journal.Name{
+		{Kind: journal.NameAgency, ID: tenant, TenantID: tenant, Name: "Impôts"},
+		{Kind: journal.NameSlug, ID: tenant, TenantID: tenant, Name: "impots"},
+		{Kind: journal.NameApplication, ID: app, TenantID: tenant, Name: "Guichet"},
+	}
+	if _, err := store.PutNames(t.Context(), names); err != nil {
+		t.Fatal(err)
+	}
+	late := event("a", 2, "checkout.completed", "completed", 5000)
+	late.Detail = map[string]string{"case_id": "case_a", "case_kind": "late_payment"}
+	insert(t, conn, event("a", 1, "checkout.created", "open", 5000), late, delivery("a", "dlv_1", "webhook", 1, "failed", 0))
+	paid := receipt("a", begin, 5075)
+	if err := store.InsertReceipts(t.Context(), []journal.Receipt{paid}); err != nil {
+		t.Fatal(err)
+	}
+	for _, view := range []string{"sessions", "payments", "deliveries", "cases", "receipts"} {
+		want(t, lines(t, conn, "tenant_id, agency, application_id, application", "FROM "+view), tenant+"|Impôts|"+app+"|Guichet")
+	}
+	want(t, lines(t, conn, "tenant_id, slug, name", "FROM agencies"), tenant+"|impots|Impôts")
+}
+
+// The mode of money of no known session is that of its report.
+func TestCaseOfNoSessionIsLive(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	orphan := func(id, live string) journal.Entry {
+		return journal.Entry{
+			ID: "evt_" + id, Type: journal.EntryTypeEvent, OccurredAt: begin, Event: "collection.orphaned", EventID: "evt_" + id, SessionID: "chs_" + id,
+			Detail: map[string]string{"case_id": "case_" + id, "case_kind": "orphan", "livemode": live},
+		}
+	}
+	insert(t, conn, orphan("a", "true"), orphan("b", "false"))
+	want(t, lines(t, conn, "case_id, livemode", "FROM cases ORDER BY case_id"), "case_a|true", "case_b|false")
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -21,6 +22,10 @@ type EmbeddedBrokerConfig struct {
 	// Log receives the broker's log lines. Required.
 	Log *slog.Logger
 }
+
+// minSession is the shortest time after which a group may declare a silent member dead, as in
+// kafka.properties.tmpl.
+const minSession = time.Second
 
 // EmbeddedBroker is a Kafka broker inside this process. It has transactions, groups and
 // data that outlives a restart, without a JVM. It is not crash-safe: a process that is
@@ -44,7 +49,7 @@ func StartEmbeddedBroker(ctx context.Context, cfg EmbeddedBrokerConfig) (*Embedd
 	}
 	cluster, err := kfake.NewCluster(
 		kfake.NumBrokers(1), kfake.Ports(cfg.Port), kfake.ClusterID("quittance-embedded"),
-		kfake.DataDir(cfg.Dir), kfake.DefaultNumPartitions(4), kfake.WithLogger(&kfakeLogger{cfg.Log}),
+		kfake.DataDir(cfg.Dir), kfake.DefaultNumPartitions(4), kfake.GroupMinSessionTimeout(minSession), kfake.WithLogger(&kfakeLogger{cfg.Log}),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("starting the in-process broker: %w", err)

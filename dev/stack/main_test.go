@@ -55,7 +55,9 @@ func createTopic(t *testing.T, client *kgo.Client, topic string) {
 func readAll(t *testing.T, addr, topic string, want int) []string {
 	t.Helper()
 	client := newClient(t, addr, kgo.ConsumeTopics(topic), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		// The broker allows the session timeout of the roles, which is shorter than its default.
+		kgo.SessionTimeout(2*time.Second), kgo.HeartbeatInterval(500*time.Millisecond))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var values []string
@@ -98,7 +100,9 @@ func abortThenCommit(t *testing.T, addr, topic, id string) {
 func groupCommit(t *testing.T, addr, topic, group string, want int) {
 	t.Helper()
 	client := newClient(t, addr, kgo.ConsumeTopics(topic), kgo.ConsumerGroup(group), kgo.DisableAutoCommit(),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		// The broker allows the session timeout of the roles, which is shorter than its default.
+		kgo.SessionTimeout(2*time.Second), kgo.HeartbeatInterval(500*time.Millisecond))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for got := 0; got < want; {

@@ -148,7 +148,7 @@ func (v view) Say(inEnglish, inFrench string) string {
 	return inEnglish
 }
 
-// Name is the title of the documentation, Home its address.
+// Name is the title of the documentation.
 func (v view) Name() string { return pages[0].in(v.Lang) }
 
 // Home is the address of the first page.

@@ -11,12 +11,16 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"quittance/ingress/problem"
+	"quittance/internal/exemplar"
 )
 
 // Measure is middleware for the root router of the edge. It measures each request
 // under the pattern of its route, never under its path, which may hold a secret:
 // quittance_ingress_request_seconds by route, method and status, and
-// quittance_ingress_errors_total, the answers with 5xx. That counter starts at 0.
+// quittance_ingress_errors_total, the answers with 5xx. That counter starts at 0. The id of
+// problem.WithRequestID, which comes before it, is the example of a duration.
 func Measure(reg prometheus.Registerer) func(http.Handler) http.Handler {
 	with := promauto.With(reg)
 	seconds := with.NewHistogramVec(prometheus.HistogramOpts{
@@ -35,7 +39,7 @@ func Measure(reg prometheus.Registerer) func(http.Handler) http.Handler {
 				if status >= http.StatusInternalServerError {
 					faults.Inc()
 				}
-				seconds.WithLabelValues(route(r), method(r.Method), strconv.Itoa(status)).Observe(time.Since(begun).Seconds())
+				exemplar.Observe(seconds.WithLabelValues(route(r), method(r.Method), strconv.Itoa(status)), time.Since(begun).Seconds(), exemplar.RequestID, problem.RequestID(r.Context()))
 			}()
 			next.ServeHTTP(wrapped, r)
 			status = cmp.Or(wrapped.Status(), http.StatusOK)

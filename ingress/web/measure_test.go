@@ -1,8 +1,10 @@
 package web_test
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"quittance/ingress/problem"
 	"quittance/ingress/web"
 )
 
@@ -19,7 +22,7 @@ func TestRequestsByRoute(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	r := chi.NewRouter()
-	r.Use(web.Measure(reg))
+	r.Use(problem.WithRequestID, web.Measure(reg))
 	whole := chi.NewRouter()
 	whole.Get("/api/sessions/{id}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	r.Handle("/api/*", whole)
@@ -32,14 +35,18 @@ func TestRequestsByRoute(t *testing.T) {
 	})
 	r.Get("/panics", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 
-	metrics := func() string {
+	metrics := func(accept string) string {
 		w := httptest.NewRecorder()
-		promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		r.Header.Set("Accept", accept)
+		promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
 		return w.Body.String()
 	}
-	if text := metrics(); !strings.Contains(text, "\nquittance_ingress_errors_total 0\n") {
+	const plain, open = "text/plain", "application/openmetrics-text; version=1.0.0"
+	if text := metrics(plain); !strings.Contains(text, "\nquittance_ingress_errors_total 0\n") {
 		t.Errorf("before the first error there is no 0:\n%s", text)
 	}
+	var id string
 	for _, request := range [][2]string{
 		{http.MethodGet, "/api/sessions/chs_secret"},
 		{http.MethodGet, "/c/chs_secret/live"},
@@ -49,10 +56,12 @@ func TestRequestsByRoute(t *testing.T) {
 	} {
 		func() {
 			defer func() { _ = recover() }()
-			r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), request[0], request[1], http.NoBody))
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), request[0], request[1], http.NoBody))
+			id = cmp.Or(id, w.Header().Get(problem.RequestIDHeader)) // of the first
 		}()
 	}
-	text := metrics()
+	text := metrics(plain)
 	for _, want := range []string{
 		`_count{method="GET",route="/api/sessions/{id}",status="503"} 1`,
 		`_count{method="GET",route="/c/{id}/live",status="200"} 1`,
@@ -65,7 +74,11 @@ func TestRequestsByRoute(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "secret") || strings.Contains(text, "SECRET") {
-		t.Errorf("a path or a made-up method is a label:\n%s", text)
+	examples := metrics(open)
+	if strings.Contains(text+examples, "secret") || strings.Contains(text+examples, "SECRET") {
+		t.Errorf("a path or a made-up method is a label:\n%s\n%s", text, examples)
+	}
+	if !regexp.MustCompile(`route="/api/sessions/\{id\}",status="503",le="[^"]*"\} 1 # \{request_id="` + id + `"\}`).MatchString(examples) {
+		t.Errorf("no example has the id %s of the answer:\n%s", id, examples)
 	}
 }

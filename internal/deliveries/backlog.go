@@ -16,13 +16,21 @@ type Backlog struct {
 	Oldest time.Time
 }
 
+// backlogSQL reads open deliveries only. Each state has a partial index. With one condition
+// on all three states Postgres reads all deliveries of 60 days, every ten seconds.
+const backlogSQL = `
+	SELECT d.kind, d.state, x.suspended_at IS NOT NULL, count(*), min(d.occurred_at)
+	FROM (
+		SELECT kind, destination_id, state, occurred_at FROM deliveries WHERE state = 'waiting'
+		UNION ALL SELECT kind, destination_id, state, occurred_at FROM deliveries WHERE state = 'queued'
+		UNION ALL SELECT kind, destination_id, state, occurred_at FROM deliveries WHERE state = 'needs_operator'
+	) d LEFT JOIN delivery_destinations x USING (kind, destination_id)
+	GROUP BY 1, 2, 3`
+
 // Backlog counts the deliveries that are neither delivered nor exhausted. It omits
 // combinations without deliveries.
 func (s *Store) Backlog(ctx context.Context) ([]Backlog, error) {
-	return collect[Backlog](ctx, s.pool, "counting deliveries", `
-		SELECT d.kind, d.state, x.suspended_at IS NOT NULL, count(*), min(d.occurred_at)
-		FROM deliveries d LEFT JOIN delivery_destinations x USING (kind, destination_id)
-		WHERE d.state IN ('waiting', 'queued', 'needs_operator') GROUP BY 1, 2, 3`)
+	return collect[Backlog](ctx, s.pool, "counting deliveries", backlogSQL)
 }
 
 // CountSuspended returns the number of suspended destinations by kind. It omits kinds

@@ -107,10 +107,13 @@ func (s *Store) MarkQueued(ctx context.Context, claimed []record.Delivery) error
 	})
 }
 
+// lateSQL names the destinations with deliveries whose lease has run out.
+const lateSQL = `SELECT DISTINCT kind, destination_id FROM deliveries WHERE state = 'queued' AND lease_until < clock_timestamp()`
+
 // ReturnLeases sets deliveries whose lease has run out to waiting and due now. now is
 // the service's clock.
 func (s *Store) ReturnLeases(ctx context.Context, now time.Time) error {
-	late, err := destinationsOf(ctx, s.pool, `SELECT DISTINCT kind, destination_id FROM deliveries WHERE state = 'queued' AND lease_until < clock_timestamp()`)
+	late, err := destinationsOf(ctx, s.pool, lateSQL)
 	if err != nil || len(late) == 0 {
 		return err
 	}

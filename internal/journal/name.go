@@ -13,6 +13,8 @@ type NameKind = string
 const (
 	NameAgency      NameKind = "agency"
 	NameApplication NameKind = "application"
+	// NameSlug is the short name of an agency, by which operators and reports name it.
+	NameSlug NameKind = "slug"
 )
 
 // Name is the present name of an agency or an application.

@@ -4,7 +4,9 @@ CREATE OR REPLACE VIEW sessions
 (
     session_id     String COMMENT 'Session (chs_)',
     tenant_id      String COMMENT 'Agency',
+    agency         String COMMENT 'Present name of the agency',
     application_id String COMMENT 'Application that created the session',
+    application    String COMMENT 'Present name of the application',
     livemode       Bool COMMENT 'false for tests',
     order_id       String COMMENT 'Order of the integrator',
     payment_ref    String COMMENT 'Payment reference, 16 digits',
@@ -37,10 +39,15 @@ CREATE OR REPLACE VIEW sessions
     sequence       Int64 COMMENT 'Number of the last event'
 )
 AS
+WITH
+    (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies,
+    (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'application') AS applications
 SELECT
     j.session_id AS session_id,
     argMax(j.tenant_id, j.sequence) AS tenant_id,
+    transform(argMax(j.tenant_id, j.sequence), agencies.1, agencies.2, '') AS agency,
     argMax(j.application_id, j.sequence) AS application_id,
+    transform(argMax(j.application_id, j.sequence), applications.1, applications.2, '') AS application,
     argMax(j.livemode, j.sequence) AS livemode,
     argMax(j.order_id, j.sequence) AS order_id,
     argMax(j.payment_ref, j.sequence) AS payment_ref,

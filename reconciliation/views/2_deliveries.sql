@@ -5,7 +5,9 @@ CREATE OR REPLACE VIEW deliveries
     delivery_id      String COMMENT 'Delivery',
     session_id       String COMMENT 'Session; empty for none',
     tenant_id        String COMMENT 'Agency',
+    agency           String COMMENT 'Present name of the agency',
     application_id   String COMMENT 'Application',
+    application      String COMMENT 'Present name of the application',
     livemode         Bool COMMENT 'false for tests',
     destination_kind String COMMENT 'webhook, erp',
     endpoint_id      String COMMENT 'Webhook endpoint, or agency/mode of an ERP',
@@ -22,11 +24,16 @@ CREATE OR REPLACE VIEW deliveries
     delivered_at     Nullable(DateTime64(3, 'UTC')) COMMENT 'When it was accepted, UTC; NULL if it was not'
 )
 AS
+WITH
+    (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies,
+    (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'application') AS applications
 SELECT
     j.delivery_id AS delivery_id,
     any(j.session_id) AS session_id,
     any(j.tenant_id) AS tenant_id,
+    transform(any(j.tenant_id), agencies.1, agencies.2, '') AS agency,
     any(j.application_id) AS application_id,
+    transform(any(j.application_id), applications.1, applications.2, '') AS application,
     any(j.livemode) AS livemode,
     any(j.destination_kind) AS destination_kind,
     any(j.endpoint_id) AS endpoint_id,

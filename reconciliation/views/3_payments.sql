@@ -6,7 +6,9 @@ CREATE OR REPLACE VIEW payments
 (
     session_id         String COMMENT 'Session (chs_)',
     tenant_id          String COMMENT 'Agency',
+    agency             String COMMENT 'Present name of the agency',
     application_id     String COMMENT 'Application that created the session',
+    application        String COMMENT 'Present name of the application',
     livemode           Bool COMMENT 'false for tests',
     order_id           String COMMENT 'Order of the integrator',
     payment_ref        String COMMENT 'Payment reference, 16 digits',
@@ -37,7 +39,9 @@ AS
 SELECT
     s.session_id     AS session_id,
     s.tenant_id      AS tenant_id,
+    s.agency         AS agency,
     s.application_id AS application_id,
+    s.application    AS application,
     s.livemode       AS livemode,
     s.order_id       AS order_id,
     s.payment_ref    AS payment_ref,

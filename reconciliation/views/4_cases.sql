@@ -6,8 +6,10 @@ CREATE OR REPLACE VIEW cases
     case_id             String COMMENT 'Operator case (case_)',
     kind                String COMMENT 'late_payment, mismatch, orphan, undecided, refund_request, reversal, confirmation',
     state               String COMMENT 'open, closed',
-    tenant_id           String COMMENT 'Agency',
+    tenant_id           String COMMENT 'Agency; empty for an orphan of no known session',
+    agency              String COMMENT 'Present name of the agency',
     application_id      String COMMENT 'Application that created the session',
+    application         String COMMENT 'Present name of the application',
     livemode            Bool COMMENT 'false for tests',
     session_id          String COMMENT 'Session of the money',
     order_id            String COMMENT 'Order of the integrator',
@@ -32,14 +34,20 @@ CREATE OR REPLACE VIEW cases
     closed_at           Nullable(DateTime64(3, 'UTC')) COMMENT 'UTC; NULL while the case is open'
 )
 AS
-WITH j.event NOT IN ('case.resolved', 'case.proposed', 'case.approved', 'case.rejected') AS opens
+WITH
+    (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies,
+    (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'application') AS applications,
+    j.event NOT IN ('case.resolved', 'case.proposed', 'case.approved', 'case.rejected') AS opens
 SELECT
     j.detail['case_id'] AS case_id,
     any(j.detail['case_kind']) AS kind,
     if(countIf(j.event = 'case.resolved') > 0, 'closed', 'open') AS state,
-    any(j.tenant_id) AS tenant_id,
+    j.tenant_id AS tenant_id,
+    transform(j.tenant_id, agencies.1, agencies.2, '') AS agency,
     any(j.application_id) AS application_id,
-    any(j.livemode) AS livemode,
+    transform(any(j.application_id), applications.1, applications.2, '') AS application,
+    -- The orphan of no known session has its mode in its own fields.
+    any(j.livemode OR j.detail['livemode'] = 'true')::Bool AS livemode,
     any(j.session_id) AS session_id,
     any(j.order_id) AS order_id,
     -- Money as it was reported; of a case about the session's own payment, its total.
@@ -63,8 +71,10 @@ SELECT
     maxOrNullIf(j.occurred_at, j.event = 'case.rejected') AS rejected_at,
     minOrNullIf(j.occurred_at, opens) AS opened_at,
     minOrNullIf(j.occurred_at, j.event = 'case.resolved') AS closed_at
-FROM journal AS j FINAL
+-- Without FINAL: a row that is written twice changes none of these columns. All events of a
+-- case are of one agency, so that a filter by tenant_id reads the rows of that agency only.
+FROM journal AS j
 -- checkout.completed names the case that it came from.
 WHERE j.entry_type = 'event' AND j.detail['case_id'] != '' AND j.detail['case_kind'] != ''
-GROUP BY j.detail['case_id']
-COMMENT 'Operator cases: money that fits no open session, or an ERP that has not accepted a confirmation, and the exit. It groups all events ever recorded, also for one row: seconds for a million entries, minutes for a hundred million'
+GROUP BY j.tenant_id, j.detail['case_id']
+COMMENT 'Operator cases: money that fits no open session, or an ERP that has not accepted a confirmation, and the exit. It groups all events ever recorded, or all those of the agency that a filter by tenant_id names'

@@ -149,6 +149,9 @@ func New(cfg Config) (*Sink, error) {
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "quittance_collect_in_hand", Help: "Collection requests read and not done.",
 	}, func() float64 { return float64(s.consumer.InHand()) })
+	with.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quittance_collect_oldest_request_seconds", Help: "Age of the oldest collection request that is read and not done. 0 when there is none.",
+	}, s.consumer.Lag)
 	return s, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/exemplar"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/personal"
 	"quittance/schemas"
@@ -380,7 +381,7 @@ func (j *job) called(call string, begun time.Time, o connector.Outcome, err erro
 		outcome = string(connector.FaultOf(err))
 	}
 	took := time.Since(begun)
-	j.sink.calls.WithLabelValues(j.connector.Operator(), call, outcome).Observe(took.Seconds())
+	exemplar.Observe(j.sink.calls.WithLabelValues(j.connector.Operator(), call, outcome), took.Seconds(), exemplar.CollectionID, j.request.CollectionID)
 	j.note(call, took, o, err)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"quittance/internal/deliveries"
 	"quittance/internal/kafka/consume"
@@ -97,15 +98,35 @@ func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers m
 		patience = drainStop
 	}
 	w.mu.Unlock()
+	beating := w.beat(gen)
 	begun := time.Now()
 	for time.Since(begun) < patience && waiting(trackers) > 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
 	commit()
+	beating()
 	for _, t := range trackers {
 		t.Release()
 	}
 	readers.Wait()
+}
+
+// beat keeps this member in the group while calls under way finish: kafka-go sends no
+// heartbeats after the end of a generation, and the drain takes longer than a session.
+// Otherwise the broker would refuse the last commit, and other workers would receive
+// deliveries whose calls are still under way.
+func (w *Worker) beat(gen *kafkago.Generation) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.callCtx))
+	var done sync.WaitGroup
+	done.Go(func() {
+		for consume.Sleep(ctx, w.heartbeat) {
+			req := kmsg.NewPtrHeartbeatRequest()
+			req.Group, req.Generation, req.MemberID = gen.GroupID, gen.ID, gen.MemberID
+			// If the membership has ended, the last commit and the next join say so.
+			_, _ = req.RequestWith(ctx, w.producer)
+		}
+	})
+	return func() { cancel(); done.Wait() }
 }
 
 func waiting(trackers map[int]*consume.Watermark) int {

@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
+	"quittance/internal/exemplar"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
@@ -24,28 +24,26 @@ import (
 )
 
 const (
-	defaultSessionTimeout = 10 * time.Second
-
-	goodSlots      = 256   // calls at once in the good lane
-	slowSlots      = 1024  // calls at once in the slow lane
-	mailboxLimit   = 8192  // deliveries that wait for one destination
-	inHandLimit    = 65536 // deliveries that wait in all
-	slowAfter      = 500 * time.Millisecond
-	fairShare      = 64              // slots of a mailbox when the worker as a whole is full
-	drainRevoke    = 2 * time.Second // for calls under way when partitions move
-	drainStop      = 7 * time.Second // for calls under way at shutdown
-	commitEvery    = 200 * time.Millisecond
-	outcomeLinger  = 10 * time.Millisecond // no caller waits for an outcome; batching halves the broker's work
-	holdsEvery     = time.Second
-	goneFor        = 4 * time.Second // until Postgres has the suspension
-	deferFull      = time.Second     // when the mailbox is full
-	deferUnknown   = 5 * time.Minute // when the destination is unknown
-	deferHeld      = time.Minute     // when the destination is suspended; a resumption makes it due
-	deferSpread    = 2 * time.Second // random part of deferFull
-	flushPatience  = 3 * time.Second
-	forgetEvery    = time.Minute
-	joinBackoff    = time.Second
-	heartbeatEvery = time.Second
+	goodSlots       = 256   // calls at once in the good lane
+	slowSlots       = 1024  // calls at once in the slow lane
+	mailboxLimit    = 8192  // deliveries that wait for one destination
+	inHandLimit     = 65536 // deliveries that wait in all
+	slowAfter       = 500 * time.Millisecond
+	fairShare       = 64               // slots of a mailbox when the worker as a whole is full
+	drainRevoke     = time.Second      // for calls under way when partitions move; the partitions of a killed worker wait for it
+	drainStop       = 7 * time.Second  // for calls under way at shutdown
+	rebalanceWithin = 12 * time.Second // for members to join again, above drainStop
+	commitEvery     = 200 * time.Millisecond
+	outcomeLinger   = 10 * time.Millisecond // no caller waits for an outcome; batching halves the broker's work
+	holdsEvery      = time.Second
+	goneFor         = 4 * time.Second // until Postgres has the suspension
+	deferFull       = time.Second     // when the mailbox is full
+	deferUnknown    = 5 * time.Minute // when the destination is unknown
+	deferHeld       = time.Minute     // when the destination is suspended; a resumption makes it due
+	deferSpread     = 2 * time.Second // random part of deferFull
+	flushPatience   = 3 * time.Second
+	forgetEvery     = time.Minute
+	joinBackoff     = time.Second
 )
 
 // History answers questions about earlier outcomes, from Postgres.
@@ -71,10 +69,6 @@ type WorkerConfig struct {
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
-
-	// SessionTimeout of the group: how long after a member's death its partitions
-	// move; 10 s when zero.
-	SessionTimeout time.Duration
 }
 
 // Worker sends the deliveries of one kind. See DESIGN.md.
@@ -93,11 +87,12 @@ type Worker struct {
 	suspended map[string]bool
 	stopping  bool
 
-	producer *kgo.Client
-	produce  func(context.Context, *kgo.Record, func(*kgo.Record, error)) // the producer's
-	calls    sync.WaitGroup
-	callCtx  context.Context //nolint:containedctx // calls outlive Run's context by the drain
-	fatal    chan error
+	producer  *kgo.Client
+	produce   func(context.Context, *kgo.Record, func(*kgo.Record, error)) // the producer's
+	heartbeat time.Duration                                                // interval
+	calls     sync.WaitGroup
+	callCtx   context.Context //nolint:containedctx // calls outlive Run's context by the drain
+	fatal     chan error
 }
 
 // NewWorker makes a worker. It connects when it runs. Run may be called once.
@@ -105,7 +100,6 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if cfg.Codec == nil || cfg.Kind.Directory == nil || cfg.Policy == nil || cfg.History == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("delivery worker: Codec, Kind with its Directory, Policy, History, Now, Log and Metrics are required")
 	}
-	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, defaultSessionTimeout)
 	sending := cfg.Kind.Sending()
 	return &Worker{
 		cfg: cfg, topic: cfg.Kafka.Prefix + sending.Topic, group: cfg.Kafka.Prefix + sending.Group,
@@ -126,9 +120,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	defer w.producer.Close()
 	w.produce = w.producer.Produce
+	session, err := kafka.GroupSession(ctx, w.cfg.Kafka, w.cfg.Kind.Sending().Group)
+	if err != nil && ctx.Err() == nil {
+		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the group uses the long session timeout", slog.String("group", w.group), slog.Duration("timeout", session), slog.Any("error", err))
+	}
+	w.heartbeat = kafka.Heartbeat(session)
 	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: w.group, Brokers: w.cfg.Kafka.Brokers, Dialer: w.cfg.Kafka.Security.Dialer(), Topics: []string{w.topic}, StartOffset: kafkago.FirstOffset,
-		SessionTimeout: w.cfg.SessionTimeout, RebalanceTimeout: w.cfg.SessionTimeout + drainRevoke, HeartbeatInterval: heartbeatEvery,
+		SessionTimeout: session, RebalanceTimeout: rebalanceWithin, HeartbeatInterval: w.heartbeat,
 		JoinGroupBackoff: joinBackoff, WatchPartitionChanges: true, PartitionWatchInterval: 5 * time.Second,
 	})
 	if err != nil {
@@ -345,9 +344,9 @@ func (w *Worker) call(m *mailbox, j *job) {
 		HTTPStatus: int32(r.Status), Reason: r.Reason(), Answer: r.Answer, NextAttemptAt: v.NextAttemptAt, //nolint:gosec // a status
 	}
 	w.count.attempts.WithLabelValues(string(v.Outcome)).Inc()
-	w.count.duration.Observe(r.Duration.Seconds())
+	exemplar.Observe(w.count.duration, r.Duration.Seconds(), exemplar.DeliveryID, d.DeliveryID)
 	if v.Outcome == deliveries.OutcomeDelivered {
-		w.count.latency.Observe(now.Sub(d.OccurredAt).Seconds())
+		exemplar.Observe(w.count.latency, now.Sub(d.OccurredAt).Seconds(), exemplar.DeliveryID, d.DeliveryID)
 	}
 	w.record(j, a)
 }

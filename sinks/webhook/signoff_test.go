@@ -69,7 +69,7 @@ func TestSignoffChild(t *testing.T) {
 	_ = deliverytest.Worker(t, delivery.WorkerConfig{
 		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: webhook.Registration(e), Policy: p,
 		History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
-		Now:     time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
+		Now:     time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	}).Run(t.Context())
 }
 

@@ -446,6 +446,62 @@ func TestReadAgainWhileUnderWay(t *testing.T) {
 	settled(t, b)
 }
 
+// noted is a policy that notes each call before it is made.
+type noted struct {
+	delivery.Policy
+	note func()
+}
+
+func (n noted) Send(ctx context.Context, d *record.Delivery) call.Result {
+	n.note()
+	return n.Policy.Send(ctx, d)
+}
+
+// A worker stops while a call lasts longer than a session of the group. It stays a member
+// until the call is answered: the other worker does not make the call again.
+func TestStopsWithACallUnderWay(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	own := deliverytest.NewReceiver(t, eventID)
+	answer := make(chan struct{})
+	own.Answer(func(http.ResponseWriter, *http.Request) { <-answer })
+	e := newEndpoints()
+	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
+	cfg := config(t, b, e)
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), b.Schedule(t))
+	called := make(chan int, 10)
+	var stop []func()
+	for n := range 2 {
+		one := cfg
+		one.Policy = noted{cfg.Policy, func() { called <- n }}
+		stop = append(stop, deliverytest.Start(t, deliverytest.Worker(t, one)))
+	}
+	group, adm := b.Kafka.Prefix+cfg.Kind.Sending().Group, kadm.NewClient(b.Client)
+	deliverytest.Eventually(t, "both are in the group", func() bool {
+		is, err := adm.DescribeGroups(t.Context(), group)
+		return err == nil && is[group].State == "Stable" && len(is[group].Members) == 2
+	})
+	session, err := kafka.GroupSession(t.Context(), b.Kafka, cfg.Kind.Sending().Group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
+	caller := <-called
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop[caller]() }()
+	select {
+	case again := <-called:
+		t.Errorf("worker %d makes the call of worker %d again", again, caller)
+	case <-time.After(min(session+2*time.Second, 6*time.Second)): // a stopping worker waits for 7 s
+	}
+	close(answer)
+	<-stopped
+	settled(t, b)
+	if n := own.Count()["evt_1"]; n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
+
 // settled waits until the group has committed the ends of its partitions.
 func settled(t testing.TB, b *deliverytest.Bench) {
 	t.Helper()
@@ -551,7 +607,7 @@ func TestWorkerChild(t *testing.T) {
 	}
 	w, err := delivery.NewWorker(delivery.WorkerConfig{
 		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: webhook.Registration(e), Policy: stalling{p, c.StallAt}, History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
-		Now: time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), SessionTimeout: 6 * time.Second,
+		Now: time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -560,7 +616,8 @@ func TestWorkerChild(t *testing.T) {
 }
 
 // A worker is killed with SIGKILL. Between the 2xx and the outcome: the delivery is
-// repeated with the same id. Before the request: it is sent.
+// repeated with the same id. Before the request: it is sent. The next worker sends soon
+// after the session of the dead one; deliveries waited for more than 10 s.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for at, before := range map[string]int{"before": 0, "after": 1} {
@@ -590,6 +647,7 @@ func TestKilled(t *testing.T) {
 			if _, err := out.Read(line); err != nil || string(line) != "stalled" {
 				t.Fatalf("child said %q, %v", line, err)
 			}
+			killed := time.Now()
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -599,6 +657,14 @@ func TestKilled(t *testing.T) {
 			}
 			deliverytest.Start(t, deliverytest.Worker(t, cfg))
 			deliverytest.Eventually(t, "sent by the next worker", func() bool { return own.Count()["evt_1"] == before+1 })
+			took := time.Since(killed)
+			session, err := kafka.GroupSession(t.Context(), b.Kafka, cfg.Kind.Sending().Group)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if t.Logf("%v after the kill, with a session timeout of %v", took, session); took > session+3*time.Second {
+				t.Errorf("sent %v after the kill, want it soon after the session timeout of %v", took, session)
+			}
 			deliverytest.Eventually(t, "delivered", func() bool { return b.State(t, webhook.Kind, "evt_1", "own") == "delivered" })
 		})
 	}

@@ -170,7 +170,6 @@ func Start(t testing.TB, parts ...Runner) (stop func()) {
 func (b *Bench) Sender(kind deliveries.Registration, policy delivery.Policy) delivery.WorkerConfig {
 	return delivery.WorkerConfig{
 		Kafka: b.Kafka, Codec: b.Codec, Kind: kind, Policy: policy, History: b.History(), Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
-		SessionTimeout: 6 * time.Second,
 	}
 }
 

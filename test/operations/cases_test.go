@@ -131,6 +131,7 @@ func TestConfirmationCases(t *testing.T) {
 		return nil
 	})
 	o.Says(t, "every completed payment is accepted", "doctor", "erp")
+	o.Says(t, "the work of a killed instance waits 2s", "doctor", "webhook")
 	if c := o.Confirmations(t, refused["by hand"]); len(c) != 0 {
 		t.Errorf("the ERP has accepted %+v", c)
 	}

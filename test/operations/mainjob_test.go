@@ -64,6 +64,7 @@ func TestMainJob(t *testing.T) {
 			t.Errorf("the payments are %v, want only that of %s", payments, j.paid.OrderID)
 		}
 	}
+	reports(t, harness.Operator{Up: u})
 	// By now a second webhook or confirmation would have arrived.
 	for _, j := range journeys {
 		inbox := u.Inbox(t, j.paid.ID)
@@ -165,6 +166,29 @@ func printedQuery(t *testing.T, u *harness.Up, id string) ([]map[string]any, err
 		return nil, fmt.Errorf("%d %s: %w", a.Status, a.Body, err)
 	}
 	return out.Data, nil
+}
+
+// reports prints the month of the three payments in each format.
+func reports(t *testing.T, o harness.Operator) {
+	t.Helper()
+	month := time.Now().UTC().Add(time.Hour).Format("2006-01") // in Brazzaville
+	args := func(report string, more ...string) []string {
+		return append([]string{"report", report, "--month", month, "--mode", "test", "--agency", "impots"}, more...)
+	}
+	o.Says(t, "15225", args("takings")...)
+	o.Says(t, ",XAF,3,15225,0,0,0,15225\n", args("takings", "--format", "csv")...)
+	o.Says(t, `"fees_minor": 225,`, args("fees", "--format", "json")...)
+	o.Says(t, "MOBILE_MONEY", args("channels")...)
+	for _, report := range []string{"undelivered", "open-cases"} {
+		o.Says(t, "there is nothing to report for "+month, args(report)...)
+	}
+	o.Says(t, "there is nothing to report for 2020-01", "report", "takings", "--month", "2020-01")
+	o.Refused(t, `--agency: no agency has the id or slug "nobody"; there are: douanes; impots`, "report", "takings", "--month", month, "--agency", "nobody")
+	file := filepath.Join(t.TempDir(), "takings.xlsx")
+	o.Says(t, "", args("takings", "--format", "xlsx", "--out", file)...)
+	if book, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(book, []byte("PK")) {
+		t.Errorf("the workbook begins with %q, %v", book[:min(len(book), 10)], err)
+	}
 }
 
 // seen is a page as journey.mjs reports it.

@@ -15,11 +15,14 @@ import (
 	"text/template"
 	"time"
 
+	"quittance/dev/stack/program"
 	"quittance/test/harness"
 
 	"github.com/goccy/go-yaml"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 const (
@@ -29,7 +32,8 @@ const (
 
 // A dashboard or an alert that queries a missing metric shows nothing, as if all were
 // well. The test compares every expression of both with the metrics that the service
-// exposes after one payment, before any failure.
+// exposes after one payment, before any failure. Then a real Prometheus, which scrapes the
+// service, evaluates all of them.
 func TestMonitoring(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation")
@@ -37,12 +41,25 @@ func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	rules, dashboard, manual := read(t, "alerts.yaml"), read(t, "dashboard.json"), read(t, "README.md")
 	u := harness.NewUp(t)
+	begun := time.Now()
+	p := startPrometheus(t, program.Local(u.Port+harness.AtHealth))
 	u.Start(t)
-	s := u.Create(t, "monitored")
-	u.Citizen(s.ID).Pay(t, "06 600 00 01")
-	u.Delivered(t, s.ID, "checkout.completed")
-	u.Confirmed(t, s)
-	u.Journalled(t, s.ID, "checkout.completed")
+	pay := func(order string) harness.Session {
+		s := u.Create(t, order)
+		u.Citizen(s.ID).Pay(t, "06 600 00 01")
+		u.Delivered(t, s.ID, "checkout.completed")
+		u.Confirmed(t, s)
+		u.Journalled(t, s.ID, "checkout.completed")
+		return s
+	}
+	s := pay("monitored")
+	harness.Eventually(t, "Prometheus has seen the payment", func() error {
+		values, err := p.query(t, `quittance_checkout_events_total{event="checkout.completed", mode="test"} == 1`)
+		if err == nil && len(values) == 0 {
+			err = errors.New("no sample")
+		}
+		return err
+	})
 
 	var m monitored
 	// The schedule updates its gauges every few seconds.
@@ -65,6 +82,33 @@ func TestMonitoring(t *testing.T) {
 	}
 	if v := m.value(t, `quittance_checkout_events_total{event="checkout.late_payment", mode="test"}`); v != 0 {
 		t.Errorf("the metric counts %v late payments, want 0", v)
+	}
+
+	if missing := groupsWithoutLag(t, u, m); len(missing) > 0 {
+		t.Errorf("quittance_consumer_lag_records lacks the groups %v", missing)
+	}
+
+	// Prometheus itself answers every query of the dashboard. A rate needs series that have
+	// risen between two scrapes.
+	second := pay("monitored again")
+	harness.Eventually(t, "every query of the dashboard has data", func() error {
+		faults := append(p.queryFaults(t, dashboard), p.ruleFaults(t)...)
+		faults = append(faults, p.exemplarFaults(t, begun, s.ID, second.ID, "6600000", s.PaymentRef)...)
+		if len(faults) == 0 {
+			return nil
+		}
+		return errors.New("\n" + strings.Join(faults, "\n"))
+	})
+	broken := strings.Replace(string(dashboard), "quittance_journal_lag_seconds", "quittance_journal_lag_second", 1)
+	if faults := strings.Join(p.queryFaults(t, []byte(broken)), "\n"); !strings.Contains(faults, "quittance_journal_lag_second{") || strings.Contains(faults, "\n") {
+		t.Errorf("of a misspelt metric Prometheus says %q", faults)
+	}
+	metrics := u.Call(t, http.MethodGet, u.URL(harness.AtHealth, "/metrics"), "").Body
+	out, _ := promtool(t, ".", string(metrics), "check", "metrics")
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, "quittance_counter_") { // "counter" is a cash desk here
+			t.Errorf("promtool check metrics: %s", line)
+		}
 	}
 
 	// The check must find each of these faults.
@@ -105,6 +149,26 @@ func TestMonitoring(t *testing.T) {
 			t.Errorf("%s: the check finds %q, want %q", name, found, change.want)
 		}
 	}
+}
+
+// groupsWithoutLag returns the consumer groups at the broker whose lag no role reports.
+func groupsWithoutLag(t *testing.T, u *harness.Up, m monitored) (missing []string) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(program.Local(u.Port + harness.AtBroker)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	groups, err := kadm.NewClient(cl).ListGroups(t.Context())
+	if err != nil || len(groups) == 0 {
+		t.Fatalf("the broker has the groups %v: %v", groups, err)
+	}
+	for _, name := range groups.Groups() {
+		if !slices.ContainsFunc(m.series["quittance_consumer_lag_records"], func(l labels.Labels) bool { return l.Get("group") == name }) {
+			missing = append(missing, name)
+		}
+	}
+	return missing
 }
 
 func read(t *testing.T, name string) []byte {

@@ -20,6 +20,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/reconciliation"
 	"quittance/schemas"
+	"quittance/sinks/webhook"
 )
 
 // Check is one thing that a role needs.
@@ -76,7 +77,7 @@ func (p Program) doctor() Command {
 			if err := m.Locate(); err != nil {
 				return err
 			}
-			return diagnose(ctx, m.Out, role, append(m.checks(needs), m.checkSecurity(role)...))
+			return diagnose(ctx, m.Out, role, slices.Concat(m.checks(needs), m.checkSecurity(role), m.checkFailover(role)))
 		},
 	}
 }
@@ -109,6 +110,30 @@ func (m *Meta) checkSecurity(role string) []Check {
 		}
 		return fmt.Sprintf("%s has those of the role %s", m.KafkaConfig().Security.Principal(), role), err
 	}})
+}
+
+// checkFailover says how long the work of a killed instance of a sink waits. The processor
+// has a session timeout that every broker allows.
+func (m *Meta) checkFailover(role string) []Check {
+	if role == "all" {
+		role = string(webhook.Kind) // one of them
+	}
+	groups := roles.Groups(role)
+	if len(groups) == 0 || role == schemas.Checkout.Processor {
+		return nil
+	}
+	return []Check{{"failover", func(ctx context.Context) (string, error) {
+		session, err := kafka.GroupSession(ctx, m.KafkaConfig(), groups[0])
+		switch {
+		case kafka.IsDenied(err):
+			return "not known: " + m.KafkaConfig().Security.Principal() + " may not join the group " + groups[0], nil
+		case err != nil:
+			return "", err
+		case session > kafka.QuickSession:
+			return fmt.Sprintf("the work of a killed instance waits %v; with group.min.session.timeout.ms=1000 at all brokers it waits %v", session, kafka.QuickSession), nil
+		}
+		return fmt.Sprintf("the work of a killed instance waits %v", session), nil
+	}}}
 }
 
 // diagnose runs checks and prints the result of each.

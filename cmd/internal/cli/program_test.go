@@ -19,6 +19,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // A wrong command line ends with exit code 2 and a hint; a command that failed ends with 1.
 func TestExitCodes(t *testing.T) {
 	t.Setenv("QUITTANCE_POSTGRES", "")
+	t.Setenv("QUITTANCE_CLICKHOUSE", "")
 	for _, c := range []struct {
 		args string
 		code int
@@ -49,6 +50,13 @@ func TestExitCodes(t *testing.T) {
 		{"deliveries list --payment-ref 1234", 2, "--payment-ref: must be 16 digits"},
 		{"clerks revoke impots/c01 --mode both", 2, "--mode: must be test or live"},
 		{"seed no-such-file", 1, "reading the registry file"},
+		{"report", 2, "say which report: takings, fees, channels, undelivered, open-cases"},
+		{"report takins --month 2026-11", 2, `no report is called "takins"; there are takings`},
+		{"report takings", 2, `--month "": must be a month, such as --month 2026-11`},
+		{"report takings --month 2026-13", 2, `--month "2026-13": must be a month`},
+		{"report takings --month 2026-11 --format pdf", 2, "--format: must be one of table, csv, json, xlsx"},
+		{"report takings --month 2026-11 --mode real", 2, "--mode: must be test or live"},
+		{"report takings --month 2026-11", 2, "not set: --clickhouse (or QUITTANCE_CLICKHOUSE)"},
 		{"version", 0, ""},
 		{"", 0, ""},
 	} {
@@ -102,6 +110,8 @@ func TestCompletionAndNames(t *testing.T) {
 		"replay ":                   "erp.confirmations",
 		"doctor ":                   "schedule",
 		"deliveries retry --state ": "exhausted",
+		"report ":                   "open-cases",
+		"report fees --format ":     "xlsx",
 	} {
 		typed := strings.Split(args, " ")
 		if _, stdout, _ := run(t, append([]string{"__complete"}, typed...)...); !strings.Contains(stdout, want) {

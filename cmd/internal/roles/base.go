@@ -54,6 +54,7 @@ type Base struct {
 	processor *commands.Checkout // after commands
 
 	served servedMetrics
+	lags   *lags
 	group  *errgroup.Group
 	ctx    context.Context //nolint:containedctx // the context of group
 
@@ -71,7 +72,7 @@ func Open(ctx context.Context, s Settings, log *slog.Logger) (*Base, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	b := &Base{Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, Machine: sameTime, group: group, ctx: ctx, ready: map[string]func() error{}}
 	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	b.served = newServedMetrics(b.Metrics)
+	b.served, b.lags = newServedMetrics(b.Metrics), newLags(b.Metrics)
 	if err := b.open(ctx); err != nil {
 		b.shut()
 		return nil, err
@@ -294,7 +295,7 @@ func (b *Base) ServeHealth() error {
 		}
 		_, _ = w.Write([]byte("ready\n"))
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(b.Metrics, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(b.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})) // with exemplars, for those who ask for it
 	if b.Profiles {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

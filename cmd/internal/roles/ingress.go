@@ -142,7 +142,7 @@ func (b *Base) router(checkoutURL string) (chi.Router, error) {
 	if strings.HasPrefix(checkoutURL, "https://") {
 		r.Use(web.StrictTransport)
 	}
-	r.Use(web.Measure(b.Metrics), problem.WithRequestID)
+	r.Use(problem.WithRequestID, web.Measure(b.Metrics))
 	return r, nil
 }
 

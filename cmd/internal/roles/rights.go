@@ -14,13 +14,8 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
-	"quittance/sinks/cases"
 	"quittance/sinks/cashin"
-	"quittance/sinks/collect"
 	"quittance/sinks/erp"
-	"quittance/sinks/journal"
-	"quittance/sinks/readmodel"
-	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
 )
 
@@ -63,21 +58,21 @@ func clientRights() map[string][]kafka.Right {
 	}
 	deliver := func(name deliveries.Kind) []kafka.Right {
 		k, _ := DeliveryKinds(nil).Of(name) // it is registered
-		return slices.Concat(planned(k), write(k.Deliveries, schemas.TopicAttempts, schemas.TopicPoisonDeliveries), join(k.Planning().Group, k.Sending().Group))
+		return slices.Concat(consumes(string(name)), write(k.Deliveries, schemas.TopicAttempts, schemas.TopicPoisonDeliveries))
 	}
 	f := schemas.Checkout
 	own := map[string][]kafka.Right{
 		string(KindIngress): slices.Concat(commander, read(schemas.TopicReferences), write(schemas.TopicReferences)),
-		f.Processor: slices.Concat(join(processorGroup(f)), transact(f.Processor+"-"), read(f.Commands, f.State),
+		f.Processor: slices.Concat(consumes(f.Processor), transact(f.Processor+"-"), read(f.State),
 			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicPartners, schemas.TopicConfirmations)),
-		"collect":            slices.Concat(join(collect.Group), read(schemas.TopicCollections), write(schemas.TopicCommands, schemas.TopicReplies, schemas.TopicCalls, schemas.TopicPoisonCollections)),
+		"collect":            slices.Concat(consumes("collect"), write(schemas.TopicCommands, schemas.TopicReplies, schemas.TopicCalls, schemas.TopicPoisonCollections)),
 		string(webhook.Kind): deliver(webhook.Kind),
 		string(cashin.Kind):  deliver(cashin.Kind),
-		string(erp.Kind):     slices.Concat(deliver(erp.Kind), join(erp.ReporterGroup), read(schemas.TopicAttempts), commander),
-		"schedule":           slices.Concat(join(schedule.Group), describeGroups(groups...), read(schemas.TopicAttempts), every, written, write(schemas.TopicPoisonDeliveries)),
-		"cases":              slices.Concat(join(cases.Group), commander, read(cases.PoisonTopics()...), write(schemas.TopicPoisonCases)),
-		"readmodel":          slices.Concat(join(readmodel.Group), write(schemas.TopicPoisonReadmodel)),
-		"journal":            slices.Concat(join(journal.Group), read(schemas.TopicAttempts, schemas.TopicCalls), write(schemas.TopicPoisonJournal)),
+		string(erp.Kind):     slices.Concat(deliver(erp.Kind), commander),
+		"schedule":           slices.Concat(consumes("schedule"), describeGroups(groups...), every, written, write(schemas.TopicPoisonDeliveries)),
+		"cases":              slices.Concat(consumes("cases"), commander, write(schemas.TopicPoisonCases)),
+		"readmodel":          slices.Concat(consumes("readmodel"), write(schemas.TopicPoisonReadmodel)),
+		"journal":            slices.Concat(consumes("journal"), write(schemas.TopicPoisonJournal)),
 		ClientMigrate:        topics(kmsg.ACLOperationCreate, allTopics()...),
 		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
 	}

@@ -166,7 +166,9 @@ func (b *Base) names(ctx context.Context) (out []journal.Name, err error) {
 		return nil, err
 	}
 	for _, a := range s.Agencies {
-		out = append(out, journal.Name{Kind: journal.NameAgency, ID: a.ID, TenantID: a.ID, Name: a.Name})
+		out = append(out,
+			journal.Name{Kind: journal.NameAgency, ID: a.ID, TenantID: a.ID, Name: a.Name},
+			journal.Name{Kind: journal.NameSlug, ID: a.ID, TenantID: a.ID, Name: a.Slug})
 	}
 	for _, a := range s.Applications {
 		out = append(out, journal.Name{Kind: journal.NameApplication, ID: a.ID, TenantID: a.AgencyID, Name: a.Name})

@@ -63,7 +63,10 @@ func (r Role) Start(b *Base) error {
 			return err
 		}
 	}
-	return r.add(b)
+	if err := r.add(b); err != nil {
+		return err
+	}
+	return b.reportLag(r.Name)
 }
 
 // gcPercent of an ingress that has a process of its own. Its live heap is small and most

@@ -24,6 +24,7 @@ func (t *trial) killed(ctx context.Context) error {
 	}
 	all := a.steadily(rate, time.Now().Add(200*time.Millisecond), time.Duration(float64(events)/rate*float64(time.Second)), a.groups["faults"]...)
 	var at []string
+	var pauses []time.Duration
 	if err := a.load(ctx, all, func(ctx context.Context) error {
 		for n := range kills {
 			if err := a.flows(ctx, time.Duration(100+rand.IntN(1500))*time.Millisecond); err != nil { //nolint:gosec // a moment, no secret
@@ -35,10 +36,18 @@ func (t *trial) killed(ctx context.Context) error {
 			if err := a.suddenly(ctx, "kill "+strconv.Itoa(n+1), func() { a.worker.Kill() }); err != nil {
 				return err
 			}
-			at = append(at, time.Now().UTC().Format(clockFormat))
+			dead := time.Now().Add(-afterKill)
+			at = append(at, dead.UTC().Format(clockFormat))
 			if err := a.worker.Start(); err != nil {
 				return err
 			}
+			if missing(all) == 0 {
+				break // nothing is left that could show the pause
+			}
+			if err := a.flows(ctx, 0); err != nil {
+				return err
+			}
+			pauses = append(pauses, time.Since(dead))
 		}
 		return nil
 	}); err != nil {
@@ -47,7 +56,14 @@ func (t *trial) killed(ctx context.Context) error {
 	if err := t.settle(ctx, all, time.Minute); err != nil {
 		return err
 	}
-	t.line("killed run=%d: SIGKILL of the worker %d times in %d events at %.0f/s, at %s", t.run, kills, len(all), rate, strings.Join(at, " "))
+	t.line("killed run=%d: SIGKILL of the worker %d times in %d events at %.0f/s, at %s; the next delivery after %.1f s, at most %.1f s", t.run, kills, len(all), rate,
+		strings.Join(at, " "), measure.Percentile(pauses, 0.5).Seconds(), measure.Percentile(pauses, 1).Seconds())
+	if t.size == Full {
+		t.figure(figurePause, measure.Percentile(pauses, 0.5).Seconds())
+		if got := t.median(figurePause); t.last() && got > pauseLimit.Seconds() {
+			t.fault("%.1f s from a SIGKILL to the next delivery, want %v", got, pauseLimit)
+		}
+	}
 	return t.judge(ctx, "killed", all)
 }
 

@@ -83,6 +83,7 @@ const (
 	figureFanout      = "fanout_per_s"
 	figureHealthy     = "healthy_p99_ms"
 	figureHealthyHung = "healthy_p99_hung_ms"
+	figurePause       = "kill_pause_s"
 )
 
 // figuresLine is the last line of a report: the medians of what was measured, and the
@@ -92,7 +93,7 @@ func (r *Report) figuresLine() string {
 	for _, f := range []struct {
 		name   string
 		digits int
-	}{{figureSingle, 0}, {figureSingleP99, 1}, {figureFanout, 0}, {figureHealthy, 1}, {figureHealthyHung, 1}} {
+	}{{figureSingle, 0}, {figureSingleP99, 1}, {figureFanout, 0}, {figureHealthy, 1}, {figureHealthyHung, 1}, {figurePause, 1}} {
 		if len(r.figures[f.name]) > 0 {
 			parts = append(parts, fmt.Sprintf("%s=%.*f", f.name, f.digits, r.median(f.name)))
 		}

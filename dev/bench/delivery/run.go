@@ -19,8 +19,9 @@ import (
 const (
 	singleLimit    = 1500 // deliveries a second to one endpoint, at least, with a p99 of singleP99Limit at most
 	singleP99Limit = 120 * time.Millisecond
-	fanoutLimit    = 2000 // deliveries a second, at least
-	healthyLimit   = 2.0  // p99 of healthy endpoints beside faulty ones, as a multiple of p99 without them, at most
+	fanoutLimit    = 2000            // deliveries a second, at least
+	pauseLimit     = 3 * time.Second // from a SIGKILL of the worker to the next delivery, at most
+	healthyLimit   = 2.0             // p99 of healthy endpoints beside faulty ones, as a multiple of p99 without them, at most
 )
 
 // Scenario is one way to load and to disturb an installation.

@@ -59,6 +59,11 @@ func (t *trial) pace(ctx context.Context, rate float64, lead, window time.Durati
 	if err != nil {
 		return 0, err
 	}
+	watching, enough := context.WithCancel(ctx)
+	defer enough()
+	var w watch
+	watched := make(chan struct{})
+	go func() { defer close(watched); w.run(watching) }()
 	if err := a.write(ctx, all); err != nil {
 		return 0, err
 	}
@@ -68,6 +73,13 @@ func (t *trial) pace(ctx context.Context, rate float64, lead, window time.Durati
 	}
 	if err := t.settle(ctx, all, 0); err != nil {
 		return 0, err
+	}
+	enough()
+	<-watched
+	if t.size == Full {
+		if err := t.explainStalls(ctx, all[int(rate*lead.Seconds()):], singleP99Limit, &w); err != nil {
+			return 0, err
+		}
 	}
 	took := latencies(all, from.Add(lead), from.Add(lead+window), everyEndpoint)
 	t.line("single run=%d: at %.0f/s for %v %s; CPU a delivery: %s", t.run, rate, window, distribution(took), spending)

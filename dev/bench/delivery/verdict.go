@@ -65,6 +65,9 @@ func (a *Arena) mark(ctx context.Context) (mark, error) {
 	return mark{at: at, ends: ends}, err
 }
 
+// afterKill is the pause after a kill, until the mark is taken.
+const afterKill = 100 * time.Millisecond
+
 // suddenly does something that takes no time, for example kills a process. It takes the
 // mark 100 ms later, when everything that the process had sent is on the topic. The
 // process's successor reads the topic later still, so it knows every outcome before the
@@ -73,7 +76,7 @@ func (a *Arena) suddenly(ctx context.Context, what string, do func()) error {
 	d := &disturbance{what: what, from: time.Now()}
 	do()
 	d.until = time.Now()
-	measure.Pause(ctx, 100*time.Millisecond)
+	measure.Pause(ctx, afterKill)
 	m, err := a.mark(ctx)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func Batch[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T,
 	if c.cfg.Positions != nil {
 		options = append(options, kgo.AdjustFetchOffsetsFn(b.begin))
 	}
-	if err := c.open(options...); err != nil {
+	if err := c.open(ctx, options...); err != nil {
 		return err
 	}
 	defer c.close(ctx)

@@ -88,15 +88,15 @@ type partition struct {
 // Consumer is a member of a consumer group while Batch or Each runs. Call one of them,
 // once.
 type Consumer struct {
-	cfg     Config
-	client  *kgo.Client
-	oldest  atomic.Int64 // time of the oldest record in progress, Unix milliseconds; 0 for none
-	working atomic.Int64 // number of records that Each has in progress
+	cfg    Config
+	client *kgo.Client
+	oldest atomic.Int64 // of Batch: time of the oldest record in progress, Unix milliseconds; 0 for none
 
 	mu        sync.Mutex
 	positions map[partition]int64 // of Batch: position before the records in progress
 	claims    map[partition]*claim
 	ends      map[partition]*end
+	working   map[*kgo.Record]struct{} // of Each: records in progress
 }
 
 // end is the end of a partition after this member received it.
@@ -115,7 +115,7 @@ func New(cfg Config) (*Consumer, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	cfg.Drain = cmp.Or(cfg.Drain, defaultDrain)
 	cfg.Pause = cmp.Or(cfg.Pause, defaultPause)
-	return &Consumer{cfg: cfg, positions: map[partition]int64{}, claims: map[partition]*claim{}, ends: map[partition]*end{}}, nil
+	return &Consumer{cfg: cfg, positions: map[partition]int64{}, claims: map[partition]*claim{}, ends: map[partition]*end{}, working: map[*kgo.Record]struct{}{}}, nil
 }
 
 // Produce writes records and waits for the acknowledgement of all replicas. Only the
@@ -130,10 +130,17 @@ func (c *Consumer) Ends(ctx context.Context, topic string) (map[int32]int64, err
 	return kafka.Offsets(kadm.NewClient(c.client).ListEndOffsets(ctx, topic))
 }
 
-// Lag returns the age in seconds of the oldest record that Batch has in progress, or 0 if
-// it has none.
+// Lag returns the age in seconds of the oldest record that Batch or Each has in progress,
+// or 0 if they have none.
 func (c *Consumer) Lag() float64 {
 	at := c.oldest.Load()
+	c.mu.Lock()
+	for r := range c.working {
+		if written := r.Timestamp.UnixMilli(); at == 0 || written < at {
+			at = written
+		}
+	}
+	c.mu.Unlock()
 	if at == 0 {
 		return 0
 	}
@@ -141,7 +148,11 @@ func (c *Consumer) Lag() float64 {
 }
 
 // open creates the client, which joins the group.
-func (c *Consumer) open(options ...kgo.Opt) error {
+func (c *Consumer) open(ctx context.Context, options ...kgo.Opt) error {
+	session, err := kafka.GroupSession(ctx, c.cfg.Kafka, c.cfg.Group)
+	if err != nil && ctx.Err() == nil {
+		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the group uses the long session timeout", slog.String("group", c.cfg.Group), slog.Duration("timeout", session), slog.Any("error", err))
+	}
 	topics := make([]string, len(c.cfg.Topics))
 	for i, t := range c.cfg.Topics {
 		topics[i] = c.cfg.Kafka.Prefix + t
@@ -152,7 +163,7 @@ func (c *Consumer) open(options ...kgo.Opt) error {
 		// Without a committed offset, or if the offset does not exist, begin at the start:
 		// consumers tolerate repeated records but no missing ones.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.SessionTimeout(10*time.Second), kgo.HeartbeatInterval(time.Second),
+		kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.SessionTimeout(session), kgo.HeartbeatInterval(kafka.Heartbeat(session)),
 		// Rebalances are blocked while a batch is written.
 		kgo.BlockRebalanceOnPoll(), kgo.RebalanceTimeout(max(time.Minute, 2*c.cfg.Timeout)),
 		kgo.AutoCommitMarks(), kgo.AutoCommitInterval(commitEvery),

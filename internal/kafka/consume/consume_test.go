@@ -608,6 +608,9 @@ func TestEach(t *testing.T) {
 	for range 10 {
 		<-begun
 	}
+	if m.Lag() <= 0 {
+		t.Error("no age while records are in progress")
+	}
 	w.within("committing up to the gap", func() bool { return w.committed()[0] == 4 })
 	w.within("poison", func() bool { return len(w.poison()) == 2 })
 	w.within("settling", func() bool { return m.InHand() == 3 })
@@ -618,6 +621,9 @@ func TestEach(t *testing.T) {
 	}
 	if at := w.committed()[0]; at != 7 {
 		t.Errorf("committed %d, want 7", at)
+	}
+	if lag := m.Lag(); lag != 0 {
+		t.Errorf("age %v without a record in progress", lag)
 	}
 	var again []string
 	var mu sync.Mutex

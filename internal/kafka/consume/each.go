@@ -38,7 +38,7 @@ func (c *claim) release() {
 // Config.Drain at most, commits and leaves the group. It returns an error only if it could
 // not start.
 func Each[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T, error), work Work[T]) error {
-	if err := c.open(); err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	calls, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -48,9 +48,9 @@ func Each[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T, 
 		for _, r := range c.poll(ctx, min(maxPoll, c.cfg.AtOnce-c.InHand())) {
 			claim := c.claim(ctx, r)
 			claim.Take(r.Offset, r.LeaderEpoch)
-			c.working.Add(1)
+			c.taken(r)
 			under.Go(func() {
-				defer c.working.Add(-1)
+				defer c.left(r)
 				if do(claim.ctx, calls, c, r, decode, work) {
 					claim.Done(r.Offset)
 				}
@@ -100,7 +100,24 @@ func (c *Consumer) First(r *kgo.Record) bool {
 }
 
 // InHand returns the number of records that Each has in progress.
-func (c *Consumer) InHand() int { return int(c.working.Load()) }
+func (c *Consumer) InHand() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.working)
+}
+
+// taken notes that a record is in progress, until left.
+func (c *Consumer) taken(r *kgo.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.working[r] = struct{}{}
+}
+
+func (c *Consumer) left(r *kgo.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.working, r)
+}
 
 // room waits until fewer than Config.AtOnce records are in progress, and reports whether
 // ctx is still alive. It does not block rebalances.

@@ -1,0 +1,206 @@
+package report_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"quittance/internal/clickhouse"
+	"quittance/internal/journal"
+	"quittance/internal/report"
+	"quittance/reconciliation"
+	"quittance/test/servers"
+)
+
+var update = flag.Bool("update", false, "write the tables and the reports of docs/analysts.md anew")
+
+// page is the guide for analysts.
+const page = "../../docs/analysts.md"
+
+// migrated returns a migrated database.
+func migrated(t *testing.T) driver.Conn {
+	t.Helper()
+	addr, database := servers.ClickHouse(t)
+	conn, err := clickhouse.Open(t.Context(), "http://"+addr+"/"+database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := reconciliation.Migrate(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// part is a part of the page that the test writes.
+var part = regexp.MustCompile(`(?s)<!-- (sql|columns): (\S+) -->\n(.*?)<!-- end -->\n`)
+
+// The page shows the reports as they are and every column of every view as ClickHouse
+// describes it.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	want := part.ReplaceAllStringFunc(string(text), func(found string) string {
+		m := part.FindStringSubmatch(found)
+		kind, name := m[1], m[2]
+		shown[kind+" "+name] = true
+		var body string
+		if kind == "sql" {
+			body = sql(t, name)
+		} else {
+			body = columns(t, conn, name)
+		}
+		return fmt.Sprintf("<!-- %s: %s -->\n%s<!-- end -->\n", kind, name, body)
+	})
+	for _, r := range report.All() {
+		if !shown["sql "+r.Name] {
+			t.Errorf("%s does not show the report %s", page, r.Name)
+		}
+	}
+	for _, view := range views(t, conn) {
+		if !shown["columns "+view] {
+			t.Errorf("%s does not describe the view %s", page, view)
+		}
+	}
+	if string(text) == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s differs from the reports or from ClickHouse's schema: run `go test ./internal/report -run TestPage -update`", page)
+	}
+	if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sql returns a report as a block of Markdown.
+func sql(t *testing.T, name string) string {
+	t.Helper()
+	for _, r := range report.All() {
+		if r.Name == name {
+			return "```sql\n" + strings.TrimSuffix(r.SQL, "\n") + "\n```\n"
+		}
+	}
+	t.Fatalf("%s shows the report %s, which does not exist", page, name)
+	return ""
+}
+
+// columns returns the description of a view as Markdown.
+func columns(t *testing.T, conn driver.Conn, view string) string {
+	t.Helper()
+	var about string
+	if err := conn.QueryRow(t.Context(), "SELECT comment FROM system.tables WHERE database = currentDatabase() AND name = ?", view).Scan(&about); err != nil {
+		t.Fatalf("the view %s: %v", view, err)
+	}
+	var list []struct {
+		Name    string `ch:"name"`
+		Type    string `ch:"type"`
+		Comment string `ch:"comment"`
+	}
+	if err := conn.Select(t.Context(), &list, "SELECT name, type, comment FROM system.columns WHERE database = currentDatabase() AND table = ? ORDER BY position", view); err != nil {
+		t.Fatalf("the columns of %s: %v", view, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n\n| Column | Type | Meaning |\n|---|---|---|\n", strings.TrimSuffix(about, "."))
+	for _, c := range list {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.Name, c.Type, c.Comment)
+	}
+	return b.String()
+}
+
+// views returns the names of all views.
+func views(t *testing.T, conn driver.Conn) (names []string) {
+	t.Helper()
+	var list []struct {
+		Name string `ch:"name"`
+	}
+	if err := conn.Select(t.Context(), &list, "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' ORDER BY name"); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range list {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+// A report of an agency reads the rows of that agency, and of money those of the month.
+func TestReportsReadLittle(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	fill(t, conn)
+	for _, r := range report.All() {
+		plan := explain(t, conn, r, report.Params{Month: november, Agency: "impots", Live: true})
+		if !regexp.MustCompile(`PrimaryKey\s+Keys:\s+tenant_id\s`).MatchString(plan) {
+			t.Errorf("%s of an agency is planned as\n%s", r.Name, plan)
+		}
+		month := map[string]string{"undelivered": "occurred_at", "open-cases": ""}
+		column, other := month[r.Name]
+		if !other {
+			column = "local_date"
+		}
+		for _, agency := range []string{"impots", ""} {
+			plan := explain(t, conn, r, report.Params{Month: november, Agency: agency, Live: true})
+			if column != "" && !regexp.MustCompile(`Min-?Max\s+Keys:\s+`+column+`\s`).MatchString(plan) {
+				t.Errorf("%s of the agency %q is planned as\n%s", r.Name, agency, plan)
+			}
+		}
+	}
+}
+
+var november = time.Date(2026, 11, 30, 23, 59, 0, 0, time.UTC) // the last minute: only the month counts
+
+// explain returns ClickHouse's plan of a report.
+func explain(t *testing.T, conn driver.Conn, r report.Report, p report.Params) string {
+	t.Helper()
+	r.SQL = "SELECT explain FROM (EXPLAIN indexes = 1, projections = 0 " + r.SQL + ")"
+	table, err := r.Run(t.Context(), conn, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, row := range table.Rows {
+		fmt.Fprintln(&b, strings.NewReplacer("│", " ", "├", " ", "└", " ", "─", " ").Replace(fmt.Sprint(row[0]))) // without the lines of the tree
+	}
+	return b.String()
+}
+
+// fill makes rows of two agencies in two months, so that there is something to leave out.
+func fill(t *testing.T, conn driver.Conn) {
+	t.Helper()
+	var names []journal.Name
+	var receipts []journal.Receipt
+	var entries []journal.Entry
+	for n, slug := range []string{"impots", "douanes"} {
+		agency := fmt.Sprintf("018f0000-0000-7000-8000-00000000000%d", n)
+		names = append(names, journal.Name{Kind: journal.NameAgency, ID: agency, TenantID: agency, Name: slug}, journal.Name{Kind: journal.NameSlug, ID: agency, TenantID: agency, Name: slug})
+		for i := range 20_000 {
+			at := november.AddDate(0, -(i % 2), -3)
+			day := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC)
+			id := fmt.Sprint(agency, i)
+			receipts = append(receipts, journal.Receipt{
+				ID: journal.ReceiptID(id, 1), Movement: journal.MovementCompleted, OccurredAt: at, LocalDate: day, ApprovedOn: day, TenantID: agency, Livemode: true,
+				SessionID: id, Currency: "XAF", Amount: 100, TotalAmount: 100,
+			})
+			entries = append(entries,
+				journal.Entry{ID: "evt" + id, Type: journal.EntryTypeEvent, OccurredAt: at, TenantID: agency, Livemode: true, SessionID: id, Sequence: 1, Event: "checkout.created"},
+				journal.Entry{ID: "dlv" + id, Type: journal.EntryTypeDelivery, OccurredAt: at, TenantID: agency, Livemode: true, SessionID: id, DeliveryID: id, Outcome: "delivered"})
+		}
+	}
+	store := journal.NewStore(conn)
+	_, err := store.PutNames(t.Context(), names)
+	if err := errors.Join(err, store.Insert(t.Context(), entries), store.InsertReceipts(t.Context(), receipts)); err != nil {
+		t.Fatal(err)
+	}
+}
