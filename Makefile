@@ -42,7 +42,7 @@ help: ## list the targets
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.proxy $(DEPS)/.prometheus $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, linters
+deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.proxy $(DEPS)/.prometheus $(DEPS)/.clients $(DEPS)/.clients-node $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, generators of clients, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -92,6 +92,20 @@ $(DEPS)/.standardwebhooks: test/tools/standardwebhooks/requirements.txt test/too
 	@test/tools/standardwebhooks/install $(DEPS)/standardwebhooks
 	@touch $@
 
+# What generates clients from openapi.yaml, and what the generated clients need.
+CLIENTS := test/tools/clients
+$(DEPS)/.clients: $(CLIENTS)/requirements.txt $(CLIENTS)/pom.xml $(CLIENTS)/install | $(DEPS)
+	@dev/tools/need python3 java javac mvn php
+	@echo "fetching generators of Java, PHP and Python clients (90 MB)" >&2
+	@$(CLIENTS)/install $(DEPS)/clients
+	@touch $@
+
+$(DEPS)/.clients-node: $(CLIENTS)/package-lock.json | $(DEPS)
+	@dev/tools/need node npm
+	@echo "fetching generators of TypeScript clients" >&2
+	@dev/tools/npm-ci $(CLIENTS) $(DEPS)/clients/node
+	@touch $@
+
 $(DEPS)/.proxy: test/proxy/packages dev/tools/debian-packages | $(DEPS)
 	@echo "fetching nginx and Caddy (10 MB)" >&2
 	@dev/tools/debian-packages test/proxy/packages $(DEPS)/proxy
@@ -115,7 +129,7 @@ $(eval $(call gotool,gofumpt,$(GOFUMPT_VERSION),mvdan.cc/gofumpt))
 $(eval $(call gotool,sqlc,$(SQLC_VERSION),github.com/sqlc-dev/sqlc/cmd/sqlc))
 $(eval $(call gotool,oapi-codegen,$(OAPI_CODEGEN_VERSION),github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen))
 
-GENERATORS := $(BIN)/sqlc-$(SQLC_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION)
+GENERATORS := $(BIN)/sqlc-$(SQLC_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) $(DEPS)/.clients-node
 
 # ---- running ----
 
@@ -147,6 +161,10 @@ test/contract: deps/test ## check each statement of the contract's ministry sect
 	@QUITTANCE_CONTRACT_REPORT=$(CURDIR)/$(DEPS)/contract-report.txt \
 		go test -count=1 -timeout 10m -run '^TestContract$$' ./test/contract >$(DEPS)/contract-output.txt 2>&1; \
 		status=$$?; cat $(DEPS)/contract-report.txt 2>/dev/null; [ $$status -eq 0 ] || cat $(DEPS)/contract-output.txt; exit $$status
+
+.PHONY: test/clients
+test/clients: deps/test ## generate clients from the served OpenAPI file with six generators and use them; run the tests of sdk/go and sdk/node
+	@go test -count=1 -v -timeout 10m -run '^(TestGeneratedClients|TestBackEndSDKs|TestNodeSDKTypes)$$' ./test/contract
 
 .PHONY: test/linearizability
 test/linearizability: deps/test ## check 200 histories of concurrent requests, with kills, against the model, and that it rejects a broken build
@@ -209,12 +227,15 @@ screens: deps/test ## take the pictures of docs/screens again
 .PHONY: lint
 lint: deps/test ## check style, faults and the imports between packages
 	@$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
+	@cd sdk/go && $(CURDIR)/$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
 
 .PHONY: generate
 generate: deps $(GENERATORS) ## generate the generated code
 	@PATH="$(CURDIR)/$(BIN):$$PATH" go generate ./...
 	@$(BIN)/sqlc-$(SQLC_VERSION) generate
 	@$(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config ingress/ministry/internal/api/config.yaml ingress/ministry/openapi.yaml
+	@$(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config sdk/go/generate.yaml ingress/ministry/openapi.yaml
+	@$(DEPS)/clients/node/node_modules/.bin/openapi-typescript ingress/ministry/openapi.yaml --output sdk/node/src/schema.d.ts >/dev/null 2>&1
 
 .PHONY: generate/check
 generate/check: deps $(GENERATORS) ## fail if the generated code is not up to date

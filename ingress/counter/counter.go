@@ -14,6 +14,7 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/web"
 	"quittance/internal/identity"
+	"quittance/internal/operation"
 	"quittance/internal/quota"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
@@ -35,6 +36,8 @@ type Asker interface {
 // everything that was answered before.
 type Sessions interface {
 	List(ctx context.Context, f sessions.Filter) ([]checkout.Session, int64, error)
+	// Cash returns what a clerk took and gave back on a day.
+	Cash(ctx context.Context, f sessions.CashFilter) (sessions.CashDay, error)
 }
 
 // Registry knows the agencies: internal/registry. It answers from memory.
@@ -47,9 +50,14 @@ type Registry interface {
 type Identities interface {
 	// AuthenticateClerk answers from memory.
 	AuthenticateClerk(key string) (identity.ClerkPrincipal, error)
+	// Clerk answers from memory.
+	Clerk(agencyID, code string) (identity.Clerk, bool)
 	BeginClerkSession(ctx context.Context, keyID string) (id string, err error)
 	ClerkSession(ctx context.Context, id string) (identity.ClerkPrincipal, error)
 	EndClerkSession(ctx context.Context, id string) error
+	SignInWithPIN(ctx context.Context, deviceID, code, pin string) (session string, err error)
+	RememberDevice(ctx context.Context, actor operation.Actor, clerk identity.ClerkPrincipal, session, deviceID, pin string) (string, error)
+	ForgetDevice(ctx context.Context, actor operation.Actor, clerk identity.ClerkPrincipal) error
 }
 
 // Reads counts the requests of a key over all instances: internal/quota.
@@ -74,6 +82,7 @@ type Config struct {
 	Sessions   Sessions
 	Registry   Registry
 	Identities Identities
+	Tills      Tills
 	Reads      Reads
 	// Unknown has the limit MaxUnknown.
 	Unknown Unknown
@@ -92,6 +101,8 @@ type Counter struct {
 	cfg    Config
 	site   *web.Site
 	signIn *web.SignIn
+	// devices remembers in a cookie of its own on which device the browser runs.
+	devices *web.SignIn
 
 	entries   *prometheus.CounterVec
 	signIns   *prometheus.CounterVec
@@ -101,18 +112,22 @@ type Counter struct {
 
 // New makes a Counter.
 func New(cfg Config) (*Counter, error) {
-	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Identities == nil || cfg.Reads == nil || cfg.Unknown == nil || cfg.Keys == nil ||
+	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Identities == nil || cfg.Tills == nil || cfg.Reads == nil || cfg.Unknown == nil || cfg.Keys == nil ||
 		cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("counter: every field of the configuration is required")
 	}
 	c := &Counter{cfg: cfg}
 	var err error
-	if c.site, err = web.New(web.Config{Prefix: pagePrefix, Files: templates, PublicURL: cfg.PublicURL, Log: cfg.Log}); err != nil {
+	if c.site, err = web.New(web.Config{Prefix: pagePrefix, Files: templates, PublicURL: cfg.PublicURL, Log: cfg.Log, Script: printing}); err != nil {
 		return nil, fmt.Errorf("counter: %w", err)
 	}
 	c.signIn = &web.SignIn{
 		Cookie: "quittance_counter", Label: "counter sessions", Keys: cfg.Keys, PublicURL: cfg.PublicURL,
 		Whole: identity.ClerkSessionLifetime, Now: c.now,
+	}
+	c.devices = &web.SignIn{
+		Cookie: "quittance_counter_device", Label: "counter devices", Keys: cfg.Keys, PublicURL: cfg.PublicURL,
+		Whole: identity.DeviceLifetime, Keep: true, Now: c.now,
 	}
 	factory := promauto.With(cfg.Metrics)
 	c.entries = factory.NewCounterVec(prometheus.CounterOpts{
@@ -133,9 +148,9 @@ func New(cfg Config) (*Counter, error) {
 		c.unknown.WithLabelValues(outcome)
 	}
 	c.signIns = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "quittance_counter_sign_ins_total", Help: "Clerks who signed in to the page, by outcome.",
+		Name: "quittance_counter_sign_ins_total", Help: "Clerks who signed in to the page, by outcome: ok, refused (with a key); pin, pin_wrong, pin_used_up (with a PIN).",
 	}, []string{"outcome"})
-	for _, outcome := range []string{"ok", "refused"} {
+	for _, outcome := range []string{"ok", "refused", "pin", "pin_wrong", "pin_used_up"} {
 		c.signIns.WithLabelValues(outcome)
 	}
 	return c, nil

@@ -35,10 +35,19 @@
 // and as soon as the key is revoked; a copy of the cookie then opens nothing, on any
 // instance. A key has at most ten sessions.
 //
+// A clerk can choose a PIN for the device (identity.RememberDevice). The browser then has the
+// id of the device in a second sealed cookie, and the clerk signs in with code and PIN.
+//
+// The list of the day and the report of a till print with a button, whose script is the only
+// one of the page.
+//
 //	counter.go   configuration, and what API and page share
 //	desk.go      what a clerk can do: reserve, take, release, reverse
 //	refusal.go   why it was refused
 //	api.go       the API; report.go reads its bodies
-//	page.go      the page: addresses, sign-in, forms
+//	page.go      the page: addresses, sign-in, forms; scan.go reads references
+//	pin.go       the page: devices and PINs
+//	day.go       the page: the list of the day
+//	till.go      the page: tills (internal/tills)
 //	view.go      the page: what it shows; words.go has its texts
 package counter

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-chi/chi/v5"
 
@@ -38,8 +37,20 @@ const (
 //go:embed templates
 var templates embed.FS
 
+// printing is the script of the button that prints a page.
+//
+//go:embed assets/print.js
+var printing []byte
+
 func (c *Counter) pages(r chi.Router) {
 	r.Get("/", c.signedIn(func(v visit) { v.showDesk(http.StatusOK, "", nil) }))
+	r.Get("/day", c.signedIn(visit.showDay))
+	r.Get("/pin", c.signedIn(visit.showPIN))
+	r.Get("/till", c.signedIn(visit.showTill))
+	r.Get("/till/{till:[0-9a-f-]+}", c.signedIn(visit.showReport))
+	r.Get("/till/{till:[0-9a-f-]+}/{step}", func(w http.ResponseWriter, r *http.Request) {
+		c.visit(w, r).See("till/" + chi.URLParam(r, fieldTill))
+	})
 	r.Get("/{payment_ref:[0-9]+}", c.signedIn(visit.show))
 	// The address of a form, opened again, leads to the payment's page.
 	r.Get("/{payment_ref:[0-9]+}/{step}", func(w http.ResponseWriter, r *http.Request) {
@@ -49,6 +60,12 @@ func (c *Counter) pages(r chi.Router) {
 
 func (c *Counter) forms(r chi.Router) {
 	r.Post("/sign-in", func(w http.ResponseWriter, r *http.Request) { c.visit(w, r).signIn() })
+	r.Post("/sign-in/pin", func(w http.ResponseWriter, r *http.Request) { c.visit(w, r).signInWithPIN() })
+	r.Post("/pin", c.signedIn(visit.choosePIN))
+	r.Post("/pin/forget", c.signedIn(visit.forgetDevice))
+	r.Post("/till/open", c.signedIn(visit.openTill))
+	r.Post("/till/{till:[0-9a-f-]+}/count", c.signedIn(visit.countTill))
+	r.Post("/till/{till:[0-9a-f-]+}/sign", c.signedIn(visit.signTill))
 	r.Post("/sign-out", func(w http.ResponseWriter, r *http.Request) { c.visit(w, r).signOut() })
 	r.Post("/look-up", c.signedIn(visit.lookUp))
 	r.Post("/{payment_ref:[0-9]+}/take", c.signedIn(visit.take))
@@ -59,9 +76,10 @@ func (c *Counter) forms(r chi.Router) {
 // visit is one request of a clerk's browser.
 type visit struct {
 	web.Visit
-	c    *Counter
-	w    *words
-	desk *desk // nil when nobody is signed in
+	c       *Counter
+	w       *words
+	desk    *desk  // nil when nobody is signed in
+	session string // of the clerk
 }
 
 func (c *Counter) visit(w http.ResponseWriter, r *http.Request) visit {
@@ -82,7 +100,7 @@ func (c *Counter) signedIn(do func(visit)) http.HandlerFunc {
 			clerk, err := c.cfg.Identities.ClerkSession(r.Context(), id)
 			switch {
 			case err == nil:
-				v.desk = &desk{c: c, ClerkPrincipal: clerk}
+				v.desk, v.session = &desk{c: c, ClerkPrincipal: clerk}, id
 				do(v)
 				return
 			case !errors.Is(err, identity.ErrUnauthorized):
@@ -92,7 +110,7 @@ func (c *Counter) signedIn(do func(visit)) http.HandlerFunc {
 		}
 		ref := v.ref()
 		if ref == "" {
-			ref = digits(v.Form.Get(fieldRef))
+			ref = reference(v.Form.Get(fieldRef))
 		}
 		status, fault := http.StatusOK, ""
 		if present {
@@ -107,17 +125,36 @@ func (c *Counter) signedIn(do func(visit)) http.HandlerFunc {
 }
 
 func (v visit) askForKey(status int, ref, fault string) {
-	out := v.view(v.w.SignInTitle)
-	out.Ref = ref
+	out := v.signInView(ref)
 	if fault != "" {
 		out.Fault(fieldKey, fault, "")
 	}
 	v.Write(status, "signin", out)
 }
 
+// signInView is the page on which clerks sign in. A remembered device asks for a PIN first.
+func (v visit) signInView(ref string) *view {
+	out := v.view(v.w.SignInTitle)
+	out.Ref = ref
+	_, _, out.PINKnown = v.c.devices.Session(v.R)
+	if v.R.URL.Query().Get(queryDone) == doneForgotten {
+		out.Notice = v.w.PIN.Forgotten
+	}
+	return out
+}
+
+// toPayment leads a clerk who has signed in to the payment that the clerk asked for before,
+// or to the desk.
+func (v visit) toPayment(ref string) {
+	if !checkout.ValidPaymentRef(ref) {
+		ref = ""
+	}
+	v.See(ref)
+}
+
 // signIn is POST /counter/sign-in.
 func (v visit) signIn() {
-	ref := digits(v.Form.Get(fieldRef))
+	ref := reference(v.Form.Get(fieldRef))
 	clerk, err := v.c.cfg.Identities.AuthenticateClerk(strings.TrimSpace(v.Form.Get(fieldKey)))
 	if err != nil && !errors.Is(err, identity.ErrUnauthorized) {
 		v.unavailable("signing a clerk in", err, v.w.NothingDone)
@@ -137,10 +174,7 @@ func (v visit) signIn() {
 		return
 	}
 	v.c.signIns.WithLabelValues("ok").Inc()
-	if !checkout.ValidPaymentRef(ref) {
-		ref = ""
-	}
-	v.See(ref)
+	v.toPayment(ref)
 }
 
 // signOut is POST /counter/sign-out. The browser keeps the cookie until the session has
@@ -168,14 +202,25 @@ func (v visit) unavailable(doing string, err error, meaning string) {
 // queryDone says in the desk's address what was just done.
 const queryDone = "done"
 
+// Values of queryDone.
+const (
+	doneReleased  = "released"
+	doneChosen    = "pin"
+	doneForgotten = "forgotten"
+)
+
 // showDesk answers with the form for a reference, and with the refusal of the last
 // one unless it is nil.
 func (v visit) showDesk(status int, ref string, r *refusal) {
 	out := v.view(v.w.DeskTitle)
 	out.Ref = ref
-	if v.R.URL.Query().Get(queryDone) == "released" {
+	switch v.R.URL.Query().Get(queryDone) {
+	case doneReleased:
 		out.Notice = v.w.Released
+	case doneChosen:
+		out.Notice = v.w.PIN.Chosen
 	}
+	out.PINKnown = v.desk.Device != ""
 	if r != nil {
 		out.Fault(fieldRef, v.refusal(r), ref)
 	}
@@ -184,7 +229,7 @@ func (v visit) showDesk(status int, ref string, r *refusal) {
 
 // lookUp is POST /counter/look-up. It reserves the session.
 func (v visit) lookUp() {
-	ref := digits(v.Form.Get(fieldRef))
+	ref := reference(v.Form.Get(fieldRef))
 	s, _, err := v.desk.reserve(v.R.Context(), ref)
 	switch r := (*refusal)(nil); {
 	case err == nil:
@@ -301,7 +346,7 @@ func (v visit) release() {
 		v.refuse(err, v.ref())
 		return
 	}
-	v.See("", queryDone, "released")
+	v.See("", queryDone, doneReleased)
 }
 
 // reverse is POST /counter/{payment_ref}/reverse.
@@ -326,15 +371,4 @@ func (v visit) reverse() {
 	default:
 		v.refuse(err, ref)
 	}
-}
-
-// digits removes from a reference what people write between the digits: white space,
-// hyphens, dots.
-func digits(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || strings.ContainsRune("-.\u202f\u200b", r) {
-			return -1
-		}
-		return r
-	}, s)
 }

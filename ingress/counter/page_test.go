@@ -327,6 +327,9 @@ func TestOtherSitesPostNothing(t *testing.T) {
 	b.request(http.MethodPost, path, form).want(http.StatusOK, "Reçu")
 }
 
+// scriptPattern is the script of the pages.
+var scriptPattern = regexp.MustCompile(`<script src="/counter/assets/counter-[0-9a-f]+\.js" defer></script>`)
+
 func TestPagesAreClosedAndAccessible(t *testing.T) {
 	t.Parallel()
 	w := serve(t)
@@ -335,7 +338,7 @@ func TestPagesAreClosedAndAccessible(t *testing.T) {
 	check := func() {
 		t.Helper()
 		csp := b.answer.Get("Content-Security-Policy")
-		for _, part := range []string{"default-src 'none'", "style-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
+		for _, part := range []string{"default-src 'none'", "style-src 'self'", "script-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
 			if !strings.Contains(csp, part) {
 				t.Errorf("%s: policy %q lacks %s", b.at, csp, part)
 			}
@@ -343,7 +346,10 @@ func TestPagesAreClosedAndAccessible(t *testing.T) {
 		if b.answer.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s may be kept: %s", b.at, b.answer.Get("Cache-Control"))
 		}
-		b.lacks("<script", "style=\"", " onclick", "http://", "https://")
+		if scripts := scriptPattern.ReplaceAllString(b.html, ""); strings.Contains(scripts, "<script") {
+			t.Errorf("%s has a script of its own:\n%s", b.at, b.html)
+		}
+		b.lacks("style=\"", " onclick", "http://", "https://")
 		if n := strings.Count(b.html, "<h1>"); n != 1 || !regexp.MustCompile(`<html lang="(fr|en)">`).MatchString(b.html) {
 			t.Errorf("%s has %d h1", b.at, n)
 		}
@@ -380,6 +386,14 @@ func TestPagesAreClosedAndAccessible(t *testing.T) {
 	}
 	if b.get(m[1]); b.status != http.StatusOK || !strings.HasPrefix(b.answer.Get("Content-Type"), "text/css") || !strings.Contains(b.answer.Get("Cache-Control"), "immutable") {
 		t.Errorf("the style: %d %v", b.status, b.answer)
+	}
+	b.get("/counter").post("/sign-in", "key", c01).get("/counter/day").want(http.StatusOK)
+	script := regexp.MustCompile(`src="([^"]+)"`).FindStringSubmatch(scriptPattern.FindString(b.html))
+	if script == nil {
+		t.Fatalf("no script:\n%s", b.html)
+	}
+	if b.get(script[1]); b.status != http.StatusOK || !strings.HasPrefix(b.answer.Get("Content-Type"), "text/javascript") || len(b.html) > 600 {
+		t.Errorf("the script: %d %v, %d bytes", b.status, b.answer, len(b.html))
 	}
 	big := url.Values{"key": {strings.Repeat("x", 20<<10)}}
 	if b.request(http.MethodPost, "/counter/sign-in", big); b.status != http.StatusUnauthorized {

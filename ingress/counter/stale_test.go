@@ -9,6 +9,7 @@ import (
 
 	"quittance/ingress/counter"
 	"quittance/internal/identity"
+	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/test/servers"
 )
@@ -22,6 +23,10 @@ func (a *ageing) AuthenticateClerk(key string) (identity.ClerkPrincipal, error) 
 	return a.Load().AuthenticateClerk(key)
 }
 
+func (a *ageing) Clerk(agencyID, code string) (identity.Clerk, bool) {
+	return a.Load().Clerk(agencyID, code)
+}
+
 func (a *ageing) BeginClerkSession(ctx context.Context, keyID string) (string, error) {
 	return a.Load().BeginClerkSession(ctx, keyID)
 }
@@ -32,6 +37,18 @@ func (a *ageing) ClerkSession(ctx context.Context, id string) (identity.ClerkPri
 
 func (a *ageing) EndClerkSession(ctx context.Context, id string) error {
 	return a.Load().EndClerkSession(ctx, id)
+}
+
+func (a *ageing) SignInWithPIN(ctx context.Context, deviceID, code, pin string) (string, error) {
+	return a.Load().SignInWithPIN(ctx, deviceID, code, pin)
+}
+
+func (a *ageing) RememberDevice(ctx context.Context, actor operation.Actor, clerk identity.ClerkPrincipal, session, deviceID, pin string) (string, error) {
+	return a.Load().RememberDevice(ctx, actor, clerk, session, deviceID, pin)
+}
+
+func (a *ageing) ForgetDevice(ctx context.Context, actor operation.Actor, clerk identity.ClerkPrincipal) error {
+	return a.Load().ForgetDevice(ctx, actor, clerk)
 }
 
 // An instance that is cut off from Postgres does not know which clerks' keys are revoked. It

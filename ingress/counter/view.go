@@ -30,6 +30,24 @@ type view struct {
 	Already                string
 	Clerk, Receipt, PaidAt string
 	Reversed               string
+	Notices                []string
+	InWords, Place         string
+
+	// PINKnown: the device is remembered, for somebody or for this clerk.
+	PINKnown bool
+
+	Till               tillView
+	Sums               []sum
+	Movements          []movement
+	Search, Found      string
+	NewerURL, OlderURL string
+}
+
+// viewAt is a view of the page with a path of its own below /counter.
+func (v visit) viewAt(path, title string) *view {
+	out := v.view(title)
+	out.LanguageURL = v.View(v.w.Title, title, path).LanguageURL
+	return out
 }
 
 func (v visit) view(title string) *view {
@@ -49,7 +67,10 @@ func (out *view) about(v visit, s checkout.Session) {
 		return
 	}
 	out.Due = currency.Format(v.Lang, s.Amount)
-	if offer, ok := s.Offer(checkout.OfferCashAgency); ok {
+	if c := s.Collection; c != nil && isTaken(s, c.ID) { // also long after, when the session has no offers any more
+		out.Fee, out.Total = currency.Format(v.Lang, c.Fee), currency.Format(v.Lang, c.Amount)
+		out.InWords, _ = currency.Words(v.Lang, c.Amount)
+	} else if offer, ok := s.Offer(checkout.OfferCashAgency); ok {
 		out.Fee, out.Total = currency.Format(v.Lang, offer.Fee), currency.Format(v.Lang, s.Amount+offer.Fee)
 	}
 }
@@ -57,13 +78,23 @@ func (out *view) about(v visit, s checkout.Session) {
 // receipt fills in who took the cash and when, and whether it can be reversed.
 func (out *view) receipt(v visit, s checkout.Session, today bool) {
 	c := s.Collection
-	out.CollectionID, out.Clerk, out.Receipt = c.ID, c.Clerk, c.OperatorRef
+	out.CollectionID, out.Receipt, out.Notices = c.ID, c.OperatorRef, s.NoticeRefs()
+	out.Clerk, out.Place = v.clerk(c.Clerk), c.Account
+	out.Script = v.ScriptPath()
 	out.PaidAt = page.Date(v.Lang, c.DecidedAt)
 	out.Late, out.Mine = !s.Paid() && s.ReversedAt.IsZero(), c.Clerk == v.desk.Code
 	out.CanReverse = c.ReversedBy == "" && today
 	if c.ReversedBy != "" {
 		out.Reversed = fmt.Sprintf(v.w.ReversedText, c.ReversedBy, page.Date(v.Lang, c.ReversedAt))
 	}
+}
+
+// clerk names a clerk of the agency by name and code.
+func (v visit) clerk(code string) string {
+	if c, ok := v.c.cfg.Identities.Clerk(v.desk.AgencyID, code); ok {
+		return fmt.Sprintf(v.w.SignedInAs, c.Name, code)
+	}
+	return code
 }
 
 // refusal says in the clerk's language why a request was refused.

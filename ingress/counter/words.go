@@ -39,9 +39,14 @@ type words struct {
 
 	Ended    map[checkout.Status]string
 	Refusals map[string]string // by code
+
+	Day  dayWords
+	PIN  pinWords
+	Till tillWords
 }
 
 var french = words{
+	Day: frenchDay, PIN: frenchPIN, Till: frenchTill,
 	Title: "Guichet", TestMark: "TEST", SignedInAs: "%s – %s",
 	SignInTitle: "Ouvrir le guichet", SignInText: "Entrez la clé de votre guichet. Elle commence par ck_.", KeyLabel: "Clé du guichet", SignIn: "Ouvrir",
 	KeyRefused:    "Clé inconnue ou révoquée : vérifiez-la, ou demandez-en une autre à votre administration.",
@@ -104,6 +109,7 @@ var french = words{
 }
 
 var english = words{
+	Day: englishDay, PIN: englishPIN, Till: englishTill,
 	Title: "Counter", TestMark: "TEST", SignedInAs: "%s – %s",
 	SignInTitle: "Open the counter", SignInText: "Enter the key of your counter. It begins with ck_.", KeyLabel: "Counter key", SignIn: "Open",
 	KeyRefused:    "This key opens nothing: check it, or ask your agency for another.",

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -34,6 +35,7 @@ import (
 	registryfile "quittance/internal/registry/file"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/internal/tills"
 	"quittance/test/processor"
 	"quittance/test/registries"
 	"quittance/test/servers"
@@ -70,6 +72,7 @@ agencies:
 var (
 	_ counter.Sessions = (*sessions.Reader)(nil)
 	_ counter.Asker    = (*commands.Checkout)(nil)
+	_ tills.ReadModel  = (*sessions.Reader)(nil)
 )
 
 // world is what a counter needs: a processor and a read model in memory, without delay.
@@ -97,6 +100,52 @@ func (w *world) List(_ context.Context, f sessions.Filter) (out []checkout.Sessi
 		}
 	}
 	return out, int64(len(out)), w.blind
+}
+
+func (w *world) Cash(_ context.Context, f sessions.CashFilter) (day sessions.CashDay, err error) {
+	w.Lock()
+	defer w.Unlock()
+	for _, s := range w.Sessions {
+		for _, m := range s.Cash() {
+			if m.AgencyID != f.AgencyID || m.Live != f.Live || m.Clerk != f.Clerk || checkout.LocalDay(m.At) != f.Day {
+				continue
+			}
+			sum := &day.Taken
+			if m.Kind == checkout.CashReturned {
+				sum = &day.Returned
+			}
+			sum.Count, sum.Amount = sum.Count+1, sum.Amount+m.Amount
+			if f.Search != "" && !strings.Contains(m.PaymentRef+" "+m.Receipt, f.Search) {
+				continue
+			}
+			day.Found++
+			day.Entries = append(day.Entries, sessions.CashEntry{CashMovement: m})
+		}
+	}
+	slices.SortFunc(day.Entries, func(a, b sessions.CashEntry) int { return b.At.Compare(a.At) })
+	from := min((max(f.Page, 1)-1)*f.PageSize, len(day.Entries))
+	day.Entries = day.Entries[from:min(from+f.PageSize, len(day.Entries))]
+	return day, w.blind
+}
+
+// Transact writes the movements of all sessions, as the sink does, before it runs do.
+func (w *world) Transact(ctx context.Context, _ string, do func(context.Context, pgx.Tx) error) error {
+	var all []checkout.CashMovement
+	w.Change(func() {
+		for _, s := range w.Sessions {
+			all = append(all, s.Cash()...)
+		}
+	})
+	return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		for _, m := range all {
+			if _, err := tx.Exec(ctx, `INSERT INTO cash_movements (session_id, collection_id, kind, agency_id, livemode, clerk, at, day, amount, payment_ref, notice_refs, service_label, counter, receipt)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, '', $11, $12, $13) ON CONFLICT DO NOTHING`,
+				m.SessionID, m.CollectionID, string(m.Kind), m.AgencyID, m.Live, m.Clerk, m.At, checkout.LocalDay(m.At), m.Amount, m.PaymentRef, m.ServiceLabel, m.Counter, m.Receipt); err != nil {
+				return err
+			}
+		}
+		return do(ctx, tx)
+	})
 }
 
 func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, error) {
@@ -216,8 +265,12 @@ func (w *world) start(keys *secret.Keys, change []func(*counter.Config)) string 
 	if err != nil {
 		t.Fatal(err)
 	}
+	cash, err := tills.New(tills.Config{Pool: w.pool, ReadModel: w, Now: w.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg := counter.Config{
-		Commands: w, Sessions: w, Registry: agencies, Identities: clerks, Reads: reads, Keys: keys, Unknown: &quota.Unknown{Postgres: w.pool, Now: w.Now, Most: counter.MaxUnknown}, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
+		Commands: w, Sessions: w, Registry: agencies, Identities: clerks, Tills: cash, Reads: reads, Keys: keys, Unknown: &quota.Unknown{Postgres: w.pool, Now: w.Now, Most: counter.MaxUnknown}, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {

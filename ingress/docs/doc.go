@@ -3,6 +3,7 @@
 //
 //	GET /                     leads to /docs, or to /docs/fr for a French browser
 //	GET /openapi.yaml         the description of the API, OpenAPI 3.1
+//	GET /openapi.json         the same as JSON
 //	GET /docs                 the first page; /docs/NAME the others (pages.go)
 //	GET /docs/fr              the same in French, /docs/fr/NAME the others
 //	GET /docs/errors/         all error codes
@@ -19,6 +20,8 @@
 // fails when the schema ProblemCode and the catalogue differ, and when the webhooks of the
 // OpenAPI file and those of the domain differ. The pages show the programs under quickstart/
 // unchanged; the acceptance tests run them.
+//
+// The page for analysts is docs/analysts.md (guide.go), in English only.
 //
 // Everything is rendered once, in [New].
 package docs

@@ -40,11 +40,15 @@ type resource struct {
 }
 
 // New renders everything. ministry and counter are the descriptions of the APIs in YAML:
-// the one of the integrators' API is served, and the references are made from both. The
-// error is a fault of a description, or names the error codes without a page and the pages
-// without a code.
+// the one of the integrators' API is served, also as JSON, and the references are made
+// from both. The error is a fault of a description, or names the error codes without a page
+// and the pages without a code.
 func New(ministry, counter []byte) (*Handler, error) {
 	root, err := parse(ministry)
+	if err != nil {
+		return nil, err
+	}
+	asJSON, err := root.json()
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +71,10 @@ func New(ministry, counter []byte) (*Handler, error) {
 	h := &Handler{
 		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-		resources: map[string]resource{"/openapi.yaml": newResource("application/yaml; charset=utf-8", ministry)},
+		resources: map[string]resource{
+			"/openapi.yaml": newResource("application/yaml; charset=utf-8", ministry),
+			"/openapi.json": newResource("application/json", []byte(asJSON)),
+		},
 	}
 	if err := h.renderAll(site{style: template.CSS(style), content: shown}); err != nil { //nolint:gosec // our own file
 		return nil, err
@@ -155,11 +162,11 @@ func newResource(contentType string, body []byte) resource {
 	return resource{contentType: contentType, body: body, zipped: b.Bytes(), etag: hex.EncodeToString(sum[:12])}
 }
 
-// Routes adds /, /openapi.yaml, /docs and everything below it to the router.
+// Routes adds /, /openapi.yaml, /openapi.json, /docs and everything below it to the router.
 func (h *Handler) Routes(r chi.Router) {
 	r.Get("/", first)
 	r.Head("/", first)
-	for _, pattern := range []string{"/openapi.yaml", "/docs", "/docs/*"} {
+	for _, pattern := range []string{"/openapi.yaml", "/openapi.json", "/docs", "/docs/*"} {
 		r.Handle(pattern, http.HandlerFunc(h.serve))
 	}
 }

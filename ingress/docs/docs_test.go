@@ -7,11 +7,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,6 +21,9 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
@@ -279,9 +284,10 @@ func TestDocumentation(t *testing.T) {
 		"/docs/reference": {
 			"POST</span> <code>/api/v1/checkout/sessions</code>", "GET</span> <code>/api/v1/checkout/sessions/{id}</code>",
 			"<code>order_id</code> required, string, 1–200 characters",
-			"<code>customer.phone</code> optional, string, 1–32 characters",
+			`<code>customer</code> optional, object, <a href="/docs/reference#customer">Customer</a>`,
+			"<code>phone</code> string or null, 1–32 characters",
 			"<code>metadata</code> optional, object, at most 20 keys, keys of 1–64 characters, values: string of up to 500 characters",
-			"<code>currency</code> optional, string, one of XAF, USD,",
+			`<code>currency</code> optional, string, <a href="/docs/reference#currency">Currency</a>`,
 			"<code>Idempotency-Key</code> required, in header",
 			"<code>page_size</code> optional, in query, integer, 1–100",
 			`<code>embed_checkout_url</code> URL or null`,
@@ -453,7 +459,7 @@ func TestAnswers(t *testing.T) {
 	if got := get(t, h, "/openapi.yaml"); got != string(openAPI(t)) {
 		t.Error("/openapi.yaml is not the file")
 	}
-	for _, path := range []string{"/openapi.yaml", "/docs", "/docs/errors/", "/docs/errors/generic.unavailable"} {
+	for _, path := range []string{"/openapi.yaml", "/openapi.json", "/docs", "/docs/errors/", "/docs/errors/generic.unavailable"} {
 		plain := ask(h, http.MethodGet, path)
 		body := plain.Body.String()
 		etag := plain.Header().Get("ETag")
@@ -497,6 +503,9 @@ func TestAnswers(t *testing.T) {
 	if got := ask(h, http.MethodGet, "/openapi.yaml").Header().Get("Content-Type"); got != "application/yaml; charset=utf-8" {
 		t.Errorf("/openapi.yaml is %s", got)
 	}
+	if got := ask(h, http.MethodGet, "/openapi.json").Header().Get("Content-Type"); got != "application/json" {
+		t.Errorf("/openapi.json is %s", got)
+	}
 	for path, to := range map[string]string{"/docs/": "/docs", "/docs/errors": "/docs/errors/", "/docs/fr/": "/docs/fr", "/docs/webhooks/": "/docs/webhooks"} {
 		if r := ask(h, http.MethodGet, path); r.Code != http.StatusPermanentRedirect || r.Header().Get("Location") != to {
 			t.Errorf("%s: %d to %s", path, r.Code, r.Header().Get("Location"))
@@ -512,6 +521,33 @@ func TestAnswers(t *testing.T) {
 	}
 	if r := ask(h, http.MethodGet, "/docs/nothing"); r.Code != http.StatusNotFound || !strings.Contains(r.Body.String(), "Not found") {
 		t.Errorf("another path: %d", r.Code)
+	}
+}
+
+// Code generators read the file as it is served. Some do not know YAML's aliases.
+func TestTheFileHasNoAliases(t *testing.T) {
+	t.Parallel()
+	h := server(t)
+	file, err := parser.ParseBytes([]byte(get(t, h, "/openapi.yaml")), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []ast.NodeType{ast.AnchorType, ast.AliasType, ast.MergeKeyType, ast.TagType} {
+		for _, n := range ast.FilterFile(kind, file) {
+			t.Errorf("line %d of openapi.yaml has %s, a %s", n.GetToken().Position.Line, n, kind)
+		}
+	}
+
+	var fromYAML, fromJSON any
+	plain, err := yaml.YAMLToJSON(openAPI(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(json.Unmarshal(plain, &fromYAML), json.Unmarshal([]byte(get(t, h, "/openapi.json")), &fromJSON)); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(fromYAML, fromJSON) {
+		t.Error("/openapi.json differs from /openapi.yaml")
 	}
 }
 

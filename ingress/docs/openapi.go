@@ -121,15 +121,57 @@ func (n node) text() string {
 
 func (n node) present() bool { return n.value != nil }
 
-// json returns the value as indented JSON in the file's order.
-func (n node) json() (string, error) {
-	text, err := yaml.MarshalWithOptions(n.value, yaml.JSON())
-	if err != nil {
-		return "", fmt.Errorf("writing an example: %w", err)
+// orNull returns the other alternative of an anyOf with null. For any other schema it
+// returns the schema itself and false.
+func (n node) orNull() (node, bool) {
+	alternatives := n.child("anyOf").list()
+	if len(alternatives) == 2 && alternatives[1].child("type").value == "null" {
+		return alternatives[0], true
 	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, bytes.TrimSpace(text), "", "  "); err != nil {
-		return "", fmt.Errorf("writing an example: %w", err)
+	return n, false
+}
+
+// json returns the value as indented JSON in the file's order. It does not follow
+// references.
+func (n node) json() (string, error) {
+	var compact, out bytes.Buffer
+	if err := writeJSON(&compact, n.value); err != nil {
+		return "", fmt.Errorf("writing JSON: %w", err)
+	}
+	if err := json.Indent(&out, compact.Bytes(), "", "  "); err != nil {
+		return "", fmt.Errorf("writing JSON: %w", err)
 	}
 	return out.String(), nil
+}
+
+func writeJSON(b *bytes.Buffer, value any) error {
+	switch value := value.(type) {
+	case yaml.MapSlice:
+		b.WriteByte('{')
+		for i, item := range value {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := errors.Join(writeJSON(b, fmt.Sprint(item.Key)), b.WriteByte(':'), writeJSON(b, item.Value)); err != nil {
+				return err
+			}
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, item := range value {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := writeJSON(b, item); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+	default:
+		e := json.NewEncoder(b)
+		e.SetEscapeHTML(false)
+		return e.Encode(value)
+	}
+	return nil
 }

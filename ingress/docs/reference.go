@@ -224,13 +224,16 @@ func (r *reader) fields(prefix string, schema node) (out []field) {
 }
 
 func (r *reader) field(name string, schema node) field {
-	f := field{Name: name, Object: schema.refName(), Home: r.home, About: r.prose(schema)}
+	value, _ := schema.orNull()
+	f := field{Name: name, Object: value.refName(), Home: r.home, About: r.prose(schema)}
 	if f.Object == "" {
-		f.Object = schema.child("items").refName()
+		f.Object = value.child("items").refName()
 	}
 	if f.Object != "" {
 		r.mention(f.Object)
-		f.About = nil // the object has its own
+		if schema.refName() == f.Object {
+			f.About = nil // the object has its own
+		}
 	}
 	f.Rules = rules(schema)
 	return f
@@ -253,8 +256,9 @@ func (r *reader) hook(event string, post node) hook {
 // page shows as an object.
 func rules(s node) (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	s, null := s.orNull()
 	types := s.get("type").texts()
-	null := slices.Contains(types, "null")
+	null = null || slices.Contains(types, "null")
 	types = slices.DeleteFunc(types, func(t string) bool { return t == "null" })
 	kind := strings.Join(types, " or ")
 	if format := s.get("format").text(); format != "" && format != "int64" {
@@ -266,9 +270,6 @@ func rules(s node) (out []string) {
 	}
 	if kind != "" {
 		add("%s", kind)
-	}
-	if v := s.get("const"); v.present() {
-		add("always %s", v.text())
 	}
 	between(add, s.get("minLength"), s.get("maxLength"), "%s characters")
 	between(add, s.get("minimum"), s.get("maximum"), "%s")
@@ -283,7 +284,9 @@ func rules(s node) (out []string) {
 			add("values: %s", values.get("type").text())
 		}
 	}
-	if v := s.get("enum").texts(); len(v) > 0 && s.refName() == "" {
+	if v := s.get("enum").texts(); len(v) == 1 {
+		add("always %s", v[0])
+	} else if len(v) > 0 && s.refName() == "" {
 		add("one of %s", strings.Join(v, ", "))
 	}
 	if v := s.get("pattern"); v.present() {

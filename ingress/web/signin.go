@@ -30,6 +30,9 @@ type SignIn struct {
 	PublicURL string
 	// Whole is how long a session lasts at most. An older cookie is refused unread.
 	Whole time.Duration
+	// Keep says that the browser keeps the cookie for Whole. Otherwise it forgets the cookie
+	// when it is closed.
+	Keep bool
 	// Now is the service's clock, UTC.
 	Now func() time.Time
 }
@@ -55,8 +58,7 @@ func (s *SignIn) set(w http.ResponseWriter, value string, maxAge int) {
 	})
 }
 
-// Begin gives the browser the session with the id. The browser forgets the cookie when it
-// is closed.
+// Begin gives the browser the session with the id.
 func (s *SignIn) Begin(w http.ResponseWriter, id string) error {
 	plain, err := json.Marshal(signedIn{ID: id, Since: s.Now()})
 	if err != nil {
@@ -66,7 +68,11 @@ func (s *SignIn) Begin(w http.ResponseWriter, id string) error {
 	if err != nil {
 		return err
 	}
-	s.set(w, base64.RawURLEncoding.EncodeToString(sealed), 0)
+	maxAge := 0
+	if s.Keep {
+		maxAge = int(s.Whole.Seconds())
+	}
+	s.set(w, base64.RawURLEncoding.EncodeToString(sealed), maxAge)
 	return nil
 }
 

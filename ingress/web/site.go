@@ -25,7 +25,7 @@ var layout embed.FS
 //go:embed assets/style.css
 var style []byte
 
-// Config of a Site. All fields are required.
+// Config of a Site. All fields are required unless stated otherwise.
 type Config struct {
 	// Prefix is the path of all pages of the site, such as /counter.
 	Prefix string
@@ -35,27 +35,34 @@ type Config struct {
 	// PublicURL is where browsers reach the site.
 	PublicURL string
 	Log       *slog.Logger
+	// Script is the only script that the site's policy allows. Pages must work without it.
+	// May be empty.
+	Script []byte
 }
 
 // Site is one set of pages with a common layout and a common path. Safe for
 // concurrent use.
 type Site struct {
-	cfg       Config
-	templates map[string]*template.Template
-	stylePath string
-	sameSite  func(http.Handler) http.Handler
+	cfg        Config
+	templates  map[string]*template.Template
+	stylePath  string
+	scriptPath string // empty without a script
+	policy     string
+	sameSite   func(http.Handler) http.Handler
 }
 
 // New parses the templates. An error names a faulty template or a PublicURL that is
 // not an absolute URL.
 func New(cfg Config) (*Site, error) {
-	sum := sha256.Sum256(style)
 	s := &Site{
-		cfg: cfg, templates: map[string]*template.Template{},
-		stylePath: cfg.Prefix + "/assets/" + path.Base(cfg.Prefix) + "-" + hex.EncodeToString(sum[:6]) + ".css",
+		cfg: cfg, templates: map[string]*template.Template{}, stylePath: assetPath(cfg.Prefix, style, ".css"),
+		policy: "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+	}
+	if len(cfg.Script) > 0 {
+		s.scriptPath, s.policy = assetPath(cfg.Prefix, cfg.Script, ".js"), s.policy+"; script-src 'self'"
 	}
 	var err error
-	if s.sameSite, err = SameSite(originOf(cfg.PublicURL), setHeaders); err != nil {
+	if s.sameSite, err = SameSite(originOf(cfg.PublicURL), s.setHeaders); err != nil {
 		return nil, errors.New("PublicURL is not an absolute URL")
 	}
 	base, err := template.ParseFS(layout, "templates/layout.html")
@@ -85,6 +92,12 @@ func New(cfg Config) (*Site, error) {
 	return s, nil
 }
 
+// assetPath returns the path of a file of the site. It changes with the content.
+func assetPath(prefix string, body []byte, suffix string) string {
+	sum := sha256.Sum256(body)
+	return prefix + "/assets/" + path.Base(prefix) + "-" + hex.EncodeToString(sum[:6]) + suffix
+}
+
 // originOf returns scheme and host of an address.
 func originOf(address string) string {
 	scheme, rest, _ := strings.Cut(address, "://")
@@ -101,6 +114,11 @@ func (s *Site) Routes(r chi.Router, pages, forms func(chi.Router)) {
 		r.Get(strings.TrimPrefix(s.stylePath, s.cfg.Prefix), func(w http.ResponseWriter, _ *http.Request) {
 			WriteAsset(w, "text/css; charset=utf-8", style)
 		})
+		if s.scriptPath != "" {
+			r.Get(strings.TrimPrefix(s.scriptPath, s.cfg.Prefix), func(w http.ResponseWriter, _ *http.Request) {
+				WriteAsset(w, "text/javascript; charset=utf-8", s.cfg.Script)
+			})
+		}
 		pages(r)
 		r.Group(func(r chi.Router) {
 			r.Use(s.sameSite)
@@ -110,9 +128,9 @@ func (s *Site) Routes(r chi.Router, pages, forms func(chi.Router)) {
 }
 
 // setHeaders sets the headers of a page of a site.
-func setHeaders(h http.Header) {
+func (s *Site) setHeaders(h http.Header) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	Protect(h, "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'", "same-origin")
+	Protect(h, s.policy, "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Permissions-Policy", "payment=(), camera=(), microphone=(), geolocation=()")
 	h.Set("Vary", "Accept-Language, Cookie")
@@ -132,7 +150,7 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, name st
 		http.Error(w, page.layout().L.Unavailable, http.StatusInternalServerError)
 		return
 	}
-	setHeaders(w.Header())
+	s.setHeaders(w.Header())
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "5")
 	}

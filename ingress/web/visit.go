@@ -39,7 +39,7 @@ func (v Visit) URL(path string, query ...string) string {
 
 // See sends the browser to a page of the site. The arguments are those of URL.
 func (v Visit) See(path string, query ...string) {
-	setHeaders(v.W.Header())
+	v.site.setHeaders(v.W.Header())
 	http.Redirect(v.W, v.R, v.URL(path, query...), http.StatusSeeOther) //nolint:gosec // an address of ours
 }
 
@@ -70,6 +70,9 @@ type View struct {
 	Typed map[string]string
 
 	Style, LanguageURL string
+	// Script is the address of the site's script, for a page that has a use for it; see
+	// Visit.ScriptPath.
+	Script string
 }
 
 // pageView is a pointer to a View, or to a struct that embeds one.
@@ -88,6 +91,9 @@ func (v Visit) View(site, title, path string) View {
 		Typed: map[string]string{},
 	}
 }
+
+// ScriptPath returns the address of the site's script; empty without one.
+func (v Visit) ScriptPath() string { return v.site.scriptPath }
 
 // Fault adds a fault of a field of the page. Typed is what the field shows again.
 func (v *View) Fault(field, message, typed string) {

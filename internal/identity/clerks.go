@@ -237,6 +237,12 @@ func LimitClerk(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, 
 	return limited, nil
 }
 
+// Clerk returns a clerk of an agency, whether the clerk is active or not.
+func (i *Identities) Clerk(agencyID, code string) (Clerk, bool) {
+	c, ok := i.current.Load().clerks[clerkID{agencyID, code}]
+	return c, ok
+}
+
 func (s *snapshot) findClerk(slug, code string) (ClerkEntry, bool) {
 	for _, c := range s.clerks {
 		if c.Code == code && s.registry.Agencies[c.AgencyID].Slug == slug {

@@ -156,9 +156,15 @@ type ClerkPrincipal struct {
 	Clerk
 	KeyID string
 	Live  bool
-	// AgencyName is the name of the agency for citizens.
-	AgencyName string
+	// AgencyName is the name of the agency for citizens, Agency its slug.
+	AgencyName, Agency string
+	// Device is the id of the remembered device with which the clerk's session ends; empty
+	// for none.
+	Device string
 }
+
+// Ref names the clerk among all clerks: impots/c01.
+func (c ClerkPrincipal) Ref() string { return c.Agency + "/" + c.Code }
 
 // Family is a kind of key by its spelling: a prefix for each mode, and 20 to 200 letters
 // and digits.
@@ -237,7 +243,8 @@ func (i *Identities) clerk(s *snapshot, k Key) (ClerkPrincipal, error) {
 	if err := i.use(s, k); err != nil {
 		return ClerkPrincipal{}, err
 	}
-	return ClerkPrincipal{Clerk: s.clerks[k.clerk()], KeyID: k.ID, Live: k.Live, AgencyName: s.registry.Agencies[k.ClerkAgencyID].Name}, nil
+	agency := s.registry.Agencies[k.ClerkAgencyID]
+	return ClerkPrincipal{Clerk: s.clerks[k.clerk()], KeyID: k.ID, Live: k.Live, AgencyName: agency.Name, Agency: agency.Slug}, nil
 }
 
 // Fresh returns ErrStale when Postgres has not confirmed the identities for MaxAge. Run of

@@ -55,7 +55,7 @@ ON CONFLICT (agency_id, code) DO UPDATE SET name = excluded.name, counter = excl
     day_limit = COALESCE(sqlc.narg('day_limit')::bigint, clerks.day_limit);
 
 -- name: BeginClerkSession :exec
-INSERT INTO clerk_sessions (id, key_id, begun_at, last_used_at) VALUES (@id, @key_id, @begun_at, @begun_at);
+INSERT INTO clerk_sessions (id, key_id, device, begun_at, last_used_at) VALUES (@id, @key_id, sqlc.narg('device'), @begun_at, @begun_at);
 
 -- name: KeepNewestClerkSessions :exec
 DELETE FROM clerk_sessions s WHERE s.key_id = @key_id AND s.id NOT IN (
@@ -66,7 +66,7 @@ DELETE FROM clerk_sessions s WHERE s.key_id = @key_id AND s.id NOT IN (
 UPDATE clerk_sessions s SET last_used_at = GREATEST(s.last_used_at, @now)
 FROM api_keys k
 WHERE s.id = @id AND k.id = s.key_id AND k.revoked_at IS NULL AND s.begun_at > @begun_after AND s.last_used_at > @used_after
-RETURNING s.key_id;
+RETURNING s.key_id, s.device;
 
 -- name: EndClerkSession :exec
 DELETE FROM clerk_sessions WHERE id = @id;
@@ -74,3 +74,38 @@ DELETE FROM clerk_sessions WHERE id = @id;
 -- name: CleanClerkSessions :exec
 DELETE FROM clerk_sessions s USING api_keys k
 WHERE k.id = s.key_id AND (k.revoked_at IS NOT NULL OR s.begun_at <= @begun_before OR s.last_used_at <= @used_before);
+
+-- name: BindClerkSession :exec
+UPDATE clerk_sessions SET device = @device WHERE id = @id AND key_id = @key_id;
+
+-- name: ForeignDevice :one
+SELECT EXISTS (SELECT 1 FROM clerk_devices WHERE device_id = @device_id AND (agency_id <> @agency_id OR live <> @live));
+
+-- name: PutDevice :one
+INSERT INTO clerk_devices (id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at)
+VALUES (@id, @device_id, @key_id, @agency_id, @clerk_code, @live, @pin, 0, @now, @now)
+ON CONFLICT (device_id, clerk_code) DO UPDATE SET key_id = excluded.key_id, pin = excluded.pin, wrong = 0, last_used_at = excluded.last_used_at
+RETURNING id;
+
+-- An attempt counts before its PIN is compared, so that attempts at the same time on
+-- several instances are not more than the limit.
+-- name: TryPIN :one
+UPDATE clerk_devices SET wrong = wrong + 1
+WHERE device_id = @device_id AND clerk_code = @clerk_code AND wrong < @most AND last_used_at > @used_after
+RETURNING id, key_id, pin, wrong;
+
+-- name: DeviceKnown :one
+SELECT EXISTS (SELECT 1 FROM clerk_devices WHERE device_id = @device_id AND clerk_code = @clerk_code AND last_used_at > @used_after);
+
+-- name: PINWasRight :exec
+UPDATE clerk_devices SET wrong = 0, last_used_at = @now WHERE id = @id;
+
+-- name: ForgetDevices :many
+DELETE FROM clerk_devices WHERE id = sqlc.narg('id') OR agency_id = sqlc.narg('agency_id') AND clerk_code = sqlc.narg('clerk_code')
+RETURNING *;
+
+-- name: Devices :many
+SELECT * FROM clerk_devices ORDER BY agency_id, clerk_code, created_at, id;
+
+-- name: CleanDevices :exec
+DELETE FROM clerk_devices d USING api_keys k WHERE k.id = d.key_id AND (k.revoked_at IS NOT NULL OR d.last_used_at <= @used_before);

@@ -28,18 +28,23 @@ var ErrSessionEnded = fmt.Errorf("%w: the clerk's session has ended", ErrUnautho
 // BeginClerkSession signs the holder of a clerk's key in and returns the id of the session.
 // The caller has authenticated the key.
 func (i *Identities) BeginClerkSession(ctx context.Context, keyID string) (id string, err error) {
-	id = uuid.NewString()
 	err = pgx.BeginFunc(ctx, i.cfg.Pool, func(tx pgx.Tx) error {
-		q := db.New(tx)
-		if err := q.BeginClerkSession(ctx, db.BeginClerkSessionParams{ID: id, KeyID: keyID, BegunAt: i.cfg.Now()}); err != nil {
-			return err
-		}
-		return q.KeepNewestClerkSessions(ctx, db.KeepNewestClerkSessionsParams{KeyID: keyID, Newest: maxClerkSessions})
+		id, err = i.beginSession(ctx, db.New(tx), keyID, "")
+		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("beginning a clerk's session: %w", err)
 	}
 	return id, nil
+}
+
+// beginSession begins a session that ends with a device, unless device is empty.
+func (i *Identities) beginSession(ctx context.Context, q *db.Queries, keyID, device string) (id string, err error) {
+	id = uuid.NewString()
+	if err := q.BeginClerkSession(ctx, db.BeginClerkSessionParams{ID: id, KeyID: keyID, Device: given(device), BegunAt: i.cfg.Now()}); err != nil {
+		return "", err
+	}
+	return id, q.KeepNewestClerkSessions(ctx, db.KeepNewestClerkSessionsParams{KeyID: keyID, Newest: maxClerkSessions})
 }
 
 // ClerkSession returns the clerk of a session and notes its use. It reads Postgres, so that
@@ -48,7 +53,7 @@ func (i *Identities) BeginClerkSession(ctx context.Context, keyID string) (id st
 // answer.
 func (i *Identities) ClerkSession(ctx context.Context, id string) (ClerkPrincipal, error) {
 	now := i.cfg.Now()
-	keyID, err := db.New(i.cfg.Pool).UseClerkSession(ctx, db.UseClerkSessionParams{
+	used, err := db.New(i.cfg.Pool).UseClerkSession(ctx, db.UseClerkSessionParams{
 		ID: id, Now: now, BegunAfter: now.Add(-ClerkSessionLifetime), UsedAfter: now.Add(-ClerkSessionIdle),
 	})
 	switch {
@@ -57,7 +62,9 @@ func (i *Identities) ClerkSession(ctx context.Context, id string) (ClerkPrincipa
 	case err != nil:
 		return ClerkPrincipal{}, fmt.Errorf("reading a clerk's session: %w", err)
 	}
-	return i.ClerkByKey(keyID)
+	clerk, err := i.ClerkByKey(used.KeyID)
+	clerk.Device = value(used.Device)
+	return clerk, err
 }
 
 // EndClerkSession signs a clerk out. A session that has ended stays so.
@@ -68,15 +75,19 @@ func (i *Identities) EndClerkSession(ctx context.Context, id string) error {
 	return nil
 }
 
-// cleanSessions deletes the rows of sessions that have ended.
+// cleanSessions deletes the rows of sessions that have ended, and of devices that are
+// forgotten.
 func (i *Identities) cleanSessions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	now := i.cfg.Now()
-	if err := db.New(i.cfg.Pool).CleanClerkSessions(ctx, db.CleanClerkSessionsParams{
+	now, q := i.cfg.Now(), db.New(i.cfg.Pool)
+	if err := q.CleanClerkSessions(ctx, db.CleanClerkSessionsParams{
 		BegunBefore: now.Add(-ClerkSessionLifetime), UsedBefore: now.Add(-ClerkSessionIdle),
 	}); err != nil {
 		return fmt.Errorf("deleting ended sessions of clerks: %w", err)
+	}
+	if err := q.CleanDevices(ctx, now.Add(-DeviceLifetime)); err != nil {
+		return fmt.Errorf("deleting forgotten devices of clerks: %w", err)
 	}
 	return nil
 }

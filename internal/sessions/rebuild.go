@@ -14,7 +14,7 @@ import (
 	"quittance/schemas"
 )
 
-// Empty removes all sessions and sets the positions of a topic's partitions, in one
+// Empty removes all sessions and movements of cash and sets the positions of a topic's partitions, in one
 // transaction. The next writer goes on from there. Reads answer ErrBehind until the
 // positions have reached the end of the topic again. Acceptances of ERPs stay, because
 // checkout.events does not have those of earlier releases.
@@ -30,6 +30,11 @@ func (s *Store) Empty(ctx context.Context, actor operation.Actor, now time.Time,
 			}
 		}
 		if _, err := tx.Exec(ctx, `TRUNCATE sessions`); err != nil {
+			return err
+		}
+		// A transaction that closes a till and began before must not see an empty table, as
+		// it would after a TRUNCATE.
+		if _, err := tx.Exec(ctx, `DELETE FROM cash_movements`); err != nil {
 			return err
 		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "readmodel.rebuild", Subject: topic})

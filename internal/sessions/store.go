@@ -50,7 +50,7 @@ func (s *Store) Apply(ctx context.Context, snapshots []Snapshot, moves []consume
 }
 
 // writing returns the statements for snapshots: the confirmations for ERPs, the last state
-// of each session, then the deletion of the keys of erased data. All are sorted by key, so
+// of each session with its movements of cash, then the deletion of the keys of erased data. All are sorted by key, so
 // that two writers cannot deadlock.
 func writing(snapshots []Snapshot) *pgx.Batch {
 	batch := &pgx.Batch{}
@@ -84,6 +84,9 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 				sequence = excluded.sequence, snapshot = excluded.snapshot
 			WHERE s.sequence < excluded.sequence`,
 			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value)
+		for _, m := range s.Cash() {
+			writeCash(batch, m)
+		}
 	}
 	personal.Delete(batch, slices.Sorted(maps.Keys(erased)))
 	return batch

@@ -352,6 +352,12 @@ func TestContract(t *testing.T) {
 	}
 	fmt.Fprintf(&report, "statements=%d failed=%d\n", len(all), failed)
 	t.Run("examples", func(t *testing.T) { examples(t, c) })
+	t.Run("every event is one of Event", func(t *testing.T) {
+		bodies, _ := webhookBodies(t)
+		for _, body := range bodies {
+			c.conforms(t, "Event", []byte(body))
+		}
+	})
 	t.Run("quota", func(t *testing.T) { quota(t, c.Up) })
 	if file := os.Getenv("QUITTANCE_CONTRACT_REPORT"); file != "" {
 		if err := os.WriteFile(file, []byte(report.String()), 0o644); err != nil {

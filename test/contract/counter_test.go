@@ -88,6 +88,7 @@ func TestCounter(t *testing.T) {
 	other := page(browser.Call(t, http.MethodGet, u.URL(harness.AtService, "/counter/"+bySoftware.PaymentRef+"?lang=en"), ""), "Give the cash back")
 	page(send(other, "reason", "wrong case"), "given back by c02")
 	u.Delivered(t, bySoftware.ID, "checkout.reversed")
+	tillOfTheDay(t, u)
 
 	for _, s := range []harness.Session{bySoftware, byPage} {
 		var body struct {

@@ -19,9 +19,11 @@ import (
 	"quittance/checkout/money"
 	"quittance/ingress/counter"
 	"quittance/internal/identity"
+	"quittance/internal/operation"
 	keyquota "quittance/internal/quota"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/internal/tills"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )
@@ -35,6 +37,9 @@ type backroom struct {
 	mute   bool // no command is answered
 	busy   bool // the key's quota is used up
 	away   bool // sessions of clerks cannot be read
+	day    sessions.CashDay
+	open   bool // c01's till is open
+	till   *tills.Till
 	// guessed: the key has looked up too many unknown references.
 	guessed bool
 }
@@ -51,6 +56,13 @@ func (b *backroom) List(context.Context, sessions.Filter) ([]checkout.Session, i
 		return nil, 0, nil
 	}
 	return []checkout.Session{*b.found}, 1, nil
+}
+
+func (b *backroom) Cash(_ context.Context, f sessions.CashFilter) (sessions.CashDay, error) {
+	if f.Search != "" {
+		return sessions.CashDay{Taken: b.day.Taken, Returned: b.day.Returned}, nil
+	}
+	return b.day, nil
 }
 
 func (b *backroom) Admit(context.Context, string, int) (keyquota.Allowance, bool, error) {
@@ -70,6 +82,82 @@ func (b *backroom) AuthenticateClerk(key string) (identity.ClerkPrincipal, error
 		}
 	}
 	return identity.ClerkPrincipal{}, identity.ErrKeyUnknown
+}
+
+func (b *backroom) Clerk(_, code string) (identity.Clerk, bool) {
+	for _, clerk := range counterClerks {
+		if clerk.Code == code {
+			return clerk.Clerk, true
+		}
+	}
+	return identity.Clerk{}, false
+}
+
+// SignInWithPIN refuses every PIN.
+func (b *backroom) SignInWithPIN(context.Context, string, string, string) (string, error) {
+	return "", identity.ErrPINWrong
+}
+
+func (b *backroom) RememberDevice(context.Context, operation.Actor, identity.ClerkPrincipal, string, string, string) (string, error) {
+	return "01890000-0000-7000-8000-0000000000d1", nil
+}
+
+func (b *backroom) ForgetDevice(context.Context, operation.Actor, identity.ClerkPrincipal) error {
+	return nil
+}
+
+func (b *backroom) Current(context.Context, tills.Who) (tills.Till, bool, error) {
+	t := closedTill()
+	t.ClosedAt = time.Time{}
+	return t, b.open, nil
+}
+
+func (b *backroom) Recent(_ context.Context, who tills.Who) (own, unsigned []tills.Till, err error) {
+	if b.till == nil {
+		return nil, nil, nil
+	}
+	signed := *b.till
+	signed.SignedBy, signed.SignedAt, signed.Counted = "c02", galleryTime, signed.Expected()
+	return []tills.Till{*b.till, signed}, []tills.Till{*b.till}, nil
+}
+
+func (b *backroom) Uncounted(context.Context, tills.Who) (taken, returned tills.Sum, err error) {
+	if b.till == nil {
+		return tills.Sum{}, tills.Sum{}, nil
+	}
+	return tills.Sum{Count: 2, Amount: 10_100}, tills.Sum{Count: 1, Amount: 5050}, nil
+}
+
+func (b *backroom) Report(context.Context, tills.Who, string) (tills.Till, []tills.Movement, error) {
+	if b.till == nil {
+		t := closedTill()
+		t.ClosedAt = time.Time{}
+		return t, nil, nil
+	}
+	return *b.till, []tills.Movement{
+		{Kind: checkout.CashTaken, At: galleryTime, Amount: 5050, PaymentRef: counterReference(), ServiceLabel: "Contribution de la patente", Receipt: "R-12"},
+		{Kind: checkout.CashReturned, At: galleryTime, Amount: 5050, PaymentRef: counterReference()},
+	}, nil
+}
+
+func (b *backroom) Open(context.Context, operation.Actor, tills.Who, int64) (tills.Till, error) {
+	return tills.Till{}, errors.New("no Postgres")
+}
+
+func (b *backroom) Count(context.Context, operation.Actor, tills.Who, string, int64, string) (tills.Till, error) {
+	return tills.Till{}, operation.Refuse("till.note_required", "note", operation.Args{"difference": int64(-50)})
+}
+
+func (b *backroom) Sign(context.Context, operation.Actor, tills.Who, string, int64) (tills.Till, error) {
+	return tills.Till{}, operation.Refuse("till.count_differs", "counted", nil)
+}
+
+// closedTill is a till of c01 with a difference.
+func closedTill() tills.Till {
+	return tills.Till{
+		ID: "01890000-0000-7000-8000-0000000000a1", Clerk: "c01", Number: 3, Counter: "Hall", OpenedAt: galleryTime.Add(-8 * time.Hour), Opening: 20_000, ClosedAt: galleryTime,
+		Taken: tills.Sum{Count: 119, Amount: 99_999_999_999_999}, Returned: tills.Sum{Count: 1, Amount: 5050}, Counted: 99_999_999_999_999 + 20_000 - 5050 - 50, Note: "Une pièce manque.",
+	}
 }
 
 // BeginClerkSession begins a session that has the id of the key.
@@ -120,6 +208,8 @@ type deskRow struct {
 	status   int // 200 when zero
 	backroom
 	long bool
+	// remembered: the browser is a remembered device.
+	remembered bool
 }
 
 // deskRows returns the pages of the counter.
@@ -143,7 +233,7 @@ func deskRows() []deskRow {
 				Amount: 5050, Fee: 50, Currency: "XAF", WindowEndsAt: galleryTime.Add(counter.Window),
 			}
 			if collection == taken {
-				s.Collection.DecidedAt, s.Collection.OperatorRef = galleryTime, "R-12"
+				s.Collection.DecidedAt, s.Collection.OperatorRef, s.Collection.Account, s.NoticeRef = galleryTime, "R-12", "Hall", "AV20260123456789"
 			}
 		}
 		for _, c := range change {
@@ -151,6 +241,10 @@ func deskRows() []deskRow {
 		}
 		return s
 	}
+	waits := closedTill()
+	till := &waits
+	signed := closedTill()
+	signed.SignedBy, signed.SignedAt = "c02", galleryTime.Add(time.Hour)
 	open := is(checkout.StatusOpen, "")
 	mine := is(checkout.StatusOpen, held)
 	theirs := is(checkout.StatusOpen, held, func(s *checkout.Session) { s.Collection.Clerk = "c02" })
@@ -188,6 +282,19 @@ func deskRows() []deskRow {
 		{name: "signin", pictured: true, clerk: "nobody"},
 		{name: "signin.refused", pictured: true, clerk: "nobody", path: "/sign-in", form: url.Values{"key": {"x"}}, status: http.StatusUnauthorized},
 		at(time.Hour, deskRow{name: "signin.ended"}),
+		{name: "signin.pin", pictured: true, clerk: "nobody", remembered: true},
+		{name: "signin.pin-wrong", clerk: "nobody", remembered: true, path: "/sign-in/pin", form: url.Values{"code": {"c01"}, "pin": {"1"}}, status: http.StatusUnauthorized},
+		{name: "pin", pictured: true, path: "/pin"},
+		{name: "pin.faulty", path: "/pin", form: url.Values{"pin": {"123456"}, "again": {"123456"}}, status: http.StatusUnprocessableEntity},
+		{name: "till", pictured: true, path: "/till"},
+		{name: "till.lists", pictured: true, path: "/till", backroom: backroom{till: till}},
+		{name: "till.faulty", path: "/till/open", form: url.Values{"opening": {"1,5"}}, status: http.StatusUnprocessableEntity},
+		{name: "till.open", pictured: true, path: "/till", backroom: backroom{open: true}},
+		{name: "till.differs", pictured: true, path: "/till/" + till.ID + "/count", form: url.Values{"counted": {"20 000"}}, status: http.StatusUnprocessableEntity, backroom: backroom{open: true}},
+		{name: "report", pictured: true, path: "/till/" + till.ID, backroom: backroom{till: till}},
+		{name: "report.signed", path: "/till/" + till.ID, backroom: backroom{till: &signed}},
+		{name: "report.second", pictured: true, clerk: "c02", path: "/till/" + till.ID, backroom: backroom{till: till}},
+		{name: "report.faulty", clerk: "c02", path: "/till/" + till.ID + "/sign", form: url.Values{"counted": {"1"}}, status: http.StatusUnprocessableEntity, backroom: backroom{till: till}},
 		{name: "signin.unrecorded", clerk: "nobody", path: "/?/take", form: take, status: http.StatusUnauthorized},
 
 		{name: "away", path: "/?", status: http.StatusServiceUnavailable, backroom: backroom{away: true}},
@@ -215,6 +322,10 @@ func deskRows() []deskRow {
 		{name: "desk.guessed", path: "/look-up", form: lookUp, status: http.StatusTooManyRequests, backroom: backroom{guessed: true}},
 		refused("desk.taken", "/?/release", release, paid, checkout.CodeSessionEnded),
 		refused("desk.not-taken", "/?/release", with(release, "collection_id", phone.Collection.ID), phone, checkout.CodeNotTaken),
+
+		{name: "day.empty", path: "/day"},
+		{name: "day", pictured: true, path: "/day", backroom: backroom{day: cashOfDay()}},
+		{name: "day.search", path: "/day?q=xyz", backroom: backroom{day: cashOfDay()}},
 
 		pictured(shown("review", mine)),
 		pictured(shown("review.cancelled", is(cancelled, held))),
@@ -257,6 +368,21 @@ func deskRows() []deskRow {
 	}
 }
 
+// cashOfDay is a day with cash of every kind.
+func cashOfDay() sessions.CashDay {
+	taken := checkout.CashMovement{
+		SessionID: "chs_1", CollectionID: counterCollection, Kind: checkout.CashTaken, Clerk: "c01", At: galleryTime, Amount: 5050, PaymentRef: counterReference(),
+		NoticeRefs: []string{"AV20260123456789"}, ServiceLabel: "Contribution de la patente", Counter: "Hall", Receipt: "R-12",
+	}
+	back, large := taken, taken
+	back.Kind, back.Receipt, back.ServiceLabel = checkout.CashReturned, "", ""
+	large.Amount, large.ServiceLabel = 99_999_999_999_999, "Contribution de la patente et des licences, régularisation des exercices antérieurs"
+	return sessions.CashDay{
+		Entries: []sessions.CashEntry{{CashMovement: taken}, {CashMovement: back}, {CashMovement: large, ReturnedBy: "c02"}},
+		Found:   120, Taken: sessions.CashSum{Count: 119, Amount: 99_999_999_999_999}, Returned: sessions.CashSum{Count: 1, Amount: 5050},
+	}
+}
+
 // counterReference returns a valid payment reference.
 func counterReference() string {
 	refs, err := checkout.NewReferences(make([]byte, 32))
@@ -275,7 +401,7 @@ func (g *gallery) counter(t *testing.T) {
 	t.Helper()
 	b := &backroom{now: galleryTime}
 	desks, err := counter.New(counter.Config{
-		Commands: b, Sessions: b, Registry: b, Identities: b, Reads: b, Unknown: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
+		Commands: b, Sessions: b, Registry: b, Identities: b, Tills: b, Reads: b, Unknown: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
 		Now: func() time.Time { return b.now }, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
@@ -295,6 +421,9 @@ func (g *gallery) counter(t *testing.T) {
 		w := answerTo(t, r, post("/sign-in", url.Values{"key": {clerk.Code}}), http.StatusSeeOther)
 		cookies[clerk.Code] = w.Result().Cookies()[0]
 	}
+	remember := post("/pin", url.Values{"pin": {"270419"}, "again": {"270419"}})
+	remember.AddCookie(cookies["c01"])
+	device := answerTo(t, r, remember, http.StatusSeeOther).Result().Cookies()[0]
 	templates, err := os.ReadDir(harness.Root + "/ingress/counter/templates")
 	if err != nil {
 		t.Fatal(err)
@@ -322,6 +451,9 @@ func (g *gallery) counter(t *testing.T) {
 			} else if row.clerk == "" {
 				req.AddCookie(cookies["c01"])
 			}
+			if row.remembered {
+				req.AddCookie(device)
+			}
 			*b = row.backroom
 			if b.now.IsZero() {
 				b.now = galleryTime
@@ -341,8 +473,13 @@ func (g *gallery) counter(t *testing.T) {
 			}
 			same = append(same, v.page.body)
 			seen := tour{v}
-			if row.name == "receipt" {
+			if row.name == "receipt" || row.name == "report.signed" {
 				seen = append(seen, v.in("print"))
+			}
+			if row.name == "receipt" { // its button prints
+				seen = append(seen,
+					view{name: v.name + "-stub", run: `window.print = () => { document.body.dataset.printed = "yes"; }`},
+					view{name: v.name + "-pressed", press: "#print", until: "body[data-printed]"})
 			}
 			g.tours = append(g.tours, seen)
 		}

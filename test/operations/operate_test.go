@@ -290,7 +290,11 @@ func (o deliveryOperator) supports(t *testing.T, paid harness.Session, endpoint 
 			}
 		}
 	}
-	again := o.Create(t, "tried twice")
+	away := []string{"sessions", "find", paid.OrderID, "--clickhouse", "http://127.0.0.1:1/quittance"}
+	if text := o.Says(t, "Paid: 5075 XAF by momo", away...); !strings.Contains(text, "Not read: journal") || !strings.Contains(text, "session.create") || strings.Contains(text, "no effect") {
+		t.Errorf("without ClickHouse sessions find says:\n%s", text)
+	}
+	again := o.Create(t, "not tried")
 	o.Says(t, "Not paid: nobody has tried yet", "sessions", "find", again.OrderID)
 	o.Refused(t, "nothing has this order", "sessions", "find", "NOTHING")
 	mistyped := ref[:15] + string('0'+(ref[15]-'0'+1)%10)

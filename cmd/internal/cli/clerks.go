@@ -12,7 +12,7 @@ import (
 )
 
 func clerks() Command {
-	return Command{Use: "clerks", Short: "Give the clerks of agencies' counters their keys", Commands: []Command{addClerk(), limitClerk(), listClerks(), revokeClerk()}}
+	return Command{Use: "clerks", Short: "Give the clerks of agencies' counters their keys", Commands: []Command{addClerk(), limitClerk(), listClerks(), revokeClerk(), listDevices(), forgetDevices()}}
 }
 
 // clerkJSON is a clerk as --json prints it. The agency is a slug.

@@ -32,7 +32,7 @@ const journalPlan = `This writes the entries of all records of checkout.events, 
 Nothing is removed: Kafka keeps attempts and calls for 90 days, and the journal keeps older ones. A row that is there already is replaced by the same row.
 The sink journal may run. An interrupted rebuild may be started again.`
 
-const readmodelPlan = `This empties the table of sessions in Postgres and fills it again from checkout.events.
+const readmodelPlan = `This empties the tables of sessions and of cash movements in Postgres and fills them again from checkout.events.
 Reads of sessions answer 503 until it is done. Payments continue. Metrics of events are counted again: silence the alerts of the group quittance-money.
 The sink readmodel may run. After an interruption the sink finishes the rebuild, or you start it again.`
 

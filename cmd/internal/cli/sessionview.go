@@ -89,13 +89,15 @@ func (v view) endpoint(id string) string {
 
 // found prints several payments, or none.
 func (v view) found(p *page, f support.Found) {
+	for i, one := range f.Payments {
+		p.say("%s%s of order %s: %s, %s, %s mode, created %s", strings.Repeat("\n", min(i, 1)), decimal(one.Amount, one.Currency), one.OrderID,
+			v.agency(one.TenantID), v.application(one.ApplicationID), modeOf(one.Live), moment(one.CreatedAt))
+		p.say("  %s", one.ID)
+		for _, line := range v.sentences(one) {
+			p.say("  %s", line)
+		}
+	}
 	if len(f.Payments) > 0 {
-		p.table("", "SESSION,CREATED,OF,MODE,ORDER,AMOUNT,ANSWER,TOLD", mapped(f.Payments, func(s support.Payment) []any {
-			return []any{
-				s.ID, moment(s.CreatedAt), v.agency(s.TenantID) + ", " + v.application(s.ApplicationID), modeOf(s.Live), s.OrderID, decimal(s.Amount, s.Currency),
-				v.answer(s), v.told(s),
-			}
-		}))
 		p.say("\n`quittance sessions show SESSION` shows everything about one of them.")
 	}
 	if len(f.Cases) > 0 {
@@ -117,9 +119,8 @@ func (p *page) missing(list []support.Missing) {
 // page prints everything about a payment, the answer first.
 func (v view) page(p *page, all support.Page) {
 	s := all.Session
-	p.say("%s%s.", strings.ToUpper(v.answer(all.Payment)[:1]), v.answer(all.Payment)[1:])
-	for _, line := range v.toldOf(all.Payment) {
-		p.say("%s.", line)
+	for _, line := range v.sentences(all.Payment) {
+		p.say("%s", line)
 	}
 	p.say("")
 	p.facts([][2]string{
@@ -176,13 +177,25 @@ func (v view) collection(s checkout.Session) [][2]string {
 func (v view) step(s support.Step) []any {
 	took := "-"
 	if s.Kind == support.StepCall || s.Kind == support.StepDelivery {
-		took = s.Took.String()
+		if took = s.Took.String(); s.Took == 0 {
+			took = "<1ms"
+		}
 	}
 	more := mapped(s.Facts, func(f support.Fact) string { return f.Name + " " + f.Value })
 	if s.DestinationID != "" {
 		more = append([]string{"to " + v.endpoint(s.DestinationID)}, more...)
 	}
 	return []any{moment(s.At), s.Kind, s.Name, orDash(s.Outcome), took, orDash(strings.Join(more, ", "))}
+}
+
+// sentences say what became of a payment, and who was told.
+func (v view) sentences(p support.Payment) []string {
+	answer := v.answer(p)
+	out := []string{strings.ToUpper(answer[:1]) + answer[1:] + "."}
+	for _, line := range v.toldOf(p) {
+		out = append(out, line+".")
+	}
+	return out
 }
 
 // answer says in a sentence what became of a payment, without its end.
@@ -276,13 +289,4 @@ func (v view) deliveryText(d deliveries.Delivery) string {
 		return "is being sent (" + calls + ")"
 	}
 	return "is not accepted (" + calls + "), and nobody calls again; when the cause is mended, `quittance deliveries retry " + d.ID + "` does"
-}
-
-// told says in few words which deliveries were accepted.
-func (v view) told(p support.Payment) string {
-	var out []string
-	for _, d := range slices.Backward(p.Deliveries) {
-		out = append(out, string(d.Kind)+" "+map[bool]string{true: "accepted", false: "NOT accepted"}[d.State == deliveries.StateDelivered])
-	}
-	return orDash(strings.Join(out, ", "))
 }

@@ -65,7 +65,9 @@ func TestAnswers(t *testing.T) {
 	if got := v.toldOf(p); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("told:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := v.told(p); got != "webhook accepted, webhook NOT accepted, erp NOT accepted" {
-		t.Error(got)
+	var text page
+	v.found(&text, support.Found{Payments: []support.Payment{p, p}})
+	if got := text.String(); strings.Count(got, "\n  "+want[2]+".\n") != 2 || !strings.Contains(got, "sessions show SESSION") {
+		t.Errorf("two payments:\n%s", got)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"quittance/internal/commands"
 	"quittance/internal/quota"
 	readmodel "quittance/internal/sessions"
+	"quittance/internal/tills"
 	"quittance/schemas"
 	"quittance/sdk"
 )
@@ -81,8 +82,12 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
+	cash, err := tills.New(tills.Config{Pool: b.Pool, ReadModel: sessions, Now: b.Now})
+	if err != nil {
+		return err
+	}
 	counters, err := counter.New(counter.Config{
-		Commands: h, Sessions: sessions, Registry: b.Registry, Identities: b.Identities, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
+		Commands: h, Sessions: sessions, Registry: b.Registry, Identities: b.Identities, Tills: cash, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
 		Unknown: &quota.Unknown{Postgres: b.Pool, Now: b.Now, Most: counter.MaxUnknown},
 		Now:     b.Now, Log: b.Log, Metrics: b.Metrics,
 	})

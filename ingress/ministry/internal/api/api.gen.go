@@ -122,7 +122,9 @@ type Session struct {
 	ExpiresAt string `json:"expires_at"`
 
 	// ID `chs_…`, at most 64 characters; sorts by time.
-	ID      string      `json:"id"`
+	ID string `json:"id"`
+
+	// Mode hosted sends the citizen to `checkout_url`; embedded shows the checkout in your page.
 	Mode    SessionMode `json:"mode"`
 	OrderID string      `json:"order_id"`
 
@@ -139,11 +141,11 @@ type Session struct {
 	Status SessionStatus `json:"status"`
 }
 
-// SessionMode defines model for Session.Mode.
-type SessionMode string
-
 // SessionCreate A session to create.
 type SessionCreate = json.RawMessage
+
+// SessionMode hosted sends the citizen to `checkout_url`; embedded shows the checkout in your page.
+type SessionMode string
 
 // SessionPage A page of sessions.
 type SessionPage struct {

@@ -37,6 +37,19 @@ type Clerk struct {
 	DayLimit     int64
 }
 
+type ClerkDevice struct {
+	ID         string
+	DeviceID   string
+	KeyID      string
+	AgencyID   string
+	ClerkCode  string
+	Live       bool
+	Pin        string
+	Wrong      int64
+	CreatedAt  time.Time
+	LastUsedAt time.Time
+}
+
 type Staff struct {
 	ID         string
 	Name       string

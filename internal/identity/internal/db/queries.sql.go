@@ -26,17 +26,38 @@ func (q *Queries) ApproveStaff(ctx context.Context, arg ApproveStaffParams) erro
 }
 
 const beginClerkSession = `-- name: BeginClerkSession :exec
-INSERT INTO clerk_sessions (id, key_id, begun_at, last_used_at) VALUES ($1, $2, $3, $3)
+INSERT INTO clerk_sessions (id, key_id, device, begun_at, last_used_at) VALUES ($1, $2, $3, $4, $4)
 `
 
 type BeginClerkSessionParams struct {
 	ID      string
 	KeyID   string
+	Device  *string
 	BegunAt time.Time
 }
 
 func (q *Queries) BeginClerkSession(ctx context.Context, arg BeginClerkSessionParams) error {
-	_, err := q.db.Exec(ctx, beginClerkSession, arg.ID, arg.KeyID, arg.BegunAt)
+	_, err := q.db.Exec(ctx, beginClerkSession,
+		arg.ID,
+		arg.KeyID,
+		arg.Device,
+		arg.BegunAt,
+	)
+	return err
+}
+
+const bindClerkSession = `-- name: BindClerkSession :exec
+UPDATE clerk_sessions SET device = $1 WHERE id = $2 AND key_id = $3
+`
+
+type BindClerkSessionParams struct {
+	Device *string
+	ID     string
+	KeyID  string
+}
+
+func (q *Queries) BindClerkSession(ctx context.Context, arg BindClerkSessionParams) error {
+	_, err := q.db.Exec(ctx, bindClerkSession, arg.Device, arg.ID, arg.KeyID)
 	return err
 }
 
@@ -52,6 +73,15 @@ type CleanClerkSessionsParams struct {
 
 func (q *Queries) CleanClerkSessions(ctx context.Context, arg CleanClerkSessionsParams) error {
 	_, err := q.db.Exec(ctx, cleanClerkSessions, arg.BegunBefore, arg.UsedBefore)
+	return err
+}
+
+const cleanDevices = `-- name: CleanDevices :exec
+DELETE FROM clerk_devices d USING api_keys k WHERE k.id = d.key_id AND (k.revoked_at IS NOT NULL OR d.last_used_at <= $1)
+`
+
+func (q *Queries) CleanDevices(ctx context.Context, usedBefore time.Time) error {
+	_, err := q.db.Exec(ctx, cleanDevices, usedBefore)
 	return err
 }
 
@@ -88,6 +118,58 @@ func (q *Queries) Clerks(ctx context.Context) ([]Clerk, error) {
 	return items, nil
 }
 
+const deviceKnown = `-- name: DeviceKnown :one
+SELECT EXISTS (SELECT 1 FROM clerk_devices WHERE device_id = $1 AND clerk_code = $2 AND last_used_at > $3)
+`
+
+type DeviceKnownParams struct {
+	DeviceID  string
+	ClerkCode string
+	UsedAfter time.Time
+}
+
+func (q *Queries) DeviceKnown(ctx context.Context, arg DeviceKnownParams) (bool, error) {
+	row := q.db.QueryRow(ctx, deviceKnown, arg.DeviceID, arg.ClerkCode, arg.UsedAfter)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
+const devices = `-- name: Devices :many
+SELECT id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at FROM clerk_devices ORDER BY agency_id, clerk_code, created_at, id
+`
+
+func (q *Queries) Devices(ctx context.Context) ([]ClerkDevice, error) {
+	rows, err := q.db.Query(ctx, devices)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ClerkDevice
+	for rows.Next() {
+		var i ClerkDevice
+		if err := rows.Scan(
+			&i.ID,
+			&i.DeviceID,
+			&i.KeyID,
+			&i.AgencyID,
+			&i.ClerkCode,
+			&i.Live,
+			&i.Pin,
+			&i.Wrong,
+			&i.CreatedAt,
+			&i.LastUsedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const endClerkSession = `-- name: EndClerkSession :exec
 DELETE FROM clerk_sessions WHERE id = $1
 `
@@ -109,6 +191,65 @@ type EndKeyParams struct {
 func (q *Queries) EndKey(ctx context.Context, arg EndKeyParams) error {
 	_, err := q.db.Exec(ctx, endKey, arg.EndsAt, arg.ID)
 	return err
+}
+
+const foreignDevice = `-- name: ForeignDevice :one
+SELECT EXISTS (SELECT 1 FROM clerk_devices WHERE device_id = $1 AND (agency_id <> $2 OR live <> $3))
+`
+
+type ForeignDeviceParams struct {
+	DeviceID string
+	AgencyID string
+	Live     bool
+}
+
+func (q *Queries) ForeignDevice(ctx context.Context, arg ForeignDeviceParams) (bool, error) {
+	row := q.db.QueryRow(ctx, foreignDevice, arg.DeviceID, arg.AgencyID, arg.Live)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
+const forgetDevices = `-- name: ForgetDevices :many
+DELETE FROM clerk_devices WHERE id = $1 OR agency_id = $2 AND clerk_code = $3
+RETURNING id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at
+`
+
+type ForgetDevicesParams struct {
+	ID        *string
+	AgencyID  *string
+	ClerkCode *string
+}
+
+func (q *Queries) ForgetDevices(ctx context.Context, arg ForgetDevicesParams) ([]ClerkDevice, error) {
+	rows, err := q.db.Query(ctx, forgetDevices, arg.ID, arg.AgencyID, arg.ClerkCode)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ClerkDevice
+	for rows.Next() {
+		var i ClerkDevice
+		if err := rows.Scan(
+			&i.ID,
+			&i.DeviceID,
+			&i.KeyID,
+			&i.AgencyID,
+			&i.ClerkCode,
+			&i.Live,
+			&i.Pin,
+			&i.Wrong,
+			&i.CreatedAt,
+			&i.LastUsedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const insertKey = `-- name: InsertKey :exec
@@ -271,6 +412,54 @@ func (q *Queries) LockStaff(ctx context.Context, ids []string) ([]Staff, error) 
 	return items, nil
 }
 
+const pINWasRight = `-- name: PINWasRight :exec
+UPDATE clerk_devices SET wrong = 0, last_used_at = $1 WHERE id = $2
+`
+
+type PINWasRightParams struct {
+	Now time.Time
+	ID  string
+}
+
+func (q *Queries) PINWasRight(ctx context.Context, arg PINWasRightParams) error {
+	_, err := q.db.Exec(ctx, pINWasRight, arg.Now, arg.ID)
+	return err
+}
+
+const putDevice = `-- name: PutDevice :one
+INSERT INTO clerk_devices (id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $8)
+ON CONFLICT (device_id, clerk_code) DO UPDATE SET key_id = excluded.key_id, pin = excluded.pin, wrong = 0, last_used_at = excluded.last_used_at
+RETURNING id
+`
+
+type PutDeviceParams struct {
+	ID        string
+	DeviceID  string
+	KeyID     string
+	AgencyID  string
+	ClerkCode string
+	Live      bool
+	Pin       string
+	Now       time.Time
+}
+
+func (q *Queries) PutDevice(ctx context.Context, arg PutDeviceParams) (string, error) {
+	row := q.db.QueryRow(ctx, putDevice,
+		arg.ID,
+		arg.DeviceID,
+		arg.KeyID,
+		arg.AgencyID,
+		arg.ClerkCode,
+		arg.Live,
+		arg.Pin,
+		arg.Now,
+	)
+	var id string
+	err := row.Scan(&id)
+	return id, err
+}
+
 const revokeKey = `-- name: RevokeKey :exec
 UPDATE api_keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL
 `
@@ -332,6 +521,45 @@ func (q *Queries) Staff(ctx context.Context) ([]Staff, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const tryPIN = `-- name: TryPIN :one
+UPDATE clerk_devices SET wrong = wrong + 1
+WHERE device_id = $1 AND clerk_code = $2 AND wrong < $3 AND last_used_at > $4
+RETURNING id, key_id, pin, wrong
+`
+
+type TryPINParams struct {
+	DeviceID  string
+	ClerkCode string
+	Most      int64
+	UsedAfter time.Time
+}
+
+type TryPINRow struct {
+	ID    string
+	KeyID string
+	Pin   string
+	Wrong int64
+}
+
+// An attempt counts before its PIN is compared, so that attempts at the same time on
+// several instances are not more than the limit.
+func (q *Queries) TryPIN(ctx context.Context, arg TryPINParams) (TryPINRow, error) {
+	row := q.db.QueryRow(ctx, tryPIN,
+		arg.DeviceID,
+		arg.ClerkCode,
+		arg.Most,
+		arg.UsedAfter,
+	)
+	var i TryPINRow
+	err := row.Scan(
+		&i.ID,
+		&i.KeyID,
+		&i.Pin,
+		&i.Wrong,
+	)
+	return i, err
 }
 
 const updateGrant = `-- name: UpdateGrant :exec
@@ -400,7 +628,7 @@ const useClerkSession = `-- name: UseClerkSession :one
 UPDATE clerk_sessions s SET last_used_at = GREATEST(s.last_used_at, $1)
 FROM api_keys k
 WHERE s.id = $2 AND k.id = s.key_id AND k.revoked_at IS NULL AND s.begun_at > $3 AND s.last_used_at > $4
-RETURNING s.key_id
+RETURNING s.key_id, s.device
 `
 
 type UseClerkSessionParams struct {
@@ -410,15 +638,20 @@ type UseClerkSessionParams struct {
 	UsedAfter  time.Time
 }
 
+type UseClerkSessionRow struct {
+	KeyID  string
+	Device *string
+}
+
 // Returns no row when the session has ended, or its key was revoked.
-func (q *Queries) UseClerkSession(ctx context.Context, arg UseClerkSessionParams) (string, error) {
+func (q *Queries) UseClerkSession(ctx context.Context, arg UseClerkSessionParams) (UseClerkSessionRow, error) {
 	row := q.db.QueryRow(ctx, useClerkSession,
 		arg.Now,
 		arg.ID,
 		arg.BegunAfter,
 		arg.UsedAfter,
 	)
-	var key_id string
-	err := row.Scan(&key_id)
-	return key_id, err
+	var i UseClerkSessionRow
+	err := row.Scan(&i.KeyID, &i.Device)
+	return i, err
 }

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"quittance/internal/identity"
+)
+
+func listDevices() Command {
+	return Command{
+		Use: "devices", Short: "List the devices on which clerks sign in with a PIN", JSON: "the list", Examples: []string{"clerks devices --json"},
+		Operate: func(ctx context.Context, m *Meta) error {
+			devices, err := identity.ListDevices(ctx, m.pool, m.now)
+			if err != nil {
+				return err
+			}
+			return m.show(mapped(devices, deviceJSON), func(p *page) {
+				var rows [][]any
+				for _, d := range devices {
+					state := "active"
+					if d.Wrong >= identity.MaxWrongPINs {
+						state = "PIN used up"
+					}
+					rows = append(rows, []any{d.Clerk, modeOf(d.Live), d.ID, moment(d.CreatedAt), moment(d.LastUsedAt), fmt.Sprintf("%d of %d", d.Wrong, identity.MaxWrongPINs), state})
+				}
+				p.table("no clerk signs in with a PIN; clerks choose one on the page of the counter", "CLERK,MODE,DEVICE,REMEMBERED,LAST USED,WRONG PINS,STATE", rows)
+			})
+		},
+	}
+}
+
+// deviceJSON is a device as --json prints it.
+func deviceJSON(d identity.Device) object {
+	return object{
+		"id", d.ID, "clerk", d.Clerk, "mode", modeOf(d.Live), "wrong_pins", d.Wrong, "created_at", d.CreatedAt, "last_used_at", d.LastUsedAt,
+	}
+}
+
+func forgetDevices() Command {
+	var yes bool
+	return Command{
+		Use: "forget AGENCY/CODE|DEVICE_ID", Short: "Make all devices of a clerk, or one device, forget the clerk's PIN, and end their sessions at once; it asks before more than one", JSON: "the devices",
+		Examples: []string{"clerks forget impots/c03 --yes", "clerks forget 018f0000-0000-7000-8000-0000000000aa"},
+		Missing:  "say whose devices, or which device: `quittance clerks forget AGENCY/CODE` or `quittance clerks forget DEVICE_ID`; `quittance clerks devices` shows both",
+		Flags:    func(f *pflag.FlagSet, _ *Meta) { yesFlag(f, &yes) },
+		Operate: func(ctx context.Context, m *Meta) error {
+			all, err := identity.ListDevices(ctx, m.pool, m.now)
+			if err != nil {
+				return err
+			}
+			var plan []string
+			for _, d := range all {
+				if d.Clerk == m.args[0] {
+					plan = append(plan, fmt.Sprintf("  %s, %s mode, last used %s", d.ID, modeOf(d.Live), moment(d.LastUsedAt)))
+				}
+			}
+			if len(plan) > 1 {
+				if err := m.agree(yes, fmt.Sprintf("This makes %d devices forget %s, who needs the key again on each:\n%s\nThe id of a device forgets one.", len(plan), m.args[0], strings.Join(plan, "\n"))); err != nil {
+					return err
+				}
+			}
+			devices, err := identity.ForgetDevices(ctx, m.pool, operator(), m.args[0], m.now)
+			if err != nil {
+				return err
+			}
+			return m.show(mapped(devices, deviceJSON), func(p *page) {
+				if len(devices) == 0 {
+					p.say("Nothing to forget: no device knows %s.", m.args[0])
+				}
+				for _, d := range devices {
+					p.say("Device %s has forgotten %s, %s mode: its PIN opens nothing, and its sessions have ended.", d.ID, d.Clerk, modeOf(d.Live))
+				}
+			})
+		},
+	}
+}
