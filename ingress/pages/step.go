@@ -358,7 +358,7 @@ func (st steps) phoneOf(chosen option) string {
 	if len(st.s.CustomerSealed) == 0 {
 		return ""
 	}
-	c, err := st.p.cfg.Personal.Customer(st.r.Context(), st.id, st.s.CustomerSealed)
+	c, err := st.p.cfg.Personal.Customer(st.r.Context(), st.s.ContactID(), st.s.CustomerSealed)
 	switch {
 	case errors.Is(err, personal.ErrErased):
 		return ""

@@ -77,17 +77,14 @@ type Application struct {
 	CreatedAt time.Time
 }
 
-// Cashin is an application's access to the deprecated cash-in surface.
+// Cashin says what an application may do on the deprecated cash-in surface. Package cashin
+// has its credentials.
 type Cashin struct {
-	APIKeyHash []byte // SHA-256
-	SecretKey  secret.Text
 	// RedirectOrigins are the origins to which the citizen may return after the payment.
 	RedirectOrigins []string
 	WebhookURL      string // empty for none
 	// Providers that are activated, such as mobile_money_a.
 	Providers []string
-	// Locked means that the secret does not open with this process's master keys.
-	Locked bool
 }
 
 // WebhookEndpoint is an address at which an application or the platform receives

@@ -26,7 +26,7 @@ func TestFaults(t *testing.T) {
 	h.Seed(t, `
 agencies:
   - {id: 018f0000-0000-7000-8000-000000000002, slug: douanes, name: X, services: [{id: 018f0000-0000-7000-8000-000000000201, code: fret, label: F}],
-     applications: [{id: 018f0000-0000-7000-8000-00000000000b, name: Y, keys: [{secret: sk_test_cccccccccccccccccccccccc}], cashin: {api_key: taken-api-key, secret_key: x}}]}`)
+     applications: [{id: 018f0000-0000-7000-8000-00000000000b, name: Y, keys: [{secret: sk_test_cccccccccccccccccccccccc}], cashin: {mode: test, api_key: taken-api-key, secret_key: x}}]}`)
 	var revision int64
 	if err := h.Pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(&revision); err != nil {
 		t.Fatal(err)
@@ -171,6 +171,12 @@ agencies:
 		{"integrator: true", "integrator: false", "platform.keys[0].agencies[0]"},
 		{"    applications:\n", "    applications:\n      - {id: 018f0000-0000-7000-8000-00000000000c, name: Z, integrator: true}\n", app0 + ".integrator"},
 		{"api_key: cashin-api-private", "api_key: taken-api-key", app0 + ".cashin.api_key"},
+		{"secret_key: cashin-secret-private", "secret_key: another", app0 + ".cashin.api_key"},
+		{"cashin: {mode: test", "cashin: {mode: live", app0 + ".cashin.api_key"},
+		{"cashin: {mode: test", "cashin: {mode: both", app0 + ".cashin.mode"},
+		{"cashin: {mode: test, ", "cashin: {", app0 + ".cashin.mode"},
+		{"api_key: cashin-api-private, ", "", app0 + ".cashin.api_key"},
+		{"secret_key: cashin-secret-private, ", "", app0 + ".cashin.secret_key"},
 		// Not a registry file.
 		{"platform:", "platforms:", "platforms"},
 		{"platform:", "platform: {", ""},

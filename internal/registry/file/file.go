@@ -65,6 +65,7 @@ type application struct {
 	keys      []key
 	endpoints []endpoint
 	cashin    *registry.Cashin
+	pair      cashinPair
 }
 
 type clerk struct {
@@ -291,19 +292,44 @@ func (o object) application(agencyID string) application {
 		a.SessionLifetimeMs = &ms
 	}
 	o.object("cashin", func(o object) {
-		apiKey := o.secret("api_key")
+		a.pair = o.cashinPair()
 		a.cashin = &registry.Cashin{
-			SecretKey: o.secret("secret_key"), RedirectOrigins: append([]string{}, o.Texts("redirect_origins", registry.CheckOrigin)...),
-			WebhookURL: o.text("webhook_url", false), Providers: append([]string{}, o.Texts("providers", oneOf(cashinProviders))...),
-		}
-		if digest := registry.DigestOf(apiKey); !apiKey.Empty() {
-			a.cashin.APIKeyHash = digest[:]
+			RedirectOrigins: append([]string{}, o.Texts("redirect_origins", registry.CheckOrigin)...),
+			WebhookURL:      o.text("webhook_url", false), Providers: append([]string{}, o.Texts("providers", oneOf(cashinProviders))...),
 		}
 		if a.cashin.WebhookURL != "" {
 			o.check("webhook_url", o.webhook().CheckNew(a.cashin.WebhookURL))
 		}
 	})
 	return a
+}
+
+// cashinPair is a pair of credentials for the deprecated cash-in surface; empty when the
+// file has none.
+type cashinPair struct {
+	live              bool
+	apiKey, secretKey secret.Text
+}
+
+// cashinPair reads the pair of an application. Outside developer mode `quittance cashin
+// create` mints it, and the file has none.
+func (o object) cashinPair() (p cashinPair) {
+	mode := o.text("mode", false)
+	p.live = mode == registry.Mode(true)
+	if mode != "" && !p.live && mode != registry.Mode(false) {
+		o.fault("mode", "enum", "must be test or live")
+	}
+	p.apiKey = o.plain("api_key", o.credential("api_key", false))
+	p.secretKey = o.plain("secret_key", o.credential("secret_key", false))
+	switch {
+	case p.apiKey.Empty() && !p.secretKey.Empty():
+		o.fault("api_key", "required", "is required beside secret_key")
+	case !p.apiKey.Empty() && p.secretKey.Empty():
+		o.fault("secret_key", "required", "is required beside api_key")
+	case !p.apiKey.Empty() && mode == "":
+		o.fault("mode", "required", "is required beside api_key: test or live")
+	}
+	return p
 }
 
 // key reads a key of a family. Its secret is empty when it is at fault.

@@ -43,8 +43,6 @@ type Application struct {
 
 type CashinAccess struct {
 	ApplicationID   string
-	ApiKeyHash      []byte
-	SecretSealed    []byte
 	RedirectOrigins []string
 	WebhookUrl      string
 	Providers       []string

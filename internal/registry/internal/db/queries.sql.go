@@ -88,7 +88,7 @@ func (q *Queries) Applications(ctx context.Context) ([]Application, error) {
 }
 
 const cashinAccess = `-- name: CashinAccess :many
-SELECT application_id, api_key_hash, secret_sealed, redirect_origins, webhook_url, providers FROM cashin_access
+SELECT application_id, redirect_origins, webhook_url, providers FROM cashin_access
 `
 
 func (q *Queries) CashinAccess(ctx context.Context) ([]CashinAccess, error) {
@@ -102,8 +102,6 @@ func (q *Queries) CashinAccess(ctx context.Context) ([]CashinAccess, error) {
 		var i CashinAccess
 		if err := rows.Scan(
 			&i.ApplicationID,
-			&i.ApiKeyHash,
-			&i.SecretSealed,
 			&i.RedirectOrigins,
 			&i.WebhookUrl,
 			&i.Providers,
@@ -518,24 +516,6 @@ func (q *Queries) ResealAccount(ctx context.Context, arg ResealAccountParams) (i
 	return result.RowsAffected(), nil
 }
 
-const resealCashin = `-- name: ResealCashin :execrows
-UPDATE cashin_access SET secret_sealed = $1 WHERE application_id = $2 AND secret_sealed = $3
-`
-
-type ResealCashinParams struct {
-	Sealed        []byte
-	ApplicationID string
-	Was           []byte
-}
-
-func (q *Queries) ResealCashin(ctx context.Context, arg ResealCashinParams) (int64, error) {
-	result, err := q.db.Exec(ctx, resealCashin, arg.Sealed, arg.ApplicationID, arg.Was)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const resealERP = `-- name: ResealERP :execrows
 
 UPDATE erp_settings SET auth_sealed = $1 WHERE agency_id = $2 AND live = $3 AND auth_sealed = $4
@@ -904,16 +884,13 @@ func (q *Queries) UpsertApplication(ctx context.Context, arg UpsertApplicationPa
 }
 
 const upsertCashinAccess = `-- name: UpsertCashinAccess :exec
-INSERT INTO cashin_access (application_id, api_key_hash, secret_sealed, redirect_origins, webhook_url, providers)
-VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (application_id) DO UPDATE SET api_key_hash = excluded.api_key_hash, secret_sealed = excluded.secret_sealed,
-    redirect_origins = excluded.redirect_origins, webhook_url = excluded.webhook_url, providers = excluded.providers
+INSERT INTO cashin_access (application_id, redirect_origins, webhook_url, providers)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (application_id) DO UPDATE SET redirect_origins = excluded.redirect_origins, webhook_url = excluded.webhook_url, providers = excluded.providers
 `
 
 type UpsertCashinAccessParams struct {
 	ApplicationID   string
-	ApiKeyHash      []byte
-	SecretSealed    []byte
 	RedirectOrigins []string
 	WebhookUrl      string
 	Providers       []string
@@ -922,8 +899,6 @@ type UpsertCashinAccessParams struct {
 func (q *Queries) UpsertCashinAccess(ctx context.Context, arg UpsertCashinAccessParams) error {
 	_, err := q.db.Exec(ctx, upsertCashinAccess,
 		arg.ApplicationID,
-		arg.ApiKeyHash,
-		arg.SecretSealed,
 		arg.RedirectOrigins,
 		arg.WebhookUrl,
 		arg.Providers,
