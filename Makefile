@@ -129,7 +129,7 @@ $(eval $(call gotool,gofumpt,$(GOFUMPT_VERSION),mvdan.cc/gofumpt))
 $(eval $(call gotool,sqlc,$(SQLC_VERSION),github.com/sqlc-dev/sqlc/cmd/sqlc))
 $(eval $(call gotool,oapi-codegen,$(OAPI_CODEGEN_VERSION),github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen))
 
-GENERATORS := $(BIN)/sqlc-$(SQLC_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION)
+GENERATORS := $(BIN)/sqlc-$(SQLC_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) $(DEPS)/.clients-node
 
 # ---- running ----
 
@@ -163,8 +163,8 @@ test/contract: deps/test ## check each statement of the contract's ministry sect
 		status=$$?; cat $(DEPS)/contract-report.txt 2>/dev/null; [ $$status -eq 0 ] || cat $(DEPS)/contract-output.txt; exit $$status
 
 .PHONY: test/clients
-test/clients: deps/test ## generate clients from the served OpenAPI file with six generators and use them
-	@go test -count=1 -v -timeout 10m -run '^TestGeneratedClients$$' ./test/contract
+test/clients: deps/test ## generate clients from the served OpenAPI file with six generators and use them; run the tests of sdk/go and sdk/node
+	@go test -count=1 -v -timeout 10m -run '^(TestGeneratedClients|TestBackEndSDKs|TestNodeSDKTypes)$$' ./test/contract
 
 .PHONY: test/linearizability
 test/linearizability: deps/test ## check 200 histories of concurrent requests, with kills, against the model, and that it rejects a broken build
@@ -227,12 +227,15 @@ screens: deps/test ## take the pictures of docs/screens again
 .PHONY: lint
 lint: deps/test ## check style, faults and the imports between packages
 	@$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
+	@cd sdk/go && $(CURDIR)/$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
 
 .PHONY: generate
 generate: deps $(GENERATORS) ## generate the generated code
 	@PATH="$(CURDIR)/$(BIN):$$PATH" go generate ./...
 	@$(BIN)/sqlc-$(SQLC_VERSION) generate
 	@$(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config ingress/ministry/internal/api/config.yaml ingress/ministry/openapi.yaml
+	@$(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) -config sdk/go/generate.yaml ingress/ministry/openapi.yaml
+	@$(DEPS)/clients/node/node_modules/.bin/openapi-typescript ingress/ministry/openapi.yaml --output sdk/node/src/schema.d.ts >/dev/null 2>&1
 
 .PHONY: generate/check
 generate/check: deps $(GENERATORS) ## fail if the generated code is not up to date

@@ -260,7 +260,7 @@ func (d *decider) closeCase(s Session, c Case, do Resolve) Session {
 func (d *decider) settle(s Session) Session {
 	k := s.orderKey()
 	o := d.order(k)
-	o.Undecided = toggled(o.Undecided, s.ID, s.Ended() && !s.Collection.Final() && !s.Collection.Mismatched)
+	o.Undecided = toggled(o.Undecided, s.ID, s.undecided())
 	o.Late = toggled(o.Late, s.ID, s.underReview())
 	o.OpenSessionID = claimed(o.OpenSessionID, s.ID, s.Status == StatusOpen)
 	o.PaidSessionID = claimed(o.PaidSessionID, s.ID, s.Paid())
@@ -495,8 +495,7 @@ func (d *decider) giveBack(s Session, r reversal) Session {
 	detail := map[string]string{
 		DetailWasCompleted: strconv.FormatBool(s.Paid()), DetailReason: string(r.reason), DetailBy: r.by, DetailReference: r.reference,
 	}
-	o := d.order(s.orderKey())
-	detail[DetailOrderPaid] = strconv.FormatBool(o.PaidSessionID != "" && o.PaidSessionID != s.ID)
+	detail[DetailOrderPaid] = strconv.FormatBool(d.otherPaid(s))
 	s = d.closeConfirmation(s, Resolve{Resolution: ResolutionSuperseded})
 	s = d.settle(d.emit(s, EventReversed, change{reversal: &r}, detail))
 	if confirmed {
@@ -522,10 +521,8 @@ func (d *decider) supersede(s Session, kinds ...CaseKind) Session {
 // late money without staff (decisions § 14, "Late money on its own").
 func (d *decider) honourable(s Session, do Outcome) bool {
 	timedOut := s.Status == StatusExpired || s.Status == StatusFailed && s.FailureCode == s.Collection.timeout()
-	o := d.order(s.orderKey())
 	return do.HonourLate && timedOut && s.Collection.Channel != ChannelCash &&
-		!do.ApprovedAt.IsZero() && !do.ApprovedAt.After(s.EndedAt.Add(honourWithin)) &&
-		o.OpenSessionID == "" && o.PaidSessionID == "" && len(o.Undecided) == 0 && len(o.Late) == 1
+		!do.ApprovedAt.IsZero() && !do.ApprovedAt.After(s.EndedAt.Add(honourWithin)) && d.alone(s)
 }
 
 // honourWithin is how long after a session's end an approval may be dated that the

@@ -29,7 +29,7 @@ type ReplyTo struct {
 
 // Action is what a command asks for: Create, Cancel, Collect, Redirected, Outcome,
 // Enquire, Reserve, Take, Release, Reverse, IssueToken, ConsumeToken, OpenRefundRequest,
-// Resolve, NoteProposal, Confirmed, Erase or Tick.
+// Resolve, NoteProposal, Confirmed, InitCheckout, PartnerPay, LookUp, Erase or Tick.
 type Action interface{ action() }
 
 // Create asks for a new session. Configuration is resolved by the sender.
@@ -282,6 +282,16 @@ const (
 	// CodeTakenElsewhere: the cash of that collection_id is recorded for another session of
 	// the order.
 	CodeTakenElsewhere Code = "counter.taken_elsewhere"
+
+	// CodeNumbersExhausted: the month has no payment number left. Nothing was created.
+	CodeNumbersExhausted Code = "cashin.numbers_exhausted"
+
+	// Codes of what an operator says about a request for money, at the address that
+	// PartnerPay.Word names. CodeCollectionNotSent means that surely nothing was sent, and that
+	// nothing will be.
+	CodeCollectionAccepted Code = "collection.accepted"
+	CodeCollectionRefused  Code = "collection.refused"
+	CodeCollectionNotSent  Code = "collection.not_sent"
 
 	// CodeCaseNotFound: the session has no such case.
 	CodeCaseNotFound Code = "case.not_found"

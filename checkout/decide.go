@@ -33,6 +33,9 @@ type Decision struct {
 	// ForgottenTokens are the hashes of tokens whose entries are deleted.
 	ForgottenTokens []string
 	Tills           map[TillKey]Till
+	Months          map[MonthKey]int     // last number of a month
+	Numbers         map[NumberKey]string // session by number
+	Externals       map[ExternalKey]External
 }
 
 // RequestKind says what the operator is asked for.
@@ -55,6 +58,9 @@ type CollectionRequest struct {
 	// Language is the page's, only to collect.
 	Language string
 	At       time.Time
+	// Word is where somebody waits for what the operator says about the request; nil when
+	// nobody does.
+	Word *ReplyTo
 }
 
 // MetadataERPDueRef is the metadata key by which a ministry session names the
@@ -120,6 +126,12 @@ func Decide(view View, cmd Command) (Decision, error) {
 		a = d.noteProposal(do)
 	case Confirmed:
 		a = d.confirmed(do)
+	case InitCheckout:
+		a = d.initCheckout(do)
+	case PartnerPay:
+		a = d.partnerPay(do)
+	case LookUp:
+		a = d.lookUp(do)
 	case Tick:
 		a = d.tick()
 	default:
@@ -180,6 +192,7 @@ func (d *decider) emit(s Session, t EventType, c change, detail map[string]strin
 	e.Session = apply(s, e)
 	d.out.Events = append(d.out.Events, e)
 	put(&d.out.Sessions, id, e.Session)
+	d.tally(s, e.Session)
 	return e.Session
 }
 
@@ -188,8 +201,6 @@ func (d *decider) emit(s Session, t EventType, c change, detail map[string]strin
 func (d *decider) finish(s Session, t EventType, c change, detail map[string]string) Session {
 	return d.settle(d.emit(s, t, c, detail))
 }
-
-func (s Session) orderKey() OrderKey { return OrderKey{s.ApplicationID, s.Live, s.OrderID} }
 
 // with and without copy the list, because an order may be shared with the state.
 func with(ids []string, id string) []string {
@@ -346,20 +357,28 @@ func (d *decider) collect(do Collect) Answer {
 	case do.Total != s.Amount+offer.Fee:
 		return Answer{Code: CodeTotalChanged, Session: &s}
 	}
+	s = d.begin(s, offer, do, nil)
+	return Answer{Code: CodeOK, Session: &s}
+}
+
+// begin begins a collection at an operator. word is where somebody waits for what the
+// operator says.
+func (d *decider) begin(s Session, offer Offer, do Collect, word *ReplyTo) Session {
 	s = d.emit(s, EventCollectionRequested, change{collection: &Collection{
 		ID: do.CollectionID, OfferID: offer.ID, Channel: offer.Channel, Status: CollectionPending,
 		Amount: do.Total, Fee: offer.Fee, Currency: s.Currency, PayerMasked: do.PayerMasked,
 		RequestedAt: d.cmd.At, NotAfter: d.cmd.At.Add(do.SendWithin), WindowEndsAt: d.cmd.At.Add(do.ApprovalWindow),
 		NextEnquiryAt: d.cmd.At.Add(enquiryStep), Account: do.Account,
 	}}, nil)
-	d.out.Collections = append(d.out.Collections, CollectionRequest{Kind: RequestCollect, Session: s, PayerSealed: do.PayerSealed, Payer: do.Payer, Language: do.Language, At: d.cmd.At})
-	return Answer{Code: CodeOK, Session: &s}
+	d.out.Collections = append(d.out.Collections, CollectionRequest{
+		Kind: RequestCollect, Session: s, PayerSealed: do.PayerSealed, Payer: do.Payer, Language: do.Language, At: d.cmd.At, Word: word,
+	})
+	return s
 }
 
 // payable returns the offer if a collection with it may begin now.
 func (d *decider) payable(s Session, offerID string) (Offer, Code) {
 	offer, known := s.Offer(offerID)
-	o := d.order(s.orderKey())
 	switch {
 	case s.Ended():
 		return offer, CodeSessionEnded
@@ -367,19 +386,8 @@ func (d *decider) payable(s Session, offerID string) (Offer, Code) {
 		return offer, CodeInFlight
 	case !known:
 		return offer, CodeOfferUnknown
-	case len(o.Late) > 0:
-		// The order's money arrived too late for its session. It must not be collected a
-		// second time; an operator case decides about it.
-		return offer, CodeOrderUnderReview
-	case len(o.Undecided) > 0:
-		for _, id := range o.Undecided {
-			if earlier, ok := d.session(id); ok {
-				d.ask(earlier)
-			}
-		}
-		return offer, CodePreviousUndecided
 	}
-	return offer, CodeOK
+	return offer, d.blocked(s)
 }
 
 // redirected stores the redirect once: the acquirer has one page for each collection.

@@ -15,6 +15,7 @@ type EventType string
 // The events of a session. Those in Webhook are sent to integrators.
 const (
 	EventCreated              EventType = "checkout.created"
+	EventUpdated              EventType = "checkout.updated" // by a later init-checkout of the deprecated cash-in surface
 	EventCompleted            EventType = "checkout.completed"
 	EventFailed               EventType = "checkout.failed"
 	EventCancelled            EventType = "checkout.cancelled"
@@ -48,7 +49,7 @@ const (
 // EventTypes has all event types.
 func EventTypes() []EventType {
 	return []EventType{
-		EventCreated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventArchived, EventErased,
+		EventCreated, EventUpdated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventArchived, EventErased,
 		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
 		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
 		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseResolved,
@@ -62,7 +63,7 @@ func (t EventType) Webhook() bool {
 	switch t {
 	case EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed:
 		return true
-	case EventCreated, EventArchived, EventErased, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
+	case EventCreated, EventUpdated, EventArchived, EventErased, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
 		EventCollectionMismatched, EventCollectionOrphaned, EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseResolved,
 		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
@@ -90,6 +91,8 @@ const (
 	DetailOrderPaid      = "order_paid"  // another session of the order is paid
 	DetailProposal       = "proposal"    // number of a proposal within its case
 	DetailAnsweredAt     = "answered_at" // time of the call to the ERP
+	DetailNumber         = "number"      // of a payment of the deprecated cash-in surface
+	DetailPaymentID      = "payment_id"  // of the same
 
 	// Of an orphaned report of no session, which has no case to hold them.
 	DetailAccount    = "account"     // as Collection.Account
@@ -132,6 +135,7 @@ func (e Event) Case() Case {
 // change is the part of an event that apply folds in. It does not travel.
 type change struct {
 	created    *Session
+	updated    *Session // what replaces the session's fields
 	collection *Collection
 	outcome    *Outcome
 	redirect   []byte
@@ -192,6 +196,8 @@ func apply(s Session, e Event) Session {
 		if e.change.outcome != nil {
 			s.Collection.decide(CollectionRefused, *e.change.outcome, e.OccurredAt)
 		}
+	case EventUpdated:
+		s = s.updated(*e.change.updated)
 	case EventCancelled:
 		s = end(s, StatusCancelled, e.OccurredAt)
 	case EventExpired:

@@ -120,7 +120,7 @@ func invariants(t *rapid.T, w *world, asked int) {
 	}
 	open, completed := map[checkout.OrderKey]int{}, map[checkout.OrderKey]int{}
 	for id, s := range w.sessions {
-		k := checkout.OrderKey{ApplicationID: s.ApplicationID, Live: s.Live, OrderID: s.OrderID}
+		k := checkout.OrderKeyOf(s)
 		switch s.Status {
 		case checkout.StatusOpen:
 			open[k]++

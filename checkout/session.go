@@ -139,14 +139,17 @@ type Session struct {
 	// Archived is true 30 days after the session's end. Then ids, amounts, references,
 	// cases and the status are left.
 	Archived bool
+	// Cashin is set for a payment of the deprecated cash-in surface.
+	Cashin *Cashin
 
 	FailureCode    FailureCode
 	FailureMessage string
 }
 
-// Customer is contact data for the receipt; any field may be empty.
+// Customer is contact data for the receipt; any field may be empty. Only the deprecated
+// cash-in surface has an address.
 type Customer struct {
-	Name, Email, Phone string
+	Name, Email, Phone, Address string
 }
 
 // Item is one due of a session that pays several.
@@ -252,6 +255,12 @@ func (s Session) InFlight() bool {
 	return s.Status == StatusOpen && s.Collection != nil && s.Collection.Status == CollectionPending
 }
 
+// undecided reports whether the session has ended and its operator has not told what
+// became of its collection.
+func (s Session) undecided() bool {
+	return s.Ended() && !s.Collection.Final() && !s.Collection.Mismatched
+}
+
 // reserved reports whether a clerk has reserved the session to take cash. The session may
 // have ended since. The reservation ends with its window, without any operator.
 func (s Session) reserved() bool {
@@ -311,13 +320,18 @@ func erased(s Session) Session {
 	if s.Collection != nil {
 		s.Collection.PayerMasked = ""
 	}
+	if s.Cashin != nil {
+		c := *s.Cashin
+		c.Items = nil
+		s.Cashin = &c
+	}
 	return s
 }
 
 // HoldsPersonalData reports whether the session has anything that Erase removes.
 func (s Session) HoldsPersonalData() bool {
 	return len(s.CustomerSealed) > 0 || s.Customer != nil || s.CustomerID != "" || s.Description != "" || s.Note != "" ||
-		s.Collection != nil && s.Collection.PayerMasked != ""
+		s.Collection != nil && s.Collection.PayerMasked != "" || s.Cashin != nil && len(s.Cashin.Items) > 0
 }
 
 // earliest returns the earlier of two times. A zero time means never.

@@ -14,6 +14,11 @@ type View interface {
 	// Tokens are the tokens of a session.
 	Tokens(sessionID string) TokenList
 	Till(TillKey) Till
+	// Month is the last number of a month, 0 if it has none.
+	Month(MonthKey) int
+	// Numbered is the id of the session with a number, empty if there is none.
+	Numbered(NumberKey) string
+	External(ExternalKey) External
 }
 
 // OrderKey scopes an order to application and mode (decisions § 1).

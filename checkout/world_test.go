@@ -20,15 +20,18 @@ type tb interface {
 
 // world is a partition's state in memory. Like a processor it merges decisions into it.
 type world struct {
-	t        tb
-	now      time.Time
-	sessions map[string]checkout.Session
-	orders   map[checkout.OrderKey]checkout.Order
-	keys     map[checkout.IdempotencyKey]checkout.Idempotency
-	quotas   map[string]checkout.Quota
-	tokens   map[string]checkout.Token
-	lists    map[string]checkout.TokenList
-	tills    map[checkout.TillKey]checkout.Till
+	t         tb
+	now       time.Time
+	sessions  map[string]checkout.Session
+	orders    map[checkout.OrderKey]checkout.Order
+	keys      map[checkout.IdempotencyKey]checkout.Idempotency
+	quotas    map[string]checkout.Quota
+	tokens    map[string]checkout.Token
+	lists     map[string]checkout.TokenList
+	tills     map[checkout.TillKey]checkout.Till
+	months    map[checkout.MonthKey]int
+	numbers   map[checkout.NumberKey]string
+	externals map[checkout.ExternalKey]checkout.External
 
 	events   []checkout.Event
 	requests []checkout.CollectionRequest
@@ -42,6 +45,7 @@ func newWorld(t tb) *world {
 		t: t, now: start, sessions: map[string]checkout.Session{}, orders: map[checkout.OrderKey]checkout.Order{},
 		keys: map[checkout.IdempotencyKey]checkout.Idempotency{}, quotas: map[string]checkout.Quota{}, tokens: map[string]checkout.Token{},
 		lists: map[string]checkout.TokenList{}, tills: map[checkout.TillKey]checkout.Till{},
+		months: map[checkout.MonthKey]int{}, numbers: map[checkout.NumberKey]string{}, externals: map[checkout.ExternalKey]checkout.External{},
 	}
 }
 
@@ -51,6 +55,12 @@ func (w *world) Quota(app string) checkout.Quota            { return w.quotas[ap
 func (w *world) Token(h string) (checkout.Token, bool)      { t, ok := w.tokens[h]; return t, ok }
 func (w *world) Tokens(id string) checkout.TokenList        { return w.lists[id] }
 func (w *world) Till(k checkout.TillKey) checkout.Till      { return w.tills[k] }
+func (w *world) Month(k checkout.MonthKey) int              { return w.months[k] }
+func (w *world) Numbered(k checkout.NumberKey) string       { return w.numbers[k] }
+func (w *world) External(k checkout.ExternalKey) checkout.External {
+	return w.externals[k]
+}
+
 func (w *world) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, bool) {
 	i, ok := w.keys[k]
 	return i, ok
@@ -107,6 +117,9 @@ func (w *world) decide(cmd checkout.Command) checkout.Decision {
 	maps.Copy(w.tokens, d.Tokens)
 	maps.Copy(w.lists, d.TokenLists)
 	maps.Copy(w.tills, d.Tills)
+	maps.Copy(w.months, d.Months)
+	maps.Copy(w.numbers, d.Numbers)
+	maps.Copy(w.externals, d.Externals)
 	for _, hash := range d.ForgottenTokens {
 		delete(w.tokens, hash)
 	}

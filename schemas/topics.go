@@ -17,6 +17,8 @@ const (
 	TopicWebhooksDeliveries = "webhooks.deliveries"
 	TopicConfirmations      = "erp.confirmations"
 	TopicERPDeliveries      = "erp.deliveries"
+	TopicPartners           = "cashin.webhooks"
+	TopicPartnersDeliveries = "cashin.deliveries"
 	TopicAttempts           = "deliveries.attempts"
 	TopicReferences         = "references"
 	TopicPoisonCommands     = "checkout.commands.poison"
@@ -81,9 +83,12 @@ func Topics() []Topic {
 	}
 	return append(Checkout.Topics(FamilyRecords{
 		Commands: []string{"quittance.Command"},
-		State:    []string{"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token", "quittance.TokenList", "quittance.Till"},
-		Events:   []string{"quittance.Event"},
-		Replies:  []string{"quittance.Reply"},
+		State: []string{
+			"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token", "quittance.TokenList", "quittance.Till",
+			"quittance.MonthCounter", "quittance.NumberedPayment", "quittance.ExternalNumber",
+		},
+		Events:  []string{"quittance.Event"},
+		Replies: []string{"quittance.Reply"},
 	}),
 		effect(TopicCollections, defaultRetentionEffects, "collection_id", "quittance.CollectionRequest"),
 		effect(TopicCalls, defaultRetentionHistory, "collection_id", "quittance.Call"),
@@ -91,6 +96,8 @@ func Topics() []Topic {
 		effect(TopicConfirmations, 0, "tenant_id", "quittance.Notification"),
 		effect(TopicWebhooksDeliveries, defaultRetentionEffects, "endpoint id", "quittance.Delivery"),
 		effect(TopicERPDeliveries, defaultRetentionEffects, "agency and mode", "quittance.Delivery"),
+		effect(TopicPartners, defaultRetentionHistory, "application_id", "quittance.Notification"),
+		effect(TopicPartnersDeliveries, defaultRetentionEffects, "application_id", "quittance.Delivery"),
 		effect(TopicAttempts, defaultRetentionHistory, "endpoint id, or agency and mode", "quittance.Attempt"),
 		Topic{Name: TopicReferences, Partitions: 1, Compacted: true, Key: "counter", Records: []string{"quittance.ReferenceBlock"}},
 		poison(TopicPoisonCollections),

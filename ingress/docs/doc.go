@@ -21,5 +21,7 @@
 // OpenAPI file and those of the domain differ. The pages show the programs under quickstart/
 // unchanged; the acceptance tests run them.
 //
+// The page for analysts is docs/analysts.md (guide.go), in English only.
+//
 // Everything is rendered once, in [New].
 package docs

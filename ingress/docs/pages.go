@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"quittance/checkout"
+	guides "quittance/docs"
 	"quittance/ingress/problem"
 	"quittance/sdk"
 )
@@ -34,6 +35,7 @@ var pages = []page{
 	{"errors", "Errors", "Erreurs"},
 	{"limits", "Limits and versions", "Limites et versions"},
 	{"counter", "Counter API", "API du guichet"},
+	{"analysts", "Reports and analysis", ""},
 }
 
 // The languages of the pages.
@@ -79,6 +81,8 @@ type content struct {
 	Numbers               []testNumber
 	SDKVersion            string
 	EmbedSample           string
+	// Analysts is the guide for reports.
+	Analysts template.HTML
 }
 
 // navigation is a link to a page. Lang is set when the page is in another language.
@@ -249,6 +253,9 @@ func newContent(ministry, counter node) (c content, err error) {
 		return c, err
 	}
 	if c.Events, err = events(c.Reference.Webhooks); err != nil {
+		return c, err
+	}
+	if c.Analysts, err = renderGuide(guides.Analysts); err != nil {
 		return c, err
 	}
 	c.Samples, err = readSamples()

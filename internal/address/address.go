@@ -88,6 +88,8 @@ type Rule struct {
 	// Loopback also allows http://127.0.0.1:PORT and http://[::1]:PORT, in exactly
 	// these spellings.
 	Loopback bool
+	// Plain also allows http to a public name on port 80.
+	Plain bool
 	// Backend is for systems that an agency's contract names (ERPs, operators). Any
 	// port is allowed. A query is not, because paths are appended to the address.
 	Backend bool
@@ -122,7 +124,9 @@ func (r Rule) Check(raw string) (*url.URL, error) {
 	if r.Loopback && loopback(u) {
 		return u, nil
 	}
+	plain := r.Plain && u.Scheme == "http" && !loopback(u)
 	switch {
+	case plain:
 	case u.Scheme != "https" && r.Loopback:
 		return nil, refuse(ReasonNotHTTPS, "must be https, or http://127.0.0.1:PORT or http://[::1]:PORT")
 	case u.Scheme != "https" && loopback(u):
@@ -133,8 +137,12 @@ func (r Rule) Check(raw string) (*url.URL, error) {
 	if err := r.checkHost(u); err != nil {
 		return nil, err
 	}
-	if !r.Backend && u.Port() != "" && u.Port() != "443" {
-		return nil, refuse(ReasonPort, "must use port 443: remove the port")
+	port := "443"
+	if plain {
+		port = "80"
+	}
+	if !r.Backend && u.Port() != "" && u.Port() != port {
+		return nil, refuse(ReasonPort, "must use port "+port+": remove the port")
 	}
 	return u, nil
 }
@@ -189,6 +197,9 @@ var (
 	loopbackHost = regexp.MustCompile(`^(?:127\.0\.0\.1|\[::1\]):[0-9]+$`)
 	hostLabel    = regexp.MustCompile(`^[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?$`)
 )
+
+// IsLoopback reports whether a checked address is one of the two that developer mode allows.
+func IsLoopback(u *url.URL) bool { return loopback(u) }
 
 // loopback reports whether u, whose port is valid, has one of the two spellings that
 // developer mode allows.

@@ -337,3 +337,50 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+// A rule may also allow http to public names, on port 80 and nowhere else.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	rule := address.Rule{Plain: true}
+	for url, want := range map[string]address.Reason{
+		"http://hooks.example.org/in": "", "http://hooks.example.org:80/": "", "https://hooks.example.org/": "",
+		"http://hooks.example.org:443/": address.ReasonPort, "https://hooks.example.org:80/": address.ReasonPort, "http://hooks.example.org:8080/": address.ReasonPort,
+		"http://127.0.0.1:8081/": address.ReasonNotHTTPS, "http://10.0.0.7/": address.ReasonIPLiteral, "http://printer.local/": address.ReasonLocalName,
+		"http://localhost/": address.ReasonLocalName, "http://user@hooks.example.org/": address.ReasonCredentials, "ftp://hooks.example.org/": address.ReasonNotHTTPS,
+	} {
+		if got := reasonOf(t, rule.CheckNew(url)); got != want {
+			t.Errorf("%s: %q, want %q", url, got, want)
+		}
+	}
+	for to, want := range map[string]address.Reason{
+		"93.184.216.34:80": "", "93.184.216.34:443": "", "93.184.216.34:81": address.ReasonPort, "10.0.0.7:80": address.ReasonPrivate, "169.254.169.254:80": address.ReasonMetadata,
+	} {
+		if got := reasonOf(t, rule.Control()("tcp", to, nil)); got != want {
+			t.Errorf("dialling %s: %q, want %q", to, got, want)
+		}
+	}
+	if got := reasonOf(t, address.Rule{}.Control()("tcp", "93.184.216.34:80", nil)); got != address.ReasonPort {
+		t.Errorf("without Plain: %q", got)
+	}
+}
+
+func TestCheckResolved(t *testing.T) {
+	t.Parallel()
+	public, private := netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr("10.20.0.7")
+	for _, row := range []struct {
+		rule  address.Rule
+		addrs []netip.Addr
+		want  address.Reason
+	}{
+		{address.Rule{}, nil, ""},
+		{address.Rule{}, []netip.Addr{public}, ""},
+		{address.Rule{}, []netip.Addr{public, private}, address.ReasonPrivate},
+		{address.Rule{}, []netip.Addr{netip.MustParseAddr("::ffff:127.0.0.1")}, address.ReasonLoopback},
+		{address.Rule{Networks: networks("10.20.0.0/16")}, []netip.Addr{private}, ""},
+		{address.Rule{Networks: networks("10.20.0.0/16")}, []netip.Addr{public}, address.ReasonOutsideNetworks},
+	} {
+		if got := reasonOf(t, row.rule.CheckResolved(row.addrs)); got != row.want {
+			t.Errorf("%v by %+v: %q, want %q", row.addrs, row.rule, got, row.want)
+		}
+	}
+}

@@ -20,7 +20,7 @@ func (r Rule) Control() func(network, address string, c syscall.RawConn) error {
 		if len(r.Networks) > 0 {
 			return r.inNetworks(to.Addr())
 		}
-		if !r.Backend && to.Port() != 443 {
+		if !r.Backend && to.Port() != 443 && !(r.Plain && to.Port() == 80) {
 			return refuse(ReasonPort, "must use port 443: remove the port")
 		}
 		return public(to.Addr())
@@ -36,6 +36,21 @@ func ControlLoopback(_, address string, _ syscall.RawConn) error {
 	}
 	if to.Addr() != netip.AddrFrom4([4]byte{127, 0, 0, 1}) && to.Addr() != netip.IPv6Loopback() {
 		return refuse(ReasonOutsideNetworks, "must be this machine itself")
+	}
+	return nil
+}
+
+// CheckResolved refuses, with an *Error, addresses to which a name has resolved if the rule
+// does not allow one of them. A name may resolve to others later: Control checks again.
+func (r Rule) CheckResolved(addrs []netip.Addr) error {
+	for _, ip := range addrs {
+		check := public
+		if len(r.Networks) > 0 {
+			check = r.inNetworks
+		}
+		if err := check(ip.Unmap()); err != nil {
+			return err
+		}
 	}
 	return nil
 }

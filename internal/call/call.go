@@ -207,8 +207,8 @@ func (c *Client) call(ctx context.Context, method, raw string, header http.Heade
 	}
 	req.Header = header
 	via := c.transport
-	if to.Scheme == "http" {
-		via = c.loopback // check accepts http in developer mode only
+	if c.loopback != nil && address.IsLoopback(to) {
+		via = c.loopback
 	}
 	// RoundTrip and not http.Client: it follows no redirect and keeps no cookies.
 	resp, err := via.RoundTrip(req)

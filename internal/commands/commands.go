@@ -172,15 +172,8 @@ func (c *Client[C, A]) reply(rec *kgo.Record) {
 func (c *Client[C, A]) Ask(ctx context.Context, cmd C) (answer A, err error) {
 	begun := time.Now()
 	id := c.instance + "/" + uuid.NewString()
-	ch := make(chan A, 1)
-	c.mu.Lock()
-	c.waiting[id] = ch
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.waiting, id)
-		c.mu.Unlock()
-	}()
+	ch := c.await(id)
+	defer c.forget(id)
 
 	rec, err := c.record(cmd, &ReplyTo{CorrelationID: id, Partition: c.partition})
 	if err != nil {
@@ -210,6 +203,51 @@ func (c *Client[C, A]) Ask(ctx context.Context, cmd C) (answer A, err error) {
 		c.asked.WithLabelValues(outcomeUnavailable).Inc()
 		return answer, fmt.Errorf("awaiting a reply: %w: %w", ErrUnavailable, ctx.Err())
 	}
+}
+
+// Expected is an address at which this instance waits for one further answer, besides that
+// of Ask.
+type Expected[A any] struct {
+	to      ReplyTo
+	answers <-chan A
+	forget  func()
+}
+
+// Expect makes an address for a further answer. Call Close when nobody waits for it.
+func (c *Client[C, A]) Expect() *Expected[A] {
+	id := c.instance + "/" + uuid.NewString()
+	return &Expected[A]{to: ReplyTo{CorrelationID: id, Partition: c.partition}, answers: c.await(id), forget: func() { c.forget(id) }}
+}
+
+// Address is where the answer is to be sent.
+func (e *Expected[A]) Address() ReplyTo { return e.to }
+
+// Await returns the answer. ok is false when none came before ctx ended, or when it could not
+// be decoded.
+func (e *Expected[A]) Await(ctx context.Context) (answer A, ok bool) {
+	select {
+	case answer, ok = <-e.answers:
+	case <-ctx.Done():
+	}
+	return answer, ok
+}
+
+// Close ends the wait.
+func (e *Expected[A]) Close() { e.forget() }
+
+// await registers a request that waits for a reply.
+func (c *Client[C, A]) await(id string) <-chan A {
+	ch := make(chan A, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting[id] = ch
+	return ch
+}
+
+func (c *Client[C, A]) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, id)
 }
 
 // Tell sends a command without a reply. It returns when the broker has acknowledged the

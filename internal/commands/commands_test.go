@@ -220,3 +220,44 @@ func TestFullBufferAnswersInTime(t *testing.T) {
 		t.Errorf("Tell without a broker: %v after %s", err, time.Since(begun))
 	}
 }
+
+// Any producer may send a further answer to an address that a client has made. Two waits do
+// not disturb each other, and silence ends with the context.
+func TestExpect(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	c := b.client(20 * time.Second)
+	said, silent := c.Expect(), c.Expect()
+	defer said.Close()
+	defer silent.Close()
+	if said.Address() == silent.Address() {
+		t.Fatal("two waits have one address")
+	}
+	cl, err := b.cfg.Producer(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	to := said.Address()
+	value, err := b.codec.Encode(&record.Reply{CorrelationID: to.CorrelationID, Code: string(checkout.CodeCollectionNotSent)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a repeated answer changes nothing
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{
+			Topic: b.topology.Name(schemas.TopicReplies), Partition: to.Partition, Key: []byte(to.CorrelationID), Value: value,
+		}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if a, ok := said.Await(ctx); !ok || a.Code != checkout.CodeCollectionNotSent {
+		t.Errorf("heard %+v, %v", a, ok)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if a, ok := silent.Await(ended); ok {
+		t.Errorf("heard %+v from nobody", a)
+	}
+}

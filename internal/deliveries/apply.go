@@ -147,9 +147,9 @@ func insertDestinations(ctx context.Context, tx pgx.Tx, destinations [][]any) er
 // insertDeliveries inserts the rows that rowOf returns.
 const insertDeliveries = `
 		INSERT INTO deliveries AS d (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id,
-			livemode, occurred_at, state, attempts, round, first_attempt_at, last_outcome_at, next_attempt_at, http_status, reason, body)
+			livemode, occurred_at, state, attempts, round, first_attempt_at, last_outcome_at, next_attempt_at, http_status, reason, body, url)
 		SELECT * FROM unnest($1::date[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-			$10::bool[], $11::timestamptz[], $12::text[], $13::int[], $14::int[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::int[], $19::text[], $20::bytea[])`
+			$10::bool[], $11::timestamptz[], $12::text[], $13::int[], $14::int[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::int[], $19::text[], $20::bytea[], $21::text[])`
 
 // rowOf returns the row of a delivery after its first outcome.
 func rowOf(a *record.Attempt) []any {
@@ -166,7 +166,7 @@ func rowOf(a *record.Attempt) []any {
 	return []any{
 		day(d.OccurredAt), d.DeliveryID, d.Kind, d.DestinationID, d.EventID, d.Event, d.ApplicationID, d.TenantID, d.SessionID,
 		d.Livemode, d.OccurredAt, state, attempts, d.Round, zeronull.Timestamptz(d.FirstAttemptAt), a.At, next,
-		zeronull.Int4(a.HTTPStatus), zeronull.Text(a.Reason), body,
+		zeronull.Int4(a.HTTPStatus), zeronull.Text(a.Reason), body, zeronull.Text(d.URL),
 	}
 }
 

@@ -101,6 +101,6 @@ func Plan(kind Kind, n *record.Notification, destinationID string) *record.Deliv
 	return &record.Delivery{
 		DeliveryID: ID(kind, n.EventID, destinationID), Kind: string(kind), DestinationID: destinationID,
 		EventID: n.EventID, Event: n.Event, ApplicationID: n.ApplicationID, TenantID: n.TenantID,
-		SessionID: n.SessionID, Livemode: n.Livemode, OccurredAt: n.OccurredAt, Attempt: 1, Body: n.Body,
+		SessionID: n.SessionID, Livemode: n.Livemode, OccurredAt: n.OccurredAt, Attempt: 1, Body: n.Body, URL: n.URL,
 	}
 }

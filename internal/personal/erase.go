@@ -28,6 +28,16 @@ func (s *Store) Forget(ctx context.Context, sessionID string) error {
 	return nil
 }
 
+// Adopt gives the data keys of a session that was not created to another session, which
+// has its contact data now. The values stay sealed for the first one, see
+// checkout.Session.ContactID.
+func (s *Store) Adopt(ctx context.Context, from, to string) error {
+	if _, err := s.cfg.Pool.Exec(ctx, `UPDATE personal_keys SET session_id = $2 WHERE session_id = $1`, from, to); err != nil {
+		return fmt.Errorf("moving keys of personal data: %w", err)
+	}
+	return nil
+}
+
 // Delete adds the deletion of the data keys of sessions to a transaction of their sink.
 func Delete(batch *pgx.Batch, sessionIDs []string) {
 	if len(sessionIDs) > 0 {

@@ -288,3 +288,27 @@ func TestEraseOneSession(t *testing.T) {
 		t.Errorf("no id of a session: %s", got)
 	}
 }
+
+// The contact data of a payment that updates another one become the other's, and are erased
+// with it. They open as before.
+func TestAdoptedKeys(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	c := checkout.Customer{Name: "Mireille Okoko", Phone: "066998877", Address: "12 rue"}
+	sealed := v.seal(t, "chs_draft", c)
+	if err := v.Adopt(t.Context(), "chs_draft", "chs_kept"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := v.Customer(t.Context(), "chs_draft", sealed); err != nil || got != c {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if found, err := v.Find(t.Context(), "066998877"); err != nil || !slices.Equal(found, []string{"chs_kept"}) {
+		t.Errorf("found %v, %v", found, err)
+	}
+	if err := v.Forget(t.Context(), "chs_kept"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Customer(t.Context(), "chs_draft", sealed); !errors.Is(err, personal.ErrErased) {
+		t.Errorf("after the erasure: %v", err)
+	}
+}

@@ -78,6 +78,8 @@ type customer struct {
 	Name  string `json:"name,omitempty"`
 	Email string `json:"email,omitempty"`
 	Phone string `json:"phone,omitempty"`
+	// Address is only of the deprecated cash-in surface.
+	Address string `json:"address,omitempty"`
 }
 
 // SealCustomer seals the contact data of a session that is about to be created. It writes

@@ -58,10 +58,21 @@ type ERPEntry struct {
 // Name is the ERP's name in commands: the agency's slug and the mode, "impots/test".
 func (e ERPEntry) Name() string { return e.Agency + "/" + Mode(e.Live) }
 
+// PartnerEntry is an application with access to the deprecated cash-in surface, as operators
+// see it.
+type PartnerEntry struct {
+	Application
+	Agency string // the slug of its agency
+}
+
+// Owner names the application.
+func (p PartnerEntry) Owner() string { return p.Name + " (" + p.Agency + ")" }
+
 // Directory lists the destinations of deliveries, as operators see them.
 type Directory struct {
 	Endpoints []EndpointEntry // by owner, the platform's first
 	ERPs      []ERPEntry      // by agency
+	Partners  []PartnerEntry  // by name
 	Agencies  []Agency        // by slug
 	// Applications by id.
 	Applications []Application
@@ -116,6 +127,14 @@ func (s *Snapshot) directory(now time.Time) Directory {
 	}
 	slices.SortStableFunc(d.Endpoints, func(a, b EndpointEntry) int {
 		return cmp.Or(strings.Compare(a.Application, b.Application), strings.Compare(a.ApplicationID, b.ApplicationID))
+	})
+	for _, a := range s.Applications {
+		if a.Cashin != nil {
+			d.Partners = append(d.Partners, PartnerEntry{a, s.Agencies[a.AgencyID].Slug})
+		}
+	}
+	slices.SortFunc(d.Partners, func(a, b PartnerEntry) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
 	for _, e := range s.erp {
 		d.ERPs = append(d.ERPs, ERPEntry{ERPSettings: e, Agency: s.Agencies[e.AgencyID].Slug})

@@ -30,7 +30,20 @@ type Agency struct {
 	// SingleApprovalBelow is the amount in XAF below which one member of staff resolves an
 	// operator case without another one; 0 for none.
 	SingleApprovalBelow int64
-	CreatedAt           time.Time
+	// Logo is what citizens see beside the name: a PNG of at most 2 KiB, made from the
+	// picture of the registry file. It is nil for none.
+	Logo []byte
+	// Address is where the agency is, in one line; empty for none.
+	Address   string
+	Contact   Contact
+	CreatedAt time.Time
+}
+
+// Contact is how citizens reach an agency. Empty fields are unknown.
+type Contact struct {
+	Phone string // as in the registry file: +242 22 000 00 00
+	Email string
+	Hours string // in words
 }
 
 // LatePayments is an agency's policy for late payments (decisions § 14).
@@ -64,17 +77,14 @@ type Application struct {
 	CreatedAt time.Time
 }
 
-// Cashin is an application's access to the deprecated cash-in surface.
+// Cashin says what an application may do on the deprecated cash-in surface. Package cashin
+// has its credentials.
 type Cashin struct {
-	APIKeyHash []byte // SHA-256
-	SecretKey  secret.Text
 	// RedirectOrigins are the origins to which the citizen may return after the payment.
 	RedirectOrigins []string
 	WebhookURL      string // empty for none
 	// Providers that are activated, such as mobile_money_a.
 	Providers []string
-	// Locked means that the secret does not open with this process's master keys.
-	Locked bool
 }
 
 // WebhookEndpoint is an address at which an application or the platform receives

@@ -63,6 +63,15 @@ UPDATE agencies SET late_payments = COALESCE(sqlc.narg('late_payments')::text, l
     single_approval_below = COALESCE(sqlc.narg('single_approval_below')::bigint, single_approval_below)
 WHERE id = @id;
 
+-- name: SetAgencyLogo :exec
+UPDATE agencies SET logo = @logo WHERE id = @id;
+
+-- name: SetAgencyAddress :exec
+UPDATE agencies SET address = @address WHERE id = @id;
+
+-- name: SetAgencyContact :exec
+UPDATE agencies SET contact_phone = @contact_phone, contact_email = @contact_email, contact_hours = @contact_hours WHERE id = @id;
+
 -- name: SetDefaultService :exec
 UPDATE agencies SET default_service = @default_service WHERE id = @id;
 
@@ -143,10 +152,9 @@ UPDATE platform SET origins_by_command = '{}';
 UPDATE webhook_endpoints SET set_by_command = '{}' WHERE id = @id;
 
 -- name: UpsertCashinAccess :exec
-INSERT INTO cashin_access (application_id, api_key_hash, secret_sealed, redirect_origins, webhook_url, providers)
-VALUES (@application_id, @api_key_hash, @secret_sealed, @redirect_origins, @webhook_url, @providers)
-ON CONFLICT (application_id) DO UPDATE SET api_key_hash = excluded.api_key_hash, secret_sealed = excluded.secret_sealed,
-    redirect_origins = excluded.redirect_origins, webhook_url = excluded.webhook_url, providers = excluded.providers;
+INSERT INTO cashin_access (application_id, redirect_origins, webhook_url, providers)
+VALUES (@application_id, @redirect_origins, @webhook_url, @providers)
+ON CONFLICT (application_id) DO UPDATE SET redirect_origins = excluded.redirect_origins, webhook_url = excluded.webhook_url, providers = excluded.providers;
 
 -- Endpoints.
 
@@ -183,9 +191,6 @@ UPDATE connector_accounts SET sealed = @sealed WHERE agency_id = @agency_id AND 
 
 -- name: ResealReplacedAccount :execrows
 UPDATE replaced_accounts SET sealed = @sealed WHERE id = @id AND sealed = @was;
-
--- name: ResealCashin :execrows
-UPDATE cashin_access SET secret_sealed = @sealed WHERE application_id = @application_id AND secret_sealed = @was;
 
 -- name: ResealWebhookSecret :execrows
 UPDATE webhook_secrets SET sealed = @sealed WHERE endpoint_id = @endpoint_id AND digest = @digest AND sealed = @was;

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -254,14 +253,6 @@ func (r *Registry) ApplicationsOf(agencyID string) (ids []string) {
 func (r *Registry) IntegratorOf(agencyID string) (Application, bool) {
 	s := r.current.Load()
 	a, ok := s.Applications[s.integrators[agencyID]]
-	return a, ok
-}
-
-// ApplicationByCashinKey finds an application by its API key for the deprecated
-// cash-in surface.
-func (r *Registry) ApplicationByCashinKey(apiKey string) (Application, bool) {
-	s := r.current.Load()
-	a, ok := s.Applications[s.cashin[sha256.Sum256([]byte(apiKey))]]
 	return a, ok
 }
 

@@ -53,14 +53,6 @@ var sealedColumns = []sealedColumn{
 			}}
 		})
 	}},
-	{"cashin_access", "secret_sealed", labelCashin, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
-		rows, err := q.CashinAccess(ctx)
-		return mapSealed(rows, err, func(r db.CashinAccess) sealed {
-			return sealed{r.SecretSealed, []byte(r.ApplicationID), func(ctx context.Context, with []byte) (int64, error) {
-				return q.ResealCashin(ctx, db.ResealCashinParams{Sealed: with, ApplicationID: r.ApplicationID, Was: r.SecretSealed})
-			}}
-		})
-	}},
 	{"webhook_secrets", "sealed", labelWebhook, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
 		rows, err := q.WebhookSecrets(ctx)
 		return mapSealed(rows, err, func(r db.WebhookSecret) sealed {

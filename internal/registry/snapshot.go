@@ -20,7 +20,6 @@ import (
 const (
 	labelWebhook = "webhook secrets"
 	labelERP     = "erp credentials"
-	labelCashin  = "cash-in secrets"
 )
 
 // Digest is the SHA-256 of a secret that others present to the service.
@@ -53,7 +52,6 @@ type Snapshot struct {
 	fees         map[feeKey]money.Schedule
 	erp          map[modeKey]ERPSettings
 	integrators  map[string]string      // application by agency
-	cashin       map[Digest]string      // application by API key
 	endpoints    []*endpoint            // by id
 	byOwner      map[string][]*endpoint // by application; empty for the platform; without removed ones
 	commanded    map[string][]string    // fields that a command has set, by application or endpoint
@@ -104,7 +102,7 @@ func load(ctx context.Context, q *db.Queries, keys *secret.Keys, simulators stri
 	s := &Snapshot{
 		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{}, replaced: map[AccountKey][]StoredAccount{},
 		byCode: map[codeKey]Service{}, mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{},
-		integrators: map[string]string{}, cashin: map[Digest]string{}, byOwner: map[string][]*endpoint{}, commanded: map[string][]string{}, byCommand: map[string][]string{},
+		integrators: map[string]string{}, byOwner: map[string][]*endpoint{}, commanded: map[string][]string{}, byCommand: map[string][]string{},
 	}
 	l := &loader{ctx: ctx, keys: keys, simulators: simulators, s: s}
 	l.agencies(q)
@@ -123,7 +121,8 @@ func (l *loader) agencies(q *db.Queries) {
 	read(l, "agencies", q.Agencies, func(r db.Agency) {
 		s.Agencies[r.ID] = Agency{
 			ID: r.ID, Slug: r.Slug, Name: r.Name, DefaultService: value(r.DefaultService), LatePayments: LatePayments(r.LatePayments),
-			SingleApprovalBelow: r.SingleApprovalBelow, CreatedAt: r.CreatedAt.UTC(),
+			SingleApprovalBelow: r.SingleApprovalBelow, Logo: r.Logo, Address: r.Address,
+			Contact: Contact{Phone: r.ContactPhone, Email: r.ContactEmail, Hours: r.ContactHours}, CreatedAt: r.CreatedAt.UTC(),
 		}
 	})
 	read(l, "services", q.Services, func(r db.Service) {
@@ -151,12 +150,9 @@ func (l *loader) backends(q *db.Queries) {
 func (l *loader) applications(q *db.Queries) {
 	s, cashin := l.s, map[string]*Cashin{}
 	read(l, "cash-in access", q.CashinAccess, func(r db.CashinAccess) {
-		key, ok := l.open(labelCashin, r.SecretSealed, []byte(r.ApplicationID))
 		cashin[r.ApplicationID] = &Cashin{
-			APIKeyHash: r.ApiKeyHash, SecretKey: secret.NewText(string(key)), RedirectOrigins: r.RedirectOrigins,
-			WebhookURL: fromStored(r.WebhookUrl, l.simulators), Providers: r.Providers, Locked: !ok,
+			RedirectOrigins: r.RedirectOrigins, WebhookURL: fromStored(r.WebhookUrl, l.simulators), Providers: r.Providers,
 		}
-		s.cashin[Digest(r.ApiKeyHash)] = r.ApplicationID
 	})
 	read(l, "applications", q.Applications, func(r db.Application) {
 		s.Applications[r.ID] = Application{
@@ -224,10 +220,6 @@ func (s *Snapshot) Service(agencyID, code string) (Service, bool) {
 // IntegratorOf returns the id of an agency's integrator application; empty when it has
 // none.
 func (s *Snapshot) IntegratorOf(agencyID string) string { return s.integrators[agencyID] }
-
-// CashinOwner returns the id of the application whose cash-in API key has the digest;
-// empty when there is none.
-func (s *Snapshot) CashinOwner(d Digest) string { return s.cashin[d] }
 
 // SetByCommand reports whether a command has set a field of an application or a webhook
 // endpoint. Fields have the names of the registry file.

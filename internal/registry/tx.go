@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -108,20 +107,9 @@ func (t *Tx) PutERP(ctx context.Context, e ERPSettings) error {
 	})
 }
 
-// PutCashin stores an application's access to the deprecated cash-in surface. It writes
-// nothing when it is the stored one, see PutERP.
+// PutCashin stores what an application may do on the deprecated cash-in surface.
 func (t *Tx) PutCashin(ctx context.Context, applicationID string, c Cashin) error {
-	old := t.Before.Applications[applicationID].Cashin
-	if old != nil && !old.Locked && bytes.Equal(old.APIKeyHash, c.APIKeyHash) && old.SecretKey.Equal(c.SecretKey) &&
-		slices.Equal(old.RedirectOrigins, c.RedirectOrigins) && old.WebhookURL == c.WebhookURL && slices.Equal(old.Providers, c.Providers) {
-		return nil
-	}
-	sealed, err := t.keys.Seal(labelCashin, []byte(c.SecretKey.Reveal()), []byte(applicationID))
-	if err != nil {
-		return err
-	}
 	return t.q.UpsertCashinAccess(ctx, db.UpsertCashinAccessParams{
-		ApplicationID: applicationID, ApiKeyHash: c.APIKeyHash, SecretSealed: sealed, RedirectOrigins: c.RedirectOrigins,
-		WebhookUrl: ToStored(c.WebhookURL), Providers: c.Providers,
+		ApplicationID: applicationID, RedirectOrigins: c.RedirectOrigins, WebhookUrl: ToStored(c.WebhookURL), Providers: c.Providers,
 	})
 }

@@ -51,11 +51,11 @@ func (s *References) lease(ctx context.Context, names []string) (blocks []record
 		for _, name := range names {
 			b := record.ReferenceBlock{Counter: name, LeasedAt: now}
 			err := tx.QueryRow(ctx, `INSERT INTO reference_counters AS c (name, next) VALUES ($1, $2::bigint + $3::bigint)
-				ON CONFLICT (name) DO UPDATE SET next = greatest(c.next, $2) + $3 RETURNING next`, name, highest[name], s.cfg.Block).Scan(&b.End)
+				ON CONFLICT (name) DO UPDATE SET next = greatest(c.next, $2) + $3 RETURNING next`, name, highest[name], s.block(name)).Scan(&b.End)
 			if err != nil {
 				return fmt.Errorf("advancing %s: %w", name, err)
 			}
-			b.First = b.End - s.cfg.Block
+			b.First = b.End - s.block(name)
 			blocks = append(blocks, b)
 		}
 		return s.announce(ctx, blocks, end)

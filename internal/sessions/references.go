@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -38,7 +39,8 @@ type ReferencesConfig struct {
 	Codec    *schemas.Codec
 	// Key of the permutation, 32 bytes. It never changes.
 	Key []byte
-	// Block is the number of references in a lease; 50,000 when zero.
+	// Block is the number of references in a lease; 50,000 when zero. A lease of paymentIds
+	// has 1,000 at most, because there are fewer of them.
 	Block int64
 	Now   func() time.Time
 	Log   *slog.Logger
@@ -62,7 +64,23 @@ type References struct {
 
 type lease struct{ next, end int64 }
 
-const paymentCounter = "payment_ref"
+const (
+	paymentCounter   = "payment_ref"
+	paymentIDCounter = "payment_id"
+
+	// paymentIDBlock is the most paymentIds in a lease, lastPaymentID the last one: programs of
+	// partners may read it into 32 bits.
+	paymentIDBlock = 1_000
+	lastPaymentID  = math.MaxInt32
+)
+
+// block returns the number of values in a lease.
+func (s *References) block(name string) int64 {
+	if name == paymentIDCounter {
+		return min(s.cfg.Block, paymentIDBlock)
+	}
+	return s.cfg.Block
+}
 
 func noticeCounter(year int) string { return "notice_ref/" + strconv.Itoa(year) }
 
@@ -150,7 +168,7 @@ func (s *References) fill(ctx context.Context) error {
 	var missing []string
 	// Lease next year's numbers before the year begins, because Postgres may be away at
 	// midnight.
-	for _, name := range []string{paymentCounter, noticeCounter(now.Year()), noticeCounter(now.Year() + 1)} {
+	for _, name := range []string{paymentCounter, paymentIDCounter, noticeCounter(now.Year()), noticeCounter(now.Year() + 1)} {
 		for range 2 - s.leased(name) {
 			missing = append(missing, name)
 		}
@@ -212,6 +230,19 @@ func (s *References) PaymentRef() (string, error) {
 			return ref, nil
 		}
 	}
+}
+
+// PaymentID returns a new paymentId of the deprecated cash-in surface: positive, below 2^31,
+// and unique in the installation. The error is ErrExhausted.
+func (s *References) PaymentID() (int64, error) {
+	n, err := s.take(paymentIDCounter)
+	if err != nil {
+		return 0, err
+	}
+	if n >= lastPaymentID {
+		return 0, ErrExhausted
+	}
+	return n + 1, nil
 }
 
 // NoticeRef returns a new notice_ref of the current year. The error is ErrExhausted.

@@ -3,6 +3,8 @@ package sessions_test
 import (
 	"context"
 	"errors"
+	"math"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -101,6 +103,15 @@ func (c *counters) take(s *sessions.References) error {
 		c.t.Fatalf("%s or %s twice, or malformed", ref, notice)
 	}
 	c.seen[ref], c.seen[notice] = true, true
+	id, err := s.PaymentID()
+	if err != nil {
+		return err
+	}
+	if text := strconv.FormatInt(id, 10); c.seen[text] || id < 1 || id > math.MaxInt32 {
+		c.t.Fatalf("paymentId %d twice, or out of range", id)
+	} else {
+		c.seen[text] = true
+	}
 	return nil
 }
 
@@ -176,7 +187,7 @@ func TestARestoredPostgresLeasesNoBlockTwice(t *testing.T) {
 	if _, err := pgx.ForEachRow(rows, []any{&name, &next}, func() error { dump[name] = next; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if len(dump) != 4 { // payment_ref, notice_ref of two years, and the key
+	if len(dump) != 5 { // payment_ref, payment_id, notice_ref of two years, and the key
 		t.Fatalf("the dump has %v", dump)
 	}
 

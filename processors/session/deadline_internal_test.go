@@ -134,6 +134,15 @@ func TestDeadlinesOfPutAndRestoreAgree(t *testing.T) {
 				decide(t, cmd)
 				ids = append(ids, cmd.SessionID)
 			},
+			"init": func(t *rapid.T) { // of the deprecated cash-in surface
+				cmd := creation(len(ids), rapid.SampledFrom([]string{"o1", "o2", "o3"}).Draw(t, "order"), now)
+				do, _ := cmd.Do.(checkout.Create)
+				do.Session.ExpiresAt = now.Add(duration(t))
+				do.Session.Cashin = &checkout.Cashin{Kind: checkout.CashinInit, PaymentID: int64(len(ids)), Items: []byte("[]")}
+				cmd.Do = checkout.InitCheckout{Session: do.Session}
+				decide(t, cmd)
+				ids = append(ids, cmd.SessionID)
+			},
 			"cancel": func(t *rapid.T) {
 				decide(t, checkout.Command{SessionID: session(t), Do: checkout.Cancel{By: checkout.ByIntegrator}})
 			},

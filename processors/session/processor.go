@@ -112,7 +112,9 @@ func (p *Processor) Deadline(key, value []byte) time.Time {
 		if p.codec.Decode(value, &r) == nil {
 			return r.ForgetAt
 		}
-	case kindOrder, kindQuota, kindTill: // never removed: paid orders are kept, and an application or a clerk has one entry
+	case kindOrder, kindQuota, kindTill, kindMonth, kindNumber, kindExternal:
+		// Never removed: paid orders and the numbers of payments are kept, and an application
+		// or a clerk has one entry.
 	}
 	return time.Time{}
 }
@@ -125,7 +127,7 @@ func (p *Processor) Tick(tx *runtime.Tx, key []byte, now time.Time) error {
 		return p.decide(tx, checkout.Command{At: now.UTC().Truncate(time.Millisecond), SessionID: sessionOf(key), Do: checkout.Tick{}})
 	case kindIdempotency, kindToken, kindTokenList:
 		tx.Delete(key)
-	case kindOrder, kindQuota, kindTill:
+	case kindOrder, kindQuota, kindTill, kindMonth, kindNumber, kindExternal:
 	}
 	return nil
 }
@@ -189,8 +191,24 @@ func (w *writer) entries(d checkout.Decision) {
 	for k, t := range d.Tills {
 		w.put(tillKey(k), (*record.Till)(&t), time.Time{})
 	}
+	w.payments(d)
 	for _, hash := range d.ForgottenTokens {
 		w.tx.Delete(tokenKey(hash))
+	}
+}
+
+// payments writes the entries of the deprecated cash-in surface.
+func (w *writer) payments(d checkout.Decision) {
+	for k, last := range d.Months {
+		w.put(monthKey(k), &record.MonthCounter{Last: int32(last)}, time.Time{}) //nolint:gosec // at most checkout.MaxNumber
+	}
+	for k, id := range d.Numbers {
+		w.put(numberKey(k), &record.NumberedPayment{SessionID: id}, time.Time{})
+	}
+	for k, e := range d.Externals {
+		w.put(externalKey(k), &record.ExternalNumber{
+			InitSessionID: e.InitSessionID, Open: int32(e.Open), Paid: int32(e.Paid), Undecided: int32(e.Undecided), Late: int32(e.Late), Ask: e.Ask, //nolint:gosec // counts of payments
+		}, time.Time{})
 	}
 }
 
@@ -202,6 +220,9 @@ func (w *writer) event(e checkout.Event) {
 	w.emitTo(schemas.TopicEvents, w.tx.Partition(), s.TenantID, mapping.FromEvent(e))
 	if e.Type.Webhook() {
 		w.notify(schemas.TopicWebhooks, s.ApplicationID, e, mapping.ToWebhook)
+	}
+	if _, ok := e.PartnerNotice(); ok {
+		w.notify(schemas.TopicPartners, s.ApplicationID, e, mapping.ToPartner)
 	}
 	if _, ok := e.ConfirmationRequest(); ok {
 		w.notify(schemas.TopicConfirmations, s.TenantID, e, mapping.ToConfirmation)

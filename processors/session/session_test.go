@@ -297,6 +297,73 @@ func TestConfirmationThroughKafka(t *testing.T) {
 	i.read(schemas.TopicPoisonCommands, 0)
 }
 
+// A payment of init-checkout and one of partners/payments. The state survives a restart: the
+// numbers go on, a number finds its payment, and the created payment is updated.
+func TestPaymentsOfTheCashInSurfaceThroughKafka(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	stop := i.process(clock)
+	payment := func(id string, kind checkout.CashinKind, paymentID, amount int64) checkout.Session {
+		do, _ := create(id, "case-1", now).Do.(checkout.Create)
+		s := do.Session
+		s.Amount, s.Metadata = amount, nil
+		s.Cashin = &checkout.Cashin{Kind: kind, PaymentID: paymentID, Type: "service", Items: []byte(`[{"number":"1","price":10.50}]`), WebhookURL: "https://partner.example/hook"}
+		return s
+	}
+	command := func(id string, do checkout.Action) checkout.Command {
+		return checkout.Command{At: now, SessionID: id, ApplicationID: application, Do: do, ReplyTo: &checkout.ReplyTo{CorrelationID: id}}
+	}
+	i.send(command("chs_a", checkout.InitCheckout{Session: payment("chs_a", checkout.CashinInit, 11, 5000)}))
+	i.send(command("chs_b", checkout.PartnerPay{
+		Session: payment("chs_b", checkout.CashinPartner, 12, 5000),
+		Collect: checkout.Collect{CollectionID: "c-b", OfferID: checkout.OfferMomo, Payer: "242066000001", Total: 5075, ApprovalWindow: 5 * time.Minute, SendWithin: 15 * time.Second},
+		Word:    &checkout.ReplyTo{CorrelationID: "word", Partition: 2},
+	}))
+	i.read(schemas.TopicReplies, 2)
+	stop()
+	defer i.process(clock)()
+	i.send(command("chs_c", checkout.InitCheckout{Session: payment("chs_c", checkout.CashinInit, 13, 6000)}))
+	i.send(command("look", checkout.LookUp{Number: "T2611000002"}))
+	i.send(command("unknown", checkout.LookUp{Number: "T2611000003"}))
+
+	replies := map[string]record.Reply{}
+	for _, r := range decode[record.Reply](i, i.read(schemas.TopicReplies, 5)) {
+		replies[r.CorrelationID] = r
+	}
+	for id, want := range map[string]struct {
+		session, number string
+		paymentID       int64
+		amount          int64
+	}{
+		"chs_a": {"chs_a", "T2611000001", 11, 5000}, "chs_b": {"chs_b", "T2611000002", 12, 5000},
+		"chs_c": {"chs_a", "T2611000001", 11, 6000}, "look": {"chs_b", "T2611000002", 12, 5000},
+	} {
+		r := replies[id]
+		if r.Code != "ok" || r.Session == nil || r.Session.ID != want.session || r.Session.Amount != want.amount || r.Session.Cashin.Number != want.number || r.Session.Cashin.PaymentID != want.paymentID {
+			t.Errorf("%s is answered %+v", id, r)
+		}
+	}
+	if r := replies["unknown"]; r.Code != "checkout.session_not_found" || r.Session != nil {
+		t.Errorf("an unknown number is answered %+v", r)
+	}
+	requests := decode[record.CollectionRequest](i, i.read(schemas.TopicCollections, 1))
+	if r := requests[0]; r.Kind != "collect" || r.SessionID != "chs_b" || r.WordCorrelationID != "word" || r.WordPartition != 2 || !r.NotAfter.Equal(now.Add(15*time.Second)) {
+		t.Errorf("the request is %+v", r)
+	}
+	events := decode[record.Event](i, i.read(schemas.TopicEvents, 4))
+	types := []string{events[0].Type, events[1].Type, events[2].Type, events[3].Type}
+	if !slices.Equal(types, []string{"checkout.created", "checkout.created", "collection.requested", "checkout.updated"}) {
+		t.Errorf("events are %v", types)
+	}
+	if e := events[1]; e.Detail[checkout.DetailNumber] != "T2611000002" || e.Detail[checkout.DetailPaymentID] != "12" || string(e.Session.Cashin.Items) != `[{"number":"1","price":10.50}]` {
+		t.Errorf("the creation is %+v", e)
+	}
+	i.read(schemas.TopicWebhooks, 0)
+	i.read(schemas.TopicPoisonCommands, 0)
+}
+
 func TestTimePassesByItself(t *testing.T) {
 	t.Parallel()
 	i := install(t)

@@ -21,6 +21,9 @@ const (
 	kindToken       kind = 't'
 	kindTokenList   kind = 'l'
 	kindTill        kind = 'c'
+	kindMonth       kind = 'm'
+	kindNumber      kind = 'n'
+	kindExternal    kind = 'e'
 )
 
 func kindOf(key []byte) kind {
@@ -45,6 +48,18 @@ func tokenListKey(sessionID string) []byte { return stateKey(kindTokenList, sess
 
 func tillKey(k checkout.TillKey) []byte {
 	return stateKey(kindTill, k.AgencyID, modeOf(k.Live), k.Clerk)
+}
+
+func monthKey(k checkout.MonthKey) []byte {
+	return stateKey(kindMonth, k.ApplicationID, modeOf(k.Live), k.Month)
+}
+
+func numberKey(k checkout.NumberKey) []byte {
+	return stateKey(kindNumber, k.ApplicationID, modeOf(k.Live), k.Number)
+}
+
+func externalKey(k checkout.ExternalKey) []byte {
+	return stateKey(kindExternal, k.ApplicationID, modeOf(k.Live), k.ExternalNumber)
 }
 
 func orderKey(k checkout.OrderKey) []byte {
@@ -130,4 +145,24 @@ func (v *view) Till(k checkout.TillKey) checkout.Till {
 	var r record.Till
 	v.get(tillKey(k), &r)
 	return checkout.Till(r)
+}
+
+func (v *view) Month(k checkout.MonthKey) int {
+	var r record.MonthCounter
+	v.get(monthKey(k), &r)
+	return int(r.Last)
+}
+
+func (v *view) Numbered(k checkout.NumberKey) string {
+	var r record.NumberedPayment
+	v.get(numberKey(k), &r)
+	return r.SessionID
+}
+
+func (v *view) External(k checkout.ExternalKey) checkout.External {
+	var r record.ExternalNumber
+	v.get(externalKey(k), &r)
+	return checkout.External{
+		InitSessionID: r.InitSessionID, Open: int(r.Open), Paid: int(r.Paid), Undecided: int(r.Undecided), Late: int(r.Late), Ask: r.Ask,
+	}
 }

@@ -31,6 +31,9 @@ const (
 	CommandErase        = "session.erase"
 	CommandNoteProposal = "case.note_proposal"
 	CommandConfirmed    = "confirmation.answer"
+	CommandInitCheckout = "cashin.init_checkout"
+	CommandPartnerPay   = "cashin.partner_pay"
+	CommandLookUp       = "cashin.look_up"
 )
 
 // FromCommand converts a command. A Tick has no record: its error wraps
@@ -54,11 +57,7 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 	case checkout.Erase:
 		r.Type, r.By = CommandErase, do.By
 	case checkout.Collect:
-		r.Type = CommandCollect
-		r.Collect = &record.StartCollection{
-			CollectionID: do.CollectionID, OfferID: do.OfferID, Account: do.Account, PayerSealed: do.PayerSealed, Payer: do.Payer, PayerMasked: do.PayerMasked, Total: do.Total,
-			ApprovalWindowMs: do.ApprovalWindow.Milliseconds(), SendWithinMs: do.SendWithin.Milliseconds(), Language: do.Language,
-		}
+		r.Type, r.Collect = CommandCollect, fromCollect(do)
 	case checkout.Outcome:
 		r.Type = CommandOutcome
 		r.Outcome = &record.CollectionOutcome{
@@ -97,6 +96,8 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 	case checkout.Confirmed:
 		r.Type = CommandConfirmed
 		r.Confirmed = &record.ConfirmationAnswer{TransactionID: do.TransactionID, Answer: string(do.Answer), AnsweredAt: do.AnsweredAt, Reason: do.Reason}
+	case checkout.InitCheckout, checkout.PartnerPay, checkout.LookUp:
+		fromCashinCommand(r, do)
 	default:
 		return nil, fmt.Errorf("encoding command %T: %w", c.Do, checkout.ErrUnknownCommand)
 	}
@@ -140,11 +141,7 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 	case r.Type == CommandErase:
 		c.Do = checkout.Erase{By: r.By}
 	case r.Type == CommandCollect && r.Collect != nil:
-		c.Do = checkout.Collect{
-			CollectionID: r.Collect.CollectionID, OfferID: r.Collect.OfferID, Account: r.Collect.Account, PayerSealed: r.Collect.PayerSealed, Payer: r.Collect.Payer, PayerMasked: r.Collect.PayerMasked,
-			Total: r.Collect.Total, ApprovalWindow: time.Duration(r.Collect.ApprovalWindowMs) * time.Millisecond,
-			SendWithin: time.Duration(r.Collect.SendWithinMs) * time.Millisecond, Language: r.Collect.Language,
-		}
+		c.Do = toCollect(r.Collect)
 	case r.Type == CommandOutcome && r.Outcome != nil:
 		c.Do = checkout.Outcome{
 			CollectionID: r.Outcome.CollectionID, Source: checkout.Source(r.Outcome.Source),
@@ -188,7 +185,10 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 		c.Do = checkout.Confirmed{
 			TransactionID: r.Confirmed.TransactionID, Answer: checkout.ConfirmationAnswer(r.Confirmed.Answer), AnsweredAt: r.Confirmed.AnsweredAt, Reason: r.Confirmed.Reason,
 		}
-	default:
+	case r.Cashin != nil:
+		c.Do = toCashinCommand(r)
+	}
+	if c.Do == nil {
 		return checkout.Command{}, fmt.Errorf("decoding command %q: %w", r.Type, checkout.ErrUnknownCommand)
 	}
 	return c, nil
@@ -210,7 +210,7 @@ func FromSession(s checkout.Session) record.Session {
 		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
 		Status: string(s.Status), Sequence: s.Sequence, FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage,
 		Orphans: s.Orphans, Late: s.Late, ReversedAt: s.ReversedAt, ReversalReason: string(s.ReversalReason), ReversalRef: s.ReversalRef,
-		Archived: s.Archived, ERP: s.ERP,
+		Archived: s.Archived, ERP: s.ERP, Cashin: fromCashin(s.Cashin),
 	}
 	if c := s.Confirmation; c.Status != "" {
 		r.Confirmation = &record.Confirmation{Status: string(c.Status), Since: c.Since, AnsweredAt: c.AnsweredAt, SettledAt: c.SettledAt, Reference: c.Reference}
@@ -265,7 +265,7 @@ func ToSession(r *record.Session) checkout.Session {
 		Status: checkout.Status(r.Status), Sequence: r.Sequence,
 		FailureCode: checkout.FailureCode(r.FailureCode), FailureMessage: r.FailureMessage, Orphans: r.Orphans,
 		Late: r.Late, ReversedAt: r.ReversedAt, ReversalReason: checkout.ReversalReason(r.ReversalReason), ReversalRef: r.ReversalRef, Archived: r.Archived,
-		ERP: r.ERP,
+		ERP: r.ERP, Cashin: toCashin(r.Cashin),
 	}
 	if c := r.Confirmation; c != nil {
 		s.Confirmation = checkout.Confirmation{
@@ -358,6 +358,16 @@ func ToWebhook(e checkout.Event) (*record.Notification, error) {
 	return notification(e, e.ID, payload.Webhook)
 }
 
+// ToPartner returns the notification of an event of which a partner of the deprecated cash-in
+// surface is told without a signature. It names the payment's own address.
+func ToPartner(e checkout.Event) (*record.Notification, error) {
+	n, err := notification(e, e.ID, payload.Partner)
+	if err == nil {
+		n.URL = e.Session.Cashin.WebhookURL
+	}
+	return n, err
+}
+
 func notification(e checkout.Event, id string, body func(checkout.Event) ([]byte, error)) (*record.Notification, error) {
 	b, err := body(e)
 	if err != nil {
@@ -432,6 +442,9 @@ func FromRequest(q checkout.CollectionRequest) *record.CollectionRequest {
 	}
 	if q.Kind == checkout.RequestEnquire {
 		r.Enquiry = int32(c.Enquiries) //nolint:gosec // small
+	}
+	if q.Word != nil {
+		r.WordCorrelationID, r.WordPartition = q.Word.CorrelationID, q.Word.Partition
 	}
 	return r
 }

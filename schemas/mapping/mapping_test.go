@@ -78,6 +78,7 @@ func TestCommandsSurvive(t *testing.T) {
 		checkout.ConsumeToken{Hash: []byte("h")},
 		filled[checkout.ConsumeToken](),
 		filled[checkout.OpenRefundRequest](), filled[checkout.Resolve](), filled[checkout.NoteProposal](), filled[checkout.Confirmed](), filled[checkout.Erase](),
+		filled[checkout.InitCheckout](), filled[checkout.PartnerPay](), filled[checkout.LookUp](),
 	} {
 		for _, to := range []*checkout.ReplyTo{nil, {CorrelationID: "c", Partition: 3}} {
 			c := checkout.Command{At: time.UnixMilli(1).UTC(), SessionID: "s", ApplicationID: "a", Live: true, ReplyTo: to, Do: do}
@@ -94,7 +95,15 @@ func TestCommandsSurvive(t *testing.T) {
 	if _, err := mapping.FromCommand(checkout.Command{Do: checkout.Tick{}}); !errors.Is(err, checkout.ErrUnknownCommand) {
 		t.Errorf("a tick travels: %v", err)
 	}
-	for _, r := range []record.Command{{}, {Type: "session.transmogrify"}, {Type: mapping.CommandCreate}, {Type: mapping.CommandOutcome}} {
+	for _, r := range []record.Command{
+		{},
+		{Type: "session.transmogrify"},
+		{Type: mapping.CommandCreate},
+		{Type: mapping.CommandOutcome},
+		{Type: mapping.CommandInitCheckout},
+		{Type: mapping.CommandInitCheckout, Cashin: &record.CashinEntry{Session: &record.Session{}}},
+		{Type: mapping.CommandPartnerPay, Cashin: &record.CashinEntry{Session: &record.Session{Cashin: &record.Cashin{}}}},
+	} {
 		if _, err := mapping.ToCommand(&r); !errors.Is(err, checkout.ErrUnknownCommand) {
 			t.Errorf("%+v: %v", r, err)
 		}
@@ -135,6 +144,19 @@ func TestConfirmationRequests(t *testing.T) {
 		if !reflect.DeepEqual(n, first) {
 			t.Errorf("%s gives\n%+v\nwant\n%+v", kind, n, first)
 		}
+	}
+}
+
+// A collection request names who waits for what the operator says.
+func TestRequestsNameWhoWaits(t *testing.T) {
+	t.Parallel()
+	q := checkout.CollectionRequest{Kind: checkout.RequestCollect, Session: filled[checkout.Session](), Word: &checkout.ReplyTo{CorrelationID: "c", Partition: 3}}
+	if r := mapping.FromRequest(q); r.WordCorrelationID != "c" || r.WordPartition != 3 {
+		t.Errorf("nobody learns what the operator says: %+v", r)
+	}
+	q.Word = nil
+	if r := mapping.FromRequest(q); r.WordCorrelationID != "" {
+		t.Errorf("somebody waits: %+v", r)
 	}
 }
 

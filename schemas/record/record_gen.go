@@ -6,15 +6,17 @@ import "time"
 
 // Customer is a part of other records.
 type Customer struct {
-	Name  string
-	Email string
-	Phone string
+	Name    string
+	Email   string
+	Phone   string
+	Address string
 }
 
 func (r *Customer) fromNative(m map[string]any) {
 	r.Name = fromNullable[string]("string", m["name"])
 	r.Email = fromNullable[string]("string", m["email"])
 	r.Phone = fromNullable[string]("string", m["phone"])
+	r.Address = fromNullable[string]("string", m["address"])
 }
 
 func (r *Customer) appendTo(b []byte) []byte {
@@ -36,6 +38,12 @@ func (r *Customer) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.Address != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Address)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -49,6 +57,9 @@ func (r *Customer) readFrom(d *reader) {
 	}
 	if d.present() {
 		r.Phone = d.readString()
+	}
+	if d.present() {
+		r.Address = d.readString()
 	}
 }
 
@@ -591,6 +602,102 @@ func (r *Confirmation) readFrom(d *reader) {
 	}
 }
 
+// Cashin: a payment of the deprecated cash-in surface; its externalNumber is order_id
+type Cashin struct {
+	// init or partner: the call that made it
+	Kind string
+	// unique in the installation
+	PaymentID int64
+	// T, year, month, six digits; null in commands
+	Number string
+	// ecommerce or service
+	Type string
+	// the partner's name of the offer
+	Provider string
+	// JSON of the request's items; null once archived or erased
+	Items      []byte
+	WebhookURL string
+	// id under which customer_sealed is sealed; null: that of the session
+	ContactOf string
+}
+
+func (r *Cashin) fromNative(m map[string]any) {
+	r.Kind = from[string](m["kind"])
+	r.PaymentID = from[int64](m["payment_id"])
+	r.Number = fromNullable[string]("string", m["number"])
+	r.Type = fromNullable[string]("string", m["type"])
+	r.Provider = fromNullable[string]("string", m["provider"])
+	r.Items = fromNullable[[]byte]("bytes", m["items"])
+	r.WebhookURL = fromNullable[string]("string", m["webhook_url"])
+	r.ContactOf = fromNullable[string]("string", m["contact_of"])
+}
+
+func (r *Cashin) appendTo(b []byte) []byte {
+	b = appendString(b, r.Kind)
+	b = appendLong(b, r.PaymentID)
+	if r.Number != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Number)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Type != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Type)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Provider != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Provider)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Items) > 0 {
+		b = append(b, 2)
+		b = appendBytes(b, r.Items)
+	} else {
+		b = append(b, 0)
+	}
+	if r.WebhookURL != "" {
+		b = append(b, 2)
+		b = appendString(b, r.WebhookURL)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ContactOf != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ContactOf)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Cashin) readFrom(d *reader) {
+	*r = Cashin{}
+	r.Kind = d.readString()
+	r.PaymentID = d.readLong()
+	if d.present() {
+		r.Number = d.readString()
+	}
+	if d.present() {
+		r.Type = d.readString()
+	}
+	if d.present() {
+		r.Provider = d.readString()
+	}
+	if d.present() {
+		r.Items = d.readBytes()
+	}
+	if d.present() {
+		r.WebhookURL = d.readString()
+	}
+	if d.present() {
+		r.ContactOf = d.readString()
+	}
+}
+
 // Session: A checkout session after an event: the state of the processor, and the snapshot in events and replies.
 type Session struct {
 	// chs_ id; contains the partition
@@ -657,6 +764,7 @@ type Session struct {
 	// the agency had an ERP for payments of this mode at the creation
 	ERP          bool
 	Confirmation *Confirmation
+	Cashin       *Cashin
 }
 
 func (r *Session) fromNative(m map[string]any) {
@@ -704,6 +812,7 @@ func (r *Session) fromNative(m map[string]any) {
 	r.Items = fromRecords[Item](m["items"])
 	r.ERP = from[bool](m["erp"])
 	r.Confirmation = fromNullableRecord[Confirmation]("quittance.Confirmation", m["confirmation"])
+	r.Cashin = fromNullableRecord[Cashin]("quittance.Cashin", m["cashin"])
 }
 
 func (r *Session) appendTo(b []byte) []byte {
@@ -870,6 +979,12 @@ func (r *Session) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.Cashin != nil {
+		b = append(b, 2)
+		b = r.Cashin.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -973,6 +1088,10 @@ func (r *Session) readFrom(d *reader) {
 	if d.present() {
 		r.Confirmation = new(Confirmation)
 		r.Confirmation.readFrom(d)
+	}
+	if d.present() {
+		r.Cashin = new(Cashin)
+		r.Cashin.readFrom(d)
 	}
 }
 
@@ -1594,6 +1713,62 @@ func (r *ConfirmationAnswer) readFrom(d *reader) {
 	}
 }
 
+// CashinEntry: a call of the deprecated cash-in surface
+type CashinEntry struct {
+	// the payment after acceptance, without a number; null for a look-up
+	Session *Session
+	// the payment that is looked up
+	Number string
+	// where the sender waits for what the operator says; null when it does not wait
+	WordCorrelationID string
+	WordPartition     int32
+}
+
+func (r *CashinEntry) fromNative(m map[string]any) {
+	r.Session = fromNullableRecord[Session]("quittance.Session", m["session"])
+	r.Number = fromNullable[string]("string", m["number"])
+	r.WordCorrelationID = fromNullable[string]("string", m["word_correlation_id"])
+	r.WordPartition = from[int32](m["word_partition"])
+}
+
+func (r *CashinEntry) appendTo(b []byte) []byte {
+	if r.Session != nil {
+		b = append(b, 2)
+		b = r.Session.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Number != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Number)
+	} else {
+		b = append(b, 0)
+	}
+	if r.WordCorrelationID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.WordCorrelationID)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.WordPartition)
+	return b
+}
+
+func (r *CashinEntry) readFrom(d *reader) {
+	*r = CashinEntry{}
+	if d.present() {
+		r.Session = new(Session)
+		r.Session.readFrom(d)
+	}
+	if d.present() {
+		r.Number = d.readString()
+	}
+	if d.present() {
+		r.WordCorrelationID = d.readString()
+	}
+	r.WordPartition = d.readInt()
+}
+
 // Command: A request to change a session (checkout.commands). The sender adds time, ids and configuration, so that the decision is deterministic.
 type Command struct {
 	Type      string
@@ -1615,6 +1790,7 @@ type Command struct {
 	Counter   *CounterEntry
 	Case      *CaseEntry
 	Confirmed *ConfirmationAnswer
+	Cashin    *CashinEntry
 }
 
 func (r *Command) fromNative(m map[string]any) {
@@ -1634,6 +1810,7 @@ func (r *Command) fromNative(m map[string]any) {
 	r.Counter = fromNullableRecord[CounterEntry]("quittance.CounterEntry", m["counter"])
 	r.Case = fromNullableRecord[CaseEntry]("quittance.CaseEntry", m["case"])
 	r.Confirmed = fromNullableRecord[ConfirmationAnswer]("quittance.ConfirmationAnswer", m["confirmed"])
+	r.Cashin = fromNullableRecord[CashinEntry]("quittance.CashinEntry", m["cashin"])
 }
 
 func (r *Command) appendTo(b []byte) []byte {
@@ -1713,6 +1890,12 @@ func (r *Command) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.Cashin != nil {
+		b = append(b, 2)
+		b = r.Cashin.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1765,6 +1948,10 @@ func (r *Command) readFrom(d *reader) {
 	if d.present() {
 		r.Confirmed = new(ConfirmationAnswer)
 		r.Confirmed.readFrom(d)
+	}
+	if d.present() {
+		r.Cashin = new(CashinEntry)
+		r.Cashin.readFrom(d)
 	}
 }
 
@@ -2111,6 +2298,102 @@ func (r *Till) readFrom(d *reader) {
 	r.Taken = d.readLong()
 }
 
+// MonthCounter: State: the last payment number of an application, a mode and a month.
+type MonthCounter struct {
+	Last int32
+}
+
+func (r *MonthCounter) fromNative(m map[string]any) {
+	r.Last = from[int32](m["last"])
+}
+
+func (r *MonthCounter) appendTo(b []byte) []byte {
+	b = appendInt(b, r.Last)
+	return b
+}
+
+func (r *MonthCounter) readFrom(d *reader) {
+	*r = MonthCounter{}
+	r.Last = d.readInt()
+}
+
+// NumberedPayment: State: the session of a payment number. It is kept for ever.
+type NumberedPayment struct {
+	SessionID string
+}
+
+func (r *NumberedPayment) fromNative(m map[string]any) {
+	r.SessionID = from[string](m["session_id"])
+}
+
+func (r *NumberedPayment) appendTo(b []byte) []byte {
+	b = appendString(b, r.SessionID)
+	return b
+}
+
+func (r *NumberedPayment) readFrom(d *reader) {
+	*r = NumberedPayment{}
+	r.SessionID = d.readString()
+}
+
+// ExternalNumber: State: the payments of an externalNumber of an application and mode.
+type ExternalNumber struct {
+	// latest payment of init-checkout
+	InitSessionID string
+	Open          int32
+	Paid          int32
+	// ended payments whose collection has no final outcome
+	Undecided int32
+	// payments with an open case that blocks them
+	Late int32
+	// undecided payments, the newest last
+	Ask []string
+}
+
+func (r *ExternalNumber) fromNative(m map[string]any) {
+	r.InitSessionID = fromNullable[string]("string", m["init_session_id"])
+	r.Open = from[int32](m["open"])
+	r.Paid = from[int32](m["paid"])
+	r.Undecided = from[int32](m["undecided"])
+	r.Late = from[int32](m["late"])
+	r.Ask = fromList[string](m["ask"])
+}
+
+func (r *ExternalNumber) appendTo(b []byte) []byte {
+	if r.InitSessionID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.InitSessionID)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.Open)
+	b = appendInt(b, r.Paid)
+	b = appendInt(b, r.Undecided)
+	b = appendInt(b, r.Late)
+	if len(r.Ask) > 0 {
+		b = appendLong(b, int64(len(r.Ask)))
+		for i := range r.Ask {
+			b = appendString(b, r.Ask[i])
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *ExternalNumber) readFrom(d *reader) {
+	*r = ExternalNumber{}
+	if d.present() {
+		r.InitSessionID = d.readString()
+	}
+	r.Open = d.readInt()
+	r.Paid = d.readInt()
+	r.Undecided = d.readInt()
+	r.Late = d.readInt()
+	for d.item() {
+		r.Ask = append(r.Ask, d.readString())
+	}
+}
+
 // CollectionRequest: An effect for sinks/collect (collections.requests): request a payment from an operator, or enquire about an earlier request.
 type CollectionRequest struct {
 	// collect or enquire
@@ -2141,6 +2424,9 @@ type CollectionRequest struct {
 	WindowEndsAt time.Time
 	// the payer's number, AES-GCM under a data key of Postgres that can be deleted
 	PayerSealed []byte
+	// where somebody waits for what the operator says; null when nobody does
+	WordCorrelationID string
+	WordPartition     int32
 }
 
 func (r *CollectionRequest) fromNative(m map[string]any) {
@@ -2163,6 +2449,8 @@ func (r *CollectionRequest) fromNative(m map[string]any) {
 	r.Language = fromNullable[string]("string", m["language"])
 	r.WindowEndsAt = fromNullable[time.Time]("long.timestamp-millis", m["window_ends_at"])
 	r.PayerSealed = fromNullable[[]byte]("bytes", m["payer_sealed"])
+	r.WordCorrelationID = fromNullable[string]("string", m["word_correlation_id"])
+	r.WordPartition = from[int32](m["word_partition"])
 }
 
 func (r *CollectionRequest) appendTo(b []byte) []byte {
@@ -2215,6 +2503,13 @@ func (r *CollectionRequest) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.WordCorrelationID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.WordCorrelationID)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.WordPartition)
 	return b
 }
 
@@ -2251,6 +2546,10 @@ func (r *CollectionRequest) readFrom(d *reader) {
 	if d.present() {
 		r.PayerSealed = d.readBytes()
 	}
+	if d.present() {
+		r.WordCorrelationID = d.readString()
+	}
+	r.WordPartition = d.readInt()
 }
 
 // Call: A call of sinks/collect to an operator, and its answer (collections.calls). For the journal: nothing is decided by it.
@@ -2405,6 +2704,8 @@ type Notification struct {
 	Request string
 	// time of the request; null where request is
 	RequestedAt time.Time
+	// an address of the payment itself (deprecated cash-in surface)
+	URL string
 }
 
 func (r *Notification) fromNative(m map[string]any) {
@@ -2419,6 +2720,7 @@ func (r *Notification) fromNative(m map[string]any) {
 	r.Body = fromBytes(m["body"])
 	r.Request = fromNullable[string]("string", m["request"])
 	r.RequestedAt = fromNullable[time.Time]("long.timestamp-millis", m["requested_at"])
+	r.URL = fromNullable[string]("string", m["url"])
 }
 
 func (r *Notification) appendTo(b []byte) []byte {
@@ -2443,6 +2745,12 @@ func (r *Notification) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.URL != "" {
+		b = append(b, 2)
+		b = appendString(b, r.URL)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -2462,6 +2770,9 @@ func (r *Notification) readFrom(d *reader) {
 	}
 	if d.present() {
 		r.RequestedAt = d.readTime()
+	}
+	if d.present() {
+		r.URL = d.readString()
 	}
 }
 
@@ -2486,6 +2797,8 @@ type Delivery struct {
 	Round          int32
 	FirstAttemptAt time.Time
 	Body           []byte
+	// an address of the payment itself (deprecated cash-in surface)
+	URL string
 }
 
 func (r *Delivery) fromNative(m map[string]any) {
@@ -2503,6 +2816,7 @@ func (r *Delivery) fromNative(m map[string]any) {
 	r.Round = from[int32](m["round"])
 	r.FirstAttemptAt = fromNullable[time.Time]("long.timestamp-millis", m["first_attempt_at"])
 	r.Body = fromBytes(m["body"])
+	r.URL = fromNullable[string]("string", m["url"])
 }
 
 func (r *Delivery) appendTo(b []byte) []byte {
@@ -2525,6 +2839,12 @@ func (r *Delivery) appendTo(b []byte) []byte {
 		b = append(b, 0)
 	}
 	b = appendBytes(b, r.Body)
+	if r.URL != "" {
+		b = append(b, 2)
+		b = appendString(b, r.URL)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -2546,6 +2866,9 @@ func (r *Delivery) readFrom(d *reader) {
 		r.FirstAttemptAt = d.readTime()
 	}
 	r.Body = d.readBytes()
+	if d.present() {
+		r.URL = d.readString()
+	}
 }
 
 // Attempt: The outcome of an attempt of a delivery (deliveries.attempts).
@@ -2653,7 +2976,7 @@ func (r *ReferenceBlock) readFrom(d *reader) {
 	r.LeasedAt = d.readTime()
 }
 
-const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}`
+const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Session) Name() string { return "quittance.Session" }
@@ -2661,7 +2984,7 @@ func (*Session) Name() string { return "quittance.Session" }
 // Schema is the Avro schema with every named type expanded.
 func (*Session) Schema() string { return schemaSession }
 
-const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
+const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Event) Name() string { return "quittance.Event" }
@@ -2669,7 +2992,7 @@ func (*Event) Name() string { return "quittance.Event" }
 // Schema is the Avro schema with every named type expanded.
 func (*Event) Schema() string { return schemaEvent }
 
-const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]},{"default":null,"name":"payer_sealed","type":["null","bytes"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"honour_late","type":"boolean"},{"default":null,"name":"account","type":["null","string"]}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"},{"default":null,"name":"order_id","type":["null","string"]}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"desk","type":["null","string"]},{"default":0,"name":"payment_limit","type":"long"},{"default":0,"name":"day_limit","type":"long"}],"name":"CounterEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"case","type":["null",{"fields":[{"default":null,"name":"case_id","type":["null","string"]},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"by","type":"string"},{"default":null,"name":"approved_by","type":["null","string"]},{"default":0,"name":"proposal","type":"int"},{"default":null,"name":"step","type":["null","string"]}],"name":"CaseEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"confirmed","type":["null",{"fields":[{"name":"transaction_id","type":"string"},{"name":"answer","type":"string"},{"name":"answered_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"reason","type":["null","string"]}],"name":"ConfirmationAnswer","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
+const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]},{"default":null,"name":"payer_sealed","type":["null","bytes"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"honour_late","type":"boolean"},{"default":null,"name":"account","type":["null","string"]}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"},{"default":null,"name":"order_id","type":["null","string"]}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"desk","type":["null","string"]},{"default":0,"name":"payment_limit","type":"long"},{"default":0,"name":"day_limit","type":"long"}],"name":"CounterEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"case","type":["null",{"fields":[{"default":null,"name":"case_id","type":["null","string"]},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"by","type":"string"},{"default":null,"name":"approved_by","type":["null","string"]},{"default":0,"name":"proposal","type":"int"},{"default":null,"name":"step","type":["null","string"]}],"name":"CaseEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"confirmed","type":["null",{"fields":[{"name":"transaction_id","type":"string"},{"name":"answer","type":"string"},{"name":"answered_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"reason","type":["null","string"]}],"name":"ConfirmationAnswer","namespace":"quittance","type":"record"}]},{"default":null,"name":"cashin","type":["null",{"fields":[{"default":null,"name":"session","type":["null","quittance.Session"]},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"word_correlation_id","type":["null","string"]},{"default":0,"name":"word_partition","type":"int"}],"name":"CashinEntry","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Command) Name() string { return "quittance.Command" }
@@ -2677,7 +3000,7 @@ func (*Command) Name() string { return "quittance.Command" }
 // Schema is the Avro schema with every named type expanded.
 func (*Command) Schema() string { return schemaCommand }
 
-const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"case_id","type":["null","string"]}],"name":"Reply","namespace":"quittance","type":"record"}`
+const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"case_id","type":["null","string"]}],"name":"Reply","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Reply) Name() string { return "quittance.Reply" }
@@ -2733,7 +3056,31 @@ func (*Till) Name() string { return "quittance.Till" }
 // Schema is the Avro schema with every named type expanded.
 func (*Till) Schema() string { return schemaTill }
 
-const schemaCollectionRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"session_id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"offer_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"name":"payment_ref","type":"string"},{"default":null,"name":"description","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"enquiry","type":"int"},{"default":null,"name":"language","type":["null","string"]},{"default":null,"name":"window_ends_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"payer_sealed","type":["null","bytes"]}],"name":"CollectionRequest","namespace":"quittance","type":"record"}`
+const schemaMonthCounter = `{"fields":[{"name":"last","type":"int"}],"name":"MonthCounter","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*MonthCounter) Name() string { return "quittance.MonthCounter" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*MonthCounter) Schema() string { return schemaMonthCounter }
+
+const schemaNumberedPayment = `{"fields":[{"name":"session_id","type":"string"}],"name":"NumberedPayment","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*NumberedPayment) Name() string { return "quittance.NumberedPayment" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*NumberedPayment) Schema() string { return schemaNumberedPayment }
+
+const schemaExternalNumber = `{"fields":[{"default":null,"name":"init_session_id","type":["null","string"]},{"name":"open","type":"int"},{"name":"paid","type":"int"},{"name":"undecided","type":"int"},{"name":"late","type":"int"},{"default":[],"name":"ask","type":{"items":"string","type":"array"}}],"name":"ExternalNumber","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*ExternalNumber) Name() string { return "quittance.ExternalNumber" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*ExternalNumber) Schema() string { return schemaExternalNumber }
+
+const schemaCollectionRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"session_id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"offer_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"name":"payment_ref","type":"string"},{"default":null,"name":"description","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"enquiry","type":"int"},{"default":null,"name":"language","type":["null","string"]},{"default":null,"name":"window_ends_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"payer_sealed","type":["null","bytes"]},{"default":null,"name":"word_correlation_id","type":["null","string"]},{"default":0,"name":"word_partition","type":"int"}],"name":"CollectionRequest","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*CollectionRequest) Name() string { return "quittance.CollectionRequest" }
@@ -2749,7 +3096,7 @@ func (*Call) Name() string { return "quittance.Call" }
 // Schema is the Avro schema with every named type expanded.
 func (*Call) Schema() string { return schemaCall }
 
-const schemaNotification = `{"fields":[{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":false,"name":"platform","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"body","type":"bytes"},{"default":null,"name":"request","type":["null","string"]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Notification","namespace":"quittance","type":"record"}`
+const schemaNotification = `{"fields":[{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":false,"name":"platform","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"body","type":"bytes"},{"default":null,"name":"request","type":["null","string"]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"url","type":["null","string"]}],"name":"Notification","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Notification) Name() string { return "quittance.Notification" }
@@ -2757,7 +3104,7 @@ func (*Notification) Name() string { return "quittance.Notification" }
 // Schema is the Avro schema with every named type expanded.
 func (*Notification) Schema() string { return schemaNotification }
 
-const schemaDelivery = `{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"}],"name":"Delivery","namespace":"quittance","type":"record"}`
+const schemaDelivery = `{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"},{"default":null,"name":"url","type":["null","string"]}],"name":"Delivery","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Delivery) Name() string { return "quittance.Delivery" }
@@ -2765,7 +3112,7 @@ func (*Delivery) Name() string { return "quittance.Delivery" }
 // Schema is the Avro schema with every named type expanded.
 func (*Delivery) Schema() string { return schemaDelivery }
 
-const schemaAttempt = `{"fields":[{"name":"delivery","type":{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"}],"name":"Delivery","namespace":"quittance","type":"record"}},{"name":"outcome","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"duration_ms","type":"long"},{"default":0,"name":"http_status","type":"int"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"answer","type":["null","string"]},{"default":null,"name":"next_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Attempt","namespace":"quittance","type":"record"}`
+const schemaAttempt = `{"fields":[{"name":"delivery","type":{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"},{"default":null,"name":"url","type":["null","string"]}],"name":"Delivery","namespace":"quittance","type":"record"}},{"name":"outcome","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"duration_ms","type":"long"},{"default":0,"name":"http_status","type":"int"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"answer","type":["null","string"]},{"default":null,"name":"next_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Attempt","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Attempt) Name() string { return "quittance.Attempt" }
@@ -2783,5 +3130,5 @@ func (*ReferenceBlock) Schema() string { return schemaReferenceBlock }
 
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &ReferenceBlock{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &ReferenceBlock{}}
 }

@@ -612,6 +612,91 @@ func TestTooLate(t *testing.T) {
 	stop()
 }
 
+// words returns what the sink said at an address.
+func (w *world) words(correlationID string) (codes []string) {
+	w.t.Helper()
+	topic := w.topology.Name(schemas.TopicReplies)
+	spans, err := kafka.Bounds(w.t.Context(), kadm.NewClient(w.client), topic)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	err = w.kafka.Read(w.t.Context(), topic, spans, nil, func(r *kgo.Record) (bool, error) {
+		var a record.Reply
+		if err := w.codec.Decode(r.Value, &a); err != nil {
+			return false, err
+		}
+		if a.CorrelationID == correlationID {
+			if string(r.Key) != correlationID || r.Partition != 3 {
+				w.t.Errorf("the word has the key %q in partition %d", r.Key, r.Partition)
+			}
+			codes = append(codes, a.Code)
+		}
+		return true, nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return codes
+}
+
+// Whoever waits for a request learns what became of it, once the report is written.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run()
+	waited := func(payer string, within time.Duration) record.CollectionRequest {
+		q := w.request("collect", payer, within)
+		q.WordCorrelationID, q.WordPartition = "word-"+q.CollectionID, 3
+		return q
+	}
+	said := func(q record.CollectionRequest, want string) {
+		t.Helper()
+		w.eventually("the word about "+want, func() bool { return len(w.words(q.WordCorrelationID)) > 0 })
+		if got := w.words(q.WordCorrelationID); len(got) != 1 || got[0] != want {
+			t.Errorf("said %v, want %s", got, want)
+		}
+	}
+	accepted, silent := waited(waits, time.Minute), w.request("collect", waits, time.Minute)
+	w.send(accepted, silent)
+	said(accepted, "collection.accepted")
+	w.committed()
+
+	// The operator's port is closed until it is too late.
+	closed := func(cfg *collect.Config) {
+		cfg.Account = func(string, bool, string, string) (connector.Account, bool, bool) {
+			a := w.account()
+			a.BaseURL = "http://127.0.0.1:1/mtn"
+			return a, false, true
+		}
+	}
+	w2 := newWorld(t)
+	w2.run(closed)
+	q := w2.request("collect", approves, 2*time.Second)
+	q.WordCorrelationID, q.WordPartition = "word-closed", 3
+	w2.eventually("the sink follows its partition", func() bool {
+		// The first records may come before the sink knows the end of its partition.
+		probe := w2.request("collect", approves, -time.Second)
+		w2.send(probe)
+		w2.committed()
+		o := w2.outcomes(probe.CollectionID)
+		return len(o) > 0 && o[0].Status == checkout.OutcomeRefused
+	})
+	q.RequestedAt = w2.clock.now()
+	q.NotAfter = q.RequestedAt.Add(2 * time.Second)
+	w2.send(q)
+	w2.eventually("the word not_sent", func() bool { return len(w2.words("word-closed")) > 0 })
+	if got := w2.words("word-closed"); len(got) != 1 || got[0] != "collection.not_sent" {
+		t.Errorf("said %v", got)
+	}
+	w2.eventually("the report", func() bool { return len(w2.outcomes(q.CollectionID)) > 0 })
+	if o := w2.outcomes(q.CollectionID); len(o) != 1 || o[0].Status != checkout.OutcomeRefused || o[0].FailureCode != checkout.FailureOperatorUnavailable {
+		t.Errorf("reported %+v", o)
+	}
+	if n, _ := w2.debits(q.CollectionID); n != 0 {
+		t.Error("the request was sent")
+	}
+}
+
 // A request that comes too late to the sink that runs was sent by nobody. It is refused
 // although its operator does not answer.
 func TestTooLateAndSurelyNeverSent(t *testing.T) {

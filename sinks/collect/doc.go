@@ -14,6 +14,13 @@
 // processor accepts an unknown one minute after not_after, because a request that was
 // sent in time has arrived by then.
 //
+// # Words
+//
+// A request may name an address at which somebody waits for what becomes of it
+// (partners/payments of the deprecated cash-in surface). The sink writes one word there,
+// accepted, refused or not_sent, once the broker has the report. It writes none when it
+// cannot tell, and not_sent only when surely nothing was sent and nothing will be.
+//
 // # Faults
 //
 //   - The request was not sent, the operator answers 5xx or does not answer: the sink

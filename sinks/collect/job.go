@@ -173,18 +173,18 @@ func (j *job) collect() string {
 		case errors.Is(err, errLate) && j.old():
 			return outcomeOld
 		case errors.Is(err, errLate) && !sent:
-			return j.report(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: cause, Reason: "never_sent"}, checkout.SourceRequest)
+			return j.neverSent(cause, "never_sent")
 		case errors.Is(err, errLate):
 			return j.late()
 		case errors.Is(err, errLeft):
 			return outcomeLeft
 		case err == nil:
-			return j.report(o, checkout.SourceRequest)
+			return j.answered(o, checkout.SourceRequest)
 		}
 		j.warn("asking for money", err)
 		if errors.Is(err, personal.ErrErased) && !sent {
 			// The number stays unreadable: an erasure or an older database took its key.
-			return j.report(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureOperatorUnavailable, Reason: "payer_erased"}, checkout.SourceRequest)
+			return j.neverSent(checkout.FailureOperatorUnavailable, "payer_erased")
 		}
 		if errors.Is(err, errNoAccount) || errors.Is(err, errReplaced) {
 			cause = checkout.FailurePayeeUnavailable
@@ -197,7 +197,7 @@ func (j *job) collect() string {
 			case errors.Is(enquiry, errLeft):
 				return outcomeLeft
 			case enquiry == nil && o.Status != checkout.OutcomeUnknown && (o.Decided() || !j.redirects()):
-				return j.report(o, checkout.SourceEnquiry)
+				return j.answered(o, checkout.SourceEnquiry)
 			}
 		}
 		if !j.pause(n, err, j.request.NotAfter) {

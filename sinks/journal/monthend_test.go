@@ -127,8 +127,7 @@ func (c attempted) record() record.Record {
 }
 
 // attempts are the deliveries of the month. Those of the first three sessions and that of the
-// test are not accepted
-// until now.
+// test are not accepted until now.
 var attempts = []attempted{
 	{kind: kindWebhook, session: "last of November", to: "endpoint-1", number: 1, outcome: "failed", status: 500, at: novemberEnds},
 	{kind: kindWebhook, session: "last of November", to: "endpoint-1", number: 2, outcome: "failed", status: 503, at: decemberBegin},

@@ -49,6 +49,7 @@ func TestOldestUndelivered(t *testing.T) {
 	nothing := map[string]float64{
 		"webhook untried": 0, "webhook retrying": 0, "webhook held": 0, "webhook needs_operator": 0,
 		"erp untried": 0, "erp retrying": 0, "erp held": 0, "erp needs_operator": 0,
+		"cashin untried": 0, "cashin retrying": 0, "cashin held": 0, "cashin needs_operator": 0,
 	}
 	deliverytest.Eventually(t, "nothing is late, and that is said", func() bool { return maps.Equal(hours(), nothing) })
 

@@ -174,11 +174,16 @@ func Sign(secrets []secret.Text, eventID string, at time.Time, body []byte) (htt
 	return h, nil
 }
 
+// Judge implements delivery.Policy.
+func (*Policy) Judge(d *record.Delivery, r call.Result, now time.Time) delivery.Verdict {
+	return Judge(d, r, now)
+}
+
 // Judge decides what an answer means. Only a 2xx is success; a redirect is a failure.
 // After any other answer the delivery is tried again by the schedule's steps and then
 // daily, until 30 days after its first attempt. A 410 means that the endpoint is gone:
 // it is suspended, and its deliveries wait.
-func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) delivery.Verdict {
+func Judge(d *record.Delivery, r call.Result, now time.Time) delivery.Verdict {
 	if r.OK() {
 		return delivery.Verdict{Outcome: deliveries.OutcomeDelivered}
 	}

@@ -100,7 +100,7 @@ func newContract(t *testing.T) *contract {
 	t.Helper()
 	c := &contract{Up: harness.NewUp(t), schemas: map[string]*jsonschema.Schema{}}
 	c.Registry = filepath.Join(c.Dir, "registry.yaml")
-	if err := os.WriteFile(c.Registry, []byte(contractRegistry), 0o600); err != nil {
+	if err := os.WriteFile(c.Registry, []byte(contractRegistry+partnerRegistry()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(harness.Root, "ingress/ministry/openapi.yaml"))

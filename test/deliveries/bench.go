@@ -28,6 +28,7 @@ import (
 	"quittance/internal/postgres"
 	"quittance/schemas"
 	"quittance/schemas/record"
+	"quittance/sinks/cashin"
 	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
 	"quittance/sinks/schedule"
@@ -51,7 +52,7 @@ type Bench struct {
 	Kafka kafka.Config
 	DSN   string
 	Pool  *pgxpool.Pool
-	// Store has both kinds, with a cap of 8 for every destination.
+	// Store has all kinds, with a cap of 8 for every destination.
 	Store  *deliveries.Store
 	Codec  *schemas.Codec
 	Client *kgo.Client
@@ -73,7 +74,7 @@ func New(t testing.TB, s Servers) *Bench {
 	adm := kadm.NewClient(b.Client)
 	for topic, partitions := range map[string]int32{
 		schemas.TopicWebhooks: 2, schemas.TopicWebhooksDeliveries: 4, schemas.TopicConfirmations: 2,
-		schemas.TopicERPDeliveries: 2, schemas.TopicAttempts: 2, schemas.TopicPoisonDeliveries: 1, schemas.TopicEvents: 2,
+		schemas.TopicERPDeliveries: 2, schemas.TopicPartners: 2, schemas.TopicPartnersDeliveries: 2, schemas.TopicAttempts: 2, schemas.TopicPoisonDeliveries: 1, schemas.TopicEvents: 2,
 	} {
 		if _, err := adm.CreateTopic(ctx, partitions, 1, nil, b.Kafka.Prefix+topic); err != nil {
 			t.Fatalf("creating %s: %v", topic, err)
@@ -100,7 +101,7 @@ func New(t testing.TB, s Servers) *Bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Pool.Close)
-	kinds := deliveries.Kinds{webhook.Registration(nil), erp.Registration(nil)}
+	kinds := deliveries.Kinds{webhook.Registration(nil), erp.Registration(nil), cashin.Registration(nil)}
 	for i := range kinds {
 		kinds[i].Directory = capped{}
 	}

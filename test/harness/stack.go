@@ -275,7 +275,7 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	}
 	for n := range of.Sinks {
 		instance := strconv.Itoa(n)
-		for _, sink := range []string{"collect", "webhook", "erp", "readmodel", "journal", "schedule", "cases"} {
+		for _, sink := range []string{"collect", "webhook", "cashin", "erp", "readmodel", "journal", "schedule", "cases"} {
 			if len(of.Only) > 0 && !slices.Contains(of.Only, sink) {
 				continue
 			}

@@ -14,11 +14,14 @@ import (
 // Processor has all sessions and the service's time. Its lock protects all fields.
 type Processor struct {
 	sync.Mutex
-	T        testing.TB
-	Time     time.Time
-	Sessions map[string]checkout.Session
-	Orders   map[checkout.OrderKey]checkout.Order
-	Tills    map[checkout.TillKey]checkout.Till
+	T         testing.TB
+	Time      time.Time
+	Sessions  map[string]checkout.Session
+	Orders    map[checkout.OrderKey]checkout.Order
+	Tills     map[checkout.TillKey]checkout.Till
+	Months    map[checkout.MonthKey]int
+	Numbers   map[checkout.NumberKey]string
+	Externals map[checkout.ExternalKey]checkout.External
 	// Requests are those that the sink collect would get.
 	Requests []checkout.CollectionRequest
 	// Events are all events.
@@ -27,7 +30,10 @@ type Processor struct {
 
 // New returns a processor without sessions.
 func New(t testing.TB, now time.Time) *Processor {
-	return &Processor{T: t, Time: now, Sessions: map[string]checkout.Session{}, Orders: map[checkout.OrderKey]checkout.Order{}, Tills: map[checkout.TillKey]checkout.Till{}}
+	return &Processor{
+		T: t, Time: now, Sessions: map[string]checkout.Session{}, Orders: map[checkout.OrderKey]checkout.Order{}, Tills: map[checkout.TillKey]checkout.Till{},
+		Months: map[checkout.MonthKey]int{}, Numbers: map[checkout.NumberKey]string{}, Externals: map[checkout.ExternalKey]checkout.External{},
+	}
 }
 
 // view is the checkout.View of Decide.
@@ -39,6 +45,12 @@ func (v view) Quota(string) checkout.Quota                { return checkout.Quot
 func (v view) Token(string) (checkout.Token, bool)        { return checkout.Token{}, false }
 func (v view) Tokens(string) checkout.TokenList           { return checkout.TokenList{} }
 func (v view) Till(k checkout.TillKey) checkout.Till      { return v.Tills[k] }
+func (v view) Month(k checkout.MonthKey) int              { return v.Months[k] }
+func (v view) Numbered(k checkout.NumberKey) string       { return v.Numbers[k] }
+func (v view) External(k checkout.ExternalKey) checkout.External {
+	return v.Externals[k]
+}
+
 func (v view) Idempotency(checkout.IdempotencyKey) (checkout.Idempotency, bool) {
 	return checkout.Idempotency{}, false
 }
@@ -57,6 +69,9 @@ func (p *Processor) Decide(cmd checkout.Command) checkout.Answer {
 	maps.Copy(p.Sessions, d.Sessions)
 	maps.Copy(p.Orders, d.Orders)
 	maps.Copy(p.Tills, d.Tills)
+	maps.Copy(p.Months, d.Months)
+	maps.Copy(p.Numbers, d.Numbers)
+	maps.Copy(p.Externals, d.Externals)
 	p.Requests = append(p.Requests, d.Collections...)
 	p.Events = append(p.Events, d.Events...)
 	return *d.Answer

@@ -239,7 +239,7 @@ func TestProduction(t *testing.T) {
 	}
 
 	roles := [][]string{{"processor"}, {"ingress"}}
-	for _, sink := range []string{"collect", "webhook", "erp", "schedule", "cases", "readmodel", "journal"} {
+	for _, sink := range []string{"collect", "webhook", "cashin", "erp", "schedule", "cases", "readmodel", "journal"} {
 		roles = append(roles, []string{"sink", sink})
 	}
 	ports := harness.Ports(t, len(roles)+1)

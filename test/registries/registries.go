@@ -84,7 +84,7 @@ agencies:
         creations_per_minute: 40
         reads_per_minute: 500
         page_size: 25
-        cashin: {api_key: cashin-api-private, secret_key: cashin-secret-private, redirect_origins: [https://partner.example], webhook_url: https://partner.example.org/hook, providers: [mobile_money_a]}
+        cashin: {mode: test, api_key: cashin-api-private, secret_key: cashin-secret-private, redirect_origins: [https://partner.example], webhook_url: https://partner.example.org/hook, providers: [mobile_money_a]}
     clerks:
       - {code: c01, name: Guichet 1, counter: Hall, payment_limit: 500000, day_limit: 2000000, active: true, keys: [{secret: ck_test_aaaaaaaaaaaaaaaaaaaaaaaa}, {secret: ck_live_aaaaaaaaaaaaaaaaaaaaaaaa}]}
       - {code: c02, name: Guichet 2, counter: Annexe, keys: [{secret: ck_test_bbbbbbbbbbbbbbbbbbbbbbbb}]}

@@ -48,11 +48,12 @@ var notReplayable = map[string]string{
 	schemas.TopicReferences:         "its last values are the highest leased references, which the leases read themselves",
 	schemas.TopicCollections:        "it would ask payers for money again; the processors ask operators about undecided collections automatically",
 	schemas.TopicWebhooksDeliveries: "it would send accepted webhooks again; replay webhooks --to webhook makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
+	schemas.TopicPartnersDeliveries: "it would send accepted webhooks again; replay cashin.webhooks --to cashin makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
 	schemas.TopicERPDeliveries:      "it would send accepted confirmations again; replay erp.confirmations --to erp makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
 	schemas.TopicPoisonCommands:     "these commands would break the same invariant again; the processors ask operators about undecided collections automatically",
 	schemas.TopicPoisonCollections:  "it could ask payers for money again; the processors ask operators about undecided collections automatically",
 	schemas.TopicPoisonCases:        "a rebuild of the cases reads checkout.events again: stop the sink, empty the tables cases and cases_positions, and start it",
-	schemas.TopicPoisonDeliveries:   "other topics have the same events; replay webhooks --to webhook or erp.confirmations --to erp makes missing deliveries",
+	schemas.TopicPoisonDeliveries:   "other topics have the same events; replay webhooks --to webhook, cashin.webhooks --to cashin or erp.confirmations --to erp makes missing deliveries",
 }
 
 // replayer runs `quittance replay`.

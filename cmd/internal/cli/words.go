@@ -48,6 +48,8 @@ var words = map[string]func(operation.Args) string{
 		}
 		return "there are no applications yet: add one with `quittance seed FILE`"
 	},
+	"cashin.in_force":               filled("the application has credentials in force already, {id}; replace them with `quittance cashin rotate`, or end them with `quittance cashin revoke`"),
+	"cashin.none":                   filled("the application has no credentials in force; make some with `quittance cashin create`"),
 	"application.name_malformed":    filled("must be 1 to {most} printable characters"),
 	"application.name_taken":        filled("application {id} of the agency has this name; `quittance apps set` changes it"),
 	"application.second_integrator": filled("the agency has an integrator application already: {application}"),
@@ -140,7 +142,7 @@ func refusal(err error, argument string) error {
 	switch refused.Field {
 	case "":
 		return errors.New(text)
-	case "id":
+	case "id", strings.ToLower(argument):
 		return errors.New(argument + ": " + text)
 	}
 	return errors.New("--" + refused.Field + ": " + text)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"quittance/internal/cashin"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
 )
@@ -28,6 +29,13 @@ func (b *Base) refuseDemoSecrets(reg *registry.Registry, ids *identity.Identitie
 			mend = fmt.Sprintf("replace it with `%s endpoints rotate-secret %s --overlap 0`", b.Program, s.EndpointID)
 		}
 		found = append(found, s.Where+": "+mend)
+	}
+	pairs, err := cashin.DemoPairs(b.ctx, b.Pool)
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		found = append(found, fmt.Sprintf("the cash-in credentials of %s (%s): replace them with `%s cashin rotate %s`", p.Application, p.Agency, b.Program, p.ApplicationID))
 	}
 	if len(found) == 0 {
 		return nil

@@ -37,7 +37,7 @@ func TestDemoSecretsAreRefused(t *testing.T) {
 		t.Errorf("%s: %v", clerk, err)
 	}
 
-	b := &Base{Settings: Settings{Program: "quittance"}}
+	b := &Base{Settings: Settings{Program: "quittance"}, Pool: h.Pool, ctx: t.Context()}
 	refused := func() string {
 		t.Helper()
 		i := h.Open(t)

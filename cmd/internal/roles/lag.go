@@ -15,6 +15,7 @@ import (
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
 	"quittance/sinks/cases"
+	"quittance/sinks/cashin"
 	"quittance/sinks/collect"
 	"quittance/sinks/erp"
 	"quittance/sinks/journal"
@@ -44,6 +45,8 @@ func consumptions(role string) []consumption {
 		return []consumption{{collect.Group, []string{schemas.TopicCollections}}}
 	case string(webhook.Kind):
 		return of(webhook.Kind)
+	case string(cashin.Kind):
+		return of(cashin.Kind)
 	case string(erp.Kind):
 		return append(of(erp.Kind), consumption{erp.ReporterGroup, []string{schemas.TopicAttempts}})
 	case "schedule":

@@ -14,6 +14,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
+	"quittance/sinks/cashin"
 	"quittance/sinks/erp"
 	"quittance/sinks/webhook"
 )
@@ -63,9 +64,10 @@ func clientRights() map[string][]kafka.Right {
 	own := map[string][]kafka.Right{
 		string(KindIngress): slices.Concat(commander, read(schemas.TopicReferences), write(schemas.TopicReferences)),
 		f.Processor: slices.Concat(consumes(f.Processor), transact(f.Processor+"-"), read(f.State),
-			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicConfirmations)),
-		"collect":            slices.Concat(consumes("collect"), write(schemas.TopicCommands, schemas.TopicCalls, schemas.TopicPoisonCollections)),
+			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicPartners, schemas.TopicConfirmations)),
+		"collect":            slices.Concat(consumes("collect"), write(schemas.TopicCommands, schemas.TopicReplies, schemas.TopicCalls, schemas.TopicPoisonCollections)),
 		string(webhook.Kind): deliver(webhook.Kind),
+		string(cashin.Kind):  deliver(cashin.Kind),
 		string(erp.Kind):     slices.Concat(deliver(erp.Kind), commander),
 		"schedule":           slices.Concat(consumes("schedule"), describeGroups(groups...), every, written, write(schemas.TopicPoisonDeliveries)),
 		"cases":              slices.Concat(consumes("cases"), commander, write(schemas.TopicPoisonCases)),

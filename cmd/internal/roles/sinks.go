@@ -16,6 +16,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	sinkcases "quittance/sinks/cases"
+	"quittance/sinks/cashin"
 	"quittance/sinks/collect"
 	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
@@ -81,7 +82,7 @@ func (b *Base) ERPs() *client.Client { return client.New(client.Config{Loopback:
 // DeliveryKinds returns the kinds of deliveries. reg may be nil for operations that need
 // no destinations.
 func DeliveryKinds(reg *registry.Registry) deliveries.Kinds {
-	return deliveries.Kinds{webhook.Registration(reg), erp.Registration(reg)}
+	return deliveries.Kinds{webhook.Registration(reg), cashin.Registration(reg), erp.Registration(reg)}
 }
 
 // deliver runs the planner and the worker of a kind of deliveries.

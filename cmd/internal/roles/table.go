@@ -93,6 +93,7 @@ func Table() []Role {
 		{KindProcessor, "checkout", "decides the commands of checkout sessions", nil, (*Base).checkout},
 		{KindSink, "collect", "asks operators for payers' money", registry, (*Base).collect},
 		{KindSink, "webhook", "sends webhooks", registry, (*Base).webhook},
+		{KindSink, "cashin", "tells partners of the deprecated cash-in surface about their payments", registry, (*Base).cashin},
 		{KindSink, "erp", "confirms payments to the agencies' ERPs", append(registry, NeedERPs), (*Base).erp},
 		{KindSink, "schedule", "makes deliveries due again", registry, (*Base).schedule},
 		{KindSink, "cases", "opens operator cases and carries out what staff agreed on", []Need{NeedPostgres}, (*Base).cases},

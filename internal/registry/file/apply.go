@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/cashin"
 	"quittance/internal/connector"
 	"quittance/internal/form"
 	"quittance/internal/identity"
@@ -69,11 +70,15 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, text 
 		if err != nil {
 			return err
 		}
-		contents, faults := check(text, opts, tx, identities)
+		pairs, err := cashin.Within(ctx, tx)
+		if err != nil {
+			return err
+		}
+		contents, faults := check(text, opts, tx, identities, pairs)
 		if len(faults) > 0 {
 			return &form.FaultsError{Faults: faults}
 		}
-		w := writer{Tx: tx, q: db.New(tx), identities: identities, operators: opts.Operators, overrule: opts.Overrule, suspended: map[string]time.Time{}}
+		w := writer{Tx: tx, q: db.New(tx), identities: identities, pairs: pairs, operators: opts.Operators, overrule: opts.Overrule, suspended: map[string]time.Time{}}
 		if err := w.write(ctx, contents); err != nil {
 			return err
 		}
@@ -97,6 +102,7 @@ type writer struct {
 	*registry.Tx
 	q          *db.Queries
 	identities *identity.Tx
+	pairs      *cashin.Tx
 	operators  connector.Table
 	overrule   bool
 	suspended  map[string]time.Time // endpoints, by the time of their suspension
@@ -167,6 +173,9 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 			return err
 		}
 	}
+	if err := w.reachable(ctx, a); err != nil {
+		return err
+	}
 	for _, f := range a.fees {
 		if err := w.q.UpsertFee(ctx, f); err != nil {
 			return err
@@ -200,6 +209,25 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 	return nil
 }
 
+// reachable writes what citizens see of an agency beside its name.
+func (w *writer) reachable(ctx context.Context, a agency) error {
+	if a.logo != nil {
+		if err := w.q.SetAgencyLogo(ctx, db.SetAgencyLogoParams{ID: a.ID, Logo: a.logo}); err != nil {
+			return err
+		}
+	}
+	if a.address != "" {
+		if err := w.q.SetAgencyAddress(ctx, db.SetAgencyAddressParams{ID: a.ID, Address: a.address}); err != nil {
+			return err
+		}
+	}
+	if a.contact == nil {
+		return nil
+	}
+	a.contact.ID = a.ID
+	return w.q.SetAgencyContact(ctx, *a.contact)
+}
+
 // holder returns a key with nothing but its holder.
 func (c clerk) holder() identity.Key {
 	return identity.Key{ClerkAgencyID: c.AgencyID, ClerkCode: c.Code}
@@ -226,7 +254,25 @@ func (w *writer) application(ctx context.Context, a application) error {
 	if a.cashin == nil {
 		return nil
 	}
-	return w.PutCashin(ctx, a.ID, *a.cashin)
+	if err := w.PutCashin(ctx, a.ID, *a.cashin); err != nil {
+		return err
+	}
+	return w.cashinPair(ctx, a)
+}
+
+// cashinPair makes the pair of a file the application's, unless the database knows it.
+func (w *writer) cashinPair(ctx context.Context, a application) error {
+	if a.pair.apiKey.Empty() {
+		return nil
+	}
+	known, _, ok := w.pairs.ByAPIKey(a.pair.apiKey, a.pair.secretKey)
+	switch {
+	case !ok:
+		return w.pairs.Replace(ctx, a.ID, a.pair.live, a.pair.apiKey, a.pair.secretKey)
+	case !known.RevokedAt.IsZero():
+		w.note(a.path+".cashin.api_key", "this pair was revoked or rotated at %s and stays revoked", stamp(known.RevokedAt))
+	}
+	return nil
 }
 
 // keys adds the keys of a holder that the database lacks. A known key keeps its state.

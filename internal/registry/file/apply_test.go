@@ -15,6 +15,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
+	"quittance/internal/cashin"
 	"quittance/internal/connector/all"
 	"quittance/internal/form"
 	"quittance/internal/identity"
@@ -34,13 +35,12 @@ func TestEveryFieldIsRead(t *testing.T) {
 	r := h.Open(t)
 
 	agency, _ := r.Agency(registries.AgencyA)
-	if want := (registry.Agency{ID: registries.AgencyA, Slug: "impots", Name: "Direction générale des impôts", DefaultService: "patente", LatePayments: registry.LatePaymentsHonour, SingleApprovalBelow: 5000, CreatedAt: registries.Epoch}); agency != want {
+	if want := (registry.Agency{ID: registries.AgencyA, Slug: "impots", Name: "Direction générale des impôts", DefaultService: "patente", LatePayments: registry.LatePaymentsHonour, SingleApprovalBelow: 5000, CreatedAt: registries.Epoch}); !reflect.DeepEqual(agency, want) {
 		t.Errorf("agency = %+v", agency)
 	}
 	app, _ := r.Application(registries.AppA)
-	cashin := app.Cashin
+	access := app.Cashin
 	app.Cashin = nil
-	digest := sha256.Sum256([]byte("cashin-api-private"))
 	if want := (registry.Application{
 		ID: registries.AppA, AgencyID: registries.AgencyA, Name: "Guichet fiscal", Active: true, Integrator: true, Offers: []string{"momo", "card"},
 		EmbedOrigins: []string{"https://guichet.example"}, SessionLifetime: 36 * time.Hour, CreationsPerMinute: 40, ReadsPerMinute: 500, PageSize: 25, CreatedAt: registries.Epoch,
@@ -48,13 +48,12 @@ func TestEveryFieldIsRead(t *testing.T) {
 		t.Errorf("application = %+v", app)
 	}
 	if want := (&registry.Cashin{
-		APIKeyHash: digest[:], SecretKey: secret.NewText("cashin-secret-private"), RedirectOrigins: []string{"https://partner.example"},
-		WebhookURL: "https://partner.example.org/hook", Providers: []string{"mobile_money_a"},
-	}); !reflect.DeepEqual(cashin, want) {
-		t.Errorf("cash-in = %+v", cashin)
+		RedirectOrigins: []string{"https://partner.example"}, WebhookURL: "https://partner.example.org/hook", Providers: []string{"mobile_money_a"},
+	}); !reflect.DeepEqual(access, want) {
+		t.Errorf("cash-in = %+v", access)
 	}
-	if found, ok := r.ApplicationByCashinKey("cashin-api-private"); !ok || found.ID != registries.AppA {
-		t.Errorf("by cash-in key: %v, %v", found.ID, ok)
+	if pairs, err := cashin.List(t.Context(), h.Pool); err != nil || len(pairs) != 1 || pairs[0].ApplicationID != registries.AppA || pairs[0].Live || !pairs[0].RevokedAt.IsZero() {
+		t.Errorf("cash-in pairs: %+v, %v", pairs, err)
 	}
 	if app, ok := r.Application(registries.AppA); !ok || app.AgencyID != registries.AgencyA {
 		t.Errorf("agency of the application: %v, %v", app.AgencyID, ok)
@@ -387,6 +386,32 @@ func TestSeedFollowsRotations(t *testing.T) {
 	}
 	h.Seed(t, text)
 	acts(registries.AgencyA, registries.AgencyB)
+}
+
+// A file gives a pair once. What an operator rotated or revoked stays so, and the settings
+// follow the file.
+func TestSeedUndoesNoRotationOfACashinPair(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	if _, err := cashin.Rotate(t.Context(), h.Pool, registries.Actor, registries.AppA, nil, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	report := h.Seed(t, registries.Full)
+	if report.Changed || !slices.ContainsFunc(report.Notes, func(n string) bool { return strings.Contains(n, "cashin.api_key: this pair was revoked or rotated") }) {
+		t.Errorf("report = %+v", report)
+	}
+	if !h.Seed(t, registries.Edit(t, "providers: [mobile_money_a]", "providers: [mobile_money_b]")).Changed {
+		t.Error("the settings did not change")
+	}
+	pairs, err := cashin.List(t.Context(), h.Pool)
+	if err != nil || len(pairs) != 2 || !pairs[0].RevokedAt.IsZero() || pairs[1].RevokedAt.IsZero() {
+		t.Errorf("pairs: %+v, %v", pairs, err)
+	}
+	h.Seed(t, registries.Edit(t, "api_key: cashin-api-private", "api_key: cashin-api-second")) // a new pair of the file
+	if pairs, err = cashin.List(t.Context(), h.Pool); err != nil || len(pairs) != 3 || pairs[1].RevokedAt.IsZero() {
+		t.Errorf("pairs: %+v, %v", pairs, err)
+	}
 }
 
 // A secret of the demo registry is refused outside developer mode by name.

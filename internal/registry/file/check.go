@@ -3,6 +3,7 @@ package file
 import (
 	"fmt"
 
+	"quittance/internal/cashin"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
@@ -10,14 +11,14 @@ import (
 
 // check reads a file and finds all its faults: in itself and in comparison with the
 // database. The contents are complete only when there are no faults.
-func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx) (contents, []form.Fault) {
+func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx, pairs *cashin.Tx) (contents, []form.Fault) {
 	f, err := read(text)
 	if err != nil {
 		return contents{}, []form.Fault{{Rule: "syntax", Message: "The registry file " + err.Error() + "."}}
 	}
 	read := parser{opts.Developer, opts.Operators, tx.Now}.parse(f)
 	c := checker{
-		known: tx.Before, identities: identities, faults: f.Faults(),
+		known: tx.Before, identities: identities, pairs: pairs, faults: f.Faults(),
 		agencies: map[string]bool{}, slugs: map[string]string{}, serviceIDs: map[string]bool{}, applications: map[string]bool{},
 		integrators: map[string]string{}, keys: map[registry.Digest]bool{}, cashin: map[registry.Digest]bool{},
 	}
@@ -36,6 +37,7 @@ func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx) 
 type checker struct {
 	known      *registry.Snapshot
 	identities *identity.Tx
+	pairs      *cashin.Tx
 	faults     []form.Fault
 
 	// What the file holds.
@@ -192,13 +194,23 @@ func (c *checker) application(a agency, app application) {
 	}
 	c.heldKeys(app.keys, app.holder())
 	c.endpoints(app.endpoints)
-	if app.cashin != nil && len(app.cashin.APIKeyHash) > 0 {
-		d := registry.Digest(app.cashin.APIKeyHash)
-		if owner := c.known.CashinOwner(d); c.cashin[d] || owner != "" && owner != app.ID {
-			c.fault(app.path+".cashin.api_key", "taken", "is the key of another application")
-		}
-		c.cashin[d] = true
+	c.cashinPair(app)
+}
+
+// cashinPair checks the pair of an application.
+func (c *checker) cashinPair(app application) {
+	if app.pair.apiKey.Empty() {
+		return
 	}
+	d := registry.DigestOf(app.pair.apiKey)
+	known, same, ok := c.pairs.ByAPIKey(app.pair.apiKey, app.pair.secretKey)
+	switch {
+	case c.cashin[d], ok && known.ApplicationID != app.ID:
+		c.fault(app.path+".cashin.api_key", "taken", "is the key of another application")
+	case ok && (!same || known.Live != app.pair.live):
+		c.fault(app.path+".cashin.api_key", "known", "is known with another secret_key or mode: give a new api_key, or what it was given first")
+	}
+	c.cashin[d] = true
 }
 
 // heldKeys checks the keys of an application or a clerk.

@@ -26,7 +26,7 @@ func TestFaults(t *testing.T) {
 	h.Seed(t, `
 agencies:
   - {id: 018f0000-0000-7000-8000-000000000002, slug: douanes, name: X, services: [{id: 018f0000-0000-7000-8000-000000000201, code: fret, label: F}],
-     applications: [{id: 018f0000-0000-7000-8000-00000000000b, name: Y, keys: [{secret: sk_test_cccccccccccccccccccccccc}], cashin: {api_key: taken-api-key, secret_key: x}}]}`)
+     applications: [{id: 018f0000-0000-7000-8000-00000000000b, name: Y, keys: [{secret: sk_test_cccccccccccccccccccccccc}], cashin: {mode: test, api_key: taken-api-key, secret_key: x}}]}`)
 	var revision int64
 	if err := h.Pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(&revision); err != nil {
 		t.Fatal(err)
@@ -111,6 +111,17 @@ agencies:
 		{"redirect_origins: [https://partner.example]", "redirect_origins: [https://partner.example/x]", app0 + ".cashin.redirect_origins[0]"},
 		{"https://partner.example.org/hook", "http://partner.example.org/hook", app0 + ".cashin.webhook_url"},
 		{"agencies: [018f0000-0000-7000-8000-000000000001]", "agencies: [impots]", "platform.keys[0].agencies[0]"},
+		// What citizens see.
+		{"slug: impots", "slug: impots\n    logo: impots.png", agency0 + ".logo"},
+		{"slug: impots", "slug: impots\n    logo: ''", agency0 + ".logo"},
+		{"slug: impots", "slug: impots\n    address: " + strings.Repeat("x", 201), agency0 + ".address"},
+		{"slug: impots", "slug: impots\n    contact: {phone: '22 000 00 00'}", agency0 + ".contact.phone"},
+		{"slug: impots", "slug: impots\n    contact: {phone: '+242 <b>'}", agency0 + ".contact.phone"},
+		{"slug: impots", "slug: impots\n    contact: {email: 'Impôts <contact@impots.example>'}", agency0 + ".contact.email"},
+		{"slug: impots", "slug: impots\n    contact: {email: impots.example}", agency0 + ".contact.email"},
+		{"slug: impots", "slug: impots\n    contact: {hours: \"8 h\\n15 h\"}", agency0 + ".contact.hours"},
+		{"slug: impots", "slug: impots\n    contact: {fax: '+242 22 000 00 00'}", agency0 + ".contact.fax"},
+		{"slug: impots", "slug: impots\n    contact: '+242 22 000 00 00'", agency0 + ".contact"},
 		// Addresses of webhooks.
 		{webhook, "http://guichet.example.org/hook", endpoint0 + ".url"},
 		{webhook, "https://user:secret@guichet.example.org", endpoint0 + ".url"},
@@ -160,6 +171,12 @@ agencies:
 		{"integrator: true", "integrator: false", "platform.keys[0].agencies[0]"},
 		{"    applications:\n", "    applications:\n      - {id: 018f0000-0000-7000-8000-00000000000c, name: Z, integrator: true}\n", app0 + ".integrator"},
 		{"api_key: cashin-api-private", "api_key: taken-api-key", app0 + ".cashin.api_key"},
+		{"secret_key: cashin-secret-private", "secret_key: another", app0 + ".cashin.api_key"},
+		{"cashin: {mode: test", "cashin: {mode: live", app0 + ".cashin.api_key"},
+		{"cashin: {mode: test", "cashin: {mode: both", app0 + ".cashin.mode"},
+		{"cashin: {mode: test, ", "cashin: {", app0 + ".cashin.mode"},
+		{"api_key: cashin-api-private, ", "", app0 + ".cashin.api_key"},
+		{"secret_key: cashin-secret-private, ", "", app0 + ".cashin.secret_key"},
 		// Not a registry file.
 		{"platform:", "platforms:", "platforms"},
 		{"platform:", "platform: {", ""},

@@ -3,6 +3,7 @@ package file
 import (
 	"errors"
 	"fmt"
+	"net/mail"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -38,6 +39,9 @@ type agency struct {
 	defaultService      *string
 	singleApprovalBelow *int64
 	latePayments        *string
+	logo                []byte // as pages show it; nil: omitted
+	address             string // empty: omitted
+	contact             *db.SetAgencyContactParams
 	fees                []db.UpsertFeeParams
 	erp                 []registry.ERPSettings
 	accounts            []registry.StoredAccount
@@ -61,6 +65,7 @@ type application struct {
 	keys      []key
 	endpoints []endpoint
 	cashin    *registry.Cashin
+	pair      cashinPair
 }
 
 type clerk struct {
@@ -93,13 +98,15 @@ const (
 	maxPageSize   = registry.MaxPageSize
 	maxAmount     = 1 << 53 // minor units
 	maxName       = registry.MaxName
-	maxCode       = 50 // service_code and revenue_line_code (contract, "Limits")
+	maxEmail      = 254 // RFC 5321, section 4.5.3.1.3
+	maxCode       = 50  // service_code and revenue_line_code (contract, "Limits")
 	maxCredential = 4096
 )
 
 var (
 	codePattern     = regexp.MustCompile(`^[a-z][a-z0-9_]{0,49}$`)
 	webhookPattern  = regexp.MustCompile(`^whsec_[0-9A-Za-z+/]{20,200}={0,2}$`)
+	phonePattern    = regexp.MustCompile(`^\+[0-9](?:[ .-]?[0-9]){7,14}$`)
 	headerPattern   = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$")
 	cashinProviders = []string{"mobile_money_a", "mobile_money_b", "card_network_a", "card_network_b"}
 )
@@ -153,12 +160,33 @@ func (o object) agency() agency {
 		}
 	}
 	a.singleApprovalBelow = o.Integer("single_approval_below", 0, maxAmount)
+	if logo := o.text("logo", false); logo != "" {
+		var err error
+		a.logo, err = parseLogo(logo)
+		o.check("logo", err)
+	}
+	a.address = o.line("address")
+	o.object("contact", func(o object) { a.contact = o.contact() })
 	o.objects("fees", func(o object) { a.fees = append(a.fees, o.fee(a.ID)) })
 	o.modes("erp", func(o object, live bool) { a.erp = append(a.erp, o.erp(a.ID, live)) })
 	o.modes("connectors", func(o object, live bool) { a.accounts = append(a.accounts, o.accounts(a.ID, live)...) })
 	o.objects("applications", func(o object) { a.applications = append(a.applications, o.application(a.ID)) })
 	o.objects("clerks", func(o object) { a.clerks = append(a.clerks, o.clerk(a.ID)) })
 	return a
+}
+
+// contact reads how citizens reach an agency. The whole contact replaces the previous one.
+func (o object) contact() *db.SetAgencyContactParams {
+	c := db.SetAgencyContactParams{ContactPhone: o.line("phone"), ContactEmail: o.line("email"), ContactHours: o.line("hours")}
+	if c.ContactPhone != "" && !phonePattern.MatchString(c.ContactPhone) {
+		o.fault("phone", "format", "must be an international number such as +242 22 000 00 00")
+	}
+	if c.ContactEmail != "" {
+		if a, err := mail.ParseAddress(c.ContactEmail); err != nil || a.Address != c.ContactEmail || len(c.ContactEmail) > maxEmail {
+			o.fault("email", "format", "must be an address such as contact@impots.example, without a name")
+		}
+	}
+	return &c
 }
 
 func (o object) fee(agencyID string) db.UpsertFeeParams {
@@ -264,19 +292,44 @@ func (o object) application(agencyID string) application {
 		a.SessionLifetimeMs = &ms
 	}
 	o.object("cashin", func(o object) {
-		apiKey := o.secret("api_key")
+		a.pair = o.cashinPair()
 		a.cashin = &registry.Cashin{
-			SecretKey: o.secret("secret_key"), RedirectOrigins: append([]string{}, o.Texts("redirect_origins", registry.CheckOrigin)...),
-			WebhookURL: o.text("webhook_url", false), Providers: append([]string{}, o.Texts("providers", oneOf(cashinProviders))...),
-		}
-		if digest := registry.DigestOf(apiKey); !apiKey.Empty() {
-			a.cashin.APIKeyHash = digest[:]
+			RedirectOrigins: append([]string{}, o.Texts("redirect_origins", registry.CheckOrigin)...),
+			WebhookURL:      o.text("webhook_url", false), Providers: append([]string{}, o.Texts("providers", oneOf(cashinProviders))...),
 		}
 		if a.cashin.WebhookURL != "" {
 			o.check("webhook_url", o.webhook().CheckNew(a.cashin.WebhookURL))
 		}
 	})
 	return a
+}
+
+// cashinPair is a pair of credentials for the deprecated cash-in surface; empty when the
+// file has none.
+type cashinPair struct {
+	live              bool
+	apiKey, secretKey secret.Text
+}
+
+// cashinPair reads the pair of an application. Outside developer mode `quittance cashin
+// create` mints it, and the file has none.
+func (o object) cashinPair() (p cashinPair) {
+	mode := o.text("mode", false)
+	p.live = mode == registry.Mode(true)
+	if mode != "" && !p.live && mode != registry.Mode(false) {
+		o.fault("mode", "enum", "must be test or live")
+	}
+	p.apiKey = o.plain("api_key", o.credential("api_key", false))
+	p.secretKey = o.plain("secret_key", o.credential("secret_key", false))
+	switch {
+	case p.apiKey.Empty() && !p.secretKey.Empty():
+		o.fault("api_key", "required", "is required beside secret_key")
+	case !p.apiKey.Empty() && p.secretKey.Empty():
+		o.fault("secret_key", "required", "is required beside api_key")
+	case !p.apiKey.Empty() && mode == "":
+		o.fault("mode", "required", "is required beside api_key: test or live")
+	}
+	return p
 }
 
 // key reads a key of a family. Its secret is empty when it is at fault.
@@ -435,6 +488,15 @@ func (o object) name(field string) string {
 	s := o.text(field, true)
 	if s != "" && !form.IsLine(s, maxName) {
 		o.fault(field, "format", "must be 1 to %d printable characters", maxName)
+	}
+	return s
+}
+
+// line reads a text of one line that may be omitted.
+func (o object) line(field string) string {
+	s := o.text(field, false)
+	if s != "" && !form.IsLine(s, maxName) {
+		o.fault(field, "format", "must be one line of at most %d printable characters", maxName)
 	}
 	return s
 }

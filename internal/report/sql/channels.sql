@@ -12,6 +12,7 @@ SELECT
 FROM receipts AS r
 WHERE r.livemode = {livemode:Bool}
     AND toStartOfMonth(r.local_date) = toStartOfMonth({month:Date})
-    AND ({agency:String} = '' OR r.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
+    AND ({agency:String} = ''
+        OR r.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
 GROUP BY r.tenant_id, r.agency, r.channel, r.offer_id, r.account, r.currency
 ORDER BY agency, channel, offer_id, account, currency

@@ -12,7 +12,8 @@ SELECT
 FROM receipts AS r
 WHERE r.livemode = {livemode:Bool}
     AND toStartOfMonth(r.local_date) = toStartOfMonth({month:Date})
-    AND ({agency:String} = '' OR r.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
+    AND ({agency:String} = ''
+        OR r.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
     AND (r.movement IN ('completed', 'late') OR r.fee_amount != 0)
 GROUP BY r.tenant_id, r.agency, r.channel, r.offer_id, r.currency
 ORDER BY agency, channel, offer_id, currency

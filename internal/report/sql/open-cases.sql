@@ -1,4 +1,4 @@
--- Operator cases that were open at the end of a month: money that fits no payment, refunds that wait, confirmations that an ERP refuses.
+-- Operator cases that were open at the end of a month.
 SELECT
     c.agency AS agency,
     c.kind AS kind,
@@ -14,7 +14,8 @@ SELECT
     c.case_id AS case_id
 FROM cases AS c
 WHERE c.livemode = {livemode:Bool}
-    AND ({agency:String} = '' OR c.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
+    AND ({agency:String} = ''
+        OR c.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
     AND c.opened_at < toDateTime(addMonths(toStartOfMonth({month:Date}), 1), 'Africa/Brazzaville')
     AND (c.closed_at IS NULL OR c.closed_at >= toDateTime(addMonths(toStartOfMonth({month:Date}), 1), 'Africa/Brazzaville'))
 ORDER BY agency, opened_at, case_id

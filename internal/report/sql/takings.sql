@@ -1,4 +1,4 @@
--- What the accounts took in a month, by service: paid in time, late, fitting no payment, given back.
+-- What the accounts took in a month, by service.
 SELECT
     r.agency AS agency,
     r.service_code AS service_code,
@@ -13,6 +13,7 @@ SELECT
 FROM receipts AS r
 WHERE r.livemode = {livemode:Bool}
     AND toStartOfMonth(r.local_date) = toStartOfMonth({month:Date})
-    AND ({agency:String} = '' OR r.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
+    AND ({agency:String} = ''
+        OR r.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
 GROUP BY r.tenant_id, r.agency, r.service_code, r.currency
 ORDER BY agency, service_code, currency

@@ -1,5 +1,6 @@
 -- Webhooks and ERP confirmations that were attempted in a month and are not accepted until now.
--- It reads the deliveries from that month on. A row that is written twice changes none of these columns.
+-- It reads the deliveries from that month on, without FINAL: a row that is written twice
+-- changes none of these columns.
 WITH undelivered AS
 (
     SELECT
@@ -20,7 +21,8 @@ WITH undelivered AS
     WHERE j.entry_type = 'delivery'
         AND j.livemode = {livemode:Bool}
         AND j.occurred_at >= toDateTime(toStartOfMonth({month:Date}), 'Africa/Brazzaville')
-        AND ({agency:String} = '' OR j.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
+        AND ({agency:String} = ''
+            OR j.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
     GROUP BY j.tenant_id, j.destination_kind, j.endpoint_id, j.event_id
     HAVING countIf(j.outcome = 'delivered') = 0
         AND first_at < toDateTime(addMonths(toStartOfMonth({month:Date}), 1), 'Africa/Brazzaville')

@@ -12,7 +12,7 @@ import (
 )
 
 const agencies = `-- name: Agencies :many
-SELECT id, slug, name, default_service, created_at, late_payments, single_approval_below FROM agencies ORDER BY id
+SELECT id, slug, name, default_service, created_at, late_payments, single_approval_below, logo, address, contact_phone, contact_email, contact_hours FROM agencies ORDER BY id
 `
 
 func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
@@ -32,6 +32,11 @@ func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
 			&i.CreatedAt,
 			&i.LatePayments,
 			&i.SingleApprovalBelow,
+			&i.Logo,
+			&i.Address,
+			&i.ContactPhone,
+			&i.ContactEmail,
+			&i.ContactHours,
 		); err != nil {
 			return nil, err
 		}
@@ -83,7 +88,7 @@ func (q *Queries) Applications(ctx context.Context) ([]Application, error) {
 }
 
 const cashinAccess = `-- name: CashinAccess :many
-SELECT application_id, api_key_hash, secret_sealed, redirect_origins, webhook_url, providers FROM cashin_access
+SELECT application_id, redirect_origins, webhook_url, providers FROM cashin_access
 `
 
 func (q *Queries) CashinAccess(ctx context.Context) ([]CashinAccess, error) {
@@ -97,8 +102,6 @@ func (q *Queries) CashinAccess(ctx context.Context) ([]CashinAccess, error) {
 		var i CashinAccess
 		if err := rows.Scan(
 			&i.ApplicationID,
-			&i.ApiKeyHash,
-			&i.SecretSealed,
 			&i.RedirectOrigins,
 			&i.WebhookUrl,
 			&i.Providers,
@@ -513,24 +516,6 @@ func (q *Queries) ResealAccount(ctx context.Context, arg ResealAccountParams) (i
 	return result.RowsAffected(), nil
 }
 
-const resealCashin = `-- name: ResealCashin :execrows
-UPDATE cashin_access SET secret_sealed = $1 WHERE application_id = $2 AND secret_sealed = $3
-`
-
-type ResealCashinParams struct {
-	Sealed        []byte
-	ApplicationID string
-	Was           []byte
-}
-
-func (q *Queries) ResealCashin(ctx context.Context, arg ResealCashinParams) (int64, error) {
-	result, err := q.db.Exec(ctx, resealCashin, arg.Sealed, arg.ApplicationID, arg.Was)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const resealERP = `-- name: ResealERP :execrows
 
 UPDATE erp_settings SET auth_sealed = $1 WHERE agency_id = $2 AND live = $3 AND auth_sealed = $4
@@ -664,6 +649,55 @@ func (q *Queries) Services(ctx context.Context) ([]Service, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const setAgencyAddress = `-- name: SetAgencyAddress :exec
+UPDATE agencies SET address = $1 WHERE id = $2
+`
+
+type SetAgencyAddressParams struct {
+	Address string
+	ID      string
+}
+
+func (q *Queries) SetAgencyAddress(ctx context.Context, arg SetAgencyAddressParams) error {
+	_, err := q.db.Exec(ctx, setAgencyAddress, arg.Address, arg.ID)
+	return err
+}
+
+const setAgencyContact = `-- name: SetAgencyContact :exec
+UPDATE agencies SET contact_phone = $1, contact_email = $2, contact_hours = $3 WHERE id = $4
+`
+
+type SetAgencyContactParams struct {
+	ContactPhone string
+	ContactEmail string
+	ContactHours string
+	ID           string
+}
+
+func (q *Queries) SetAgencyContact(ctx context.Context, arg SetAgencyContactParams) error {
+	_, err := q.db.Exec(ctx, setAgencyContact,
+		arg.ContactPhone,
+		arg.ContactEmail,
+		arg.ContactHours,
+		arg.ID,
+	)
+	return err
+}
+
+const setAgencyLogo = `-- name: SetAgencyLogo :exec
+UPDATE agencies SET logo = $1 WHERE id = $2
+`
+
+type SetAgencyLogoParams struct {
+	Logo []byte
+	ID   string
+}
+
+func (q *Queries) SetAgencyLogo(ctx context.Context, arg SetAgencyLogoParams) error {
+	_, err := q.db.Exec(ctx, setAgencyLogo, arg.Logo, arg.ID)
+	return err
 }
 
 const setDefaultService = `-- name: SetDefaultService :exec
@@ -850,16 +884,13 @@ func (q *Queries) UpsertApplication(ctx context.Context, arg UpsertApplicationPa
 }
 
 const upsertCashinAccess = `-- name: UpsertCashinAccess :exec
-INSERT INTO cashin_access (application_id, api_key_hash, secret_sealed, redirect_origins, webhook_url, providers)
-VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (application_id) DO UPDATE SET api_key_hash = excluded.api_key_hash, secret_sealed = excluded.secret_sealed,
-    redirect_origins = excluded.redirect_origins, webhook_url = excluded.webhook_url, providers = excluded.providers
+INSERT INTO cashin_access (application_id, redirect_origins, webhook_url, providers)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (application_id) DO UPDATE SET redirect_origins = excluded.redirect_origins, webhook_url = excluded.webhook_url, providers = excluded.providers
 `
 
 type UpsertCashinAccessParams struct {
 	ApplicationID   string
-	ApiKeyHash      []byte
-	SecretSealed    []byte
 	RedirectOrigins []string
 	WebhookUrl      string
 	Providers       []string
@@ -868,8 +899,6 @@ type UpsertCashinAccessParams struct {
 func (q *Queries) UpsertCashinAccess(ctx context.Context, arg UpsertCashinAccessParams) error {
 	_, err := q.db.Exec(ctx, upsertCashinAccess,
 		arg.ApplicationID,
-		arg.ApiKeyHash,
-		arg.SecretSealed,
 		arg.RedirectOrigins,
 		arg.WebhookUrl,
 		arg.Providers,

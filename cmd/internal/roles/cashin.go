@@ -1,0 +1,45 @@
+package roles
+
+import (
+	"net"
+
+	"quittance/checkout"
+	surface "quittance/ingress/cashin"
+	"quittance/internal/address"
+	"quittance/internal/cashin"
+	"quittance/internal/commands"
+	"quittance/internal/connector"
+	"quittance/internal/quota"
+	readmodel "quittance/internal/sessions"
+	"quittance/schemas"
+	sink "quittance/sinks/cashin"
+)
+
+// cashinSurface makes the deprecated cash-in surface of an ingress.
+func (b *Base) cashinSurface(h *commands.Checkout, refs *readmodel.References, quotas *quota.Reads, ids checkout.IDs, connectors map[string]connector.Connector, checkoutURL string) (*surface.API, error) {
+	credentials, err := cashin.New(cashin.Config{Pool: b.Pool, Now: b.Now, Demo: b.PlainSecrets})
+	if err != nil {
+		return nil, err
+	}
+	payers := map[string]surface.Payer{}
+	for offer, c := range connectors {
+		if reader, ok := c.(connector.PayerReader); ok {
+			payers[offer] = reader
+		}
+	}
+	return surface.New(surface.Config{
+		Commands: h, Expect: func() surface.Expectation { return h.Expect() }, Credentials: credentials, Configuration: b.configuration(), Quotas: quotas, References: refs,
+		Personal: b.Personal, Payers: payers, Webhooks: address.Rule{Loopback: b.Loopback}, Resolver: net.DefaultResolver, IDs: ids, CheckoutURL: checkoutURL,
+		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
+		Stopping:  b.ctx, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+}
+
+// cashin is the sink that tells partners of the deprecated cash-in surface.
+func (b *Base) cashin() error {
+	policy, err := sink.NewPolicy(sink.Config{Applications: b.Registry, Loopback: b.Loopback})
+	if err != nil {
+		return err
+	}
+	return b.deliver(sink.Kind, policy)
+}

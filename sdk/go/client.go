@@ -1,0 +1,253 @@
+package quittance
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config configures a Client. URL and Key are required.
+type Config struct {
+	// URL is the service's address without a path, such as https://pay.example. http is
+	// accepted for this machine only, because the key is a secret.
+	URL string
+	// Key is sk_test_… or sk_live_….
+	Key string
+	// HTTP sends the requests. The default gives each of them 30 seconds.
+	HTTP *http.Client
+	// Attempts is how often a call is sent at most. The default is 4.
+	Attempts int
+	// LongestWait is the longest wait between two attempts. An answer that asks for a longer
+	// one is returned at once. The default is a minute.
+	LongestWait time.Duration
+}
+
+// Client calls the service. It is safe for concurrent use.
+type Client struct {
+	base        string
+	key         string
+	http        *http.Client
+	attempts    int
+	longestWait time.Duration
+}
+
+// New returns a client. The error names the field of the configuration that is at fault.
+func New(c Config) (*Client, error) {
+	base, err := url.Parse(c.URL)
+	switch {
+	case err != nil || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "":
+		return nil, errors.New("quittance: URL must be an address such as https://pay.example")
+	case strings.Trim(base.Path, "/") != "":
+		return nil, errors.New("quittance: URL must have no path: the client adds /api/v1")
+	case base.Scheme != "https" && (base.Scheme != "http" || !loopback(base.Hostname())):
+		return nil, errors.New("quittance: URL must use https: the key is a secret")
+	case !strings.HasPrefix(c.Key, "sk_test_") && !strings.HasPrefix(c.Key, "sk_live_"), strings.ContainsAny(c.Key, "\r\n "):
+		return nil, errors.New("quittance: Key must begin with sk_test_ or sk_live_ and have no white space")
+	case c.Attempts < 0:
+		return nil, errors.New("quittance: Attempts must not be negative")
+	}
+	httpClient := http.Client{Timeout: 30 * time.Second}
+	if c.HTTP != nil {
+		httpClient = *c.HTTP
+	}
+	// The API never redirects: a redirect would take the key to another address.
+	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{
+		base: base.Scheme + "://" + base.Host + "/api/v1/checkout/sessions", key: c.Key, http: &httpClient,
+		attempts: cmp.Or(c.Attempts, 4), longestWait: cmp.Or(c.LongestWait, time.Minute),
+	}, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// CreateSession creates a session. With an empty idempotencyKey it makes one, which makes
+// the repetitions within this call safe. A program that repeats the call itself, for
+// instance after a restart, passes a key of its own that it stored before the first call.
+func (c *Client) CreateSession(ctx context.Context, s SessionCreate, idempotencyKey string) (Session, error) {
+	if idempotencyKey == "" {
+		idempotencyKey = rand.Text()
+	}
+	var out Session
+	_, err := c.call(ctx, http.MethodPost, "", s, http.Header{"Idempotency-Key": {idempotencyKey}}, &out)
+	return out, err
+}
+
+// Session returns the session with that id.
+func (c *Client) Session(ctx context.Context, id string) (Session, error) {
+	var out Session
+	_, err := c.call(ctx, http.MethodGet, "/"+url.PathEscape(id), nil, nil, &out)
+	return out, err
+}
+
+// Filter selects sessions of a list. Empty fields select all.
+type Filter struct {
+	OrderID    string
+	Status     SessionStatus
+	CustomerID string
+	PaymentRef string
+	TenantID   string // with a platform key: the agency
+	Page       int    // from 1
+	PageSize   int    // at most 100
+}
+
+// Sessions returns a page of sessions, the newest first.
+func (c *Client) Sessions(ctx context.Context, f Filter) (SessionPage, error) {
+	q := url.Values{}
+	for name, value := range map[string]string{
+		"order_id": f.OrderID, "status": string(f.Status), "customer_id": f.CustomerID, "payment_ref": f.PaymentRef, "tenant_id": f.TenantID,
+		"page": number(f.Page), "page_size": number(f.PageSize),
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	path := ""
+	if len(q) > 0 {
+		path = "?" + q.Encode()
+	}
+	var out SessionPage
+	_, err := c.call(ctx, http.MethodGet, path, nil, nil, &out)
+	return out, err
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// CancelSession cancels an open session and returns it. A session that has ended is the
+// problem checkout.session_ended. If the answer of an attempt was lost and the session is
+// cancelled at the next one, that is a success.
+func (c *Client) CancelSession(ctx context.Context, id string) (Session, error) {
+	var out Session
+	attempts, err := c.call(ctx, http.MethodPost, "/"+url.PathEscape(id)+"/cancel", nil, nil, &out)
+	var p *Problem
+	if attempts > 1 && errors.As(err, &p) && p.Code == ProblemCodeCheckoutSessionEnded {
+		if now, readErr := c.Session(ctx, id); readErr == nil && now.Status == SessionStatusCancelled {
+			return now, nil
+		}
+	}
+	return out, err
+}
+
+// VerifyCompletion returns the session of a completion token, as it is now. Set OrderID to
+// the order of the visitor's case: the token comes from the visitor's browser.
+func (c *Client) VerifyCompletion(ctx context.Context, v CompletionVerify) (Completion, error) {
+	var out Completion
+	_, err := c.call(ctx, http.MethodPost, "/verify-completion", v, nil, &out)
+	return out, err
+}
+
+// longestAnswer is the most bytes of an answer that are read: a page has 100 sessions.
+const longestAnswer = 4 << 20
+
+// call sends a request until it is answered, and decodes the answer. It returns the number
+// of attempts.
+func (c *Client) call(ctx context.Context, method, path string, in any, header http.Header, out any) (attempts int, err error) {
+	var body []byte
+	if in != nil {
+		if body, err = json.Marshal(in); err != nil {
+			return 0, fmt.Errorf("quittance: encoding the request: %w", err)
+		}
+	}
+	for attempts = 1; ; attempts++ {
+		wait, err := c.attempt(ctx, method, path, body, header, out)
+		if err == nil || wait < 0 || attempts >= c.attempts || ctx.Err() != nil {
+			return attempts, err
+		}
+		if wait == 0 { // the answer asks for none
+			wait = min(250*time.Millisecond<<min(attempts, 10), c.longestWait)
+			wait = wait/2 + jitter(wait/2)
+		}
+		if deadline, ok := ctx.Deadline(); wait > c.longestWait || ok && time.Until(deadline) < wait {
+			return attempts, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return attempts, err
+		case <-timer.C:
+		}
+	}
+}
+
+// jitter returns a random duration up to d.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(mathrand.Int64N(int64(d) + 1)) //nolint:gosec // a wait is no secret
+}
+
+// attempt sends a request once. The wait before the next attempt is negative if there must
+// be none, and zero if the answer names none.
+func (c *Client) attempt(ctx context.Context, method, path string, body []byte, header http.Header, out any) (wait time.Duration, err error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return -1, fmt.Errorf("quittance: making the request: %w", err)
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	r.Header.Set("Authorization", "Bearer "+c.key)
+	r.Header.Set("Accept", "application/json, application/problem+json")
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return 0, fmt.Errorf("quittance: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, longestAnswer))
+	if err != nil {
+		return 0, fmt.Errorf("quittance: reading the answer: %w", err)
+	}
+	if resp.StatusCode/100 == 2 {
+		if err := json.Unmarshal(text, out); err != nil {
+			return -1, fmt.Errorf("quittance: decoding the answer: %w", err)
+		}
+		return 0, nil
+	}
+	p := &Problem{}
+	if json.Unmarshal(text, p) != nil || p.Code == "" {
+		p = &Problem{Title: http.StatusText(resp.StatusCode), Detail: "the answer is not of this API"} // of a proxy
+	}
+	p.Status = resp.StatusCode
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+		return time.Duration(max(seconds, 0)) * time.Second, p
+	}
+	return -1, p
+}
+
+// Error says what is wrong with the request and how to mend it. Read Code in programs, not
+// this text.
+func (p *Problem) Error() string {
+	text := fmt.Sprintf("quittance: %d %s: %s", p.Status, cmp.Or(string(p.Code), p.Title), p.Detail)
+	for _, f := range p.Errors {
+		if f.Message != p.Detail {
+			text += " " + f.Message
+		}
+	}
+	if p.RequestID != "" {
+		text += " (request " + p.RequestID + ")"
+	}
+	return text
+}

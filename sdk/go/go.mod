@@ -1,0 +1,3 @@
+module quittance.example/go
+
+go 1.24

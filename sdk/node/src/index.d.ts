@@ -1,0 +1,90 @@
+import type { components, operations } from './schema.js';
+
+type Schemas = components['schemas'];
+
+export type SessionCreate = Schemas['SessionCreate'];
+export type Session = Schemas['Session'];
+export type SessionPage = Schemas['SessionPage'];
+export type SessionStatus = Schemas['SessionStatus'];
+export type SessionFilter = NonNullable<operations['listSessions']['parameters']['query']>;
+export type CompletionVerify = Schemas['CompletionVerify'];
+export type Completion = Schemas['Completion'];
+export type Problem = Schemas['Problem'];
+export type ProblemCode = Schemas['ProblemCode'];
+export type FailureCode = Schemas['FailureCode'];
+/** A webhook; `event` tells the kinds apart. Ignore an event of a kind that you do not know. */
+export type Event = Schemas['Event'];
+export type CompletedEvent = Schemas['CompletedEvent'];
+export type FailedEvent = Schemas['FailedEvent'];
+export type CancelledEvent = Schemas['CancelledEvent'];
+export type ExpiredEvent = Schemas['ExpiredEvent'];
+export type LatePaymentEvent = Schemas['LatePaymentEvent'];
+export type ReversedEvent = Schemas['ReversedEvent'];
+
+export interface Config {
+  /** The service's address without a path, such as `https://pay.example`. http is accepted for this machine only. */
+  url: string;
+  /** `sk_test_…` or `sk_live_…`. */
+  key: string;
+  fetch?: typeof fetch;
+  /** How often a call is sent at most. The default is 4. */
+  attempts?: number;
+  /** The longest wait between two attempts in milliseconds. An answer that asks for a longer one ends the call. The default is a minute. */
+  longestWait?: number;
+  /** Milliseconds that one attempt may take. The default is 30 seconds. */
+  timeout?: number;
+}
+
+export interface CallOptions {
+  signal?: AbortSignal;
+}
+
+export interface CreateOptions extends CallOptions {
+  /**
+   * Without it the client makes one, which makes the repetitions within the call safe. A program that repeats the call
+   * itself, for instance after a restart, passes a key that it stored before the first call.
+   */
+  idempotencyKey?: string;
+}
+
+/** The client. A call is repeated when no answer came, or one that asks for it (429, 502, 503, 504). */
+export class Quittance {
+  constructor(config: Config);
+  createSession(session: SessionCreate, options?: CreateOptions): Promise<Session>;
+  getSession(id: string, options?: CallOptions): Promise<Session>;
+  listSessions(filter?: SessionFilter, options?: CallOptions): Promise<SessionPage>;
+  /**
+   * Cancels an open session. If the answer of an attempt was lost and the session is cancelled at the next one, that is a
+   * success.
+   */
+  cancelSession(id: string, options?: CallOptions): Promise<Session>;
+  /** Name `order_id`, the order of the visitor's case: the token comes from the visitor's browser. */
+  verifyCompletion(verification: CompletionVerify, options?: CallOptions): Promise<Completion>;
+}
+
+/** Verifies webhooks (Standard Webhooks 1.0). */
+export class Receiver {
+  /** The secrets of the endpoint, `whsec_…`; two while one is rotated. */
+  constructor(...secrets: [string, ...string[]]);
+  /**
+   * Verifies a webhook and returns it.
+   * @param headers of Node's `request.headers`, or of a `Request`
+   * @param body as it arrived, byte for byte
+   * @throws {SignatureError} The service did not sign it: answer 400 and do nothing.
+   */
+  verify(headers: Headers | Record<string, string | string[] | undefined>, body: string | Uint8Array): Event;
+}
+
+/** The base of all errors of this package. None contains the key. */
+export class QuittanceError extends Error {}
+
+/** An answer that refuses. */
+export class ProblemError extends QuittanceError {
+  readonly status: number;
+  /** Undefined when the answer is not of the API, but of a proxy. */
+  readonly code: ProblemCode | undefined;
+  readonly problem: Pick<Problem, 'title' | 'detail' | 'errors'> & Partial<Problem>;
+}
+
+/** The service did not sign the webhook. */
+export class SignatureError extends QuittanceError {}

@@ -1,0 +1,185 @@
+import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+// Answers after which the same request is sent again.
+const repeated = new Set([429, 502, 503, 504]);
+// How far the time of a webhook may be from now, in seconds.
+const tolerance = 300;
+
+export class QuittanceError extends Error {
+  constructor(message, options) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+export class ProblemError extends QuittanceError {
+  constructor(status, problem) {
+    const faults = problem.errors.map((fault) => fault.message).filter((message) => message !== problem.detail);
+    const request = problem.request_id ? ` (request ${problem.request_id})` : '';
+    super([`${status} ${problem.code || problem.title}: ${problem.detail}`, ...faults].join(' ') + request);
+    this.status = status;
+    this.code = problem.code;
+    this.problem = problem;
+  }
+}
+
+export class SignatureError extends QuittanceError {}
+
+export class Quittance {
+  #base;
+  #key;
+  #fetch;
+  #attempts;
+  #longestWait;
+  #timeout;
+
+  constructor({ url, key, fetch = globalThis.fetch, attempts = 4, longestWait = 60_000, timeout = 30_000 } = {}) {
+    const base = URL.canParse(url) ? new URL(url) : undefined;
+    if (!base?.host || base.username || base.password || base.search || base.hash) {
+      throw new QuittanceError('url must be an address such as https://pay.example');
+    }
+    if (base.pathname !== '/') throw new QuittanceError('url must have no path: the client adds /api/v1');
+    if (base.protocol !== 'https:' && !(base.protocol === 'http:' && loopback(base.hostname))) {
+      throw new QuittanceError('url must use https: the key is a secret');
+    }
+    if (!/^sk_(test|live)_[!-~]+$/.test(key)) {
+      throw new QuittanceError('key must begin with sk_test_ or sk_live_ and have no white space');
+    }
+    if (!(Number.isInteger(attempts) && attempts > 0)) throw new QuittanceError('attempts must be an integer above 0');
+    this.#base = `${base.origin}/api/v1/checkout/sessions`;
+    this.#key = key;
+    this.#fetch = fetch;
+    this.#attempts = attempts;
+    this.#longestWait = longestWait;
+    this.#timeout = timeout;
+  }
+
+  async createSession(session, { idempotencyKey = randomUUID(), signal } = {}) {
+    return (await this.#call('POST', '', { body: session, headers: { 'Idempotency-Key': idempotencyKey }, signal })).data;
+  }
+
+  async getSession(id, { signal } = {}) {
+    return (await this.#call('GET', `/${encodeURIComponent(id)}`, { signal })).data;
+  }
+
+  async listSessions(filter = {}, { signal } = {}) {
+    const given = Object.entries(filter).filter(([, value]) => value !== undefined && value !== null);
+    const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+    return (await this.#call('GET', query && `?${query}`, { signal })).data;
+  }
+
+  async cancelSession(id, { signal } = {}) {
+    const answer = await this.#call('POST', `/${encodeURIComponent(id)}/cancel`, { signal, caught: true });
+    if (!answer.error) return answer.data;
+    if (answer.attempts > 1 && answer.error.code === 'checkout.session_ended') {
+      // The answer of an earlier attempt may be lost.
+      const now = await this.getSession(id, { signal }).catch(() => undefined);
+      if (now?.status === 'cancelled') return now;
+    }
+    throw answer.error;
+  }
+
+  async verifyCompletion(verification, { signal } = {}) {
+    return (await this.#call('POST', '/verify-completion', { body: verification, signal })).data;
+  }
+
+  // Sends a request until it is answered. With caught it returns the error.
+  async #call(method, path, { body, headers, signal, caught = false }) {
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    for (let attempts = 1; ; attempts++) {
+      const { data, error, wait } = await this.#attempt(method, path, text, headers, signal);
+      if (!error) return { data, attempts };
+      const pause = wait || Math.min(250 * 2 ** Math.min(attempts, 10), this.#longestWait) * (0.5 + Math.random() / 2);
+      if (wait === undefined || attempts >= this.#attempts || pause > this.#longestWait) {
+        if (caught) return { error, attempts };
+        throw error;
+      }
+      await sleep(pause, undefined, { signal });
+    }
+  }
+
+  // Sends a request once. wait is undefined if there must be no other attempt, and 0 if the
+  // answer names none.
+  async #attempt(method, path, body, headers, signal) {
+    let answer, text;
+    try {
+      const limit = AbortSignal.timeout(this.#timeout);
+      answer = await this.#fetch(this.#base + path, {
+        method,
+        body,
+        headers: {
+          ...headers,
+          Authorization: `Bearer ${this.#key}`,
+          Accept: 'application/json, application/problem+json',
+          ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        },
+        // The API never redirects: a redirect would take the key to another address.
+        redirect: 'manual',
+        signal: signal ? AbortSignal.any([signal, limit]) : limit,
+      });
+      text = await answer.text();
+    } catch (cause) {
+      if (signal?.aborted) throw signal.reason;
+      return { error: new QuittanceError(`no answer from ${new URL(this.#base).host}`, { cause }), wait: 0 };
+    }
+    const data = parsed(text);
+    if (answer.ok) {
+      if (data) return { data };
+      return { error: new QuittanceError(`the answer ${answer.status} is not of this API`) };
+    }
+    const foreign = { title: answer.statusText || 'Error', detail: 'the answer is not of this API', errors: [] }; // of a proxy
+    const error = new ProblemError(answer.status, data?.code && Array.isArray(data.errors) ? data : foreign);
+    if (!repeated.has(answer.status)) return { error };
+    const seconds = Number.parseInt(answer.headers.get('retry-after') ?? '', 10);
+    return { error, wait: seconds > 0 ? seconds * 1000 : 0 };
+  }
+}
+
+function loopback(host) {
+  return host === 'localhost' || host === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(host);
+}
+
+function parsed(text) {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export class Receiver {
+  #keys;
+
+  constructor(...secrets) {
+    if (secrets.length === 0) throw new QuittanceError("a receiver needs the endpoint's secret, whsec_…");
+    this.#keys = secrets.map((secret, i) => {
+      const match = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret ?? '');
+      if (!match) throw new QuittanceError(`secret ${i + 1} must be whsec_ and base64, as it was shown`);
+      return Buffer.from(match[1], 'base64');
+    });
+  }
+
+  verify(headers, body) {
+    const header = (name) => (typeof headers.get === 'function' ? headers.get(name) : [headers[name] ?? ''].flat().join(' ')) ?? '';
+    const id = header('webhook-id');
+    const timestamp = header('webhook-timestamp');
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+    if (!(bytes instanceof Uint8Array)) {
+      throw new QuittanceError('body must be the bytes or the text of the request, not an object made of them');
+    }
+    if (!id || !/^\d{1,12}$/.test(timestamp) || Math.abs(Date.now() / 1000 - Number(timestamp)) > tolerance) {
+      throw new SignatureError('the webhook names no id, or no time near to now');
+    }
+    const signatures = header('webhook-signature').split(/,?\s+/).map((signature) => Buffer.from(signature));
+    const signed = this.#keys.map((key) => {
+      const want = Buffer.from(`v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(bytes).digest('base64')}`);
+      return signatures.map((signature) => signature.length === want.length && timingSafeEqual(signature, want));
+    });
+    if (!signed.flat().includes(true)) throw new SignatureError('the webhook is not signed with this secret');
+    const event = parsed(Buffer.from(bytes).toString('utf8'));
+    if (typeof event?.event !== 'string') throw new QuittanceError('the webhook is signed and is no event');
+    return event;
+  }
+}

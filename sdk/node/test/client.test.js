@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { test } from 'node:test';
+import { ProblemError, Quittance, QuittanceError } from '@quittance/node';
+
+const key = 'sk_test_TheKeyOfTheTests0000000000';
+const open = {
+  id: 'chs_1', order_id: 'o', amount: 5_000_000_000, currency: 'XAF', status: 'open', paid: false, payment_ref: '4175020683362214',
+  checkout_url: 'https://pay.example/c/chs_1', embed_checkout_url: null, mode: 'hosted', client_secret: null, expires_at: '2026-11-22T10:15:00Z',
+};
+const problem = (status, code, detail, errors = []) => ({ type: `/docs/errors/${code}`, title: 'Title', status, detail, code, message: detail, request_id: 'r-1', errors });
+const busy = problem(503, 'generic.unavailable', 'Send it again.');
+const ended = problem(409, 'checkout.session_ended', 'The session has ended.');
+
+const hangsUp = (res) => res.socket.destroy();
+const says = (status, body, headers = {}) => (res) => res.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
+
+// A service that gives the answers of a list, one for each request.
+async function service(t, ...answers) {
+  const requests = [];
+  const server = createServer(async (req, res) => {
+    const chunks = [];
+    for await (const chunk of req) chunks.push(chunk);
+    requests.push({ method: req.method, url: req.url, headers: req.headers, body: Buffer.concat(chunks).toString() });
+    (answers.shift() ?? says(418, ''))(res);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close().closeAllConnections());
+  return { requests, client: new Quittance({ url: `http://127.0.0.1:${server.address().port}`, key, longestWait: 2000 }) };
+}
+
+test('a creation is repeated with its key', async (t) => {
+  const { requests, client } = await service(t, hangsUp, says(502, '<html>'), says(503, busy, { 'Retry-After': '1' }), says(201, open));
+  const begun = Date.now();
+  assert.deepEqual(await client.createSession({ order_id: 'o', amount: 5_000_000_000 }), open);
+  assert.ok(Date.now() - begun >= 1000, 'Retry-After is honoured');
+  assert.equal(requests.length, 4);
+  assert.equal(new Set(requests.map((r) => r.headers['idempotency-key'])).size, 1);
+  for (const r of requests) {
+    assert.equal(r.body, '{"order_id":"o","amount":5000000000}');
+    assert.equal(r.headers.authorization, `Bearer ${key}`);
+    assert.ok(r.headers['idempotency-key']);
+  }
+  const given = await service(t, says(201, open));
+  await given.client.createSession({ order_id: 'o', amount: 1 }, { idempotencyKey: 'mine' });
+  assert.equal(given.requests[0].headers['idempotency-key'], 'mine');
+});
+
+test('a refusal is thrown at once, with all that it says and without the key', async (t) => {
+  const { requests, client } = await service(t, says(422, problem(422, 'generic.validation_failed', 'Two faults.', [
+    { field: 'amount', rule: 'range', message: 'amount must be positive.' }, { field: 'order_id', rule: 'length', message: 'order_id is too long.' },
+  ])));
+  await assert.rejects(client.createSession({ order_id: '', amount: 0 }), (err) => {
+    assert.ok(err instanceof ProblemError);
+    assert.equal(err.status, 422);
+    assert.equal(err.code, 'generic.validation_failed');
+    assert.equal(err.problem.errors.length, 2);
+    assert.equal(err.message, '422 generic.validation_failed: Two faults. amount must be positive. order_id is too long. (request r-1)');
+    return true;
+  });
+  assert.equal(requests.length, 1);
+
+  for (const status of [404, 302, 500]) {
+    const proxy = await service(t, says(status, '<html>', { Location: '/elsewhere' }));
+    await assert.rejects(proxy.client.getSession('chs_1'), { name: 'ProblemError', status, code: undefined });
+    assert.equal(proxy.requests.length, 1);
+  }
+  const silent = await service(t, hangsUp, hangsUp, hangsUp, hangsUp);
+  await assert.rejects(silent.client.getSession('chs_1'), (err) => err instanceof QuittanceError && !JSON.stringify([err.message, String(err.cause)]).includes(key));
+  assert.equal(silent.requests.length, 4);
+});
+
+test('the client does not wait longer than it is told', async (t) => {
+  const { requests, client } = await service(t, says(503, busy, { 'Retry-After': '60' }));
+  await assert.rejects(client.getSession('chs_1'), { code: 'generic.unavailable' });
+  assert.equal(requests.length, 1);
+  const caller = new AbortController();
+  const waiting = await service(t, (res) => {
+    says(503, busy, { 'Retry-After': '2' })(res);
+    setTimeout(() => caller.abort(), 50);
+  });
+  await assert.rejects(waiting.client.getSession('chs_1', { signal: caller.signal }), { name: 'AbortError' });
+  assert.equal(waiting.requests.length, 1);
+});
+
+test('a cancellation whose answer is lost', async (t) => {
+  const cancelled = { ...open, status: 'cancelled' };
+  const lost = await service(t, hangsUp, says(409, ended), says(200, cancelled));
+  assert.deepEqual(await lost.client.cancelSession('chs_1'), cancelled);
+  const completed = await service(t, hangsUp, says(409, ended), says(200, { ...open, status: 'completed' }));
+  await assert.rejects(completed.client.cancelSession('chs_1'), { code: 'checkout.session_ended' });
+  const first = await service(t, says(409, ended));
+  await assert.rejects(first.client.cancelSession('chs_1'), { code: 'checkout.session_ended' });
+  assert.equal(first.requests.length, 1);
+});
+
+test('requests', async (t) => {
+  const page = { items: [open], page: 2, page_size: 1, total: 7 };
+  const { requests, client } = await service(t, says(200, page), says(200, open), says(200, { session_id: 'chs_1', paid: true }), says(200, page));
+  assert.deepEqual(await client.listSessions({ order_id: 'a&b=c', status: 'open', page: 2, page_size: undefined }), page);
+  await client.getSession('../x?y');
+  assert.equal((await client.verifyCompletion({ completion_token: 'cpt_1', order_id: 'o' })).paid, true);
+  await client.listSessions();
+  assert.deepEqual(requests.map((r) => `${r.method} ${r.url} ${r.body}`), [
+    'GET /api/v1/checkout/sessions?order_id=a%26b%3Dc&status=open&page=2 ',
+    'GET /api/v1/checkout/sessions/..%2Fx%3Fy ',
+    'POST /api/v1/checkout/sessions/verify-completion {"completion_token":"cpt_1","order_id":"o"}',
+    'GET /api/v1/checkout/sessions ',
+  ]);
+});
+
+test('configuration', () => {
+  for (const [config, message] of [
+    [undefined, /^url must be an address/],
+    [{ url: 'pay.example', key }, /^url must be an address/],
+    [{ url: 'https://pay.example/api/v1', key }, /^url must have no path/],
+    [{ url: 'http://pay.example', key }, /^url must use https/],
+    [{ url: 'https://pay.example', key: 'whsec_x' }, /^key must begin/],
+    [{ url: 'https://pay.example', key: `${key}\n` }, /no white space/],
+    [{ url: 'https://pay.example', key, attempts: 0 }, /^attempts must be/],
+  ]) {
+    assert.throws(() => new Quittance(config), { name: 'QuittanceError', message });
+  }
+  for (const url of ['https://pay.example/', 'http://127.0.0.1:8080', 'http://[::1]:8080', 'http://localhost:8080']) new Quittance({ url, key });
+});

@@ -1,0 +1,119 @@
+package cashin_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"quittance/internal/registry"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/cashin"
+	deliverytest "quittance/test/deliveries"
+	"quittance/test/servers"
+)
+
+// applications is the part of the registry that the sink needs.
+type applications struct {
+	mu  sync.Mutex
+	url map[string]string
+}
+
+func (a *applications) Application(id string) (registry.Application, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	url, ok := a.url[id]
+	return registry.Application{ID: id, Cashin: &registry.Cashin{WebhookURL: url}}, ok
+}
+
+func (a *applications) set(id, url string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.url[id] = url
+}
+
+// Partners get the stored bytes with no header of ours but Content-Type, at the address that
+// the application has at the attempt, otherwise at the payment's own, until the first 2xx.
+func TestUnsignedWebhooks(t *testing.T) {
+	t.Parallel()
+	b := deliverytest.New(t, deliverytest.Servers{
+		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
+	})
+	first, second, own := deliverytest.NewReceiver(t, "none"), deliverytest.NewReceiver(t, "none"), deliverytest.NewReceiver(t, "none")
+	apps := &applications{url: map[string]string{"with": first.URL + "/hook?k=v", "without": ""}}
+	policy, err := cashin.NewPolicy(cashin.Config{Applications: apps, Loopback: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.Sender(cashin.Registration(apps), policy)
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg), b.Schedule(t))
+	notice := func(id, application, url string) *record.Notification {
+		n := b.Notification(id, application)
+		n.URL, n.Body = url, []byte(`{"paymentId":7,"note":"`+id+`"}`)
+		return n
+	}
+	delivered := func(id, application string) {
+		t.Helper()
+		deliverytest.Eventually(t, id+" delivered", func() bool { return b.State(t, cashin.Kind, id, application) == "delivered" })
+	}
+	first.Status(http.StatusInternalServerError)
+	b.Notify(t, schemas.TopicPartners, true,
+		notice("evt_current", "with", own.URL+"/own"), notice("evt_own", "without", own.URL+"/own"), notice("evt_nowhere", "without", ""))
+	delivered("evt_own", "without")
+	if got := own.Got(); len(got) != 1 || got[0].Path != "/own" || got[0].Body != `{"paymentId":7,"note":"evt_own"}` {
+		t.Errorf("the payment's own address got %+v", got)
+	}
+	deliverytest.Eventually(t, "a first attempt fails", func() bool { return b.State(t, cashin.Kind, "evt_current", "with") == "waiting" })
+	apps.set("with", second.URL+"/moved") // the partner's address changes between two attempts
+	b.Advance(7 * time.Second)
+	delivered("evt_current", "with")
+	if f, s := first.Got(), second.Got(); len(f) != 1 || len(s) != 1 || s[0].Path != "/moved" || s[0].Body != f[0].Body {
+		t.Errorf("the first address got %+v, the second %+v", f, s)
+	}
+	for _, r := range slices.Concat(first.Got(), second.Got(), own.Got()) {
+		names := slices.Sorted(maps.Keys(r.Header))
+		if !slices.Equal(names, []string{"Content-Length", "Content-Type"}) || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("the headers are %v", r.Header)
+		}
+	}
+	b.Advance(48 * time.Hour)
+	b.Notify(t, schemas.TopicPartners, true, notice("evt_last", "with", ""))
+	delivered("evt_last", "with")
+	if n := len(second.Got()); n != 2 {
+		t.Errorf("%d calls after the first 2xx of each, want 2", n)
+	}
+	if state := b.State(t, cashin.Kind, "evt_nowhere", "without"); state != "" {
+		t.Errorf("a webhook without an address is %s", state)
+	}
+}
+
+// Live payments are told over https only; test payments may use http. An address that is
+// not public is never called.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	receiver := deliverytest.NewReceiver(t, "none")
+	policy, err := cashin.NewPolicy(cashin.Config{Applications: &applications{url: map[string]string{"a": ""}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		url, reason string
+		live        bool
+	}{
+		{receiver.URL, "address_refused:not_https", false}, // the loopback address, outside developer mode
+		{"http://partner.example.org/", "address_refused:not_https", true},
+		{"https://10.0.0.7/", "address_refused:ip_literal", false},
+		{"", "destination_unusable", true},
+	} {
+		r := policy.Send(t.Context(), &record.Delivery{ApplicationID: "a", URL: row.url, Livemode: row.live, Body: []byte("{}")})
+		if r.Reason() != row.reason {
+			t.Errorf("%q, live %v: %s, want %s", row.url, row.live, r.Reason(), row.reason)
+		}
+	}
+	if len(receiver.Got()) > 0 {
+		t.Error("a private address was called")
+	}
+}

@@ -1,0 +1,63 @@
+package collect
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/internal/connector"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+// wordTimeout bounds the writing of a word. Whoever waits for it takes silence for a
+// pending payment.
+const wordTimeout = 5 * time.Second
+
+// answered reports the operator's answer to a request for money, and then tells it to
+// whoever waits for it.
+func (j *job) answered(o connector.Outcome, source checkout.Source) string {
+	outcome := j.report(o, source)
+	switch {
+	case outcome == outcomeLeft || outcome == outcomePoison:
+	case o.Status == checkout.OutcomeRefused:
+		j.say(checkout.CodeCollectionRefused)
+	case o.Status != checkout.OutcomeUnknown:
+		j.say(checkout.CodeCollectionAccepted)
+	}
+	return outcome
+}
+
+// neverSent refuses a request that surely nobody has sent, and that nobody will send: a
+// later reader of the record only asks about it. Once the broker has the refusal, it tells
+// whoever waits.
+func (j *job) neverSent(cause checkout.FailureCode, reason string) string {
+	outcome := j.report(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: cause, Reason: reason}, checkout.SourceRequest)
+	if outcome != outcomeLeft && outcome != outcomePoison {
+		j.say(checkout.CodeCollectionNotSent)
+	}
+	return outcome
+}
+
+// say writes what became of the request to the address that it names.
+func (j *job) say(word checkout.Code) {
+	q := &j.request
+	if q.WordCorrelationID == "" {
+		return
+	}
+	value, err := j.sink.cfg.Codec.Encode(&record.Reply{CorrelationID: q.WordCorrelationID, Code: string(word)})
+	if err == nil {
+		ctx, cancel := context.WithTimeout(j.calls, wordTimeout)
+		defer cancel()
+		err = j.sink.produce(ctx, &kgo.Record{
+			Topic: j.sink.cfg.Topology.Name(schemas.TopicReplies), Partition: q.WordPartition, Key: []byte(q.WordCorrelationID), Value: value,
+		})
+	}
+	if err != nil {
+		j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelWarn, "nobody learns in time what an operator said",
+			slog.String("collection_id", q.CollectionID), slog.Any("error", err))
+	}
+}
