@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"html/template"
@@ -146,6 +147,11 @@ type content struct {
 	Kind     Kind
 
 	Agency, Service, Description, PaymentRef string
+	Logo                                     template.URL
+	Contact                                  Contact
+	Tel                                      string // Contact.Phone for a link
+	Ask                                      bool   // the page tells the citizen to ask the agency: it has the contact itself
+	Counters                                 string
 	DueText, FeeText, TotalText              string
 
 	Choices           []choice
@@ -195,7 +201,8 @@ func (r *Renderer) content(v View) content {
 	if !v.State.about() {
 		return c
 	}
-	c.Agency, c.Service, c.Description, c.PaymentRef = v.Agency, v.Service, v.Description, v.PaymentRef
+	c.agency(v)
+	c.Service, c.Description, c.PaymentRef = v.Service, v.Description, v.PaymentRef
 	c.Reference = GroupReference(v.PaymentRef)
 	c.OfferLabel = cmp.Or(v.OfferLabel, w.Offers[v.Offer])
 	c.DueText = v.Currency.Format(v.Lang, v.Due)
@@ -223,6 +230,7 @@ func (r *Renderer) content(v View) content {
 	case StateCash:
 		c.CancelAction, c.CancelFields, c.OffersURL = v.CancelAction, v.CancelFields, v.OffersURL
 		c.Version, c.LiveURL = v.Version, v.LiveURL
+		c.Counters = strings.Join(v.Counters, ", ")
 		c.refresh(v)
 		if !v.ExpiresAt.IsZero() {
 			c.PayBefore = fmt.Sprintf(w.CashUntil, Date(v.Lang, v.ExpiresAt))
@@ -253,6 +261,25 @@ func (r *Renderer) content(v View) content {
 	}
 	return c
 }
+
+// agency is who is paid and how to reach it.
+func (c *content) agency(v View) {
+	c.Agency, c.Contact = v.Agency, v.Contact
+	if len(v.Logo) > 0 {
+		c.Logo = template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(v.Logo)) //nolint:gosec // base64
+	}
+	c.Contact.Phone = GroupPhone(v.Contact.Phone)
+	c.Tel = strings.Map(func(r rune) rune {
+		if r == '+' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, v.Contact.Phone)
+	c.Ask = c.Ended() && v.State != StateCompleted || v.settled() || v.State == StateChoose && len(v.Offers) == 0
+}
+
+// Reachable reports whether the page knows how to reach the agency.
+func (c content) Reachable() bool { return c.Contact != Contact{} }
 
 func (v View) title(w *words) string {
 	switch {

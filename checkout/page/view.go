@@ -60,6 +60,8 @@ type View struct {
 	// What is paid, in every state but StateReload, StateUnknown and StateUnavailable.
 	// Service and Description may be empty.
 	Agency      string
+	Logo        []byte // a PNG beside the agency's name, at most 2 KiB; nil for none
+	Contact     Contact
 	Service     string
 	Description string
 	PaymentRef  string // 16 digits; shown on the receipt and where a citizen may have to ask about a payment
@@ -97,8 +99,10 @@ type View struct {
 	// StateReview. With ErrorOrderPaid a review has no form.
 	Errors []FieldError
 
-	// ExpiresAt is the end of the session's lifetime, UTC, for StateCash.
+	// ExpiresAt is the end of the session's lifetime, UTC, and Counters are the names of the
+	// agency's counters, for StateCash.
 	ExpiresAt time.Time
+	Counters  []string
 	// Redirect is the address of the acquirer's page, for StateWaiting of a card. It is
 	// empty until the acquirer has answered.
 	Redirect string
@@ -134,6 +138,14 @@ type View struct {
 	LanguageURL  string
 	SuccessURL   string
 	CancelURL    string
+}
+
+// Contact is how citizens reach the agency. Empty fields are not shown.
+type Contact struct {
+	Address string
+	Phone   string // in any form
+	Email   string
+	Hours   string // in words
 }
 
 // Refresh makes a browser without JavaScript load another page after a time. The zero

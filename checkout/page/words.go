@@ -35,6 +35,9 @@ type words struct {
 	ReturnTo                         string // agency
 	FailAgain                        string // agency
 	Cancel, Back, Sending            string
+	WhatNext                         string
+	ContactPhone, ContactEmail       string
+	ContactHours                     string
 	CancelTitle, CancelText          string
 	CancelCash                       string // payment reference
 	CancelYes, CancelNo              string
@@ -51,6 +54,7 @@ type words struct {
 	CashAmount                              string
 	CashUntil                               string // date and time
 	CashPage, CashPrint, CashCancel         string
+	CashWhich, CashWhere, CashWhen          string
 	WaitTitle                               string
 	WaitCardTitle, WaitCardGo, WaitCardSoon string
 	WaitCardText, WaitCardBack              string
@@ -117,6 +121,7 @@ var french = words{
 	ReturnTo:  "Retourner sur le site\u00a0: %s",
 	FailAgain: "Recommencer sur le site\u00a0: %s",
 	Cancel:    "Annuler le paiement", Back: "Retour", Sending: "Envoi en cours…",
+	WhatNext: "Que faire maintenant\u202f?", ContactPhone: "Téléphone\u00a0:", ContactEmail: "Courriel\u00a0:", ContactHours: "Horaires\u00a0:",
 	CancelTitle: "Annuler ce paiement\u202f?",
 	CancelText:  "Cette demande de paiement sera close et ne pourra plus servir à payer. Pour payer ensuite, une nouvelle demande sera nécessaire.",
 	CancelCash:  "La référence %s ne sera plus acceptée au guichet, même imprimée.",
@@ -133,6 +138,7 @@ var french = words{
 	CashTitle:  "Payez au guichet", CashText: "Présentez cette référence à un guichet de l’administration et payez en espèces.",
 	CashReference: "Référence à donner", CashAmount: "À payer au guichet",
 	CashUntil: "Valable jusqu’au %s.", CashPage: "Le résultat s’affichera sur cette page dès l’encaissement.", CashPrint: "Imprimer",
+	CashWhich: "Guichet", CashWhere: "Adresse", CashWhen: "Horaires",
 	CashCancel:    "Si vous annulez, cette référence ne sera plus acceptée au guichet, même imprimée.",
 	WaitTitle:     "Confirmez sur votre téléphone",
 	WaitCardTitle: "Payez sur la page de la banque", WaitCardGo: "Continuer sur la page de la banque",
@@ -245,6 +251,7 @@ var english = words{
 	ReturnTo:  "Return to the site: %s",
 	FailAgain: "Start again on the site: %s",
 	Cancel:    "Cancel the payment", Back: "Back", Sending: "Sending…",
+	WhatNext: "What to do now", ContactPhone: "Phone:", ContactEmail: "Email:", ContactHours: "Hours:",
 	CancelTitle: "Cancel this payment?",
 	CancelText:  "This payment request will be closed, and you can no longer pay with it. To pay after that, you need a new request.",
 	CancelCash:  "The counters will no longer accept the reference %s, even on paper.",
@@ -261,6 +268,7 @@ var english = words{
 	CashTitle:  "Pay at a counter", CashText: "Show this reference at one of the agency’s counters and pay in cash.",
 	CashReference: "Reference to give", CashAmount: "To pay at the counter",
 	CashUntil: "Valid until %s.", CashPage: "This page will show the result as soon as the counter has taken the cash.", CashPrint: "Print",
+	CashWhich: "Counter", CashWhere: "Address", CashWhen: "Opening hours",
 	CashCancel:    "If you cancel, the counters will no longer accept this reference, even on paper.",
 	WaitTitle:     "Confirm on your phone",
 	WaitCardTitle: "Pay on the bank’s page", WaitCardGo: "Go on to the bank’s page",

@@ -91,7 +91,7 @@ var cardFrench = cardWords{
 	Card: "Numéro de carte", CardNote: "Les deux derniers chiffres décident de la suite.", Pay: "Payer avec cette carte",
 	Or: "Ou décider directement", Approve: "Accepter le paiement", Decline: "Refuser le paiement",
 	Fail: "Échec de l’authentification", Abandon: "Abandonner", Magic: "Numéros de test : 4000 0000 0000 00…",
-	Approved: "Le paiement est accepté.", Refused: "Le paiement n’a pas abouti.", Expired: "Le délai de paiement est passé.", Working: "Le paiement est en cours de traitement.",
+	Approved: "Le paiement est accepté.", Refused: "Le paiement n’a pas abouti.", Expired: "Le délai de paiement est dépassé.", Working: "Le paiement est en cours de traitement.",
 }
 
 var cardEnglish = cardWords{

@@ -53,8 +53,10 @@ type Asker interface {
 
 // Agencies knows who is paid and by which means.
 type Agencies interface {
-	// AgencyName returns the agency's name for citizens.
-	AgencyName(tenantID string) (name string, ok bool)
+	// Payee returns what citizens see of the agency.
+	Payee(tenantID string) (p Payee, ok bool)
+	// Counters returns the names of the agency's counters that take cash in that mode.
+	Counters(tenantID string, live bool) []string
 	// Configured reports whether the agency can be paid in the currency by the offer in
 	// that mode: it has an account that takes the currency, or a counter.
 	Configured(tenantID string, live bool, offerID, currency string) bool
@@ -65,6 +67,13 @@ type Agencies interface {
 	EmbedOrigins(applicationID string, platform bool) []string
 	// Embeds reports whether any list of embed origins has the origin.
 	Embeds(origin string) bool
+}
+
+// Payee is what citizens see of an agency.
+type Payee struct {
+	Name    string
+	Logo    []byte // a PNG of at most 2 KiB; nil for none
+	Contact page.Contact
 }
 
 // Payer reads numbers as an operator's connector wants them.

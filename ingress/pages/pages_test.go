@@ -309,6 +309,47 @@ func TestCancelEndsTheReference(t *testing.T) {
 	}
 }
 
+// A failure without cancel_url was a dead end. It has the agency's contact, like every page,
+// also in a frame, and each page has it once.
+func TestContact(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	contact := []string{"Direction générale des impôts", "Avenue de l’Indépendance, Brazzaville", "+242\u00a022\u00a0000\u00a000\u00a000", "contact@impots.example", "du lundi au vendredi"}
+	has := func(b *browser) {
+		t.Helper()
+		b.want(b.status, contact...).holds(`href="tel:&#43;242220000000"`, `href="mailto:contact@impots.example"`, `src="data:image/png;base64,YSBwaWN0dXJl"`)
+		if n := strings.Count(b.html, "tel:"); n != 1 {
+			t.Errorf("%s has the contact %d times", b.at, n)
+		}
+	}
+	id := w.create("A-1", func(s *checkout.Session) { s.CancelURL = "" })
+	b := browse(t, server).get("/c/" + id)
+	has(b)
+	has(b.forward("phone", ""))
+	has(b.forward("phone", "06 600 00 02"))
+	has(b.forward())
+	w.outcome(id, checkout.OutcomeRefused, reject)
+	has(b.get("/c/"+id).want(200, "Que faire maintenant", "Pour recommencer, demandez un nouveau lien de paiement à\u00a0: Direction générale des impôts."))
+
+	framed := w.create("A-2", inFrame)
+	b.header.Set("Authorization", "Bearer "+secretOfFrame)
+	has(b.get("/embed/" + framed + "?lang=fr"))
+	has(b.forward("offer", "momo").forward("phone", "06 600 00 02").forward())
+	w.outcome(framed, checkout.OutcomeRefused, reject)
+	has(b.get("/embed/"+framed+"?lang=fr").want(200, "Que faire maintenant", "revenez sur la page du service"))
+
+	// At the counter: which, where, when.
+	b = browse(t, server).get("/c/" + w.create("A-3", every) + "?step=cash&offer=cash_agency")
+	var rows []string
+	for _, row := range b.root.all("dl")[0].all("div")[:3] {
+		rows = append(rows, strings.TrimSpace(row.text()))
+	}
+	if got := strings.Join(rows, "; "); got != "GuichetAnnexe, Hall d’accueil; AdresseAvenue de l’Indépendance, Brazzaville; Horairesdu lundi au vendredi" {
+		t.Errorf("the page of the counter begins with %q", got)
+	}
+	has(b)
+}
+
 // Without JavaScript the waiting page said that it shows the result, and never changed.
 func TestReloadsWithoutScript(t *testing.T) {
 	t.Parallel()

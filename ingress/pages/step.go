@@ -427,7 +427,7 @@ func (st steps) cash(status int, chosen option) {
 	}
 	st.show(status, page.StateCash, stepCash, chosen.ID, func(v *page.View) {
 		v.Offer, v.Kind, v.Fee, v.Total = chosen.ID, page.KindCash, chosen.Fee, total
-		v.ExpiresAt = st.s.ExpiresAt
+		v.ExpiresAt, v.Counters = st.s.ExpiresAt, st.p.cfg.Agencies.Counters(st.s.TenantID, st.s.Live)
 		v.SelfURL = st.url(st.lang, stepCash, chosen.ID)
 		v.Refresh = st.refresh(stepCash, chosen.ID)
 		v.Version, v.LiveURL = st.live(st.s)

@@ -260,15 +260,15 @@ func end(s checkout.Session, now time.Time) page.State {
 // view returns what every page of a session shows. When ok is false the request has
 // been answered.
 func (v visit) view(s checkout.Session) (out page.View, ok bool) {
-	agency, known := v.p.cfg.Agencies.AgencyName(s.TenantID)
+	agency, known := v.p.cfg.Agencies.Payee(s.TenantID)
 	currency, listed := money.Lookup(s.Currency)
-	if !known || agency == "" || !listed {
+	if !known || agency.Name == "" || !listed {
 		// A citizen must see who is paid.
 		v.unavailable("finding the payee", errors.New("agency or currency is not registered"))
 		return page.View{}, false
 	}
 	return page.View{
-		Lang: v.lang, Test: !s.Live, Agency: agency, Service: s.ServiceLabel, Description: s.Description,
+		Lang: v.lang, Test: !s.Live, Agency: agency.Name, Logo: agency.Logo, Contact: agency.Contact, Service: s.ServiceLabel, Description: s.Description,
 		PaymentRef: s.PaymentRef, Currency: currency, Due: s.Amount,
 		SelfURL: v.url(v.lang, "", ""), LanguageURL: v.url(v.otherLanguage(), "", ""),
 		SuccessURL: s.SuccessURL, CancelURL: s.CancelURL,

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
+	"quittance/checkout/page"
 	"quittance/ingress/pages"
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
@@ -251,8 +252,17 @@ func (o operator) Payer(input string) (string, error) { return connector.CongoPa
 // agencies has one agency with the accounts of takes, in test mode only.
 type agencies struct{ *world }
 
-func (agencies) AgencyName(tenantID string) (string, bool) {
-	return "Direction générale des impôts", tenantID == tenant
+func (agencies) Payee(tenantID string) (pages.Payee, bool) {
+	return pages.Payee{Name: "Direction générale des impôts", Logo: []byte("a picture"), Contact: page.Contact{
+		Address: "Avenue de l’Indépendance, Brazzaville", Phone: "+242220000000", Email: "contact@impots.example", Hours: "du lundi au vendredi",
+	}}, tenantID == tenant
+}
+
+func (agencies) Counters(tenantID string, live bool) []string {
+	if tenantID == tenant && !live {
+		return []string{"Annexe", "Hall d’accueil"}
+	}
+	return nil
 }
 
 func (agencies) AccountOf(string, bool, string) string { return "account" }

@@ -18,7 +18,7 @@ type Words struct {
 
 var french = Words{
 	Code: "fr", Other: "English", OtherTag: "en",
-	Skip: "Aller au contenu", TestBanner: "Mode test : aucun argent réel.",
+	Skip: "Aller au contenu", TestBanner: "Mode test : aucune somme réelle.",
 	ErrorPrefix: "Erreur : ", ErrorTitle: "À corriger",
 	SignOut:     "Se déconnecter",
 	Foreign:     "Cette demande vient d’un autre site.",

@@ -26,6 +26,14 @@ func TestAuthenticateClerk(t *testing.T) {
 	if c, err := r.AuthenticateClerk(registries.ClerkTwo); err != nil || c.Live || c.Code != "c02" {
 		t.Errorf("%+v, %v", c, err)
 	}
+	for live, want := range map[bool][]string{false: {"Annexe", "Hall"}, true: {"Hall"}} {
+		if got := r.Counters(registries.AgencyA, live); !slices.Equal(got, want) || !r.TakesCash(registries.AgencyA, live) {
+			t.Errorf("live %v: counters %q, want %q", live, got, want)
+		}
+	}
+	if got := r.Counters(registries.AppA, false); len(got) > 0 || r.TakesCash(registries.AppA, false) {
+		t.Errorf("counters of nobody: %q", got)
+	}
 	for _, key := range []string{
 		"", registries.KeyTest, "ck_test_", "ck_test_cccccccccccccccccccccccc", strings.Replace(registries.ClerkTwo, "test", "live", 1), registries.ClerkTest + "a", registries.ClerkTest + "\n", "Bearer " + registries.ClerkTest,
 	} {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -74,8 +75,8 @@ type snapshot struct {
 	digests  map[string]registry.Digest // by key id
 	byAge    []Key                      // oldest first
 	clerks   map[clerkID]Clerk
-	staff    []Staff           // oldest first
-	cash     map[cashDesk]bool // an active clerk has a key in force
+	staff    []Staff               // oldest first
+	cash     map[cashDesk][]string // names of the counters of active clerks with a key in force; each once, sorted
 }
 
 // clerkID names a clerk. The zero value names none.
@@ -108,7 +109,7 @@ func Open(ctx context.Context, cfg Config) (*Identities, error) {
 func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot, error) {
 	s := &snapshot{
 		registry: reg, keys: map[registry.Digest]Key{}, digests: map[string]registry.Digest{},
-		clerks: map[clerkID]Clerk{}, cash: map[cashDesk]bool{},
+		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{},
 	}
 	clerks, err := q.Clerks(ctx)
 	if err != nil {
@@ -131,9 +132,13 @@ func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot
 	for _, r := range keys {
 		k := toKey(r)
 		s.keys[registry.Digest(r.Hash)], s.digests[r.ID], s.byAge = k, registry.Digest(r.Hash), append(s.byAge, k)
-		if k.RevokedAt.IsZero() && s.clerks[k.clerk()].Active {
-			s.cash[cashDesk{k.ClerkAgencyID, k.Live}] = true
+		desk, counter := cashDesk{k.ClerkAgencyID, k.Live}, s.clerks[k.clerk()].Counter
+		if k.RevokedAt.IsZero() && s.clerks[k.clerk()].Active && !slices.Contains(s.cash[desk], counter) {
+			s.cash[desk] = append(s.cash[desk], counter)
 		}
+	}
+	for _, counters := range s.cash {
+		slices.Sort(counters)
 	}
 	return s, nil
 }
@@ -312,5 +317,11 @@ func (s *snapshot) valid(k Key, now time.Time) error {
 // TakesCash reports whether the agency has an active clerk with a key in force in that
 // mode.
 func (i *Identities) TakesCash(agencyID string, live bool) bool {
+	return len(i.Counters(agencyID, live)) > 0
+}
+
+// Counters returns the names of the counters at which clerks can take cash for the agency
+// in that mode, sorted. Do not change the slice.
+func (i *Identities) Counters(agencyID string, live bool) []string {
 	return i.current.Load().cash[cashDesk{agencyID, live}]
 }

@@ -30,7 +30,20 @@ type Agency struct {
 	// SingleApprovalBelow is the amount in XAF below which one member of staff resolves an
 	// operator case without another one; 0 for none.
 	SingleApprovalBelow int64
-	CreatedAt           time.Time
+	// Logo is what citizens see beside the name: a PNG of at most 2 KiB, made from the
+	// picture of the registry file. It is nil for none.
+	Logo []byte
+	// Address is where the agency is, in one line; empty for none.
+	Address   string
+	Contact   Contact
+	CreatedAt time.Time
+}
+
+// Contact is how citizens reach an agency. Empty fields are unknown.
+type Contact struct {
+	Phone string // as in the registry file: +242 22 000 00 00
+	Email string
+	Hours string // in words
 }
 
 // LatePayments is an agency's policy for late payments (decisions § 14).

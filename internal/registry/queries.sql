@@ -63,6 +63,15 @@ UPDATE agencies SET late_payments = COALESCE(sqlc.narg('late_payments')::text, l
     single_approval_below = COALESCE(sqlc.narg('single_approval_below')::bigint, single_approval_below)
 WHERE id = @id;
 
+-- name: SetAgencyLogo :exec
+UPDATE agencies SET logo = @logo WHERE id = @id;
+
+-- name: SetAgencyAddress :exec
+UPDATE agencies SET address = @address WHERE id = @id;
+
+-- name: SetAgencyContact :exec
+UPDATE agencies SET contact_phone = @contact_phone, contact_email = @contact_email, contact_hours = @contact_hours WHERE id = @id;
+
 -- name: SetDefaultService :exec
 UPDATE agencies SET default_service = @default_service WHERE id = @id;
 

@@ -121,7 +121,8 @@ func (l *loader) agencies(q *db.Queries) {
 	read(l, "agencies", q.Agencies, func(r db.Agency) {
 		s.Agencies[r.ID] = Agency{
 			ID: r.ID, Slug: r.Slug, Name: r.Name, DefaultService: value(r.DefaultService), LatePayments: LatePayments(r.LatePayments),
-			SingleApprovalBelow: r.SingleApprovalBelow, CreatedAt: r.CreatedAt.UTC(),
+			SingleApprovalBelow: r.SingleApprovalBelow, Logo: r.Logo, Address: r.Address,
+			Contact: Contact{Phone: r.ContactPhone, Email: r.ContactEmail, Hours: r.ContactHours}, CreatedAt: r.CreatedAt.UTC(),
 		}
 	})
 	read(l, "services", q.Services, func(r db.Service) {

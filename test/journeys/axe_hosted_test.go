@@ -2,8 +2,12 @@ package journeys_test
 
 import (
 	"bytes"
+	"image"
+	"image/color"
+	"image/png"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,6 +85,21 @@ func inFrame(layout string) *page.Embed {
 	}
 }
 
+// demoLogo is a logo as the registry makes it.
+var demoLogo = sync.OnceValue(func() []byte {
+	picture := image.NewPaletted(image.Rect(0, 0, 80, 80), color.Palette{color.Transparent, color.NRGBA{R: 10, G: 92, B: 58, A: 255}})
+	for y := range 80 {
+		for x := range 80 {
+			if dx, dy := x-40, y-40; dx*dx+dy*dy < 1600 {
+				picture.SetColorIndex(x, y, 1)
+			}
+		}
+	}
+	var b bytes.Buffer
+	_ = png.Encode(&b, picture) // to memory
+	return b.Bytes()
+})
+
 // everything returns a View with every field set, also those of other states.
 func everything(state page.State, lang money.Language) page.View {
 	xaf, _ := money.Lookup("XAF")
@@ -88,6 +107,10 @@ func everything(state page.State, lang money.Language) page.View {
 	v := page.View{
 		Lang: lang, State: state, Test: true,
 		Agency: "Direction générale des impôts", Service: "Contribution de la patente", Description: "Patente 2026",
+		Logo: demoLogo(), Counters: []string{"Hall d’accueil", "Annexe de Talangaï"},
+		Contact: page.Contact{
+			Address: "Avenue de l’Indépendance, Brazzaville", Phone: "+242 22 000 00 00", Email: "contact@impots.example", Hours: "du lundi au vendredi, de 8 h à 15 h",
+		},
 		PaymentRef: "4821093377150264", Currency: xaf, Due: 5000, Fee: 75, Total: 5075,
 		Offers: []page.Offer{
 			{ID: "momo", Kind: page.KindMobileMoney, Fee: 75, FeeKnown: true},

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"quittance/checkout"
+	"quittance/checkout/page"
+	"quittance/ingress/pages"
 	"quittance/internal/connector"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
@@ -20,10 +22,17 @@ type configuration struct {
 
 func (b *Base) configuration() configuration { return configuration{b.Registry, b} }
 
-// AgencyName returns the agency's name for citizens.
-func (c configuration) AgencyName(tenantID string) (string, bool) {
+// Payee returns what citizens see of an agency.
+func (c configuration) Payee(tenantID string) (pages.Payee, bool) {
 	a, ok := c.Agency(tenantID)
-	return a.Name, ok
+	return pages.Payee{Name: a.Name, Logo: a.Logo, Contact: page.Contact{
+		Address: a.Address, Phone: a.Contact.Phone, Email: a.Contact.Email, Hours: a.Contact.Hours,
+	}}, ok
+}
+
+// Counters returns the names of the agency's counters that take cash in that mode.
+func (c configuration) Counters(tenantID string, live bool) []string {
+	return c.base.Identities.Counters(tenantID, live)
 }
 
 // HonoursLate reports whether the agency's policy honours late payments.

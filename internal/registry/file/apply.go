@@ -173,6 +173,9 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 			return err
 		}
 	}
+	if err := w.reachable(ctx, a); err != nil {
+		return err
+	}
 	for _, f := range a.fees {
 		if err := w.q.UpsertFee(ctx, f); err != nil {
 			return err
@@ -204,6 +207,25 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 		}
 	}
 	return nil
+}
+
+// reachable writes what citizens see of an agency beside its name.
+func (w *writer) reachable(ctx context.Context, a agency) error {
+	if a.logo != nil {
+		if err := w.q.SetAgencyLogo(ctx, db.SetAgencyLogoParams{ID: a.ID, Logo: a.logo}); err != nil {
+			return err
+		}
+	}
+	if a.address != "" {
+		if err := w.q.SetAgencyAddress(ctx, db.SetAgencyAddressParams{ID: a.ID, Address: a.address}); err != nil {
+			return err
+		}
+	}
+	if a.contact == nil {
+		return nil
+	}
+	a.contact.ID = a.ID
+	return w.q.SetAgencyContact(ctx, *a.contact)
 }
 
 // holder returns a key with nothing but its holder.

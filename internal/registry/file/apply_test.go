@@ -35,7 +35,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	r := h.Open(t)
 
 	agency, _ := r.Agency(registries.AgencyA)
-	if want := (registry.Agency{ID: registries.AgencyA, Slug: "impots", Name: "Direction générale des impôts", DefaultService: "patente", LatePayments: registry.LatePaymentsHonour, SingleApprovalBelow: 5000, CreatedAt: registries.Epoch}); agency != want {
+	if want := (registry.Agency{ID: registries.AgencyA, Slug: "impots", Name: "Direction générale des impôts", DefaultService: "patente", LatePayments: registry.LatePaymentsHonour, SingleApprovalBelow: 5000, CreatedAt: registries.Epoch}); !reflect.DeepEqual(agency, want) {
 		t.Errorf("agency = %+v", agency)
 	}
 	app, _ := r.Application(registries.AppA)

@@ -111,6 +111,17 @@ agencies:
 		{"redirect_origins: [https://partner.example]", "redirect_origins: [https://partner.example/x]", app0 + ".cashin.redirect_origins[0]"},
 		{"https://partner.example.org/hook", "http://partner.example.org/hook", app0 + ".cashin.webhook_url"},
 		{"agencies: [018f0000-0000-7000-8000-000000000001]", "agencies: [impots]", "platform.keys[0].agencies[0]"},
+		// What citizens see.
+		{"slug: impots", "slug: impots\n    logo: impots.png", agency0 + ".logo"},
+		{"slug: impots", "slug: impots\n    logo: ''", agency0 + ".logo"},
+		{"slug: impots", "slug: impots\n    address: " + strings.Repeat("x", 201), agency0 + ".address"},
+		{"slug: impots", "slug: impots\n    contact: {phone: '22 000 00 00'}", agency0 + ".contact.phone"},
+		{"slug: impots", "slug: impots\n    contact: {phone: '+242 <b>'}", agency0 + ".contact.phone"},
+		{"slug: impots", "slug: impots\n    contact: {email: 'Impôts <contact@impots.example>'}", agency0 + ".contact.email"},
+		{"slug: impots", "slug: impots\n    contact: {email: impots.example}", agency0 + ".contact.email"},
+		{"slug: impots", "slug: impots\n    contact: {hours: \"8 h\\n15 h\"}", agency0 + ".contact.hours"},
+		{"slug: impots", "slug: impots\n    contact: {fax: '+242 22 000 00 00'}", agency0 + ".contact.fax"},
+		{"slug: impots", "slug: impots\n    contact: '+242 22 000 00 00'", agency0 + ".contact"},
 		// Addresses of webhooks.
 		{webhook, "http://guichet.example.org/hook", endpoint0 + ".url"},
 		{webhook, "https://user:secret@guichet.example.org", endpoint0 + ".url"},

@@ -3,6 +3,7 @@ package file
 import (
 	"errors"
 	"fmt"
+	"net/mail"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -38,6 +39,9 @@ type agency struct {
 	defaultService      *string
 	singleApprovalBelow *int64
 	latePayments        *string
+	logo                []byte // as pages show it; nil: omitted
+	address             string // empty: omitted
+	contact             *db.SetAgencyContactParams
 	fees                []db.UpsertFeeParams
 	erp                 []registry.ERPSettings
 	accounts            []registry.StoredAccount
@@ -94,13 +98,15 @@ const (
 	maxPageSize   = registry.MaxPageSize
 	maxAmount     = 1 << 53 // minor units
 	maxName       = registry.MaxName
-	maxCode       = 50 // service_code and revenue_line_code (contract, "Limits")
+	maxEmail      = 254 // RFC 5321, section 4.5.3.1.3
+	maxCode       = 50  // service_code and revenue_line_code (contract, "Limits")
 	maxCredential = 4096
 )
 
 var (
 	codePattern     = regexp.MustCompile(`^[a-z][a-z0-9_]{0,49}$`)
 	webhookPattern  = regexp.MustCompile(`^whsec_[0-9A-Za-z+/]{20,200}={0,2}$`)
+	phonePattern    = regexp.MustCompile(`^\+[0-9](?:[ .-]?[0-9]){7,14}$`)
 	headerPattern   = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$")
 	cashinProviders = []string{"mobile_money_a", "mobile_money_b", "card_network_a", "card_network_b"}
 )
@@ -154,12 +160,33 @@ func (o object) agency() agency {
 		}
 	}
 	a.singleApprovalBelow = o.Integer("single_approval_below", 0, maxAmount)
+	if logo := o.text("logo", false); logo != "" {
+		var err error
+		a.logo, err = parseLogo(logo)
+		o.check("logo", err)
+	}
+	a.address = o.line("address")
+	o.object("contact", func(o object) { a.contact = o.contact() })
 	o.objects("fees", func(o object) { a.fees = append(a.fees, o.fee(a.ID)) })
 	o.modes("erp", func(o object, live bool) { a.erp = append(a.erp, o.erp(a.ID, live)) })
 	o.modes("connectors", func(o object, live bool) { a.accounts = append(a.accounts, o.accounts(a.ID, live)...) })
 	o.objects("applications", func(o object) { a.applications = append(a.applications, o.application(a.ID)) })
 	o.objects("clerks", func(o object) { a.clerks = append(a.clerks, o.clerk(a.ID)) })
 	return a
+}
+
+// contact reads how citizens reach an agency. The whole contact replaces the previous one.
+func (o object) contact() *db.SetAgencyContactParams {
+	c := db.SetAgencyContactParams{ContactPhone: o.line("phone"), ContactEmail: o.line("email"), ContactHours: o.line("hours")}
+	if c.ContactPhone != "" && !phonePattern.MatchString(c.ContactPhone) {
+		o.fault("phone", "format", "must be an international number such as +242 22 000 00 00")
+	}
+	if c.ContactEmail != "" {
+		if a, err := mail.ParseAddress(c.ContactEmail); err != nil || a.Address != c.ContactEmail || len(c.ContactEmail) > maxEmail {
+			o.fault("email", "format", "must be an address such as contact@impots.example, without a name")
+		}
+	}
+	return &c
 }
 
 func (o object) fee(agencyID string) db.UpsertFeeParams {
@@ -461,6 +488,15 @@ func (o object) name(field string) string {
 	s := o.text(field, true)
 	if s != "" && !form.IsLine(s, maxName) {
 		o.fault(field, "format", "must be 1 to %d printable characters", maxName)
+	}
+	return s
+}
+
+// line reads a text of one line that may be omitted.
+func (o object) line(field string) string {
+	s := o.text(field, false)
+	if s != "" && !form.IsLine(s, maxName) {
+		o.fault(field, "format", "must be one line of at most %d printable characters", maxName)
 	}
 	return s
 }

@@ -17,6 +17,11 @@ type Agency struct {
 	CreatedAt           time.Time
 	LatePayments        string
 	SingleApprovalBelow int64
+	Logo                []byte
+	Address             string
+	ContactPhone        string
+	ContactEmail        string
+	ContactHours        string
 }
 
 type Application struct {

@@ -12,7 +12,7 @@ import (
 )
 
 const agencies = `-- name: Agencies :many
-SELECT id, slug, name, default_service, created_at, late_payments, single_approval_below FROM agencies ORDER BY id
+SELECT id, slug, name, default_service, created_at, late_payments, single_approval_below, logo, address, contact_phone, contact_email, contact_hours FROM agencies ORDER BY id
 `
 
 func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
@@ -32,6 +32,11 @@ func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
 			&i.CreatedAt,
 			&i.LatePayments,
 			&i.SingleApprovalBelow,
+			&i.Logo,
+			&i.Address,
+			&i.ContactPhone,
+			&i.ContactEmail,
+			&i.ContactHours,
 		); err != nil {
 			return nil, err
 		}
@@ -644,6 +649,55 @@ func (q *Queries) Services(ctx context.Context) ([]Service, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const setAgencyAddress = `-- name: SetAgencyAddress :exec
+UPDATE agencies SET address = $1 WHERE id = $2
+`
+
+type SetAgencyAddressParams struct {
+	Address string
+	ID      string
+}
+
+func (q *Queries) SetAgencyAddress(ctx context.Context, arg SetAgencyAddressParams) error {
+	_, err := q.db.Exec(ctx, setAgencyAddress, arg.Address, arg.ID)
+	return err
+}
+
+const setAgencyContact = `-- name: SetAgencyContact :exec
+UPDATE agencies SET contact_phone = $1, contact_email = $2, contact_hours = $3 WHERE id = $4
+`
+
+type SetAgencyContactParams struct {
+	ContactPhone string
+	ContactEmail string
+	ContactHours string
+	ID           string
+}
+
+func (q *Queries) SetAgencyContact(ctx context.Context, arg SetAgencyContactParams) error {
+	_, err := q.db.Exec(ctx, setAgencyContact,
+		arg.ContactPhone,
+		arg.ContactEmail,
+		arg.ContactHours,
+		arg.ID,
+	)
+	return err
+}
+
+const setAgencyLogo = `-- name: SetAgencyLogo :exec
+UPDATE agencies SET logo = $1 WHERE id = $2
+`
+
+type SetAgencyLogoParams struct {
+	Logo []byte
+	ID   string
+}
+
+func (q *Queries) SetAgencyLogo(ctx context.Context, arg SetAgencyLogoParams) error {
+	_, err := q.db.Exec(ctx, setAgencyLogo, arg.Logo, arg.ID)
+	return err
 }
 
 const setDefaultService = `-- name: SetDefaultService :exec
