@@ -126,8 +126,12 @@ func (c *Counter) signedIn(do func(visit)) http.HandlerFunc {
 
 func (v visit) askForKey(status int, ref, fault string) {
 	out := v.signInView(ref)
+	field := fieldKey
+	if out.PINKnown && fault != v.w.KeyRefused {
+		field = fieldCode // the first of the page
+	}
 	if fault != "" {
-		out.Fault(fieldKey, fault, "")
+		out.Fault(field, fault, "")
 	}
 	v.Write(status, "signin", out)
 }

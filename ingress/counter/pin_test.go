@@ -35,6 +35,13 @@ func TestSignInWithPIN(t *testing.T) {
 		t.Errorf("signing in leads to %s", b.at)
 	}
 
+	// A session that has ended leads to the PIN, not to the key.
+	w.Change(func() { w.Time = w.Time.Add(31 * time.Minute) })
+	if b.get("/counter").want(http.StatusOK, "Connectez-vous de nouveau"); !strings.Contains(b.html, `href="#code"`) {
+		t.Errorf("the fault is not at the code:\n%s", b.html)
+	}
+	b.post("/sign-in/pin", "code", "c01", "pin", "270419").want(http.StatusOK, "Rechercher un paiement")
+
 	// Another browser has no use for the PIN, nor has a made-up cookie of a device.
 	stranger := w.browse()
 	stranger.header.Set("Cookie", "quittance_counter_device="+strings.Repeat("A", 90))
