@@ -18,7 +18,7 @@ const (
 	fieldAgain = "again"
 )
 
-// maxPINTyped bounds what is compared with a PIN.
+// maxPINTyped bounds what is compared with a PIN: bcrypt takes at most 72 bytes.
 const maxPINTyped = 64
 
 // pinWords are the texts of the short sign-in. A field's comment says what its verbs stand

@@ -8,5 +8,5 @@
 // instance at once.
 //
 // What the surface may do for an application (origins, webhook address, providers) is
-// configuration: package registry.
+// configuration: package registry. The tables are those of migration 28.
 package cashin
