@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/kafka"
+	"quittance/test/registries"
 	"quittance/test/servers"
 )
 
@@ -54,6 +55,18 @@ func TestBetweenAndRead(t *testing.T) {
 		}
 	}
 
+	// The broker ends a transaction before it has written the markers that make it visible.
+	registries.Within(t, 10*time.Second, "the last transaction is visible", func() bool {
+		stable, err := adm.ListCommittedOffsets(t.Context(), topic)
+		end, endErr := adm.ListEndOffsets(t.Context(), topic)
+		visible := err == nil && endErr == nil
+		for p := range int32(2) {
+			s, _ := stable.Lookup(topic, p)
+			e, _ := end.Lookup(topic, p)
+			visible = visible && s.Offset == e.Offset
+		}
+		return visible
+	})
 	for _, c := range []struct{ from, to int }{{0, 20}, {0, 1}, {3, 4}, {1, 2}, {2, 10}, {18, 30}, {25, 30}, {5, 5}} {
 		spans, err := kafka.Between(t.Context(), adm, topic, at(c.from), at(c.to))
 		if err != nil {
