@@ -44,7 +44,7 @@ var frenchDay = dayWords{
 	Link: "Encaissements du jour", Title: "Encaissements du jour", At: "Situation au %s",
 	Taken: "Encaissé (%d)", Returned: "Restitué (%d)", Net: "Net du jour",
 	SearchLabel: "Rechercher dans la liste", SearchHint: "Référence, avis, numéro de reçu, service ou montant.", Search: "Rechercher", All: "Toute la liste",
-	Found: "Mouvements trouvés : %d", None: "Aucun encaissement aujourd’hui.", NothingFound: "Aucun mouvement ne correspond à cette recherche.",
+	Found: "Mouvements trouvés\u00a0: %d", None: "Aucun encaissement aujourd’hui.", NothingFound: "Aucun mouvement ne correspond à cette recherche.",
 	Receipt: "Reçu %s", ReturnedBy: "Restitué par %s", GivenBack: "Restitution",
 	Newer: "Plus récents", Older: "Plus anciens", Print: "Imprimer",
 	Notice: "Numéro d’avis", InWords: "En toutes lettres", Place: "Lieu",

@@ -29,8 +29,8 @@ func TestListOfTheDay(t *testing.T) {
 	if older, newer := strings.Index(b.html, "R-0"), strings.Index(b.html, "R-1"); older < newer {
 		t.Error("the newest movement is not the first")
 	}
-	b.get("/counter/day?q="+first.PaymentRef[:4]+"+"+first.PaymentRef[4:]).want(http.StatusOK, "Mouvements trouvés : 1", "Reçu R-0", "Encaissé (2)").lacks("Reçu R-1")
-	b.get("/counter/day?q=nothing").want(http.StatusOK, "Mouvements trouvés : 0", "Aucun mouvement ne correspond")
+	b.get("/counter/day?q="+first.PaymentRef[:4]+"+"+first.PaymentRef[4:]).want(http.StatusOK, "Mouvements trouvés\u00a0: 1", "Reçu R-0", "Encaissé (2)").lacks("Reçu R-1")
+	b.get("/counter/day?q=nothing").want(http.StatusOK, "Mouvements trouvés\u00a0: 0", "Aucun mouvement ne correspond")
 
 	// Another clerk gives cash back: it is in the list and the sums of that clerk.
 	other := w.signedIn(c02)

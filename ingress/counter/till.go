@@ -66,7 +66,7 @@ type tillWords struct {
 
 var frenchTill = tillWords{
 	Link: "Caisse", Title: "Caisse", Closed: "Votre caisse n’est pas ouverte.", OpeningLabel: "Fonds de caisse", OpeningHint: "Les espèces de départ, en francs CFA, sans les encaissements qu’aucune caisse n’a encore comptés.",
-	Open: "Ouvrir la caisse", Uncounted: "Pas encore compté par une caisse : %s (encaissements : %d, restitutions : %d). Cette caisse le comptera à sa fermeture.", IsOpen: "Caisse n° %d, ouverte le %s avec %s.", CountedLabel: "Montant compté", CountedHint: "Toutes les espèces qui sont dans la caisse, fonds de caisse compris, en francs CFA.",
+	Open: "Ouvrir la caisse", Uncounted: "Pas encore compté par une caisse\u00a0: %s (encaissements\u00a0: %d, restitutions\u00a0: %d). Cette caisse le comptera à sa fermeture.", IsOpen: "Caisse n° %d, ouverte le %s avec %s.", CountedLabel: "Montant compté", CountedHint: "Toutes les espèces qui sont dans la caisse, fonds de caisse compris, en francs CFA.",
 	NoteLabel: "Explication (en cas de différence)", NoteHint: "Sans nom ni numéro de téléphone.", Close: "Fermer la caisse",
 	ToSign: "Caisses à contresigner", Own: "Mes caisses fermées", Line: "Caisse n° %d de %s, %s", Waiting: "En attente de contreseing", SignedBy: "Contresignée par %s",
 	Report: "Rapport de caisse", Number: "Caisse", OpenedAt: "Ouverte le", ClosedAt: "Fermée le", Opening: "Fonds de caisse", Expected: "Montant attendu", Counted: "Montant compté", Difference: "Différence",
@@ -76,11 +76,11 @@ var frenchTill = tillWords{
 	NotSigned: "En attente d’un autre agent.", Differs: "Le montant compté diffère de %s du montant attendu. Comptez de nouveau, ou expliquez la différence.",
 	Refusals: map[string]string{
 		"till.amount_out_of_range": "Entrez un montant en francs CFA, en chiffres, sans virgule ni point.",
-		"till.count_differs":       "Votre montant n’est pas celui du rapport. Recomptez ensemble ; l’agent de la caisse peut corriger le comptage.",
+		"till.count_differs":       "Votre montant n’est pas celui du rapport. Recomptez ensemble\u00a0; l’agent de la caisse peut corriger le comptage.",
 		"till.note_malformed":      "L’explication a 200 caractères au plus, sur une ligne.",
 		"till.not_closed":          "Cette caisse est encore ouverte.",
 		"till.second_person":       "Un autre agent doit contresigner votre caisse.",
-		"till.signed":              "Cette caisse est déjà contresignée : elle ne change plus.",
+		"till.signed":              "Cette caisse est déjà contresignée\u00a0: elle ne change plus.",
 		"till.unknown":             "Cette caisse n’existe pas.",
 	},
 }

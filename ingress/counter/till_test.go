@@ -15,7 +15,7 @@ func TestTillOfADay(t *testing.T) {
 	b := w.signedIn(c01)
 	early := w.create(nil)
 	b.post("/look-up", "payment_ref", early.PaymentRef).post("/take").want(http.StatusOK, "Reçu de paiement")
-	b.get("/counter/till").want(http.StatusOK, "Votre caisse n’est pas ouverte", "Pas encore compté par une caisse : 5\u202f050\u202fFCFA (encaissements : 1, restitutions : 0)")
+	b.get("/counter/till").want(http.StatusOK, "Votre caisse n’est pas ouverte", "Pas encore compté par une caisse\u00a0: 5\u202f050\u202fFCFA (encaissements\u00a0: 1, restitutions\u00a0: 0)")
 	for _, typed := range []string{"", "-1", "20.000", "20,5", "12345678901234567890", "9007199254740992", "vingt"} {
 		b.post("/till/open", "opening", typed).want(http.StatusUnprocessableEntity, "en chiffres, sans virgule")
 		if !strings.Contains(b.html, `href="#opening"`) {

@@ -18,11 +18,11 @@ type Words struct {
 
 var french = Words{
 	Code: "fr", Other: "English", OtherTag: "en",
-	Skip: "Aller au contenu", TestBanner: "Mode test : aucune somme réelle.",
-	ErrorPrefix: "Erreur : ", ErrorTitle: "À corriger",
+	Skip: "Aller au contenu", TestBanner: "Mode test\u00a0: aucune somme réelle.",
+	ErrorPrefix: "Erreur\u00a0: ", ErrorTitle: "À corriger",
 	SignOut:     "Se déconnecter",
 	Foreign:     "Cette demande vient d’un autre site.",
-	Unavailable: "Le service ne répond pas. Recommencez : rien n’est compté deux fois.",
+	Unavailable: "Le service ne répond pas. Recommencez\u00a0: rien n’est compté deux fois.",
 }
 
 var english = Words{
