@@ -52,6 +52,8 @@ async function resize(tab, width) {
 }
 
 async function audit(tab, page, width) {
+  // A frame that has just been added has no document yet.
+  await tab.waitForFunction(() => Array.from(frames).every(({ document: d }) => d.documentElement && d.readyState === 'complete'));
   tell({
     page, width,
     findings: await tab.evaluate(async () => {
