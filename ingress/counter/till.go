@@ -28,7 +28,7 @@ type Tills interface {
 	Uncounted(ctx context.Context, who tills.Who) (taken, returned tills.Sum, err error)
 	Open(ctx context.Context, actor operation.Actor, who tills.Who, opening int64) (tills.Till, error)
 	Count(ctx context.Context, actor operation.Actor, who tills.Who, id string, counted int64, note string) (tills.Till, error)
-	Sign(ctx context.Context, actor operation.Actor, who tills.Who, id string, counted int64) (tills.Till, error)
+	Sign(ctx context.Context, actor operation.Actor, who tills.Who, id, seen string, counted int64) (tills.Till, error)
 }
 
 // Fields of the forms of a till.
@@ -37,6 +37,7 @@ const (
 	fieldOpening = "opening"
 	fieldCounted = "counted"
 	fieldNote    = "note"
+	fieldSeen    = "seen" // the version of the till that the form was made for
 )
 
 // tillWords are the texts of tills. A field's comment says what its verbs stand for.
@@ -76,6 +77,7 @@ var frenchTill = tillWords{
 	NotSigned: "En attente d’un autre agent.", Differs: "Le montant compté diffère de %s du montant attendu. Comptez de nouveau, ou expliquez la différence.",
 	Refusals: map[string]string{
 		"till.amount_out_of_range": "Entrez un montant en francs CFA, en chiffres, sans virgule ni point.",
+		"till.changed":             "Le comptage ou l’explication a changé entre-temps\u00a0: relisez le rapport, puis contresignez.",
 		"till.count_differs":       "Votre montant n’est pas celui du rapport. Recomptez ensemble\u00a0; l’agent de la caisse peut corriger le comptage.",
 		"till.note_malformed":      "L’explication a 200 caractères au plus, sur une ligne.",
 		"till.not_closed":          "Cette caisse est encore ouverte.",
@@ -97,6 +99,7 @@ var englishTill = tillWords{
 	NotSigned: "Waits for another clerk.", Differs: "The amount counted differs by %s from the amount expected. Count again, or explain the difference.",
 	Refusals: map[string]string{
 		"till.amount_out_of_range": "Enter an amount in CFA francs, in digits, without commas or points.",
+		"till.changed":             "The count or the explanation has changed in the meantime: read the report again, then sign.",
 		"till.count_differs":       "Your amount is not that of the report. Count together; the clerk of the till can correct the count.",
 		"till.note_malformed":      "The explanation has 200 characters at most, on one line.",
 		"till.not_closed":          "This till is still open.",
@@ -108,7 +111,7 @@ var englishTill = tillWords{
 
 // tillView is what the pages of a till show.
 type tillView struct {
-	ID                 string
+	ID, Version        string
 	IsOpen             string // empty without an open till
 	Uncounted          string
 	Own, Unsigned      []tillLine
@@ -237,7 +240,7 @@ func (v visit) signTill() {
 		v.refuseTill(id, http.StatusUnprocessableEntity, fieldCounted, v.w.Till.Refusals["till.amount_out_of_range"], typed)
 		return
 	}
-	if _, err := v.c.cfg.Tills.Sign(v.R.Context(), v.actor(), v.who(), id, counted); err != nil {
+	if _, err := v.c.cfg.Tills.Sign(v.R.Context(), v.actor(), v.who(), id, v.Form.Get(fieldSeen), counted); err != nil {
 		if status, field, message := v.tillRefusal(err); message != "" {
 			v.refuseTill(id, status, field, message, typed)
 			return
@@ -308,7 +311,7 @@ func (v visit) writeReport(status int, t tills.Till, movements []tills.Movement,
 	out := v.viewAt("till/"+t.ID, w.Report)
 	out.Script, out.Clerk = v.ScriptPath(), v.clerk(t.Clerk)
 	out.Till = tillView{
-		ID: t.ID, Difference: v.signed(t.Difference()), Signed: w.NotSigned,
+		ID: t.ID, Version: t.Version(), Difference: v.signed(t.Difference()), Signed: w.NotSigned,
 		CanCorrect: !t.Signed() && t.Clerk == v.desk.Code, CanSign: !t.Signed() && t.Clerk != v.desk.Code,
 		Facts: []sum{
 			{v.w.Clerk, out.Clerk},

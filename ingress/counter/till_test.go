@@ -43,6 +43,7 @@ func TestTillOfADay(t *testing.T) {
 	second.get(report).want(http.StatusOK, "Rapport de caisse", "Contresigner").lacks("/count\"")
 	second.post("/sign", "counted", "30100").want(http.StatusUnprocessableEntity, "n’est pas celui du rapport")
 	b.get(report).post("/count", "counted", "30100", "note", "").want(http.StatusOK, "0\u202fFCFA", "30\u202f100\u202fFCFA")
+	second.post("/sign", "counted", "30 100").want(http.StatusConflict, "a changé entre-temps\u00a0: relisez le rapport").lacks("cent francs manquent")
 	second.post("/sign", "counted", "30 100").want(http.StatusOK, "Guichet 2 – c02, le 21 novembre 2026 à 10:10").lacks("/sign\"")
 	b.get(report).want(http.StatusOK, "Guichet 2 – c02").lacks("/count\"")
 

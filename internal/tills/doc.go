@@ -12,6 +12,7 @@
 // A restitution counts in the till of the clerk who recorded it.
 //
 // The clerk may correct the count until another clerk of the agency has signed it. The
-// signing clerk counts too, and the sums must agree. The movements of a closed till never
+// signing clerk counts too, and the sums must agree; the signature covers the count and the
+// note that the clerk saw. The movements of a closed till never
 // change. Each step is in the audit table.
 package tills

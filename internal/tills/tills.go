@@ -2,6 +2,8 @@ package tills
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -64,6 +66,12 @@ func (t Till) Expected() int64 { return t.Opening + t.Taken.Amount - t.Returned.
 // Difference is what a closed till holds above what it must hold. It is negative when cash
 // is missing.
 func (t Till) Difference() int64 { return t.Counted - t.Expected() }
+
+// Version identifies the count of a closed till and its note. It changes with either.
+func (t Till) Version() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", t.Counted, t.Note))
+	return hex.EncodeToString(sum[:])
+}
 
 // Movement is a movement of cash that a closed till counts.
 type Movement struct {
@@ -295,9 +303,9 @@ func (s *Tills) Count(ctx context.Context, actor operation.Actor, who Who, id st
 			t.ID, t.ClosedAt, t.Taken.Count, t.Taken.Amount, t.Returned.Count, t.Returned.Amount, t.Counted, t.Note); err != nil {
 			return err
 		}
-		detail := map[string]any{"expected": t.Expected(), "counted": t.Counted, "difference": t.Difference(), "taken": t.Taken.Amount, "returned": t.Returned.Amount}
+		detail := map[string]any{"expected": t.Expected(), "counted": t.Counted, "difference": t.Difference(), "taken": t.Taken.Amount, "returned": t.Returned.Amount, "note": t.Note}
 		if before.Closed() {
-			detail["counted_before"] = before.Counted
+			detail["counted_before"], detail["note_before"] = before.Counted, before.Note
 		}
 		return s.record(ctx, tx, actor, action, t, detail)
 	})
@@ -356,10 +364,12 @@ func (s *Tills) claim(ctx context.Context, tx pgx.Tx, who Who, t *Till) error {
 	return tx.QueryRow(ctx, sums+` FROM till_movements WHERE till_id = $1`, t.ID).Scan(&t.Taken.Count, &t.Taken.Amount, &t.Returned.Count, &t.Returned.Amount)
 }
 
-// Sign records that a second clerk has counted the closed till with the same result. A clerk
-// who has signed it may repeat it. Refusals are till.unknown, till.second_person,
-// till.not_closed, till.signed, and till.count_differs with the field counted.
-func (s *Tills) Sign(ctx context.Context, actor operation.Actor, who Who, id string, counted int64) (t Till, err error) {
+// Sign records that a second clerk has counted the closed till with the same result. Seen is
+// the Version of the till that the clerk saw: the signature covers the note too. A clerk who
+// has signed the till may repeat it. Refusals are till.unknown, till.second_person,
+// till.not_closed, till.signed, till.changed for another version, and till.count_differs with
+// the field counted.
+func (s *Tills) Sign(ctx context.Context, actor operation.Actor, who Who, id, seen string, counted int64) (t Till, err error) {
 	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
 		if t, err = get(ctx, tx, who, id, "FOR UPDATE"); err != nil {
 			return err
@@ -373,6 +383,8 @@ func (s *Tills) Sign(ctx context.Context, actor operation.Actor, who Who, id str
 			return nil
 		case t.Signed():
 			return operation.Refuse("till.signed", "", operation.Args{"by": t.SignedBy})
+		case t.Version() != seen:
+			return operation.Refuse("till.changed", "", nil)
 		case t.Counted != counted:
 			return operation.Refuse("till.count_differs", "counted", nil)
 		}
@@ -380,7 +392,7 @@ func (s *Tills) Sign(ctx context.Context, actor operation.Actor, who Who, id str
 		if _, err := tx.Exec(ctx, `UPDATE tills SET signed_by = $2, signed_at = $3 WHERE id = $1`, t.ID, t.SignedBy, t.SignedAt); err != nil {
 			return err
 		}
-		return s.record(ctx, tx, actor, "till.sign", t, map[string]any{"by": t.SignedBy, "counted": t.Counted, "difference": t.Difference()})
+		return s.record(ctx, tx, actor, "till.sign", t, map[string]any{"by": t.SignedBy, "counted": t.Counted, "difference": t.Difference(), "note": t.Note})
 	})
 	if err != nil {
 		return Till{}, fmt.Errorf("signing a till: %w", err)

@@ -167,7 +167,7 @@ func TestTill(t *testing.T) {
 	if got, ok, err := c.Current(ctx, c01); err != nil || !ok || got != first {
 		t.Errorf("a refused count closes %+v, %v, %v", got, ok, err)
 	}
-	_, err = c.Sign(ctx, actor, c02, first.ID, 0)
+	_, err = c.Sign(ctx, actor, c02, first.ID, first.Version(), 0)
 	c.refused(err, "till.not_closed", "")
 	closed := c.must(c.Count(ctx, actor, c01, first.ID, 26_000, "a coin is missing"))
 	if !closed.Closed() || closed.Taken != (tills.Sum{Count: 3, Amount: 6350}) || closed.Returned != (tills.Sum{Count: 1, Amount: 300}) || closed.Expected() != 26_050 || closed.Difference() != -50 {
@@ -189,9 +189,9 @@ func TestTill(t *testing.T) {
 	c.cash(300, closed.OpenedAt.Add(2*time.Hour), "c01")
 	c.cash(90, c.now.Add(-time.Hour), "")
 
-	_, err = c.Sign(ctx, actor, c01, first.ID, 26_000)
+	_, err = c.Sign(ctx, actor, c01, first.ID, closed.Version(), 26_000)
 	c.refused(err, "till.second_person", "")
-	_, err = c.Sign(ctx, actor, c02, first.ID, 26_050)
+	_, err = c.Sign(ctx, actor, c02, first.ID, closed.Version(), 26_050)
 	c.refused(err, "till.count_differs", "counted")
 	corrected := c.must(c.Count(ctx, actor, c01, first.ID, 26_050, ""))
 	if corrected.Difference() != 0 || corrected.Taken != closed.Taken || !corrected.ClosedAt.Equal(closed.ClosedAt) {
@@ -200,8 +200,8 @@ func TestTill(t *testing.T) {
 	if _, unsigned, err := c.Recent(ctx, c02); err != nil || len(unsigned) != 1 || unsigned[0] != corrected {
 		t.Errorf("to sign: %+v, %v", unsigned, err)
 	}
-	signed := c.must(c.Sign(ctx, actor, c02, first.ID, 26_050))
-	if again := c.must(c.Sign(ctx, actor, c02, first.ID, 26_050)); again != signed || signed.SignedBy != "c02" || !signed.SignedAt.Equal(c.now) {
+	signed := c.must(c.Sign(ctx, actor, c02, first.ID, corrected.Version(), 26_050))
+	if again := c.must(c.Sign(ctx, actor, c02, first.ID, corrected.Version(), 26_050)); again != signed || signed.SignedBy != "c02" || !signed.SignedAt.Equal(c.now) {
 		t.Errorf("signed is %+v, again %+v", signed, again)
 	}
 	_, err = c.Count(ctx, actor, c01, first.ID, 1, "x")
@@ -229,6 +229,28 @@ func TestTill(t *testing.T) {
 	var actions []string
 	if err := c.pool.QueryRow(ctx, `SELECT array_agg(action ORDER BY id) FROM audit WHERE subject = $1`, first.ID).Scan(&actions); err != nil || fmt.Sprint(actions) != "[till.open till.close till.recount till.sign]" {
 		t.Errorf("audited are %v, %v", actions, err)
+	}
+}
+
+// A signature covers the note that the second clerk saw, and every note is in the audit table.
+func TestSignatureCoversTheNote(t *testing.T) {
+	t.Parallel()
+	c := newCounter(t)
+	ctx := t.Context()
+	till := c.must(c.Open(ctx, actor, c01, 100))
+	seen := c.must(c.Count(ctx, actor, c01, till.ID, 50, "a coin is missing"))
+	changed := c.must(c.Count(ctx, actor, c01, till.ID, 50, "c02 took it"))
+	for _, version := range []string{seen.Version(), ""} {
+		_, err := c.Sign(ctx, actor, c02, till.ID, version, 50)
+		c.refused(err, "till.changed", "")
+	}
+	if signed := c.must(c.Sign(ctx, actor, c02, till.ID, changed.Version(), 50)); !signed.Signed() {
+		t.Errorf("signed is %+v", signed)
+	}
+	var notes string
+	if err := c.pool.QueryRow(ctx, `SELECT string_agg(concat_ws(', ', action, detail->>'note', detail->>'note_before'), '; ' ORDER BY id) FROM audit WHERE subject = $1`, till.ID).Scan(&notes); err != nil ||
+		notes != "till.open; till.close, a coin is missing; till.recount, c02 took it, a coin is missing; till.sign, c02 took it" {
+		t.Errorf("audited is %q, %v", notes, err)
 	}
 }
 

@@ -148,7 +148,7 @@ func (b *backroom) Count(context.Context, operation.Actor, tills.Who, string, in
 	return tills.Till{}, operation.Refuse("till.note_required", "note", operation.Args{"difference": int64(-50)})
 }
 
-func (b *backroom) Sign(context.Context, operation.Actor, tills.Who, string, int64) (tills.Till, error) {
+func (b *backroom) Sign(context.Context, operation.Actor, tills.Who, string, string, int64) (tills.Till, error) {
 	return tills.Till{}, operation.Refuse("till.count_differs", "counted", nil)
 }
 
