@@ -39,15 +39,26 @@ func (p Payment) Verdict() Verdict {
 
 // MoneyUnderReview returns the open cases of money that was reported and did not complete the
 // session.
-func (p Payment) MoneyUnderReview() (open []checkout.Case) {
+func (p Payment) MoneyUnderReview() []checkout.Case {
+	return p.misfits("")
+}
+
+// WrittenOff returns the cases of such money that staff closed with evidence: it completed no
+// session, and no refund of it is on record.
+func (p Payment) WrittenOff() []checkout.Case {
+	return p.misfits(checkout.ResolutionWriteOff)
+}
+
+// misfits returns the cases with the resolution of money that did not complete the session.
+func (p Payment) misfits(resolution checkout.Resolution) (found []checkout.Case) {
 	for _, c := range p.Session.Cases {
 		switch c.Kind {
 		case checkout.CaseLatePayment, checkout.CaseMismatch, checkout.CaseOrphan:
-			if c.Open() {
-				open = append(open, c)
+			if c.Resolution == resolution {
+				found = append(found, c)
 			}
 		case checkout.CaseUndecided, checkout.CaseRefundRequest, checkout.CaseReversal, checkout.CaseConfirmation:
 		}
 	}
-	return open
+	return found
 }

@@ -81,7 +81,7 @@ func listDeliveries() Command {
 		Use: "list", Short: "List deliveries, newest events first", JSON: "the list",
 		Examples: []string{"deliveries list --state needs_operator", "deliveries list --endpoint impots/test --since 2h", "deliveries list --order DOSSIER-17"},
 		Flags: func(fl *pflag.FlagSet, _ *Meta) {
-			fl.StringVar(&f.endpoint, "endpoint", "", "deliveries to this endpoint: the id of a webhook endpoint, or impots/test for an ERP")
+			fl.StringVar(&f.endpoint, "endpoint", "", "deliveries to this endpoint: the id of a webhook endpoint or of the application of a cash-in partner, or impots/test for an ERP")
 			takesChoice(fl, &f.kind, "kind", roles.DeliveryKinds(nil).Names(nil), "")
 			takesChoice(fl, &f.State, "state", deliveries.States, "")
 			fl.StringVar(&f.Event, "event", "", "the type of the event, such as checkout.completed")
@@ -341,7 +341,7 @@ func retryDeliveries() Command {
 		Examples: []string{"deliveries retry dlv_nxoarniqj5sdkosvqmjkiflm5y", "deliveries retry --endpoint impots/test --state needs_operator"},
 		Args:     cobra.ArbitraryArgs,
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
-			f.StringVar(&endpoint, "endpoint", "", "all deliveries of this endpoint that are in the --state: the id of a webhook endpoint, or impots/test for an ERP")
+			f.StringVar(&endpoint, "endpoint", "", "all deliveries of this endpoint that are in the --state: the id of a webhook endpoint or of the application of a cash-in partner, or impots/test for an ERP")
 			takesChoice(f, &state, "state", deliveries.Retryable, "with --endpoint: ")
 			yesFlag(f, &yes)
 		},

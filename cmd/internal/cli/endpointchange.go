@@ -8,6 +8,8 @@ import (
 
 	"quittance/internal/deliveries"
 	"quittance/internal/registry"
+	"quittance/sinks/cashin"
+	"quittance/sinks/erp"
 	"quittance/sinks/webhook"
 )
 
@@ -128,14 +130,27 @@ func removeEndpoint() Command {
 	}
 }
 
-// onWebhookEndpoint is onEndpoint for a command that is not for ERPs.
+// onWebhookEndpoint is onEndpoint for a command that is for webhook endpoints only.
 func onWebhookEndpoint(run func(ctx context.Context, m *Meta, d deliveries.Entry) error) func(context.Context, *Meta) error {
 	return onEndpoint(func(ctx context.Context, m *Meta, d deliveries.Entry) error {
-		if d.Kind != webhook.Kind {
-			return errors.New("ENDPOINT: an ERP is set by `quittance seed FILE`; the command is for webhook endpoints")
+		if err := webhookOnly(d); err != nil {
+			return err
 		}
 		return run(ctx, m, d)
 	})
+}
+
+// webhookOnly refuses destinations that are no webhook endpoints.
+func webhookOnly(d deliveries.Entry) error {
+	switch d.Kind {
+	case webhook.Kind:
+		return nil
+	case erp.Kind:
+		return errors.New("ENDPOINT: an ERP and its credentials are set by `quittance seed FILE`, and it has no signing secret; the command is for webhook endpoints")
+	case cashin.Kind:
+		return errors.New("ENDPOINT: the address of a partner of the cash-in surface is set by `quittance seed FILE`, and its webhooks are not signed; the command is for webhook endpoints")
+	}
+	return errors.New("ENDPOINT: the command is for webhook endpoints")
 }
 
 // inUse refuses a removed endpoint.

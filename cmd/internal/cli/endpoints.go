@@ -15,17 +15,16 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
 	"quittance/internal/registry"
-	"quittance/sinks/webhook"
 )
 
 func endpoints() Command {
 	return Command{
-		Use: "endpoints", Short: "Register and operate webhook endpoints, and operate ERPs: the destinations of deliveries",
+		Use: "endpoints", Short: "Register and operate webhook endpoints, and operate ERPs and cash-in partners: the destinations of deliveries",
 		Commands: []Command{addEndpoint(), listEndpoints(), showEndpoint(), setEndpoint(), removeEndpoint(), suspendEndpoint(), resumeEndpoint(), recoverEndpoint(), rotateEndpointSecret()},
 	}
 }
 
-// destination is a webhook endpoint or an ERP with its status.
+// destination is a webhook endpoint, an ERP or a cash-in partner with its status.
 type destination struct {
 	deliveries.Entry
 	status deliveries.DestinationStatus
@@ -52,7 +51,7 @@ func findDestination(dir registry.Directory, named string) (deliveries.Entry, er
 	if e, ok := roles.DeliveryKinds(nil).Entry(dir, named); ok {
 		return e, nil
 	}
-	return deliveries.Entry{}, errors.New("no webhook endpoint has this id, and no ERP this name, which looks like impots/test; `quittance endpoints list` shows them")
+	return deliveries.Entry{}, errors.New("no webhook endpoint and no cash-in partner has this id, and no ERP this name, which looks like impots/test; `quittance endpoints list` shows them")
 }
 
 // readDestination finds a destination in the present registry. An error begins with
@@ -70,7 +69,7 @@ func (m *Meta) readDestination(ctx context.Context, flag, named string) (deliver
 }
 
 // whichEndpoint is the error when the argument ENDPOINT is missing.
-const whichEndpoint = "say which endpoint: {usage}, the id of a webhook endpoint, or impots/test for the ERP of an agency and a mode; `quittance endpoints list` shows them"
+const whichEndpoint = "say which endpoint: {usage}, the id of a webhook endpoint or of the application of a cash-in partner, or impots/test for the ERP of an agency and a mode; `quittance endpoints list` shows them"
 
 // onEndpoint returns the Operate of a command whose argument is a destination.
 func onEndpoint(run func(ctx context.Context, m *Meta, d deliveries.Entry) error) func(context.Context, *Meta) error {
@@ -83,7 +82,7 @@ func onEndpoint(run func(ctx context.Context, m *Meta, d deliveries.Entry) error
 	}
 }
 
-// endpointJSON is a webhook endpoint or an ERP as --json prints it. The agency is a
+// endpointJSON is a webhook endpoint, an ERP or a cash-in partner as --json prints it. The agency is a
 // slug; the platform's endpoints have none. No max_per_second means no limit.
 func endpointJSON(d destination, now time.Time) object {
 	st := d.status
@@ -152,7 +151,7 @@ var suspensionReasons = map[string]string{
 func listEndpoints() Command {
 	var removed bool
 	return Command{
-		Use: "list", Short: "List all webhook endpoints and ERPs with their status", JSON: "the list", Examples: []string{"endpoints list --json"},
+		Use: "list", Short: "List all webhook endpoints, ERPs and cash-in partners with their status", JSON: "the list", Examples: []string{"endpoints list --json"},
 		Flags: func(f *pflag.FlagSet, _ *Meta) { f.BoolVar(&removed, "removed", false, "also those that were removed") },
 		Operate: func(ctx context.Context, m *Meta) error {
 			dir, err := registry.ReadDirectory(ctx, m.pool, m.SimulatorURL, m.now)
@@ -166,7 +165,7 @@ func listEndpoints() Command {
 			}
 			list := mapped(all, func(d destination) object { return endpointJSON(d, m.now) })
 			return m.show(list, func(p *page) {
-				none, heading := "there are no webhook endpoints and no ERPs yet; add them with `quittance endpoints add` and `quittance seed FILE`", "ID,KIND,OWNER,URL,WAITING,NEEDS OPERATOR,EXHAUSTED,OLDEST UNDELIVERED,STATE"
+				none, heading := "there are no webhook endpoints, ERPs and cash-in partners yet; add them with `quittance endpoints add` and `quittance seed FILE`", "ID,KIND,OWNER,URL,WAITING,NEEDS OPERATOR,EXHAUSTED,OLDEST UNDELIVERED,STATE"
 				p.table(none, heading, mapped(all, func(d destination) []any {
 					st := d.status
 					return []any{d.Name, d.Kind, d.Owner, d.URL, st.Waiting + st.Queued, st.NeedsOperator, st.Exhausted, momentOr(st.Oldest, "-"), d.statusText(m.now)}
@@ -318,10 +317,7 @@ func rotateEndpointSecret() Command {
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			f.DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old secret still signs beside the new one; 0 ends it at once")
 		},
-		Operate: onEndpoint(func(ctx context.Context, m *Meta, d deliveries.Entry) error {
-			if d.Kind != webhook.Kind {
-				return errors.New("ENDPOINT: an ERP has no signing secret; its credentials are set by `quittance seed FILE`")
-			}
+		Operate: onWebhookEndpoint(func(ctx context.Context, m *Meta, d deliveries.Entry) error {
 			keys, err := m.OpenKeys()
 			if err != nil {
 				return err

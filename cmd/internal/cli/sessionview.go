@@ -10,6 +10,8 @@ import (
 	"quittance/internal/deliveries"
 	"quittance/internal/registry"
 	"quittance/internal/support"
+	"quittance/sinks/cashin"
+	"quittance/sinks/erp"
 	"quittance/sinks/webhook"
 )
 
@@ -198,8 +200,37 @@ func (v view) sentences(p support.Payment) []string {
 	return out
 }
 
-// answer says in a sentence what became of a payment, without its end.
+// answer says what became of a payment, and of other money that came for it, without the end
+// of the sentence.
 func (v view) answer(p support.Payment) string {
+	text := v.verdict(p)
+	switch p.Verdict() {
+	case support.VerdictPaid, support.VerdictReturned:
+		if open := p.MoneyUnderReview(); len(open) > 0 {
+			text += "; other money came that does not fit the session; staff decide: " + casesText(open)
+		}
+	case support.VerdictNotPaid:
+		if kept := p.WrittenOff(); len(kept) > 0 {
+			text += "; but money was reported for it, and staff closed its case with evidence (write_off): " + casesText(kept)
+		}
+	case support.VerdictUnderReview, support.VerdictUndecided, support.VerdictInProgress, support.VerdictOpen:
+	}
+	return text
+}
+
+// casesText names the money of cases.
+func casesText(list []checkout.Case) string {
+	return strings.Join(mapped(list, func(c checkout.Case) string {
+		text := fmt.Sprintf("%s of kind %s, opened at %s (case %s", decimal(c.Amount, c.Currency), c.Kind, moment(c.OpenedAt), c.ID)
+		if !c.Open() {
+			text += ", closed at " + moment(c.ClosedAt)
+		}
+		return text + ")"
+	}), "; ")
+}
+
+// verdict says what became of the session's own payment.
+func (v view) verdict(p support.Payment) string {
 	s, c := p.Session, p.Session.Collection
 	switch p.Verdict() {
 	case support.VerdictPaid:
@@ -215,10 +246,7 @@ func (v view) answer(p support.Payment) string {
 		}
 		return text + "); it was " + v.money(s)
 	case support.VerdictUnderReview:
-		open := mapped(p.MoneyUnderReview(), func(o checkout.Case) string {
-			return fmt.Sprintf("%s of kind %s, opened at %s (case %s)", decimal(o.Amount, o.Currency), o.Kind, moment(o.OpenedAt), o.ID)
-		})
-		return "money came that does not fit the session, which is " + string(s.Status) + "; staff decide: " + strings.Join(open, "; ")
+		return "money came that does not fit the session, which is " + string(s.Status) + "; staff decide: " + casesText(p.MoneyUnderReview())
 	case support.VerdictUndecided:
 		return fmt.Sprintf("the session is %s since %s, but the operator of %s has not decided; it was asked last at %s", s.Status, moment(s.EndedAt), c.OfferID, momentOr(c.LastEnquiryAt, moment(c.RequestedAt)))
 	case support.VerdictInProgress:
@@ -264,9 +292,14 @@ func (v view) toldOf(p support.Payment) []string {
 		if e.URL != "" {
 			to = e.URL + " (" + e.Owner + ")"
 		}
-		what := "The ERP's confirmation"
-		if d.Kind == webhook.Kind {
+		what := string(d.Kind) + " " + d.Event
+		switch d.Kind {
+		case webhook.Kind:
 			what = "Webhook " + d.Event
+		case cashin.Kind:
+			what = "Unsigned cash-in webhook " + d.Event
+		case erp.Kind:
+			what = "The ERP's confirmation"
 		}
 		return what + " to " + to + " " + v.deliveryText(d)
 	})
