@@ -20,6 +20,10 @@ var ErrSignature = errors.New("quittance: the webhook is not signed with this se
 // tolerance is how far the time of a webhook may be from now.
 const tolerance = 5 * time.Minute
 
+// shortestSecret is the fewest bytes of a secret, as Standard Webhooks has it. Whoever guesses
+// a short one can sign webhooks.
+const shortestSecret = 24
+
 // longestWebhook is the most bytes of a webhook.
 const longestWebhook = 1 << 20
 
@@ -47,8 +51,11 @@ func NewReceiver(secrets ...string) (*Receiver, error) {
 	r := &Receiver{now: time.Now}
 	for i, secret := range secrets {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-		if err != nil || len(key) == 0 || !strings.HasPrefix(secret, "whsec_") {
+		if err != nil || !strings.HasPrefix(secret, "whsec_") {
 			return nil, fmt.Errorf("quittance: secret %d must be whsec_ and base64, as it was shown", i+1)
+		}
+		if len(key) < shortestSecret {
+			return nil, fmt.Errorf("quittance: secret %d is too short: it must have at least %d bytes; copy all of it, as it was shown", i+1, shortestSecret)
 		}
 		r.keys = append(r.keys, key)
 	}

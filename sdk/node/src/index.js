@@ -5,6 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const repeated = new Set([429, 502, 503, 504]);
 // How far the time of a webhook may be from now, in seconds.
 const tolerance = 300;
+// The fewest bytes of a webhook secret, as Standard Webhooks has it. Whoever guesses a short
+// one can sign webhooks.
+const shortestSecret = 24;
 
 export class QuittanceError extends Error {
   constructor(message, options) {
@@ -157,7 +160,11 @@ export class Receiver {
     this.#keys = secrets.map((secret, i) => {
       const match = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret ?? '');
       if (!match) throw new QuittanceError(`secret ${i + 1} must be whsec_ and base64, as it was shown`);
-      return Buffer.from(match[1], 'base64');
+      const key = Buffer.from(match[1], 'base64');
+      if (key.length < shortestSecret) {
+        throw new QuittanceError(`secret ${i + 1} is too short: it must have at least ${shortestSecret} bytes; copy all of it, as it was shown`);
+      }
+      return key;
     });
   }
 

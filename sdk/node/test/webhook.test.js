@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { QuittanceError, Receiver, SignatureError } from '@quittance/node';
 
@@ -55,4 +56,13 @@ test('secrets', () => {
   for (const secrets of [[], [''], [undefined], ['whsec_'], [secret.slice(6)], ['whsec_***'], [secret, 'sk_test_x']]) {
     assert.throws(() => new Receiver(...secrets), (err) => err instanceof QuittanceError && !err.message.includes('MfKQ'));
   }
+  for (const short of ['whsec_MfKQ', secret.slice(0, -4)]) {
+    assert.throws(() => new Receiver(another, short), (err) => err instanceof QuittanceError && err.message.startsWith('secret 2 is too short') && !err.message.includes('MfKQ'));
+  }
+});
+
+test('who copies the example of the README does not unlock for a test payment', async () => {
+  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  assert.match(readme, /if \(event\.event === 'checkout\.completed' && event\.livemode\) unlock\(/);
+  assert.equal(readme.split('unlock(').length, 2);
 });
