@@ -35,6 +35,7 @@ type dayWords struct {
 	None, NothingFound                   string
 	Receipt, ReturnedBy                  string // receipt number; clerk
 	GivenBack                            string
+	GivenBackOf                          string // clerk who took the cash
 	Newer, Older                         string
 	Print                                string
 	Notice, InWords, Place               string
@@ -45,7 +46,7 @@ var frenchDay = dayWords{
 	Taken: "Encaissé (%d)", Returned: "Restitué (%d)", Net: "Net du jour",
 	SearchLabel: "Rechercher dans la liste", SearchHint: "Référence, avis, numéro de reçu, service ou montant.", Search: "Rechercher", All: "Toute la liste",
 	Found: "Mouvements trouvés\u00a0: %d", None: "Aucun encaissement aujourd’hui.", NothingFound: "Aucun mouvement ne correspond à cette recherche.",
-	Receipt: "Reçu %s", ReturnedBy: "Restitué par %s", GivenBack: "Restitution",
+	Receipt: "Reçu %s", ReturnedBy: "Restitué par %s", GivenBack: "Restitution", GivenBackOf: "Restitution (encaissé par %s)",
 	Newer: "Plus récents", Older: "Plus anciens", Print: "Imprimer",
 	Notice: "Numéro d’avis", InWords: "En toutes lettres", Place: "Lieu",
 }
@@ -55,7 +56,7 @@ var englishDay = dayWords{
 	Taken: "Received (%d)", Returned: "Given back (%d)", Net: "Net of the day",
 	SearchLabel: "Search the list", SearchHint: "Reference, notice, receipt number, service or amount.", Search: "Search", All: "Whole list",
 	Found: "Entries found: %d", None: "No cash today.", NothingFound: "Nothing matches this search.",
-	Receipt: "Receipt %s", ReturnedBy: "Given back by %s", GivenBack: "Given back",
+	Receipt: "Receipt %s", ReturnedBy: "Given back by %s", GivenBack: "Given back", GivenBackOf: "Given back (received by %s)",
 	Newer: "Newer", Older: "Older", Print: "Print",
 	Notice: "Notice number", InWords: "In words", Place: "Place",
 }

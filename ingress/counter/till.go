@@ -333,9 +333,13 @@ func (v visit) writeReport(status int, t tills.Till, movements []tills.Movement,
 	}
 	out.Stands = t.Note
 	for _, m := range movements {
-		out.Movements = append(out.Movements, v.movement(sessions.CashEntry{CashMovement: checkout.CashMovement{
+		row := v.movement(sessions.CashEntry{CashMovement: checkout.CashMovement{
 			Kind: m.Kind, At: m.At, Amount: m.Amount, PaymentRef: m.PaymentRef, ServiceLabel: m.ServiceLabel, Receipt: m.Receipt,
-		}}))
+		}})
+		if m.Kind == checkout.CashReturned && m.TakenBy != "" {
+			row.Note = fmt.Sprintf(v.w.Day.GivenBackOf, m.TakenBy)
+		}
+		out.Movements = append(out.Movements, row)
 	}
 	v.addFault(out, field, message, typed)
 	v.Write(status, "report", out)

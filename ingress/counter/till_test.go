@@ -7,6 +7,25 @@ import (
 	"time"
 )
 
+// Cash that a clerk gives back comes from that clerk's till. The forms say so, and the report
+// names the clerk who had taken it.
+func TestTillOfARestitution(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(nil)
+	w.signedIn(c01).post("/look-up", "payment_ref", s.PaymentRef).post("/take").
+		want(http.StatusOK, "Les espèces sortent de la caisse de cet agent et y sont comptées").
+		get("/counter/"+s.PaymentRef+"?lang=en").want(http.StatusOK, "The cash comes from that clerk’s till and counts there")
+	b := w.signedIn(c02)
+	path, form := b.get("/counter/till").form("/till/open", "opening", "6000")
+	b.request(http.MethodPost, path, form).want(http.StatusOK, "Caisse n° 1")
+	b.get("/counter/"+s.PaymentRef+"?lang=en").want(http.StatusOK, "The cash comes from your till and counts there")
+	b.get("/counter/"+s.PaymentRef+"?lang=fr").want(http.StatusOK, "Les espèces sortent de votre caisse et y sont comptées")
+	b.post("/reverse", "reason", "erreur de dossier").want(http.StatusOK, "Paiement restitué")
+	b.get("/counter/till").post("/count", "counted", "950").want(http.StatusOK, "Rapport de caisse", "Restitution (encaissé par c01)")
+	b.get(strings.TrimSuffix(b.at, "?lang=fr")+"?lang=en").want(http.StatusOK, "Given back (received by c01)")
+}
+
 // A clerk opens a till, takes cash, closes it with a count that differs, corrects it, and a
 // second clerk signs after a count of their own.
 func TestTillOfADay(t *testing.T) {

@@ -27,7 +27,7 @@ type words struct {
 
 	ReceiptTitle, Already, LateTitle, LateText, ReversedTitle, PaidAt, Clerk, DeskReceipt, Print, Next string
 	ReversedText                                                                                       string // clerk, date
-	ReverseTitle, ReverseOwn, ReasonLabel, ReasonHint, Reverse                                         string
+	ReverseTitle, ReverseOwn, ReverseText, ReasonLabel, ReasonHint, Reverse                            string
 
 	CaseTitle, CaseText            string
 	StandsTitle                    string
@@ -67,7 +67,8 @@ var french = words{
 	LateText:      "Le paiement avait pris fin entre-temps. Les espèces sont enregistrées et l’administration en est informée\u00a0: elle décidera. Remettez ce reçu au citoyen.",
 	ReversedTitle: "Paiement restitué", PaidAt: "Reçu le", Clerk: "Guichet", DeskReceipt: "Numéro du reçu", Print: "Pour imprimer ce reçu, utilisez l’impression du navigateur.", Next: "Paiement suivant",
 	ReversedText: "Les espèces ont été rendues par %s le %s. L’administration en est informée.",
-	ReverseTitle: "Restituer les espèces", ReverseOwn: "Une erreur\u202f? Seul un autre agent peut, le jour même, enregistrer la restitution.",
+	ReverseTitle: "Restituer les espèces", ReverseOwn: "Une erreur\u202f? Seul un autre agent peut, le jour même, enregistrer la restitution. Les espèces sortent de la caisse de cet agent et y sont comptées.",
+	ReverseText: "Les espèces sortent de votre caisse et y sont comptées, et non dans celle de l’agent qui les a encaissées.",
 	ReasonLabel: "Motif de la restitution", ReasonHint: "Sans nom ni numéro de téléphone.", Reverse: "Espèces rendues",
 	CaseTitle:   "Espèces enregistrées, mais déjà payé autrement",
 	CaseText:    "Ce paiement est réglé, ou en cours de règlement, par un autre moyen. Vos espèces sont enregistrées à part\u00a0: gardez-les séparées et prévenez votre responsable. L’administration décidera.",
@@ -130,7 +131,8 @@ var english = words{
 	LateText:      "The payment had ended meanwhile. The cash is on record and the agency is told: it will decide. Give this receipt to the citizen.",
 	ReversedTitle: "Payment reversed", PaidAt: "Received on", Clerk: "Counter", DeskReceipt: "Receipt number", Print: "To print this receipt, use the browser’s print function.", Next: "Next payment",
 	ReversedText: "The cash was given back by %s on %s. The agency is told.",
-	ReverseTitle: "Give the cash back", ReverseOwn: "A mistake? Another person has to open their counter and confirm the reversal, today.",
+	ReverseTitle: "Give the cash back", ReverseOwn: "A mistake? Only another clerk can confirm the reversal, today and at their own counter. The cash comes from that clerk’s till and counts there.",
+	ReverseText: "The cash comes from your till and counts there, not in the till of the clerk who took it.",
 	ReasonLabel: "Reason for the reversal", ReasonHint: "Without names or phone numbers.", Reverse: "Cash given back",
 	CaseTitle:   "Cash recorded, but already paid by other means",
 	CaseText:    "This payment is settled, or being settled, by other means. Your cash is on record apart from it: keep it separate and tell your supervisor. The agency will decide.",

@@ -9,7 +9,8 @@
 // each movement counts once, whatever the clocks of the instances say. The closing waits
 // until the read model has everything that was acknowledged.
 //
-// A restitution counts in the till of the clerk who recorded it.
+// A restitution counts in the till of the clerk who recorded it. The report names the clerk
+// who had taken the cash.
 //
 // The clerk may correct the count until another clerk of the agency has signed it. The
 // signing clerk counts too, and the sums must agree; the signature covers the count and the

@@ -81,6 +81,9 @@ type Movement struct {
 	PaymentRef   string
 	ServiceLabel string
 	Receipt      string
+	// TakenBy is the code of the clerk who took the cash. It is empty for a taking that no
+	// till counts, while a rebuild runs.
+	TakenBy string
 }
 
 // Who is a clerk at work in a mode.
@@ -200,10 +203,14 @@ func (s *Tills) Report(ctx context.Context, who Who, id string) (t Till, movemen
 	if t, err = get(ctx, s.cfg.Pool, who, id, ""); err != nil {
 		return Till{}, nil, err
 	}
-	rows, _ := s.cfg.Pool.Query(ctx, `SELECT kind, at, amount, payment_ref, service_label, receipt FROM till_movements WHERE till_id = $1
-		ORDER BY at, session_id, collection_id, kind DESC`, t.ID) // the rows return its error
+	rows, _ := s.cfg.Pool.Query(ctx, `SELECT m.kind, m.at, m.amount, m.payment_ref, m.service_label, m.receipt, coalesce(k.clerk_code, c.clerk, '')
+		FROM till_movements m
+		LEFT JOIN till_movements o ON o.session_id = m.session_id AND o.collection_id = m.collection_id AND o.kind = 'taken'
+		LEFT JOIN tills k ON k.id = o.till_id
+		LEFT JOIN cash_movements c ON c.session_id = m.session_id AND c.collection_id = m.collection_id AND c.kind = 'taken'
+		WHERE m.till_id = $1 ORDER BY m.at, m.session_id, m.collection_id, m.kind DESC`, t.ID) // the rows return its error
 	movements, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Movement, err error) {
-		err = row.Scan(&m.Kind, &m.At, &m.Amount, &m.PaymentRef, &m.ServiceLabel, &m.Receipt)
+		err = row.Scan(&m.Kind, &m.At, &m.Amount, &m.PaymentRef, &m.ServiceLabel, &m.Receipt, &m.TakenBy)
 		return m, err
 	})
 	if err != nil {

@@ -254,6 +254,30 @@ func TestSignatureCoversTheNote(t *testing.T) {
 	}
 }
 
+// The report of a restitution names the clerk who had taken the cash, before and after that
+// clerk's till counts it.
+func TestReportSaysWhoTookTheCash(t *testing.T) {
+	t.Parallel()
+	c := newCounter(t)
+	ctx := t.Context()
+	theirs := c.must(c.Open(ctx, actor, c02, 100))
+	c.cash(60, c.now, "c02")
+	c.must(c.Count(ctx, actor, c02, theirs.ID, 40, ""))
+	says := func(want string) {
+		t.Helper()
+		if _, movements, err := c.Report(ctx, c02, theirs.ID); err != nil || len(movements) != 1 || movements[0].Kind != checkout.CashReturned || movements[0].TakenBy != want {
+			t.Errorf("the movements are %+v, %v, want one of %q", movements, err, want)
+		}
+	}
+	says("c01")
+	own := c.must(c.Open(ctx, actor, c01, 0))
+	c.must(c.Count(ctx, actor, c01, own.ID, 60, ""))
+	if err := c.store.Empty(ctx, actor, c.now, "x", nil); err != nil { // a rebuild begins
+		t.Fatal(err)
+	}
+	says("c01")
+}
+
 // Two browsers close a till at the same time, while cash is put on record: one closing
 // counts, and every movement is in one till.
 func TestEachMovementCountsOnce(t *testing.T) {
