@@ -426,8 +426,8 @@ func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
 	case !s.ReversedAt.IsZero():
 		return s, CodeCaseNotAllowed
 	}
-	if o.OpenSessionID != "" {
-		if open, ok := d.session(o.OpenSessionID); ok {
+	if id := d.openBeside(s); id != "" {
+		if open, ok := d.session(id); ok && !open.Ended() {
 			if open.InFlight() {
 				return s, CodeInFlight
 			}

@@ -333,6 +333,19 @@ func (d *decider) otherPaid(s Session) bool {
 	return o.PaidSessionID != "" && o.PaidSessionID != s.ID
 }
 
+// openBeside returns the session that may be open beside an ended one of the same order,
+// empty if there is none: for a payment of the deprecated cash-in surface, the latest that
+// init-checkout made for its externalNumber. The page of that one could collect again.
+func (d *decider) openBeside(s Session) string {
+	if s.Cashin == nil {
+		return d.order(s.orderKey()).OpenSessionID
+	}
+	if id := d.external(s.externalKey()).InitSessionID; id != s.ID {
+		return id
+	}
+	return ""
+}
+
 // blocked returns why no collection may begin for the session's order: its money arrived
 // too late for an earlier session and a case decides about it, or the operator of an
 // earlier collection must be asked first. For a payment of the deprecated cash-in surface

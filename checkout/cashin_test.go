@@ -402,6 +402,57 @@ func TestPolicyHonoursLatePaymentsOfAnExternalNumber(t *testing.T) {
 	}
 }
 
+// Staff who honour a late payment close the page of the latest payment of the externalNumber,
+// which could collect the sum again.
+func TestHonouredPaymentClosesTheNext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.initCheckout("a", "case-1")
+	w.collect("a")
+	w.advance(window)
+	w.initCheckout("b", "case-1")
+	w.outcome("a", approved())
+	wantCode(t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
+	if a, b := w.sessions["a"], w.sessions["b"]; !a.Paid() || b.Status != checkout.StatusCancelled {
+		t.Errorf("the payments are %s and %s", a.PaymentStatus(), b.PaymentStatus())
+	}
+
+	w = newWorld(t)
+	w.initCheckout("a", "case-1")
+	w.collect("a")
+	w.advance(window - time.Minute)
+	w.initCheckout("b", "case-1")
+	wantCode(t, w.collect("b"), checkout.CodeOK)
+	w.advance(2 * time.Minute)
+	w.outcome("a", approved())
+	wantCode(t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeInFlight)
+}
+
+// An update may come between a clerk's look-up and the cash. The cash is on record.
+func TestCashOfAnUpdatedPayment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cash := checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50}
+	first := w.payment("a", "case-1", checkout.CashinInit)
+	first.Offers = append(first.Offers, cash)
+	wantCode(t, w.init(first), checkout.CodeOK)
+	wantCode(t, w.desk("c01").reserve("a", "k1"), checkout.CodeOK)
+	w.advance(11 * time.Minute)
+	next := w.payment("b", "case-1", checkout.CashinInit)
+	next.Amount, next.Offers = 6000, append(next.Offers, cash)
+	if got := w.init(next).Session; got.ID != "a" || got.Amount != 6000 {
+		t.Fatalf("the update made %+v", got)
+	}
+	wantCode(t, w.desk("c01").take("a", "k1"), checkout.CodeCase)
+	if c := w.openCase("a"); c.Kind != checkout.CaseOrphan || c.Amount != 5050 || c.By != "c01" {
+		t.Errorf("the case is %+v", c)
+	}
+	wantCode(t, w.desk("c01").take("a", "k1"), checkout.CodeCase) // once
+	if n := len(w.sessions["a"].Cases); n != 1 {
+		t.Errorf("%d cases", n)
+	}
+}
+
 func TestReversalTellsWhetherAnotherPaymentIsPaid(t *testing.T) {
 	t.Parallel()
 	for _, other := range []bool{false, true} {

@@ -122,6 +122,9 @@ func (d *decider) take(do Take) Answer {
 		return Answer{Code: CodeSessionNotFound}
 	}
 	offer, known := s.cashOffer(do.Total)
+	// A later init-checkout may have changed the payment since the clerk looked it up. The cash
+	// was taken all the same.
+	fits, mutable := known && do.Total == s.Amount+offer.Fee, s.Cashin != nil
 	k := s.orderKey()
 	o := d.order(k)
 	switch c := s.Collection; {
@@ -133,9 +136,9 @@ func (d *decider) take(do Take) Answer {
 		return Answer{Code: CodeCase, Session: &s, Replayed: true}
 	case slices.Contains(o.Cash, do.CollectionID):
 		return Answer{Code: CodeTakenElsewhere, Session: &s}
-	case !known:
+	case !known && !mutable:
 		return Answer{Code: CodeOfferUnknown, Session: &s}
-	case do.Total != s.Amount+offer.Fee:
+	case !fits && !mutable:
 		return Answer{Code: CodeTotalChanged, Session: &s}
 	case len(s.Orphans) >= maxOrphans:
 		return Answer{Code: CodeTooMany, Session: &s}
@@ -147,6 +150,14 @@ func (d *decider) take(do Take) Answer {
 	put(&d.out.Tills, s.till(do.By), till)
 	o.Cash = with(o.Cash, do.CollectionID)
 	d.putOrder(k, o)
+	paid := Outcome{
+		CollectionID: do.CollectionID, Source: SourceCounter, Status: OutcomeApproved, Amount: do.Total, Currency: s.Currency, OperatorRef: do.Receipt,
+		Account: do.Desk,
+	}
+	if !fits {
+		s = d.orphaned(s, paid, do.By)
+		return Answer{Code: CodeCase, Session: &s}
+	}
 	if s.reserved() && s.Collection.ID != do.CollectionID {
 		s = d.releaseReservation(s, "") // the reservation of a later look-up, without cash so far
 	}
@@ -154,10 +165,6 @@ func (d *decider) take(do Take) Answer {
 	if s.Collection == nil || s.Ended() && s.Collection.ID != do.CollectionID && s.Collection.Status == CollectionRefused {
 		s = d.expire(s)
 		s = d.cash(s, offer, do.CollectionID, do.By, 0)
-	}
-	paid := Outcome{
-		CollectionID: do.CollectionID, Source: SourceCounter, Status: OutcomeApproved, Amount: do.Total, Currency: s.Currency, OperatorRef: do.Receipt,
-		Account: do.Desk,
 	}
 	detail := map[string]string{DetailSource: string(SourceCounter), DetailBy: do.By}
 	switch {

@@ -81,15 +81,20 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	case errors.As(err, &e):
 	default:
-		level := slog.LevelError
-		if errors.Is(err, commands.ErrUnavailable) {
-			level = slog.LevelWarn // Kafka is late
-		}
-		a.cfg.Log.LogAttrs(r.Context(), level, "a request of the cash-in surface failed",
-			slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
+		a.failed(r, err)
 		e = internal()
 	}
 	write(w, e.Status, e)
+}
+
+// failed logs why a request is answered with 500.
+func (a *API) failed(r *http.Request, err error) {
+	level := slog.LevelError
+	if errors.Is(err, commands.ErrUnavailable) {
+		level = slog.LevelWarn // Kafka is late
+	}
+	a.cfg.Log.LogAttrs(r.Context(), level, "a request of the cash-in surface failed",
+		slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
 }
 
 // write answers with a JSON body.

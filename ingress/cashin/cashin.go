@@ -27,7 +27,7 @@ import (
 
 // Asker sends a command and awaits its answer: internal/commands.
 type Asker interface {
-	Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
+	AskWithin(ctx context.Context, cmd checkout.Command, patience time.Duration) (checkout.Answer, error)
 }
 
 // Expectation is an address at which an operator's word is awaited: commands.Expected.

@@ -290,8 +290,11 @@ func TestOperatorsWord(t *testing.T) {
 	w.change(func() { w.asked = commands.ErrUnavailable }) // the processor is silent
 	r := w.pay(token, payment)
 	wantRefusal(t, r, http.StatusInternalServerError, "E_INTERNAL_ERROR")
-	if r.header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+	if r.header.Get("Retry-After") != "" || !strings.Contains(r.body, "may have begun") || w.patience < 20*time.Second {
+		t.Errorf("a payment that may have begun is to be sent again after %s: %s", w.patience, r.body)
+	}
+	if r := w.init("/api", token, initial); r.status != http.StatusInternalServerError || r.header.Get("Retry-After") == "" || w.patience != 2*time.Second {
+		t.Errorf("init-checkout of a silent processor after %s: %d %s", w.patience, r.status, r.body)
 	}
 }
 

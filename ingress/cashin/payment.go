@@ -16,6 +16,7 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/problem"
 	"quittance/internal/cashin"
+	"quittance/internal/commands"
 	"quittance/internal/connector"
 	"quittance/internal/registry"
 )
@@ -25,6 +26,8 @@ const (
 	// wordPatience is how long a partner waits for the operator's word, from the arrival of
 	// the request.
 	wordPatience = 25 * time.Second
+	// askPatience is how long the other calls wait for the processor.
+	askPatience = 2 * time.Second
 	// sendWithin leaves the sink time to say that nothing was sent.
 	sendWithin = 15 * time.Second
 	// approvalWindow and cardWindow are the payer's time, as on the hosted page.
@@ -65,7 +68,7 @@ func (a *API) initCheckout(c call) error {
 	if err != nil {
 		return err
 	}
-	answer, err := a.ask(c, app, p, s.ID, checkout.InitCheckout{Session: s})
+	answer, err := a.ask(c.r.Context(), askPatience, app, p, s.ID, checkout.InitCheckout{Session: s})
 	if err != nil {
 		return err
 	}
@@ -149,8 +152,17 @@ func (a *API) collect(c call, p cashin.Principal, app registry.Application, g pr
 	} else {
 		do.Collect.ApprovalWindow = cardWindow
 	}
-	answer, err := a.ask(c, app, p, s.ID, do)
-	if err != nil {
+	// A partner that is told to send it again makes a second payment. So the answer comes when
+	// a decision of the first could no longer be sent to the operator: sendWithin has passed.
+	ctx, stop := context.WithCancel(c.r.Context())
+	defer stop()
+	defer context.AfterFunc(a.cfg.Stopping, stop)()
+	answer, err := a.ask(ctx, time.Until(c.arrived.Add(wordPatience)), app, p, s.ID, do)
+	switch {
+	case errors.Is(err, commands.ErrUnavailable) && time.Since(c.arrived) < wordPatience:
+		a.failed(c.r, err)
+		return refuse(http.StatusInternalServerError, codeInternal, "Internal error. The payment may have begun all the same: before another one, ask the payer.")
+	case err != nil:
 		return err
 	}
 	if a.awaitWord(c, word) == checkout.CodeCollectionNotSent {
@@ -192,10 +204,10 @@ func (a *API) awaitWord(c call, word Expectation) checkout.Code {
 
 // ask sends a command and awaits the answer of the processor, which must be ok. If a payment
 // was not created, its contact data are erased.
-func (a *API) ask(c call, app registry.Application, p cashin.Principal, sessionID string, do checkout.Action) (checkout.Answer, error) {
-	answer, err := a.cfg.Commands.Ask(c.r.Context(), checkout.Command{
+func (a *API) ask(ctx context.Context, patience time.Duration, app registry.Application, p cashin.Principal, sessionID string, do checkout.Action) (checkout.Answer, error) {
+	answer, err := a.cfg.Commands.AskWithin(ctx, checkout.Command{
 		At: a.now(), TenantID: app.AgencyID, SessionID: sessionID, ApplicationID: app.ID, Live: p.Live, Do: do,
-	})
+	}, patience)
 	switch {
 	case err != nil:
 		return answer, err // the command may still be carried out, and needs its contact data
@@ -207,9 +219,9 @@ func (a *API) ask(c call, app registry.Application, p cashin.Principal, sessionI
 		a.full.Inc()
 	}
 	if sessionID != "" {
-		if err := a.cfg.Personal.Forget(c.r.Context(), sessionID); err != nil {
-			a.cfg.Log.LogAttrs(c.r.Context(), slog.LevelWarn, "contact data of a refused payment stay sealed for 61 days",
-				slog.String("request_id", problem.RequestID(c.r.Context())), slog.Any("error", err))
+		if err := a.cfg.Personal.Forget(ctx, sessionID); err != nil {
+			a.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "contact data of a refused payment stay sealed for 61 days",
+				slog.String("request_id", problem.RequestID(ctx)), slog.Any("error", err))
 		}
 	}
 	return answer, fmt.Errorf("the processor answered %s", answer.Code)

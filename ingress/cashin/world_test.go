@@ -52,13 +52,14 @@ type world struct {
 	server    *httptest.Server
 	stop      context.CancelFunc
 
-	mu      sync.Mutex
-	app     registry.Application
-	off     map[string]bool // offers without an account
-	names   map[string][]netip.Addr
-	said    checkout.Code // by the operator; empty: nothing
-	asked   error         // of the processor
-	numbers int64
+	mu       sync.Mutex
+	app      registry.Application
+	off      map[string]bool // offers without an account
+	names    map[string][]netip.Addr
+	said     checkout.Code // by the operator; empty: nothing
+	patience time.Duration // of the last command
+	asked    error         // of the processor
+	numbers  int64
 }
 
 var start = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
@@ -151,9 +152,10 @@ func (x *word) Await(ctx context.Context) (checkout.Answer, bool) {
 	return checkout.Answer{Code: said}, true
 }
 
-// Ask implements cashin.Asker.
-func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, error) {
+// AskWithin implements cashin.Asker.
+func (w *world) AskWithin(_ context.Context, cmd checkout.Command, patience time.Duration) (checkout.Answer, error) {
 	w.mu.Lock()
+	w.patience = patience
 	err := w.asked
 	w.mu.Unlock()
 	if err != nil {

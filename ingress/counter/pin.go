@@ -33,6 +33,7 @@ type pinWords struct {
 	NewHint                                string
 	AgainLabel, AgainHint, Save            string
 	Differs, Malformed, Guessable          string
+	KeyHint, NotYourKey                    string
 	Chosen, Forget, ForgetText, Forgotten  string
 }
 
@@ -46,6 +47,7 @@ var frenchPIN = pinWords{
 	NewHint: "De 6 à 12 chiffres, difficiles à deviner.", AgainLabel: "Code PIN, une seconde fois", AgainHint: "Le même, contre les fautes de frappe.", Save: "Enregistrer",
 	Differs: "Les deux codes PIN ne sont pas les mêmes.", Malformed: "Le code PIN a de 6 à 12 chiffres, et rien d’autre.",
 	Guessable: "Ce code PIN est trop facile à deviner\u00a0: évitez les suites et les chiffres répétés.",
+	KeyHint:   "Elle prouve que c’est vous. Elle commence par ck_.", NotYourKey: "Cette clé n’est pas celle de votre guichet.",
 	Chosen:    "Le code PIN est enregistré. La prochaine fois, il remplace la clé sur cet appareil.",
 	Forget:    "Oublier cet appareil", ForgetText: "Le code PIN ne servira plus ici, et vous serez déconnecté. Il faudra de nouveau la clé du guichet.",
 	Forgotten: "Cet appareil est oublié. Entrez la clé du guichet.",
@@ -61,6 +63,7 @@ var englishPIN = pinWords{
 	NewHint: "6 to 12 digits, hard to guess.", AgainLabel: "PIN, once more", AgainHint: "The same, against slips.", Save: "Save",
 	Differs: "The two PINs are not the same.", Malformed: "A PIN has 6 to 12 digits and nothing else.",
 	Guessable: "This PIN is too easy to guess: avoid sequences and repeated digits.",
+	KeyHint:   "It proves that it is you. It begins with ck_.", NotYourKey: "This is not the key of your counter.",
 	Chosen:    "The PIN is saved. Next time it replaces the key on this device.",
 	Forget:    "Forget this device", ForgetText: "The PIN is then no longer valid here, and you are signed out. You will need the counter key again.",
 	Forgotten: "This device is forgotten. Enter the counter key.",
@@ -131,7 +134,7 @@ func (v visit) writePIN(status int, field, fault string) {
 	v.Write(status, "pin", out)
 }
 
-// choosePIN is POST /counter/pin.
+// choosePIN is POST /counter/pin. It takes the key besides the session.
 func (v visit) choosePIN() {
 	pin := strings.TrimSpace(v.Form.Get(fieldPIN))
 	if err := identity.CheckPIN(pin); err != nil {
@@ -140,6 +143,14 @@ func (v visit) choosePIN() {
 	}
 	if pin != strings.TrimSpace(v.Form.Get(fieldAgain)) {
 		v.writePIN(http.StatusUnprocessableEntity, fieldAgain, v.w.PIN.Differs)
+		return
+	}
+	if err := v.proveKey(); err != nil {
+		if !errors.Is(err, identity.ErrUnauthorized) {
+			v.unavailable("checking a clerk's key", err, v.w.NothingDone)
+			return
+		}
+		v.writePIN(http.StatusUnprocessableEntity, fieldKey, v.w.PIN.NotYourKey)
 		return
 	}
 	device, _, _ := v.c.devices.Session(v.R)
@@ -152,6 +163,17 @@ func (v visit) choosePIN() {
 		return
 	}
 	v.See("", queryDone, doneChosen)
+}
+
+// proveKey reports whether the form has a key of the signed-in clerk. A session alone, on a
+// desk that was left open, must not give somebody else a PIN of their own. The error is
+// ErrUnauthorized for a key that is not the clerk's.
+func (v visit) proveKey() error {
+	clerk, err := v.c.cfg.Identities.AuthenticateClerk(strings.TrimSpace(v.Form.Get(fieldKey)))
+	if err == nil && (clerk.AgencyID != v.desk.AgencyID || clerk.Code != v.desk.Code || clerk.Live != v.desk.Live) {
+		err = identity.ErrUnauthorized
+	}
+	return err
 }
 
 func (v visit) pinFault(err error) string {

@@ -169,7 +169,12 @@ func (c *Client[C, A]) reply(rec *kgo.Record) {
 
 // Ask sends a command and waits for its answer. The error wraps ErrUnavailable if no answer
 // came in time, otherwise it is an error of the Protocol.
-func (c *Client[C, A]) Ask(ctx context.Context, cmd C) (answer A, err error) {
+func (c *Client[C, A]) Ask(ctx context.Context, cmd C) (A, error) {
+	return c.AskWithin(ctx, cmd, c.cfg.Timeout)
+}
+
+// AskWithin is Ask for a sender with a patience of its own.
+func (c *Client[C, A]) AskWithin(ctx context.Context, cmd C, patience time.Duration) (answer A, err error) {
 	begun := time.Now()
 	id := c.instance + "/" + uuid.NewString()
 	ch := c.await(id)
@@ -179,7 +184,7 @@ func (c *Client[C, A]) Ask(ctx context.Context, cmd C) (answer A, err error) {
 	if err != nil {
 		return answer, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	failed := make(chan error, 1)
 	c.produce(ctx, rec, func(err error) {

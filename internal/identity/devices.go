@@ -182,9 +182,10 @@ func toDevice(r db.ClerkDevice, reg *registry.Snapshot) Device {
 }
 
 // ForgetDevices makes devices forget their clerks: the device with an id, or for AGENCY/CODE
-// all devices of that clerk. The sessions of these devices end at once, on every instance. On
-// a forgotten device the clerk needs the key. now is the time of the service's clock. A
-// refusal is an *operation.Error with the field id.
+// all devices of that clerk. All sessions of the clerk end at once, on every instance: also
+// one that began with the key, which no row ties to its device. On a forgotten device the
+// clerk needs the key. now is the time of the service's clock. A refusal is an
+// *operation.Error with the field id.
 func ForgetDevices(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, which string, now time.Time) (forgotten []Device, err error) {
 	err = change(ctx, pool, now, func(t *Tx) error {
 		var params db.ForgetDevicesParams
@@ -194,6 +195,9 @@ func ForgetDevices(ctx context.Context, pool *pgxpool.Pool, actor operation.Acto
 				return operation.Refuse("clerk.unknown", "id", nil)
 			}
 			params.AgencyID, params.ClerkCode = &c.AgencyID, &c.Code
+			if err := t.q.EndSessionsOfClerk(ctx, db.EndSessionsOfClerkParams{AgencyID: params.AgencyID, ClerkCode: params.ClerkCode}); err != nil {
+				return err
+			}
 		} else if id, ok := form.CanonicalUUID(which); ok {
 			params.ID = &id
 		} else {
@@ -208,6 +212,9 @@ func ForgetDevices(ctx context.Context, pool *pgxpool.Pool, actor operation.Acto
 		}
 		for _, r := range rows {
 			d := toDevice(r, t.registry)
+			if err := t.q.EndSessionsOfClerk(ctx, db.EndSessionsOfClerkParams{AgencyID: &r.AgencyID, ClerkCode: &r.ClerkCode}); err != nil {
+				return err
+			}
 			if err := operation.Record(ctx, t.tx, actor, now, operation.Entry{Action: "clerk.forget_device", Subject: d.ID, Detail: map[string]any{"clerk": d.Clerk, "live": d.Live}}); err != nil {
 				return err
 			}

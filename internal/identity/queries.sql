@@ -71,6 +71,10 @@ RETURNING s.key_id, s.device;
 -- name: EndClerkSession :exec
 DELETE FROM clerk_sessions WHERE id = @id;
 
+-- name: EndSessionsOfClerk :exec
+DELETE FROM clerk_sessions s USING api_keys k
+WHERE k.id = s.key_id AND k.clerk_agency_id = @agency_id AND k.clerk_code = @clerk_code;
+
 -- name: CleanClerkSessions :exec
 DELETE FROM clerk_sessions s USING api_keys k
 WHERE k.id = s.key_id AND (k.revoked_at IS NOT NULL OR s.begun_at <= @begun_before OR s.last_used_at <= @used_before);

@@ -77,7 +77,7 @@ func tillOfTheDay(t *testing.T, u *harness.Up) {
 	first.send(report, fill("counted", "1001"), "is not that of the report")
 	first.send(report, fill("counted", "1000"), "c01, on")
 
-	second.send(second.open("/pin"), fill("pin", "270419", "again", "270419"), "The PIN is saved")
+	second.send(second.open("/pin"), fill("key", clerk2, "pin", "270419", "again", "270419"), "The PIN is saved")
 	out := second.open("/pin")
 	out.Action = "/counter/sign-out"
 	signIn := second.send(out, nil, "With the counter key")
@@ -85,7 +85,7 @@ func tillOfTheDay(t *testing.T, u *harness.Up) {
 	second.send(signIn, fill("code", "c02", "pin", "270419"), "Look a payment up")
 	third := newDeskBrowser(t, u)
 	third.send(third.open(""), fill("key", clerk2), "Look a payment up")
-	third.send(third.open("/pin"), fill("pin", "918273", "again", "918273"), "The PIN is saved")
+	third.send(third.open("/pin"), fill("key", clerk2, "pin", "918273", "again", "918273"), "The PIN is saved")
 	o := harness.Operator{Up: u}
 	var devices []struct{ ID, Clerk string }
 	o.JSON(t, &devices, "clerks", "devices")

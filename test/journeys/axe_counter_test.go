@@ -421,7 +421,7 @@ func (g *gallery) counter(t *testing.T) {
 		w := answerTo(t, r, post("/sign-in", url.Values{"key": {clerk.Code}}), http.StatusSeeOther)
 		cookies[clerk.Code] = w.Result().Cookies()[0]
 	}
-	remember := post("/pin", url.Values{"pin": {"270419"}, "again": {"270419"}})
+	remember := post("/pin", url.Values{"key": {"c01"}, "pin": {"270419"}, "again": {"270419"}})
 	remember.AddCookie(cookies["c01"])
 	device := answerTo(t, r, remember, http.StatusSeeOther).Result().Cookies()[0]
 	templates, err := os.ReadDir(harness.Root + "/ingress/counter/templates")

@@ -43,7 +43,7 @@ func deviceJSON(d identity.Device) object {
 func forgetDevices() Command {
 	var yes bool
 	return Command{
-		Use: "forget AGENCY/CODE|DEVICE_ID", Short: "Make all devices of a clerk, or one device, forget the clerk's PIN, and end their sessions at once; it asks before more than one", JSON: "the devices",
+		Use: "forget AGENCY/CODE|DEVICE_ID", Short: "Make all devices of a clerk, or one device, forget the clerk's PIN, and end all sessions of the clerk at once; it asks before more than one", JSON: "the devices",
 		Examples: []string{"clerks forget impots/c03 --yes", "clerks forget 018f0000-0000-7000-8000-0000000000aa"},
 		Missing:  "say whose devices, or which device: `quittance clerks forget AGENCY/CODE` or `quittance clerks forget DEVICE_ID`; `quittance clerks devices` shows both",
 		Flags:    func(f *pflag.FlagSet, _ *Meta) { yesFlag(f, &yes) },
@@ -69,10 +69,10 @@ func forgetDevices() Command {
 			}
 			return m.show(mapped(devices, deviceJSON), func(p *page) {
 				if len(devices) == 0 {
-					p.say("Nothing to forget: no device knows %s.", m.args[0])
+					p.say("Nothing to forget: no device knows %s. All sessions of the clerk have ended.", m.args[0])
 				}
 				for _, d := range devices {
-					p.say("Device %s has forgotten %s, %s mode: its PIN opens nothing, and its sessions have ended.", d.ID, d.Clerk, modeOf(d.Live))
+					p.say("Device %s has forgotten %s, %s mode: its PIN opens nothing, and all sessions of the clerk have ended.", d.ID, d.Clerk, modeOf(d.Live))
 				}
 			})
 		},

@@ -12,7 +12,8 @@
 //	 "expires_at": "2026-03-01T12:05:00Z"}
 //
 // reference is our collection, a UUID; amount is in minor units of currency, with
-// the decimals of contract decisions § 7. The answer is 201:
+// the decimals of contract decisions § 7. description has at most 200 characters. The answer
+// is 201:
 //
 //	{"transaction_id": "T-991", "reference": "2f6c…", "status": "pending",
 //	 "url": "https://pay.acquirer.example/T-991?token=…", "client_token": "…",

@@ -72,6 +72,29 @@ func TestWire(t *testing.T) {
 	}
 }
 
+// The acquirer takes 200 characters of description; the cash-in surface takes 2000.
+func TestLongDescription(t *testing.T) {
+	t.Parallel()
+	var sent struct {
+		Description string `json:"description"`
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+	}))
+	defer server.Close()
+	c, err := card.New(connector.Config{Now: now, Timestamp: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.Collect(t.Context(), card.Account{BaseURL: connector.BaseURL(server.URL), Merchant: "impots", Secret: "s3cret"}, connector.Request{
+		ID: "2f6c0f6e-8f5b-4a39-9d53-3b8f1d0c8f11", Amount: 5075, Currency: "XAF", Description: strings.Repeat("é", 2000),
+		ReturnURL: "https://pay.example/c/chs_1", CallbackURL: "https://pay.example/callbacks/x", ExpiresAt: now().Add(5 * time.Minute),
+	})
+	if sent.Description != strings.Repeat("é", 200) {
+		t.Errorf("the acquirer is sent %d bytes of description", len(sent.Description))
+	}
+}
+
 // A refusal of the request counts unless the acquirer accepted an earlier request of the
 // same reference.
 func TestRefusalsOfTheRequest(t *testing.T) {

@@ -26,6 +26,10 @@ type transaction struct {
 	ExpiresAt   time.Time `json:"expires_at"`
 }
 
+// maxDescription is the acquirer's limit in characters. A longer text would be refused, and
+// the deprecated cash-in surface takes longer ones.
+const maxDescription = 200
+
 // toTransaction is the body that asks for a request's money, in any currency of the
 // service: the acquirer knows which ones a merchant account takes.
 func toTransaction(account Account, r connector.Request) ([]byte, error) {
@@ -35,8 +39,10 @@ func toTransaction(account Account, r connector.Request) ([]byte, error) {
 	if r.ReturnURL == "" || r.CallbackURL == "" || r.ExpiresAt.IsZero() {
 		return nil, errors.New("a card payment needs a return address, a callback address and a deadline")
 	}
+	description := []rune(r.Description)
+	description = description[:min(len(description), maxDescription)]
 	return json.Marshal(transaction{
-		Merchant: account.Merchant, Reference: r.ID, Amount: r.Amount, Currency: r.Currency, Description: r.Description,
+		Merchant: account.Merchant, Reference: r.ID, Amount: r.Amount, Currency: r.Currency, Description: string(description),
 		ReturnURL: r.ReturnURL, CallbackURL: r.CallbackURL, ExpiresAt: r.ExpiresAt.UTC(),
 	})
 }

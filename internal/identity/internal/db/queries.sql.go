@@ -193,6 +193,21 @@ func (q *Queries) EndKey(ctx context.Context, arg EndKeyParams) error {
 	return err
 }
 
+const endSessionsOfClerk = `-- name: EndSessionsOfClerk :exec
+DELETE FROM clerk_sessions s USING api_keys k
+WHERE k.id = s.key_id AND k.clerk_agency_id = $1 AND k.clerk_code = $2
+`
+
+type EndSessionsOfClerkParams struct {
+	AgencyID  *string
+	ClerkCode *string
+}
+
+func (q *Queries) EndSessionsOfClerk(ctx context.Context, arg EndSessionsOfClerkParams) error {
+	_, err := q.db.Exec(ctx, endSessionsOfClerk, arg.AgencyID, arg.ClerkCode)
+	return err
+}
+
 const foreignDevice = `-- name: ForeignDevice :one
 SELECT EXISTS (SELECT 1 FROM clerk_devices WHERE device_id = $1 AND (agency_id <> $2 OR live <> $3))
 `
