@@ -48,8 +48,8 @@ var frenchPIN = pinWords{
 	Differs: "Les deux codes PIN ne sont pas les mêmes.", Malformed: "Le code PIN a de 6 à 12 chiffres, et rien d’autre.",
 	Guessable: "Ce code PIN est trop facile à deviner\u00a0: évitez les suites et les chiffres répétés.",
 	KeyHint:   "Elle prouve que c’est vous. Elle commence par ck_.", NotYourKey: "Cette clé n’est pas celle de votre guichet.",
-	Chosen:    "Le code PIN est enregistré. La prochaine fois, il remplace la clé sur cet appareil.",
-	Forget:    "Oublier cet appareil", ForgetText: "Le code PIN ne servira plus ici, et vous serez déconnecté. Il faudra de nouveau la clé du guichet.",
+	Chosen: "Le code PIN est enregistré. La prochaine fois, il remplace la clé sur cet appareil.",
+	Forget: "Oublier cet appareil", ForgetText: "Le code PIN ne servira plus ici, et vous serez déconnecté. Il faudra de nouveau la clé du guichet.",
 	Forgotten: "Cet appareil est oublié. Entrez la clé du guichet.",
 }
 
@@ -64,8 +64,8 @@ var englishPIN = pinWords{
 	Differs: "The two PINs are not the same.", Malformed: "A PIN has 6 to 12 digits and nothing else.",
 	Guessable: "This PIN is too easy to guess: avoid sequences and repeated digits.",
 	KeyHint:   "It proves that it is you. It begins with ck_.", NotYourKey: "This is not the key of your counter.",
-	Chosen:    "The PIN is saved. Next time it replaces the key on this device.",
-	Forget:    "Forget this device", ForgetText: "The PIN is then no longer valid here, and you are signed out. You will need the counter key again.",
+	Chosen: "The PIN is saved. Next time it replaces the key on this device.",
+	Forget: "Forget this device", ForgetText: "The PIN is then no longer valid here, and you are signed out. You will need the counter key again.",
 	Forgotten: "This device is forgotten. Enter the counter key.",
 }
 
