@@ -136,7 +136,7 @@ func (b *backroom) Report(context.Context, tills.Who, string) (tills.Till, []til
 	}
 	return *b.till, []tills.Movement{
 		{Kind: checkout.CashTaken, At: galleryTime, Amount: 5050, PaymentRef: counterReference(), ServiceLabel: "Contribution de la patente", Receipt: "R-12"},
-		{Kind: checkout.CashReturned, At: galleryTime, Amount: 5050, PaymentRef: counterReference()},
+		{Kind: checkout.CashReturned, At: galleryTime, Amount: 5050, PaymentRef: counterReference(), TakenBy: "c01"},
 	}, nil
 }
 
