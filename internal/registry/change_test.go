@@ -83,9 +83,9 @@ func TestWithoutARegistryFile(t *testing.T) {
 	if err != nil || !again.Restored || again.Endpoint.ID != id || again.Secret.Equal(added.Secret) || !again.Endpoint.RemovedAt.IsZero() {
 		t.Fatalf("%+v, %v", again, err)
 	}
-	registries.Within(t, time.Second, "it signs with the new secret only", func() bool {
+	registries.Within(t, time.Second, "it receives both modes and signs with the new secret only", func() bool {
 		known, _ := r.Endpoint(id)
-		return receives("checkout.completed", true) && known.Secrets[0].Equal(again.Secret)
+		return receives("checkout.completed", true) && receives("checkout.completed", false) && known.Secrets[0].Equal(again.Secret)
 	})
 
 	if want := []string{"registry.apply", "application.add", "application.set", "endpoint.add", "endpoint.set", "endpoint.remove", "endpoint.add"}; !slices.Equal(h.Audited(t), want) {

@@ -17,7 +17,7 @@ import (
 )
 
 // EndpointChange holds the fields of a webhook endpoint that a command sets. A nil field
-// stays as it is; a new endpoint has the default. MaxPerSecond 0 is no limit.
+// stays as it is; a new endpoint has the default, and a restored one the default modes. MaxPerSecond 0 is no limit.
 type EndpointChange struct {
 	Events, Modes             []string
 	MaxInFlight, MaxPerSecond *int64
@@ -84,6 +84,9 @@ func AddEndpoint(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, act
 		removed, restored := t.Before.RemovedEndpointOf(app.ID, req.URL)
 		id := removed.ID
 		added.Restored = restored
+		if restored && req.Modes == nil {
+			req.Modes = []string{Mode(false), Mode(true)} // the default, not those of before
+		}
 		var err error
 		if restored {
 			err = t.q.RemoveWebhookEndpoint(ctx, db.RemoveWebhookEndpointParams{ID: id})

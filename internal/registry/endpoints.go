@@ -40,6 +40,18 @@ type EndpointEntry struct {
 	ByCommand []string
 }
 
+// Modes are the names of the modes that it receives.
+func (e EndpointEntry) Modes() []string {
+	modes := []string{}
+	if e.Test {
+		modes = append(modes, Mode(false))
+	}
+	if e.Live {
+		modes = append(modes, Mode(true))
+	}
+	return modes
+}
+
 // Owner names the owner of the endpoint.
 func (e EndpointEntry) Owner() string {
 	if e.Platform() {

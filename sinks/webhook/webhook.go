@@ -82,14 +82,8 @@ func Registration(endpoints Endpoints) deliveries.Registration {
 func entry(e registry.EndpointEntry) deliveries.Entry {
 	out := deliveries.Entry{
 		Kind: Kind, ID: e.ID, Name: e.ID, Title: "Endpoint " + e.ID + " of " + e.Owner(), Owner: e.Owner(), Agency: e.Agency, ApplicationID: e.ApplicationID, Application: e.Application,
-		URL: e.URL, Events: e.Events, Modes: []string{}, MaxInFlight: e.MaxInFlight, MaxPerSecond: e.MaxPerSecond, Signing: e.Signing, OldEndsAt: e.OldEndsAt,
+		URL: e.URL, Events: e.Events, Modes: e.Modes(), MaxInFlight: e.MaxInFlight, MaxPerSecond: e.MaxPerSecond, Signing: e.Signing, OldEndsAt: e.OldEndsAt,
 		ByCommand: e.ByCommand, RemovedAt: e.RemovedAt,
-	}
-	if e.Test {
-		out.Modes = append(out.Modes, registry.Mode(false))
-	}
-	if e.Live {
-		out.Modes = append(out.Modes, registry.Mode(true))
 	}
 	if e.Inactive {
 		out.Facts = [][2]string{{"Application", "not active: it can create nothing"}}

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -66,25 +68,36 @@ func addEndpoint() Command {
 			if err != nil {
 				return err
 			}
-			due := 0
-			if added.Restored { // what waited since its removal
-				if _, due, err = m.deliveries().Resume(ctx, operator(), webhook.Kind, added.Endpoint.ID, m.now, progress(m.Err)); err != nil {
-					return brokenOff(err, due)
-				}
-			}
-			return m.showChanged(ctx, deliveries.Entry{Name: added.Endpoint.ID}, func(p *page) {
+			err = m.showChanged(ctx, deliveries.Entry{Name: added.Endpoint.ID}, func(p *page) {
 				what := "New endpoint"
 				if added.Restored {
 					what = "Restored endpoint"
 				}
-				p.say("%s %s of %s. Its signing secret is shown once:\n\n  %s\n", what, added.Endpoint.ID, added.Endpoint.Owner(), added.Secret.Reveal())
-				if due > 0 {
-					p.say("%s that waited since it was removed %s due now.", deliveriesText(due), isAre(due))
-				}
+				p.say("%s %s of %s, modes %s. Its signing secret is shown once:\n\n  %s\n", what, added.Endpoint.ID, added.Endpoint.Owner(),
+					strings.Join(added.Endpoint.Modes(), ", "), added.Secret.Reveal())
 				p.say("Events from before can be sent with `quittance replay webhooks`.")
 			}, "secret", added.Secret.Reveal(), "restored", added.Restored)
+			if err != nil || !added.Restored {
+				return err
+			}
+			return m.resumeRestored(ctx, added.Endpoint.ID)
 		},
 	}
+}
+
+// resumeRestored sends what waited since the endpoint was removed. Its secret must be shown
+// before: it is stored, and nothing shows it again.
+func (m *Meta) resumeRestored(ctx context.Context, id string) error {
+	_, due, err := m.deliveries().Resume(ctx, operator(), webhook.Kind, id, m.now, progress(m.Err))
+	if err != nil {
+		return fmt.Errorf("the endpoint is restored, but what waited for it is not sent yet; `quittance endpoints resume %s` sends it: %w", id, inWords(err))
+	}
+	if due == 0 || m.asJSON {
+		return nil
+	}
+	return m.show(nil, func(p *page) {
+		p.say("%s that waited since it was removed %s due now.", deliveriesText(due), isAre(due))
+	})
 }
 
 func setEndpoint() Command {
