@@ -552,7 +552,11 @@ class Citizen {
     for (const end = Date.now() + patience; !await done();) {
       if (Date.now() > end) throw new Error(`not within ${patience / 1000} s`);
       await moment(anew);
-      await this.click(tab, 'main a.button[href*="lang="]');
+      // Without a script the page reloads itself: it may have changed since done looked.
+      if (!await this.place(tab).locator('main a.button[href*="lang="]').count()) continue;
+      await this.click(tab, 'main a.button[href*="lang="]').catch(async (e) => {
+        if (!await done()) throw e;
+      });
     }
   }
 
