@@ -81,12 +81,3 @@ func (s Session) NoticeRefs() (out []string) {
 	}
 	return out
 }
-
-// LocalDay returns the local date of t, such as 2026-11-22.
-func LocalDay(t time.Time) string { return localDate(t) }
-
-// StartOfDay returns the beginning of the local day of t.
-func StartOfDay(t time.Time) time.Time {
-	y, m, d := LocalTime(t).Date()
-	return time.Date(y, m, d, 0, 0, 0, 0, brazzaville).UTC()
-}

@@ -99,7 +99,7 @@ func (s Session) cashOffer(total int64) (Offer, bool) {
 // counts the whole day.
 func (d *decider) till(s Session, clerk string, total int64, l Limits) (Till, Code) {
 	t := d.view.Till(s.till(clerk))
-	if today := localDate(d.cmd.At); today > t.Day {
+	if today := LocalDay(d.cmd.At); today > t.Day {
 		t = Till{Day: today}
 	}
 	t.Taken += total

@@ -16,5 +16,5 @@ func SameDay(a, b time.Time) bool {
 	return ay == by && am == bm && ad == bd
 }
 
-// localDate returns the local date, such as 2026-11-22. Later dates are greater texts.
-func localDate(t time.Time) string { return LocalTime(t).Format(time.DateOnly) }
+// LocalDay returns the local date, such as 2026-11-22. Later dates are greater texts.
+func LocalDay(t time.Time) string { return LocalTime(t).Format(time.DateOnly) }

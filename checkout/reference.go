@@ -5,6 +5,7 @@ import (
 	"crypto/cipher"
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // References makes the numbers that people read aloud: payment_ref and notice_ref
@@ -43,6 +44,12 @@ func (r *References) PaymentRef(counter int64) (ref string, ok bool) {
 func (r *References) NoticeRef(year int, counter int64) string {
 	return fmt.Sprintf("AV%04d%010d", year, r.permute(counter, noticeRefs, 17, year))
 }
+
+// Ungrouped removes what people write between the digits of a number: spaces, hyphens and
+// dots.
+func Ungrouped(typed string) string { return grouping.Replace(typed) }
+
+var grouping = strings.NewReplacer(" ", "", "\u00a0", "", "\u202f", "", ".", "", "-", "")
 
 // ValidPaymentRef reports whether the text has 16 digits and a correct check.
 func ValidPaymentRef(ref string) bool {

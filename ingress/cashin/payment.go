@@ -26,8 +26,6 @@ const (
 	// wordPatience is how long a partner waits for the operator's word, from the arrival of
 	// the request.
 	wordPatience = 25 * time.Second
-	// askPatience is how long the other calls wait for the processor.
-	askPatience = 2 * time.Second
 	// sendWithin leaves the sink time to say that nothing was sent.
 	sendWithin = 15 * time.Second
 	// approvalWindow and cardWindow are the payer's time, as on the hosted page.
@@ -68,7 +66,7 @@ func (a *API) initCheckout(c call) error {
 	if err != nil {
 		return err
 	}
-	answer, err := a.ask(c.r.Context(), askPatience, app, p, s.ID, checkout.InitCheckout{Session: s})
+	answer, err := a.ask(c.r.Context(), commands.DefaultTimeout, app, p, s.ID, checkout.InitCheckout{Session: s})
 	if err != nil {
 		return err
 	}

@@ -40,23 +40,12 @@ var providers = func() map[string]provider {
 
 // offers returns the offers that can pay the amount now: the application has them, and its
 // agency an account that takes francs.
-func (a *API) offers(app registry.Application, live bool, amount int64) (out []checkout.Offer) {
-	for _, id := range app.Offers {
-		if !a.cfg.Configuration.Configured(app.AgencyID, live, id, currency) {
-			continue
-		}
-		channel, _ := checkout.OfferChannel(id)
-		o := checkout.Offer{ID: id, Channel: channel}
-		if schedule, ok := a.cfg.Configuration.Fee(app.AgencyID, channel, currency); ok {
-			fee, err := money.Fee(amount, schedule)
-			if err != nil {
-				continue // the amount is too large for the schedule
-			}
-			o.Fee = fee
-		}
-		out = append(out, o)
-	}
-	return out
+func (a *API) offers(app registry.Application, live bool, amount int64) []checkout.Offer {
+	return app.PricedOffers(amount,
+		func(id string) bool { return a.cfg.Configuration.Configured(app.AgencyID, live, id, currency) },
+		func(channel checkout.Channel) (money.Schedule, bool) {
+			return a.cfg.Configuration.Fee(app.AgencyID, channel, currency)
+		})
 }
 
 // enabled reports whether the application takes payments of a provider now.

@@ -9,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quittance/checkout"
+	"quittance/internal/commands"
 	"quittance/internal/personal"
 )
 
@@ -65,7 +66,7 @@ func (a *API) checkStatus(c call) error {
 	if !numberPattern.MatchString(number) {
 		number = "" // no payment has it, and it may hold what a record cannot
 	}
-	answer, err := a.ask(c.r.Context(), askPatience, app, p, "", checkout.LookUp{Number: number})
+	answer, err := a.ask(c.r.Context(), commands.DefaultTimeout, app, p, "", checkout.LookUp{Number: number})
 	if err != nil {
 		return err
 	}

@@ -184,7 +184,7 @@ func (v visit) pinFault(err error) string {
 	return v.w.PIN.Malformed
 }
 
-// forgetDevice is POST /counter/pin/forget. It ends the sessions of the device.
+// forgetDevice is POST /counter/pin/forget. It ends all sessions of the clerk.
 func (v visit) forgetDevice() {
 	if err := v.c.cfg.Identities.ForgetDevice(v.R.Context(), v.actor(), v.desk.ClerkPrincipal); err != nil {
 		v.unavailable("forgetting a device", err, v.w.StillSignedIn)

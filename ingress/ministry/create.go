@@ -175,23 +175,11 @@ func (a *API) draft(s checkout.Session, app registry.Application, p identity.Pri
 
 // offers returns the application's offers that take the currency, with their fees.
 func (a *API) offers(app registry.Application, live bool, amount int64, code string) []checkout.Offer {
-	var out []checkout.Offer
-	for _, id := range app.Offers {
-		if !a.cfg.Registry.Takes(app.AgencyID, live, id, code) {
-			continue
-		}
-		channel, _ := checkout.OfferChannel(id)
-		o := checkout.Offer{ID: id, Channel: channel}
-		if schedule, ok := a.cfg.Registry.Fee(app.AgencyID, channel, code); ok && amount > 0 {
-			fee, err := money.Fee(amount, schedule)
-			if err != nil {
-				continue // the amount is too large for the schedule
-			}
-			o.Fee = fee
-		}
-		out = append(out, o)
-	}
-	return out
+	return app.PricedOffers(amount,
+		func(id string) bool { return a.cfg.Registry.Takes(app.AgencyID, live, id, code) },
+		func(channel checkout.Channel) (money.Schedule, bool) {
+			return a.cfg.Registry.Fee(app.AgencyID, channel, code)
+		})
 }
 
 // seal replaces the session's contact data by their sealed form, which can be erased. A

@@ -2,7 +2,6 @@ package cashin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -284,17 +282,14 @@ func entry(s *registry.Snapshot, p Pair) Entry {
 
 // change runs do in a transaction of its own, for an application by its id or unique name.
 func change(ctx context.Context, pool *pgxpool.Pool, application string, now time.Time, do func(*Tx, registry.Application) error) error {
-	app, err := identity.FindApplication(ctx, pool, application)
-	if err != nil {
-		return err
-	}
 	return registry.Change(ctx, pool, nil, now, func(tx *registry.Tx) error {
-		t, err := Within(ctx, tx)
+		app, err := tx.Before.FindApplication(application)
 		if err != nil {
 			return err
 		}
-		if tx.Before.Applications[app.ID].ID == "" {
-			return errors.New("the application was deleted")
+		t, err := Within(ctx, tx)
+		if err != nil {
+			return err
 		}
 		return do(t, app)
 	})

@@ -27,8 +27,8 @@ import (
 // command: send it again only if it is idempotent.
 var ErrUnavailable = errors.New("the service cannot answer in time")
 
-// defaultTimeout is how long a request waits for its reply (architecture, "Write path").
-const defaultTimeout = 2 * time.Second
+// DefaultTimeout is how long a request waits for its reply (architecture, "Write path").
+const DefaultTimeout = 2 * time.Second
 
 // Outcomes of a command, in addition to the codes of answers.
 const (
@@ -64,7 +64,7 @@ type Config[C, A any] struct {
 	// Family holds the names of the processor's topics.
 	Family   schemas.Family
 	Protocol Protocol[C, A]
-	// Timeout bounds the wait for a reply; defaultTimeout when zero.
+	// Timeout bounds the wait for a reply; DefaultTimeout when zero.
 	Timeout time.Duration
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -90,7 +90,7 @@ type Client[C, A any] struct {
 // starts at the current end of that partition, so that it reads the replies to all later
 // commands.
 func New[C, A any](ctx context.Context, cfg Config[C, A]) (*Client[C, A], error) {
-	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
+	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	factory := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"processor": cfg.Family.Processor}, cfg.Metrics))
 	c := &Client[C, A]{
 		cfg: cfg, instance: uuid.NewString(), waiting: map[string]chan<- A{},

@@ -195,9 +195,6 @@ func ForgetDevices(ctx context.Context, pool *pgxpool.Pool, actor operation.Acto
 				return operation.Refuse("clerk.unknown", "id", nil)
 			}
 			params.AgencyID, params.ClerkCode = &c.AgencyID, &c.Code
-			if err := t.q.EndSessionsOfClerk(ctx, db.EndSessionsOfClerkParams{AgencyID: params.AgencyID, ClerkCode: params.ClerkCode}); err != nil {
-				return err
-			}
 		} else if id, ok := form.CanonicalUUID(which); ok {
 			params.ID = &id
 		} else {
@@ -207,14 +204,17 @@ func ForgetDevices(ctx context.Context, pool *pgxpool.Pool, actor operation.Acto
 		if err != nil {
 			return err
 		}
-		if len(rows) == 0 && params.ID != nil {
-			return operation.Refuse("clerk.device_unknown", "id", operation.Args{"id": *params.ID})
+		if params.ID != nil {
+			if len(rows) == 0 {
+				return operation.Refuse("clerk.device_unknown", "id", operation.Args{"id": *params.ID})
+			}
+			params.AgencyID, params.ClerkCode = &rows[0].AgencyID, &rows[0].ClerkCode
+		}
+		if err := t.q.EndSessionsOfClerk(ctx, db.EndSessionsOfClerkParams{AgencyID: params.AgencyID, ClerkCode: params.ClerkCode}); err != nil {
+			return err
 		}
 		for _, r := range rows {
 			d := toDevice(r, t.registry)
-			if err := t.q.EndSessionsOfClerk(ctx, db.EndSessionsOfClerkParams{AgencyID: &r.AgencyID, ClerkCode: &r.ClerkCode}); err != nil {
-				return err
-			}
 			if err := operation.Record(ctx, t.tx, actor, now, operation.Entry{Action: "clerk.forget_device", Subject: d.ID, Detail: map[string]any{"clerk": d.Clerk, "live": d.Live}}); err != nil {
 				return err
 			}

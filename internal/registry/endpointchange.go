@@ -17,7 +17,8 @@ import (
 )
 
 // EndpointChange holds the fields of a webhook endpoint that a command sets. A nil field
-// stays as it is; a new endpoint has the default, and a restored one the default modes. MaxPerSecond 0 is no limit.
+// stays as it is; a new endpoint has the default, and a restored one the default modes.
+// MaxPerSecond 0 is no limit.
 type EndpointChange struct {
 	Events, Modes             []string
 	MaxInFlight, MaxPerSecond *int64

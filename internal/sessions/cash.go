@@ -123,12 +123,7 @@ func (f CashFilter) entry(row pgx.CollectableRow) (e CashEntry, err error) {
 // squeezed returns the digits of a text that has only digits and what people write between
 // them; empty for any other text.
 func squeezed(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" \u00a0\u202f.-", r) {
-			return -1
-		}
-		return r
-	}, s)
+	s = checkout.Ungrouped(s)
 	if strings.Trim(s, "0123456789") != "" {
 		return ""
 	}

@@ -178,12 +178,7 @@ func (d *Desk) sees(agencyID string) bool { return d.Viewer == nil || d.Viewer.A
 // PaymentRef returns the payment reference that a person has typed, perhaps in groups; empty
 // if it is none.
 func PaymentRef(typed string) string {
-	ref := strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" -.\u00a0\u202f", r) {
-			return -1
-		}
-		return r
-	}, typed)
+	ref := checkout.Ungrouped(typed)
 	if !checkout.ValidPaymentRef(ref) {
 		return ""
 	}

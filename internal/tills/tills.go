@@ -242,8 +242,7 @@ func (s *Tills) record(ctx context.Context, tx pgx.Tx, actor operation.Actor, ac
 }
 
 // Open opens the till of a clerk with the cash that is in it, without what Uncounted
-// returns. A clerk whose till is open gets
-// that till. The refusal is till.amount_out_of_range with the field opening.
+// returns. A clerk whose till is open gets that till. The refusal is till.amount_out_of_range with the field opening.
 func (s *Tills) Open(ctx context.Context, actor operation.Actor, who Who, opening int64) (t Till, err error) {
 	if opening < 0 || opening > MaxAmount {
 		return Till{}, operation.Refuse("till.amount_out_of_range", "opening", operation.Args{"most": int64(MaxAmount)})

@@ -120,10 +120,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	defer w.producer.Close()
 	w.produce = w.producer.Produce
-	session, err := kafka.GroupSession(ctx, w.cfg.Kafka, w.cfg.Kind.Sending().Group)
-	if err != nil && ctx.Err() == nil {
-		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the group uses the long session timeout", slog.String("group", w.group), slog.Duration("timeout", session), slog.Any("error", err))
-	}
+	session := consume.SessionTimeout(ctx, w.cfg.Kafka, w.cfg.Kind.Sending().Group, w.cfg.Log)
 	w.heartbeat = kafka.Heartbeat(session)
 	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: w.group, Brokers: w.cfg.Kafka.Brokers, Dialer: w.cfg.Kafka.Security.Dialer(), Topics: []string{w.topic}, StartOffset: kafkago.FirstOffset,

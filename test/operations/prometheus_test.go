@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -168,23 +167,7 @@ scrape_configs:
 	cmd := exec.Command(prometheusTool(t, "prometheus"), "--config.file=prometheus.yml", "--storage.tsdb.path=data",
 		"--web.listen-address="+addr, "--enable-feature=exemplar-storage", "--log.level=warn")
 	cmd.Dir = dir
-	out, err := os.Create(filepath.Join(dir, "output.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = out.Close() }()
-	cmd.Stdout, cmd.Stderr = out, out
-	ended, err := program.Launch(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		<-ended
-		if t.Failed() {
-			t.Logf("Prometheus wrote:\n%s", program.Tail(out.Name(), 8<<10))
-		}
-	})
+	harness.Launch(t, "Prometheus", cmd, filepath.Join(dir, "output.log"))
 	return prometheus{"http://" + addr}
 }
 

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -58,23 +57,7 @@ func newFront(t *testing.T, start func(*front, *testing.T) *exec.Cmd) *front {
 	}
 
 	cmd := start(f, t)
-	out, err := os.Create(f.path("output.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = out.Close() }()
-	cmd.Stdout, cmd.Stderr = out, out
-	ended, err := program.Launch(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		<-ended
-		if t.Failed() {
-			t.Logf("the proxy wrote:\n%s", program.Tail(out.Name(), 8<<10))
-		}
-	})
+	ended := harness.Launch(t, "the proxy", cmd, f.path("output.log"))
 	harness.Eventually(t, "reaching the proxy", func() error {
 		select {
 		case <-ended:

@@ -147,12 +147,19 @@ func (c *Consumer) Lag() float64 {
 	return max(0, time.Since(time.UnixMilli(at)).Seconds())
 }
 
+// SessionTimeout is kafka.GroupSession for a member that is about to join the group (its name
+// without the prefix). It logs why the broker did not answer.
+func SessionTimeout(ctx context.Context, cfg kafka.Config, group string, log *slog.Logger) time.Duration {
+	session, err := kafka.GroupSession(ctx, cfg, group)
+	if err != nil && ctx.Err() == nil {
+		log.LogAttrs(ctx, slog.LevelWarn, "the group uses the long session timeout", slog.String("group", group), slog.Duration("timeout", session), slog.Any("error", err))
+	}
+	return session
+}
+
 // open creates the client, which joins the group.
 func (c *Consumer) open(ctx context.Context, options ...kgo.Opt) error {
-	session, err := kafka.GroupSession(ctx, c.cfg.Kafka, c.cfg.Group)
-	if err != nil && ctx.Err() == nil {
-		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the group uses the long session timeout", slog.String("group", c.cfg.Group), slog.Duration("timeout", session), slog.Any("error", err))
-	}
+	session := SessionTimeout(ctx, c.cfg.Kafka, c.cfg.Group, c.cfg.Log)
 	topics := make([]string, len(c.cfg.Topics))
 	for i, t := range c.cfg.Topics {
 		topics[i] = c.cfg.Kafka.Prefix + t
