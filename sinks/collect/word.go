@@ -31,9 +31,10 @@ func (j *job) answered(o connector.Outcome, source checkout.Source) string {
 	return outcome
 }
 
-// neverSent refuses a request that surely nobody has sent, and that nobody will send: a
-// later reader of the record only asks about it. Once the broker has the refusal, it tells
-// whoever waits.
+// neverSent refuses a request that this first reader of the record has not sent and will not
+// send: it is too late by this member's clock, or nobody can open the payer's number. Once
+// the broker has the refusal, it tells whoever waits. A later reader could still send the
+// request if its clock is behind this one by more than the time in between.
 func (j *job) neverSent(cause checkout.FailureCode, reason string) string {
 	outcome := j.report(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: cause, Reason: reason}, checkout.SourceRequest)
 	if outcome != outcomeLeft && outcome != outcomePoison {
