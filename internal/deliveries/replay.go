@@ -151,35 +151,38 @@ type replay struct {
 
 // take adds a notification's deliveries to the batch.
 func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
-	n, err := r.notification(rec)
+	planned, n, err := r.plan(rec)
 	switch {
 	case errors.Is(err, schemas.ErrUndecodable):
 		r.replayed.Unreadable++
 		return nil
-	case err != nil || n == nil:
+	case err != nil || n == nil && planned == nil:
 		return err
-	}
-	if n.Request != "" {
+	case n != nil && n.Request != "":
 		return nil // the payment has a notification of its own, and its request was carried out
 	}
 	r.replayed.Events++
-	if _, is := r.reversed[n.SessionID]; is {
-		r.replayed.Reversed++
-		return nil
+	if n != nil {
+		if _, is := r.reversed[n.SessionID]; is {
+			r.replayed.Reversed++
+			return nil
+		}
+		for _, id := range r.kind.Directory.Destinations(n) {
+			planned = append(planned, *Plan(r.kind.Kind, n, id))
+		}
 	}
 	addressed := false
-	for _, id := range r.kind.Directory.Destinations(n) {
-		if r.Only != "" && r.Only != id {
+	for _, d := range planned {
+		if r.Only != "" && r.Only != d.DestinationID {
 			continue
 		}
 		addressed = true
-		d := Plan(r.kind.Kind, n, id)
-		_, planned := r.underWay[d.DeliveryID]
-		if _, unplanned := r.unplanned[n.EventID]; planned || unplanned {
+		_, underWay := r.underWay[d.DeliveryID]
+		if _, unplanned := r.unplanned[d.EventID]; underWay || unplanned {
 			r.replayed.UnderWay++
 			continue
 		}
-		r.batch = append(r.batch, *d)
+		r.batch = append(r.batch, d)
 	}
 	if !addressed {
 		r.replayed.Unaddressed++
@@ -188,6 +191,17 @@ func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
 		return nil
 	}
 	return r.flush(ctx)
+}
+
+// plan returns the deliveries of a record, for a kind with Plan, otherwise its notification.
+// Both are nil if there is none.
+func (r *replay) plan(rec *kgo.Record) ([]record.Delivery, *record.Notification, error) {
+	if r.kind.Plan != nil {
+		planned, err := r.kind.Plan(r.Codec, rec.Value)
+		return planned, nil, err
+	}
+	n, err := r.notification(rec)
+	return nil, n, err
 }
 
 // flush makes those deliveries of the batch that do not exist.

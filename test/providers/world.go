@@ -85,11 +85,27 @@ func (s *Simulator) Control(path, body string) {
 	}
 }
 
+// inboxes are the names of the channels' inboxes.
+var inboxes = map[provider.Channel]string{provider.ChannelSMS: "sms", provider.ChannelEmail: "mail"}
+
+// Clear forgets the accepted messages of a channel.
+func (s *Simulator) Clear(channel provider.Channel) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodDelete, s.URL+"/inbox/"+inboxes[channel], http.NoBody)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+}
+
 // Inbox returns the accepted messages of a channel.
 func (s *Simulator) Inbox(channel provider.Channel) (out []Received) {
 	s.t.Helper()
-	name := map[provider.Channel]string{provider.ChannelSMS: "sms", provider.ChannelEmail: "mail"}[channel]
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.URL+"/inbox/"+name, http.NoBody)
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.URL+"/inbox/"+inboxes[channel], http.NoBody)
 	if err != nil {
 		s.t.Fatal(err)
 	}
