@@ -74,14 +74,14 @@ const maxLifeOnce = 24 * time.Hour
 func (k Kind) validate() error {
 	var errs []error
 	if k.Name == "" || k.Version < 1 || len(k.Channels) == 0 {
-		errs = append(errs, errors.New("Name, Version and Channels are required"))
+		errs = append(errs, errors.New("the fields Name, Version and Channels are required"))
 	}
 	if k.Once && (k.Life <= 0 || k.Life > maxLifeOnce) {
-		errs = append(errs, fmt.Errorf("Once needs a Life of at most %v", maxLifeOnce))
+		errs = append(errs, fmt.Errorf("a kind with Once needs a Life of at most %v", maxLifeOnce))
 	}
 	for _, v := range k.Variables {
 		if k.Samples[v] == "" {
-			errs = append(errs, fmt.Errorf("Samples lacks %q", v))
+			errs = append(errs, fmt.Errorf("there is no sample of %q", v))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
