@@ -17,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	checkoutpage "quittance/checkout/page"
+	"quittance/ingress/docs/quickstart"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 )
@@ -179,7 +180,7 @@ func readKits() ([]kit, error) {
 
 // read reads the program. It leaves out the line that excludes a Go program from our build.
 func (s *sample) read() error {
-	text, err := files.ReadFile("quickstart/" + s.File)
+	text, err := quickstart.Programs.ReadFile(s.File)
 	if err != nil {
 		return fmt.Errorf("reading a quickstart: %w", err)
 	}

@@ -27,6 +27,7 @@ import (
 
 	"quittance/checkout"
 	guides "quittance/docs"
+	"quittance/ingress/docs/quickstart"
 	"quittance/ingress/problem"
 	"quittance/internal/registry"
 )
@@ -335,7 +336,7 @@ func TestDocumentation(t *testing.T) {
 			}
 		}
 	}
-	files, err := os.ReadDir("quickstart")
+	files, err := quickstart.Programs.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}

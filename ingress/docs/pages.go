@@ -166,7 +166,7 @@ func (v view) Name() string { return pages[0].in(v.Lang) }
 // Home is the address of the first page.
 func (v view) Home() string { return pages[0].path(v.Lang) }
 
-//go:embed templates quickstart pages
+//go:embed templates pages
 var files embed.FS
 
 // site renders pages.

@@ -119,7 +119,7 @@ func TestQuickstarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range shown {
-		if !slices.ContainsFunc(allQuickstarts, func(q quickstart) bool { return slices.Contains([]string{q.create, q.receive, q.install}, f.Name()) }) {
+		if f.Name() != "quickstart.go" && !slices.ContainsFunc(allQuickstarts, func(q quickstart) bool { return slices.Contains([]string{q.create, q.receive, q.install}, f.Name()) }) {
 			t.Errorf("the documentation shows %s, and no test runs it", f.Name())
 		}
 	}
