@@ -93,8 +93,10 @@ func TestCashinGuide(t *testing.T) {
 	for _, path := range []string{"/docs/cash-in", "/docs/fr/cash-in"} {
 		page := html.UnescapeString(get(t, h, path))
 		for _, row := range [][2]string{
-			{"<code>apiKey</code>", "<code>Authorization: Bearer sk_…</code>"}, {"<code>externalNumber</code>", "<code>order_id</code>"},
-			{"<code>amount</code>", "<code>amount</code>"}, {"<code>redirectUrl</code>", "<code>checkout_url</code>"},
+			{"<code>apiKey</code>", "<code>Authorization: Bearer sk_…</code>"},
+			{"<code>externalNumber</code>", "<code>order_id</code>"},
+			{"<code>amount</code>", "<code>amount</code>"},
+			{"<code>redirectUrl</code>", "<code>checkout_url</code>"},
 			{"<code>GET /transactions/{number}/check-status</code>", "<code>GET /api/v1/checkout/sessions?order_id=…</code>"},
 			{"webhook", "<code>checkout.completed</code>"},
 		} {
