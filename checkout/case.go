@@ -531,7 +531,7 @@ func (d *decider) supersede(s Session, kinds ...CaseKind) Session {
 func (d *decider) honourable(s Session, do Outcome) bool {
 	timedOut := s.Status == StatusExpired || s.Status == StatusFailed && s.FailureCode == s.Collection.timeout()
 	return do.HonourLate && timedOut && s.Collection.Channel != ChannelCash &&
-		!do.ApprovedAt.IsZero() && !do.ApprovedAt.After(s.EndedAt.Add(honourWithin)) && d.alone(s) && !d.claimedElsewhere(s)
+		!do.ApprovedAt.IsZero() && !do.ApprovedAt.After(s.EndedAt.Add(honourWithin)) && d.alone(s)
 }
 
 // honourWithin is how long after a session's end an approval may be dated that the

@@ -88,12 +88,12 @@ const (
 	DetailApprovedBy     = "approved_by" // the second member of staff
 	DetailLate           = "late"        // true when a case completed the session
 	DetailWasCompleted   = "was_completed"
-	DetailOrderPaid      = "order_paid"  // another session of the order is paid
-	DetailProposal       = "proposal"    // number of a proposal within its case
-	DetailAnsweredAt     = "answered_at" // time of the call to the ERP
+	DetailOrderPaid      = "order_paid"     // another session of the order is paid
+	DetailProposal       = "proposal"       // number of a proposal within its case
+	DetailAnsweredAt     = "answered_at"    // time of the call to the ERP
 	DetailTransactionID  = "transaction_id" // of the due whose confirmation the event is about
-	DetailNumber         = "number"      // of a payment of the deprecated cash-in surface
-	DetailPaymentID      = "payment_id"  // of the same
+	DetailNumber         = "number"         // of a payment of the deprecated cash-in surface
+	DetailPaymentID      = "payment_id"     // of the same
 
 	// Of an orphaned report of no session, which has no case to hold them.
 	DetailAccount    = "account"     // as Collection.Account
