@@ -14,7 +14,9 @@ type ClaimKey struct {
 }
 
 // Claim says which sessions pay a due, so that nobody pays it twice. The zero value is a due
-// that nobody claims. Only sessions of an agency that has an ERP for their mode claim.
+// that nobody claims. Only sessions of an agency that has an ERP for their mode claim. Between
+// two sessions of one order the rules of the order decide (decisions § 1), and the claim does
+// not matter.
 type Claim struct {
 	// Holders are the ids of the sessions that are a payment of the due, or may become one. A
 	// second holder is a session whose money arrived after it had let go.
@@ -159,8 +161,8 @@ func (d *decider) claim(s Session, replace bool) (faults []Fault) {
 		}
 		for _, id := range d.claimOf(s.claimKey(due)).Holders {
 			held, ok := d.session(id)
-			if !ok {
-				continue
+			if !ok || held.orderKey() == s.orderKey() {
+				continue // the rules of the order decide about its own sessions
 			}
 			held = d.expire(held)
 			switch now := held.dueStateOf(due.ERPDueRef); {
@@ -244,13 +246,13 @@ func (d *decider) unreflected(s Session, due Item) bool {
 	return true
 }
 
-// claimedElsewhere reports whether another session holds a claim on a due of the session.
+// claimedElsewhere reports whether a session of another order holds a claim on a due of the session.
 func (d *decider) claimedElsewhere(s Session) bool {
 	return d.anotherHolds(s, func(Session) bool { return true })
 }
 
-// claimedByMoney reports whether money of another session is, or may become, a payment of a
-// due of the session. A session that is only open does not count: the first one to collect
+// claimedByMoney reports whether money of another order is, or may become, a payment of a due
+// of the session. A session that is only open does not count: the first one to collect
 // wins.
 func (d *decider) claimedByMoney(s Session) bool {
 	return d.anotherHolds(s, func(other Session) bool { return other.Status != StatusOpen || other.Collection != nil })
@@ -266,7 +268,7 @@ func (d *decider) anotherHolds(s Session, counts func(Session) bool) bool {
 		}
 		for _, id := range d.claimOf(s.claimKey(due)).Holders {
 			other, ok := d.session(id)
-			if !ok || id == s.ID {
+			if !ok || other.orderKey() == s.orderKey() {
 				continue
 			}
 			if other = d.expire(other); counts(other) && other.dueStateOf(due.ERPDueRef) != DuePayable {

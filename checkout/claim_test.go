@@ -116,6 +116,18 @@ func TestClaims(t *testing.T) {
 				w.t.Errorf("events %v", w.events)
 			}
 		},
+		"of the same order, its own rules decide": func(w *world) {
+			w.make(w.ministry("a", "D"), false)
+			w.request("a")
+			w.advance(2 * time.Hour)
+			again := w.ministry("b", "D")
+			again.OrderID = "o-a"
+			wantCode(w.t, w.make(again, false), checkout.CodeOK)
+			wantCode(w.t, w.request("b"), checkout.CodePreviousUndecided)
+			w.approve("a")
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
+			w.want("b", checkout.StatusCancelled, created, checkout.EventCancelled)
+		},
 		"cancelled": func(w *world) {
 			w.make(w.ministry("a", "D"), false)
 			w.cancel("a")
