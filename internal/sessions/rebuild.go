@@ -37,6 +37,9 @@ func (s *Store) Empty(ctx context.Context, actor operation.Actor, now time.Time,
 		if _, err := tx.Exec(ctx, `DELETE FROM cash_movements`); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, `DELETE FROM cashin_reversals`); err != nil {
+			return err
+		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "readmodel.rebuild", Subject: topic})
 	})
 	if err != nil {
