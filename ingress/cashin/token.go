@@ -35,12 +35,12 @@ func (a *API) generate(c call) error {
 	digest := sha256.Sum256([]byte(apiKey))
 	bucket := binary.BigEndian.Uint32(digest[:]) % guessBuckets
 	access, guesses := made("stranger", bucket), made("guess", bucket)
-	pairID, right, err := a.cfg.Credentials.Check(c.r.Context(), apiKey, secretKey)
+	p, right, err := a.cfg.Credentials.Check(c.r.Context(), apiKey, secretKey)
 	if err != nil {
 		return err
 	}
-	if pairID != "" {
-		access = pairID
+	if p.PairID != "" {
+		*c.by, access = p, p.PairID
 	}
 	err = a.count(c, access)
 	if !right {
@@ -49,7 +49,7 @@ func (a *API) generate(c call) error {
 	if err != nil {
 		return err
 	}
-	token, expiresAt, err := a.cfg.Credentials.Generate(c.r.Context(), pairID)
+	token, expiresAt, err := a.cfg.Credentials.Generate(c.r.Context(), p.PairID)
 	if err != nil {
 		return err
 	}

@@ -67,14 +67,14 @@ func (h *house) generate(m cashin.Minted) string {
 
 // generate checks credentials and generates a token, as the surface does.
 func generate(ctx context.Context, s *cashin.Store, apiKey, secretKey string) (token secret.Text, expiresAt time.Time, err error) {
-	pairID, right, err := s.Check(ctx, apiKey, secretKey)
+	p, right, err := s.Check(ctx, apiKey, secretKey)
 	if err == nil && !right {
 		err = cashin.ErrUnauthorized
 	}
 	if err != nil {
 		return token, expiresAt, err
 	}
-	return s.Generate(ctx, pairID)
+	return s.Generate(ctx, p.PairID)
 }
 
 // refused reports whether both instances refuse a token.
@@ -157,11 +157,11 @@ func TestWrongCredentials(t *testing.T) {
 	if h.refused(token) {
 		t.Error("the token is lost")
 	}
-	if id, right, err := h.one.Check(t.Context(), m.APIKey.Reveal(), "wrong"); err != nil || right || id != m.ID {
-		t.Errorf("the key is %s, %v, %v", id, right, err)
+	if p, right, err := h.one.Check(t.Context(), m.APIKey.Reveal(), "wrong"); err != nil || right || p != (cashin.Principal{PairID: m.ID, ApplicationID: registries.AppA}) {
+		t.Errorf("the key is of %+v, %v, %v", p, right, err)
 	}
-	if id, right, err := h.one.Check(t.Context(), "ak_test_unknown", "wrong"); err != nil || right || id != "" {
-		t.Errorf("an unknown key is %s, %v, %v", id, right, err)
+	if p, right, err := h.one.Check(t.Context(), "ak_test_unknown", "wrong"); err != nil || right || p != (cashin.Principal{}) {
+		t.Errorf("an unknown key is of %+v, %v, %v", p, right, err)
 	}
 }
 

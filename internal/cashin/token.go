@@ -54,10 +54,10 @@ func New(cfg Config) (*Store, error) {
 	return &Store{cfg}, nil
 }
 
-// Check checks a pair. pairID is that of the apiKey, in force or not, and empty when nobody
+// Check checks a pair. p is the access with the apiKey, in force or not, and zero when nobody
 // has it. right reports whether the secretKey belongs to it, the pair is in force, and its
 // application is active. Each answer takes the same work and the same time.
-func (s *Store) Check(ctx context.Context, apiKey, secretKey string) (pairID string, right bool, err error) {
+func (s *Store) Check(ctx context.Context, apiKey, secretKey string) (p Principal, right bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	key, presented := secret.NewText(apiKey), registry.DigestOf(secret.NewText(secretKey))
@@ -66,15 +66,15 @@ func (s *Store) Check(ctx context.Context, apiKey, secretKey string) (pairID str
 	var stored []byte
 	var inForce bool
 	// The query has one row, and searches both tables, for every apiKey.
-	err = s.cfg.Pool.QueryRow(ctx, `SELECT coalesce(p.id::text, ''), coalesce(p.secret_hash, $2), coalesce(p.revoked_at IS NULL AND a.active, false)
+	err = s.cfg.Pool.QueryRow(ctx, `SELECT coalesce(p.id::text, ''), coalesce(p.application_id::text, ''), coalesce(p.live, false), coalesce(p.secret_hash, $2), coalesce(p.revoked_at IS NULL AND a.active, false)
 		FROM (SELECT $1::bytea AS hash) k LEFT JOIN cashin_pairs p ON p.api_key_hash = k.hash
-		LEFT JOIN applications a ON a.id = coalesce(p.application_id, '00000000-0000-0000-0000-000000000000')`, digest[:], none[:]).Scan(&pairID, &stored, &inForce)
+		LEFT JOIN applications a ON a.id = coalesce(p.application_id, '00000000-0000-0000-0000-000000000000')`, digest[:], none[:]).Scan(&p.PairID, &p.ApplicationID, &p.Live, &stored, &inForce)
 	if err != nil {
-		return "", false, fmt.Errorf("reading a pair: %w", err)
+		return Principal{}, false, fmt.Errorf("reading a pair: %w", err)
 	}
 	same := subtle.ConstantTimeCompare(stored, presented[:]) == 1
 	demo := secret.IsDemo(key) && !s.cfg.Demo
-	return pairID, same && inForce && !demo, nil
+	return p, same && inForce && !demo, nil
 }
 
 // Generate mints an access token for a pair that Check found right. It also deletes the
