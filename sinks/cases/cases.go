@@ -42,7 +42,7 @@ const (
 	// openAtOnce is the number of openings that are written together.
 	openAtOnce = 100
 	// patience bounds the writing of an answer, and the wait for the end of cases.events.
-	patience = 5 * time.Second
+	patience  = 5 * time.Second
 	lookEvery = 20 * time.Millisecond
 )
 
