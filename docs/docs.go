@@ -1,4 +1,5 @@
-// Package docs has the guides that the service serves. They are files of this folder.
+// Package docs has the guides that the service serves, which are files of this folder, and
+// the French of texts that pages take from elsewhere.
 package docs
 
 import _ "embed"
@@ -8,3 +9,8 @@ import _ "embed"
 //
 //go:embed analysts.md
 var Analysts []byte
+
+// AnalystsFrench is Analysts in French, with the same examples. The same test writes its parts.
+//
+//go:embed analysts.fr.md
+var AnalystsFrench []byte

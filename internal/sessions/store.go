@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/checkout"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/personal"
 )
@@ -57,14 +58,17 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 	last := map[string]Snapshot{}
 	erased := map[string]bool{}
 	for _, s := range slices.SortedFunc(slices.Values(snapshots), func(a, b Snapshot) int { return strings.Compare(a.TransactionID, b.TransactionID) }) {
-		if s.Confirms() {
+		for _, due := range s.Dues() {
+			if s.Status != checkout.StatusCompleted || due.ERPDueRef == "" {
+				continue
+			}
 			batch.Queue(`
 				INSERT INTO erp_confirmations AS c (transaction_id, session_id, tenant_id, livemode, completed_at, accepted_at)
 				VALUES ($1, $2, $3, $4, $5, $6)
 				ON CONFLICT (transaction_id) DO UPDATE SET session_id = excluded.session_id, completed_at = excluded.completed_at,
 					accepted_at = coalesce(c.accepted_at, excluded.accepted_at)
 				WHERE c.session_id IS NULL OR c.accepted_at IS NULL AND excluded.accepted_at IS NOT NULL`,
-				s.TransactionID, s.ID, s.TenantID, s.Live, s.EndedAt, optional(s.Confirmation.SettledAt))
+				due.TransactionID, s.ID, s.TenantID, s.Live, s.EndedAt, optional(due.Confirmation.SettledAt))
 		}
 		if s.Erased {
 			erased[s.ID] = true
