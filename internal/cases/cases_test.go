@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -611,5 +612,75 @@ func TestPoisonIDs(t *testing.T) {
 	old := cases.ReadPoison(schemas.TopicPoisonJournal, &kgo.Record{Offset: 1})
 	if old.ID == cases.ReadPoison(schemas.TopicPoisonJournal, &kgo.Record{Offset: 2}).ID {
 		t.Error("records without headers share a case")
+	}
+}
+
+// migration returns the statements of a migration, up and down.
+func migration(t *testing.T, name string) (up, down string) {
+	t.Helper()
+	b, err := os.ReadFile("../postgres/migrations/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, down, _ = strings.Cut(string(b), "-- +goose Down")
+	return up, down
+}
+
+// Earlier releases closed cases without a session in Postgres alone. After the migration
+// each of their proposals and exits becomes an event, with its time of then, and the cases
+// are closed by it.
+func TestExitsOfEarlierReleasesBecomeEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	up, down := migration(t, "0029_case_events.sql")
+	w.Exec(t, down)
+	one, two := w.staff(t, "One", ""), w.staff(t, "Two", "")
+	hour := func(n int) time.Time { return registries.Epoch.Add(time.Duration(n) * time.Hour) }
+	for _, id := range []string{"lost", "poison", "waits"} {
+		kind := checkout.CaseOrphan
+		if id == "poison" {
+			kind = cases.KindPoison
+		}
+		w.Exec(t, `INSERT INTO cases (id, kind, in_session, sequence, opened_at) VALUES ($1, $2, false, 0, $3)`, id, string(kind), hour(0))
+		w.Exec(t, `INSERT INTO case_proposals (case_id, number, state, resolution, reference, reason, proposed_by, proposer, proposed_at, decided_by, decider, decided_at, decision, finished_at, noted)
+			VALUES ($1, 1, 'rejected', 'refund', 'wire', 'r', $2, 'One', $4, $3, 'Two', $5, 'no', $5, 2)`, id, one.Staff.ID, two.Staff.ID, hour(1), hour(2))
+		if id != "waits" {
+			w.Exec(t, `UPDATE cases SET resolution = 'refund', reference = 'wire', closed_by = 'One', closed_at = $2 WHERE id = $1`, id, hour(4))
+			w.Exec(t, `INSERT INTO case_proposals (case_id, number, state, resolution, reference, reason, proposed_by, proposer, proposed_at, decided_by, decider, decided_at, finished_at, noted)
+				VALUES ($1, 2, 'carried_out', 'refund', 'wire', 'r', $2, 'One', $4, $3, 'Two', $5, $5, 0)`, id, one.Staff.ID, two.Staff.ID, hour(3), hour(4))
+		}
+	}
+	w.Exec(t, `INSERT INTO cases_positions VALUES ('checkout.events', 0, 7)`)
+	w.Exec(t, up)
+	if at, err := w.Positions(t.Context(), "checkout.events"); err != nil || len(at) != 0 {
+		t.Errorf("checkout.events is not read again: %v, %v", at, err)
+	}
+	if notes := w.note(t); len(notes) != 0 {
+		t.Errorf("steps before their case is recorded: %q", notes)
+	}
+	w.apply(t, lost("lost"), lost("waits"))
+	opened, err := w.Unrecorded(t.Context(), 10)
+	if err != nil || len(opened) != 3 {
+		t.Fatalf("%+v, %v", opened, err)
+	}
+	for _, c := range opened {
+		w.apply(t, w.reread(t, c.Opening())...)
+	}
+	steps := w.note(t)
+	slices.Sort(steps)
+	if len(steps) != 10 || steps[0] != "lost 1 proposed refund wire by One: r" || steps[1] != "lost 1 rejected refund wire by Two: no" || steps[2] != "lost 2 approved refund wire by Two: r" {
+		t.Errorf("the steps are %q", steps)
+	}
+	if exits := w.carryOut(t); len(exits) != 2 {
+		t.Errorf("the exits are %+v", exits)
+	}
+	for _, id := range []string{"lost", "poison", "waits"} {
+		d, err := w.Show(t.Context(), nil, id, hour(5))
+		if err != nil || d.Open() != (id == "waits") {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if id != "waits" && (d.ClosedBy != "One" || !d.ClosedAt.Equal(hour(4)) || d.Proposals[1].State != cases.ProposalCarriedOut) {
+			t.Errorf("%+v", d)
+		}
 	}
 }
