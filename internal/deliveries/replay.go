@@ -149,28 +149,53 @@ type replay struct {
 	replayed            Replayed
 }
 
-// take adds a notification's deliveries to the batch.
+// take adds the deliveries of a record to the batch.
 func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
-	planned, n, err := r.plan(rec)
-	switch {
-	case errors.Is(err, schemas.ErrUndecodable):
+	if r.kind.Plan != nil {
+		planned, err := r.kind.Plan(r.Codec, rec.Value)
+		if err == nil {
+			return r.add(ctx, planned)
+		}
+		return r.unreadable(err)
+	}
+	notifications, err := r.notifications(rec)
+	for _, n := range notifications {
+		if err == nil {
+			err = r.plan(ctx, n)
+		}
+	}
+	return r.unreadable(err)
+}
+
+// unreadable counts a record that cannot be decoded. It returns other errors.
+func (r *replay) unreadable(err error) error {
+	if errors.Is(err, schemas.ErrUndecodable) {
 		r.replayed.Unreadable++
 		return nil
-	case err != nil || n == nil && planned == nil:
-		return err
-	case n != nil && n.Request != "":
+	}
+	return err
+}
+
+// plan adds a notification's deliveries to the batch.
+func (r *replay) plan(ctx context.Context, n *record.Notification) error {
+	if n.Request != "" {
 		return nil // the payment has a notification of its own, and its request was carried out
 	}
-	r.replayed.Events++
-	if n != nil {
-		if _, is := r.reversed[n.SessionID]; is {
-			r.replayed.Reversed++
-			return nil
-		}
-		for _, id := range r.kind.Directory.Destinations(n) {
-			planned = append(planned, *Plan(r.kind.Kind, n, id))
-		}
+	if _, is := r.reversed[n.SessionID]; is {
+		r.replayed.Events++
+		r.replayed.Reversed++
+		return nil
 	}
+	var planned []record.Delivery
+	for _, id := range r.kind.Directory.Destinations(n) {
+		planned = append(planned, *Plan(r.kind.Kind, n, id))
+	}
+	return r.add(ctx, planned)
+}
+
+// add adds the deliveries of one event to the batch.
+func (r *replay) add(ctx context.Context, planned []record.Delivery) error {
+	r.replayed.Events++
 	addressed := false
 	for _, d := range planned {
 		if r.Only != "" && r.Only != d.DestinationID {
@@ -191,17 +216,6 @@ func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
 		return nil
 	}
 	return r.flush(ctx)
-}
-
-// plan returns the deliveries of a record, for a kind with Plan, otherwise its notification.
-// Both are nil if there is none.
-func (r *replay) plan(rec *kgo.Record) ([]record.Delivery, *record.Notification, error) {
-	if r.kind.Plan != nil {
-		planned, err := r.kind.Plan(r.Codec, rec.Value)
-		return planned, nil, err
-	}
-	n, err := r.notification(rec)
-	return nil, n, err
 }
 
 // flush makes those deliveries of the batch that do not exist.
