@@ -14,3 +14,14 @@ var Analysts []byte
 //
 //go:embed analysts.fr.md
 var AnalystsFrench []byte
+
+// Cashin is the guide for partners of the deprecated cash-in API, and for the agency that
+// moves them, in Markdown.
+//
+//go:embed cash-in.md
+var Cashin []byte
+
+// CashinFrench is Cashin in French.
+//
+//go:embed cash-in.fr.md
+var CashinFrench []byte

@@ -84,3 +84,32 @@ func TestGuidesAgree(t *testing.T) {
 		}
 	}
 }
+
+// The guide of the cash-in API has the mapping of the contract in both languages, and no mark
+// of the file.
+func TestCashinGuide(t *testing.T) {
+	t.Parallel()
+	h := server(t)
+	for _, path := range []string{"/docs/cash-in", "/docs/fr/cash-in"} {
+		page := html.UnescapeString(get(t, h, path))
+		for _, row := range [][2]string{
+			{"<code>apiKey</code>", "<code>Authorization: Bearer sk_…</code>"},
+			{"<code>externalNumber</code>", "<code>order_id</code>"},
+			{"<code>amount</code>", "<code>amount</code>"},
+			{"<code>redirectUrl</code>", "<code>checkout_url</code>"},
+			{"<code>GET /transactions/{number}/check-status</code>", "<code>GET /api/v1/checkout/sessions?order_id=…</code>"},
+			{"webhook", "<code>checkout.completed</code>"},
+		} {
+			if !regexp.MustCompile(`<tr>\n<td>[^\n]*` + regexp.QuoteMeta(row[0]) + `[^\n]*</td>\n<td>[^\n]*` + regexp.QuoteMeta(row[1])).MatchString(page) {
+				t.Errorf("%s does not say what replaces %s", path, row[0])
+			}
+		}
+		if strings.Count(page, "<h1") != 1 || strings.Contains(page, "{#") || strings.Count(page, "<h3 ") != 6 || strings.Contains(page, "<th></th>") {
+			t.Errorf("%s has marks of the file, or not six steps", path)
+		}
+	}
+	// The third, of the registry file, has comments in each language.
+	if inEnglish, inFrench := examples(guides.Cashin), examples(guides.CashinFrench); len(inEnglish) != 3 || len(inFrench) != 3 || !slices.Equal(inEnglish[:2], inFrench[:2]) {
+		t.Error("the guides have other examples")
+	}
+}

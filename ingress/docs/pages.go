@@ -37,6 +37,7 @@ var pages = []page{
 	{"limits", "Limits and versions", "Limites et versions"},
 	{"counter", "Counter API", "API du guichet"},
 	{"analysts", "Reports and analysis", "États et analyse"},
+	{"cash-in", "The deprecated cash-in API", "L’ancienne API d’encaissement (cash-in)"},
 }
 
 // The languages of the pages.
@@ -85,6 +86,8 @@ type content struct {
 	EmbedSample           string
 	// Analysts is the guide for reports.
 	Analysts template.HTML
+	// Cashin is the guide to move from the deprecated cash-in API.
+	Cashin template.HTML
 }
 
 // failure is a failure code with its meaning.
@@ -290,9 +293,9 @@ func newContents(ministry, counter node) (map[string]content, error) {
 // newContent makes the content of the pages in one language from the descriptions of both
 // APIs and the catalogue of errors. Without French texts it is English.
 func newContent(ministry, counter node, texts *guides.Phrases) (c content, err error) {
-	lang, home, analysts := english, "/docs/", guides.Analysts
+	lang, home, analysts, cashin := english, "/docs/", guides.Analysts, guides.Cashin
 	if texts != nil {
-		lang, home, analysts = french, "/docs/fr/", guides.AnalystsFrench
+		lang, home, analysts, cashin = french, "/docs/fr/", guides.AnalystsFrench, guides.CashinFrench
 	}
 	hrefs := map[string]string{}
 	for _, e := range codes(problem.Catalogue(problem.Ministry, problem.Counter), lang) {
@@ -316,6 +319,9 @@ func newContent(ministry, counter node, texts *guides.Phrases) (c content, err e
 		return c, err
 	}
 	if c.Analysts, err = renderGuide(analysts); err != nil {
+		return c, err
+	}
+	if c.Cashin, err = renderGuide(cashin); err != nil {
 		return c, err
 	}
 	if c.SDKs, err = readKits(); err != nil {
