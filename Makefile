@@ -175,13 +175,15 @@ test/linearizability: deps/test ## check 200 histories of concurrent requests, w
 		status=$$?; cat $(DEPS)/linearizability-report.txt 2>/dev/null; exit $$status
 
 .PHONY: test/schemathesis
-test/schemathesis: deps/test ## send 5,000 requests made from openapi.yaml and validate their answers against it
-	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$' ./test/contract
+test/schemathesis: deps/test ## send 8,000 requests made from both OpenAPI files and validate their answers against them
+	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$|^TestCashin$$/^schemathesis$$' ./test/contract
 
 .PHONY: test/fuzz
 test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60)
 	@for t in FuzzCreate FuzzVerify FuzzQuery; do \
 		go test ./ingress/ministry -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
+	@for t in FuzzInitCheckout FuzzPartnersPayments FuzzCredentials; do \
+		go test ./ingress/cashin -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
 	@go test ./internal/form -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(or $(SECONDS_EACH),60)s
 	@go test ./checkout -run '^$$' -fuzz '^FuzzRoutableIDs$$' -fuzztime $(or $(SECONDS_EACH),60)s
 
