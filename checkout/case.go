@@ -85,6 +85,9 @@ type Case struct {
 	// Account and ApprovedAt are of the reported money, as in its Collection.
 	Account    string
 	ApprovedAt time.Time
+	// TransactionID names the due of a case about a confirmation. Empty in a case of an
+	// earlier version, whose session has one due.
+	TransactionID string
 	// Reason says why a report did not fit, or why staff opened the case.
 	Reason string
 	// By is the clerk who took the cash, or who opened the case.
@@ -255,29 +258,30 @@ func (d *decider) closeCase(s Session, c Case, do Resolve) Session {
 	return d.settle(d.emit(s, EventCaseResolved, change{closes: &closed}, detail))
 }
 
-// settle makes the order agree with a session: whether it is open, paid, undecided or
-// under review. It is a function of the session alone.
+// settle makes the order and the claims agree with a session: whether it is open, paid,
+// undecided or under review. What they say of the session is a function of the session alone.
 func (d *decider) settle(s Session) Session {
 	k := s.orderKey()
 	o := d.order(k)
 	o.Undecided = toggled(o.Undecided, s.ID, s.undecided())
 	o.Late = toggled(o.Late, s.ID, s.underReview())
-	o.OpenSessionID = claimed(o.OpenSessionID, s.ID, s.Status == StatusOpen)
-	o.PaidSessionID = claimed(o.PaidSessionID, s.ID, s.Paid())
+	o.OpenSessionID = holder(o.OpenSessionID, s.ID, s.Status == StatusOpen)
+	o.PaidSessionID = holder(o.PaidSessionID, s.ID, s.Paid())
 	d.putOrder(k, o)
+	d.settleClaims(s)
 	return s
 }
 
-// claimed returns who holds a place of which holder is the holder now, after the session
-// took it or left it.
-func claimed(holder, id string, in bool) string {
+// holder returns who holds a place of which now is the holder, after the session took it or
+// left it.
+func holder(now, id string, in bool) string {
 	switch {
 	case in:
 		return id
-	case holder == id:
+	case now == id:
 		return ""
 	}
-	return holder
+	return now
 }
 
 // toggled returns the list with the id or without it.
@@ -336,17 +340,18 @@ func (d *decider) resolve(do Resolve) Answer {
 	case ResolutionWriteOff:
 		s = d.closeCase(s, c, do)
 	case ResolutionAcknowledge:
-		if c.Kind == CaseReversal && s.Confirmation.Status != "" && !s.Confirmation.settled() {
-			// A person has corrected the ERP. A confirmation that comes later would make the
-			// due paid again.
-			s = d.recordConfirmation(s, c, do)
-			break
-		}
 		s = d.closeCase(s, c, do)
+		for _, due := range s.Dues() {
+			if c.Kind == CaseReversal && due.Confirmation.Status != "" && !due.Confirmation.settled() {
+				// A person has corrected the ERP. A confirmation that comes later would make the
+				// due paid again.
+				s = d.recordConfirmation(s, due, c, do)
+			}
+		}
 	case ResolutionRetry:
 		s = d.retryConfirmation(s, c, do)
 	case ResolutionRecordedByHand:
-		s = d.recordConfirmation(s, c, do)
+		s = d.recordByHand(s, c, do)
 	case ResolutionCashReturned, ResolutionSuperseded, ResolutionAccepted: // Allows has refused them
 	}
 	return Answer{Code: code, Session: &s, CaseID: c.ID}
@@ -421,6 +426,8 @@ func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
 	switch {
 	case !s.Ended():
 		return s, CodeInFlight
+	case d.claimedElsewhere(s):
+		return s, CodeDueInPayment
 	case o.PaidSessionID != "":
 		return s, CodeOrderPaid
 	case !s.ReversedAt.IsZero():
@@ -496,7 +503,9 @@ func (d *decider) giveBack(s Session, r reversal) Session {
 		DetailWasCompleted: strconv.FormatBool(s.Paid()), DetailReason: string(r.reason), DetailBy: r.by, DetailReference: r.reference,
 	}
 	detail[DetailOrderPaid] = strconv.FormatBool(d.otherPaid(s))
-	s = d.closeConfirmation(s, Resolve{Resolution: ResolutionSuperseded})
+	for _, due := range s.Dues() {
+		s = d.closeConfirmation(s, due, Resolve{Resolution: ResolutionSuperseded})
+	}
 	s = d.settle(d.emit(s, EventReversed, change{reversal: &r}, detail))
 	if confirmed {
 		s = d.open(s, EventCaseOpened, Case{

@@ -40,10 +40,12 @@ func (w *world) erp(id string, a checkout.ConfirmationAnswer, at time.Time) chec
 }
 
 // asked is what the events asked of the deliveries to the ERP.
-func (w *world) asked(id string) (list []checkout.ConfirmationRequest) {
+func (w *world) asked(id string) (list []checkout.ConfirmationKind) {
 	for _, e := range w.events {
-		if r, ok := e.ConfirmationRequest(); ok && e.SessionID == id {
-			list = append(list, r)
+		for _, r := range e.ConfirmationRequests() {
+			if e.SessionID == id {
+				list = append(list, r.Kind)
+			}
 		}
 	}
 	return list
@@ -63,7 +65,7 @@ const day = 24 * time.Hour
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
 	type types = []checkout.EventType
-	type requests = []checkout.ConfirmationRequest
+	type requests = []checkout.ConfirmationKind
 	confirm, again, withdraw := checkout.RequestConfirm, checkout.RequestAgain, checkout.RequestWithdraw
 	for _, row := range []struct {
 		name     string
@@ -384,13 +386,15 @@ func confirmationInvariants(t *rapid.T, w *world) {
 			h.noted[step] = true
 		default:
 		}
-		switch r, _ := e.ConfirmationRequest(); r {
-		case checkout.RequestConfirm:
-			h.confirms++
-		case checkout.RequestAgain:
-			h.again++
-		case checkout.RequestWithdraw:
-			h.withdrawn++
+		for _, r := range e.ConfirmationRequests() {
+			switch r.Kind {
+			case checkout.RequestConfirm:
+				h.confirms++
+			case checkout.RequestAgain:
+				h.again++
+			case checkout.RequestWithdraw:
+				h.withdrawn++
+			}
 		}
 	}
 	for id, s := range w.sessions {

@@ -88,11 +88,12 @@ const (
 	DetailApprovedBy     = "approved_by" // the second member of staff
 	DetailLate           = "late"        // true when a case completed the session
 	DetailWasCompleted   = "was_completed"
-	DetailOrderPaid      = "order_paid"  // another session of the order is paid
-	DetailProposal       = "proposal"    // number of a proposal within its case
-	DetailAnsweredAt     = "answered_at" // time of the call to the ERP
-	DetailNumber         = "number"      // of a payment of the deprecated cash-in surface
-	DetailPaymentID      = "payment_id"  // of the same
+	DetailOrderPaid      = "order_paid"     // another session of the order is paid
+	DetailProposal       = "proposal"       // number of a proposal within its case
+	DetailAnsweredAt     = "answered_at"    // time of the call to the ERP
+	DetailTransactionID  = "transaction_id" // of the due whose confirmation the event is about
+	DetailNumber         = "number"         // of a payment of the deprecated cash-in surface
+	DetailPaymentID      = "payment_id"     // of the same
 
 	// Of an orphaned report of no session, which has no case to hold them.
 	DetailAccount    = "account"     // as Collection.Account
@@ -183,8 +184,10 @@ func apply(s Session, e Event) Session {
 		if s.Collection.Status != CollectionApproved {
 			s = approve(s, e)
 		}
-		if s.awaitsERP() {
-			s.Confirmation = Confirmation{Status: ConfirmationAwaited, Since: e.OccurredAt}
+		for _, due := range s.Dues() {
+			if s.ERP && due.ERPDueRef != "" {
+				s = s.withConfirmation(due.TransactionID, Confirmation{Status: ConfirmationAwaited, Since: e.OccurredAt})
+			}
 		}
 	case EventReversed:
 		s.ReversedAt, s.ReversalReason, s.ReversalRef = e.OccurredAt, e.change.reversal.reason, e.change.reversal.reference
@@ -216,7 +219,9 @@ func apply(s Session, e Event) Session {
 	case EventCaseProposed, EventCaseApproved, EventCaseRejected:
 		s.Cases = replaced(s.Cases, *e.change.notes)
 	case EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
-		s.Confirmation = applyConfirmation(s.Confirmation, e)
+		if due, ok := s.Due(e.Detail[DetailTransactionID]); ok {
+			s = s.withConfirmation(due.TransactionID, applyConfirmation(due.Confirmation, e))
+		}
 	case EventCaseOpened, EventTokenIssued, EventTokenConsumed:
 		// They leave a trace in the journal.
 	case EventCreated:

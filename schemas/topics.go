@@ -85,7 +85,7 @@ func Topics() []Topic {
 		Commands: []string{"quittance.Command"},
 		State: []string{
 			"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token", "quittance.TokenList", "quittance.Till",
-			"quittance.MonthCounter", "quittance.NumberedPayment", "quittance.ExternalNumber",
+			"quittance.MonthCounter", "quittance.NumberedPayment", "quittance.ExternalNumber", "quittance.Claim",
 		},
 		Events:  []string{"quittance.Event"},
 		Replies: []string{"quittance.Reply"},

@@ -134,7 +134,7 @@ func (u *installation) banner(out io.Writer) error {
 	}
 	if key != "" {
 		line("\nCreate a session, open its checkout_url, and pay with 06 600 00 01:\n")
-		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-1"}}'`, base, key)
+		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-'"$(date +%%s%%N)"'"}}'`, base, key)
 	}
 	line("")
 	_, err = io.WriteString(out, b.String())

@@ -20,7 +20,7 @@ func (s *Simulator) index(w http.ResponseWriter, r *http.Request) {
 	text := strings.Replace(indexText, "{operators}\n", parts.String(), 1)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	//nolint:gosec // the answer is plain text
-	_, _ = fmt.Fprint(w, strings.NewReplacer("{numbers}\n", numbers.String(), "{base}", "http://"+r.Host).Replace(text))
+	_, _ = fmt.Fprint(w, strings.NewReplacer("{misbehaviours}", strings.Join(misbehaviours, ", "), "{numbers}\n", numbers.String(), "{base}", "http://"+r.Host).Replace(text))
 }
 
 const indexText = `Simulators of Quittance: the world outside, for development only.
@@ -45,11 +45,19 @@ AN AGENCY'S ERP                                /erp/{agency}
   GET  /erp/{agency}/disbursements?batch_ref=…
   POST /erp/{agency}/payment-confirmations
 
+  Dues from the start: TP-1001 (whole, partial, overdue), TP-1002 (mapped and
+  unmapped lines), TP-1003 (none), TP-1004 (a broken one), TP-1005 (EUR).
+  Confirmations are taken off their balances.
+
   curl '{base}/control/erp/impots'
   curl '{base}/control/erp/impots?after=120&attempts_after=130&limit=50'
   curl -X POST {base}/control/erp/impots -d '{"dues": {"NIU-1": [{"erp_due_ref": "D-1", "label": "Patente 2026", "amount_minor": 5000, "outstanding_minor": 5000, "original_minor": 5000, "currency": "XAF", "allow_partial": false, "revenue_line_code": "4711"}]}}'
   curl -X POST {base}/control/erp/impots -d '{"status": 500, "times": 10}'
   curl -X POST {base}/control/erp/impots -d '{"delay": "20s"}'
+  curl -X POST {base}/control/erp/impots -d '{"away": true}'
+  curl -X POST {base}/control/erp/impots -d '{"change": {"TP-1001-A": {"outstanding_minor": 40000}, "TP-1001-C": null}}'
+  curl -X POST {base}/control/erp/impots -d '{"misbehave": ["duplicate_refs"]}'
+    {misbehaviours}
   curl -X POST {base}/control/erp/impots -d '{"refuse": {"status": 422, "code": "due_closed"}}'
   curl -X POST {base}/control/erp/impots -d '{"reset": true}'
   curl -X DELETE {base}/control/erp/impots

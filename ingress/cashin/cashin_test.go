@@ -177,6 +177,46 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
+// Calls count for the application of the token or the apiKey, with what they were answered.
+// Calls of nobody do not count.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	generate := func(apiKey, secretKey string) {
+		w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"`+apiKey+`","secretKey":"`+secretKey+`"}`)
+	}
+	token := w.token(w.pair)
+	generate(w.pair.APIKey.Reveal(), "wrong")
+	generate("unknown", "wrong")
+	w.init("/api", token, initial)
+	w.init("/api/v1", token, "{}")
+	w.init("/api", "oat_unknown", initial)
+	w.status(token, "T2611000001")
+	w.status(token, "T2611000099")
+	w.send(http.MethodGet, "/api/partners/payments", token, "")
+	w.send(http.MethodGet, "/api/nothing", token, "")
+	w.change(func() { w.asked = commands.ErrUnavailable })
+	w.status(token, "T2611000001")
+	w.change(func() { w.asked = nil })
+	if _, err := cashin.Revoke(t.Context(), w.house.Pool, registries.Actor, shop, w.watch.Now()); err != nil {
+		t.Fatal(err)
+	}
+	generate(w.pair.APIKey.Reveal(), w.pair.SecretKey.Reveal()) // an old program still calls
+	w.usage.Flush(t.Context())
+	r, err := cashin.ReadUsage(t.Context(), w.house.Pool, cashin.UsageFilter{Since: start})
+	if err != nil || len(r.Applications) != 1 || r.Applications[0].ApplicationID != shop || r.Applications[0].Live || r.Applications[0].InForce || !r.Applications[0].FirstAt.Equal(start) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	want := []cashin.UsageDay{
+		{Day: "2026-11-22", Route: "/generate-application-access-token", Calls: cashin.Calls{Calls: 3, Refused: 2}},
+		{Day: "2026-11-22", Route: "/init-checkout", Calls: cashin.Calls{Calls: 2, Refused: 1}},
+		{Day: "2026-11-22", Route: "/transactions/{number}/check-status", Calls: cashin.Calls{Calls: 3, Refused: 1, Failed: 1}},
+	}
+	if !slices.Equal(r.Applications[0].Days, want) {
+		t.Errorf("counted %+v", r.Applications[0].Days)
+	}
+}
+
 func TestInitCheckout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,12 +22,13 @@ func (a *API) generate(c call) error {
 	if err := o.faults.err(); err != nil {
 		return err
 	}
-	pairID, known, err := a.cfg.Credentials.Known(c.r.Context(), apiKey)
+	p, known, err := a.cfg.Credentials.Known(c.r.Context(), apiKey)
 	switch {
 	case err != nil:
 		return err
 	case known:
-		err = a.count(c, pairID)
+		*c.by = p
+		err = a.count(c, p.PairID)
 	case !a.unknown.Allow(c.r):
 		err = tooMany(untilNextMinute(a.now()))
 	}

@@ -49,6 +49,7 @@ type world struct {
 	processor *processor.Processor
 	personal  *personal.Store
 	pair      credentials.Minted
+	usage     *credentials.Usage
 	server    *httptest.Server
 	stop      context.CancelFunc
 
@@ -84,6 +85,9 @@ agencies:
 	if w.personal, err = personal.New(personal.Config{Pool: w.house.Pool, Keys: w.house.Keys, Now: w.watch.Now}); err != nil {
 		t.Fatal(err)
 	}
+	if w.usage, err = credentials.NewUsage(credentials.UsageConfig{Pool: w.house.Pool, Log: servers.Logger(t)}); err != nil {
+		t.Fatal(err)
+	}
 	w.pair = w.mint(shop)
 	w.server = w.serve()
 	return w
@@ -113,7 +117,7 @@ func (w *world) serve() *httptest.Server {
 	w.stop = stop
 	w.t.Cleanup(stop)
 	api, err := cashin.New(cashin.Config{
-		Commands: w, Expect: func() cashin.Expectation { return &word{w} }, Credentials: store, Configuration: w, Quotas: quotas, References: w, Personal: w.personal,
+		Commands: w, Expect: func() cashin.Expectation { return &word{w} }, Credentials: store, Configuration: w, Quotas: quotas, Usage: w.usage, References: w, Personal: w.personal,
 		Payers:   map[string]cashin.Payer{checkout.OfferMomo: prefixes{"06"}, checkout.OfferMomoB: prefixes{"05", "04"}},
 		Webhooks: address.Rule{}, Resolver: w, IDs: checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids")), Partition: func(string) int32 { return 1 },
 		CheckoutURL: "https://pay.example", Stopping: stopping, Now: w.watch.Now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),

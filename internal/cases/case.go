@@ -134,7 +134,8 @@ func mode(live bool) string {
 // evidence returns what else is known of a case of a session.
 func evidence(s checkout.Session, c checkout.Case) map[string]string {
 	if c.Kind == checkout.CaseConfirmation {
-		return map[string]string{EvidenceTransaction: s.TransactionID, EvidenceDue: s.Metadata[checkout.MetadataERPDueRef]}
+		due, _ := s.Due(c.TransactionID)
+		return map[string]string{EvidenceTransaction: due.TransactionID, EvidenceDue: due.ERPDueRef}
 	}
 	return map[string]string{}
 }

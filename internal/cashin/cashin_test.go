@@ -144,8 +144,8 @@ func TestWrongCredentials(t *testing.T) {
 	if h.refused(token) {
 		t.Error("the token is lost")
 	}
-	if id, ok, err := h.one.Known(t.Context(), m.APIKey.Reveal()); err != nil || !ok || id != m.ID {
-		t.Errorf("the key is %s, %v, %v", id, ok, err)
+	if p, ok, err := h.one.Known(t.Context(), m.APIKey.Reveal()); err != nil || !ok || p != (cashin.Principal{PairID: m.ID, ApplicationID: registries.AppA}) {
+		t.Errorf("the key is of %+v, %v, %v", p, ok, err)
 	}
 	if _, ok, err := h.one.Known(t.Context(), "ak_test_unknown"); err != nil || ok {
 		t.Errorf("an unknown key is known: %v", err)

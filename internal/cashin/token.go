@@ -54,19 +54,19 @@ func New(cfg Config) (*Store, error) {
 	return &Store{cfg}, nil
 }
 
-// Known finds the access with an apiKey, in force or not. It proves nothing: quotas count
-// by it before the secretKey is checked.
-func (s *Store) Known(ctx context.Context, apiKey string) (pairID string, ok bool, err error) {
+// Known finds the access with an apiKey, in force or not. It proves nothing: quotas and the
+// usage count by it before the secretKey is checked.
+func (s *Store) Known(ctx context.Context, apiKey string) (p Principal, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	digest := registry.DigestOf(secret.NewText(apiKey))
-	switch err = s.cfg.Pool.QueryRow(ctx, `SELECT id FROM cashin_pairs WHERE api_key_hash = $1`, digest[:]).Scan(&pairID); {
+	switch err = s.cfg.Pool.QueryRow(ctx, `SELECT id, application_id, live FROM cashin_pairs WHERE api_key_hash = $1`, digest[:]).Scan(&p.PairID, &p.ApplicationID, &p.Live); {
 	case errors.Is(err, pgx.ErrNoRows):
-		return "", false, nil
+		return Principal{}, false, nil
 	case err != nil:
-		return "", false, fmt.Errorf("reading a pair: %w", err)
+		return Principal{}, false, fmt.Errorf("reading a pair: %w", err)
 	}
-	return pairID, true, nil
+	return p, true, nil
 }
 
 // Generate mints an access token for a pair in force of an active application. It also

@@ -77,7 +77,7 @@ func RedeliveryID(kind Kind, eventID, destinationID, redelivery string) string {
 // always gives the same outcome.
 func Requested(n *record.Notification, d *record.Delivery) *record.Attempt {
 	a := &record.Attempt{Delivery: *d, At: n.RequestedAt}
-	switch checkout.ConfirmationRequest(n.Request) {
+	switch checkout.ConfirmationKind(n.Request) {
 	case checkout.RequestAgain:
 		a.Outcome, a.Reason, a.NextAttemptAt = string(OutcomeDeferred), ReasonRetried, n.RequestedAt
 	case checkout.RequestWithdraw:

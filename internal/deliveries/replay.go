@@ -149,16 +149,23 @@ type replay struct {
 	replayed            Replayed
 }
 
-// take adds a notification's deliveries to the batch.
+// take adds the deliveries of a record's notifications to the batch.
 func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
-	n, err := r.notification(rec)
-	switch {
-	case errors.Is(err, schemas.ErrUndecodable):
+	notifications, err := r.notifications(rec)
+	if errors.Is(err, schemas.ErrUndecodable) {
 		r.replayed.Unreadable++
 		return nil
-	case err != nil || n == nil:
-		return err
 	}
+	for _, n := range notifications {
+		if err == nil {
+			err = r.plan(ctx, n)
+		}
+	}
+	return err
+}
+
+// plan adds a notification's deliveries to the batch.
+func (r *replay) plan(ctx context.Context, n *record.Notification) error {
 	if n.Request != "" {
 		return nil // the payment has a notification of its own, and its request was carried out
 	}

@@ -74,13 +74,7 @@ func ofItems(e checkout.Event, movement journal.Movement, sign int64) ([]journal
 	if movement == journal.MovementReversal {
 		base.Reason, base.Reference = string(s.ReversalReason), s.ReversalRef
 	}
-	items := s.Items
-	if len(items) == 0 {
-		items = []checkout.Item{{
-			ERPDueRef: s.Metadata[checkout.MetadataERPDueRef], ServiceCode: s.ServiceCode, ServiceLabel: s.ServiceLabel, Amount: s.Amount, Fee: c.Fee,
-			TransactionID: s.TransactionID, NoticeRef: s.NoticeRef,
-		}}
-	}
+	items := s.Dues()
 	out := make([]journal.Receipt, len(items))
 	for i, item := range items {
 		r := base
