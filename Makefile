@@ -157,10 +157,10 @@ test/crash: deps/test ## kill processes under load for a minute, then count lost
 		status=$$?; cat $(DEPS)/crash-report.txt 2>/dev/null; exit $$status
 
 .PHONY: test/contract
-test/contract: deps/test ## check each statement of the contract's ministry sections on the running service
+test/contract: deps/test ## check each statement of the contract's ministry and cash-in sections on the running service
 	@rm -f $(DEPS)/contract-report.txt
 	@QUITTANCE_CONTRACT_REPORT=$(CURDIR)/$(DEPS)/contract-report.txt \
-		go test -count=1 -timeout 10m -run '^TestContract$$' ./test/contract >$(DEPS)/contract-output.txt 2>&1; \
+		go test -count=1 -timeout 10m -run '^(TestContract|TestCashin)$$' ./test/contract >$(DEPS)/contract-output.txt 2>&1; \
 		status=$$?; cat $(DEPS)/contract-report.txt 2>/dev/null; [ $$status -eq 0 ] || cat $(DEPS)/contract-output.txt; exit $$status
 
 .PHONY: test/clients

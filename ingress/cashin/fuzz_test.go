@@ -63,7 +63,9 @@ func fuzzed() *API {
 // nobody knows no credentials.
 type nobody struct{ Credentials }
 
-func (nobody) Known(context.Context, string) (string, bool, error) { return "", false, nil }
+func (nobody) Known(context.Context, string) (cashin.Principal, bool, error) {
+	return cashin.Principal{}, false, nil
+}
 
 func (nobody) Generate(context.Context, string, string) (secret.Text, time.Time, error) {
 	return secret.Text{}, time.Time{}, cashin.ErrUnauthorized

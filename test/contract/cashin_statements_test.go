@@ -335,15 +335,24 @@ func TestCashin(t *testing.T) {
 	t.Parallel()
 	base := newContract(t)
 	next := 2
+	var report strings.Builder
+	failed := 0
 	patient := *base.Client
 	patient.Timeout = 30 * time.Second // partners/payments answers within 25 s
 	base.Client = &patient
 	for _, prefix := range []string{"/api", "/api/v1"} {
 		c := &cashin{base, prefix, &next}
 		for i, s := range cashinStatements {
-			t.Run(fmt.Sprintf("%s/%02d %s", prefix[1:], i+1, s.says), func(t *testing.T) { s.holds(t, c) })
+			verdict := "pass"
+			if !t.Run(fmt.Sprintf("%s/%02d %s", prefix[1:], i+1, s.says), func(t *testing.T) { s.holds(t, c) }) {
+				verdict = "FAIL"
+				failed++
+			}
+			fmt.Fprintf(&report, "%s  cash-in %02d %-7s %s\n", verdict, i+1, prefix, s.says)
 		}
 	}
+	fmt.Fprintf(&report, "cash-in statements=%d prefixes=2 failed=%d\n", len(cashinStatements), failed)
+	publish(t, report.String())
 	t.Run("operator unreachable: 502 GATEWAY_REQUEST_FAILED within 25 s, and the payment is failed", func(t *testing.T) {
 		c := &cashin{base, "/api", &next}
 		s := c.open(t, partners)
