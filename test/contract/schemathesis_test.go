@@ -192,11 +192,17 @@ func schemathesisCashin(t *testing.T, c *contract) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "hooks = %q\n%s\n", harness.Absolute(t, "test/tools/schemathesis/cashin_hooks.py"), base)
+	for name, value := range map[string]string{
+		"numbers": number, "apiKeys": fmt.Sprintf("ak_test_Contract%04d", partners-1), "secretKeys": fmt.Sprintf("as_test_Contract%04d", partners-1),
+	} {
+		fmt.Fprintf(&b, "[dictionaries.%s]\nvalues = [%q]\n", name, value)
+	}
 	dir := servers.Dir(t)
 	run := schemathesis{
 		spec: "ingress/cashin/openapi.yaml", url: c.URL(harness.AtService, ""), dir: dir,
-		config: writeConfig(t, dir, fmt.Sprintf("hooks = %q\n%s\n[dictionaries.numbers]\nvalues = [%q]\n[dictionaries.apiKeys]\nvalues = [\"ak_test_Contract%04d\"]\n[dictionaries.secretKeys]\nvalues = [\"as_test_Contract%[4]04d\"]\n",
-			harness.Absolute(t, "test/tools/schemathesis/cashin_hooks.py"), base, number, partners-1)),
+		config:      writeConfig(t, dir, b.String()),
 		environment: []string{"SCHEMATHESIS_URL=" + c.URL(harness.AtService, ""), "SCHEMATHESIS_PAIRS=" + string(list)},
 		short:       cases{perOperation: 6, least: 120}, full: cases{perOperation: 2200, least: 2500},
 		accepted: []string{
