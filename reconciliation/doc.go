@@ -19,7 +19,9 @@
 //	checkout.late_payment  late, a row for each item
 //	checkout.reversed      reversal, a row for each item, negative
 //	collection.mismatched  mismatch, a row; none for a refusal after an approval
-//	collection.orphaned    orphan, a row; none for the surplus of an honoured mismatch
+//	collection.orphaned    orphan, a row; none for the surplus of an honoured mismatch, nor
+//	                       for a report of no known session, which may come several times
+//	case.opened            orphan, a row, if the case is about such a report
 //	case.resolved          reversal of a mismatch or an orphan that was given back or replaced
 //
 // Honouring moves no money, so it has no row. The sink writes the rows with the entries of
