@@ -23,8 +23,8 @@ import (
 	"quittance/internal/address"
 	"quittance/internal/cashin"
 	"quittance/internal/connector"
+	"quittance/internal/quota"
 	"quittance/internal/registry"
-	"quittance/internal/secret"
 )
 
 // seedPayments are bodies of init-checkout and partners/payments, and some that are invalid.
@@ -53,22 +53,25 @@ func seedPayments(f *testing.F) {
 func fuzzed() *API {
 	return &API{
 		cfg: Config{
-			Credentials: nobody{}, Webhooks: address.Rule{}, Resolver: unresolved{}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+			Credentials: nobody{}, Quotas: unlimited{}, Webhooks: address.Rule{}, Resolver: unresolved{}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 			Payers: map[string]Payer{checkout.OfferMomo: congo{"06"}, checkout.OfferMomoB: congo{"05", "04"}},
 		},
-		unknown: web.NewClients(1e9, time.Minute),
+		guesses: web.NewClients(1e9, time.Minute),
 	}
 }
 
 // nobody knows no credentials.
 type nobody struct{ Credentials }
 
-func (nobody) Known(context.Context, string) (cashin.Principal, bool, error) {
+func (nobody) Check(context.Context, string, string) (cashin.Principal, bool, error) {
 	return cashin.Principal{}, false, nil
 }
 
-func (nobody) Generate(context.Context, string, string) (secret.Text, time.Time, error) {
-	return secret.Text{}, time.Time{}, cashin.ErrUnauthorized
+// unlimited admits every call.
+type unlimited struct{}
+
+func (unlimited) Admit(context.Context, string, int) (quota.Allowance, bool, error) {
+	return quota.Allowance{}, true, nil
 }
 
 type unresolved struct{}
@@ -84,7 +87,7 @@ func (c congo) Payer(input string) (string, error) { return connector.CongoPayer
 func posted(body []byte) call {
 	r := httptest.NewRequest(http.MethodPost, "/api/init-checkout", bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
-	return call{w: httptest.NewRecorder(), r: r, arrived: time.Now()}
+	return call{w: httptest.NewRecorder(), r: r, arrived: time.Now(), by: new(cashin.Principal)}
 }
 
 var rules = []string{ruleType, ruleRange, ruleEnum, ruleDistinct, ruleURL, ruleRequired}
@@ -255,7 +258,7 @@ func FuzzPartnersPayments(f *testing.F) {
 			if err != nil {
 				return request{}, err
 			}
-			return readPay(o)
+			return readPay(o, registry.Application{}, false)
 		}
 		q, err := read(body)
 		if err != nil {
