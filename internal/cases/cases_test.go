@@ -632,7 +632,7 @@ func migration(t *testing.T, name string) (up, down string) {
 func TestExitsOfEarlierReleasesBecomeEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	up, down := migration(t, "0029_case_events.sql")
+	up, down := migration(t, "0030_case_events.sql")
 	w.Exec(t, down)
 	one, two := w.staff(t, "One", ""), w.staff(t, "Two", "")
 	hour := func(n int) time.Time { return registries.Epoch.Add(time.Duration(n) * time.Hour) }
