@@ -158,7 +158,7 @@ const insertDeliveries = `
 // rowOf returns the row of a delivery after its first outcome.
 func rowOf(a *record.Attempt) []any {
 	d, state, attempts, next, body := &a.Delivery, stateOf[Outcome(a.Outcome)], a.Delivery.Attempt, zeronull.Timestamptz{}, a.Delivery.Body
-	if Outcome(a.Outcome) == OutcomeDeferred || Outcome(a.Outcome) == OutcomeSuperseded {
+	if Outcome(a.Outcome) == OutcomeDeferred {
 		attempts-- // no call was made
 	}
 	if state == StateWaiting {

@@ -73,6 +73,7 @@ func (w *Worker) superseded(m *mailbox, j *job, d *record.Delivery, now time.Tim
 		return true
 	}
 	w.count.attempts.WithLabelValues(string(deliveries.OutcomeSuperseded)).Inc()
+	d.Attempt-- // no call was made
 	w.record(j, &record.Attempt{Delivery: *d, Outcome: string(deliveries.OutcomeSuperseded), At: now, Reason: string(deliveries.OutcomeSuperseded)})
 	return true
 }
