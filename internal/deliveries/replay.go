@@ -67,7 +67,7 @@ type Replayed struct {
 	Parked    int64 // need an operator or are exhausted: a retry or a recovery sends them
 	// Superseded are not sent, because a later event of their payment was accepted.
 	Superseded int64
-	UnderWay  int64 // are planned and not settled
+	UnderWay   int64 // are planned and not settled
 	// Unreadable is the number of records that cannot be decoded.
 	Unreadable int64
 }
