@@ -30,6 +30,10 @@
 // may skip a granule without looking at others that hold the same key, because a row that is
 // written twice has the same references. The view receipts has these settings.
 //
+// The table case_rows has a row for each event of an operator case, with what the view cases
+// shows. Such events are few: neither the view nor the report of open cases reads the journal.
+// Store.Insert writes them with their entries.
+//
 // Names of agencies and applications, and slugs of agencies, are copied from the registry into
 // the table names, so that all views show the present names beside the ids. The name of a service is that of the creation.
 //
@@ -51,7 +55,7 @@
 //	FROM receipts WHERE livemode AND local_date = '2026-11-22' GROUP BY agency, currency
 //
 // Sessions, payments and deliveries group the whole journal, also for one row, and are for
-// support. Cases groups the journal of the agencies that a filter by tenant_id names.
+// support. Cases groups the events of cases only.
 //
 // Package internal/report has the reports of a month, and docs/analysts.md is the guide for
 // analysts.

@@ -39,7 +39,7 @@ WITH
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'application') AS applications,
     j.event NOT IN ('case.resolved', 'case.proposed', 'case.approved', 'case.rejected', 'case.lapsed') AS opens
 SELECT
-    j.detail['case_id'] AS case_id,
+    j.case_id AS case_id,
     any(j.detail['case_kind']) AS kind,
     if(countIf(j.event = 'case.resolved') > 0, 'closed', 'open') AS state,
     j.tenant_id AS tenant_id,
@@ -75,8 +75,6 @@ SELECT
     minOrNullIf(j.occurred_at, j.event = 'case.resolved') AS closed_at
 -- Without FINAL: a row that is written twice changes none of these columns. All events of a
 -- case are of one agency, so that a filter by tenant_id reads the rows of that agency only.
-FROM journal AS j
--- checkout.completed names the case that it came from.
-WHERE j.entry_type = 'event' AND j.detail['case_id'] != '' AND j.detail['case_kind'] != ''
-GROUP BY j.tenant_id, j.detail['case_id']
-COMMENT 'Operator cases: money that fits no open session, an ERP that has not accepted a confirmation, or a record that could not be processed, and the exit. It groups all events ever recorded, or all those of the agency that a filter by tenant_id names'
+FROM case_rows AS j
+GROUP BY j.tenant_id, j.case_id
+COMMENT 'Operator cases: money that fits no open session, an ERP that has not accepted a confirmation, or a record that could not be processed, and the exit. It reads the events of cases only'

@@ -113,7 +113,7 @@ func TestMoneyOfNoKnownSession(t *testing.T) {
 	check("at first")
 
 	// The rows are lost, and Kafka brings them back.
-	for _, table := range []string{"receipt_rows", "journal"} {
+	for _, table := range []string{"receipt_rows", "case_rows", "journal"} {
 		if err := w.conn.Exec(t.Context(), "TRUNCATE TABLE "+table); err != nil {
 			t.Fatal(err)
 		}

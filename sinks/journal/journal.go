@@ -183,8 +183,8 @@ func (j *Journal) insert(ctx context.Context, items []item, _ []consume.Move) er
 	return nil
 }
 
-// write inserts into both tables. After an error, or if the process dies between the two
-// inserts, the same items are written again: both tables show each row once.
+// write inserts into the tables. After an error, or if the process dies between two inserts,
+// the same items are written again: each table shows a row once.
 func (j *Journal) write(ctx context.Context, items []item) error {
 	entries := make([]journal.Entry, len(items))
 	var receipts []journal.Receipt

@@ -118,6 +118,11 @@ func TestOperatingDeliveries(t *testing.T) {
 	}
 	o.asksBeforeRetries(t)
 	o.withoutAFile(t)
+
+	// The doctor also asks for dues.
+	o.Control(t, "erp/impots", `{"misbehave": ["unknown_subject_404"]}`)
+	o.Says(t, "WARNING: without GET /dues, so that citizens see no dues of: impots/test (http_404)", "doctor", "erp")
+	o.Control(t, "erp/impots", `{"reset": true}`)
 }
 
 // withoutAFile makes an application with a key, an endpoint and an embed origin, without a
@@ -154,6 +159,13 @@ func (o deliveryOperator) withoutAFile(t *testing.T) {
 		})
 		return s
 	}
+	o.Misused(t, "--erp-code CODE with --service SERVICE", "mappings", "set", "impots", "--erp-code", "9100")
+	o.Misused(t, "the agency's slug or id", "mappings", "set", "--default-service", "foncier")
+	o.Refused(t, "--service: the agency's catalogue has no service of this code; it has: foncier; patente", "mappings", "set", "impots", "--erp-code", "9100", "--service", "fret")
+	o.Says(t, "9100", "mappings", "set", "impots", "--erp-code", "9100", "--service", "foncier")
+	o.Says(t, "Contribution foncière", "mappings", "list", "impots")
+	o.Says(t, "all others", "mappings", "remove", "impots", "--erp-code", "9100")
+	o.Refused(t, "--erp-code: the agency has no mapping of this code", "mappings", "remove", "impots", "--erp-code", "9101")
 	answers("without-origin", "embedded", http.StatusUnprocessableEntity)
 	o.Says(t, "https://vignettes.example", "origins", "add", "https://vignettes.example", "--application", "Vignettes")
 	answers("with-origin", "embedded", http.StatusCreated)
