@@ -108,6 +108,7 @@ func (u *installation) banner(out io.Writer) error {
   Health       http://%[3]s/readyz   metrics on /metrics
   Demo shop    https://%[4]s/   an agency's site with the embedded checkout
   Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control
+  Messages     %[5]s/inbox/sms and /inbox/mail   what people get; sign-in codes
 `, base, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
 	key := ""
 	for _, k := range d.Platform.Keys {
